@@ -1,0 +1,134 @@
+//! What a run tells the outside while it works: the `--json` interface.
+//!
+//! The field names are an interface (documented in `crates/cli/docs/json.md`);
+//! units are bytes, seconds and bytes per second unless a name says otherwise.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::error::ErrorKind;
+
+/// An event with its moment.
+#[derive(Debug, Clone, Serialize)]
+pub struct TimedEvent {
+    /// Seconds since the run started (monotonic clock).
+    pub t: f64,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The run starts.
+    Start {
+        /// The URLs as given, without credentials.
+        urls: Vec<String>,
+        /// The lever the flows of this run are under.
+        lever: Lever,
+    },
+    /// A transfer has been probed and planned; bytes begin to move.
+    File {
+        /// The URL as given, without credentials.
+        url: String,
+        /// Where the finished file will be.
+        path: PathBuf,
+        /// Size, if the server told it.
+        bytes: Option<u64>,
+        /// Bytes that an earlier run already had.
+        resumed_bytes: u64,
+        /// Whether the server serves ranges of this file, so that it can be
+        /// resumed and split.
+        ranges: bool,
+    },
+    /// The state of the control loop, once a second.
+    Control(Control),
+    /// Something failed and will be tried again.
+    Retry {
+        /// The URL as given, without credentials.
+        url: String,
+        /// What failed.
+        reason: String,
+        /// Seconds until the next try.
+        after_s: f64,
+        /// How many tries have failed in a row.
+        attempt: u32,
+    },
+    /// A file is finished, verified and in its place.
+    Done {
+        /// The URL as given, without credentials.
+        url: String,
+        /// The finished file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// Seconds this transfer took in this run.
+        elapsed_s: f64,
+        /// Its SHA-256 in hex, if it was asked for or the server sent one.
+        sha256: Option<String>,
+        /// Whether the soft deadline was met; `None` without a deadline.
+        deadline_met: Option<bool>,
+    },
+    /// A transfer ended without its file.
+    Error {
+        /// The URL as given, without credentials.
+        url: String,
+        /// What the user can do depends on this.
+        kind: ErrorKind,
+        /// What failed.
+        message: String,
+        /// What to do next; may be empty.
+        hint: String,
+    },
+}
+
+/// What holds the flows of a run back, besides the limit on connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lever {
+    /// Packets are marked Lower-Effort (RFC 8622); nothing brakes the flows.
+    DscpLe,
+}
+
+/// One sample of the control loop.
+#[derive(Debug, Clone, Serialize)]
+pub struct Control {
+    /// Inactive chunks that count for FAIRBAT (shortfall, when paced).
+    pub n: f64,
+    /// Limit on active connections (real-valued).
+    pub m: f64,
+    /// Connections in use now.
+    pub active: usize,
+    /// Weight of each flow, 1 = one best-effort flow.
+    pub w: f64,
+    /// Lowest rate that still meets the deadline(s), byte/s; `None` without
+    /// one.
+    pub zeta: Option<f64>,
+    /// Mean rate over the last period, byte/s.
+    pub rate: f64,
+    /// Mean round-trip time over the active connections, ms; `None` when
+    /// there is none to ask.
+    pub rtt_ms: Option<f64>,
+    /// Bytes of all transfers that are on disk, earlier runs included.
+    pub bytes_done: u64,
+    /// Bytes of all transfers; `None` while any size is unknown.
+    pub bytes_total: Option<u64>,
+    /// Each unfinished file, for progress bars; not part of the JSON
+    /// interface.
+    #[serde(skip)]
+    pub files: Vec<FileProgress>,
+}
+
+/// How far one file is.
+#[derive(Debug, Clone)]
+pub struct FileProgress {
+    /// The URL as given, without credentials.
+    pub url: String,
+    /// Bytes on disk.
+    pub bytes_done: u64,
+    /// Size, if known.
+    pub bytes_total: Option<u64>,
+}

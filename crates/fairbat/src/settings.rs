@@ -1,0 +1,127 @@
+//! What a caller may choose. Resolved values only: parsing flags, environment
+//! and configuration files is the binaries' business.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use url::Url;
+
+/// One file to fetch.
+#[derive(Debug, Clone)]
+pub struct TransferRequest {
+    /// Where from: `http` or `https`. Credentials in it (`user:password@`)
+    /// are used for its host only and never shown.
+    pub url: Url,
+    /// Where to.
+    pub target: Target,
+    /// Soft deadline: the moment by which the file should be there.
+    pub deadline: Option<jiff::Timestamp>,
+    /// What the finished file must hash to.
+    pub checksum: Option<Checksum>,
+}
+
+/// Where a finished file goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// To this very path. A file that is already there is replaced, at once
+    /// and only when the new one is complete: the user named it.
+    File(PathBuf),
+    /// Into this directory, under the name that the server or the URL
+    /// suggests. Never replaces a file: a free name (`NAME.1`) is taken.
+    Directory(PathBuf),
+}
+
+/// An expected digest of the whole file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checksum {
+    /// SHA-256, FIPS 180-4.
+    Sha256([u8; 32]),
+    /// SHA-512, FIPS 180-4.
+    Sha512([u8; 64]),
+}
+
+/// Everything a run may be told, besides its transfers.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How to speak to servers.
+    pub http: HttpSettings,
+    /// m_min: connections that may be active even when nothing is behind
+    /// schedule; at least 1.
+    pub split: u32,
+    /// m_max: connections that are never exceeded; at least `split`.
+    pub max_connections: u32,
+    /// Fixed chunk length in bytes; `None` lets it follow the measured rate.
+    pub chunk_size: Option<u64>,
+    /// How disk space for a file of known size is reserved.
+    pub file_allocation: FileAllocation,
+    /// How failures are retried.
+    pub retry: RetrySettings,
+    /// Ceiling on the rate of the whole run, byte/s.
+    pub limit_rate: Option<u64>,
+    /// Whether part files of earlier runs are continued.
+    pub resume: bool,
+    /// Hard limit on the duration of the run.
+    pub max_time: Option<Duration>,
+    /// Seed of everything random (retry jitter): same seed, same choices.
+    pub seed: u64,
+}
+
+/// How to speak to servers.
+#[derive(Debug, Clone, Default)]
+pub struct HttpSettings {
+    /// Extra request headers; sent only to the host the user named.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// User name and password for Basic authentication, sent only to the host
+    /// the user named.
+    pub user: Option<Credentials>,
+    /// A netrc file to look hosts up in.
+    pub netrc: Option<PathBuf>,
+    /// PEM file with the only certificate authorities to trust; `None` trusts
+    /// the system's.
+    pub cacert: Option<PathBuf>,
+    /// How long a connection may take to open.
+    pub connect_timeout: Option<Duration>,
+    /// How long a response may stay silent before the connection is given up.
+    pub stall_timeout: Option<Duration>,
+}
+
+/// A user name and a password; `Debug` does not show the password.
+#[derive(Clone)]
+pub struct Credentials {
+    /// User name.
+    pub user: String,
+    /// Password; may be empty.
+    pub password: String,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Credentials({}:***)", self.user)
+    }
+}
+
+/// How disk space for a file of known size is reserved (aria2's word).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileAllocation {
+    /// Not at all: the file grows as bytes arrive.
+    None,
+    /// With fallocate(2), before the first byte: a full disk is noticed at
+    /// once. Falls back to `None` where the file system cannot do it.
+    Falloc,
+}
+
+/// How failures are retried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetrySettings {
+    /// Failures in a row without any progress before a transfer is given up;
+    /// `None` means never.
+    pub limit: Option<u32>,
+    /// The same before the server has answered at all: a mistyped host should
+    /// fail soon.
+    pub limit_before_contact: Option<u32>,
+    /// Delay after the first failure; doubles with each further one.
+    pub base: Duration,
+    /// Largest delay, unless the server's Retry-After asks for more.
+    pub cap: Duration,
+}
