@@ -1,0 +1,4 @@
+//! Placeholder.
+pub(crate) fn run(_json: bool) -> std::io::Result<()> {
+    Ok(())
+}
