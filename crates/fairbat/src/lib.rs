@@ -5,6 +5,13 @@
 //! and a list of [`settings::TransferRequest`]s, reports [`event::Event`]s
 //! while it works and returns a [`engine::Report`].
 
+pub mod checksum;
+pub mod deadline;
+pub mod duration;
 pub mod error;
 pub mod event;
+pub mod http;
+pub mod retry;
 pub mod settings;
+pub mod size;
+pub mod store;
