@@ -5,15 +5,13 @@
 //! and a list of [`settings::TransferRequest`]s, reports [`event::Event`]s
 //! while it works and returns a [`engine::Report`].
 
-pub mod admission;
-pub mod chunk_size;
-pub mod demand;
+pub mod checksum;
+pub mod deadline;
+pub mod duration;
 pub mod error;
 pub mod event;
-pub mod hosts;
-pub mod queue;
-pub mod ranges;
-pub mod release;
+pub mod http;
+pub mod retry;
 pub mod settings;
 pub mod size;
 pub mod store;
