@@ -81,6 +81,13 @@ impl Validator {
         Some(Self { identity })
     }
 
+    /// Whether this is a strong entity tag, which names the same bytes
+    /// whatever URL they are asked for under; a date does not.
+    #[must_use]
+    pub fn is_strong_tag(&self) -> bool {
+        matches!(self.identity, Identity::Tag { .. })
+    }
+
     /// The value of `If-Range` for a range request (RFC 9110, section 13.1.5),
     /// or `None` if there is none that may be sent.
     ///
