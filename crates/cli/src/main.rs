@@ -1,2 +1,43 @@
-//! x
-fn main() {}
+//! The `fairbat` command: arguments → settings → one library call → exit code.
+//!
+//! It must not know how files are moved: that is the library's business.
+
+mod args;
+mod completions;
+mod console;
+mod doctor;
+mod exit;
+mod get;
+mod json;
+mod man;
+mod progress;
+mod settings;
+
+use std::io;
+
+use crate::args::Command;
+use crate::console::Console;
+use crate::exit::ExitCode;
+
+fn main() -> std::process::ExitCode {
+    match args::parse() {
+        Command::Get(args) => get::run(&args),
+        Command::Doctor(args) => written(doctor::run(args.json)),
+        Command::Completions(args) => written(completions::run(args.shell)),
+        Command::Man(args) => written(man::run(args.dir.as_deref())),
+    }
+    .into()
+}
+
+/// The exit code of a command that only writes: a reader who has seen enough
+/// (`fairbat man | head`) is no error.
+fn written(result: io::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::Done,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::Done,
+        Err(error) => {
+            Console::plain().line(&format!("error: {error}"));
+            ExitCode::Other
+        }
+    }
+}

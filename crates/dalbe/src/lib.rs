@@ -1,1 +1,9 @@
-//! x
+//! The transport side of FAIRBAT, a less-than-best-effort transfer system:
+//! what a TCP connection can be asked and told ([`socket`]), and what this
+//! kernel and this user may do with it ([`support`]).
+//!
+//! This crate knows nothing of HTTP, of files or of transfers: it is handed
+//! connections and moments, never URLs or paths.
+
+pub mod socket;
+pub mod support;

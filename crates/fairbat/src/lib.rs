@@ -5,6 +5,22 @@
 //! and a list of [`settings::TransferRequest`]s, reports [`event::Event`]s
 //! while it works and returns a [`engine::Report`].
 
+pub mod admission;
+pub mod checksum;
+pub mod chunk_size;
+pub mod deadline;
+pub mod demand;
+pub mod duration;
+pub mod engine;
 pub mod error;
 pub mod event;
+pub mod hosts;
+pub mod http;
+pub mod plan;
+pub mod queue;
+pub mod ranges;
+pub mod release;
+pub mod retry;
 pub mod settings;
+pub mod size;
+pub mod store;

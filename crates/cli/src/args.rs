@@ -1,0 +1,158 @@
+//! The command line as it was typed: flags, their environment variables and
+//! their help, which is also the manual page.
+//!
+//! It must not know what the values mean: `settings` parses and checks them.
+
+pub(crate) mod appendix;
+mod get;
+
+use std::path::PathBuf;
+
+use clap::builder::FalseyValueParser;
+use clap::error::{ContextKind, ContextValue};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+pub(crate) use get::{AllocationMethod, GetArgs};
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "fairbat",
+    version,
+    about = "Downloads in the background: yields to everybody, finishes by the deadline",
+    long_about = "fairbat downloads files over HTTP and HTTPS without getting in anybody's \
+        way: one connection with low priority, more only when a deadline would be missed \
+        otherwise. A download that was stopped, for whatever reason, continues where it \
+        was when the same command is run again, and never mixes two versions of a file.",
+    arg_required_else_help = true,
+    subcommand_value_name = "COMMAND",
+    args_override_self = true,
+    after_help = appendix::text("fairbat", appendix::Length::Short),
+    after_long_help = appendix::text("fairbat", appendix::Length::Long)
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    #[command(
+        about = "Download files",
+        long_about = "Downloads each URL to a file, politely: with one connection marked as \
+            low priority, and with more (up to --max-connections) only while a deadline \
+            would be missed otherwise.\n\n\
+            An unfinished download is kept as NAME.part with its journal \
+            NAME.part.fairbat; the same command continues it, and starts over by itself \
+            when the file has changed on the server. NAME appears only when it is \
+            complete and verified.\n\n\
+            Every flag can also be given as an environment variable; the command line \
+            wins. For flags without a value, 0, no, off, false and the empty text mean \
+            no. Of a flag given twice the last one counts.",
+        override_usage = "fairbat get [OPTIONS] URL...\n       \
+            fairbat get [OPTIONS] --input-file FILE [URL]...",
+        args_override_self = true,
+        after_help = appendix::text("get", appendix::Length::Short),
+        after_long_help = appendix::text("get", appendix::Length::Long)
+    )]
+    Get(Box<GetArgs>),
+    #[command(
+        about = "Tell what this machine offers for polite transfers, and what is missing",
+        args_override_self = true
+    )]
+    Doctor(DoctorArgs),
+    #[command(
+        about = "Print a completion script for a shell",
+        after_help = appendix::text("completions", appendix::Length::Short)
+    )]
+    Completions(CompletionsArgs),
+    #[command(
+        about = "Print the manual pages",
+        args_override_self = true,
+        after_help = appendix::text("man", appendix::Length::Short)
+    )]
+    Man(ManArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    /// Print one JSON object instead of text
+    #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell to write for
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ManArgs {
+    /// Write one file per page (fairbat.1, fairbat-get.1, ...) into this
+    /// directory instead of all pages to standard output
+    #[arg(long, value_name = "DIR", env = "FAIRBAT_DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// The command with all its flags, for parsing and for everything that is
+/// generated from it.
+pub(crate) fn command() -> clap::Command {
+    // Values from the environment may be secrets, and the help should be the
+    // same everywhere.
+    Cli::command().mut_subcommands(|command| command.mut_args(|arg| arg.hide_env_values(true)))
+}
+
+/// Reads the command line and the environment; prints help, version or a
+/// usage error and ends the process where there is nothing to do.
+pub(crate) fn parse() -> Command {
+    // The help says once how all variables are called; the manual has room to
+    // name each of them.
+    let command = command().mut_subcommands(|command| command.mut_args(|arg| arg.hide_env(true)));
+    command
+        .try_get_matches()
+        .and_then(|matches| from_matches(&matches))
+        .unwrap_or_else(|error| with_tip(error).exit())
+}
+
+/// `fairbat URL`, as other programs take it, gets a tip.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && word.contains("://")
+    {
+        let tip = "to download, write 'fairbat get URL'".into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
+}
+
+fn from_matches(matches: &ArgMatches) -> Result<Command, clap::Error> {
+    let mut command = Cli::from_arg_matches(matches)?.command;
+    if let (Command::Get(args), Some((_, matches))) = (&mut command, matches.subcommand()) {
+        args.files.resume = resume(matches);
+    }
+    Ok(command)
+}
+
+/// Decides between `--continue` and `--no-continue`: the last one on the
+/// command line, else the environment, else yes.
+///
+/// clap's own overriding takes a flag and a variable for the opposite for a
+/// conflict.
+fn resume(matches: &ArgMatches) -> bool {
+    let from = |id, source| matches.value_source(id) == Some(source);
+    let typed_at = |id| {
+        let typed = from(id, ValueSource::CommandLine);
+        typed.then(|| matches.index_of(id)).flatten()
+    };
+    let (yes, no) = (typed_at("continue_"), typed_at("no_continue"));
+    if yes != no {
+        return yes > no;
+    }
+    let variable = |id| from(id, ValueSource::EnvVariable).then(|| matches.get_flag(id));
+    variable("no_continue") != Some(true) && variable("continue_") != Some(false)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

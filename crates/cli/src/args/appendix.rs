@@ -1,0 +1,118 @@
+//! What follows the flags in the help and in the manual pages: examples,
+//! files, environment, exit status.
+
+use std::fmt::Write as _;
+
+use crate::exit::ExitCode;
+
+/// One titled block of lines, to be shown as they are.
+pub(crate) struct Section {
+    pub(crate) heading: &'static str,
+    pub(crate) body: String,
+}
+
+/// How much of it: `-h` or `--help`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Length {
+    Short,
+    Long,
+}
+
+/// The sections of a command, the most useful first.
+pub(crate) fn of(command: &str) -> Vec<Section> {
+    match command {
+        "fairbat" => vec![examples(GENERAL_EXAMPLES), exit_status()],
+        "get" => vec![
+            examples(GET_EXAMPLES),
+            section("Files", GET_FILES),
+            section("Environment", GET_ENVIRONMENT),
+            section("Signals", GET_SIGNALS),
+            exit_status(),
+        ],
+        "completions" => vec![examples(COMPLETIONS_EXAMPLES)],
+        "man" => vec![examples(MAN_EXAMPLES)],
+        _ => vec![],
+    }
+}
+
+/// The sections of a command as text below its help.
+pub(crate) fn text(command: &str, length: Length) -> String {
+    let wanted = match length {
+        Length::Short => 1,
+        Length::Long => usize::MAX,
+    };
+    let mut text = String::new();
+    for section in of(command).iter().take(wanted) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let _ = writeln!(text, "{}:", section.heading);
+        for line in section.body.lines() {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    text
+}
+
+const GENERAL_EXAMPLES: &str = "\
+fairbat get https://example.org/big.iso
+fairbat get --deadline 06:00 -d /srv/mirror https://example.org/big.iso
+fairbat get --help";
+
+const GET_EXAMPLES: &str = "\
+Download by six in the morning, without getting in anybody's way:
+    fairbat get --deadline 06:00 https://example.org/big.iso
+Check what arrives, and name it:
+    fairbat get -o big.iso --checksum sha-256=HEX https://example.org/latest
+Everything in a list, into a directory, for at most an hour at a time:
+    fairbat get -i urls.txt -d /srv/mirror --max-time 1h
+Follow a run with a program:
+    fairbat get --json https://example.org/big.iso | jq -r .event";
+
+const GET_FILES: &str = "\
+NAME                the finished file, with the server's modification time
+NAME.part           what has arrived so far
+NAME.part.fairbat   the journal: which parts of it are safe on the disk
+$NETRC, ~/.netrc    user names and passwords, with --netrc";
+
+const GET_ENVIRONMENT: &str = "\
+FAIRBAT_<FLAG>      any flag: FAIRBAT_MAX_CONNECTIONS=2, FAIRBAT_DEADLINE=4h
+FAIRBAT_LOG         log filter instead of -v: info, debug, fairbat=trace, ...
+http_proxy, HTTPS_PROXY, ALL_PROXY, NO_PROXY
+                    proxies, as curl reads them
+NO_COLOR            no colours";
+
+const GET_SIGNALS: &str = "\
+SIGINT and SIGTERM stop the downloads so that the same command continues
+them; a second signal ends the process at once.";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+fairbat completions bash > ~/.local/share/bash-completion/completions/fairbat
+fairbat completions zsh > ~/.zfunc/_fairbat
+fairbat completions fish > ~/.config/fish/completions/fairbat.fish";
+
+const MAN_EXAMPLES: &str = "\
+fairbat man | man -l -
+fairbat man --dir ~/.local/share/man/man1";
+
+fn section(heading: &'static str, body: &str) -> Section {
+    Section {
+        heading,
+        body: body.to_owned(),
+    }
+}
+
+fn examples(body: &str) -> Section {
+    section("Examples", body)
+}
+
+fn exit_status() -> Section {
+    let lines: Vec<String> = ExitCode::ALL
+        .iter()
+        .map(|&code| format!("{:>3}  {}", code as u8, code.meaning()))
+        .collect();
+    Section {
+        heading: "Exit status",
+        body: lines.join("\n"),
+    }
+}

@@ -1,0 +1,287 @@
+//! The flags of `fairbat get`.
+
+use std::path::PathBuf;
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, ValueEnum, ValueHint, value_parser};
+
+// No doc comments on these groups: clap would take them for the help of the
+// whole command.
+
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    /// What to download: http or https URLs
+    ///
+    /// A user name and a password in a URL are used for its host only and
+    /// never shown.
+    #[arg(
+        value_name = "URL",
+        required_unless_present = "input_file",
+        value_hint = ValueHint::Url
+    )]
+    pub(crate) urls: Vec<String>,
+    #[command(flatten)]
+    pub(crate) files: FileArgs,
+    #[command(flatten)]
+    pub(crate) pace: PaceArgs,
+    #[command(flatten)]
+    pub(crate) requests: RequestArgs,
+    #[command(flatten)]
+    pub(crate) failures: FailureArgs,
+    #[command(flatten)]
+    pub(crate) messages: MessageArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Saving")]
+pub(crate) struct FileArgs {
+    /// Save to FILE; with one URL only
+    ///
+    /// An existing FILE is replaced, at once, when the new one is complete. A
+    /// relative FILE is taken from --directory, if that is given.
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        env = "FAIRBAT_OUTPUT",
+        value_hint = ValueHint::FilePath
+    )]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Save into DIR, under the names that the servers give [default: .]
+    ///
+    /// No existing file is replaced: a free name (NAME.1, NAME.2, ...) is
+    /// taken instead. A file that is there already, with the server's size
+    /// and modification time, is not fetched again.
+    #[arg(
+        short,
+        long,
+        value_name = "DIR",
+        env = "FAIRBAT_DIRECTORY",
+        value_hint = ValueHint::DirPath
+    )]
+    pub(crate) directory: Option<PathBuf>,
+
+    /// Read URLs from FILE too, one per line; `-` is standard input
+    ///
+    /// Empty lines and lines that begin with # are skipped.
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        env = "FAIRBAT_INPUT_FILE",
+        value_hint = ValueHint::FilePath
+    )]
+    pub(crate) input_file: Option<PathBuf>,
+
+    /// Continue what an earlier run left unfinished (the default)
+    #[arg(
+        short = 'c',
+        long = "continue",
+        env = "FAIRBAT_CONTINUE",
+        value_parser = FalseyValueParser::new()
+    )]
+    continue_: bool,
+
+    /// Start over, dropping what an earlier run left unfinished
+    #[arg(
+        long,
+        env = "FAIRBAT_NO_CONTINUE",
+        value_parser = FalseyValueParser::new()
+    )]
+    no_continue: bool,
+
+    // The two flags above, resolved.
+    #[arg(skip = true)]
+    pub(crate) resume: bool,
+
+    /// What the file must hash to: sha-256=HEX or sha-512=HEX; with one URL
+    /// only
+    ///
+    /// A file with another digest is not kept, and the exit status is 4.
+    #[arg(long, value_name = "TYPE=HEX", env = "FAIRBAT_CHECKSUM")]
+    pub(crate) checksum: Option<String>,
+
+    /// How disk space is reserved
+    #[arg(
+        long,
+        value_name = "METHOD",
+        env = "FAIRBAT_FILE_ALLOCATION",
+        default_value = "falloc"
+    )]
+    pub(crate) file_allocation: AllocationMethod,
+}
+
+/// How disk space for a file of known size is reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AllocationMethod {
+    /// Not at all: the file grows as bytes arrive
+    None,
+    /// With fallocate(2) before the first byte, so that a full disk is
+    /// noticed at once
+    Falloc,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Deadline and speed")]
+pub(crate) struct PaceArgs {
+    /// When the files should be there: 06:00, 90s, 45m, 4h, or RFC 3339
+    ///
+    /// A moment (2026-03-01T06:00:00Z), a local time of day (06:00, the next
+    /// one) or a span from now. More connections are used when the deadline
+    /// would be missed otherwise. The deadline is soft: a late download goes
+    /// on, see --fail-late and --max-time.
+    #[arg(long, value_name = "WHEN", env = "FAIRBAT_DEADLINE")]
+    pub(crate) deadline: Option<String>,
+
+    /// Exit with 11 instead of 0 when a file was finished after the deadline
+    #[arg(long, env = "FAIRBAT_FAIL_LATE", value_parser = FalseyValueParser::new())]
+    pub(crate) fail_late: bool,
+
+    /// Stop after this time, finished or not (exit status 10); 0 is never
+    ///
+    /// The same command continues later.
+    #[arg(long, value_name = "DURATION", env = "FAIRBAT_MAX_TIME")]
+    pub(crate) max_time: Option<String>,
+
+    /// Never go faster than this many bytes per second, all files together
+    ///
+    /// 500K, 2M, 1G: powers of 1024. 0 is no limit.
+    #[arg(long, value_name = "RATE", env = "FAIRBAT_LIMIT_RATE")]
+    pub(crate) limit_rate: Option<String>,
+
+    /// Connections to begin with, and never to go below
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        env = "FAIRBAT_SPLIT",
+        default_value_t = 1,
+        value_parser = value_parser!(u32).range(1..)
+    )]
+    pub(crate) split: u32,
+
+    /// Connections never to go above, all files together [default: 4, or
+    /// --split if that is more]
+    #[arg(
+        short = 'x',
+        long,
+        value_name = "N",
+        env = "FAIRBAT_MAX_CONNECTIONS",
+        value_parser = value_parser!(u32).range(1..)
+    )]
+    pub(crate) max_connections: Option<u32>,
+
+    /// Fetch pieces of this many bytes (1M, 512K); by default the size
+    /// follows the speed
+    #[arg(long, value_name = "SIZE", env = "FAIRBAT_CHUNK_SIZE")]
+    pub(crate) chunk_size: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Requests")]
+pub(crate) struct RequestArgs {
+    /// Send this header with every request; may be repeated
+    ///
+    /// Only the hosts of the given URLs see it, not those that they redirect
+    /// to. FAIRBAT_HEADER holds one header per line.
+    #[arg(
+        short = 'H',
+        long,
+        value_name = "NAME: VALUE",
+        env = "FAIRBAT_HEADER",
+        value_delimiter = '\n'
+    )]
+    pub(crate) header: Vec<String>,
+
+    /// Log in with Basic authentication
+    ///
+    /// Only the hosts of the given URLs see it. Other users of the machine
+    /// can see command lines: FAIRBAT_USER and --netrc are safer.
+    #[arg(short, long, value_name = "USER:PASSWORD", env = "FAIRBAT_USER")]
+    pub(crate) user: Option<String>,
+
+    /// Look up user names and passwords in $NETRC, or else ~/.netrc
+    #[arg(short, long, env = "FAIRBAT_NETRC", value_parser = FalseyValueParser::new())]
+    pub(crate) netrc: bool,
+
+    /// Trust only the certificate authorities in this PEM file, not the
+    /// system's
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "FAIRBAT_CACERT",
+        value_hint = ValueHint::FilePath
+    )]
+    pub(crate) cacert: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Failures")]
+pub(crate) struct FailureArgs {
+    /// Give up after N failures in a row without progress; `inf` is never
+    /// [default: 20, and 5 before the first answer of a server]
+    #[arg(long, value_name = "N", env = "FAIRBAT_RETRY")]
+    pub(crate) retry: Option<String>,
+
+    /// Wait this long after the first failure, twice as long after each
+    /// further one
+    ///
+    /// Waits are shortened at random, so that many clients do not return at
+    /// the same moment. A server that asks for a longer wait (Retry-After)
+    /// gets it.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "FAIRBAT_RETRY_WAIT",
+        default_value = "500ms"
+    )]
+    pub(crate) retry_wait: String,
+
+    /// Never wait longer than this by oneself [default: 30s, or --retry-wait
+    /// if that is more]
+    #[arg(long, value_name = "DURATION", env = "FAIRBAT_RETRY_MAX_WAIT")]
+    pub(crate) retry_max_wait: Option<String>,
+
+    /// Give up a connection that takes longer to open; 0 is never
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "FAIRBAT_CONNECT_TIMEOUT",
+        default_value = "30s"
+    )]
+    pub(crate) connect_timeout: String,
+
+    /// Give up a connection on which nothing arrives for this long; 0 is
+    /// never
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "FAIRBAT_STALL_TIMEOUT",
+        default_value = "20s"
+    )]
+    pub(crate) stall_timeout: String,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Messages")]
+pub(crate) struct MessageArgs {
+    /// Print one JSON object per line to standard output
+    ///
+    /// See docs/json.md for the objects.
+    #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
+    pub(crate) json: bool,
+
+    /// Print errors only
+    #[arg(short, long, env = "FAIRBAT_QUIET", value_parser = FalseyValueParser::new())]
+    pub(crate) quiet: bool,
+
+    /// Explain more on standard error; twice for details, three times for
+    /// everything
+    #[arg(short, long, env = "FAIRBAT_VERBOSE", action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    /// Make the same random choices (retry waits) as another run with N
+    #[arg(long, value_name = "N", env = "FAIRBAT_SEED", hide_short_help = true)]
+    pub(crate) seed: Option<u64>,
+}

@@ -1,0 +1,216 @@
+use super::*;
+
+/// The arguments of `fairbat get`; panics when they are wrong.
+pub(crate) fn get_from(words: &[&str]) -> GetArgs {
+    match parse(&[&["get"], words].concat()) {
+        Ok(Command::Get(args)) => *args,
+        other => panic!("{words:?}: {other:?}"),
+    }
+}
+
+fn parse(words: &[&str]) -> Result<Command, clap::Error> {
+    let words = ["fairbat"].iter().chain(words);
+    from_matches(&command().try_get_matches_from(words)?)
+}
+
+fn get(flags: &[&str]) -> GetArgs {
+    get_from(&[flags, &["http://h/f"]].concat())
+}
+
+fn error(words: &[&str]) -> String {
+    match parse(words) {
+        Ok(command) => panic!("{words:?} was accepted: {command:?}"),
+        Err(error) => {
+            assert_eq!(error.exit_code(), 2, "{words:?}");
+            error.to_string()
+        }
+    }
+}
+
+#[test]
+fn the_definition_is_sound() {
+    command().debug_assert();
+}
+
+#[test]
+fn every_flag_has_its_variable_and_a_help() {
+    for command in command().get_subcommands() {
+        for arg in command.get_arguments() {
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            assert!(!help.is_empty(), "{arg} has no help");
+            let Some(long) = arg.get_long() else { continue };
+            let variable = format!("FAIRBAT_{}", long.to_uppercase().replace('-', "_"));
+            assert_eq!(arg.get_env(), Some(variable.as_ref()), "--{long}");
+        }
+    }
+}
+
+/// What a flag on the command line must change.
+type Check = fn(&GetArgs) -> bool;
+
+#[test]
+fn each_flag_reaches_its_field() {
+    let table: &[(&[&str], Check)] = &[
+        (&["-o", "f"], |a| a.files.output == Some("f".into())),
+        (&["--output", "f"], |a| a.files.output == Some("f".into())),
+        (&["-d", "d"], |a| a.files.directory == Some("d".into())),
+        (&["--directory", "d"], |a| {
+            a.files.directory == Some("d".into())
+        }),
+        (&["-i", "-"], |a| a.files.input_file == Some("-".into())),
+        (&["--input-file", "l"], |a| {
+            a.files.input_file == Some("l".into())
+        }),
+        (&["-c"], |a| a.files.resume),
+        (&["--no-continue"], |a| !a.files.resume),
+        (&["--no-continue", "-c"], |a| a.files.resume),
+        (&["--continue", "--no-continue"], |a| !a.files.resume),
+        (&["--checksum", "sha-256=00"], |a| {
+            a.files.checksum.as_deref() == Some("sha-256=00")
+        }),
+        (&["--file-allocation", "none"], |a| {
+            a.files.file_allocation == AllocationMethod::None
+        }),
+        (&["--deadline", "06:00"], |a| {
+            a.pace.deadline.as_deref() == Some("06:00")
+        }),
+        (&["--fail-late"], |a| a.pace.fail_late),
+        (&["--max-time", "1h"], |a| {
+            a.pace.max_time.as_deref() == Some("1h")
+        }),
+        (&["--limit-rate", "5K"], |a| {
+            a.pace.limit_rate.as_deref() == Some("5K")
+        }),
+        (&["-s", "2"], |a| a.pace.split == 2),
+        (&["--split", "1", "--split", "3"], |a| a.pace.split == 3),
+        (&["-x8"], |a| a.pace.max_connections == Some(8)),
+        (&["--max-connections", "8"], |a| {
+            a.pace.max_connections == Some(8)
+        }),
+        (&["--chunk-size", "1M"], |a| {
+            a.pace.chunk_size.as_deref() == Some("1M")
+        }),
+        (&["-H", "A: b, c", "--header", "D: e"], |a| {
+            a.requests.header == ["A: b, c", "D: e"]
+        }),
+        (&["--user", "u:p"], |a| {
+            a.requests.user.as_deref() == Some("u:p")
+        }),
+        (&["-H", "A: b\nC: d"], |a| {
+            a.requests.header == ["A: b", "C: d"]
+        }),
+        (&["-u", "u:p"], |a| {
+            a.requests.user.as_deref() == Some("u:p")
+        }),
+        (&["-n"], |a| a.requests.netrc),
+        (&["--netrc"], |a| a.requests.netrc),
+        (&["--cacert", "ca"], |a| {
+            a.requests.cacert == Some("ca".into())
+        }),
+        (&["--retry", "inf"], |a| {
+            a.failures.retry.as_deref() == Some("inf")
+        }),
+        (&["--retry-wait", "1s"], |a| a.failures.retry_wait == "1s"),
+        (&["--retry-max-wait", "1m"], |a| {
+            a.failures.retry_max_wait.as_deref() == Some("1m")
+        }),
+        (&["--connect-timeout", "5s"], |a| {
+            a.failures.connect_timeout == "5s"
+        }),
+        (&["--stall-timeout", "5s"], |a| {
+            a.failures.stall_timeout == "5s"
+        }),
+        (&["--json"], |a| a.messages.json),
+        (&["-q"], |a| a.messages.quiet),
+        (&["--quiet"], |a| a.messages.quiet),
+        (&["-vvv"], |a| a.messages.verbose == 3),
+        (&["-v", "--verbose"], |a| a.messages.verbose == 2),
+        (&["--seed", "7"], |a| a.messages.seed == Some(7)),
+    ];
+    let default = get(&[]);
+    for (flags, check) in table {
+        assert!(check(&get(flags)), "{flags:?}");
+        // A check that holds anyway would show nothing; only resuming does.
+        assert!(!check(&default) || default.files.resume, "{flags:?}");
+    }
+    let command = command();
+    let get = command.find_subcommand("get").expect("it is there");
+    for arg in get.get_opts() {
+        let long = arg.get_long().expect("every flag has a long name");
+        let mut words = table.iter().flat_map(|(flags, _)| flags.iter());
+        assert!(
+            words.any(|word| word.strip_prefix("--") == Some(long)),
+            "--{long} is not in the table"
+        );
+    }
+}
+
+#[test]
+fn the_command_line_wins_over_a_variable_for_the_opposite() {
+    // A variable that cargo sets for every test stands in for ours.
+    let resume = |set: &'static str, flags: &[&str]| {
+        let command = command().mut_subcommand("get", |get| {
+            get.mut_arg(set, |flag| flag.env("CARGO_PKG_NAME"))
+        });
+        let words = [&["fairbat", "get", "http://h/f"], flags].concat();
+        let matches = command.try_get_matches_from(words).expect("well-formed");
+        match from_matches(&matches).expect("well-formed") {
+            Command::Get(args) => args.files.resume,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(!resume("no_continue", &[]));
+    assert!(resume("no_continue", &["-c"]));
+    assert!(resume("continue_", &[]));
+    assert!(!resume("continue_", &["--no-continue"]));
+}
+
+#[test]
+fn wrong_usage_is_explained() {
+    for (words, expected) in [
+        (&["get"][..], "URL"),
+        (&["get", "--nonsense", "u"], "--nonsense"),
+        (&["get", "-s", "0", "u"], "--split"),
+        (&["get", "-s", "many", "u"], "--split"),
+        (&["get", "-x", "0", "u"], "--max-connections"),
+        (&["get", "--file-allocation", "prealloc", "u"], "falloc"),
+        (&["get", "--seed", "-1", "u"], "-1"),
+        (&["get", "u", "-o"], "--output"),
+        (&["completions", "tcsh"], "tcsh"),
+        (&["fetch"], "fetch"),
+    ] {
+        let error = error(words);
+        assert!(error.contains(expected), "{words:?}: {error}");
+    }
+}
+
+#[test]
+fn a_url_without_a_command_gets_a_tip() {
+    let error = parse(&["http://h/f"]).expect_err("there is no such command");
+    assert!(with_tip(error).to_string().contains("fairbat get URL"));
+}
+
+#[test]
+fn nothing_at_all_prints_the_help() {
+    let help = error(&[]);
+    assert!(help.contains("get") && help.contains("doctor"), "{help}");
+}
+
+#[test]
+fn a_list_makes_urls_optional() {
+    let Ok(Command::Get(args)) = parse(&["get", "-i", "list"]) else {
+        panic!("a list is enough");
+    };
+    assert!(args.urls.is_empty());
+}
+
+#[test]
+fn the_long_help_has_the_exit_codes() {
+    let help = parse(&["get", "--help"])
+        .expect_err("the help is printed")
+        .to_string();
+    for code in crate::exit::ExitCode::ALL {
+        let line = format!("{:>3}  {}", code as u8, code.meaning());
+        assert!(help.contains(&line), "{code:?}");
+    }
+}

@@ -1,0 +1,207 @@
+//! `fairbat doctor`: what this machine offers and what transfers use of it,
+//! in plain words or as one JSON object.
+//!
+//! Whether something works is found out by `dalbe::support`; here it is only
+//! told.
+
+use std::io::{self, Write};
+
+use dalbe::support::{Capability, CongestionControls, Feature, Rung, Support};
+use serde::Serialize;
+
+/// Columns of a line for people.
+const WIDTH: usize = 80;
+/// Columns before a reason: indent, yes or no, title.
+const REASON_COLUMN: usize = 33;
+
+/// Tries what this machine offers and tells it on standard output.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(crate) fn run(json: bool) -> io::Result<()> {
+    let support = Support::probe();
+    let mut out = io::stdout().lock();
+    if json {
+        serde_json::to_writer(&mut out, &Findings::of(&support))?;
+        writeln!(out)?;
+    } else {
+        tell(&support, &mut out)?;
+    }
+    out.flush()
+}
+
+/// The JSON object. Its field names are an interface.
+#[derive(Serialize)]
+struct Findings<'a> {
+    version: &'static str,
+    kernel: Option<&'a str>,
+    lever: Rung,
+    explanation: &'static str,
+    capabilities: Vec<Finding<'a>>,
+    receive_buffer_max: Option<u64>,
+    congestion: &'a CongestionControls,
+}
+
+/// A capability and whether transfers use it.
+#[derive(Serialize)]
+struct Finding<'a> {
+    #[serde(flatten)]
+    capability: &'a Capability,
+    used: bool,
+}
+
+impl<'a> Findings<'a> {
+    fn of(support: &'a Support) -> Self {
+        let lever = support.best_lever();
+        let finding = |capability: &'a Capability| Finding {
+            capability,
+            used: capability.available && transfers_use(capability.name),
+        };
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            kernel: support.kernel.as_deref(),
+            lever,
+            explanation: lever.explanation(),
+            capabilities: support.capabilities.iter().map(finding).collect(),
+            receive_buffer_max: support.receive_buffer_max,
+            congestion: &support.congestion,
+        }
+    }
+}
+
+/// The same for people.
+fn tell(support: &Support, out: &mut impl Write) -> io::Result<()> {
+    let version = env!("CARGO_PKG_VERSION");
+    let kernel = support.kernel.as_deref().unwrap_or("(version unknown)");
+    let lever = support.best_lever();
+    writeln!(out, "fairbat {version} on Linux {kernel}\n")?;
+    writeln!(out, "Lever in use: {}", lever_title(lever))?;
+    for line in wrapped(lever.explanation(), WIDTH - 2) {
+        writeln!(out, "  {line}")?;
+    }
+    let (used, unused): (Vec<_>, Vec<_>) = support
+        .capabilities
+        .iter()
+        .partition(|c| transfers_use(c.name));
+    writeln!(out, "\nUsed by transfers, where there is a yes")?;
+    tell_capabilities(&used, out)?;
+    writeln!(out, "\nNot used by this version")?;
+    tell_capabilities(&unused, out)
+}
+
+fn tell_capabilities(capabilities: &[&Capability], out: &mut impl Write) -> io::Result<()> {
+    for capability in capabilities {
+        let answer = if capability.available { "yes" } else { "no" };
+        let mut left = format!("  {answer:<5}{}", feature_title(capability.name));
+        for line in wrapped(&capability.reason, WIDTH - REASON_COLUMN) {
+            writeln!(out, "{left:<REASON_COLUMN$}{line}")?;
+            left.clear();
+        }
+    }
+    Ok(())
+}
+
+fn lever_title(lever: Rung) -> &'static str {
+    match lever {
+        Rung::DscpLe => "dscp-le, the Lower-Effort mark",
+        Rung::None => "none",
+    }
+}
+
+/// Short enough to leave a gap before [`REASON_COLUMN`].
+fn feature_title(feature: Feature) -> &'static str {
+    match feature {
+        Feature::LowerEffortV4 => "Lower-Effort mark, IPv4",
+        Feature::LowerEffortV6 => "Lower-Effort mark, IPv6",
+        Feature::TcpInfo => "connection measurements",
+        Feature::WindowClamp => "receive window limit",
+        Feature::ReceiveBuffer => "fixed receive buffer",
+        Feature::PacingRate => "sending rate limit",
+        Feature::CongestionControl => "congestion control",
+    }
+}
+
+/// Whether transfers of this version do anything with it.
+fn transfers_use(feature: Feature) -> bool {
+    match feature {
+        Feature::LowerEffortV4 | Feature::LowerEffortV6 | Feature::TcpInfo => true,
+        Feature::WindowClamp
+        | Feature::ReceiveBuffer
+        | Feature::PacingRate
+        | Feature::CongestionControl => false,
+    }
+}
+
+/// The text in lines of at most `width` characters, broken between words.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("starts with one line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.len() + 1 + word.len() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn a_machine_without_ipv6() -> Support {
+        let capability = |name, available, reason: &str| Capability {
+            name,
+            available,
+            reason: reason.to_owned(),
+        };
+        Support {
+            kernel: Some("6.1.0".to_owned()),
+            capabilities: vec![
+                capability(Feature::LowerEffortV4, true, "packets carry it"),
+                capability(Feature::LowerEffortV6, false, "this machine has no IPv6"),
+                capability(Feature::PacingRate, true, &"long ".repeat(30)),
+            ],
+            receive_buffer_max: Some(212_992),
+            congestion: CongestionControls::default(),
+        }
+    }
+
+    #[test]
+    fn people_get_aligned_lines_that_fit_the_terminal() {
+        let mut out = Vec::new();
+        tell(&a_machine_without_ipv6(), &mut out).expect("memory");
+        let text = String::from_utf8(out).expect("text");
+        assert!(text.contains("Lever in use: dscp-le"), "{text}");
+        assert!(
+            text.contains("  no   Lower-Effort mark, IPv6   this machine has no IPv6\n"),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
+        let words = text.matches("long").count();
+        assert_eq!(words, 30, "{text}");
+    }
+
+    #[test]
+    fn programs_get_what_is_used_and_what_is_not() {
+        let support = a_machine_without_ipv6();
+        let json = serde_json::to_value(Findings::of(&support)).expect("plain data");
+        assert_eq!(json["lever"], "dscp-le");
+        assert_eq!(json["kernel"], "6.1.0");
+        let used = |index: usize| json["capabilities"][index]["used"].clone();
+        // Used; would be used but is not available; available but unused.
+        assert_eq!(
+            (used(0), used(1), used(2)),
+            (true.into(), false.into(), false.into())
+        );
+        assert_eq!(json["capabilities"][1]["name"], "lower-effort-v6");
+        assert_eq!(
+            json["capabilities"][1]["reason"],
+            "this machine has no IPv6"
+        );
+    }
+}

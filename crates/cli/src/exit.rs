@@ -1,0 +1,206 @@
+//! The exit codes: one table for the process, the help and the manual page.
+
+use fairbat::engine::{Outcome, Report};
+use fairbat::error::ErrorKind;
+
+/// What the process tells its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum ExitCode {
+    /// Everything is there.
+    Done = 0,
+    /// An error that no other code covers.
+    Other = 1,
+    /// The command line or the environment is wrong.
+    Usage = 2,
+    /// Some files are there, some are not.
+    Partial = 3,
+    /// The bytes are not what was promised.
+    Integrity = 4,
+    /// The network or a server: worth trying again.
+    Temporary = 5,
+    /// The local disk.
+    Disk = 6,
+    /// Stopped by `--max-time`.
+    MaxTime = 10,
+    /// Everything is there, too late, and `--fail-late` was given.
+    Late = 11,
+    /// Stopped by SIGINT or SIGTERM (128 + SIGINT, as shells report it).
+    Interrupted = 130,
+}
+
+impl ExitCode {
+    /// All codes in ascending order.
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Done,
+        Self::Other,
+        Self::Usage,
+        Self::Partial,
+        Self::Integrity,
+        Self::Temporary,
+        Self::Disk,
+        Self::MaxTime,
+        Self::Late,
+        Self::Interrupted,
+    ];
+
+    /// What the code means, for the help and the manual page.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Self::Done => "done (also late, unless --fail-late)",
+            Self::Other => "another error, such as a server's refusal (404, 403)",
+            Self::Usage => "wrong usage",
+            Self::Partial => "several URLs: some failed, the rest is done",
+            Self::Integrity => "wrong checksum, or the content kept changing",
+            Self::Temporary => "network or server trouble: worth trying again",
+            Self::Disk => "disk full, not writable or missing",
+            Self::MaxTime => "stopped by --max-time; can be resumed",
+            Self::Late => "done, but after the deadline (with --fail-late)",
+            Self::Interrupted => "interrupted; can be resumed",
+        }
+    }
+
+    /// The code of a run.
+    ///
+    /// An interruption or the time limit explains every other failure, so
+    /// they come first. A mixed result is [`ExitCode::Partial`] unless
+    /// something happened that must not be overlooked: wrong bytes or a
+    /// broken disk.
+    pub(crate) fn of_report(report: &Report, fail_late: bool) -> Self {
+        let mut any_done = false;
+        let mut any_late = false;
+        let mut worst: Option<Self> = None;
+        for outcome in &report.outcomes {
+            match *outcome {
+                Outcome::Done { late } => {
+                    any_done = true;
+                    any_late |= late;
+                }
+                Outcome::Failed(kind) => {
+                    let code = Self::of_kind(kind);
+                    if worst.is_none_or(|worst| worst.severity() < code.severity()) {
+                        worst = Some(code);
+                    }
+                }
+            }
+        }
+        match worst {
+            None if any_late && fail_late => Self::Late,
+            None => Self::Done,
+            Some(Self::Other | Self::Temporary) if any_done => Self::Partial,
+            Some(code) => code,
+        }
+    }
+
+    /// The code of a failure of this kind, standing alone.
+    pub(crate) fn of_kind(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Refused | ErrorKind::Other => Self::Other,
+            ErrorKind::Network | ErrorKind::Server => Self::Temporary,
+            ErrorKind::Integrity => Self::Integrity,
+            ErrorKind::Disk => Self::Disk,
+            ErrorKind::MaxTime => Self::MaxTime,
+            ErrorKind::Interrupted => Self::Interrupted,
+        }
+    }
+
+    /// Which of two failures of one run decides: the higher.
+    fn severity(self) -> u8 {
+        match self {
+            Self::Interrupted => 6,
+            Self::MaxTime => 5,
+            Self::Integrity => 4,
+            Self::Disk => 3,
+            Self::Other => 2,
+            Self::Temporary => 1,
+            Self::Done | Self::Usage | Self::Partial | Self::Late => 0,
+        }
+    }
+}
+
+impl From<ExitCode> for std::process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DONE: Outcome = Outcome::Done { late: false };
+    const LATE: Outcome = Outcome::Done { late: true };
+
+    fn failed(kind: ErrorKind) -> Outcome {
+        Outcome::Failed(kind)
+    }
+
+    fn code(outcomes: &[Outcome], fail_late: bool) -> u8 {
+        let report = Report {
+            outcomes: outcomes.to_vec(),
+        };
+        ExitCode::of_report(&report, fail_late) as u8
+    }
+
+    #[test]
+    fn one_url_exits_by_its_kind() {
+        use ErrorKind::*;
+        for (kind, expected) in [
+            (Refused, 1),
+            (Other, 1),
+            (Integrity, 4),
+            (Network, 5),
+            (Server, 5),
+            (Disk, 6),
+            (MaxTime, 10),
+            (Interrupted, 130),
+        ] {
+            assert_eq!(code(&[failed(kind)], false), expected, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn lateness_matters_only_when_asked_and_nothing_failed() {
+        assert_eq!(code(&[DONE, DONE], true), 0);
+        assert_eq!(code(&[DONE, LATE], false), 0);
+        assert_eq!(code(&[DONE, LATE], true), 11);
+        assert_eq!(code(&[LATE, failed(ErrorKind::Network)], true), 3);
+    }
+
+    #[test]
+    fn mixed_results_are_partial_unless_bytes_or_disk_are_wrong() {
+        use ErrorKind::*;
+        for (kind, expected) in [
+            (Refused, 3),
+            (Other, 3),
+            (Network, 3),
+            (Server, 3),
+            (Integrity, 4),
+            (Disk, 6),
+            (MaxTime, 10),
+            (Interrupted, 130),
+        ] {
+            assert_eq!(code(&[DONE, failed(kind)], false), expected, "{kind:?}");
+            assert_eq!(code(&[failed(kind), DONE], false), expected, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn the_most_serious_failure_decides() {
+        use ErrorKind::*;
+        let order = [Network, Refused, Disk, Integrity, MaxTime, Interrupted];
+        for (i, &low) in order.iter().enumerate() {
+            for &high in &order[i..] {
+                let expected = ExitCode::of_kind(high) as u8;
+                assert_eq!(code(&[failed(low), failed(high)], false), expected);
+                assert_eq!(code(&[failed(high), failed(low)], false), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_table_is_complete_and_sorted() {
+        let codes: Vec<u8> = ExitCode::ALL.iter().map(|&code| code as u8).collect();
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 10, 11, 130]);
+    }
+}

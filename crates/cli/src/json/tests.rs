@@ -1,0 +1,208 @@
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use fairbat::error::ErrorKind;
+use fairbat::event::{Control, Lever};
+use serde_json::Value;
+
+use super::*;
+use crate::exit::ExitCode;
+
+const DOCUMENT: &str = include_str!("../../docs/json.md");
+
+fn url() -> String {
+    "https://example.org/a".to_owned()
+}
+
+/// One event of each variant, with every optional field present.
+fn samples() -> Vec<Event> {
+    vec![
+        Event::Start {
+            urls: vec![url()],
+            lever: Lever::DscpLe,
+        },
+        Event::File {
+            url: url(),
+            path: "a".into(),
+            bytes: Some(1),
+            resumed_bytes: 0,
+            ranges: true,
+        },
+        Event::Control(Control {
+            n: 0.0,
+            m: 1.0,
+            active: 1,
+            w: 1.0,
+            zeta: Some(1.0),
+            rate: 1.0,
+            rtt_ms: Some(1.0),
+            bytes_done: 0,
+            bytes_total: Some(1),
+            files: vec![],
+        }),
+        Event::Retry {
+            url: url(),
+            reason: "reset".to_owned(),
+            after_s: 0.5,
+            attempt: 1,
+        },
+        Event::Done {
+            url: url(),
+            path: "a".into(),
+            bytes: 1,
+            elapsed_s: 1.0,
+            sha256: Some("00".to_owned()),
+            deadline_met: Some(true),
+        },
+        Event::Error {
+            url: url(),
+            kind: ErrorKind::Network,
+            message: "m".to_owned(),
+            hint: "h".to_owned(),
+        },
+    ]
+}
+
+/// Does not compile when a variant is added: give it a sample and a chapter.
+fn name(event: &Event) -> &'static str {
+    match event {
+        Event::Start { .. } => "start",
+        Event::File { .. } => "file",
+        Event::Control(_) => "control",
+        Event::Retry { .. } => "retry",
+        Event::Done { .. } => "done",
+        Event::Error { .. } => "error",
+    }
+}
+
+fn object(event: Event) -> Value {
+    let line = line(&TimedEvent { t: 0.5, event }).expect("samples can be serialized");
+    assert_eq!(line.matches('\n').count(), 1, "one line: {line}");
+    serde_json::from_str(&line).expect("a line is one JSON value")
+}
+
+fn fields(object: &Value) -> BTreeSet<String> {
+    let object = object.as_object().expect("a line is an object");
+    object.keys().cloned().collect()
+}
+
+/// The part of the document below the heading of an event.
+fn chapter(name: &str) -> &'static str {
+    let heading = format!("\n## `{name}`\n");
+    let start = DOCUMENT
+        .find(&heading)
+        .unwrap_or_else(|| panic!("{name} has no chapter"));
+    let text = &DOCUMENT[start + heading.len()..];
+    &text[..text.find("\n## ").unwrap_or(text.len())]
+}
+
+/// The fields of the first table of a chapter: the first cell of each row.
+fn documented(chapter: &str) -> BTreeSet<String> {
+    chapter
+        .lines()
+        .skip_while(|line| !line.starts_with("| field |"))
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(field, _)| field.to_owned())
+        .collect()
+}
+
+#[test]
+fn the_document_names_exactly_the_fields_that_are_written() {
+    for event in samples() {
+        let name = name(&event);
+        let mut written = fields(&object(event));
+        // Common to all, described once at the top of the document.
+        assert!(written.remove("event") && written.remove("t"));
+        assert_eq!(documented(chapter(name)), written, "{name}");
+    }
+    let common = &DOCUMENT[..DOCUMENT.find("\n## ").expect("there are chapters")];
+    assert_eq!(
+        documented(common),
+        BTreeSet::from(["event".into(), "t".into()])
+    );
+}
+
+#[test]
+fn the_examples_have_the_fields_that_are_written() {
+    for event in samples() {
+        let name = name(&event);
+        let written = object(event);
+        assert_eq!(written["event"], name);
+        let example = chapter(name)
+            .lines()
+            .find(|line| line.starts_with('{'))
+            .unwrap_or_else(|| panic!("{name} has no example"));
+        let example: Value = serde_json::from_str(example).expect("the example is JSON");
+        assert_eq!(fields(&example), fields(&written), "{name}");
+        assert_eq!(example["event"], name);
+    }
+}
+
+#[test]
+fn the_document_names_every_kind_of_error_and_lever() {
+    use ErrorKind::*;
+    for kind in [
+        Refused,
+        Network,
+        Server,
+        Integrity,
+        Disk,
+        MaxTime,
+        Interrupted,
+        Other,
+    ] {
+        let code = ExitCode::of_kind(kind) as u8;
+        let kind = serde_json::to_value(kind).expect("a kind is a string");
+        let kind = kind.as_str().expect("a kind is a string");
+        let row = chapter("error")
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{kind}` |")))
+            .unwrap_or_else(|| panic!("{kind} is not documented"));
+        assert!(row.ends_with(&format!("| {code} |")), "{row}");
+    }
+    let lever = serde_json::to_value(Lever::DscpLe).expect("a lever is a string");
+    let lever = lever.as_str().expect("a lever is a string");
+    assert!(chapter("start").contains(&format!("`{lever}`")));
+}
+
+#[test]
+fn a_path_that_is_not_unicode_is_written_with_replacements() {
+    let object = object(Event::Done {
+        url: url(),
+        path: OsStr::from_bytes(b"caf\xe9.bin").into(),
+        bytes: 1,
+        elapsed_s: 1.0,
+        sha256: None,
+        deadline_met: None,
+    });
+    assert_eq!(object["path"], "caf\u{fffd}.bin");
+    assert_eq!(object["sha256"], Value::Null);
+    assert_eq!(object["deadline_met"], Value::Null);
+}
+
+#[test]
+fn lines_stop_when_the_reader_is_gone() {
+    let (reader, writer) = io::pipe().expect("a pipe");
+    let mut lines = JsonLines::new(writer);
+    drop(reader);
+    for event in samples() {
+        lines.write(&TimedEvent { t: 0.0, event });
+    }
+    assert!(lines.out.is_none());
+}
+
+#[test]
+fn every_line_is_flushed() {
+    let mut written = Vec::new();
+    {
+        let mut lines = JsonLines::new(io::BufWriter::new(&mut written));
+        for event in samples() {
+            lines.write(&TimedEvent { t: 0.0, event });
+            let out = lines.out.as_ref().expect("memory does not fail");
+            assert!(out.buffer().is_empty());
+        }
+    }
+    assert_eq!(written.iter().filter(|&&b| b == b'\n').count(), 6);
+}

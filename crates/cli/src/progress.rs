@@ -1,0 +1,156 @@
+//! What people see on standard error while a run works: progress bars on a
+//! terminal, a few plain lines elsewhere, errors in any case.
+
+mod bars;
+mod messages;
+
+use std::collections::HashMap;
+
+use fairbat::event::{Event, TimedEvent};
+use indicatif::{MultiProgress, ProgressDrawTarget};
+
+use self::bars::Bars;
+pub(crate) use self::messages::failed_to_start;
+use crate::console::Console;
+
+/// How much to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Display {
+    /// Bars, start, results and errors.
+    Bars,
+    /// A line each for start, retries, results and errors.
+    Lines,
+    /// Errors only.
+    Errors,
+}
+
+/// What the choice of [`Display`] depends on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Circumstances {
+    /// `--quiet`.
+    pub(crate) quiet: bool,
+    /// `--json`.
+    pub(crate) json: bool,
+    /// Standard output is a terminal.
+    pub(crate) stdout_terminal: bool,
+    /// Standard error is a terminal that can move its cursor.
+    pub(crate) stderr_terminal: bool,
+}
+
+impl Display {
+    /// Bars need a terminal of their own: JSON lines on the same one would
+    /// tear them.
+    pub(crate) fn choose(on: Circumstances) -> Self {
+        if on.quiet {
+            Self::Errors
+        } else if on.stderr_terminal && !(on.json && on.stdout_terminal) {
+            Self::Bars
+        } else {
+            Self::Lines
+        }
+    }
+}
+
+/// Shows events to people.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    display: Display,
+    console: Console,
+    bars: Option<Bars>,
+    /// Bytes that earlier runs left, by URL, of the transfers that began.
+    resumed: HashMap<String, u64>,
+}
+
+impl Progress {
+    pub(crate) fn new(display: Display) -> Self {
+        Self::on(display, ProgressDrawTarget::stderr())
+    }
+
+    fn on(display: Display, target: ProgressDrawTarget) -> Self {
+        let (console, bars) = match display {
+            Display::Lines | Display::Errors => (Console::plain(), None),
+            Display::Bars => {
+                let multi = MultiProgress::with_draw_target(target);
+                (Console::with_bars(multi.clone()), Some(Bars::new(multi)))
+            }
+        };
+        Self {
+            display,
+            console,
+            bars,
+            resumed: HashMap::new(),
+        }
+    }
+
+    /// Where all other lines for people have to go while this is shown.
+    pub(crate) fn console(&self) -> &Console {
+        &self.console
+    }
+
+    /// Shows one event.
+    pub(crate) fn show(&mut self, event: &TimedEvent) {
+        let event = &event.event;
+        if let Event::File {
+            url, resumed_bytes, ..
+        } = event
+        {
+            self.resumed.insert(url.clone(), *resumed_bytes);
+        }
+        if let Some(bars) = &mut self.bars {
+            bars.update(event);
+        }
+        if let Some(text) = self.message(event) {
+            self.console.line(&text);
+        }
+    }
+
+    /// Removes the bars; what was written above them stays.
+    pub(crate) fn finish(&mut self) {
+        if let Some(bars) = &self.bars {
+            bars.clear();
+        }
+    }
+
+    /// The line that an event leaves behind, if any.
+    fn message(&self, event: &Event) -> Option<String> {
+        let lines = self.display == Display::Lines;
+        let results = lines || self.display == Display::Bars;
+        match event {
+            Event::Start { urls, lever } if results => Some(messages::started(urls, *lever)),
+            Event::Retry {
+                url,
+                reason,
+                after_s,
+                ..
+            } if lines => Some(messages::retrying(url, reason, *after_s)),
+            Event::Done {
+                url,
+                path,
+                bytes,
+                elapsed_s,
+                deadline_met,
+                ..
+            } if results => Some(messages::saved(&messages::Saved {
+                path,
+                bytes: *bytes,
+                resumed_bytes: self.resumed.get(url).copied(),
+                elapsed_s: *elapsed_s,
+                deadline_met: *deadline_met,
+            })),
+            Event::Error {
+                url,
+                kind,
+                message,
+                hint,
+            } => messages::failed(url, *kind, message, hint),
+            Event::Start { .. }
+            | Event::File { .. }
+            | Event::Control(_)
+            | Event::Retry { .. }
+            | Event::Done { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

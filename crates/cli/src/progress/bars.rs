@@ -1,0 +1,178 @@
+//! Progress bars: one per unfinished file, and below them one line about the
+//! control loop.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use fairbat::event::{Control, Event, FileProgress};
+use indicatif::{
+    HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
+};
+
+use crate::console::printable;
+
+/// At most so many files have a bar at the same time: more would push each
+/// other off the screen.
+const MAX_BARS: usize = 10;
+
+const KNOWN_SIZE: &str = "{prefix:24!} {wide_bar:.cyan/blue} {percent:>3}% \
+    {binary_bytes:>10}/{binary_total_bytes} {binary_bytes_per_sec:>12} ETA {eta}";
+const UNKNOWN_SIZE: &str =
+    "{prefix:24!} {spinner:.cyan} {binary_bytes:>10} {binary_bytes_per_sec:>12}";
+const STATUS: &str = "{wide_msg:.dim}";
+
+#[derive(Debug)]
+pub(super) struct Bars {
+    multi: MultiProgress,
+    status: ProgressBar,
+    /// By URL: the bars on the screen.
+    shown: HashMap<String, ProgressBar>,
+    /// By URL: what the files will be called.
+    names: HashMap<String, String>,
+    counts: Counts,
+}
+
+/// What the status line counts.
+#[derive(Debug, Default)]
+struct Counts {
+    files: usize,
+    finished: usize,
+    retries: u64,
+}
+
+impl Bars {
+    pub(super) fn new(multi: MultiProgress) -> Self {
+        let status = multi.add(ProgressBar::no_length().with_style(style(STATUS)));
+        Self {
+            multi,
+            status,
+            shown: HashMap::new(),
+            names: HashMap::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    pub(super) fn update(&mut self, event: &Event) {
+        match event {
+            Event::Start { urls, .. } => {
+                self.counts.files = urls.len();
+                self.status.set_message("connecting");
+            }
+            Event::File {
+                url,
+                path,
+                bytes,
+                resumed_bytes,
+                ..
+            } => {
+                self.names.insert(url.clone(), name(path));
+                self.show(&FileProgress {
+                    url: url.clone(),
+                    bytes_done: *resumed_bytes,
+                    bytes_total: *bytes,
+                });
+            }
+            Event::Control(control) => {
+                for file in &control.files {
+                    self.show(file);
+                }
+                self.status.set_message(self.counts.status(control));
+            }
+            Event::Retry {
+                reason, after_s, ..
+            } => {
+                self.counts.retries += 1;
+                self.status
+                    .set_message(printable(&format!("next try in {after_s:.1} s: {reason}")));
+            }
+            Event::Done { url, .. } | Event::Error { url, .. } => {
+                self.counts.finished += 1;
+                self.names.remove(url);
+                if let Some(bar) = self.shown.remove(url) {
+                    bar.finish_and_clear();
+                    self.multi.remove(&bar);
+                }
+            }
+        }
+    }
+
+    pub(super) fn clear(&self) {
+        for bar in self.shown.values() {
+            bar.finish_and_clear();
+        }
+        self.status.finish_and_clear();
+    }
+
+    /// Moves the bar of a file that has begun; makes one if there is room.
+    fn show(&mut self, file: &FileProgress) {
+        if let Some(bar) = self.shown.get(&file.url) {
+            // Draws also when nothing moved: the rate falls.
+            bar.update(|state| state.set_pos(file.bytes_done));
+            return;
+        }
+        let Some(name) = self.names.get(&file.url) else {
+            return;
+        };
+        if self.shown.len() >= MAX_BARS {
+            return;
+        }
+        // Hidden until it is ready: what an earlier run left must not flash up
+        // as a rate.
+        let hidden = ProgressDrawTarget::hidden();
+        let bar = ProgressBar::with_draw_target(file.bytes_total, hidden)
+            .with_style(match file.bytes_total {
+                Some(_) => style(KNOWN_SIZE),
+                None => style(UNKNOWN_SIZE),
+            })
+            .with_prefix(name.clone());
+        bar.update(|state| state.set_pos(file.bytes_done));
+        bar.reset_eta();
+        let bar = self.multi.insert_before(&self.status, bar);
+        bar.tick();
+        self.shown.insert(file.url.clone(), bar);
+    }
+}
+
+impl Counts {
+    fn status(&self, control: &Control) -> String {
+        let mut parts = vec![
+            format!("m {:.2}", control.m),
+            plural(control.active as u64, "connection", "connections"),
+        ];
+        if let Some(rtt) = control.rtt_ms {
+            parts.push(format!("rtt {rtt:.0} ms"));
+        }
+        parts.push(plural(self.retries, "retry", "retries"));
+        if self.files > 1 {
+            parts.push(format!("{} of {} files", self.finished, self.files));
+        }
+        parts.join(", ")
+    }
+}
+
+fn plural(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// What a bar is called: the file without its directory.
+fn name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    printable(&name.to_string_lossy())
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .expect("the templates are constant and well-formed")
+        .with_key("eta", eta)
+}
+
+/// The time left at the present rate; a dash while nothing moves, of which
+/// indicatif would say 0 s.
+fn eta(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    // A failure to write would be one of the terminal, which indicatif handles.
+    let _ = if state.per_sec() < 1.0 {
+        out.write_char('-')
+    } else {
+        write!(out, "{:#}", HumanDuration(state.eta()))
+    };
+}

@@ -1,0 +1,91 @@
+//! The wording of the lines on standard error. Pure.
+
+use std::path::Path;
+
+use fairbat::error::{ErrorKind, TransferError};
+use fairbat::event::Lever;
+use indicatif::BinaryBytes;
+
+/// A finished file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Saved<'a> {
+    pub(super) path: &'a Path,
+    /// Size of the file, bytes.
+    pub(super) bytes: u64,
+    /// Bytes that earlier runs had left; `None` if nothing had to be fetched.
+    pub(super) resumed_bytes: Option<u64>,
+    /// Seconds this run took.
+    pub(super) elapsed_s: f64,
+    pub(super) deadline_met: Option<bool>,
+}
+
+pub(super) fn started(urls: &[String], lever: Lever) -> String {
+    let what = match urls {
+        [url] => url.clone(),
+        urls => format!("{} files", urls.len()),
+    };
+    let lever = match lever {
+        Lever::DscpLe => "packets are marked Lower-Effort (RFC 8622)",
+    };
+    format!("fetching {what}; {lever}")
+}
+
+pub(super) fn retrying(url: &str, reason: &str, after_s: f64) -> String {
+    format!("{}; next try in {after_s:.1} s", about(url, reason))
+}
+
+pub(super) fn saved(saved: &Saved<'_>) -> String {
+    let path = saved.path.display();
+    let size = BinaryBytes(saved.bytes);
+    let fetched = saved
+        .resumed_bytes
+        .map(|resumed| saved.bytes.saturating_sub(resumed));
+    let mut text = match fetched {
+        None => format!("{path} is complete already ({size})"),
+        Some(fetched) => {
+            let seconds = saved.elapsed_s;
+            let mut text = format!("saved {path}: {size}");
+            if fetched < saved.bytes {
+                text += &format!(", {} of them now,", BinaryBytes(fetched));
+            }
+            text += &format!(" in {seconds:.1} s");
+            if seconds > 0.0 {
+                // Saturates; a rate is only for show here.
+                let rate = BinaryBytes((fetched as f64 / seconds) as u64);
+                text += &format!(" ({rate}/s)");
+            }
+            text
+        }
+    };
+    match saved.deadline_met {
+        Some(true) => text += ", before the deadline",
+        Some(false) => text += ", AFTER the deadline",
+        None => {}
+    }
+    text
+}
+
+/// `None` for an interruption: that was announced when it happened.
+pub(super) fn failed(url: &str, kind: ErrorKind, message: &str, hint: &str) -> Option<String> {
+    (kind != ErrorKind::Interrupted).then(|| error(&about(url, message), hint))
+}
+
+/// An error of the run as a whole.
+pub(crate) fn failed_to_start(failure: &TransferError) -> String {
+    error(&failure.message, &failure.hint)
+}
+
+fn error(message: &str, hint: &str) -> String {
+    match hint {
+        "" => format!("error: {message}"),
+        hint => format!("error: {message}\n  hint: {hint}"),
+    }
+}
+
+/// The message with its URL, unless that is part of it.
+fn about(url: &str, message: &str) -> String {
+    match message.contains(url) {
+        true => message.to_owned(),
+        false => format!("{url}: {message}"),
+    }
+}

@@ -1,0 +1,367 @@
+//! The kernel's `struct tcp_info` (`TCP_INFO`, tcp(7)) with types and units.
+//!
+//! The structure has only ever grown at its end, and the kernel writes as
+//! much of it as it has: a field is known if the answer is long enough. This
+//! is a pure function of those bytes; asking the kernel is not done here.
+
+use std::time::Duration;
+
+/// Where each field starts in `struct tcp_info`, as `linux/tcp.h` has it.
+mod offset {
+    pub(super) const STATE: usize = 0;
+    pub(super) const CA_STATE: usize = 1;
+    pub(super) const SND_MSS: usize = 16;
+    pub(super) const RCV_MSS: usize = 20;
+    pub(super) const LOST: usize = 32;
+    pub(super) const RTT: usize = 68;
+    pub(super) const RTTVAR: usize = 72;
+    pub(super) const SND_SSTHRESH: usize = 76;
+    pub(super) const SND_CWND: usize = 80;
+    pub(super) const RCV_RTT: usize = 92;
+    pub(super) const RCV_SPACE: usize = 96;
+    pub(super) const TOTAL_RETRANS: usize = 100;
+    pub(super) const PACING_RATE: usize = 104;
+    pub(super) const BYTES_ACKED: usize = 120;
+    pub(super) const BYTES_RECEIVED: usize = 128;
+    pub(super) const MIN_RTT: usize = 148;
+    pub(super) const DELIVERY_RATE: usize = 160;
+    pub(super) const BUSY_TIME: usize = 168;
+    pub(super) const RWND_LIMITED: usize = 176;
+    pub(super) const SNDBUF_LIMITED: usize = 184;
+    pub(super) const RCV_OOOPACK: usize = 224;
+    pub(super) const SND_WND: usize = 228;
+    pub(super) const RCV_WND: usize = 232;
+}
+
+/// Up to here every Linux since 2.6.12 fills the structure.
+const REQUIRED: usize = offset::TOTAL_RETRANS + 4;
+
+/// The fields beyond [`REQUIRED`]: name, end in bytes, and the first Linux
+/// that has it.
+const OPTIONAL: [(&str, usize, &str); 11] = [
+    ("pacing_rate", offset::PACING_RATE + 8, "3.15"),
+    ("bytes_acked", offset::BYTES_ACKED + 8, "4.1"),
+    ("bytes_received", offset::BYTES_RECEIVED + 8, "4.1"),
+    ("min_rtt", offset::MIN_RTT + 4, "4.6"),
+    ("delivery_rate", offset::DELIVERY_RATE + 8, "4.9"),
+    ("busy_time", offset::BUSY_TIME + 8, "4.10"),
+    ("rwnd_limited", offset::RWND_LIMITED + 8, "4.10"),
+    ("sndbuf_limited", offset::SNDBUF_LIMITED + 8, "4.10"),
+    ("rcv_ooopack", offset::RCV_OOOPACK + 4, "5.4"),
+    ("snd_wnd", offset::SND_WND + 4, "5.4"),
+    ("rcv_wnd", offset::RCV_WND + 4, "6.2"),
+];
+
+/// The kernel's `TCP_INFINITE_SSTHRESH`: still in the first slow start.
+const NO_SSTHRESH: u32 = 0x7fff_ffff;
+
+/// What the kernel knows of one connection.
+///
+/// "Sent" and "received" are from this end. An `Option` is `None` when this
+/// kernel's structure ends before the field, or when there is nothing to
+/// report yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Where the connection is in its life.
+    pub state: TcpState,
+    /// What the sender's loss recovery is doing.
+    pub ca_state: CaState,
+    /// Largest segment we send, bytes of payload.
+    pub snd_mss: u32,
+    /// Size of the segments we receive, estimated by the kernel, bytes.
+    pub rcv_mss: u32,
+    /// Segments sent that are thought lost and not yet repaired.
+    pub lost: u32,
+    /// Segments sent again since the connection was opened.
+    pub total_retrans: u32,
+    /// Smoothed round-trip time of what we send (RFC 6298 SRTT). On a
+    /// connection that only receives it stays what the handshake measured.
+    pub rtt: Option<Duration>,
+    /// Mean deviation of the round-trip time (RFC 6298 RTTVAR).
+    pub rttvar: Duration,
+    /// Slow-start threshold, segments; `None` while none has been set.
+    pub snd_ssthresh: Option<u32>,
+    /// Congestion window, segments.
+    pub snd_cwnd: u32,
+    /// Round-trip time as the receiver estimates it from the arriving data.
+    pub rcv_rtt: Option<Duration>,
+    /// Receive buffer tuning: bytes the application took in the last round
+    /// trip. Not a limit, and unaware of the window clamp.
+    pub rcv_space: u32,
+    /// Rate at which the sender spaces its packets, byte/s; `None` also when
+    /// it does not.
+    pub pacing_rate: Option<u64>,
+    /// Bytes sent that the peer has acknowledged (RFC 4898); SYN and FIN
+    /// count as one byte each.
+    pub bytes_acked: Option<u64>,
+    /// Bytes received in order (RFC 4898); a FIN counts as one byte.
+    pub bytes_received: Option<u64>,
+    /// Smallest round-trip time of what we sent in the kernel's window
+    /// (`net.ipv4.tcp_min_rtt_wlen`, 5 minutes unless changed).
+    pub min_rtt: Option<Duration>,
+    /// Latest measured rate at which the peer acknowledged our data, byte/s.
+    /// Lower than the path allows when we had too little to send.
+    pub delivery_rate: Option<u64>,
+    /// Time with data sent or waiting to be sent.
+    pub busy_time: Option<Duration>,
+    /// Part of `busy_time` in which the peer's receive window was the limit.
+    pub rwnd_limited: Option<Duration>,
+    /// Part of `busy_time` in which our send buffer was the limit.
+    pub sndbuf_limited: Option<Duration>,
+    /// Segments received out of order.
+    pub rcv_ooopack: Option<u32>,
+    /// The receive window the peer offers us now, bytes.
+    pub snd_wnd: Option<u32>,
+    /// The receive window we offer the peer now, bytes.
+    pub rcv_wnd: Option<u32>,
+}
+
+/// Where a connection is in its life (RFC 9293, section 3.3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are RFC 9293's")]
+pub enum TcpState {
+    Established,
+    SynSent,
+    SynReceived,
+    FinWait1,
+    FinWait2,
+    TimeWait,
+    Closed,
+    CloseWait,
+    LastAck,
+    Listen,
+    Closing,
+    /// A number that Linux had not given out when this was written.
+    Unknown(u8),
+}
+
+/// What the sender's loss recovery is doing (`enum tcp_ca_state` in the
+/// kernel's `linux/tcp.h`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaState {
+    /// Nothing suspicious.
+    Open,
+    /// Duplicate acknowledgements or SACKs arrive; no reaction yet.
+    Disorder,
+    /// The window is being reduced for a congestion signal other than loss
+    /// (ECN).
+    CongestionWindowReduced,
+    /// Fast retransmit: lost segments are being repaired.
+    Recovery,
+    /// The retransmission timer expired.
+    Loss,
+    /// A number that Linux had not given out when this was written.
+    Unknown(u8),
+}
+
+impl TcpInfo {
+    /// Reads the bytes that the kernel wrote for `TCP_INFO`; `None` if they
+    /// are fewer than Linux has ever written.
+    pub fn parse(raw: &[u8]) -> Option<Self> {
+        let required = raw.first_chunk::<REQUIRED>()?;
+        let field = |at| u32_at(required, at).unwrap_or(0);
+        Some(Self {
+            state: TcpState::from_kernel(raw[offset::STATE]),
+            ca_state: CaState::from_kernel(raw[offset::CA_STATE]),
+            snd_mss: field(offset::SND_MSS),
+            rcv_mss: field(offset::RCV_MSS),
+            lost: field(offset::LOST),
+            total_retrans: field(offset::TOTAL_RETRANS),
+            rtt: measured_micros(field(offset::RTT)),
+            rttvar: micros(field(offset::RTTVAR)),
+            snd_ssthresh: Some(field(offset::SND_SSTHRESH)).filter(|&s| s < NO_SSTHRESH),
+            snd_cwnd: field(offset::SND_CWND),
+            rcv_rtt: measured_micros(field(offset::RCV_RTT)),
+            rcv_space: field(offset::RCV_SPACE),
+            pacing_rate: u64_at(raw, offset::PACING_RATE).filter(|&rate| rate != u64::MAX),
+            bytes_acked: u64_at(raw, offset::BYTES_ACKED),
+            bytes_received: u64_at(raw, offset::BYTES_RECEIVED),
+            min_rtt: u32_at(raw, offset::MIN_RTT).and_then(measured_micros),
+            delivery_rate: u64_at(raw, offset::DELIVERY_RATE).filter(|&rate| rate > 0),
+            busy_time: u64_at(raw, offset::BUSY_TIME).map(Duration::from_micros),
+            rwnd_limited: u64_at(raw, offset::RWND_LIMITED).map(Duration::from_micros),
+            sndbuf_limited: u64_at(raw, offset::SNDBUF_LIMITED).map(Duration::from_micros),
+            rcv_ooopack: u32_at(raw, offset::RCV_OOOPACK),
+            snd_wnd: u32_at(raw, offset::SND_WND),
+            rcv_wnd: u32_at(raw, offset::RCV_WND),
+        })
+    }
+}
+
+/// The optional fields that an answer of so many bytes lacks, each with the
+/// first Linux that has it.
+pub(crate) fn fields_beyond(length: usize) -> Vec<(&'static str, &'static str)> {
+    OPTIONAL
+        .iter()
+        .filter(|(_, end, _)| *end > length)
+        .map(|(name, _, since)| (*name, *since))
+        .collect()
+}
+
+impl TcpState {
+    /// The numbers of the kernel's `net/tcp_states.h`.
+    fn from_kernel(number: u8) -> Self {
+        match number {
+            1 => Self::Established,
+            2 => Self::SynSent,
+            // 12 is a request that has no socket of its own yet.
+            3 | 12 => Self::SynReceived,
+            4 => Self::FinWait1,
+            5 => Self::FinWait2,
+            6 => Self::TimeWait,
+            7 => Self::Closed,
+            8 => Self::CloseWait,
+            9 => Self::LastAck,
+            10 => Self::Listen,
+            11 => Self::Closing,
+            other => Self::Unknown(other),
+        }
+    }
+}
+
+impl CaState {
+    fn from_kernel(number: u8) -> Self {
+        match number {
+            0 => Self::Open,
+            1 => Self::Disorder,
+            2 => Self::CongestionWindowReduced,
+            3 => Self::Recovery,
+            4 => Self::Loss,
+            other => Self::Unknown(other),
+        }
+    }
+}
+
+fn u32_at(raw: &[u8], at: usize) -> Option<u32> {
+    raw.get(at..)?
+        .first_chunk()
+        .map(|bytes| u32::from_ne_bytes(*bytes))
+}
+
+fn u64_at(raw: &[u8], at: usize) -> Option<u64> {
+    raw.get(at..)?
+        .first_chunk()
+        .map(|bytes| u64::from_ne_bytes(*bytes))
+}
+
+fn micros(value: u32) -> Duration {
+    Duration::from_micros(u64::from(value))
+}
+
+/// A time that the kernel leaves at 0, or at its largest for a minimum, until
+/// it has measured it.
+fn measured_micros(value: u32) -> Option<Duration> {
+    (value != 0 && value != u32::MAX).then(|| micros(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use libc::tcp_info;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn offsets_are_those_of_the_c_structure() {
+        let pairs = [
+            (offset::STATE, offset_of!(tcp_info, tcpi_state)),
+            (offset::CA_STATE, offset_of!(tcp_info, tcpi_ca_state)),
+            (offset::SND_MSS, offset_of!(tcp_info, tcpi_snd_mss)),
+            (offset::RCV_MSS, offset_of!(tcp_info, tcpi_rcv_mss)),
+            (offset::LOST, offset_of!(tcp_info, tcpi_lost)),
+            (offset::RTT, offset_of!(tcp_info, tcpi_rtt)),
+            (offset::RTTVAR, offset_of!(tcp_info, tcpi_rttvar)),
+            (
+                offset::SND_SSTHRESH,
+                offset_of!(tcp_info, tcpi_snd_ssthresh),
+            ),
+            (offset::SND_CWND, offset_of!(tcp_info, tcpi_snd_cwnd)),
+            (offset::RCV_RTT, offset_of!(tcp_info, tcpi_rcv_rtt)),
+            (offset::RCV_SPACE, offset_of!(tcp_info, tcpi_rcv_space)),
+            (
+                offset::TOTAL_RETRANS,
+                offset_of!(tcp_info, tcpi_total_retrans),
+            ),
+            (offset::PACING_RATE, offset_of!(tcp_info, tcpi_pacing_rate)),
+            (offset::BYTES_ACKED, offset_of!(tcp_info, tcpi_bytes_acked)),
+            (
+                offset::BYTES_RECEIVED,
+                offset_of!(tcp_info, tcpi_bytes_received),
+            ),
+            (offset::MIN_RTT, offset_of!(tcp_info, tcpi_min_rtt)),
+            (
+                offset::DELIVERY_RATE,
+                offset_of!(tcp_info, tcpi_delivery_rate),
+            ),
+            (offset::BUSY_TIME, offset_of!(tcp_info, tcpi_busy_time)),
+            (
+                offset::RWND_LIMITED,
+                offset_of!(tcp_info, tcpi_rwnd_limited),
+            ),
+            (
+                offset::SNDBUF_LIMITED,
+                offset_of!(tcp_info, tcpi_sndbuf_limited),
+            ),
+            (offset::RCV_OOOPACK, offset_of!(tcp_info, tcpi_rcv_ooopack)),
+            (offset::SND_WND, offset_of!(tcp_info, tcpi_snd_wnd)),
+            (offset::RCV_WND, offset_of!(tcp_info, tcpi_rcv_wnd)),
+        ];
+        for (ours, theirs) in pairs {
+            assert_eq!(ours, theirs);
+        }
+    }
+
+    #[test]
+    fn an_old_kernels_answer_lacks_the_newer_fields() {
+        let through_bytes_received = offset::BYTES_RECEIVED + 8;
+        let info = TcpInfo::parse(&vec_of(through_bytes_received, 1)).expect("long enough");
+        assert!(info.bytes_received.is_some());
+        assert_eq!(info.min_rtt, None);
+        assert_eq!(info.rcv_wnd, None);
+        let missing = fields_beyond(through_bytes_received);
+        assert_eq!(missing.first(), Some(&("min_rtt", "4.6")));
+        assert_eq!(missing.last(), Some(&("rcv_wnd", "6.2")));
+        assert_eq!(missing.len(), 8);
+    }
+
+    #[test]
+    fn what_the_kernel_has_not_measured_is_none() {
+        let info = TcpInfo::parse(&vec_of(256, 0)).expect("long enough");
+        assert_eq!((info.rtt, info.rcv_rtt), (None, None));
+        let info = TcpInfo::parse(&vec_of(256, 0xff)).expect("long enough");
+        assert_eq!((info.min_rtt, info.pacing_rate), (None, None));
+        assert_eq!(info.snd_ssthresh, None);
+    }
+
+    fn vec_of(length: usize, byte: u8) -> Vec<u8> {
+        std::iter::repeat_n(byte, length).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_parse_or_are_too_short(raw in vec(any::<u8>(), 0..600)) {
+            prop_assert_eq!(TcpInfo::parse(&raw).is_some(), raw.len() >= REQUIRED);
+        }
+
+        #[test]
+        fn a_field_needs_no_more_than_its_own_bytes(
+            raw in vec(any::<u8>(), 256),
+            length in REQUIRED..256usize,
+        ) {
+            let (short, full) = (TcpInfo::parse(&raw[..length]), TcpInfo::parse(&raw));
+            let (short, full) = (short.expect("long enough"), full.expect("long enough"));
+            let missing = fields_beyond(length);
+            let is_missing = |name| missing.iter().any(|(field, _)| *field == name);
+            prop_assert_eq!(short.rtt, full.rtt);
+            prop_assert_eq!(short.total_retrans, full.total_retrans);
+            prop_assert_eq!(short.bytes_received.is_none(), is_missing("bytes_received"));
+            prop_assert_eq!(short.rcv_wnd.is_none(), is_missing("rcv_wnd"));
+            if let Some(bytes) = short.bytes_received {
+                prop_assert_eq!(Some(bytes), full.bytes_received);
+            }
+        }
+    }
+}

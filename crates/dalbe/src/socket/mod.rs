@@ -1,0 +1,164 @@
+//! One TCP connection: what it reports and the levers it obeys.
+//!
+//! A lever works at one end only. Congestion control and pacing hold back
+//! what this end *sends*, the receive window holds back what the other end
+//! sends to us. [`SenderSocket`] and [`ReceiverSocket`] are therefore two
+//! types, and code that slows a download down asks for a [`ReceiverSocket`].
+//!
+//! Nothing here knows what the connection carries or who opened it.
+
+mod find;
+mod info;
+mod levers;
+mod sys;
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use socket2::{Domain, Socket};
+
+pub(crate) use info::fields_beyond;
+pub use info::{CaState, TcpInfo, TcpState};
+pub use levers::{CongestionError, ReceiverSocket, SenderSocket};
+
+/// The Lower-Effort per-hop behaviour as it stands in the IPv4 TOS and the
+/// IPv6 traffic class byte: codepoint 000001 above the two ECN bits
+/// (RFC 8622, section 4).
+pub const LOWER_EFFORT: u8 = 0x04;
+
+/// Room for the kernel's `struct tcp_info`, twice what Linux 6.18 fills; the
+/// kernel cuts what does not fit.
+const TCP_INFO_ROOM: usize = 512;
+
+/// A TCP connection by a descriptor of our own.
+///
+/// The descriptor is usually a duplicate of one that somebody else reads and
+/// writes ([`TcpSocket::find_by_addresses`]). Both name the same connection:
+/// options set here act there, and *the connection stays open until both are
+/// closed*. Drop this one when its owner is done, or the peer never sees the
+/// end of the connection.
+#[derive(Debug)]
+pub struct TcpSocket {
+    socket: Socket,
+}
+
+impl TcpSocket {
+    /// Takes the descriptor of a TCP socket. Of anything else it makes a
+    /// socket whose every method fails.
+    pub fn from_fd(fd: OwnedFd) -> Self {
+        Self { socket: fd.into() }
+    }
+
+    /// The connection between these two addresses among this process's own
+    /// descriptors, duplicated; `None` if there is none.
+    ///
+    /// For libraries that tell addresses but hand out no socket. Looks at
+    /// every descriptor in `/proc/self/fd`. An IPv4 address and its
+    /// IPv4-mapped IPv6 form (RFC 4291, section 2.5.5.2) are the same address
+    /// here.
+    ///
+    /// # Errors
+    /// `/proc` cannot be read, or there is no descriptor left for the
+    /// duplicate.
+    pub fn find_by_addresses(local: SocketAddr, peer: SocketAddr) -> io::Result<Option<Self>> {
+        Ok(find::find_by_addresses(local, peer)?.map(|socket| Self { socket }))
+    }
+
+    /// What the kernel knows of this connection now (`TCP_INFO`).
+    ///
+    /// # Errors
+    /// Not a TCP socket, or a kernel whose structure is shorter than any
+    /// Linux has had.
+    pub fn info(&self) -> io::Result<TcpInfo> {
+        let (raw, length) = self.raw_info()?;
+        TcpInfo::parse(&raw[..length]).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("TCP_INFO of {length} bytes is too short to be Linux's"),
+            )
+        })
+    }
+
+    /// The bytes of `TCP_INFO` and how many of them the kernel wrote.
+    pub(crate) fn raw_info(&self) -> io::Result<([u8; TCP_INFO_ROOM], usize)> {
+        let mut raw = [0; TCP_INFO_ROOM];
+        let length = sys::get(self.as_fd(), sys::TCP_INFO, &mut raw)?;
+        Ok((raw, length))
+    }
+
+    /// The levers of this connection for what we send on it.
+    pub fn sender(&self) -> SenderSocket<'_> {
+        SenderSocket::new(&self.socket)
+    }
+
+    /// The levers of this connection for what we receive on it.
+    pub fn receiver(&self) -> ReceiverSocket<'_> {
+        ReceiverSocket::new(&self.socket)
+    }
+
+    /// Marks every packet we send from now on as Lower-Effort (RFC 8622):
+    /// routers that know the mark drop it first. It says nothing about the
+    /// packets of the peer. May be set before or after connecting; needs no
+    /// privilege.
+    ///
+    /// # Errors
+    /// The kernel refuses the option, or this is not an IP socket.
+    pub fn mark_lower_effort(&self) -> io::Result<()> {
+        if self.socket.domain()? == Domain::IPV6 {
+            self.socket.set_tclass_v6(u32::from(LOWER_EFFORT))?;
+        }
+        // An IPv6 socket whose peer is IPv4-mapped sends IPv4 packets, and
+        // these take the TOS byte. Before connecting nobody can tell which.
+        self.socket.set_tos_v4(u32::from(LOWER_EFFORT))
+    }
+
+    /// The traffic class byte of the packets we send: the DSCP in the upper
+    /// six bits, ECN in the lower two (RFC 2474, RFC 3168).
+    ///
+    /// # Errors
+    /// Not an IP socket.
+    pub fn traffic_class(&self) -> io::Result<u8> {
+        let value = if self.sends_ipv4()? {
+            self.socket.tos_v4()?
+        } else {
+            self.socket.tclass_v6()?
+        };
+        u8::try_from(value).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// Not an IP socket.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        ip_address(&self.socket.local_addr()?)
+    }
+
+    /// The address of the other end.
+    ///
+    /// # Errors
+    /// Not connected, or not an IP socket.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        ip_address(&self.socket.peer_addr()?)
+    }
+
+    /// Whether its packets are IPv4: an IPv4 socket, or an IPv6 socket
+    /// connected to an IPv4-mapped address.
+    fn sends_ipv4(&self) -> io::Result<bool> {
+        let local = self.local_addr()?;
+        Ok(local.ip().to_canonical().is_ipv4())
+    }
+}
+
+impl AsFd for TcpSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn ip_address(address: &socket2::SockAddr) -> io::Result<SocketAddr> {
+    address
+        .as_socket()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the socket has no IP address"))
+}

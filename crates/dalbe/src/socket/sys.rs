@@ -1,0 +1,125 @@
+//! The system calls that no safe library offers: three socket options and
+//! the duplication of a descriptor known only by its number.
+//!
+//! Everything here is a thin shell around one call; meaning, units and checks
+//! belong to the callers.
+
+#![allow(
+    unsafe_code,
+    reason = "socket2 has neither TCP_INFO, TCP_WINDOW_CLAMP nor SO_MAX_PACING_RATE, \
+              and a number from /proc is not an owned descriptor"
+)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use libc::{c_int, c_void, socklen_t};
+
+/// Level and name of a socket option.
+#[derive(Clone, Copy)]
+pub(super) struct SocketOption {
+    level: c_int,
+    name: c_int,
+}
+
+/// tcp(7), `TCP_INFO`.
+pub(super) const TCP_INFO: SocketOption = SocketOption {
+    level: libc::IPPROTO_TCP,
+    name: libc::TCP_INFO,
+};
+
+/// tcp(7), `TCP_WINDOW_CLAMP`.
+pub(super) const TCP_WINDOW_CLAMP: SocketOption = SocketOption {
+    level: libc::IPPROTO_TCP,
+    name: libc::TCP_WINDOW_CLAMP,
+};
+
+/// socket(7), `SO_MAX_PACING_RATE`; the number is the kernel's
+/// `asm-generic/socket.h`, which SPARC alone overrides.
+pub(super) const SO_MAX_PACING_RATE: SocketOption = SocketOption {
+    level: libc::SOL_SOCKET,
+    name: if cfg!(any(target_arch = "sparc", target_arch = "sparc64")) {
+        0x31
+    } else {
+        47
+    },
+};
+
+/// Reads an option into `buffer` and returns how many bytes the kernel wrote.
+pub(super) fn get(
+    fd: BorrowedFd<'_>,
+    option: SocketOption,
+    buffer: &mut [u8],
+) -> io::Result<usize> {
+    let mut length = socklen_t::try_from(buffer.len()).unwrap_or(socklen_t::MAX);
+    // SAFETY: the descriptor is borrowed, so it is open; the kernel writes at
+    // most `length` bytes, which are all inside `buffer`.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            option.level,
+            option.name,
+            buffer.as_mut_ptr().cast::<c_void>(),
+            &raw mut length,
+        )
+    };
+    if result == 0 {
+        Ok(usize::try_from(length).map_or(buffer.len(), |n| n.min(buffer.len())))
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Sets an option to these bytes.
+pub(super) fn set(fd: BorrowedFd<'_>, option: SocketOption, value: &[u8]) -> io::Result<()> {
+    let length = socklen_t::try_from(value.len()).unwrap_or(socklen_t::MAX);
+    // SAFETY: the descriptor is borrowed, so it is open; the kernel reads at
+    // most `length` bytes, which are all inside `value`.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            option.level,
+            option.name,
+            value.as_ptr().cast::<c_void>(),
+            length,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Duplicates a descriptor of this process that is known by its number only,
+/// closed on exec.
+///
+/// Another thread may have closed it meanwhile (the error is then `EBADF`) or
+/// reused the number; what the duplicate is can be asked of the duplicate,
+/// which nobody else can close.
+pub(super) fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: F_DUPFD_CLOEXEC takes any number and touches no memory.
+    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) };
+    if copy < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
+}
+
+/// Reads an option that is one native integer of `N` bytes.
+pub(super) fn get_exactly<const N: usize>(
+    fd: BorrowedFd<'_>,
+    option: SocketOption,
+) -> io::Result<[u8; N]> {
+    let mut value = [0; N];
+    let written = get(fd, option, &mut value)?;
+    if written == N {
+        Ok(value)
+    } else {
+        Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("the kernel wrote {written} bytes of an option of {N}"),
+        ))
+    }
+}

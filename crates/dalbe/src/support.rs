@@ -1,0 +1,344 @@
+//! What this kernel and this user may do with a TCP connection, found out by
+//! trying it.
+//!
+//! Each option is set on a fresh socket that is never connected, so the
+//! answer needs neither a network nor privileges and counts what a sandbox
+//! forbids. What a transfer then does with the answer is not decided here.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use serde::Serialize;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::socket::{CongestionError, LOWER_EFFORT, TcpSocket, fields_beyond};
+
+/// What this kernel and this user may do.
+#[derive(Debug, Clone, Serialize)]
+pub struct Support {
+    /// The kernel's release, as `uname -r` tells it; `None` where `/proc`
+    /// does not.
+    pub kernel: Option<String>,
+    /// One entry for each [`Feature`], in the order of that enum.
+    pub capabilities: Vec<Capability>,
+    /// The largest receive buffer a connection may ask for, bytes
+    /// (`net.core.rmem_max`); `None` if no socket could be asked.
+    pub receive_buffer_max: Option<u64>,
+    /// The kernel's TCP congestion controls.
+    pub congestion: CongestionControls,
+}
+
+/// One thing a connection may be asked or told, and whether it works here.
+#[derive(Debug, Clone, Serialize)]
+pub struct Capability {
+    /// Which.
+    pub name: Feature,
+    /// Whether it works on this machine, for this user.
+    pub available: bool,
+    /// In plain words: what it makes possible, or what is in the way.
+    pub reason: String,
+}
+
+/// The things a connection may be asked or told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Feature {
+    /// The Lower-Effort mark on IPv4 packets (RFC 8622).
+    LowerEffortV4,
+    /// The Lower-Effort mark on IPv6 packets (RFC 8622).
+    LowerEffortV6,
+    /// Reading round-trip times and counters of a connection (`TCP_INFO`).
+    TcpInfo,
+    /// Limiting what arrives by the receive window (`TCP_WINDOW_CLAMP`).
+    WindowClamp,
+    /// Fixing the receive buffer (`SO_RCVBUF`), without which the window
+    /// limit does not hold.
+    ReceiveBuffer,
+    /// Limiting what leaves by spacing packets (`SO_MAX_PACING_RATE`).
+    PacingRate,
+    /// Choosing the congestion control of one connection (`TCP_CONGESTION`).
+    CongestionControl,
+}
+
+/// The kernel's TCP congestion controls, from this user's point of view.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct CongestionControls {
+    /// The one a new connection has.
+    pub default: Option<String>,
+    /// Those this user may choose for a connection.
+    pub allowed: Vec<String>,
+    /// Those the kernel has loaded but refuses to this user.
+    pub refused: Vec<String>,
+}
+
+/// What makes the flows of this machine yield to others, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rung {
+    /// Our packets are marked Lower-Effort (RFC 8622); nothing brakes the
+    /// flows.
+    DscpLe,
+    /// Not even the mark can be set.
+    None,
+}
+
+impl Rung {
+    /// What this means for the flows, and why, in plain words.
+    pub fn explanation(self) -> &'static str {
+        match self {
+            Self::DscpLe => {
+                "Packets that this machine sends on an open connection are marked Lower-Effort \
+                 (RFC 8622), and routers that know the mark drop them first. It needs no \
+                 privilege. The packets of a download are marked by the server, if at all. \
+                 Otherwise each connection takes its share like any other."
+            }
+            Self::None => {
+                "This machine lets no packet be marked Lower-Effort, so each connection takes \
+                 its share like any other."
+            }
+        }
+    }
+}
+
+impl Support {
+    /// Tries everything. Opens two sockets, connects none, takes about a
+    /// millisecond.
+    pub fn probe() -> Self {
+        let v4 = unconnected(Domain::IPV4);
+        let v6 = unconnected(Domain::IPV6);
+        // TCP's own options are the same over both.
+        let tcp = v4.as_ref().or(v6.as_ref());
+        let receive_buffer_max = tcp.ok().and_then(receive_buffer_max);
+        let congestion = tcp.map(congestion_controls).unwrap_or_default();
+        let capabilities = vec![
+            Capability::from_trial(Feature::LowerEffortV4, v4.as_ref(), mark_v4),
+            Capability::from_trial(Feature::LowerEffortV6, v6.as_ref(), mark_v6),
+            Capability::from_trial(Feature::TcpInfo, tcp, read_info),
+            Capability::from_trial(Feature::WindowClamp, tcp, clamp_window),
+            Capability::from_trial(Feature::ReceiveBuffer, tcp, |_| {
+                describe_receive_buffer(receive_buffer_max)
+            }),
+            Capability::from_trial(Feature::PacingRate, tcp, pace),
+            Capability::from_trial(Feature::CongestionControl, tcp, |_| congestion.describe()),
+        ];
+        Self {
+            kernel: proc_value("/proc/sys/kernel/osrelease"),
+            capabilities,
+            receive_buffer_max,
+            congestion,
+        }
+    }
+
+    /// The best lever that transfers use on this machine.
+    pub fn best_lever(&self) -> Rung {
+        if self.has(Feature::LowerEffortV4) || self.has(Feature::LowerEffortV6) {
+            Rung::DscpLe
+        } else {
+            Rung::None
+        }
+    }
+
+    /// Whether this works here.
+    pub fn has(&self, feature: Feature) -> bool {
+        self.capabilities
+            .iter()
+            .any(|c| c.name == feature && c.available)
+    }
+}
+
+impl Capability {
+    /// What came of trying it: `Ok` says what it makes possible.
+    fn from_trial(
+        name: Feature,
+        socket: Result<&TcpSocket, &io::Error>,
+        trial: impl FnOnce(&TcpSocket) -> Result<String, Refusal>,
+    ) -> Self {
+        let outcome = socket
+            .map_err(|e| Refusal::no_socket(name, e))
+            .and_then(trial);
+        let available = outcome.is_ok();
+        let reason = outcome.unwrap_or_else(|refusal| refusal.0);
+        Self {
+            name,
+            available,
+            reason,
+        }
+    }
+}
+
+/// Why something does not work, in plain words.
+struct Refusal(String);
+
+impl Refusal {
+    fn no_socket(feature: Feature, error: &io::Error) -> Self {
+        Self(match feature {
+            Feature::LowerEffortV4 => format!("this machine has no IPv4: {error}"),
+            Feature::LowerEffortV6 => format!("this machine has no IPv6: {error}"),
+            _ => format!("no TCP socket can be opened: {error}"),
+        })
+    }
+
+    fn not_kept(set: impl std::fmt::Display, read: impl std::fmt::Display) -> Self {
+        Self(format!("the kernel took {set} but reports {read}"))
+    }
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self(format!("the kernel refuses it: {error}"))
+    }
+}
+
+fn unconnected(domain: Domain) -> io::Result<TcpSocket> {
+    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+    Ok(TcpSocket::from_fd(OwnedFd::from(socket)))
+}
+
+fn mark_v4(socket: &TcpSocket) -> Result<String, Refusal> {
+    mark(socket).map(|()| "packets to IPv4 addresses carry it".to_owned())
+}
+
+fn mark_v6(socket: &TcpSocket) -> Result<String, Refusal> {
+    mark(socket).map(|()| "packets to IPv6 addresses carry it".to_owned())
+}
+
+fn mark(socket: &TcpSocket) -> Result<(), Refusal> {
+    socket.mark_lower_effort()?;
+    match socket.traffic_class()? {
+        LOWER_EFFORT => Ok(()),
+        other => Err(Refusal::not_kept(LOWER_EFFORT, other)),
+    }
+}
+
+fn read_info(socket: &TcpSocket) -> Result<String, Refusal> {
+    socket.info()?;
+    let (_, length) = socket.raw_info()?;
+    Ok(describe_fields(&fields_beyond(length)))
+}
+
+fn describe_fields(missing: &[(&str, &str)]) -> String {
+    if missing.is_empty() {
+        return "round-trip times and counters of each connection can be read".to_owned();
+    }
+    let missing: Vec<String> = missing
+        .iter()
+        .map(|(field, since)| format!("{field} (Linux {since})"))
+        .collect();
+    format!(
+        "can be read, but this kernel is too old for {}",
+        missing.join(", ")
+    )
+}
+
+fn clamp_window(socket: &TcpSocket) -> Result<String, Refusal> {
+    /// A usual window, well above the kernel's floor.
+    const WINDOW: u32 = 65_536;
+    socket.receiver().set_window_clamp(WINDOW)?;
+    match socket.receiver().window_clamp()? {
+        WINDOW => Ok("could slow a download down; needs no privilege".to_owned()),
+        other => Err(Refusal::not_kept(WINDOW, other)),
+    }
+}
+
+fn receive_buffer_max(socket: &TcpSocket) -> Option<u64> {
+    // The kernel grants twice what it accepts of an excessive request.
+    let granted = socket.receiver().lock_receive_buffer(u32::MAX).ok()?;
+    u64::try_from(granted / 2).ok()
+}
+
+fn describe_receive_buffer(max: Option<u64>) -> Result<String, Refusal> {
+    let max = max.ok_or_else(|| Refusal("the kernel refuses it".to_owned()))?;
+    Ok(format!(
+        "up to {} KiB per connection (sysctl net.core.rmem_max)",
+        max / 1024
+    ))
+}
+
+fn pace(socket: &TcpSocket) -> Result<String, Refusal> {
+    /// 1 Mbit/s.
+    const RATE: u64 = 125_000;
+    socket.sender().set_max_pacing_rate(Some(RATE))?;
+    match socket.sender().max_pacing_rate()? {
+        Some(RATE) => Ok("could slow an upload down; needs no privilege".to_owned()),
+        Some(other) => Err(Refusal::not_kept(RATE, other)),
+        None => Err(Refusal::not_kept(RATE, "no limit")),
+    }
+}
+
+fn congestion_controls(socket: &TcpSocket) -> CongestionControls {
+    let mut controls = CongestionControls {
+        default: socket.sender().congestion().ok(),
+        ..CongestionControls::default()
+    };
+    let loaded = proc_value("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    for name in loaded.as_deref().unwrap_or_default().split_whitespace() {
+        match socket.sender().set_congestion(name) {
+            Ok(()) => controls.allowed.push(name.to_owned()),
+            Err(CongestionError::NotAllowed { name }) => controls.refused.push(name),
+            // Unloaded since the list was read, or not for this socket.
+            Err(CongestionError::Unknown { .. } | CongestionError::Socket { .. }) => {}
+        }
+    }
+    controls
+}
+
+impl CongestionControls {
+    fn describe(&self) -> Result<String, Refusal> {
+        if self.allowed.is_empty() {
+            return Err(Refusal("the kernel lets this user choose none".to_owned()));
+        }
+        let mut words = format!("this user may choose {}", self.allowed.join(", "));
+        if let Some(default) = &self.default {
+            words.push_str(&format!("; new connections have {default}"));
+        }
+        if !self.refused.is_empty() {
+            words.push_str(&format!(
+                "; refused: {} (sysctl net.ipv4.tcp_allowed_congestion_control)",
+                self.refused.join(", ")
+            ));
+        }
+        Ok(words)
+    }
+}
+
+fn proc_value(path: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_tcp_info_is_named_field_by_field() {
+        let text = describe_fields(&fields_beyond(232));
+        assert!(text.contains("rcv_wnd (Linux 6.2)"), "{text}");
+        assert!(!text.contains("snd_wnd"), "{text}");
+    }
+
+    #[test]
+    fn a_missing_ip_version_is_a_reason_and_not_a_failure() {
+        let error = io::Error::from_raw_os_error(libc::EAFNOSUPPORT);
+        let capability = Capability::from_trial(Feature::LowerEffortV6, Err(&error), mark_v6);
+        assert!(!capability.available);
+        assert!(
+            capability.reason.contains("no IPv6"),
+            "{}",
+            capability.reason
+        );
+    }
+
+    #[test]
+    fn the_lever_follows_what_works() {
+        let mut support = Support::probe();
+        for capability in &mut support.capabilities {
+            capability.available = capability.name == Feature::LowerEffortV6;
+        }
+        assert_eq!(support.best_lever(), Rung::DscpLe);
+        for capability in &mut support.capabilities {
+            capability.available = capability.name == Feature::TcpInfo;
+        }
+        assert_eq!(support.best_lever(), Rung::None);
+    }
+}

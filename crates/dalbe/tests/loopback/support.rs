@@ -1,0 +1,66 @@
+//! What the probe finds on the machine that runs the tests.
+
+use dalbe::support::{Feature, Rung, Support};
+
+#[test]
+fn every_feature_is_reported_once_with_a_reason() {
+    let support = Support::probe();
+    let features = [
+        Feature::LowerEffortV4,
+        Feature::LowerEffortV6,
+        Feature::TcpInfo,
+        Feature::WindowClamp,
+        Feature::ReceiveBuffer,
+        Feature::PacingRate,
+        Feature::CongestionControl,
+    ];
+    let names: Vec<_> = support.capabilities.iter().map(|c| c.name).collect();
+    assert_eq!(names, features);
+    for capability in &support.capabilities {
+        assert!(!capability.reason.is_empty(), "{capability:?}");
+    }
+}
+
+#[test]
+fn a_linux_of_today_has_the_unprivileged_levers() {
+    let support = Support::probe();
+    for feature in [
+        Feature::LowerEffortV4,
+        Feature::TcpInfo,
+        Feature::WindowClamp,
+        Feature::ReceiveBuffer,
+        Feature::PacingRate,
+    ] {
+        assert!(support.has(feature), "{:?}", support.capabilities);
+    }
+    assert_eq!(support.best_lever(), Rung::DscpLe);
+}
+
+#[test]
+fn the_buffer_ceiling_is_the_sysctl() {
+    let Ok(sysctl) = std::fs::read_to_string("/proc/sys/net/core/rmem_max") else {
+        eprintln!("SKIPPED, no net.core.rmem_max in this network namespace");
+        return;
+    };
+    let sysctl: u64 = sysctl.trim().parse().expect("a number");
+    assert_eq!(Support::probe().receive_buffer_max, Some(sysctl));
+}
+
+#[test]
+fn the_congestion_controls_are_those_the_kernel_lists() {
+    let congestion = Support::probe().congestion;
+    let default = congestion.default.expect("every connection has one");
+    assert!(congestion.allowed.contains(&default));
+    let list = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let list = list.expect("/proc");
+    let known = congestion.allowed.len() + congestion.refused.len();
+    assert_eq!(known, list.split_whitespace().count());
+}
+
+#[test]
+fn the_json_form_names_each_capability() {
+    let json = serde_json::to_value(Support::probe()).expect("plain data");
+    assert_eq!(json["capabilities"][0]["name"], "lower-effort-v4");
+    assert_eq!(json["capabilities"][0]["available"], true);
+    assert!(json["capabilities"][0]["reason"].is_string());
+}

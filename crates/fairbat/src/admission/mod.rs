@@ -1,0 +1,389 @@
+//! FAIRBAT's limit m on active connections (eq. 2 of the paper).
+//!
+//! Once a period T the limit moves by gamma times the distance of the queue
+//! from its target: m(t+1) = m(t) + gamma * (n(t) − tau). Queue and limit
+//! both integrate, so this alone is an undamped second-order loop; a term on
+//! the change of the queue (velocity-form PI control) makes it settle:
+//!
+//! m(t+1) = m(t) + gamma * (n(t) − tau) + kappa * (n(t) − n(t−1))
+//!
+//! With kappa = 0 it is the paper's law exactly. Knows nothing of chunks,
+//! connections or clocks.
+
+mod fraction;
+mod gain;
+
+use std::time::Duration;
+
+pub use fraction::Fraction;
+pub use gain::Gain;
+use gain::Schedule;
+
+/// The largest queue that is told from a larger one, chunks: integers up to
+/// here are exact.
+const LONGEST_QUEUE: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
+
+/// Parameters of the law.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdmissionSettings {
+    /// tau: target of the queue, chunks; above 0.
+    pub tau: f64,
+    /// gamma: connections per chunk and period.
+    pub gain: Gain,
+    /// kappa: damping, connections per chunk; 0 is the paper's law.
+    pub kappa: f64,
+    /// T: time from one update to the next.
+    pub period: Duration,
+    /// Smallest limit, connections; at least 1.
+    pub m_min: u32,
+    /// Largest limit, connections; at least `m_min`.
+    pub m_max: u32,
+}
+
+/// Settings that are no law.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSettings {
+    /// tau must be finite and above 0.
+    #[error("the queue's target tau must be finite and above 0")]
+    Target,
+    /// Every gamma must be finite and above 0, and the floor at most the
+    /// initial gain.
+    #[error("gains must be finite and above 0, and none above the initial one")]
+    Gain,
+    /// kappa must be finite and at least 0.
+    #[error("the damping kappa must be finite and at least 0")]
+    Damping,
+    /// T must be above 0.
+    #[error("the period T must be above 0")]
+    Period,
+    /// 1 <= m_min <= m_max must hold.
+    #[error("the limits must satisfy 1 <= m_min <= m_max")]
+    Limits,
+}
+
+impl AdmissionSettings {
+    /// For immediate release: jobs that arrive at random, the paper's case.
+    ///
+    /// - tau = 20 chunks. At the paper's loads (jobs of 3 MB, 10 Mbit/s, no
+    ///   or three long-lived flows) the queue fluctuates by 5 to 18 chunks;
+    ///   the target keeps it from running empty, which would bias m upwards.
+    /// - kappa = 0.1, so that this fluctuation moves m by about one.
+    /// - gamma = 0.004 down to 0.001. One more connection serves B = 0.1 to 1
+    ///   chunk more per period there; the damping ratio
+    ///   kappa/2 * sqrt(B/gamma) is 0.5 to 1.6 at the floor.
+    /// - T = 10 s, a few chunks' time.
+    #[must_use]
+    pub fn immediate() -> Self {
+        Self {
+            tau: 20.0,
+            gain: Gain::Decreasing {
+                initial: 0.004,
+                floor: 0.001,
+                restore_after: 100,
+            },
+            kappa: 0.1,
+            period: Duration::from_secs(10),
+            m_min: 1,
+            m_max: 4,
+        }
+    }
+
+    /// For paced release: the queue is a shortfall, a smooth quantity, and a
+    /// deadline may be a minute away.
+    ///
+    /// - tau = 4 chunks. A chunk is four seconds of one flow, and a standing
+    ///   shortfall of 4 costs nothing: zeta already counts what remains.
+    /// - kappa = 0.5: two chunks (eight seconds of a flow) behind, and there
+    ///   is one more connection. One more connection serves B = T/4 s chunks
+    ///   more per period, and kappa * B = 0.6 is well below 2, where the loop
+    ///   would overshoot more with each period.
+    /// - gamma = 0.01 down to 0.002: gamma * tau stays well below what kappa
+    ///   adds when the shortfall grows by one chunk, so that m rises at once;
+    ///   damping ratio 2.8 to 6.
+    /// - T = 5 s.
+    #[must_use]
+    pub fn paced() -> Self {
+        Self {
+            tau: 4.0,
+            gain: Gain::Decreasing {
+                initial: 0.01,
+                floor: 0.002,
+                restore_after: 60,
+            },
+            kappa: 0.5,
+            period: Duration::from_secs(5),
+            m_min: 1,
+            m_max: 4,
+        }
+    }
+
+    fn validate(&self) -> Result<(), InvalidSettings> {
+        let ok = |holds: bool, otherwise| if holds { Ok(()) } else { Err(otherwise) };
+        ok(
+            self.tau.is_finite() && self.tau > 0.0,
+            InvalidSettings::Target,
+        )?;
+        ok(self.gain.is_valid(), InvalidSettings::Gain)?;
+        ok(
+            self.kappa.is_finite() && self.kappa >= 0.0,
+            InvalidSettings::Damping,
+        )?;
+        ok(!self.period.is_zero(), InvalidSettings::Period)?;
+        ok(
+            (1..=self.m_max).contains(&self.m_min),
+            InvalidSettings::Limits,
+        )
+    }
+}
+
+/// One step of the law.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdmissionSample {
+    /// n, chunks.
+    pub n: f64,
+    /// The new limit, connections.
+    pub m: f64,
+    /// The gain this step was made with, connections per chunk.
+    pub gamma: f64,
+}
+
+/// The controller: call [`Self::update`] once every T.
+#[derive(Debug, Clone)]
+pub struct Admission {
+    settings: AdmissionSettings,
+    schedule: Schedule,
+    /// The limit before its upper bound, see [`Self::update`].
+    unbounded: f64,
+    previous_n: Option<f64>,
+    tolerated: f64,
+}
+
+impl Admission {
+    /// Starts at m = m_min.
+    ///
+    /// # Errors
+    /// Which of the settings makes no sense.
+    pub fn new(settings: AdmissionSettings) -> Result<Self, InvalidSettings> {
+        settings.validate()?;
+        Ok(Self {
+            schedule: Schedule::new(settings.gain),
+            unbounded: f64::from(settings.m_min),
+            previous_n: None,
+            tolerated: f64::INFINITY,
+            settings,
+        })
+    }
+
+    /// One step, at the end of a period, with `n` chunks waiting. What is no
+    /// number counts as an empty queue.
+    ///
+    /// Nothing winds up at the bounds: the step after n has crossed tau leads
+    /// away from them. At the upper bound the damping's part alone is
+    /// remembered, and only while n is above tau. Otherwise a long queue that
+    /// is being worked off at m_max would lower m from the first chunk on,
+    /// for a queue that shrinks looks like one that needs less.
+    pub fn update(&mut self, n: f64) -> AdmissionSample {
+        let n = n.max(0.0).min(LONGEST_QUEUE);
+        let error = n - self.settings.tau;
+        let change = n - self.previous_n.replace(n).unwrap_or(n);
+        let gamma = self.schedule.next(error);
+        let kappa = self.settings.kappa;
+        let (least, most) = self.bounds();
+        let remembered = kappa * error.max(0.0);
+        self.unbounded = (self.unbounded + gamma * error + kappa * change)
+            .min(most + remembered)
+            .max(least);
+        AdmissionSample {
+            n,
+            m: self.m(),
+            gamma,
+        }
+    }
+
+    /// The limit now, connections; real-valued, see [`Fraction`].
+    #[must_use]
+    pub fn m(&self) -> f64 {
+        let (least, most) = self.bounds();
+        self.unbounded.min(most).max(least)
+    }
+
+    /// T.
+    #[must_use]
+    pub fn period(&self) -> Duration {
+        self.settings.period
+    }
+
+    /// Takes note of how many connections the servers of this lane tolerate
+    /// (at least 1): m never exceeds it, not even for m_min's sake.
+    pub fn tolerate(&mut self, connections: u32) {
+        self.tolerated = f64::from(connections.max(1));
+    }
+
+    /// m_min and m_max under what is tolerated.
+    fn bounds(&self) -> (f64, f64) {
+        let bound = |m: u32| f64::from(m).min(self.tolerated);
+        (bound(self.settings.m_min), bound(self.settings.m_max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn settings(tau: f64, gamma: f64, kappa: f64) -> AdmissionSettings {
+        AdmissionSettings {
+            tau,
+            gain: Gain::Constant(gamma),
+            kappa,
+            ..AdmissionSettings::paced()
+        }
+    }
+
+    fn admission(tau: f64, gamma: f64, kappa: f64) -> Admission {
+        Admission::new(settings(tau, gamma, kappa)).unwrap()
+    }
+
+    #[test]
+    fn both_sets_of_defaults_are_valid() {
+        for defaults in [AdmissionSettings::immediate(), AdmissionSettings::paced()] {
+            assert_eq!(Admission::new(defaults).unwrap().m(), 1.0);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused_by_name() {
+        let good = settings(4.0, 0.01, 0.5);
+        let refused = |settings| Admission::new(settings).unwrap_err();
+        let bad_tau = settings(f64::NAN, 0.01, 0.5);
+        let bad_gain = settings(4.0, -0.01, 0.5);
+        let bad_kappa = settings(4.0, 0.01, f64::INFINITY);
+        assert_eq!(refused(bad_tau), InvalidSettings::Target);
+        assert_eq!(refused(bad_gain), InvalidSettings::Gain);
+        assert_eq!(refused(bad_kappa), InvalidSettings::Damping);
+        let no_period = AdmissionSettings {
+            period: Duration::ZERO,
+            ..good
+        };
+        assert_eq!(refused(no_period), InvalidSettings::Period);
+        for (m_min, m_max) in [(0, 4), (5, 4)] {
+            let limits = AdmissionSettings {
+                m_min,
+                m_max,
+                ..good
+            };
+            assert_eq!(refused(limits), InvalidSettings::Limits);
+        }
+    }
+
+    #[test]
+    fn a_long_queue_keeps_m_at_its_maximum_until_it_is_nearly_worked_off() {
+        let mut admission = admission(4.0, 0.002, 0.5);
+        admission.update(0.0);
+        let mut n = 60.0;
+        while n > 11.0 {
+            assert_eq!(admission.update(n).m, 4.0, "n = {n}");
+            n -= 5.0;
+        }
+        assert!(admission.update(3.0).m < 4.0);
+    }
+
+    #[test]
+    fn m_never_exceeds_what_is_tolerated_and_recovers() {
+        let mut admission = Admission::new(AdmissionSettings {
+            m_min: 2,
+            ..settings(4.0, 0.1, 0.0)
+        })
+        .unwrap();
+        for _ in 0..20 {
+            admission.update(50.0);
+        }
+        admission.tolerate(1);
+        assert_eq!(admission.m(), 1.0);
+        assert_eq!(admission.update(50.0).m, 1.0);
+        admission.tolerate(3);
+        assert_eq!(admission.update(50.0).m, 3.0);
+    }
+
+    proptest! {
+        #[test]
+        fn without_damping_it_is_equation_2_to_the_bit(
+            queue in prop::collection::vec(0.0..1e4_f64, 1..200),
+            tau in 0.1..50.0_f64,
+            gamma in 1e-5..0.5_f64,
+        ) {
+            let mut admission = admission(tau, gamma, 0.0);
+            let mut m = 1.0_f64;
+            for n in queue {
+                m = (m + gamma * (n - tau)).clamp(1.0, 4.0);
+                prop_assert_eq!(admission.update(n).m.to_bits(), m.to_bits());
+            }
+        }
+
+        #[test]
+        fn between_its_bounds_it_is_the_damped_law_to_the_bit(
+            changes in prop::collection::vec(-2.0..2.0_f64, 1..50),
+        ) {
+            let (tau, gamma, kappa) = (50.0, 1e-4, 0.003);
+            let mut admission = Admission::new(AdmissionSettings {
+                m_max: 9,
+                ..settings(tau, gamma, kappa)
+            })
+            .unwrap();
+            // Away from the lower bound.
+            let (mut n, mut m) = (500.0, 1.0);
+            for _ in 0..50 {
+                m += gamma * (n - tau);
+                admission.update(n);
+            }
+            for change in changes {
+                let next = n + change;
+                m = m + gamma * (next - tau) + kappa * (next - n);
+                n = next;
+                prop_assert_eq!(admission.update(n).m.to_bits(), m.to_bits());
+            }
+        }
+
+        #[test]
+        fn m_stays_in_its_bounds_whatever_n_is(
+            queue in prop::collection::vec(any::<f64>(), 1..100),
+            kappa in 0.0..10.0_f64,
+            limits in (1_u32..6, 0_u32..6),
+        ) {
+            let (m_min, m_max) = (limits.0, limits.0 + limits.1);
+            let settings = AdmissionSettings { m_min, m_max, kappa, ..AdmissionSettings::paced() };
+            let mut one = Admission::new(settings).unwrap();
+            let mut other = Admission::new(settings).unwrap();
+            for n in queue {
+                let sample = one.update(n);
+                prop_assert!((f64::from(m_min)..=f64::from(m_max)).contains(&sample.m));
+                prop_assert!(sample.n.is_finite() && sample.n >= 0.0);
+                prop_assert_eq!(sample, other.update(n), "deterministic");
+            }
+        }
+
+        #[test]
+        fn leaves_a_bound_in_the_step_in_which_the_error_changes_sign(
+            queue in prop::collection::vec(0.0..200.0_f64, 2..200),
+            gamma in 1e-3..0.5_f64,
+            kappa in 0.0..2.0_f64,
+        ) {
+            let tau = 20.0;
+            let mut admission = admission(tau, gamma, kappa);
+            let mut before = (admission.update(queue[0]), queue[0] - tau);
+            for &n in &queue[1..] {
+                let sample = admission.update(n);
+                let error = n - tau;
+                if before.1 > 0.01 && error < -0.01 {
+                    prop_assert!(sample.m < before.0.m || sample.m == 1.0);
+                    prop_assert!(sample.m < 4.0, "stuck at m_max");
+                }
+                if before.1 < -0.01 && error > 0.01 {
+                    prop_assert!(sample.m > 1.0, "stuck at m_min");
+                }
+                before = (sample, error);
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Checksums of whole files: how people write them and how they are computed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest, Sha256, Sha512};
+
+use crate::settings::Checksum;
+
+/// Why a text is not a checksum.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChecksumError {
+    /// There is no `=` between algorithm and digest.
+    #[error("a checksum is written ALGORITHM=HEX, for example sha-256=9f86d0...")]
+    NoAlgorithm,
+    /// An algorithm that is not offered.
+    #[error("unknown checksum algorithm {0:?}; sha-256 and sha-512 are known")]
+    UnknownAlgorithm(String),
+    /// The digest has a character that is not a hexadecimal digit.
+    #[error("the digest is not hexadecimal")]
+    NotHexadecimal,
+    /// The digest has another length than the algorithm's.
+    #[error("a {algorithm} digest has {expected} hexadecimal digits, not {found}")]
+    WrongLength {
+        /// Name of the algorithm.
+        algorithm: &'static str,
+        /// Digits its digests have.
+        expected: usize,
+        /// Digits that were given.
+        found: usize,
+    },
+}
+
+impl Checksum {
+    /// Name of the algorithm, as in `sha-256=HEX` (RFC 9530, section 7.2).
+    #[must_use]
+    pub fn algorithm(&self) -> &'static str {
+        match self {
+            Self::Sha256(_) => "sha-256",
+            Self::Sha512(_) => "sha-512",
+        }
+    }
+
+    /// The digest in lower-case hexadecimal digits.
+    #[must_use]
+    pub fn hex(&self) -> String {
+        use fmt::Write as _;
+        let digest: &[u8] = match self {
+            Self::Sha256(digest) => digest,
+            Self::Sha512(digest) => digest,
+        };
+        digest.iter().fold(String::new(), |mut hex, byte| {
+            write!(hex, "{byte:02x}").expect("writing to a String cannot fail");
+            hex
+        })
+    }
+
+    /// A hasher that computes this kind of checksum: what it yields after the
+    /// whole file is to be compared with `self`.
+    #[must_use]
+    pub fn hasher(&self) -> Hasher {
+        match self {
+            Self::Sha256(_) => Hasher::sha256(),
+            Self::Sha512(_) => Hasher::Sha512(Sha512::new()),
+        }
+    }
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.algorithm(), self.hex())
+    }
+}
+
+impl FromStr for Checksum {
+    type Err = ChecksumError;
+
+    /// Reads `sha-256=HEX` or `sha-512=HEX`, without regard to case; the
+    /// hyphen may be missing.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (algorithm, hex) = text.split_once('=').ok_or(ChecksumError::NoAlgorithm)?;
+        match algorithm.to_ascii_lowercase().as_str() {
+            "sha-256" | "sha256" => Ok(Self::Sha256(from_hex("sha-256", hex)?)),
+            "sha-512" | "sha512" => Ok(Self::Sha512(from_hex("sha-512", hex)?)),
+            _ => Err(ChecksumError::UnknownAlgorithm(algorithm.to_owned())),
+        }
+    }
+}
+
+fn from_hex<const N: usize>(algorithm: &'static str, hex: &str) -> Result<[u8; N], ChecksumError> {
+    if !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(ChecksumError::NotHexadecimal);
+    }
+    if hex.len() != 2 * N {
+        return Err(ChecksumError::WrongLength {
+            algorithm,
+            expected: 2 * N,
+            found: hex.len(),
+        });
+    }
+    let mut digest = [0; N];
+    for (byte, at) in digest.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(&hex[at..at + 2], 16)
+            .expect("two hexadecimal digits are at most 255");
+    }
+    Ok(digest)
+}
+
+/// A digest being computed over bytes that come piece by piece, in order.
+#[derive(Debug, Clone)]
+pub enum Hasher {
+    /// SHA-256, FIPS 180-4.
+    Sha256(Sha256),
+    /// SHA-512, FIPS 180-4.
+    Sha512(Sha512),
+}
+
+impl Hasher {
+    /// A SHA-256 hasher that has seen nothing yet.
+    #[must_use]
+    pub fn sha256() -> Self {
+        Self::Sha256(Sha256::new())
+    }
+
+    /// Takes the next bytes of the file.
+    pub fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Sha256(state) => state.update(bytes),
+            Self::Sha512(state) => state.update(bytes),
+        }
+    }
+
+    /// The checksum of all bytes taken.
+    #[must_use]
+    pub fn finish(self) -> Checksum {
+        match self {
+            Self::Sha256(state) => Checksum::Sha256(state.finalize().into()),
+            Self::Sha512(state) => Checksum::Sha512(state.finalize().into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    // FIPS 180-4 example values for the message "abc" (NIST CSRC).
+    const ABC_256: &str =
+        "sha-256=ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    const ABC_512: &str = "sha-512=ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a\
+                           2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f";
+
+    #[test]
+    fn hashes_the_published_example() {
+        for text in [ABC_256, ABC_512] {
+            let expected: Checksum = text.parse().unwrap();
+            let mut hasher = expected.hasher();
+            hasher.update(b"a");
+            hasher.update(b"");
+            hasher.update(b"bc");
+            assert_eq!(hasher.finish(), expected);
+        }
+    }
+
+    #[test]
+    fn one_wrong_byte_is_noticed() {
+        let expected: Checksum = ABC_256.parse().unwrap();
+        let mut hasher = expected.hasher();
+        hasher.update(b"abd");
+        assert_ne!(hasher.finish(), expected);
+    }
+
+    #[test]
+    fn the_empty_file_has_its_sha_256() {
+        assert_eq!(
+            Hasher::sha256().finish().hex(),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+    }
+
+    #[test]
+    fn case_and_hyphen_do_not_matter() {
+        let expected: Checksum = ABC_256.parse().unwrap();
+        for text in [
+            ABC_256.replace("sha-256", "sha256"),
+            ABC_256.to_ascii_uppercase(),
+        ] {
+            assert_eq!(text.parse(), Ok(expected.clone()), "{text}");
+        }
+        let expected: Checksum = ABC_512.parse().unwrap();
+        assert_eq!(ABC_512.replace("sha-", "SHA").parse(), Ok(expected));
+    }
+
+    #[test]
+    fn refuses_what_is_not_a_checksum() {
+        use ChecksumError::{NoAlgorithm, NotHexadecimal, UnknownAlgorithm};
+        for (text, expected) in [
+            ("", NoAlgorithm),
+            ("ba7816bf", NoAlgorithm),
+            ("sha-256:ba", NoAlgorithm),
+            ("md5=ba", UnknownAlgorithm("md5".to_owned())),
+            ("=ba", UnknownAlgorithm(String::new())),
+            ("sha-256=xy", NotHexadecimal),
+            ("sha-256=+f", NotHexadecimal),
+            ("sha-256= ba", NotHexadecimal),
+            ("sha-256=\u{e9}", NotHexadecimal),
+        ] {
+            assert_eq!(text.parse::<Checksum>(), Err(expected), "{text}");
+        }
+        for (algorithm, digits, expected) in [
+            ("sha-256", 63, 64),
+            ("sha-256", 128, 64),
+            ("sha-512", 64, 128),
+            ("sha-512", 0, 128),
+        ] {
+            let text = format!("{algorithm}={}", "0".repeat(digits));
+            assert_eq!(
+                text.parse::<Checksum>(),
+                Err(ChecksumError::WrongLength {
+                    algorithm,
+                    expected,
+                    found: digits
+                })
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(low in any::<[u8; 32]>(), high in any::<[u8; 32]>()) {
+            let mut wide = [0; 64];
+            wide[..32].copy_from_slice(&low);
+            wide[32..].copy_from_slice(&high);
+            for checksum in [Checksum::Sha256(low), Checksum::Sha512(wide)] {
+                prop_assert_eq!(checksum.to_string().parse(), Ok(checksum));
+            }
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Soft deadlines as people write them: a moment, a time of day or a duration.
+
+use std::time::Duration;
+
+use jiff::civil::{DateTime, Time};
+use jiff::{Timestamp, Zoned};
+
+use crate::duration::parse_duration;
+
+/// Why a text is not a deadline.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeadlineError {
+    /// Not of a form that is read.
+    #[error(
+        "{0:?} is not a deadline; write a moment (2026-05-01T06:00:00+02:00), \
+         a time of day (06:00) or a duration (90s, 45m, 4h, 1h30m, 2d)"
+    )]
+    Unrecognised(String),
+    /// A date and perhaps a time, but of which time zone?
+    #[error("{0:?} says no time zone; write it in full, as in 2026-05-01T06:00:00+02:00 or ...Z")]
+    NoOffset(String),
+    /// A moment that is over.
+    #[error("{moment} lies in the past: it is {now} now; a deadline must lie in the future")]
+    Past {
+        /// The deadline.
+        moment: Timestamp,
+        /// The moment it was compared with.
+        now: Timestamp,
+    },
+    /// Beyond the year 9999.
+    #[error("{0:?} is too far away")]
+    TooFar(String),
+}
+
+/// Reads a deadline, which always lies after `now`:
+/// - a moment (RFC 3339): `2026-05-01T06:00:00+02:00`;
+/// - a time of day `HH:MM` in the time zone of `now`: its next occurrence. On
+///   the day a clock change skips it, it is later by the length of the gap; on
+///   the day it comes twice, the first one counts (RFC 5545's rule, jiff's
+///   "compatible");
+/// - a duration from `now`: `90s`, `45m`, `4h`, `1h30m`, `2d`; a day is 24
+///   hours. A bare number is none: it could as well be an hour or a year.
+///
+/// # Errors
+///
+/// If the text has another form, or the moment is not after `now`.
+pub fn parse_deadline(text: &str, now: &Zoned) -> Result<Timestamp, DeadlineError> {
+    let trimmed = text.trim_ascii();
+    let moment = if let Some(time) = time_of_day(trimmed) {
+        next(time, now).ok_or_else(|| DeadlineError::TooFar(text.to_owned()))?
+    } else if let Some(duration) = duration(trimmed) {
+        now.timestamp()
+            .checked_add(duration)
+            .map_err(|_| DeadlineError::TooFar(text.to_owned()))?
+    } else {
+        moment(trimmed)?
+    };
+    let now = now.timestamp();
+    if moment <= now {
+        return Err(DeadlineError::Past { moment, now });
+    }
+    Ok(moment)
+}
+
+/// `HH:MM`; the hour may have one digit.
+fn time_of_day(text: &str) -> Option<Time> {
+    let (hour, minute) = text.split_once(':')?;
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if !matches!(hour.len(), 1 | 2) || minute.len() != 2 || !digits(hour) || !digits(minute) {
+        return None;
+    }
+    Time::new(hour.parse().ok()?, minute.parse().ok()?, 0, 0).ok()
+}
+
+/// The next moment after `now` at which local clocks show `time`; `None` at
+/// the end of the calendar.
+fn next(time: Time, now: &Zoned) -> Option<Timestamp> {
+    let today = now.date();
+    [Some(today), today.tomorrow().ok()]
+        .into_iter()
+        .flatten()
+        .filter_map(|date| {
+            let local = date.to_datetime(time);
+            let zoned = local.to_zoned(now.time_zone().clone()).ok()?;
+            Some(zoned.timestamp())
+        })
+        .find(|moment| *moment > now.timestamp())
+}
+
+/// A duration with a unit.
+fn duration(text: &str) -> Option<Duration> {
+    if !text.contains(|c: char| c.is_ascii_alphabetic()) {
+        return None;
+    }
+    parse_duration(text).ok()
+}
+
+fn moment(text: &str) -> Result<Timestamp, DeadlineError> {
+    // In 06:00:00+02:00[Europe/Berlin] jiff would not compare zone and offset.
+    let unannotated = (!text.contains('[')).then_some(text);
+    if let Some(moment) = unannotated.and_then(|text| text.parse().ok()) {
+        return Ok(moment);
+    }
+    match text.parse::<DateTime>() {
+        Ok(_) => Err(DeadlineError::NoOffset(text.to_owned())),
+        Err(_) => Err(DeadlineError::Unrecognised(text.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The rule of central Europe since 1996, without a time zone database.
+    fn berlin(local: &str) -> Zoned {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        local.parse::<DateTime>().unwrap().to_zoned(zone).unwrap()
+    }
+
+    /// The deadline in UTC.
+    fn at(text: &str, now: &str) -> String {
+        match parse_deadline(text, &berlin(now)) {
+            Ok(deadline) => deadline.to_string(),
+            Err(error) => panic!("{text}: {error}"),
+        }
+    }
+
+    const SPRING_DAY: &str = "2026-05-01T12:00:00";
+
+    #[test]
+    fn reads_moments() {
+        for (text, expected) in [
+            ("2026-05-02T06:00:00+02:00", "2026-05-02T04:00:00Z"),
+            ("2026-05-02T06:00:00Z", "2026-05-02T06:00:00Z"),
+            ("2026-05-02t06:00:00.5z", "2026-05-02T06:00:00.5Z"),
+            ("2026-05-02 06:00Z", "2026-05-02T06:00:00Z"),
+            (" 2026-05-02T06:00:00Z ", "2026-05-02T06:00:00Z"),
+            // RFC 3339, section 5.8.
+            ("2037-01-01T12:00:27.87+00:20", "2037-01-01T11:40:27.87Z"),
+        ] {
+            assert_eq!(at(text, SPRING_DAY), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_durations() {
+        for (text, expected) in [
+            ("90s", "2026-05-01T10:01:30Z"),
+            ("45m", "2026-05-01T10:45:00Z"),
+            ("4h", "2026-05-01T14:00:00Z"),
+            ("1h30m", "2026-05-01T11:30:00Z"),
+            ("2d", "2026-05-03T10:00:00Z"),
+        ] {
+            assert_eq!(at(text, SPRING_DAY), expected, "{text}");
+        }
+        // A day is 24 hours, even where the clocks change.
+        assert_eq!(at("1d", "2026-03-28T12:00:00"), "2026-03-29T11:00:00Z");
+    }
+
+    #[test]
+    fn a_time_of_day_is_its_next_occurrence() {
+        for (text, expected) in [
+            ("12:01", "2026-05-01T10:01:00Z"),
+            ("23:59", "2026-05-01T21:59:00Z"),
+            ("12:00", "2026-05-02T10:00:00Z"),
+            ("06:00", "2026-05-02T04:00:00Z"),
+            ("6:00", "2026-05-02T04:00:00Z"),
+            ("00:00", "2026-05-01T22:00:00Z"),
+        ] {
+            assert_eq!(at(text, SPRING_DAY), expected, "{text}");
+        }
+        assert_eq!(at("06:00", "2026-12-31T12:00:00"), "2027-01-01T05:00:00Z");
+    }
+
+    #[test]
+    fn a_skipped_time_is_later_by_the_gap() {
+        // On 29 March 2026 clocks go from 02:00 to 03:00.
+        assert_eq!(at("02:30", "2026-03-28T12:00:00"), "2026-03-29T01:30:00Z");
+        assert_eq!(at("06:00", "2026-03-28T12:00:00"), "2026-03-29T04:00:00Z");
+    }
+
+    #[test]
+    fn of_a_repeated_time_the_first_counts() {
+        // On 25 October 2026 clocks go from 03:00 back to 02:00.
+        assert_eq!(at("02:30", "2026-10-24T12:00:00"), "2026-10-25T00:30:00Z");
+        assert_eq!(at("06:00", "2026-10-24T12:00:00"), "2026-10-25T05:00:00Z");
+        // Between the two: the first is over.
+        assert_eq!(at("02:30", "2026-10-25T02:45:00"), "2026-10-26T01:30:00Z");
+    }
+
+    fn error(text: &str) -> DeadlineError {
+        parse_deadline(text, &berlin(SPRING_DAY)).unwrap_err()
+    }
+
+    #[test]
+    fn what_is_over_is_refused_with_the_time() {
+        for text in ["2026-05-01T12:00:00+02:00", "1970-01-01T00:00:00Z", "0s"] {
+            assert!(matches!(error(text), DeadlineError::Past { .. }), "{text}");
+        }
+        assert_eq!(
+            error("2026-05-01T08:00:00Z").to_string(),
+            "2026-05-01T08:00:00Z lies in the past: it is 2026-05-01T10:00:00Z now; \
+             a deadline must lie in the future"
+        );
+    }
+
+    #[test]
+    fn a_moment_without_zone_is_ambiguous() {
+        for text in ["2026-05-02T06:00:00", "2026-05-02 06:00", "2026-05-02"] {
+            assert_eq!(error(text), DeadlineError::NoOffset(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_the_calendar_does_not_hold_is_too_far() {
+        let text = "4000000d".to_owned();
+        assert_eq!(error(&text), DeadlineError::TooFar(text));
+    }
+
+    #[test]
+    fn everything_else_is_refused_with_the_forms() {
+        for text in [
+            "",
+            "tomorrow",
+            "90",
+            "2030",
+            "24:00",
+            "12:60",
+            "1:1",
+            "012:00",
+            "12:00:00",
+            "+1:00",
+            "-5m",
+            "5m ago",
+            "1mo",
+            "PT4H",
+            "2026-13-01T00:00:00Z",
+            "2026-05-02T06:00:00+02:00[Europe/Berlin]",
+            "12\u{ff1a}00",
+        ] {
+            let error = error(text);
+            assert_eq!(error, DeadlineError::Unrecognised(text.to_owned()));
+            for form in ["+02:00", "06:00", "90s", "1h30m"] {
+                assert!(error.to_string().contains(form));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_time_of_day_comes_within_a_day_and_shows_on_the_clock(
+            day in 0..3000_i64,
+            second in 0..86_400_i64,
+            hour in 0..24_i8,
+            minute in 0..60_i8,
+        ) {
+            let midnight = berlin("2024-01-01T00:00:00").timestamp();
+            let offset = jiff::SignedDuration::from_secs(day * 86_400 + second);
+            let zone = berlin("2024-01-01T00:00:00").time_zone().clone();
+            let now = (midnight + offset).to_zoned(zone.clone());
+            let deadline = parse_deadline(&format!("{hour:02}:{minute:02}"), &now).unwrap();
+            let wait = deadline.duration_since(now.timestamp());
+            prop_assert!(wait.is_positive());
+            // 25 hours on the day the clocks go back; an hour more for a time
+            // that has passed once on that day.
+            prop_assert!(wait <= jiff::SignedDuration::from_hours(26));
+            let shown = deadline.to_zoned(zone);
+            let skipped = shown.date().to_string().contains("-03-") && hour == 2;
+            prop_assert_eq!(shown.minute(), minute);
+            prop_assert_eq!(shown.hour(), if skipped && shown.hour() == 3 { 3 } else { hour });
+        }
+
+        #[test]
+        fn what_is_printed_is_read_back(seconds in 1..200_000_000_000_i64, nanos in 0..1_000_000_000_i32) {
+            let moment = Timestamp::new(seconds, nanos).unwrap();
+            let now = Zoned::new(Timestamp::UNIX_EPOCH, TimeZone::UTC);
+            prop_assert_eq!(parse_deadline(&moment.to_string(), &now), Ok(moment));
+        }
+    }
+}

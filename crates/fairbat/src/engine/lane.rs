@@ -1,0 +1,460 @@
+//! The lane: transfers that share one queue and one admission controller.
+//!
+//! All state of a run is here and has this one owner. [`Lane::apply`] is
+//! synchronous; what takes time is done by tasks that report back. Which
+//! chunk comes next and how many connections there may be is decided by
+//! [`Queue`] and [`Pace`], not here.
+
+use std::collections::{BTreeSet, HashMap};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dalbe::socket::TcpSocket;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::Action;
+use super::Report;
+use super::message::{Message, Outcome as WorkerOutcome, Permit, WorkerId};
+use super::pace::{Load, Pace};
+use super::transfer::{Outcome, Phase, Transfer};
+use super::worker::{self, Job, Shared};
+use crate::chunk_size::ChunkSizer;
+use crate::demand::{Deadline, Demand};
+use crate::error::{ErrorKind, TransferError};
+use crate::event::{Control, Event, FileProgress, Lever, TimedEvent};
+use crate::hosts::HostLimits;
+use crate::queue::{Lease, LeaseId, Piece, Queue, TransferId};
+use crate::settings::{Settings, TransferRequest};
+
+/// Written bytes reach the disk at least this often (DESIGN: resume repeats
+/// only what was not yet synced), so a power loss costs a few seconds' work.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(3);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) shared: Arc<Shared>,
+    events: UnboundedSender<TimedEvent>,
+    pub(super) rng: StdRng,
+    pub(super) queue: Queue,
+    pub(super) pace: Pace,
+    pub(super) hosts: HostLimits,
+    pub(super) sizer: ChunkSizer,
+    pub(super) transfers: Vec<Transfer>,
+    workers: HashMap<WorkerId, Worker>,
+    next_worker: u64,
+    /// Set once the run has to end early.
+    stopping: Option<ErrorKind>,
+    now: Duration,
+}
+
+/// A connection in use.
+#[derive(Debug)]
+struct Worker {
+    transfer: TransferId,
+    lease: Option<LeaseId>,
+    /// Everything of its lease before this offset is on disk.
+    written: u64,
+    socket: Option<Arc<TcpSocket>>,
+}
+
+impl Lane {
+    pub(super) fn new(
+        settings: &Settings,
+        requests: Vec<TransferRequest>,
+        shared: Shared,
+        events: UnboundedSender<TimedEvent>,
+    ) -> Result<Self, TransferError> {
+        let pace = Pace::new(settings.split, settings.max_connections)
+            .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
+        let transfers = requests.into_iter().enumerate().map(|(index, request)| {
+            let deadline = request
+                .deadline
+                .map(|moment| Deadline::new(Duration::ZERO, shared.clock.since_start(moment)));
+            Transfer::new(TransferId(index as u64), request, deadline, settings.retry)
+        });
+        Ok(Self {
+            transfers: transfers.collect(),
+            rng: StdRng::seed_from_u64(settings.seed),
+            queue: Queue::new(),
+            pace,
+            hosts: HostLimits::new(),
+            sizer: ChunkSizer::new(settings.chunk_size.and_then(NonZeroU64::new)),
+            workers: HashMap::new(),
+            next_worker: 0,
+            stopping: None,
+            now: Duration::ZERO,
+            shared: Arc::new(shared),
+            events,
+        })
+    }
+
+    /// Says hello and starts the first workers.
+    pub(super) fn start(&mut self, now: Duration) {
+        self.now = now;
+        let urls = self
+            .transfers
+            .iter()
+            .map(|transfer| transfer.url.clone())
+            .collect();
+        self.emit(Event::Start {
+            urls,
+            lever: Lever::DscpLe,
+        });
+        self.dispatch();
+    }
+
+    /// Acts on one thing that happened, then on what it made possible.
+    pub(super) fn apply(&mut self, now: Duration, action: Action) {
+        self.now = now;
+        match action {
+            Action::Message(message) => self.on_message(message),
+            Action::Tick => self.on_tick(),
+            Action::Wake => {}
+            Action::Stop(kind) => self.on_stop(kind),
+        }
+        self.dispatch();
+    }
+
+    /// Whether every transfer has ended and nothing is at work.
+    pub(super) fn is_over(&self) -> bool {
+        self.transfers
+            .iter()
+            .all(|transfer| transfer.is_ended() && transfer.tasks == 0)
+    }
+
+    pub(super) fn report(&self) -> Report {
+        let outcomes = self.transfers.iter().map(|transfer| match transfer.phase {
+            Phase::Ended(outcome) => outcome,
+            _ => Outcome::Failed(ErrorKind::Other),
+        });
+        Report {
+            outcomes: outcomes.collect(),
+        }
+    }
+
+    /// When something that has to wait may next be tried.
+    pub(super) fn next_wake(&self, now: Duration) -> Option<Duration> {
+        let waiting = self
+            .transfers
+            .iter()
+            .filter(|transfer| matches!(transfer.phase, Phase::Waiting | Phase::Moving(_)));
+        waiting
+            .map(|transfer| {
+                let host = self.hosts.not_before(&transfer.host).unwrap_or_default();
+                transfer.not_before.max(host)
+            })
+            .filter(|&moment| moment > now)
+            .min()
+    }
+
+    pub(super) fn emit(&self, event: Event) {
+        let t = self.now.as_secs_f64();
+        // A caller that does not listen is fine.
+        let _ = self.events.send(TimedEvent { t, event });
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.now
+    }
+
+    pub(super) fn transfer(&mut self, id: TransferId) -> &mut Transfer {
+        &mut self.transfers[id.0 as usize]
+    }
+
+    fn on_message(&mut self, message: Message) {
+        match message {
+            Message::Connected(worker, socket) => {
+                if let Some(worker) = self.workers.get_mut(&worker) {
+                    worker.socket = Some(socket);
+                }
+            }
+            Message::Progress(worker, bytes) => self.on_progress(worker, bytes),
+            Message::Ended(worker, outcome) => self.on_ended(worker, outcome),
+            Message::Checkpointed(id, result) => self.on_checkpointed(id, result),
+            Message::Finished(id, result) => self.on_finished(id, result),
+        }
+    }
+
+    fn on_progress(&mut self, worker: WorkerId, upto: u64) {
+        let Some(worker) = self.workers.get_mut(&worker) else {
+            return;
+        };
+        let bytes = upto - worker.written;
+        worker.written = upto;
+        let id = worker.transfer;
+        if let Some(lease) = worker.lease
+            && let Err(error) = self.queue.advance(lease, upto)
+        {
+            // Its transfer was closed meanwhile: the bytes are in the journal.
+            tracing::debug!(%error, "progress of a closed lease");
+        }
+        self.pace.moved(bytes);
+        let transfer = self.transfer(id);
+        transfer.done += bytes;
+        transfer.backoff.progress();
+        transfer.reprobes = 0;
+    }
+
+    /// A connection has become free.
+    fn on_ended(&mut self, id: WorkerId, outcome: WorkerOutcome) {
+        let Some(worker) = self.workers.remove(&id) else {
+            return;
+        };
+        let transfer = worker.transfer;
+        self.transfer(transfer).tasks -= 1;
+        self.end_lease(worker.lease, matches!(outcome, WorkerOutcome::Fetched(_)));
+        match outcome {
+            WorkerOutcome::Fetched(chunk) => {
+                self.sizer.finished(chunk);
+                self.after_fetch(transfer, chunk.bytes);
+            }
+            WorkerOutcome::Probed(probed) => self.on_probed(transfer, *probed),
+            WorkerOutcome::Failed(failure) => self.on_failure(transfer, failure),
+            WorkerOutcome::Lost => self.on_lost(transfer),
+            WorkerOutcome::Stopped => {}
+        }
+        self.settle(transfer);
+    }
+
+    fn end_lease(&mut self, lease: Option<LeaseId>, is_finished: bool) {
+        let Some(lease) = lease else {
+            return;
+        };
+        let ended = if is_finished {
+            self.queue.finish(lease)
+        } else {
+            self.queue.fail(lease)
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "end of a closed lease");
+        }
+    }
+
+    fn on_lost(&mut self, id: TransferId) {
+        let error = TransferError::new(ErrorKind::Other, "a worker ended without a result")
+            .with_hint("this is a defect of fairbat; run the same command again to resume");
+        self.give_up(id, error);
+    }
+
+    /// Starts workers while connections are allowed and there is work.
+    fn dispatch(&mut self) {
+        while self.stopping.is_none() && self.workers.len() < self.pace.connections() {
+            if !(self.start_probe(true) || self.start_fetch() || self.start_probe(false)) {
+                break;
+            }
+        }
+    }
+
+    /// Probes the next transfer. Those with a deadline come first: the demand
+    /// is only known once their sizes are.
+    fn start_probe(&mut self, with_deadline: bool) -> bool {
+        let now = self.now;
+        let next = (0..self.transfers.len()).find(|&index| {
+            let transfer = &self.transfers[index];
+            matches!(transfer.phase, Phase::Waiting)
+                && transfer.deadline.is_some() == with_deadline
+                && self.may_connect(transfer, now)
+        });
+        let Some(index) = next else {
+            return false;
+        };
+        let transfer = &mut self.transfers[index];
+        transfer.phase = Phase::Probing;
+        transfer.started.get_or_insert(now);
+        let id = transfer.id;
+        let stop = transfer.begin_task();
+        let (url, target) = (
+            transfer.request.url.clone(),
+            transfer.request.target.clone(),
+        );
+        let permit = self.permit(id, None, 0);
+        tokio::spawn(worker::probe(
+            Arc::clone(&self.shared),
+            permit,
+            url,
+            target,
+            stop,
+        ));
+        true
+    }
+
+    fn start_fetch(&mut self) -> bool {
+        let now = self.now;
+        let chunk_len = self.sizer.length();
+        let may_connect: Vec<bool> = self
+            .transfers
+            .iter()
+            .map(|transfer| self.may_connect(transfer, now))
+            .collect();
+        let leased = self.queue.lease(chunk_len, |id| may_connect[id.0 as usize]);
+        let Some(Lease {
+            id: lease,
+            transfer: id,
+            piece,
+        }) = leased
+        else {
+            return false;
+        };
+        let transfer = &mut self.transfers[id.0 as usize];
+        let Some(moving) = transfer.moving() else {
+            // Only moving transfers are in the queue.
+            self.queue.remove(id);
+            return true;
+        };
+        let part = Arc::clone(&moving.part);
+        let (job, written) = match (piece, moving.body.take()) {
+            (Piece::Range(range), _) => {
+                let first = range.start;
+                (Job::Range(Arc::clone(&moving.source), range), first)
+            }
+            (Piece::Stream, Some(body)) => (Job::Stream(body), 0),
+            (Piece::Stream, None) => {
+                self.probe_again(id, "the stream has to be asked for again");
+                return true;
+            }
+        };
+        let stop = transfer.begin_task();
+        let permit = self.permit(id, Some(lease), written);
+        tokio::spawn(worker::fetch(
+            Arc::clone(&self.shared),
+            permit,
+            job,
+            part,
+            stop,
+        ));
+        true
+    }
+
+    fn permit(&mut self, transfer: TransferId, lease: Option<LeaseId>, written: u64) -> Permit {
+        let id = WorkerId(self.next_worker);
+        self.next_worker += 1;
+        self.workers.insert(
+            id,
+            Worker {
+                transfer,
+                lease,
+                written,
+                socket: None,
+            },
+        );
+        Permit::new(id, self.shared.messages.clone())
+    }
+
+    fn may_connect(&self, transfer: &Transfer, now: Duration) -> bool {
+        transfer.not_before <= now
+            && self
+                .hosts
+                .admits(&transfer.host, now, self.active_on(&transfer.host))
+    }
+
+    /// Connections in use to a host.
+    pub(super) fn active_on(&self, host: &str) -> u32 {
+        let on_host = |worker: &&Worker| self.transfers[worker.transfer.0 as usize].host == host;
+        self.workers.values().filter(on_host).count() as u32
+    }
+
+    fn on_tick(&mut self) {
+        let demand = Demand::of(self.now, self.queue.due());
+        let load = Load {
+            inactive: self.queue.inactive_chunks(self.sizer.natural_length()),
+            demand,
+            chunk_len: self.sizer.natural_length(),
+            active: self.workers.len(),
+            tolerated: self.tolerated(),
+        };
+        let sample = self.pace.sample(self.now, &load);
+        self.emit(Event::Control(Control {
+            n: sample.n,
+            m: sample.m,
+            active: self.workers.len(),
+            w: 1.0,
+            zeta: demand.map(|demand| demand.zeta),
+            rate: sample.rate,
+            rtt_ms: self.rtt_ms(),
+            bytes_done: self.transfers.iter().map(|transfer| transfer.done).sum(),
+            bytes_total: self.transfers.iter().map(|transfer| transfer.total).sum(),
+            files: self.files(),
+        }));
+        self.take_checkpoints();
+    }
+
+    /// Connections that the hosts of unfinished transfers tolerate together.
+    fn tolerated(&self) -> u32 {
+        let unfinished = self
+            .transfers
+            .iter()
+            .filter(|transfer| !transfer.is_ended());
+        let hosts: BTreeSet<&str> = unfinished.map(|transfer| transfer.host.as_str()).collect();
+        self.hosts.tolerated(hosts, self.now)
+    }
+
+    /// Mean round-trip time over the sockets in use. The receiver's own
+    /// estimate follows the path; the sender's is that of the handshake.
+    fn rtt_ms(&self) -> Option<f64> {
+        let sockets = self
+            .workers
+            .values()
+            .filter_map(|worker| worker.socket.as_ref());
+        let times: Vec<f64> = sockets
+            .filter_map(|socket| socket.info().ok())
+            .filter_map(|info| info.rcv_rtt.filter(|rtt| !rtt.is_zero()).or(info.rtt))
+            .map(|rtt| rtt.as_secs_f64() * 1e3)
+            .collect();
+        (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
+    }
+
+    fn files(&self) -> Vec<FileProgress> {
+        let unfinished = self
+            .transfers
+            .iter()
+            .filter(|transfer| !transfer.is_ended() && transfer.started.is_some());
+        unfinished
+            .map(|transfer| FileProgress {
+                url: transfer.url.clone(),
+                bytes_done: transfer.done,
+                bytes_total: transfer.total,
+            })
+            .collect()
+    }
+
+    fn take_checkpoints(&mut self) {
+        let now = self.now;
+        for index in 0..self.transfers.len() {
+            let id = self.transfers[index].id;
+            let Some(moving) = self.transfers[index].moving() else {
+                continue;
+            };
+            let is_due = now >= moving.last_checkpoint + CHECKPOINT_EVERY
+                && !moving.in_checkpoint
+                && moving.part.unsynced_bytes() > 0;
+            if is_due {
+                moving.in_checkpoint = true;
+                moving.last_checkpoint = now;
+                let part = Arc::clone(&moving.part);
+                self.checkpoint(id, part);
+            }
+        }
+    }
+
+    fn on_stop(&mut self, kind: ErrorKind) {
+        self.stopping = Some(kind);
+        let (message, hint) = match kind {
+            ErrorKind::MaxTime => (
+                "stopped by --max-time",
+                "run the same command again to resume",
+            ),
+            _ => ("interrupted", "run the same command again to resume"),
+        };
+        for index in 0..self.transfers.len() {
+            let transfer = &self.transfers[index];
+            if !transfer.is_ended() {
+                let error = TransferError::new(kind, message).with_hint(hint);
+                self.give_up(transfer.id, error);
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What workers tell the event loop.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use dalbe::socket::TcpSocket;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::chunk_size::FinishedChunk;
+use crate::error::TransferError;
+use crate::http::{Body, Failure, Source};
+use crate::queue::TransferId;
+use crate::store::Opened;
+use crate::store::error::StoreError;
+
+/// Identifies a worker within a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct WorkerId(pub(super) u64);
+
+/// From a task to the event loop.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// A worker's response came over this socket.
+    Connected(WorkerId, Arc<TcpSocket>),
+    /// A worker has written everything before this file offset.
+    Progress(WorkerId, u64),
+    /// A worker has ended, and its connection is free.
+    Ended(WorkerId, Outcome),
+    /// A checkpoint has been taken, or has failed.
+    Checkpointed(TransferId, Result<(), StoreError>),
+    /// A file was verified and put in place, or could not be.
+    Finished(TransferId, Result<Finished, TransferError>),
+}
+
+/// How a worker ended.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// A probe succeeded and the part file is open.
+    Probed(Box<Probed>),
+    /// A range or stream has been written whole.
+    Fetched(FinishedChunk),
+    /// It failed; what it has written is written.
+    Failed(Failure),
+    /// It was told to stop.
+    Stopped,
+    /// It vanished without a word.
+    Lost,
+}
+
+/// A probed file and what is there of it.
+#[derive(Debug)]
+pub(super) struct Probed {
+    pub(super) source: Source,
+    pub(super) body: Option<Body>,
+    pub(super) opened: Opened,
+}
+
+/// A file in its place.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+    pub(super) sha256: Option<String>,
+}
+
+/// The right to use one connection. Whatever becomes of its holder, the event
+/// loop hears of the end exactly once.
+#[derive(Debug)]
+pub(super) struct Permit {
+    worker: WorkerId,
+    messages: UnboundedSender<Message>,
+    outcome: Outcome,
+}
+
+impl Permit {
+    pub(super) fn new(worker: WorkerId, messages: UnboundedSender<Message>) -> Self {
+        Self {
+            worker,
+            messages,
+            outcome: Outcome::Lost,
+        }
+    }
+
+    /// The holder is done.
+    pub(super) fn end(mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+
+    pub(super) fn connected(&self, socket: Arc<TcpSocket>) {
+        self.send(Message::Connected(self.worker, socket));
+    }
+
+    pub(super) fn progress(&self, upto: u64) {
+        self.send(Message::Progress(self.worker, upto));
+    }
+
+    fn send(&self, message: Message) {
+        // The loop only stops listening when the run is over.
+        let _ = self.messages.send(message);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let outcome = std::mem::replace(&mut self.outcome, Outcome::Lost);
+        self.send(Message::Ended(self.worker, outcome));
+    }
+}

@@ -1,0 +1,132 @@
+//! The engine: one event loop owns the queue and the admission of new
+//! connections; workers each run one request.
+//!
+//! The loop waits for the next action and applies it to the [`lane::Lane`]
+//! synchronously, so there is no lock and no shared state to reason about.
+
+mod clock;
+mod finish;
+mod lane;
+mod lifecycle;
+mod limiter;
+mod message;
+mod pace;
+mod sink;
+mod stop;
+mod transfer;
+mod worker;
+
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::MissedTickBehavior;
+
+use self::clock::Clock;
+use self::lane::Lane;
+use self::limiter::RateLimiter;
+pub use self::stop::Stop;
+pub use self::transfer::Outcome;
+use self::worker::Shared;
+use crate::error::{ErrorKind, TransferError};
+use crate::event::TimedEvent;
+use crate::http::HttpClient;
+use crate::settings::{Settings, TransferRequest};
+use crate::store::Store;
+
+/// The period of the `control` event and of the measured rate.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// One outcome per request, in their order.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Something the loop has to act on.
+#[derive(Debug)]
+enum Action {
+    /// A worker has something to say.
+    Message(message::Message),
+    /// A control period is over.
+    Tick,
+    /// Something that had to wait may be tried again.
+    Wake,
+    /// The run shall end early.
+    Stop(ErrorKind),
+}
+
+/// Runs all transfers to their end: done, given up, or stopped.
+///
+/// Events go to `events`; nobody needs to listen. The first `interrupt` of
+/// `stop` ends the run with every part file resumable.
+///
+/// # Errors
+/// Only when nothing could be started at all: an unreadable certificate or
+/// netrc file. Whatever happens to a single transfer is in the report.
+pub async fn run(
+    settings: Settings,
+    requests: Vec<TransferRequest>,
+    stop: Stop,
+    events: UnboundedSender<TimedEvent>,
+) -> Result<Report, TransferError> {
+    // A provider may be installed already by whoever embeds this library.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let (messages, mut inbox) = unbounded_channel();
+    let clock = Clock::start();
+    let shared = Shared {
+        client: HttpClient::new(
+            &settings.http,
+            settings.max_connections,
+            settings.limit_rate,
+        )?,
+        store: Store::new(settings.resume, settings.file_allocation),
+        clock,
+        limiter: settings.limit_rate.map(RateLimiter::new),
+        messages,
+    };
+    let mut lane = Lane::new(&settings, requests, shared, events)?;
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tick.reset();
+    let stopping = stop_reason(stop, settings.max_time);
+    tokio::pin!(stopping);
+    let mut is_stopping = false;
+    lane.start(clock.now());
+    while !lane.is_over() {
+        let wake = lane.next_wake(clock.now());
+        let action = tokio::select! {
+            biased;
+            kind = &mut stopping, if !is_stopping => {
+                is_stopping = true;
+                Action::Stop(kind)
+            }
+            Some(message) = inbox.recv() => Action::Message(message),
+            _ = tick.tick() => Action::Tick,
+            () = sleep_until(clock, wake) => Action::Wake,
+        };
+        lane.apply(clock.now(), action);
+    }
+    Ok(lane.report())
+}
+
+/// Resolves with the reason when the run has to end early.
+async fn stop_reason(stop: Stop, max_time: Option<Duration>) -> ErrorKind {
+    let time_is_up = async {
+        match max_time {
+            Some(limit) => tokio::time::sleep(limit).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = stop.interrupted() => ErrorKind::Interrupted,
+        () = time_is_up => ErrorKind::MaxTime,
+    }
+}
+
+async fn sleep_until(clock: Clock, moment: Option<Duration>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(clock.at(moment)).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,164 @@
+//! One transfer's state as the event loop sees it. Pure bookkeeping: no I/O.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::worker::StopSignal;
+use crate::demand::Deadline;
+use crate::error::{ErrorKind, TransferError};
+use crate::http::{Body, Source, without_credentials};
+use crate::queue::TransferId;
+use crate::retry::Backoff;
+use crate::settings::{RetrySettings, TransferRequest};
+use crate::store::part::PartFile;
+
+/// A transfer and how far it is.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    pub(super) id: TransferId,
+    pub(super) request: TransferRequest,
+    /// The URL as events show it.
+    pub(super) url: String,
+    /// Host and port, for what a server tolerates.
+    pub(super) host: String,
+    /// Soft deadline, since the run's start.
+    pub(super) deadline: Option<Deadline>,
+    pub(super) phase: Phase,
+    /// Bytes on disk.
+    pub(super) done: u64,
+    /// Size, if known.
+    pub(super) total: Option<u64>,
+    pub(super) backoff: Backoff,
+    /// Not to be tried again before this.
+    pub(super) not_before: Duration,
+    /// When its first probe started.
+    pub(super) started: Option<Duration>,
+    /// Probes that found something else than the one before, without any
+    /// progress in between.
+    pub(super) reprobes: u32,
+    /// Parts that had to be thrown away.
+    pub(super) discards: u32,
+    /// Tasks that are at work for it and may hold its part file.
+    pub(super) tasks: u32,
+    /// Tells those tasks to stop.
+    stop: watch::Sender<bool>,
+}
+
+/// Where a transfer stands.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// To be probed.
+    Waiting,
+    /// Being probed.
+    Probing,
+    /// Bytes are moving, or waiting for a connection.
+    Moving(Moving),
+    /// Its tasks are ending.
+    Closing {
+        /// The part file, until its last checkpoint is taken.
+        part: Option<Arc<PartFile>>,
+        /// What comes after that.
+        then: Then,
+    },
+    /// All bytes are there; being verified and put in place.
+    Finishing,
+    /// Done or given up.
+    Ended(Outcome),
+}
+
+/// What comes after the tasks have ended.
+#[derive(Debug)]
+pub(super) enum Then {
+    /// Another probe.
+    Probe,
+    /// Giving up.
+    Fail(TransferError),
+}
+
+/// A transfer whose part file is open.
+#[derive(Debug)]
+pub(super) struct Moving {
+    pub(super) source: Arc<Source>,
+    pub(super) part: Arc<PartFile>,
+    /// The answer that carries a whole stream, until a worker takes it.
+    pub(super) body: Option<Body>,
+    /// Whether a checkpoint is being taken.
+    pub(super) in_checkpoint: bool,
+    /// When the last one was started.
+    pub(super) last_checkpoint: Duration,
+}
+
+/// How a transfer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The file is in its place.
+    Done {
+        /// Whether that was after the soft deadline.
+        late: bool,
+    },
+    /// It is not.
+    Failed(ErrorKind),
+}
+
+impl Transfer {
+    pub(super) fn new(
+        id: TransferId,
+        request: TransferRequest,
+        deadline: Option<Deadline>,
+        retry: RetrySettings,
+    ) -> Self {
+        let port = request.url.port_or_known_default().unwrap_or_default();
+        Self {
+            id,
+            url: without_credentials(&request.url).into(),
+            host: format!("{}:{port}", request.url.host_str().unwrap_or_default()),
+            request,
+            deadline,
+            phase: Phase::Waiting,
+            done: 0,
+            total: None,
+            backoff: Backoff::new(retry),
+            not_before: Duration::ZERO,
+            started: None,
+            reprobes: 0,
+            discards: 0,
+            tasks: 0,
+            stop: watch::Sender::new(false),
+        }
+    }
+
+    /// For a task that is about to start.
+    pub(super) fn begin_task(&mut self) -> StopSignal {
+        self.tasks += 1;
+        self.stop.subscribe()
+    }
+
+    /// Lets the tasks end; then `then`.
+    pub(super) fn close(&mut self, then: Then) {
+        self.stop.send_replace(true);
+        let part = match &self.phase {
+            Phase::Moving(moving) => Some(Arc::clone(&moving.part)),
+            _ => None,
+        };
+        self.phase = Phase::Closing { part, then };
+    }
+
+    /// Ready for another probe.
+    pub(super) fn reopen(&mut self) {
+        self.stop = watch::Sender::new(false);
+        self.phase = Phase::Waiting;
+    }
+
+    pub(super) fn moving(&mut self) -> Option<&mut Moving> {
+        match &mut self.phase {
+            Phase::Moving(moving) => Some(moving),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        matches!(self.phase, Phase::Ended(_))
+    }
+}

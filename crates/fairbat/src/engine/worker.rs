@@ -1,0 +1,252 @@
+//! A worker: one probe or one range, on one connection. It holds a permit,
+//! reports what it has written, and decides nothing.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{mpsc::UnboundedSender, watch};
+use tokio::time::MissedTickBehavior;
+use url::Url;
+
+use super::clock::Clock;
+use super::limiter::RateLimiter;
+use super::message::{Message, Outcome, Permit, Probed};
+use super::sink::Sink;
+use crate::chunk_size::FinishedChunk;
+use crate::http::{Body, Failure, HttpClient, Probe, Source, without_credentials};
+use crate::settings::Target;
+use crate::store::error::StoreError;
+use crate::store::part::PartFile;
+use crate::store::{Incoming, Store, name};
+
+/// Gathered bytes are written after this time even when they are few: they
+/// are what a killed process loses.
+const FLUSH_EVERY: Duration = Duration::from_millis(20);
+
+/// What all workers of a run share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) client: HttpClient,
+    pub(super) store: Store,
+    pub(super) clock: Clock,
+    pub(super) limiter: Option<RateLimiter>,
+    pub(super) messages: UnboundedSender<Message>,
+}
+
+/// Set to true when a transfer's workers shall stop.
+pub(super) type StopSignal = watch::Receiver<bool>;
+
+/// Resolves when the signal is given (or nobody is left to give it).
+async fn stopped(stop: &mut StopSignal) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// Probes a URL and opens its part file.
+pub(super) async fn probe(
+    shared: Arc<Shared>,
+    permit: Permit,
+    url: Url,
+    target: Target,
+    mut stop: StopSignal,
+) {
+    let result = tokio::select! {
+        () = stopped(&mut stop) => return permit.end(Outcome::Stopped),
+        result = shared.client.probe(&url) => result,
+    };
+    let Probe { source, body } = match result {
+        Ok(probe) => probe,
+        Err(failure) => return permit.end(Outcome::Failed(failure)),
+    };
+    let incoming = incoming(&source);
+    let opener = Arc::clone(&shared);
+    let opened = tokio::task::spawn_blocking(move || opener.store.open(&target, &incoming)).await;
+    permit.end(match opened {
+        Ok(Ok(opened)) => Outcome::Probed(Box::new(Probed {
+            source,
+            body,
+            opened,
+        })),
+        Ok(Err(error)) => Outcome::Failed(Failure::Fatal(error.into())),
+        Err(_panicked) => Outcome::Lost,
+    });
+}
+
+fn incoming(source: &Source) -> Incoming {
+    let whole = without_credentials(&source.named);
+    let mut shown = whole.clone();
+    shown.set_query(None);
+    Incoming {
+        url: shown.into(),
+        resource: hex(&Sha256::digest(whole.as_str())),
+        total: source.total,
+        version: source.version.clone(),
+        modified: source.modified,
+        name: name::name_for(source.suggested_name.as_deref(), &source.url),
+    }
+}
+
+/// What a fetching worker is to do.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// Ask for this range.
+    Range(Arc<Source>, Range<u64>),
+    /// Read this answer to its end.
+    Stream(Body),
+}
+
+/// Fetches one range, or a whole stream, into the part file.
+pub(super) async fn fetch(
+    shared: Arc<Shared>,
+    permit: Permit,
+    job: Job,
+    part: Arc<PartFile>,
+    mut stop: StopSignal,
+) {
+    let started = shared.clock.now();
+    let (offset, opened) = match job {
+        Job::Stream(body) => (0, Ok(body)),
+        Job::Range(source, range) => {
+            let Some(version) = &source.version else {
+                return permit.end(Outcome::Failed(Failure::Changed("no ranges".into())));
+            };
+            let opened = tokio::select! {
+                () = stopped(&mut stop) => return permit.end(Outcome::Stopped),
+                opened = shared.client.range(&source, version, range.clone()) => opened,
+            };
+            (range.start, opened)
+        }
+    };
+    let body = match opened {
+        Ok(body) => body,
+        Err(failure) => return permit.end(Outcome::Failed(failure)),
+    };
+    let first_byte = shared.clock.now();
+    let outcome = Receiver {
+        shared: &shared,
+        permit: &permit,
+        sink: Sink::new(Arc::clone(&part), offset),
+        received: 0,
+        reported: offset,
+    }
+    .run(body, &mut stop)
+    .await;
+    permit.end(match outcome {
+        Ok(Some(bytes)) => Outcome::Fetched(FinishedChunk {
+            bytes,
+            duration: shared.clock.now().saturating_sub(started),
+            gap: first_byte.saturating_sub(started),
+        }),
+        Ok(None) => Outcome::Stopped,
+        Err(failure) => Outcome::Failed(failure),
+    });
+}
+
+struct Receiver<'a> {
+    shared: &'a Shared,
+    permit: &'a Permit,
+    sink: Sink,
+    received: u64,
+    /// The offset the loop knows to be written.
+    reported: u64,
+}
+
+impl Receiver<'_> {
+    /// Receives the body. `Ok(None)` means it was told to stop. However it
+    /// ends, what was received has been written.
+    async fn run(mut self, mut body: Body, stop: &mut StopSignal) -> Result<Option<u64>, Failure> {
+        let expected = body.expected;
+        let socket = body.socket.take().map(Arc::new);
+        if let Some(socket) = &socket {
+            self.permit.connected(Arc::clone(socket));
+        }
+        let received = self.receive(&mut body, stop).await;
+        let written = self.sink.finish().await;
+        self.report();
+        written.map_err(disk_failure)?;
+        let is_whole = received?;
+        match expected {
+            _ if !is_whole => Ok(None),
+            Some(expected) if self.received < expected => Err(Failure::network(format!(
+                "the connection ended after {} of {expected} bytes",
+                self.received
+            ))),
+            _ => Ok(Some(self.received)),
+        }
+    }
+
+    /// Reads until the end (true) or the stop signal (false).
+    async fn receive(&mut self, body: &mut Body, stop: &mut StopSignal) -> Result<bool, Failure> {
+        let expected = body.expected;
+        let mut flush = tokio::time::interval(FLUSH_EVERY);
+        flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let piece = tokio::select! {
+                biased;
+                () = stopped(stop) => return Ok(false),
+                _ = flush.tick() => {
+                    self.flush().await?;
+                    continue;
+                }
+                piece = body.next() => piece?,
+            };
+            let Some(piece) = piece else { return Ok(true) };
+            self.received += piece.len() as u64;
+            if expected.is_some_and(|expected| self.received > expected) {
+                return Err(Failure::server(
+                    "the server sent more bytes than it announced",
+                ));
+            }
+            let wait = self.reserve(piece.len());
+            self.sink.push(piece);
+            if self.sink.is_full() {
+                self.flush().await?;
+            }
+            if !wait.is_zero() {
+                self.flush().await?;
+                tokio::select! {
+                    () = stopped(stop) => return Ok(false),
+                    () = tokio::time::sleep(wait) => {}
+                }
+            }
+        }
+    }
+
+    async fn flush(&mut self) -> Result<(), Failure> {
+        self.sink.flush().await.map_err(disk_failure)?;
+        self.report();
+        Ok(())
+    }
+
+    /// Tells the loop what is written, if that is more than it knows.
+    fn report(&mut self) {
+        let written = self.sink.written();
+        if written > self.reported {
+            self.reported = written;
+            self.permit.progress(written);
+        }
+    }
+
+    fn reserve(&self, bytes: usize) -> Duration {
+        self.shared
+            .limiter
+            .as_ref()
+            .map_or(Duration::ZERO, |limiter| {
+                limiter.reserve(self.shared.clock.now(), bytes)
+            })
+    }
+}
+
+fn disk_failure(error: StoreError) -> Failure {
+    Failure::Fatal(error.into())
+}
+
+/// Lower-case hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

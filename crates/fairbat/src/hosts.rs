@@ -1,0 +1,210 @@
+//! How many connections each host tolerates.
+//!
+//! A host that answers 429 or 503, or refuses connections, is asked for one
+//! connection less than it had, and asked again with one more only after a
+//! long quiet time. Knows nothing of HTTP, sockets or clocks: what counts as
+//! a push-back, and how long to wait after it, is the caller's business.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Push-backs that come within this time of a step down belong to the same
+/// event: connections opened together are refused together.
+const EVENT: Duration = Duration::from_secs(2);
+/// Quiet time before one more connection is tried. A cap on the server's
+/// side does not go away, so trying it costs it one refused request a minute
+/// at most.
+const QUIET: Duration = Duration::from_secs(60);
+/// The quiet time doubles with each step down, up to this.
+const QUIET_MOST: Duration = Duration::from_secs(16 * 60);
+
+/// Per-host limits on connections, learnt from push-backs.
+///
+/// Hosts are named by their authority (name and port); moments are durations
+/// since the start of the run.
+#[derive(Debug, Clone, Default)]
+pub struct HostLimits {
+    hosts: HashMap<String, Host>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Host {
+    /// Connections tolerated at `stepped`.
+    limit: u32,
+    /// When the limit last went down.
+    stepped: Duration,
+    /// Last push-back, or the end of the wait it asked for.
+    quiet_since: Duration,
+    /// Time for each connection that is regained.
+    quiet: Duration,
+    not_before: Duration,
+}
+
+impl HostLimits {
+    /// No host has pushed back yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Notes that a host pushed back while it had `active` connections, the
+    /// refused one included, and wants no new request before `not_before`
+    /// (its Retry-After, or the caller's back-off).
+    ///
+    /// The limit becomes one less than `active`, at least 1, and never rises
+    /// by this. One less and not half: a cap on connections per client, the
+    /// usual reason, is found exactly, and from the few connections in use
+    /// half would hardly be sooner.
+    pub fn pushed_back(
+        &mut self,
+        host: &str,
+        now: Duration,
+        active: u32,
+        not_before: Option<Duration>,
+    ) {
+        let known = self.hosts.get(host).copied();
+        let not_before = not_before.unwrap_or(now);
+        let limit = self.limit(host, now);
+        let step = match known {
+            Some(old) if now < old.stepped.saturating_add(EVENT) => Host { limit, ..old },
+            _ => Host {
+                limit: limit.min(active.saturating_sub(1)).max(1),
+                stepped: now,
+                quiet: known.map_or(QUIET, |old| (old.quiet * 2).min(QUIET_MOST)),
+                quiet_since: now,
+                not_before,
+            },
+        };
+        let not_before = step.not_before.max(not_before);
+        let stepped = Host {
+            not_before,
+            quiet_since: not_before.max(now),
+            ..step
+        };
+        self.hosts.insert(host.to_owned(), stepped);
+    }
+
+    /// Connections the host is thought to tolerate; `u32::MAX` for one that
+    /// never pushed back.
+    #[must_use]
+    pub fn limit(&self, host: &str, now: Duration) -> u32 {
+        self.hosts.get(host).map_or(u32::MAX, |host| {
+            let quiet = now.saturating_sub(host.quiet_since);
+            let regained = quiet.as_nanos() / host.quiet.as_nanos().max(1);
+            host.limit
+                .saturating_add(u32::try_from(regained).unwrap_or(u32::MAX))
+        })
+    }
+
+    /// The moment before which the host wants no new request; `None` for one
+    /// that never pushed back.
+    #[must_use]
+    pub fn not_before(&self, host: &str) -> Option<Duration> {
+        self.hosts.get(host).map(|host| host.not_before)
+    }
+
+    /// Whether a host with `active` connections may be given one more now.
+    #[must_use]
+    pub fn admits(&self, host: &str, now: Duration, active: u32) -> bool {
+        active < self.limit(host, now) && self.not_before(host).is_none_or(|moment| now >= moment)
+    }
+
+    /// Connections all these hosts (each named once) tolerate together: what
+    /// [`Admission::tolerate`](crate::admission::Admission::tolerate) takes.
+    pub fn tolerated<'a>(&self, hosts: impl IntoIterator<Item = &'a str>, now: Duration) -> u32 {
+        hosts.into_iter().fold(0, |sum: u32, host| {
+            sum.saturating_add(self.limit(host, now))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HOST: &str = "mirror.example:443";
+
+    fn secs(s: u64) -> Duration {
+        Duration::from_secs(s)
+    }
+
+    #[test]
+    fn a_host_that_never_pushed_back_has_no_limit() {
+        let limits = HostLimits::new();
+        assert!(limits.admits(HOST, secs(0), 1000));
+        assert_eq!(limits.not_before(HOST), None);
+    }
+
+    #[test]
+    fn one_event_steps_down_once_however_many_connections_it_hits() {
+        let mut limits = HostLimits::new();
+        for (millis, active) in [(0, 4), (10, 3), (20, 2), (1_900, 1)] {
+            limits.pushed_back(HOST, Duration::from_millis(millis), active, None);
+        }
+        assert_eq!(limits.limit(HOST, secs(2)), 3);
+        limits.pushed_back(HOST, secs(3), 3, None);
+        assert_eq!(limits.limit(HOST, secs(3)), 2);
+        assert!(limits.admits(HOST, secs(3), 1) && !limits.admits(HOST, secs(3), 2));
+    }
+
+    #[test]
+    fn one_connection_is_always_left() {
+        let mut limits = HostLimits::new();
+        for event in 0..5 {
+            limits.pushed_back(HOST, secs(10 * event), 1, None);
+        }
+        limits.pushed_back(HOST, secs(100), 0, None);
+        assert_eq!(limits.limit(HOST, secs(100)), 1);
+    }
+
+    #[test]
+    fn waits_as_long_as_the_host_asked() {
+        let mut limits = HostLimits::new();
+        limits.pushed_back(HOST, secs(5), 2, Some(secs(125)));
+        limits.pushed_back(HOST, secs(6), 1, Some(secs(10)));
+        assert_eq!(limits.not_before(HOST), Some(secs(125)));
+        assert!(!limits.admits(HOST, secs(124), 0));
+        assert!(limits.admits(HOST, secs(125), 0));
+        assert!(limits.admits("other.example:443", secs(5), 3));
+    }
+
+    #[test]
+    fn regains_one_connection_per_quiet_minute_and_ever_later() {
+        let mut limits = HostLimits::new();
+        limits.pushed_back(HOST, secs(0), 3, Some(secs(30)));
+        assert_eq!(limits.limit(HOST, secs(89)), 2);
+        assert_eq!(limits.limit(HOST, secs(90)), 3);
+        limits.pushed_back(HOST, secs(100), 3, None);
+        assert_eq!(limits.limit(HOST, secs(219)), 2);
+        assert_eq!(limits.limit(HOST, secs(220)), 3);
+        assert_eq!(limits.limit(HOST, secs(340)), 4);
+    }
+
+    #[test]
+    fn hosts_add_up() {
+        let mut limits = HostLimits::new();
+        limits.pushed_back("a:80", secs(0), 3, None);
+        limits.pushed_back("b:80", secs(0), 2, None);
+        assert_eq!(limits.tolerated(["a:80", "b:80"], secs(1)), 3);
+        assert_eq!(limits.tolerated(["a:80", "c:80"], secs(1)), u32::MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn never_below_one_and_never_raised_by_a_push_back(
+            events in prop::collection::vec((0_u64..100_000, 0_u32..9, prop::option::of(0_u64..600_000)), 1..60),
+        ) {
+            let mut limits = HostLimits::new();
+            let mut now = Duration::ZERO;
+            for (step, active, wait) in events {
+                now += Duration::from_millis(step);
+                let before = limits.limit(HOST, now);
+                limits.pushed_back(HOST, now, active, wait.map(|ms| now + Duration::from_millis(ms)));
+                let after = limits.limit(HOST, now);
+                prop_assert!((1..=before).contains(&after), "{before} -> {after}");
+            }
+        }
+    }
+}

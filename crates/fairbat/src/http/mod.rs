@@ -1,0 +1,18 @@
+//! HTTP/1.1: requests, redirects, what answers mean. Knows nothing of files,
+//! queue or admission.
+
+mod client;
+pub mod content_disposition;
+pub mod content_range;
+pub mod digest;
+pub mod entity_tag;
+mod failure;
+pub mod netrc;
+pub mod retry_after;
+mod source;
+mod tap;
+pub mod validator;
+
+pub use client::{HttpClient, without_credentials};
+pub use failure::{Failure, Transient};
+pub use source::{Body, Probe, Source};

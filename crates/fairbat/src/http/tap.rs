@@ -1,0 +1,107 @@
+//! The socket tap: reaching the TCP sockets under reqwest's connections.
+//!
+//! reqwest hands out no socket. But a connector layer sees every new
+//! connection, and hyper-util tells its two addresses ([`HttpInfo`]); among
+//! this process's own descriptors exactly one socket has both. That trick is
+//! confined to this file, and it holds over plain, TLS and proxied
+//! connections alike.
+//!
+//! A duplicate keeps a connection open after hyper has closed its own end, so
+//! nobody may hold one longer than the response it belongs to.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use dalbe::socket::TcpSocket;
+use hyper_util::client::legacy::connect::{Connection, HttpInfo};
+use tower_layer::Layer;
+use tower_service::Service;
+
+/// What is done to every new connection, whatever it will carry.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct OnConnect {
+    /// Fixed receive buffer, in bytes.
+    pub(super) receive_buffer: Option<u32>,
+}
+
+impl OnConnect {
+    fn apply(self, socket: &TcpSocket) {
+        if let Err(error) = socket.mark_lower_effort() {
+            tracing::debug!(%error, "packets not marked lower-effort");
+        }
+        if let Some(bytes) = self.receive_buffer
+            && let Err(error) = socket.receiver().lock_receive_buffer(bytes)
+        {
+            tracing::debug!(%error, "receive buffer not set");
+        }
+    }
+}
+
+impl<S> Layer<S> for OnConnect {
+    type Service = Tapped<S>;
+
+    fn layer(&self, connect: S) -> Tapped<S> {
+        Tapped {
+            connect,
+            on_connect: *self,
+        }
+    }
+}
+
+/// A connector whose connections are tapped.
+#[derive(Debug, Clone)]
+pub(super) struct Tapped<S> {
+    connect: S,
+    on_connect: OnConnect,
+}
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+impl<S, R> Service<R> for Tapped<S>
+where
+    S: Service<R>,
+    S::Future: Send + 'static,
+    S::Response: Connection,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BoxFuture<Result<S::Response, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.connect.poll_ready(context)
+    }
+
+    fn call(&mut self, destination: R) -> Self::Future {
+        let connecting = self.connect.call(destination);
+        let on_connect = self.on_connect;
+        Box::pin(async move {
+            let connection = connecting.await?;
+            let mut extensions = http::Extensions::new();
+            connection.connected().get_extras(&mut extensions);
+            if let Some(socket) = extensions.get().and_then(of_info) {
+                on_connect.apply(&socket);
+            }
+            Ok(connection)
+        })
+    }
+}
+
+/// The socket that carries a response, for as long as its body is read.
+pub(super) fn socket_of(response: &reqwest::Response) -> Option<TcpSocket> {
+    response.extensions().get().and_then(of_info)
+}
+
+fn of_info(info: &HttpInfo) -> Option<TcpSocket> {
+    find(info.local_addr(), info.remote_addr())
+}
+
+fn find(local: SocketAddr, peer: SocketAddr) -> Option<TcpSocket> {
+    match TcpSocket::find_by_addresses(local, peer) {
+        Ok(socket) => socket,
+        Err(error) => {
+            tracing::debug!(%error, %local, %peer, "socket not found");
+            None
+        }
+    }
+}
