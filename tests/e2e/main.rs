@@ -1,1 +1,31 @@
-//! x
+//! End-to-end tests: the built `fairbat` against real and misbehaving
+//! servers. Each module is one promise to the user; the names of the tests
+//! say what must hold.
+//!
+//! Some tests need root (a small file system, network namespaces); without
+//! it they say SKIPPED.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests watch real processes, by the real clock"
+)]
+
+mod auth;
+mod broken;
+mod cli;
+mod disk;
+mod events;
+mod exact;
+mod harness;
+mod input;
+mod integrity;
+mod kills;
+mod names;
+mod network;
+mod partial;
+mod proxy;
+mod redirect;
+mod status;
+mod time;
+mod tls;
+mod version_change;
+mod version_flux;

@@ -1,0 +1,145 @@
+//! Credentials and headers: sent to the host they are for, shown to nobody.
+
+use std::fs;
+
+use fairbat_tests::content::{Content, base64};
+use fairbat_tests::fault::FaultServer;
+use fairbat_tests::message::Reply;
+use fairbat_tests::version::Version;
+use fairbat_tests::workdir::Workdir;
+
+const FILE: Content = Content::new(70, 200_000);
+
+/// Serves `FILE` to whoever is `me` with the password `s3cret`.
+fn serve() -> FaultServer {
+    let server = FaultServer::start();
+    let version = Version::new(&FILE);
+    let right = format!("Basic {}", base64(b"me:s3cret"));
+    server.script("/file", move |request| {
+        if request.header("authorization") == Some(right.as_str()) {
+            version.answer(request)
+        } else {
+            Reply::status(401).header("WWW-Authenticate", "Basic realm=\"test\"")
+        }
+    });
+    server
+}
+
+#[test]
+fn a_user_and_password_open_the_door() {
+    let server = serve();
+    let in_url = server.url("/file").replace("http://", "http://me:s3cret@");
+    let encoded = server
+        .url("/file")
+        .replace("http://", "http://me:s%33cret@");
+    for args in [
+        vec!["-u", "me:s3cret", &server.url("/file")],
+        vec!["--user=me:s3cret", &server.url("/file")],
+        vec![in_url.as_str()],
+        vec![encoded.as_str()],
+    ] {
+        let work = Workdir::new();
+        let outcome = work.get().args(["--chunk-size", "64K"]).args(&args).run();
+        outcome.expect_code(0);
+        work.assert_holds(&[("file", &FILE)]);
+        let shown = format!("{}{}", outcome.stdout, outcome.stderr);
+        assert!(
+            !shown.contains("s3cret") && !shown.contains("s%33cret"),
+            "{outcome}"
+        );
+    }
+}
+
+#[test]
+fn without_the_right_password_the_run_ends_and_says_so() {
+    let server = serve();
+    for args in [vec![], vec!["-u", "me:wr0ng"], vec!["-n"]] {
+        let work = Workdir::new();
+        let outcome = work.get().args(&args).arg(server.url("/file")).run();
+        outcome.expect_code(1).expect_said(&["401"]);
+        assert!(outcome.event("error")["hint"] != "", "no hint: {outcome}");
+        assert!(!outcome.stderr.contains("wr0ng"), "{outcome}");
+        work.assert_holds(&[]);
+    }
+}
+
+#[test]
+fn netrc_is_read_when_asked_for() {
+    let server = serve();
+    let entry = "machine example.com login x password y\n\
+                 machine 127.0.0.1\n  login me\n  password s3cret\n";
+    let home = Workdir::new();
+    fs::write(home.join(".netrc"), entry).expect("written");
+    fs::write(home.join("other"), entry).expect("written");
+
+    for (args, env, code) in [
+        (vec!["-n"], ("NETRC", home.join("other")), 0),
+        (vec!["--netrc"], ("HOME", home.path().to_owned()), 0),
+        // Not asked for: not used.
+        (vec![], ("HOME", home.path().to_owned()), 1),
+        // What the command line says is nearer.
+        (
+            vec!["-n", "-u", "me:wr0ng"],
+            ("NETRC", home.join("other")),
+            1,
+        ),
+    ] {
+        let work = Workdir::new();
+        let outcome = work
+            .get()
+            .args(&args)
+            .env(env.0, &env.1)
+            .arg(server.url("/file"))
+            .run();
+        assert_eq!(outcome.code, Some(code), "{args:?}: {outcome}");
+        let files: &[(&str, &Content)] = if code == 0 { &[("file", &FILE)] } else { &[] };
+        work.assert_holds(files);
+    }
+}
+
+#[test]
+fn given_headers_are_sent_with_every_request() {
+    let server = FaultServer::start();
+    server.serve("/file", Version::new(&FILE));
+    let work = Workdir::new();
+    work.get()
+        .args(["--chunk-size", "64K"])
+        .args(["-H", "X-One: 1", "--header", "X-Two:  two words "])
+        .args(["-H", "User-Agent: tester/1"])
+        .arg(server.url("/file"))
+        .run()
+        .expect_code(0);
+    assert!(server.requests().len() >= 3);
+    for request in server.requests() {
+        assert_eq!(request.header("x-one"), Some("1"));
+        assert_eq!(request.header("x-two"), Some("two words"));
+        assert_eq!(request.header("user-agent"), Some("tester/1"));
+    }
+}
+
+#[test]
+fn a_user_agent_is_sent() {
+    let server = FaultServer::start();
+    server.serve("/file", Version::new(&FILE));
+    let work = Workdir::new();
+    work.get().arg(server.url("/file")).run().expect_code(0);
+    for request in server.requests() {
+        let agent = request.header("user-agent").unwrap_or_default();
+        assert!(agent.to_lowercase().starts_with("fairbat/"), "{agent:?}");
+    }
+}
+
+#[test]
+fn a_malformed_header_or_user_is_a_usage_error() {
+    let server = FaultServer::start();
+    for args in [
+        ["-H", "no colon"],
+        ["-H", ": no name"],
+        ["-H", "bad name: x"],
+    ] {
+        let work = Workdir::new();
+        let outcome = work.get().args(args).arg(server.url("/file")).run();
+        outcome.expect_code(2);
+    }
+    assert!(server.requests().is_empty());
+}

@@ -1,0 +1,102 @@
+//! HTTPS: only servers that can prove who they are.
+
+use fairbat_tests::content::Content;
+use fairbat_tests::nginx::{Config, Nginx};
+use fairbat_tests::tls::Identity;
+use fairbat_tests::workdir::Workdir;
+
+const FILE: Content = Content::new(10, 3_000_000);
+
+fn serve(identity: &Identity) -> Nginx {
+    let nginx = Nginx::start(&Config {
+        tls: Some(identity.clone()),
+        ..Config::default()
+    });
+    nginx.put("file", &FILE);
+    nginx
+}
+
+#[test]
+fn a_server_of_a_given_authority_serves_exactly() {
+    let keys = Workdir::new();
+    let identity = Identity::issue(keys.path(), &["localhost", "127.0.0.1"], 2099);
+    let nginx = serve(&identity);
+    for url in [nginx.url("file"), nginx.url_by_name("file")] {
+        for split in ["1", "3"] {
+            let work = Workdir::new();
+            work.get()
+                .args(["--chunk-size", "256K", "-s", split])
+                .arg("--cacert")
+                .arg(&identity.authority)
+                .arg(&url)
+                .run()
+                .expect_code(0);
+            work.assert_holds(&[("file", &FILE)]);
+        }
+    }
+}
+
+/// Runs that must be refused for the certificate: at once, saying so, with
+/// nothing fetched.
+fn assert_refused(nginx: &Nginx, url: &str, authority: Option<&Identity>) {
+    let work = Workdir::new();
+    let mut get = work.get();
+    if let Some(identity) = authority {
+        get = get.arg("--cacert").arg(&identity.authority);
+    }
+    let outcome = get.arg(url).run();
+    outcome.expect_code(1).expect_said(&["certificate"]);
+    let error = outcome.event("error");
+    assert!(error["hint"] != "", "no hint: {outcome}");
+    assert!(
+        outcome.events_named("retry").is_empty(),
+        "asking again does not help: {outcome}"
+    );
+    work.assert_holds(&[]);
+    assert_eq!(nginx.settled_accesses(), []);
+}
+
+#[test]
+fn a_server_of_an_unknown_authority_is_refused() {
+    let (keys, others) = (Workdir::new(), Workdir::new());
+    let identity = Identity::issue(keys.path(), &["localhost", "127.0.0.1"], 2099);
+    let other = Identity::issue(others.path(), &["localhost", "127.0.0.1"], 2099);
+    let nginx = serve(&identity);
+    assert_refused(&nginx, &nginx.url("file"), None);
+    assert_refused(&nginx, &nginx.url("file"), Some(&other));
+}
+
+#[test]
+fn a_certificate_for_another_name_is_refused() {
+    let keys = Workdir::new();
+    let identity = Identity::issue(keys.path(), &["other.example"], 2099);
+    let nginx = serve(&identity);
+    assert_refused(&nginx, &nginx.url_by_name("file"), Some(&identity));
+}
+
+#[test]
+fn an_expired_certificate_is_refused() {
+    let keys = Workdir::new();
+    let identity = Identity::issue(keys.path(), &["localhost", "127.0.0.1"], 2001);
+    let nginx = serve(&identity);
+    assert_refused(&nginx, &nginx.url("file"), Some(&identity));
+}
+
+#[test]
+fn an_authority_file_that_is_missing_or_empty_is_a_clear_error() {
+    let keys = Workdir::new();
+    let identity = Identity::issue(keys.path(), &["localhost", "127.0.0.1"], 2099);
+    let nginx = serve(&identity);
+    std::fs::write(keys.join("empty.pem"), "").expect("written");
+    for name in ["missing.pem", "empty.pem"] {
+        let work = Workdir::new();
+        let outcome = work
+            .get()
+            .arg("--cacert")
+            .arg(keys.join(name))
+            .arg(nginx.url("file"))
+            .run();
+        outcome.expect_code_in(&[1, 2]).expect_said(&[name]);
+        work.assert_holds(&[]);
+    }
+}

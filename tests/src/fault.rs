@@ -1,0 +1,220 @@
+//! A scripted HTTP/1.1 server for everything that a well-behaved server would
+//! not do. Each path has a script, a function from request to reply; every
+//! request is recorded for the test to look at.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::message::{End, Reply, Request, Waiting, is_timeout, peek_request};
+use crate::version::Version;
+
+/// Connections served at once; further ones are closed at once.
+const MAX_CONNECTIONS: usize = 64;
+
+/// Longest time a write may block or a stalled connection is kept.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+type Script = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
+
+/// The server; it stops when dropped.
+pub struct FaultServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    started: Instant,
+    stop: AtomicBool,
+    scripts: Mutex<HashMap<String, Script>>,
+    log: Mutex<Vec<Request>>,
+    connections: AtomicUsize,
+    active: AtomicUsize,
+    most_active: AtomicUsize,
+}
+
+impl FaultServer {
+    /// Listens on a free port of 127.0.0.1; paths without a script are 404.
+    #[must_use]
+    pub fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = listener
+            .local_addr()
+            .expect("a bound socket has an address");
+        let shared = Arc::new(Shared {
+            started: Instant::now(),
+            stop: AtomicBool::new(false),
+            scripts: Mutex::default(),
+            log: Mutex::default(),
+            connections: AtomicUsize::new(0),
+            active: AtomicUsize::new(0),
+            most_active: AtomicUsize::new(0),
+        });
+        let acceptor = std::thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || accept(&listener, &shared)
+        });
+        Self {
+            address,
+            shared,
+            acceptor: Some(acceptor),
+        }
+    }
+
+    /// Answers requests for this path (with query) by this script.
+    pub fn script(&self, path: &str, script: impl Fn(&Request) -> Reply + Send + Sync + 'static) {
+        lock(&self.shared.scripts).insert(path.to_owned(), Arc::new(script));
+    }
+
+    /// Answers requests for this path honestly.
+    pub fn serve(&self, path: &str, version: Version) {
+        self.script(path, move |request| version.answer(request));
+    }
+
+    /// The URL of a path, by address: `http://127.0.0.1:PORT/path`.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// The URL of a path, by name: another host than [`Self::url`]'s, as far
+    /// as a client can tell.
+    #[must_use]
+    pub fn url_by_name(&self, path: &str) -> String {
+        format!("http://localhost:{}{path}", self.address.port())
+    }
+
+    /// Every request so far, in the order of arrival.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Request> {
+        lock(&self.shared.log).clone()
+    }
+
+    /// The requests for one path so far.
+    #[must_use]
+    pub fn requests_for(&self, path: &str) -> Vec<Request> {
+        let mut requests = self.requests();
+        requests.retain(|request| request.target == path);
+        requests
+    }
+
+    /// The largest number of requests that were answered at the same time.
+    #[must_use]
+    pub fn most_active(&self) -> usize {
+        self.shared.most_active.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for FaultServer {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        // Wakes the acceptor out of its blocking accept.
+        let _ = TcpStream::connect(self.address);
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    let open = Arc::new(AtomicUsize::new(0));
+    for stream in listener.incoming() {
+        if shared.stop.load(Ordering::SeqCst) {
+            return;
+        }
+        let Ok(stream) = stream else { continue };
+        if open.fetch_add(1, Ordering::SeqCst) >= MAX_CONNECTIONS {
+            open.fetch_sub(1, Ordering::SeqCst);
+            continue;
+        }
+        let (shared, open) = (Arc::clone(shared), Arc::clone(&open));
+        std::thread::spawn(move || {
+            // A peer that hangs up is what many tests are about.
+            let _ = shared.serve(stream);
+            open.fetch_sub(1, Ordering::SeqCst);
+        });
+    }
+}
+
+impl Shared {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    /// Answers the requests of one connection until either side ends it.
+    fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
+        let connection = self.connections.fetch_add(1, Ordering::SeqCst);
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        while let Some(Waiting { request, length }) = peek_request(&stream, || self.stopped()) {
+            let mut active = Some(Active::new(self));
+            let request = self.record(request, connection);
+            let script = lock(&self.scripts).get(&request.target).cloned();
+            let reply = script.map_or_else(|| Reply::status(404), |script| script(&request));
+            let ending = reply.ending();
+            // An unread byte turns the FIN of the close below into a RST.
+            let unread = usize::from(matches!(ending, End::Reset(_)));
+            stream.read_exact(&mut vec![0; length - unread])?;
+            reply.send(&mut stream, request.method == "HEAD", &mut active)?;
+            match ending {
+                End::KeepAlive => {}
+                End::Close(_) | End::Reset(_) => return Ok(()),
+                End::Stall(_) => return self.hold(&stream),
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&self, mut request: Request, connection: usize) -> Request {
+        let mut log = lock(&self.log);
+        let earlier = log.iter().filter(|r| r.target == request.target);
+        request.nth = earlier.clone().count();
+        request.nth_data = earlier.filter(|r| !r.is_probe()).count();
+        request.at = self.started.elapsed();
+        request.active = self.active.load(Ordering::SeqCst);
+        request.connection = connection;
+        log.push(request.clone());
+        request
+    }
+
+    /// Keeps a connection open and silent until the peer closes it.
+    fn hold(&self, stream: &TcpStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(Duration::from_millis(50)))?;
+        let begin = Instant::now();
+        while !self.stopped() && begin.elapsed() < PATIENCE {
+            match stream.peek(&mut [0]) {
+                Ok(0) => return Ok(()),
+                Ok(_) => std::thread::sleep(Duration::from_millis(5)),
+                Err(error) if is_timeout(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Counts a request as being answered for as long as it lives.
+struct Active<'a>(&'a Shared);
+
+impl<'a> Active<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        let now = shared.active.fetch_add(1, Ordering::SeqCst) + 1;
+        shared.most_active.fetch_max(now, Ordering::SeqCst);
+        Self(shared)
+    }
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.0.active.fetch_sub(1, Ordering::SeqCst);
+    }
+}

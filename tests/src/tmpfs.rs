@@ -1,0 +1,72 @@
+//! A small file system of a test's own, to be filled up or made read-only.
+
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::netns::{may, run};
+
+/// A mounted tmpfs; unmounted when dropped.
+#[derive(Debug)]
+pub struct TmpFs {
+    directory: TempDir,
+}
+
+impl TmpFs {
+    /// Mounts a tmpfs of this many bytes. Without the rights for it, says so
+    /// and returns `None`.
+    #[must_use]
+    pub fn mount(size: u64) -> Option<Self> {
+        let directory = tempfile::tempdir().expect("a temp dir");
+        let options = format!("size={size},mode=0755");
+        let target = directory.path().to_str().expect("temp paths are UTF-8");
+        may(
+            "mount",
+            &["-t", "tmpfs", "-o", &options, "fairbat-test", target],
+        )
+        .then_some(Self { directory })
+    }
+
+    /// Its root directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Bytes that are free.
+    #[must_use]
+    pub fn free(&self) -> u64 {
+        let output = Command::new("df")
+            .args(["--output=avail", "--block-size=1"])
+            .arg(self.path())
+            .output()
+            .expect("start df");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = text.lines().nth(1).unwrap_or_default();
+        line.trim()
+            .parse()
+            .unwrap_or_else(|_| panic!("df printed {text:?}"))
+    }
+
+    /// Forbids writing, for root too.
+    pub fn make_read_only(&self) {
+        self.remount("ro");
+    }
+
+    fn remount(&self, options: &str) {
+        let options = format!("remount,{options}");
+        let target = self.path().to_str().expect("temp paths are UTF-8");
+        run("mount", &["-o", &options, target]).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+impl Drop for TmpFs {
+    fn drop(&mut self) {
+        let target = self.path().to_str().expect("temp paths are UTF-8");
+        // Lazily: a killed process may still hold a file for a moment.
+        if let Err(error) = run("umount", &["-l", target]) {
+            eprintln!("{error}");
+        }
+    }
+}
