@@ -11,14 +11,17 @@ mod content_disposition;
 mod content_range;
 #[path = "../../../fuzz/checks/deadline.rs"]
 mod deadline;
+#[path = "../../../fuzz/checks/journal.rs"]
+mod journal;
 
 /// A fuzz target: its name and what must hold for any input.
 type Target = (&'static str, fn(&[u8]));
 
-const TARGETS: [Target; 3] = [
+const TARGETS: [Target; 4] = [
     ("content_disposition", content_disposition::check),
     ("content_range", content_range::check),
     ("deadline", deadline::check),
+    ("journal", journal::check),
 ];
 
 fn corpus() -> PathBuf {
