@@ -33,7 +33,11 @@ fn check_whole(data: &[u8]) {
     let Ok(journal) = Journal::decode(data) else {
         return;
     };
-    let total = journal.record.version.as_ref().map_or(0, |version| version.total);
+    let total = journal
+        .record
+        .version
+        .as_ref()
+        .map_or(0, |version| version.total);
     let mut written = journal.record.encode();
     for range in &journal.tail {
         assert!(range.start < range.end && range.end <= total);

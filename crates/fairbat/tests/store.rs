@@ -151,7 +151,12 @@ fn another_version_starts_over() {
     drop(part);
     let (_part, have) = open(directory.path(), &incoming("\"v2\"")).unwrap();
     assert!(have.is_empty());
-    assert_eq!(fs::metadata(directory.path().join("file.part")).unwrap().len(), 0);
+    assert_eq!(
+        fs::metadata(directory.path().join("file.part"))
+            .unwrap()
+            .len(),
+        0
+    );
 }
 
 #[test]
@@ -176,7 +181,10 @@ fn a_damaged_journal_starts_over_and_a_missing_one_is_foreign() {
     assert_eq!(kept, b"somebody's");
     let named = Target::File(directory.path().join("file"));
     let refused = Store::new(true, FileAllocation::None).open(&named, &incoming("\"v1\""));
-    assert!(matches!(refused, Err(StoreError::ForeignPart(_))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(StoreError::ForeignPart(_))),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -194,7 +202,11 @@ fn killed_between_rename_and_clean_up_is_complete() {
     part.write_at(0, &[content().into()]).unwrap();
     part.checkpoint().unwrap();
     drop(part);
-    fs::rename(directory.path().join("file.part"), directory.path().join("file")).unwrap();
+    fs::rename(
+        directory.path().join("file.part"),
+        directory.path().join("file"),
+    )
+    .unwrap();
     let target = Target::Directory(directory.path().to_owned());
     let store = Store::new(true, FileAllocation::None);
     match store.open(&target, &incoming("\"v1\"")).unwrap() {

@@ -26,7 +26,7 @@ use crate::demand::{Deadline, Demand};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, Lever, TimedEvent};
 use crate::hosts::HostLimits;
-use crate::queue::{Lease, LeaseId, Piece, Queue, TransferId};
+use crate::queue::{Lease, LeaseId, Piece, Queue, QueueError, TransferId};
 use crate::settings::{Settings, TransferRequest};
 
 /// Written bytes reach the disk at least this often (DESIGN: resume repeats
@@ -68,16 +68,21 @@ impl Lane {
         shared: Shared,
         events: UnboundedSender<TimedEvent>,
     ) -> Result<Self, TransferError> {
-        let pace = Pace::new(settings.split, settings.max_connections)
-            .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
         let transfers = requests.into_iter().enumerate().map(|(index, request)| {
             let deadline = request
                 .deadline
                 .map(|moment| Deadline::new(Duration::ZERO, shared.clock.since_start(moment)));
             Transfer::new(TransferId(index as u64), request, deadline, settings.retry)
         });
+        let transfers: Vec<Transfer> = transfers.collect();
+        let window = transfers
+            .iter()
+            .filter_map(|transfer| Some(transfer.deadline?.by()))
+            .min();
+        let pace = Pace::new(settings.split, settings.max_connections, window)
+            .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
         Ok(Self {
-            transfers: transfers.collect(),
+            transfers,
             rng: StdRng::seed_from_u64(settings.seed),
             queue: Queue::new(),
             pace,
@@ -196,8 +201,11 @@ impl Lane {
         self.pace.moved(bytes);
         let transfer = self.transfer(id);
         transfer.done += bytes;
-        transfer.backoff.progress();
-        transfer.reprobes = 0;
+        // A stream that breaks starts over, so its bytes are no progress.
+        if transfer.is_resumable() {
+            transfer.backoff.progress();
+            transfer.reprobes = 0;
+        }
     }
 
     /// A connection has become free.
@@ -225,10 +233,11 @@ impl Lane {
         let Some(lease) = lease else {
             return;
         };
-        let ended = if is_finished {
-            self.queue.finish(lease)
-        } else {
-            self.queue.fail(lease)
+        let finished = is_finished.then(|| self.queue.finish(lease));
+        let ended = match finished {
+            Some(Ok(())) => return,
+            Some(Err(QueueError::Unfinished(_))) | None => self.queue.fail(lease),
+            Some(error) => error,
         };
         if let Err(error) = ended {
             tracing::debug!(%error, "end of a closed lease");
@@ -268,16 +277,12 @@ impl Lane {
         transfer.started.get_or_insert(now);
         let id = transfer.id;
         let stop = transfer.begin_task();
-        let (url, target) = (
-            transfer.request.url.clone(),
-            transfer.request.target.clone(),
-        );
+        let inquiry = transfer.inquiry();
         let permit = self.permit(id, None, 0);
         tokio::spawn(worker::probe(
             Arc::clone(&self.shared),
             permit,
-            url,
-            target,
+            inquiry,
             stop,
         ));
         true

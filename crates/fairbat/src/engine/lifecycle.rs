@@ -231,6 +231,10 @@ impl Lane {
             (_, Phase::Closing { .. } | Phase::Ended(_) | Phase::Finishing) => {}
             (Failure::Fatal(error), _) => self.give_up(id, error),
             (Failure::Changed(reason), _) => self.probe_again(id, &reason),
+            (Failure::WholeFile, _) => {
+                self.transfer(id).range_refusals += 1;
+                self.probe_again(id, "the server sent the whole file instead of a range");
+            }
             (Failure::Transient(transient), _) => self.on_transient(id, transient),
         }
     }

@@ -8,6 +8,16 @@ use crate::admission::{Admission, AdmissionSettings, Fraction, InvalidSettings};
 use crate::demand::Demand;
 use crate::release::{Observation, Release};
 
+/// Window of a deadline from which on the law runs at its own speed.
+const FULL_WINDOW: Duration = Duration::from_secs(120);
+
+/// How much faster it may run for shorter ones: T is then a second, and no
+/// faster than samples are taken.
+const SPEED_MOST: f64 = 5.0;
+
+/// A sample counts for a moment that it misses by less than this.
+const JITTER: Duration = Duration::from_millis(500);
+
 /// The lane at the end of a control period.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
@@ -38,6 +48,11 @@ pub(super) struct Pace {
     release: Release,
     admission: Admission,
     fraction: Fraction,
+    /// T and the unit of n are this much shorter than usual, which leaves the
+    /// law's dynamics as they are on a shorter scale of time.
+    time_scale: f64,
+    /// Whether there was a deadline at the last sample.
+    had_demand: bool,
     /// Connections allowed until the next sample.
     allowed: u32,
     n: f64,
@@ -70,16 +85,30 @@ impl Pace {
     /// `m_min` to `m_max` connections. Only transfers that are behind their
     /// deadline bring m above `m_min`: a person's downloads are not a stream
     /// of jobs, and one polite connection is enough until it is not.
-    pub(super) fn new(m_min: u32, m_max: u32) -> Result<Self, InvalidSettings> {
+    ///
+    /// `window` is the time to the nearest deadline, if there is one.
+    pub(super) fn new(
+        m_min: u32,
+        m_max: u32,
+        window: Option<Duration>,
+    ) -> Result<Self, InvalidSettings> {
+        let time_scale = window.map_or(1.0, |window| {
+            let share = window.as_secs_f64() / FULL_WINDOW.as_secs_f64();
+            share.clamp(1.0 / SPEED_MOST, 1.0)
+        });
+        let paced = AdmissionSettings::paced();
         let admission = Admission::new(AdmissionSettings {
             m_min,
             m_max,
-            ..AdmissionSettings::paced()
+            period: paced.period.mul_f64(time_scale),
+            ..paced
         })?;
         Ok(Self {
             release: Release::paced(),
             admission,
             fraction: Fraction::new(),
+            time_scale,
+            had_demand: false,
             allowed: m_min,
             n: 0.0,
             since_sample: Interval::default(),
@@ -104,17 +133,26 @@ impl Pace {
         self.since_update.bytes += bytes;
     }
 
+    /// The unit of n, bytes.
+    fn unit(&self, chunk_len: NonZeroU64) -> NonZeroU64 {
+        let scaled = (chunk_len.get() as f64 * self.time_scale) as u64;
+        NonZeroU64::new(scaled).unwrap_or(NonZeroU64::MIN)
+    }
+
     /// Takes a sample; every T it also updates m.
     pub(super) fn sample(&mut self, now: Duration, load: &Load) -> PaceSample {
         self.admission.tolerate(load.tolerated);
-        if now >= self.since_update.start + self.admission.period() {
+        // The plan starts with the demand, not with the next full period.
+        let is_new = load.demand.is_some() && !self.had_demand;
+        self.had_demand = load.demand.is_some();
+        if is_new || now + JITTER >= self.since_update.start + self.admission.period() {
             self.n = self.release.update(&Observation {
                 now,
                 inactive: load.inactive,
                 demand: load.demand,
                 rate: self.since_update.rate(now),
                 w: 1.0,
-                chunk_len: load.chunk_len,
+                chunk_len: self.unit(load.chunk_len),
             });
             self.admission.update(self.n);
             self.since_update = Interval {

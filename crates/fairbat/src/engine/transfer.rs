@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::worker::StopSignal;
+use super::worker::{Inquiry, Mode, StopSignal};
 use crate::demand::Deadline;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::{Body, Source, without_credentials};
@@ -38,6 +38,8 @@ pub(super) struct Transfer {
     /// Probes that found something else than the one before, without any
     /// progress in between.
     pub(super) reprobes: u32,
+    /// How often a server that claims to serve ranges sent the whole file.
+    pub(super) range_refusals: u32,
     /// Parts that had to be thrown away.
     pub(super) discards: u32,
     /// Tasks that are at work for it and may hold its part file.
@@ -123,6 +125,7 @@ impl Transfer {
             not_before: Duration::ZERO,
             started: None,
             reprobes: 0,
+            range_refusals: 0,
             discards: 0,
             tasks: 0,
             stop: watch::Sender::new(false),
@@ -155,6 +158,29 @@ impl Transfer {
         match &mut self.phase {
             Phase::Moving(moving) => Some(moving),
             _ => None,
+        }
+    }
+
+    /// What the next probe is to find out.
+    pub(super) fn inquiry(&self) -> Inquiry {
+        // Once may be an accident on the way, and a part would be lost.
+        let mode = if self.range_refusals < 2 {
+            Mode::Ranges
+        } else {
+            Mode::Stream
+        };
+        Inquiry {
+            url: self.request.url.clone(),
+            target: self.request.target.clone(),
+            mode,
+        }
+    }
+
+    /// Whether what has been fetched survives a failure.
+    pub(super) fn is_resumable(&self) -> bool {
+        match &self.phase {
+            Phase::Moving(moving) => moving.source.version.is_some(),
+            _ => false,
         }
     }
 

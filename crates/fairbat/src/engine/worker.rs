@@ -43,17 +43,39 @@ async fn stopped(stop: &mut StopSignal) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
+/// What a probing worker is to find out.
+#[derive(Debug)]
+pub(super) struct Inquiry {
+    pub(super) url: Url,
+    pub(super) target: Target,
+    pub(super) mode: Mode,
+}
+
+/// How a file is to be fetched, if it can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// In ranges.
+    Ranges,
+    /// In one go, whatever the server says of ranges.
+    Stream,
+}
+
 /// Probes a URL and opens its part file.
 pub(super) async fn probe(
     shared: Arc<Shared>,
     permit: Permit,
-    url: Url,
-    target: Target,
+    Inquiry { url, target, mode }: Inquiry,
     mut stop: StopSignal,
 ) {
+    let asking = async {
+        match mode {
+            Mode::Ranges => shared.client.probe(&url).await,
+            Mode::Stream => shared.client.whole(&url).await,
+        }
+    };
     let result = tokio::select! {
         () = stopped(&mut stop) => return permit.end(Outcome::Stopped),
-        result = shared.client.probe(&url) => result,
+        result = asking => result,
     };
     let Probe { source, body } = match result {
         Ok(probe) => probe,
@@ -165,14 +187,17 @@ impl Receiver<'_> {
         let written = self.sink.finish().await;
         self.report();
         written.map_err(disk_failure)?;
-        let is_whole = received?;
-        match expected {
-            _ if !is_whole => Ok(None),
-            Some(expected) if self.received < expected => Err(Failure::network(format!(
+        // All bytes are there: what came after them does not matter.
+        if expected == Some(self.received) {
+            return Ok(Some(self.received));
+        }
+        match (received?, expected) {
+            (false, _) => Ok(None),
+            (true, Some(expected)) => Err(Failure::network(format!(
                 "the connection ended after {} of {expected} bytes",
                 self.received
             ))),
-            _ => Ok(Some(self.received)),
+            (true, None) => Ok(Some(self.received)),
         }
     }
 

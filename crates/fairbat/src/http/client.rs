@@ -92,6 +92,11 @@ impl HttpClient {
             builder = builder.tls_certs_only(read_certificates(path)?);
         }
         let netrc = match &settings.netrc {
+            // As curl has it: no netrc file is an empty one.
+            Some(path) if !path.exists() => {
+                tracing::warn!(path = %path.display(), "there is no netrc file");
+                None
+            }
             Some(path) => Some(Netrc::load(path).map_err(|error| {
                 setup_error(format!(
                     "cannot use the netrc file {}: {error}",

@@ -16,6 +16,9 @@ pub enum Failure {
     /// The server now has another version, or no longer answers as it did
     /// when it was probed: probe again and see what may be kept.
     Changed(String),
+    /// The server answered a range request with the whole file, though it
+    /// served a range when it was probed.
+    WholeFile,
     /// Will not pass.
     Fatal(TransferError),
 }

@@ -142,7 +142,8 @@ impl HttpClient {
     ///
     /// # Errors
     /// [`Failure::Changed`] when the answer belongs to another version or
-    /// cannot be shown to belong to this one.
+    /// cannot be shown to belong to this one; [`Failure::WholeFile`].
+    /// [`Body::expected`] may be less than was asked for.
     pub async fn range(
         &self,
         source: &Source,
@@ -172,11 +173,7 @@ impl HttpClient {
         let response = reply.response;
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {}
-            StatusCode::OK => {
-                return Err(Failure::Changed(
-                    "the server sent the whole file instead of a range".into(),
-                ));
-            }
+            StatusCode::OK => return Err(Failure::WholeFile),
             StatusCode::RANGE_NOT_SATISFIABLE => {
                 return Err(Failure::Changed(
                     "the file became shorter on the server".into(),
@@ -192,8 +189,9 @@ impl HttpClient {
             }
             status => return Err(Failure::of_status(status, retry_after_of(&response))),
         }
-        check_partial(response.headers(), version, &range, get.if_range.is_some())?;
-        Ok(Body::new(response, Some(range.end - range.start)))
+        let was_conditional = get.if_range.is_some();
+        let length = check_partial(response.headers(), version, &range, was_conditional)?;
+        Ok(Body::new(response, Some(length)))
     }
 }
 
@@ -257,13 +255,15 @@ fn whole(named: &Url, reply: Reply) -> Result<Probe, Failure> {
     })
 }
 
-/// Whether a 206 carries exactly `range` of this version.
+/// Checks that a 206 carries `range` of this version, from its start and not
+/// beyond its end, and returns how many bytes it announces: a server may send
+/// fewer than it was asked for (RFC 9110 section 15.3.7).
 fn check_partial(
     headers: &HeaderMap,
     version: &Version,
     range: &Range<u64>,
     was_conditional: bool,
-) -> Result<(), Failure> {
+) -> Result<u64, Failure> {
     let (first, last) = match content_range(headers) {
         Some(ContentRange::Bytes {
             total: Some(total), ..
@@ -280,7 +280,7 @@ fn check_partial(
             ));
         }
     };
-    if (first, last) != (range.start, range.end - 1) {
+    if first != range.start || last >= range.end {
         return Err(Failure::server(format!(
             "the server sent bytes {first}-{last} instead of {}-{}",
             range.start,
@@ -295,7 +295,7 @@ fn check_partial(
             "the file has changed on the server".into(),
         ));
     }
-    Ok(())
+    Ok(last - first + 1)
 }
 
 fn content_range(headers: &HeaderMap) -> Option<ContentRange> {

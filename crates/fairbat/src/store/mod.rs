@@ -169,7 +169,7 @@ impl Store {
     /// Locks the part file and decides what of it may be kept.
     fn open_part(&self, paths: Paths, incoming: &Incoming) -> Result<Candidate, StoreError> {
         let existed = paths.part.exists();
-        let record = Record {
+        let mut record = Record {
             url: incoming.url.clone(),
             resource: incoming.resource.clone(),
             version: incoming.version.clone(),
@@ -189,10 +189,17 @@ impl Store {
             .len();
         // Read again under the lock: another process may have moved on.
         let left = Journal::read(&paths)?.filter(|_| existed && length > 0);
-        let (have, restarted) = match left {
-            Some(left) if self.resume => keep(&left, incoming, length, &record.boot),
-            _ => (RangeSet::new(), None),
-        };
+        let mut have = RangeSet::new();
+        let mut restarted = None;
+        if let Some(left) = left.filter(|_| self.resume) {
+            match reason_to_start_over(&left, incoming, length, &record.boot) {
+                None => {
+                    have = left.trusted(&record.boot);
+                    record.synced = left.record.synced;
+                }
+                reason => restarted = reason,
+            }
+        }
         if have.is_empty() {
             file.set_len(0)
                 .map_err(|error| StoreError::io("truncate", &paths.part, error))?;
@@ -262,30 +269,32 @@ fn is_same_version(record: &Record, incoming: &Incoming) -> bool {
     }
 }
 
-/// What of an earlier part may be kept, or why nothing of it.
-fn keep(
+/// Why an earlier part cannot be continued, if it cannot.
+fn reason_to_start_over(
     left: &Journal,
     incoming: &Incoming,
     length: u64,
     boot: &str,
-) -> (RangeSet, Option<&'static str>) {
+) -> Option<&'static str> {
     if left.record.version.is_none() {
-        return (RangeSet::new(), Some("it was fetched as one stream"));
+        // A stream always starts over; that is no news.
+        return None;
+    }
+    if incoming.version.is_none() {
+        return Some("the server no longer serves ranges of this file");
     }
     if !is_same_version(&left.record, incoming) {
-        return (RangeSet::new(), Some("the file has changed on the server"));
+        return Some("the file has changed on the server");
     }
     if left.is_of_another(incoming) && !incoming.has_strong_tag() {
-        return (RangeSet::new(), Some("it belongs to another URL"));
+        return Some("it belongs to another URL");
     }
-    let have = left.trusted(boot);
-    if have.iter().last().is_some_and(|range| range.end > length) {
-        return (
-            RangeSet::new(),
-            Some("the part file is shorter than its journal says"),
-        );
-    }
-    (have, None)
+    let end = left
+        .trusted(boot)
+        .iter()
+        .last()
+        .map_or(0, |range| range.end);
+    (end > length).then_some("the part file is shorter than its journal says")
 }
 
 impl Incoming {

@@ -83,32 +83,26 @@ struct OpenJournal {
 }
 
 impl PartFile {
-    /// Starts a journal that trusts `trusted` of the part.
+    /// Starts a journal for a part of which `written` is there, as far as
+    /// `record` names it even on the disk.
     ///
     /// # Errors
     /// When the journal cannot be written and synced.
     pub(super) fn new(
         file: File,
         paths: Paths,
-        mut record: Record,
+        record: Record,
         total: Option<u64>,
-        trusted: RangeSet,
+        written: RangeSet,
     ) -> Result<Self, StoreError> {
-        // What an earlier run left in the page cache only becomes trusted in
-        // a record, so it has to reach the disk first.
-        let started = if trusted.is_empty() {
-            Ok(())
-        } else {
-            file.sync_data()
-        };
-        record.synced = trusted
+        let synced: RangeSet = record
+            .synced
             .iter()
-            .map(|range| (range.start, range.end))
+            .map(|&(first, end)| first..end)
             .collect();
-        let journal = started
-            .and_then(|()| write_record(&paths, &record, &RangeSet::new()))
-            .map_err(|error| {
-                let missing = total.unwrap_or_default().saturating_sub(trusted.total());
+        let journal =
+            write_record(&paths, &record, &without(&written, &synced)).map_err(|error| {
+                let missing = total.unwrap_or_default().saturating_sub(written.total());
                 StoreError::write(&paths, missing, error)
             })?;
         Ok(Self {
@@ -116,8 +110,8 @@ impl PartFile {
             journal: Mutex::new(OpenJournal {
                 file: journal,
                 record,
-                synced_bytes: trusted.total(),
-                written: trusted,
+                synced_bytes: synced.total(),
+                written,
             }),
             closed: Mutex::new(false),
             paths,
@@ -220,10 +214,7 @@ impl PartFile {
         // Writers wait here for the small sync of the journal itself, so that
         // no tail line is lost between the old file and the new one.
         let mut journal = self.lock();
-        let mut tail = journal.written.clone();
-        for range in snapshot.iter() {
-            tail.remove(range.clone());
-        }
+        let tail = without(&journal.written, &snapshot);
         journal.file = write_record(&self.paths, &record, &tail)?;
         journal.record = record;
         journal.synced_bytes = snapshot.total();
@@ -305,6 +296,15 @@ impl PartFile {
     fn lock(&self) -> MutexGuard<'_, OpenJournal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The ranges of `all` that are not in `some`.
+fn without(all: &RangeSet, some: &RangeSet) -> RangeSet {
+    let mut rest = all.clone();
+    for range in some.iter() {
+        rest.remove(range);
+    }
+    rest
 }
 
 /// pwritev(2) until everything is written; returns the end offset.
