@@ -29,8 +29,11 @@ const DURATION_LEAST: f64 = 4.0;
 /// A chunk lasts this many times the gap before its first byte: the gap is
 /// under 1 % of the time.
 const GAPS_PER_CHUNK: f64 = 100.0;
-/// Weight of a full-length chunk in the moving averages: the last three
-/// chunks make nearly nine tenths of them.
+/// Time constant of the rate's memory, s: two chunks. The mean is over time,
+/// not over chunks, because servers let the first bytes of a response pass
+/// unbraked: a short chunk says little, however fast it was.
+const MEMORY: f64 = 2.0 * DURATION_LEAST;
+/// Weight of a chunk in the moving average of the gap.
 const WEIGHT: f64 = 0.5;
 /// Least duration that is believed, s: below it clocks measure themselves.
 const TICK: f64 = 1e-6;
@@ -58,8 +61,10 @@ pub struct ChunkSizer {
 /// Moving averages over finished chunks.
 #[derive(Debug, Clone, Copy)]
 struct Flow {
-    /// byte/s, without the gap.
-    rate: f64,
+    /// Bytes of the remembered time.
+    bytes: f64,
+    /// The remembered time, without gaps, s; above 0.
+    time: f64,
     /// s
     gap: f64,
 }
@@ -99,19 +104,20 @@ impl ChunkSizer {
         let body = chunk.duration.as_secs_f64() - gap;
         // A body that came with its first byte says nothing without the gap.
         let time = if body > TICK { body } else { body + gap };
-        let rate = chunk.bytes as f64 / time.max(TICK);
-        // The short last chunk of a file hardly left slow start.
-        let fullness = (chunk.bytes as f64 / self.length as f64).min(1.0);
-        let weight = WEIGHT * fullness;
-        let flow = match self.flow {
-            None => Flow { rate, gap },
-            Some(old) => Flow {
-                rate: old.rate + weight * (rate - old.rate),
-                gap: old.gap + WEIGHT * (gap - old.gap),
-            },
+        let time = time.max(TICK);
+        let kept = (-time / MEMORY).exp();
+        let old = self.flow.unwrap_or(Flow {
+            bytes: 0.0,
+            time: 0.0,
+            gap,
+        });
+        let flow = Flow {
+            bytes: old.bytes * kept + chunk.bytes as f64,
+            time: old.time * kept + time,
+            gap: old.gap + WEIGHT * (gap - old.gap),
         };
         self.flow = Some(flow);
-        let wanted = flow.rate * (flow.gap * GAPS_PER_CHUNK).max(DURATION_LEAST);
+        let wanted = flow.bytes / flow.time * (flow.gap * GAPS_PER_CHUNK).max(DURATION_LEAST);
         // The cast saturates; the value is positive and finite.
         let bounded = (wanted as u64)
             .min(self.length.saturating_mul(GROWTH))

@@ -96,15 +96,14 @@ fn duration(text: &str) -> Option<Duration> {
 }
 
 fn moment(text: &str) -> Result<Timestamp, DeadlineError> {
-    // In 06:00:00+02:00[Europe/Berlin] jiff would not compare zone and offset.
-    let unannotated = (!text.contains('[')).then_some(text);
-    if let Some(moment) = unannotated.and_then(|text| text.parse().ok()) {
-        return Ok(moment);
+    // Of 06:00+02:00[Europe/London] jiff would ignore what is in brackets.
+    if text.contains('[') {
+        return Err(DeadlineError::Unrecognised(text.to_owned()));
     }
-    match text.parse::<DateTime>() {
-        Ok(_) => Err(DeadlineError::NoOffset(text.to_owned())),
-        Err(_) => Err(DeadlineError::Unrecognised(text.to_owned())),
-    }
+    text.parse().map_err(|_| match text.parse::<DateTime>() {
+        Ok(_) => DeadlineError::NoOffset(text.to_owned()),
+        Err(_) => DeadlineError::Unrecognised(text.to_owned()),
+    })
 }
 
 #[cfg(test)]

@@ -29,13 +29,14 @@ pub struct HostLimits {
 
 #[derive(Debug, Clone, Copy)]
 struct Host {
-    /// Connections tolerated at `stepped`.
+    /// Connections tolerated after the last push-back.
     limit: u32,
     /// When the limit last went down.
-    stepped: Duration,
+    stepped: Option<Duration>,
     /// Last push-back, or the end of the wait it asked for.
     quiet_since: Duration,
-    /// Time for each connection that is regained.
+    /// Time until each further connection is regained; doubles at each step
+    /// down, the first included.
     quiet: Duration,
     not_before: Duration,
 }
@@ -62,26 +63,27 @@ impl HostLimits {
         active: u32,
         not_before: Option<Duration>,
     ) {
-        let known = self.hosts.get(host).copied();
-        let not_before = not_before.unwrap_or(now);
         let limit = self.limit(host, now);
-        let step = match known {
-            Some(old) if now < old.stepped.saturating_add(EVENT) => Host { limit, ..old },
-            _ => Host {
-                limit: limit.min(active.saturating_sub(1)).max(1),
-                stepped: now,
-                quiet: known.map_or(QUIET, |old| (old.quiet * 2).min(QUIET_MOST)),
-                quiet_since: now,
-                not_before,
-            },
-        };
-        let not_before = step.not_before.max(not_before);
-        let stepped = Host {
-            not_before,
-            quiet_since: not_before.max(now),
-            ..step
-        };
-        self.hosts.insert(host.to_owned(), stepped);
+        let wait_until = not_before.unwrap_or(now).max(now);
+        let state = self.hosts.entry(host.to_owned()).or_insert(Host {
+            limit,
+            stepped: None,
+            quiet_since: now,
+            quiet: QUIET / 2,
+            not_before: wait_until,
+        });
+        // What had been regained is now part of the limit.
+        state.limit = limit;
+        state.not_before = state.not_before.max(wait_until);
+        state.quiet_since = state.not_before;
+        let same_event = state
+            .stepped
+            .is_some_and(|stepped| now < stepped.saturating_add(EVENT));
+        if !same_event {
+            state.limit = limit.min(active.saturating_sub(1)).max(1);
+            state.quiet = (state.quiet * 2).min(QUIET_MOST);
+            state.stepped = Some(now);
+        }
     }
 
     /// Connections the host is thought to tolerate; `u32::MAX` for one that
@@ -109,12 +111,15 @@ impl HostLimits {
         active < self.limit(host, now) && self.not_before(host).is_none_or(|moment| now >= moment)
     }
 
-    /// Connections all these hosts (each named once) tolerate together: what
+    /// Connections all these hosts (each named once) tolerate together,
+    /// `u32::MAX` if there are none: what
     /// [`Admission::tolerate`](crate::admission::Admission::tolerate) takes.
     pub fn tolerated<'a>(&self, hosts: impl IntoIterator<Item = &'a str>, now: Duration) -> u32 {
-        hosts.into_iter().fold(0, |sum: u32, host| {
-            sum.saturating_add(self.limit(host, now))
-        })
+        hosts
+            .into_iter()
+            .map(|host| self.limit(host, now))
+            .reduce(u32::saturating_add)
+            .unwrap_or(u32::MAX)
     }
 }
 
@@ -189,6 +194,7 @@ mod tests {
         limits.pushed_back("b:80", secs(0), 2, None);
         assert_eq!(limits.tolerated(["a:80", "b:80"], secs(1)), 3);
         assert_eq!(limits.tolerated(["a:80", "c:80"], secs(1)), u32::MAX);
+        assert_eq!(limits.tolerated([], secs(1)), u32::MAX);
     }
 
     proptest! {

@@ -172,10 +172,11 @@ impl Queue {
             return Vec::new();
         };
         self.transfers.remove(&rank);
-        self.leases
-            .extract_if(.., |_, active| active.rank == rank)
-            .map(|(id, _)| id)
-            .collect()
+        let (gone, kept) = std::mem::take(&mut self.leases)
+            .into_iter()
+            .partition::<BTreeMap<_, _>, _>(|(_, active)| active.rank == rank);
+        self.leases = kept;
+        gone.into_keys().collect()
     }
 
     /// Leases the next chunk, of at most `chunk_len` bytes, of the first

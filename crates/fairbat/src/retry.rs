@@ -79,10 +79,10 @@ impl Backoff {
 
     /// The delay after the last failure, before jitter.
     fn delay(&self) -> Duration {
-        2_u32
-            .checked_pow(self.failures.saturating_sub(1))
-            .and_then(|factor| self.settings.base.checked_mul(factor))
-            .map_or(self.settings.cap, |delay| delay.min(self.settings.cap))
+        // Capped so that a base of 0 stays 0; 2^31 times 14 ns is 30 s.
+        let factor = 1_u32 << self.failures.saturating_sub(1).min(31);
+        let delay = self.settings.base.checked_mul(factor);
+        delay.map_or(self.settings.cap, |delay| delay.min(self.settings.cap))
     }
 }
 
@@ -150,6 +150,16 @@ mod tests {
         assert!((mean - 0.375).abs() < 0.01, "{mean}");
         assert!((0.25..0.255).contains(&low), "{low}");
         assert!((0.495..=0.5).contains(&high), "{high}");
+    }
+
+    #[test]
+    fn a_base_of_zero_means_no_delay() {
+        let mut rng = StdRng::seed_from_u64(9);
+        let mut backoff = backoff(None, None);
+        backoff.settings.base = Duration::ZERO;
+        for _ in 0..100 {
+            assert_eq!(wait(&mut backoff, None, &mut rng), Duration::ZERO);
+        }
     }
 
     #[test]

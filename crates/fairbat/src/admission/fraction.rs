@@ -2,52 +2,68 @@
 //! turn, so that the time average is m (FAIRBAT, section III: "if w is
 //! fractional, our implementation will alternate").
 //!
-//! First-order sigma-delta modulation: once a slot, the error made so far is
-//! added to m and the sum is rounded. The error is taken from the connections
-//! that were really active, not from the limit: a running chunk is not
-//! interrupted, so a limit that alternates faster than chunks end would keep
-//! the upper number active nearly all the time.
+//! First-order sigma-delta modulation: the difference between m and what was
+//! used is summed up, and its sign decides each slot. It is taken from the
+//! connections that were really active, not from the limit: a running chunk
+//! is not interrupted, so a limit that alternates faster than chunks end
+//! would keep the upper number active nearly all the time.
 
-/// Largest debt, in connection-slots, that is worked off in full: a
-/// connection that hangs for longer should not bar another one for as long
-/// again.
+use std::time::Duration;
+
+/// Most connection-seconds that are caught up with: one connection for a
+/// slot of a second. Time without work is not saved up.
+const OWED_MOST: f64 = 1.0;
+/// Most connection-seconds that are worked off: a connection that hangs for
+/// longer should not bar another one for as long again.
 const DEBT_MOST: f64 = 600.0;
 
 /// Turns m into the number of connections allowed in each slot.
 ///
-/// A slot is any fixed time well below the period T, about one second.
+/// A slot is the time between two decisions, well below the period T, about
+/// one second. Moments are durations since the start of the run.
 #[derive(Debug, Clone, Default)]
 pub struct Fraction {
-    /// Connection-slots that m promised and that were not used; negative when
-    /// more were used.
+    /// Connection-seconds that m promised and that were not used; negative
+    /// when more were used.
     owed: f64,
+    active: u32,
+    /// Connection-seconds used in this slot, up to `since`.
+    used: f64,
+    since: Duration,
+    slot_began: Duration,
 }
 
 impl Fraction {
-    /// No error made yet.
+    /// No connection active, no error made yet, at the start of the run.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Connections allowed in the next slot, floor(m) or ceil(m), after
-    /// `used` were active in the slot that ends now (their mean, or their
-    /// number at its end).
+    /// Notes how many connections are active from now on.
+    pub fn active(&mut self, now: Duration, connections: u32) {
+        let elapsed = now.saturating_sub(self.since);
+        self.used += f64::from(self.active) * elapsed.as_secs_f64();
+        self.since = self.since.max(now);
+        self.active = connections;
+    }
+
+    /// Ends a slot, and tells how many connections are allowed in the next:
+    /// floor(m) or ceil(m).
     ///
     /// Use outside floor(m)..=ceil(m) is not made up for: below it there was
     /// no work, above it m has just fallen.
-    pub fn decide(&mut self, m: f64, used: f64) -> u32 {
+    pub fn decide(&mut self, now: Duration, m: f64) -> u32 {
+        self.active(now, self.active);
         let m = m.max(0.0).min(f64::from(u32::MAX));
         let (floor, ceil) = (m.floor(), m.ceil());
-        let used = used.max(floor).min(ceil);
-        self.owed = (self.owed + m - used).clamp(-DEBT_MOST, 1.0);
-        let allowed = if self.owed + (m - floor) >= 0.5 {
-            ceil
-        } else {
-            floor
-        };
-        // Whole and within the range of u32 by the first line.
-        allowed as u32
+        let slot = now.saturating_sub(self.slot_began).as_secs_f64();
+        let used = self.used.max(floor * slot).min(ceil * slot);
+        self.owed = (self.owed + m * slot - used).clamp(-DEBT_MOST, OWED_MOST);
+        self.used = 0.0;
+        self.slot_began = self.since;
+        // Whole and within the range of u32.
+        (if self.owed > 0.0 { ceil } else { floor }) as u32
     }
 }
 
@@ -57,16 +73,35 @@ mod tests {
 
     use super::*;
 
-    /// Allowed connections over `slots` slots, all used at once.
-    fn run(fraction: &mut Fraction, m: f64, slots: u32) -> Vec<u32> {
-        let mut used = m.floor();
-        (0..slots)
-            .map(|_| {
-                let allowed = fraction.decide(m, used);
-                used = f64::from(allowed);
-                allowed
-            })
-            .collect()
+    /// A lane that always has work, in chunks of some seconds.
+    #[derive(Default)]
+    struct Lane {
+        fraction: Fraction,
+        /// When the running chunks end, s.
+        ends: Vec<u64>,
+        now: u64,
+    }
+
+    impl Lane {
+        /// Connections active in each of the next slots of a second.
+        fn run(&mut self, m: f64, slots: u64, chunk: impl Fn(u64) -> u64) -> Vec<u32> {
+            (0..slots)
+                .map(|_| {
+                    let now = Duration::from_secs(self.now);
+                    self.ends.retain(|&end| end > self.now);
+                    let allowed = self.fraction.decide(now, m);
+                    assert!(f64::from(allowed) == m.floor() || f64::from(allowed) == m.ceil());
+                    while self.ends.len() < allowed as usize {
+                        self.ends
+                            .push(self.now + chunk(self.now + self.ends.len() as u64));
+                    }
+                    let active = u32::try_from(self.ends.len()).unwrap();
+                    self.fraction.active(now, active);
+                    self.now += 1;
+                    active
+                })
+                .collect()
+        }
     }
 
     fn mean(values: &[u32]) -> f64 {
@@ -75,42 +110,28 @@ mod tests {
 
     #[test]
     fn a_whole_m_is_just_itself() {
-        let mut fraction = Fraction::new();
-        run(&mut fraction, 1.7, 13);
-        assert!(
-            run(&mut fraction, 3.0, 50)
-                .iter()
-                .all(|&allowed| allowed == 3)
-        );
+        let mut lane = Lane::default();
+        lane.run(1.7, 13, |_| 1);
+        let active = lane.run(3.0, 50, |_| 1);
+        assert!(active.iter().all(|&active| active == 3), "{active:?}");
     }
 
     #[test]
     fn an_idle_time_is_not_saved_up() {
-        let mut fraction = Fraction::new();
-        for _ in 0..1_000 {
-            fraction.decide(1.25, 0.0);
+        let mut lane = Lane::default();
+        for now in 0..1_000 {
+            lane.fraction.decide(Duration::from_secs(now), 1.25);
         }
-        let after = run(&mut fraction, 1.25, 40);
+        lane.now = 1_000;
+        let after = lane.run(1.25, 40, |_| 1);
         assert!(mean(&after) < 1.35, "{after:?}");
     }
 
-    /// Chunks that cannot be interrupted and last many slots.
     #[test]
     fn chunks_longer_than_a_slot_still_average_to_m() {
         for m in [1.05, 1.3, 2.5, 3.9] {
-            let mut fraction = Fraction::new();
-            let (mut chunks, mut sum) = (Vec::new(), 0.0);
-            let slots = 40_000_u32;
-            for slot in 0..slots {
-                let used = chunks.len() as f64;
-                sum += used;
-                chunks.retain(|&end| end > slot);
-                let allowed = fraction.decide(m, used) as usize;
-                while chunks.len() < allowed {
-                    chunks.push(slot + 3 + (slot * 7 + 11 * chunks.len() as u32) % 23);
-                }
-            }
-            let mean = sum / f64::from(slots);
+            let active = Lane::default().run(m, 40_000, |at| 3 + at * 7 % 23);
+            let mean = mean(&active);
             assert!((mean / m - 1.0).abs() < 0.01, "m = {m}: {mean}");
         }
     }
@@ -118,33 +139,31 @@ mod tests {
     proptest! {
         #[test]
         fn averages_to_m_within_one_per_cent(m in 1.0..20.0_f64) {
-            let allowed = run(&mut Fraction::new(), m, 200);
-            prop_assert!((mean(&allowed) / m - 1.0).abs() < 0.01, "{allowed:?}");
+            let active = Lane::default().run(m, 200, |_| 1);
+            prop_assert!((mean(&active) / m - 1.0).abs() < 0.01, "{active:?}");
         }
 
         #[test]
-        fn follows_a_changing_m_between_its_neighbours(
+        fn follows_a_changing_m(
             ms in prop::collection::vec(1.0..5.0_f64, 1..20),
-            slots in 100_u32..300,
+            slots in 200_u64..300,
         ) {
-            let mut fraction = Fraction::new();
-            let mut used = 0.0;
-            let (mut wanted, mut got) = (0.0, 0.0);
-            for &m in ms.iter().flat_map(|m| std::iter::repeat_n(m, slots as usize)) {
-                let allowed = f64::from(fraction.decide(m, used));
-                prop_assert!(allowed == m.floor() || allowed == m.ceil());
-                used = allowed;
-                wanted += m;
-                got += allowed;
+            let mut lane = Lane::default();
+            for m in ms {
+                let active = lane.run(m, slots, |_| 1);
+                prop_assert!((mean(&active) / m - 1.0).abs() < 0.015, "{m}: {active:?}");
             }
-            prop_assert!((got / wanted - 1.0).abs() < 0.01, "{got} for {wanted}");
         }
 
         #[test]
-        fn takes_any_number(m in any::<f64>(), used in any::<f64>()) {
+        fn takes_any_number_at_any_time(calls in prop::collection::vec((any::<u64>(), any::<f64>(), any::<u32>()), 1..20)) {
             let mut fraction = Fraction::new();
-            fraction.decide(m, used);
-            prop_assert!(fraction.owed.is_finite());
+            for (now, m, active) in calls {
+                let now = Duration::from_millis(now);
+                fraction.decide(now, m);
+                fraction.active(now, active);
+                prop_assert!(fraction.owed.is_finite());
+            }
         }
     }
 }

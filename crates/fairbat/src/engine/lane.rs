@@ -117,6 +117,7 @@ impl Lane {
             Action::Stop(kind) => self.on_stop(kind),
         }
         self.dispatch();
+        self.pace.active(now, self.workers.len());
     }
 
     /// Whether every transfer has ended and nothing is at work.
@@ -363,7 +364,6 @@ impl Lane {
             inactive: self.queue.inactive_chunks(self.sizer.natural_length()),
             demand,
             chunk_len: self.sizer.natural_length(),
-            active: self.workers.len(),
             tolerated: self.tolerated(),
         };
         let sample = self.pace.sample(self.now, &load);

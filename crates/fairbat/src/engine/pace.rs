@@ -17,8 +17,6 @@ pub(super) struct Load {
     pub(super) demand: Option<Demand>,
     /// The natural chunk length, bytes.
     pub(super) chunk_len: NonZeroU64,
-    /// Connections in use.
-    pub(super) active: usize,
     /// Connections that the servers tolerate.
     pub(super) tolerated: u32,
 }
@@ -94,6 +92,12 @@ impl Pace {
         self.allowed as usize
     }
 
+    /// So many connections are in use from now on.
+    pub(super) fn active(&mut self, now: Duration, connections: usize) {
+        let connections = u32::try_from(connections).unwrap_or(u32::MAX);
+        self.fraction.active(now, connections);
+    }
+
     /// Bytes have been moved.
     pub(super) fn moved(&mut self, bytes: u64) {
         self.since_sample.bytes += bytes;
@@ -119,7 +123,7 @@ impl Pace {
             };
         }
         let m = self.admission.m();
-        self.allowed = self.fraction.decide(m, load.active as f64);
+        self.allowed = self.fraction.decide(now, m);
         let rate = self.since_sample.rate(now);
         self.since_sample = Interval {
             start: now,

@@ -33,7 +33,8 @@ pub fn suggested_name(value: &[u8]) -> Option<String> {
             extended = extended.or_else(|| extended_value(&value));
         }
     }
-    extended.or(plain).filter(|name| !name.is_empty())
+    let has_text = |name: &String| !name.is_empty();
+    extended.filter(has_text).or(plain.filter(has_text))
 }
 
 /// A parameter's name and its value without quotes.
@@ -173,6 +174,7 @@ mod tests {
             (b"attachment; filename=b; filename*=UTF-8''a", Some("a")),
             (b"attachment; filename=b; filename*=UTF-8''%ff", Some("b")),
             (b"attachment; filename=b; filename*=koi8-r''a", Some("b")),
+            (b"attachment; filename=b; filename*=UTF-8''", Some("b")),
             (b"attachment; filename=b; filename*=a", Some("b")),
             (b"attachment; filename=b; filename*=UTF-8'a", Some("b")),
             (b"attachment; filename=b; filename*=\"UTF-8''a\"", Some("a")),

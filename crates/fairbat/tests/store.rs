@@ -1,0 +1,205 @@
+//! Part files and journals on a real file system: whatever is written, and
+//! whenever the process is killed or the power fails, what is trusted
+//! afterwards is right, and nothing that could be trusted is lost.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use fairbat::http::validator::Validator;
+use fairbat::ranges::RangeSet;
+use fairbat::settings::{FileAllocation, Target};
+use fairbat::store::error::StoreError;
+use fairbat::store::journal::{Journal, Version};
+use fairbat::store::name::name_for;
+use fairbat::store::part::PartFile;
+use fairbat::store::{Incoming, Opened, Store};
+use http::{HeaderMap, HeaderValue, header};
+use proptest::prelude::*;
+
+const TOTAL: u64 = 4096;
+
+fn content() -> Vec<u8> {
+    (0..TOTAL).map(|offset| (offset * 31 % 251) as u8).collect()
+}
+
+fn incoming(etag: &str) -> Incoming {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::ETAG, HeaderValue::from_str(etag).unwrap());
+    Incoming {
+        url: "http://host/file".into(),
+        resource: "resource".into(),
+        total: Some(TOTAL),
+        version: Some(Version {
+            total: TOTAL,
+            validator: Validator::from_headers(&headers).unwrap(),
+        }),
+        modified: None,
+        name: name_for(Some("file"), &"http://host/file".parse().unwrap()),
+    }
+}
+
+fn open(directory: &Path, incoming: &Incoming) -> Result<(PartFile, RangeSet), StoreError> {
+    let target = Target::Directory(directory.to_owned());
+    match Store::new(true, FileAllocation::None).open(&target, incoming)? {
+        Opened::Part { part, have, .. } => Ok((part, have)),
+        Opened::Complete(path) => panic!("{} is complete", path.display()),
+    }
+}
+
+fn journal_of(directory: &Path) -> PathBuf {
+    directory.join("file.part.fairbat")
+}
+
+/// What a power loss leaves: the synced bytes, garbage elsewhere, and another
+/// boot. Returns what had been synced.
+fn lose_power(directory: &Path) -> RangeSet {
+    let path = journal_of(directory);
+    let mut journal = Journal::decode(&fs::read(&path).unwrap()).unwrap();
+    let synced = journal.trusted("");
+    journal.record.boot = "an earlier boot".into();
+    let mut bytes = journal.record.encode();
+    for range in &journal.tail {
+        bytes.extend(fairbat::store::journal::tail_line(range).bytes());
+    }
+    fs::write(&path, bytes).unwrap();
+    let part = directory.join("file.part");
+    let mut data = fs::read(&part).unwrap();
+    for gap in synced.gaps(data.len() as u64) {
+        data[gap.start as usize..gap.end as usize].fill(0xEE);
+    }
+    fs::write(&part, data).unwrap();
+    synced
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write(Range<u64>),
+    Checkpoint,
+    Kill,
+    LosePower,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..TOTAL, 1..700_u64)
+            .prop_map(|(first, len)| Step::Write(first..(first + len).min(TOTAL))),
+        2 => Just(Step::Checkpoint),
+        1 => Just(Step::Kill),
+        1 => Just(Step::LosePower),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_is_trusted_is_right_and_complete(steps in prop::collection::vec(step(), 1..40)) {
+        let directory = tempfile::tempdir().unwrap();
+        let whole = content();
+        let incoming = incoming("\"v1\"");
+        let (mut part, have) = open(directory.path(), &incoming).unwrap();
+        prop_assert!(have.is_empty());
+        let mut written = RangeSet::new();
+        for step in steps {
+            match step {
+                Step::Write(range) => {
+                    let (first, end) = (range.start as usize, range.end as usize);
+                    let middle = first + (end - first) / 2;
+                    let pieces = [&whole[first..middle], &whole[middle..end]];
+                    part.write_at(range.start, &pieces.map(Bytes::copy_from_slice)).unwrap();
+                    written.insert(range);
+                }
+                Step::Checkpoint => {
+                    part.checkpoint().unwrap();
+                    prop_assert_eq!(part.unsynced_bytes(), 0);
+                }
+                Step::Kill | Step::LosePower => {
+                    drop(part);
+                    if matches!(step, Step::LosePower) {
+                        written = lose_power(directory.path());
+                    }
+                    let (again, have) = open(directory.path(), &incoming).unwrap();
+                    prop_assert_eq!(&have, &written);
+                    part = again;
+                }
+            }
+            let data = fs::read(directory.path().join("file.part")).unwrap();
+            for range in written.iter() {
+                let range = range.start as usize..range.end as usize;
+                prop_assert_eq!(&data[range.clone()], &whole[range]);
+            }
+        }
+        for gap in written.gaps(TOTAL) {
+            let bytes = whole[gap.start as usize..gap.end as usize].to_vec();
+            part.write_at(gap.start, &[bytes.into()]).unwrap();
+        }
+        part.finish(TOTAL, None, false).unwrap();
+        prop_assert_eq!(fs::read(directory.path().join("file")).unwrap(), whole);
+        let left: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
+        prop_assert_eq!(left.len(), 1, "working files are left: {:?}", left);
+    }
+}
+
+#[test]
+fn another_version_starts_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let (part, _) = open(directory.path(), &incoming("\"v1\"")).unwrap();
+    part.write_at(0, &[content().into()]).unwrap();
+    part.checkpoint().unwrap();
+    drop(part);
+    let (_part, have) = open(directory.path(), &incoming("\"v2\"")).unwrap();
+    assert!(have.is_empty());
+    assert_eq!(fs::metadata(directory.path().join("file.part")).unwrap().len(), 0);
+}
+
+#[test]
+fn a_damaged_journal_starts_over_and_a_missing_one_is_foreign() {
+    let directory = tempfile::tempdir().unwrap();
+    let (part, _) = open(directory.path(), &incoming("\"v1\"")).unwrap();
+    part.write_at(0, &[content().into()]).unwrap();
+    drop(part);
+    let path = journal_of(directory.path());
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[30] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let (part, have) = open(directory.path(), &incoming("\"v1\"")).unwrap();
+    assert!(have.is_empty());
+    drop(part);
+
+    fs::remove_file(&path).unwrap();
+    fs::write(directory.path().join("file.part"), "somebody's").unwrap();
+    let (part, _) = open(directory.path(), &incoming("\"v1\"")).unwrap();
+    assert_eq!(part.target(), directory.path().join("file.1"));
+    let kept = fs::read(directory.path().join("file.part")).unwrap();
+    assert_eq!(kept, b"somebody's");
+    let named = Target::File(directory.path().join("file"));
+    let refused = Store::new(true, FileAllocation::None).open(&named, &incoming("\"v1\""));
+    assert!(matches!(refused, Err(StoreError::ForeignPart(_))), "{refused:?}");
+}
+
+#[test]
+fn a_part_has_one_owner() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_part, _) = open(directory.path(), &incoming("\"v1\"")).unwrap();
+    let second = open(directory.path(), &incoming("\"v1\""));
+    assert!(matches!(second, Err(StoreError::Busy(_))), "{second:?}");
+}
+
+#[test]
+fn killed_between_rename_and_clean_up_is_complete() {
+    let directory = tempfile::tempdir().unwrap();
+    let (part, _) = open(directory.path(), &incoming("\"v1\"")).unwrap();
+    part.write_at(0, &[content().into()]).unwrap();
+    part.checkpoint().unwrap();
+    drop(part);
+    fs::rename(directory.path().join("file.part"), directory.path().join("file")).unwrap();
+    let target = Target::Directory(directory.path().to_owned());
+    let store = Store::new(true, FileAllocation::None);
+    match store.open(&target, &incoming("\"v1\"")).unwrap() {
+        Opened::Complete(path) => assert_eq!(path, directory.path().join("file")),
+        opened @ Opened::Part { .. } => panic!("{opened:?}"),
+    }
+    assert!(!journal_of(directory.path()).exists());
+}
