@@ -53,9 +53,17 @@ fn a_user_and_password_open_the_door() {
 #[test]
 fn without_the_right_password_the_run_ends_and_says_so() {
     let server = serve();
+    let netrc = Workdir::new();
+    let entry = "machine example.com login me password s3cret\n";
+    fs::write(netrc.join("netrc"), entry).expect("written");
     for args in [vec![], vec!["-u", "me:wr0ng"], vec!["-n"]] {
         let work = Workdir::new();
-        let outcome = work.get().args(&args).arg(server.url("/file")).run();
+        let outcome = work
+            .get()
+            .args(&args)
+            .env("NETRC", netrc.join("netrc"))
+            .arg(server.url("/file"))
+            .run();
         outcome.expect_code(1).expect_said(&["401"]);
         assert!(outcome.event("error")["hint"] != "", "no hint: {outcome}");
         assert!(!outcome.stderr.contains("wr0ng"), "{outcome}");

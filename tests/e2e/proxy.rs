@@ -64,8 +64,8 @@ fn the_proxy_of_the_environment_tunnels_https() {
 #[test]
 fn no_proxy_makes_exceptions() {
     for (name, hosts) in [
-        ("NO_PROXY", "127.0.0.1"),
-        ("no_proxy", "example.com,127.0.0.1"),
+        ("NO_PROXY", "localhost"),
+        ("no_proxy", "example.com,localhost"),
         ("NO_PROXY", "*"),
     ] {
         let (server, proxy) = (serve(), ForwardProxy::start());
@@ -73,12 +73,21 @@ fn no_proxy_makes_exceptions() {
         work.get()
             .env("http_proxy", proxy.url())
             .env(name, hosts)
-            .arg(server.url("/file"))
+            .arg(server.url_by_name("/file"))
             .run()
             .expect_code(0);
         work.assert_holds(&[("file", &FILE)]);
         assert!(proxy.requests().is_empty(), "{name}={hosts}");
     }
+    let (server, proxy) = (serve(), ForwardProxy::start());
+    let work = Workdir::new();
+    work.get()
+        .env("http_proxy", proxy.url())
+        .env("NO_PROXY", "127.0.0.0/8")
+        .arg(server.url("/file"))
+        .run()
+        .expect_code(0);
+    assert!(proxy.requests().is_empty(), "an address range");
 }
 
 #[test]

@@ -159,7 +159,10 @@ impl Shared {
             let mut active = Some(Active::new(self));
             let request = self.record(request, connection);
             let script = lock(&self.scripts).get(&request.target).cloned();
-            let reply = script.map_or_else(|| Reply::status(404), |script| script(&request));
+            let mut reply = script.map_or_else(|| Reply::status(404), |script| script(&request));
+            if request.header("connection") == Some("close") {
+                reply = reply.closing();
+            }
             let ending = reply.ending();
             // An unread byte turns the FIN of the close below into a RST.
             let unread = usize::from(matches!(ending, End::Reset(_)));

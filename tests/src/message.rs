@@ -240,6 +240,9 @@ impl Reply {
     #[must_use]
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
+        if framing == Framing::UntilClose {
+            self = self.header("Connection", "close");
+        }
         self
     }
 
@@ -255,6 +258,15 @@ impl Reply {
     pub fn rate(mut self, rate: u64) -> Self {
         self.rate = Some(rate);
         self
+    }
+
+    /// Announcing and doing the end of the connection after the last byte,
+    /// unless it ends in some other way already.
+    pub(crate) fn closing(mut self) -> Self {
+        if self.end == End::KeepAlive {
+            self.end = End::Close(u64::MAX);
+        }
+        self.header("Connection", "close")
     }
 
     /// How the connection is to end after this reply.
@@ -288,7 +300,8 @@ impl Reply {
         let begin = Instant::now();
         for (index, slice) in self.body[..sent].chunks(SLICE).enumerate() {
             if let Some(rate) = self.rate {
-                let due = Duration::from_secs_f64((index * SLICE) as f64 / rate as f64);
+                let after = index * SLICE + slice.len();
+                let due = Duration::from_secs_f64(after as f64 / rate as f64);
                 std::thread::sleep(due.saturating_sub(begin.elapsed()));
             }
             if (index + 1) * SLICE >= sent {
@@ -296,7 +309,8 @@ impl Reply {
             }
             self.send_slice(stream, slice)?;
         }
-        if self.framing == Framing::Chunked && self.end == End::KeepAlive {
+        let whole = matches!(self.end, End::KeepAlive | End::Close(u64::MAX));
+        if self.framing == Framing::Chunked && whole {
             stream.write_all(b"0\r\n\r\n")?;
         }
         Ok(())
@@ -312,7 +326,7 @@ impl Reply {
             Framing::Length => format!("Content-Length: {}\r\n", self.body.len()),
             Framing::ClaimedLength(length) => format!("Content-Length: {length}\r\n"),
             Framing::Chunked => "Transfer-Encoding: chunked\r\n".to_owned(),
-            Framing::UntilClose | Framing::Nothing => "Connection: close\r\n".to_owned(),
+            Framing::UntilClose | Framing::Nothing => String::new(),
         });
         head.push_str("\r\n");
         head
