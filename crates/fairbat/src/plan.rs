@@ -50,6 +50,10 @@ mod tests {
     }
 
     #[test]
+    #[allow(
+        clippy::single_range_in_vec_init,
+        reason = "a set of one range is meant"
+    )]
     fn only_what_is_missing_is_fetched() {
         let have = set(&[0..10, 50..60]);
         assert_eq!(

@@ -2,9 +2,12 @@
 //! whenever the process is killed or the power fails, what is trusted
 //! afterwards is right, and nothing that could be trusted is lost.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use fairbat::http::validator::Validator;
@@ -40,7 +43,7 @@ fn incoming(etag: &str) -> Incoming {
     }
 }
 
-fn open(directory: &Path, incoming: &Incoming) -> Result<(PartFile, RangeSet), StoreError> {
+fn open(directory: &Path, incoming: &Incoming) -> Result<(Arc<PartFile>, RangeSet), StoreError> {
     let target = Target::Directory(directory.to_owned());
     match Store::new(true, FileAllocation::None).open(&target, incoming)? {
         Opened::Part { part, have, .. } => Ok((part, have)),

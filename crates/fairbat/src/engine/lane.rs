@@ -17,20 +17,20 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::Action;
 use super::Report;
-use super::message::{Message, Outcome as WorkerOutcome, Permit, WorkerId};
+use super::message::{Message, Outcome as WorkerOutcome, WorkerId};
 use super::pace::{Load, Pace};
 use super::transfer::{Outcome, Phase, Transfer};
-use super::worker::{self, Job, Shared};
+use super::worker::Shared;
 use crate::chunk_size::ChunkSizer;
 use crate::demand::{Deadline, Demand};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, Lever, TimedEvent};
 use crate::hosts::HostLimits;
-use crate::queue::{Lease, LeaseId, Piece, Queue, QueueError, TransferId};
+use crate::queue::{LeaseId, Queue, QueueError, TransferId};
 use crate::settings::{Settings, TransferRequest};
 
-/// Written bytes reach the disk at least this often (DESIGN: resume repeats
-/// only what was not yet synced), so a power loss costs a few seconds' work.
+/// Written bytes are synced and entered in the journal's record this often:
+/// the work that a power loss can cost.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(3);
 
 /// See the module.
@@ -44,8 +44,8 @@ pub(super) struct Lane {
     pub(super) hosts: HostLimits,
     pub(super) sizer: ChunkSizer,
     pub(super) transfers: Vec<Transfer>,
-    workers: HashMap<WorkerId, Worker>,
-    next_worker: u64,
+    pub(super) workers: HashMap<WorkerId, Worker>,
+    pub(super) next_worker: u64,
     /// Set once the run has to end early.
     stopping: Option<ErrorKind>,
     now: Duration,
@@ -53,12 +53,12 @@ pub(super) struct Lane {
 
 /// A connection in use.
 #[derive(Debug)]
-struct Worker {
-    transfer: TransferId,
-    lease: Option<LeaseId>,
+pub(super) struct Worker {
+    pub(super) transfer: TransferId,
+    pub(super) lease: Option<LeaseId>,
     /// Everything of its lease before this offset is on disk.
-    written: u64,
-    socket: Option<Arc<TcpSocket>>,
+    pub(super) written: u64,
+    pub(super) socket: Option<Arc<TcpSocket>>,
 }
 
 impl Lane {
@@ -122,7 +122,6 @@ impl Lane {
             Action::Stop(kind) => self.on_stop(kind),
         }
         self.dispatch();
-        self.pace.active(now, self.workers.len());
     }
 
     /// Whether every transfer has ended and nothing is at work.
@@ -161,6 +160,10 @@ impl Lane {
         let t = self.now.as_secs_f64();
         // A caller that does not listen is fine.
         let _ = self.events.send(TimedEvent { t, event });
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
     }
 
     pub(super) fn now(&self) -> Duration {
@@ -248,119 +251,6 @@ impl Lane {
         let error = TransferError::new(ErrorKind::Other, "a worker ended without a result")
             .with_hint("this is a defect of fairbat; run the same command again to resume");
         self.give_up(id, error);
-    }
-
-    /// Starts workers while connections are allowed and there is work.
-    fn dispatch(&mut self) {
-        while self.stopping.is_none() && self.workers.len() < self.pace.connections() {
-            if !(self.start_probe(true) || self.start_fetch() || self.start_probe(false)) {
-                break;
-            }
-        }
-    }
-
-    /// Probes the next transfer. Those with a deadline come first: the demand
-    /// is only known once their sizes are.
-    fn start_probe(&mut self, with_deadline: bool) -> bool {
-        let now = self.now;
-        let next = (0..self.transfers.len()).find(|&index| {
-            let transfer = &self.transfers[index];
-            matches!(transfer.phase, Phase::Waiting)
-                && transfer.deadline.is_some() == with_deadline
-                && self.may_connect(transfer, now)
-        });
-        let Some(index) = next else {
-            return false;
-        };
-        let transfer = &mut self.transfers[index];
-        transfer.phase = Phase::Probing;
-        transfer.started.get_or_insert(now);
-        let id = transfer.id;
-        let stop = transfer.begin_task();
-        let inquiry = transfer.inquiry();
-        let permit = self.permit(id, None, 0);
-        tokio::spawn(worker::probe(
-            Arc::clone(&self.shared),
-            permit,
-            inquiry,
-            stop,
-        ));
-        true
-    }
-
-    fn start_fetch(&mut self) -> bool {
-        let now = self.now;
-        let chunk_len = self.sizer.length();
-        let may_connect: Vec<bool> = self
-            .transfers
-            .iter()
-            .map(|transfer| self.may_connect(transfer, now))
-            .collect();
-        let leased = self.queue.lease(chunk_len, |id| may_connect[id.0 as usize]);
-        let Some(Lease {
-            id: lease,
-            transfer: id,
-            piece,
-        }) = leased
-        else {
-            return false;
-        };
-        let transfer = &mut self.transfers[id.0 as usize];
-        let Some(moving) = transfer.moving() else {
-            // Only moving transfers are in the queue.
-            self.queue.remove(id);
-            return true;
-        };
-        let part = Arc::clone(&moving.part);
-        let (job, written) = match (piece, moving.body.take()) {
-            (Piece::Range(range), _) => {
-                let first = range.start;
-                (Job::Range(Arc::clone(&moving.source), range), first)
-            }
-            (Piece::Stream, Some(body)) => (Job::Stream(body), 0),
-            (Piece::Stream, None) => {
-                self.probe_again(id, "the stream has to be asked for again");
-                return true;
-            }
-        };
-        let stop = transfer.begin_task();
-        let permit = self.permit(id, Some(lease), written);
-        tokio::spawn(worker::fetch(
-            Arc::clone(&self.shared),
-            permit,
-            job,
-            part,
-            stop,
-        ));
-        true
-    }
-
-    fn permit(&mut self, transfer: TransferId, lease: Option<LeaseId>, written: u64) -> Permit {
-        let id = WorkerId(self.next_worker);
-        self.next_worker += 1;
-        self.workers.insert(
-            id,
-            Worker {
-                transfer,
-                lease,
-                written,
-                socket: None,
-            },
-        );
-        Permit::new(id, self.shared.messages.clone())
-    }
-
-    fn may_connect(&self, transfer: &Transfer, now: Duration) -> bool {
-        transfer.not_before <= now
-            && self
-                .hosts
-                .admits(&transfer.host, now, self.active_on(&transfer.host))
-    }
-
-    /// Connections in use to a host.
-    pub(super) fn active_on(&self, host: &str) -> u32 {
-        let on_host = |worker: &&Worker| self.transfers[worker.transfer.0 as usize].host == host;
-        self.workers.values().filter(on_host).count() as u32
     }
 
     fn on_tick(&mut self) {

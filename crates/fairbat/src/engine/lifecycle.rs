@@ -66,7 +66,7 @@ impl Lane {
                 let last_checkpoint = self.now();
                 self.transfer(id).phase = Phase::Moving(Moving {
                     source,
-                    part: Arc::new(part),
+                    part,
                     body,
                     in_checkpoint: false,
                     last_checkpoint,
@@ -235,11 +235,11 @@ impl Lane {
                 self.transfer(id).range_refusals += 1;
                 self.probe_again(id, "the server sent the whole file instead of a range");
             }
-            (Failure::Transient(transient), _) => self.on_transient(id, transient),
+            (Failure::Transient(transient), _) => self.on_transient(id, &transient),
         }
     }
 
-    fn on_transient(&mut self, id: TransferId, failure: Transient) {
+    fn on_transient(&mut self, id: TransferId, failure: &Transient) {
         let now = self.now();
         let host = self.transfer(id).host.clone();
         // Several connections that break at once are one failure.
@@ -250,7 +250,7 @@ impl Lane {
             match decision {
                 Decision::GiveUp => {
                     let attempts = self.transfer(id).backoff.failures();
-                    return self.give_up(id, given_up(&failure, attempts));
+                    return self.give_up(id, given_up(failure, attempts));
                 }
                 Decision::Retry { after } => {
                     let transfer = self.transfer(id);

@@ -5,6 +5,7 @@
 //! synchronously, so there is no lock and no shared state to reason about.
 
 mod clock;
+mod dispatch;
 mod finish;
 mod lane;
 mod lifecycle;

@@ -112,32 +112,31 @@ fn incoming(source: &Source) -> Incoming {
 /// What a fetching worker is to do.
 #[derive(Debug)]
 pub(super) enum Job {
-    /// Ask for this range.
-    Range(Arc<Source>, Range<u64>),
-    /// Read this answer to its end.
-    Stream(Body),
+    /// Ask for a range.
+    Range {
+        part: Arc<PartFile>,
+        source: Arc<Source>,
+        range: Range<u64>,
+    },
+    /// Read an answer to its end.
+    Stream { part: Arc<PartFile>, body: Body },
 }
 
 /// Fetches one range, or a whole stream, into the part file.
-pub(super) async fn fetch(
-    shared: Arc<Shared>,
-    permit: Permit,
-    job: Job,
-    part: Arc<PartFile>,
-    mut stop: StopSignal,
-) {
+pub(super) async fn fetch(shared: Arc<Shared>, permit: Permit, job: Job, mut stop: StopSignal) {
     let started = shared.clock.now();
-    let (offset, opened) = match job {
-        Job::Stream(body) => (0, Ok(body)),
-        Job::Range(source, range) => {
-            let Some(version) = &source.version else {
-                return permit.end(Outcome::Failed(Failure::Changed("no ranges".into())));
-            };
+    let (part, offset, opened) = match job {
+        Job::Stream { part, body } => (part, 0, Ok(body)),
+        Job::Range {
+            part,
+            source,
+            range,
+        } => {
             let opened = tokio::select! {
                 () = stopped(&mut stop) => return permit.end(Outcome::Stopped),
-                opened = shared.client.range(&source, version, range.clone()) => opened,
+                opened = shared.client.range(&source, range.clone()) => opened,
             };
-            (range.start, opened)
+            (part, range.start, opened)
         }
     };
     let body = match opened {
@@ -148,7 +147,7 @@ pub(super) async fn fetch(
     let outcome = Receiver {
         shared: &shared,
         permit: &permit,
-        sink: Sink::new(Arc::clone(&part), offset),
+        sink: Sink::new(part, offset),
         received: 0,
         reported: offset,
     }

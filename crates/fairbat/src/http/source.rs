@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use dalbe::socket::TcpSocket;
+use http::HeaderValue;
 use http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_RANGE, HeaderMap};
 use reqwest::{Response, StatusCode};
 use url::Url;
@@ -144,12 +145,10 @@ impl HttpClient {
     /// [`Failure::Changed`] when the answer belongs to another version or
     /// cannot be shown to belong to this one; [`Failure::WholeFile`].
     /// [`Body::expected`] may be less than was asked for.
-    pub async fn range(
-        &self,
-        source: &Source,
-        version: &Version,
-        range: Range<u64>,
-    ) -> Result<Body, Failure> {
+    pub async fn range(&self, source: &Source, range: Range<u64>) -> Result<Body, Failure> {
+        let Some(version) = &source.version else {
+            return Err(Failure::WholeFile);
+        };
         let condition = version
             .validator
             .if_range()
@@ -237,7 +236,7 @@ fn whole(named: &Url, reply: Reply) -> Result<Probe, Failure> {
     let Reply { response, url } = reply;
     let headers = response.headers();
     if !is_identity(headers) {
-        let coding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes());
+        let coding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
         return Err(Failure::refused(
             format!(
                 "the server insists on Content-Encoding {}, so what it sends is not the file itself",

@@ -14,7 +14,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use self::error::StoreError;
@@ -53,7 +53,7 @@ pub enum Opened {
     /// A part file, locked, of which `have` is already right.
     Part {
         /// The part file.
-        part: PartFile,
+        part: Arc<PartFile>,
         /// Bytes that need not be fetched again.
         have: RangeSet,
         /// Why an earlier part was thrown away, if one was.
@@ -93,7 +93,7 @@ impl Store {
                 self.claimed().insert(path.clone());
                 match self.open_at(path.clone(), true, incoming)? {
                     Candidate::Taken => Err(StoreError::ForeignPart(Paths::of(path.clone()).part)),
-                    Candidate::Opened(opened) => Ok(*opened),
+                    Candidate::Opened(opened) => Ok(opened),
                 }
             }
             Target::Directory(directory) => {
@@ -104,7 +104,7 @@ impl Store {
                     }
                     match self.open_at(path.clone(), false, incoming) {
                         Ok(Candidate::Taken) => self.release(&path),
-                        Ok(Candidate::Opened(opened)) => return Ok(*opened),
+                        Ok(Candidate::Opened(opened)) => return Ok(opened),
                         Err(error) => {
                             self.release(&path);
                             return Err(error);
@@ -144,7 +144,7 @@ impl Store {
                 if !paths.part.exists() {
                     let _ = std::fs::remove_file(&paths.journal);
                 }
-                return Ok(Candidate::opened(Opened::Complete(paths.target)));
+                return Ok(Candidate::Opened(Opened::Complete(paths.target)));
             }
             Ok(_) if !named => return Ok(Candidate::Taken),
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -209,8 +209,8 @@ impl Store {
             FileAllocation::Falloc => part.allocate()?,
             FileAllocation::None => {}
         }
-        Ok(Candidate::opened(Opened::Part {
-            part,
+        Ok(Candidate::Opened(Opened::Part {
+            part: Arc::new(part),
             have,
             restarted,
         }))
@@ -221,13 +221,7 @@ impl Store {
 enum Candidate {
     /// Something else is there.
     Taken,
-    Opened(Box<Opened>),
-}
-
-impl Candidate {
-    fn opened(opened: Opened) -> Self {
-        Self::Opened(Box::new(opened))
-    }
+    Opened(Opened),
 }
 
 /// Whether the finished file is already in place: it has the server's size
@@ -276,10 +270,8 @@ fn reason_to_start_over(
     length: u64,
     boot: &str,
 ) -> Option<&'static str> {
-    if left.record.version.is_none() {
-        // A stream always starts over; that is no news.
-        return None;
-    }
+    // A stream always starts over; that is no news.
+    left.record.version.as_ref()?;
     if incoming.version.is_none() {
         return Some("the server no longer serves ranges of this file");
     }
