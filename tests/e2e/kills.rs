@@ -18,7 +18,7 @@ const SIZE: u64 = 200_000_000;
 const RATE: u64 = SIZE / 5;
 
 /// When a run is interrupted, in ms after its start.
-const MOMENTS: std::ops::Range<u64> = 50..800;
+const MOMENTS: std::ops::Range<u64> = 50..1200;
 
 /// A run either ends by itself before its moment or is interrupted.
 fn run_until(mut run: Running, moment: Duration, interrupt: impl Fn(&mut Running)) -> Outcome {
