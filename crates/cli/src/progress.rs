@@ -133,7 +133,7 @@ impl Progress {
             } if results => Some(messages::saved(&messages::Saved {
                 path,
                 bytes: *bytes,
-                resumed_bytes: self.resumed.get(url).copied(),
+                resumed_bytes: self.resumed.get(url).copied().unwrap_or_default(),
                 elapsed_s: *elapsed_s,
                 deadline_met: *deadline_met,
             })),

@@ -241,7 +241,7 @@ fn only_one(flag: &str, urls: usize, advice: &str) -> UsageError {
 fn target(args: &GetArgs) -> Result<Target, UsageError> {
     let directory = args.files.directory.clone();
     let Some(output) = &args.files.output else {
-        return Ok(Target::Directory(directory.unwrap_or_else(|| ".".into())));
+        return Ok(Target::Directory(directory.unwrap_or_default()));
     };
     if output.as_os_str() == "-" {
         return Err(UsageError::new(

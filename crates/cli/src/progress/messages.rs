@@ -12,8 +12,8 @@ pub(super) struct Saved<'a> {
     pub(super) path: &'a Path,
     /// Size of the file, bytes.
     pub(super) bytes: u64,
-    /// Bytes that earlier runs had left; `None` if nothing had to be fetched.
-    pub(super) resumed_bytes: Option<u64>,
+    /// Bytes of it that were there already.
+    pub(super) resumed_bytes: u64,
     /// Seconds this run took.
     pub(super) elapsed_s: f64,
     pub(super) deadline_met: Option<bool>,
@@ -31,31 +31,33 @@ pub(super) fn started(urls: &[String], lever: Lever) -> String {
 }
 
 pub(super) fn retrying(url: &str, reason: &str, after_s: f64) -> String {
-    format!("{}; next try in {after_s:.1} s", about(url, reason))
+    let text = about(url, reason);
+    if after_s > 0.0 {
+        format!("{text}; next try in {after_s:.1} s")
+    } else {
+        text
+    }
 }
 
 pub(super) fn saved(saved: &Saved<'_>) -> String {
     let path = saved.path.display();
     let size = BinaryBytes(saved.bytes);
-    let fetched = saved
-        .resumed_bytes
-        .map(|resumed| saved.bytes.saturating_sub(resumed));
-    let mut text = match fetched {
-        None => format!("{path} is complete already ({size})"),
-        Some(fetched) => {
-            let seconds = saved.elapsed_s;
-            let mut text = format!("saved {path}: {size}");
-            if fetched < saved.bytes {
-                text += &format!(", {} of them now,", BinaryBytes(fetched));
-            }
-            text += &format!(" in {seconds:.1} s");
-            if seconds > 0.0 {
-                // Saturates; a rate is only for show here.
-                let rate = BinaryBytes((fetched as f64 / seconds) as u64);
-                text += &format!(" ({rate}/s)");
-            }
-            text
+    let fetched = saved.bytes.saturating_sub(saved.resumed_bytes);
+    let mut text = if fetched == 0 && saved.bytes > 0 {
+        format!("{path} is complete already ({size})")
+    } else {
+        let mut text = format!("saved {path}: {size}");
+        if fetched < saved.bytes {
+            text += &format!(", {} of them now,", BinaryBytes(fetched));
         }
+        let seconds = saved.elapsed_s;
+        text += &format!(" in {seconds:.1} s");
+        if seconds > 0.0 {
+            // Saturates; a rate is only for show here.
+            let rate = BinaryBytes((fetched as f64 / seconds) as u64);
+            text += &format!(" ({rate}/s)");
+        }
+        text
     };
     match saved.deadline_met {
         Some(true) => text += ", before the deadline",

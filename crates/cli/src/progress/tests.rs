@@ -160,7 +160,7 @@ fn the_lines_say_what_happened() {
     );
     assert!(line(&[file(0), done(Some(false))]).ends_with("AFTER the deadline"));
     assert_eq!(
-        line(&[done(None)]),
+        line(&[file(4 << 20), done(None)]),
         "/d/big.iso is complete already (4.00 MiB)"
     );
     assert_eq!(

@@ -80,7 +80,7 @@ fn defaults() {
     let requests = requests(&[URL]);
     assert_eq!(requests.len(), 1);
     assert_eq!(requests[0].url.as_str(), URL);
-    assert_eq!(requests[0].target, Target::Directory(".".into()));
+    assert_eq!(requests[0].target, Target::Directory("".into()));
     assert_eq!(requests[0].deadline, None);
     assert_eq!(requests[0].checksum, None);
 }
