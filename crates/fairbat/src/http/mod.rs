@@ -2,6 +2,7 @@
 //! queue or admission.
 
 mod client;
+mod coding;
 pub mod content_disposition;
 pub mod content_range;
 pub mod digest;

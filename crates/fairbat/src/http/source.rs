@@ -5,17 +5,18 @@
 //! runs. Here each 206 must prove itself: range, total and validator have to
 //! be those of the version the part file holds.
 
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use dalbe::socket::TcpSocket;
-use http::HeaderValue;
-use http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_RANGE, HeaderMap};
+use http::header::{CONTENT_DISPOSITION, CONTENT_RANGE, HeaderMap};
 use reqwest::{Response, StatusCode};
 use url::Url;
 
 use super::client::{Get, HttpClient, Reply, drain, retry_after_of};
+use super::coding::{Coding, Decoder};
 use super::content_range::ContentRange;
 use super::failure::Failure;
 use super::tap;
@@ -61,6 +62,8 @@ pub struct Probe {
 #[derive(Debug)]
 pub struct Body {
     response: Response,
+    /// Undoes a content coding that was not asked for.
+    decoder: Option<Box<Decoder>>,
     /// The connection's socket, if it could be found.
     pub socket: Option<TcpSocket>,
     /// How many bytes are to come; `None` when only the end will tell.
@@ -72,6 +75,7 @@ impl Body {
         Self {
             socket: tap::socket_of(&response),
             response,
+            decoder: None,
             expected,
         }
     }
@@ -81,8 +85,23 @@ impl Body {
     /// # Errors
     /// When the connection breaks, falls silent, or ends too early.
     pub async fn next(&mut self) -> Result<Option<bytes::Bytes>, Failure> {
-        Ok(self.response.chunk().await?)
+        let Some(decoder) = &mut self.decoder else {
+            return Ok(self.response.chunk().await?);
+        };
+        loop {
+            if let Some(decoded) = decoder.next().map_err(|error| damaged(&error))? {
+                return Ok(Some(decoded));
+            }
+            match self.response.chunk().await? {
+                Some(encoded) => decoder.push(encoded),
+                None => return decoder.finish().map_err(|error| damaged(&error)),
+            }
+        }
     }
+}
+
+fn damaged(error: &io::Error) -> Failure {
+    Failure::server(format!("the compressed answer is damaged: {error}"))
 }
 
 impl HttpClient {
@@ -189,7 +208,7 @@ impl HttpClient {
             status => return Err(Failure::of_status(status, retry_after_of(&response))),
         }
         let was_conditional = get.if_range.is_some();
-        let length = check_partial(response.headers(), version, &range, was_conditional)?;
+        let length = check_partial(response.headers(), source, version, &range, was_conditional)?;
         Ok(Body::new(response, Some(length)))
     }
 }
@@ -225,7 +244,8 @@ fn of_partial(named: &Url, url: &Url, headers: &HeaderMap) -> Option<Source> {
     else {
         return None;
     };
-    let source = Source::new(named, url, headers, Some(total), is_identity(headers));
+    let is_identity = Coding::of(headers, url) == Coding::Identity;
+    let source = Source::new(named, url, headers, Some(total), is_identity);
     // Without a version there is nothing to compare ranges with, so the file
     // has to come as one stream.
     source.version.is_some().then_some(source)
@@ -235,19 +255,19 @@ fn of_partial(named: &Url, url: &Url, headers: &HeaderMap) -> Option<Source> {
 fn whole(named: &Url, reply: Reply) -> Result<Probe, Failure> {
     let Reply { response, url } = reply;
     let headers = response.headers();
-    if !is_identity(headers) {
-        let coding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
+    let coding = Coding::of(headers, &url);
+    if let Coding::Unknown(coding) = coding {
         return Err(Failure::refused(
-            format!(
-                "the server insists on Content-Encoding {}, so what it sends is not the file itself",
-                String::from_utf8_lossy(coding.unwrap_or_default())
-            ),
+            format!("the server sends the file in the coding {coding}, though it was asked not to"),
             "look for a URL that serves the file as it is",
         ));
     }
-    let total = response.content_length();
+    let is_encoded = coding == Coding::Gzip;
+    // What is announced is the length of what is sent.
+    let total = response.content_length().filter(|_| !is_encoded);
     let source = Source::new(named, &url, headers, total, false);
-    let body = Body::new(response, total);
+    let mut body = Body::new(response, total);
+    body.decoder = is_encoded.then(Box::default);
     Ok(Probe {
         source,
         body: Some(body),
@@ -259,6 +279,7 @@ fn whole(named: &Url, reply: Reply) -> Result<Probe, Failure> {
 /// fewer than it was asked for (RFC 9110 section 15.3.7).
 fn check_partial(
     headers: &HeaderMap,
+    source: &Source,
     version: &Version,
     range: &Range<u64>,
     was_conditional: bool,
@@ -286,7 +307,7 @@ fn check_partial(
             range.end - 1
         )));
     }
-    if !is_identity(headers) {
+    if Coding::of(headers, &source.url) != Coding::Identity {
         return Err(Failure::server("the server sent an encoded range"));
     }
     if !version.validator.matches_partial(headers, was_conditional) {
@@ -299,11 +320,4 @@ fn check_partial(
 
 fn content_range(headers: &HeaderMap) -> Option<ContentRange> {
     ContentRange::parse(headers.get(CONTENT_RANGE)?.as_bytes()).ok()
-}
-
-fn is_identity(headers: &HeaderMap) -> bool {
-    headers
-        .get_all(CONTENT_ENCODING)
-        .iter()
-        .all(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
