@@ -265,7 +265,10 @@ fn whole(named: &Url, reply: Reply) -> Result<Probe, Failure> {
     let is_encoded = coding == Coding::Gzip;
     // What is announced is the length of what is sent.
     let total = response.content_length().filter(|_| !is_encoded);
-    let source = Source::new(named, &url, headers, total, false);
+    let mut source = Source::new(named, &url, headers, total, false);
+    // Repr-Digest is of the coded bytes (RFC 9530 section 3), which are not
+    // kept.
+    source.digest = source.digest.filter(|_| !is_encoded);
     let mut body = Body::new(response, total);
     body.decoder = is_encoded.then(Box::default);
     Ok(Probe {
