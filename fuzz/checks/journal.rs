@@ -20,7 +20,7 @@ pub(crate) fn check(data: &[u8]) {
 }
 
 /// A record of a file of 1000 bytes, the first 10 synced.
-const SOUND: &str = r#"{"url":"http://h/f","resource":"r","version":{"total":1000,"validator":{"etag":"\"a\"","last_modified":null}},"synced":[[0,10]],"boot":"b"}"#;
+const SOUND: &str = r#"{"url":"http://h/f","resource":"r","version":{"total":1000,"validator":{"etag":"\"a\"","last_modified":null}},"synced":[[0,10]],"instance":"b"}"#;
 
 /// A journal whose record has this JSON and the right checksum.
 fn sealed(json: &str) -> Vec<u8> {
@@ -46,12 +46,12 @@ fn check_whole(data: &[u8]) {
     assert_eq!(Journal::decode(&written).as_ref(), Ok(&journal));
 
     let synced: u64 = journal.trusted("").total();
-    for boot in ["", "another boot", journal.record.boot.as_str()] {
-        let trusted = journal.trusted(boot);
+    for instance in ["", "another", journal.record.instance.as_str()] {
+        let trusted = journal.trusted(instance);
         assert!(trusted.iter().all(|range| range.end <= total));
         assert!(trusted.total() >= synced);
-        if boot.is_empty() || boot != journal.record.boot {
-            assert_eq!(trusted.total(), synced, "the tail counted in another boot");
+        if instance.is_empty() || instance != journal.record.instance {
+            assert_eq!(trusted.total(), synced, "the tail counted elsewhere");
         }
     }
 }

@@ -44,15 +44,10 @@ impl Checksum {
     /// The digest in lower-case hexadecimal digits.
     #[must_use]
     pub fn hex(&self) -> String {
-        use fmt::Write as _;
-        let digest: &[u8] = match self {
-            Self::Sha256(digest) => digest,
-            Self::Sha512(digest) => digest,
-        };
-        digest.iter().fold(String::new(), |mut hex, byte| {
-            write!(hex, "{byte:02x}").expect("writing to a String cannot fail");
-            hex
-        })
+        match self {
+            Self::Sha256(digest) => to_hex(digest),
+            Self::Sha512(digest) => to_hex(digest),
+        }
     }
 
     /// A hasher that computes this kind of checksum: what it yields after the
@@ -85,6 +80,19 @@ impl FromStr for Checksum {
             _ => Err(ChecksumError::UnknownAlgorithm(algorithm.to_owned())),
         }
     }
+}
+
+/// The SHA-256 of `bytes` in lower-case hexadecimal digits.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    to_hex(&Sha256::digest(bytes))
+}
+
+fn to_hex(digest: &[u8]) -> String {
+    use fmt::Write as _;
+    digest.iter().fold(String::new(), |mut hex, byte| {
+        write!(hex, "{byte:02x}").expect("writing to a String cannot fail");
+        hex
+    })
 }
 
 fn from_hex<const N: usize>(algorithm: &'static str, hex: &str) -> Result<[u8; N], ChecksumError> {

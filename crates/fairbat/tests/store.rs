@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fairbat::http::validator::Validator;
+use fairbat::http::validator::{Validator, Version};
 use fairbat::ranges::RangeSet;
 use fairbat::settings::{FileAllocation, Target};
 use fairbat::store::error::StoreError;
-use fairbat::store::journal::{Journal, Version};
+use fairbat::store::journal::Journal;
 use fairbat::store::name::name_for;
 use fairbat::store::part::PartFile;
 use fairbat::store::{Incoming, Opened, Store};
@@ -30,16 +30,19 @@ fn content() -> Vec<u8> {
 fn incoming(etag: &str) -> Incoming {
     let mut headers = HeaderMap::new();
     headers.insert(header::ETAG, HeaderValue::from_str(etag).unwrap());
+    let validator = Validator::from_headers(&headers).unwrap();
     Incoming {
         url: "http://host/file".into(),
         resource: "resource".into(),
         total: Some(TOTAL),
         version: Some(Version {
             total: TOTAL,
-            validator: Validator::from_headers(&headers).unwrap(),
+            validator: validator.clone(),
         }),
+        validator: Some(validator),
         modified: None,
         name: name_for(Some("file"), &"http://host/file".parse().unwrap()),
+        start_over: false,
     }
 }
 
@@ -47,7 +50,7 @@ fn open(directory: &Path, incoming: &Incoming) -> Result<(Arc<PartFile>, RangeSe
     let target = Target::Directory(directory.to_owned());
     match Store::new(true, FileAllocation::None).open(&target, incoming)? {
         Opened::Part { part, have, .. } => Ok((part, have)),
-        Opened::Complete(path) => panic!("{} is complete", path.display()),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -61,7 +64,7 @@ fn lose_power(directory: &Path) -> RangeSet {
     let path = journal_of(directory);
     let mut journal = Journal::decode(&fs::read(&path).unwrap()).unwrap();
     let synced = journal.trusted("");
-    journal.record.boot = "an earlier boot".into();
+    journal.record.instance = "an earlier boot".into();
     let mut bytes = journal.record.encode();
     for range in &journal.tail {
         bytes.extend(fairbat::store::journal::tail_line(range).bytes());
@@ -177,6 +180,7 @@ fn a_damaged_journal_starts_over_and_a_missing_one_is_foreign() {
     drop(part);
 
     fs::remove_file(&path).unwrap();
+    fs::remove_file(directory.path().join("file.part")).unwrap();
     fs::write(directory.path().join("file.part"), "somebody's").unwrap();
     let (part, _) = open(directory.path(), &incoming("\"v1\"")).unwrap();
     assert_eq!(part.target(), directory.path().join("file.1"));
@@ -198,23 +202,108 @@ fn a_part_has_one_owner() {
     assert!(matches!(second, Err(StoreError::Busy(_))), "{second:?}");
 }
 
+/// Opens in directory mode and expects the finished file.
+fn complete(directory: &Path, incoming: &Incoming) -> Option<PathBuf> {
+    let target = Target::Directory(directory.to_owned());
+    let store = Store::new(true, FileAllocation::None);
+    match store.open(&target, incoming).unwrap() {
+        Opened::Complete(path) => Some(path),
+        Opened::Part { .. } | Opened::Unidentified => None,
+    }
+}
+
 #[test]
 fn killed_between_rename_and_clean_up_is_complete() {
     let directory = tempfile::tempdir().unwrap();
     let (part, _) = open(directory.path(), &incoming("\"v1\"")).unwrap();
     part.write_at(0, &[content().into()]).unwrap();
     part.checkpoint().unwrap();
+    let journal = fs::read(journal_of(directory.path())).unwrap();
+    part.finish(TOTAL, None, false).unwrap();
     drop(part);
-    fs::rename(
-        directory.path().join("file.part"),
-        directory.path().join("file"),
-    )
-    .unwrap();
-    let target = Target::Directory(directory.path().to_owned());
-    let store = Store::new(true, FileAllocation::None);
-    match store.open(&target, &incoming("\"v1\"")).unwrap() {
-        Opened::Complete(path) => assert_eq!(path, directory.path().join("file")),
-        opened @ Opened::Part { .. } => panic!("{opened:?}"),
-    }
+    fs::write(journal_of(directory.path()), journal).unwrap();
+    let found = complete(directory.path(), &incoming("\"v1\""));
+    assert_eq!(found, Some(directory.path().join("file")));
     assert!(!journal_of(directory.path()).exists());
+}
+
+#[test]
+fn only_an_untouched_file_of_this_version_is_complete() {
+    let directory = tempfile::tempdir().unwrap();
+    let (part, _) = open(directory.path(), &incoming("\"v1\"")).unwrap();
+    part.write_at(0, &[content().into()]).unwrap();
+    part.finish(TOTAL, Some(std::time::UNIX_EPOCH), false)
+        .unwrap();
+    drop(part);
+    assert!(complete(directory.path(), &incoming("\"v1\"")).is_some());
+    assert!(complete(directory.path(), &incoming("\"v2\"")).is_none());
+    let mut elsewhere = incoming("\"v1\"");
+    elsewhere.url = "http://host/other/file".into();
+    elsewhere.resource = "another resource".into();
+    assert!(complete(directory.path(), &elsewhere).is_none());
+    let mut data = content();
+    data[17] ^= 1;
+    fs::write(directory.path().join("file"), data).unwrap();
+    assert!(complete(directory.path(), &incoming("\"v1\"")).is_none());
+}
+
+#[test]
+fn a_part_that_was_replaced_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let (first, _) = open(directory.path(), &incoming("\"v1\"")).unwrap();
+    first.write_at(0, &[content().into()]).unwrap();
+    fs::remove_file(directory.path().join("file.part")).unwrap();
+    fs::remove_file(journal_of(directory.path())).unwrap();
+    let (second, _) = open(directory.path(), &incoming("\"v1\"")).unwrap();
+    second
+        .write_at(0, &[content()[..100].to_vec().into()])
+        .unwrap();
+    second.checkpoint().unwrap();
+    let journal = fs::read(journal_of(directory.path())).unwrap();
+    for refused in [
+        first.checkpoint(),
+        first.finish(TOTAL, None, true),
+        first.discard(),
+    ] {
+        assert!(matches!(refused, Err(StoreError::Stolen(_))), "{refused:?}");
+    }
+    assert_eq!(fs::read(journal_of(directory.path())).unwrap(), journal);
+    assert!(!directory.path().join("file").exists());
+}
+
+#[test]
+fn a_part_with_bytes_missing_is_not_finished() {
+    let directory = tempfile::tempdir().unwrap();
+    let (part, _) = open(directory.path(), &incoming("\"v1\"")).unwrap();
+    part.write_at(1, &[content()[1..].to_vec().into()]).unwrap();
+    let refused = part.finish(TOTAL, None, false);
+    assert!(
+        matches!(refused, Err(StoreError::Incomplete(_))),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn an_answer_that_identifies_nothing_throws_nothing_away_unasked() {
+    let directory = tempfile::tempdir().unwrap();
+    let (part, _) = open(directory.path(), &incoming("\"v1\"")).unwrap();
+    part.write_at(0, &[content()[..100].to_vec().into()])
+        .unwrap();
+    drop(part);
+    let store = Store::new(true, FileAllocation::None);
+    let target = Target::Directory(directory.path().to_owned());
+    let mut stray = incoming("\"v1\"");
+    stray.version = None;
+    let opened = store.open(&target, &stray).unwrap();
+    assert!(matches!(opened, Opened::Unidentified), "{opened:?}");
+    let (_part, have) = open(directory.path(), &incoming("\"v1\"")).unwrap();
+    assert_eq!(have.total(), 100);
+    drop(_part);
+    stray.start_over = true;
+    match store.open(&target, &stray).unwrap() {
+        Opened::Part {
+            have, restarted, ..
+        } => assert!(have.is_empty() && restarted.is_some()),
+        other => panic!("{other:?}"),
+    }
 }

@@ -3,10 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-/// A monotonic clock that starts with the run.
+use rustix::time::{ClockId, clock_gettime};
+
+/// A monotonic clock that starts with the run. Unlike [`Instant`] it goes on
+/// while the machine is suspended (CLOCK_BOOTTIME): deadlines do not wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
-    start: Instant,
+    /// Since boot.
+    start: Duration,
     /// The wall-clock moment of the start.
     wall_start: jiff::Timestamp,
 }
@@ -15,23 +19,30 @@ impl Clock {
     #[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
     pub(super) fn start() -> Self {
         Self {
-            start: Instant::now(),
+            start: since_boot(),
             wall_start: jiff::Timestamp::now(),
         }
     }
 
     /// Time since the start.
     pub(super) fn now(&self) -> Duration {
-        self.start.elapsed()
+        since_boot().saturating_sub(self.start)
     }
 
     /// The moment `since_start` as the runtime's timer wants it.
+    #[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
     pub(super) fn at(&self, since_start: Duration) -> tokio::time::Instant {
-        (self.start + since_start).into()
+        (Instant::now() + since_start.saturating_sub(self.now())).into()
     }
 
     /// A wall-clock moment on this clock; the past is the start itself.
     pub(super) fn since_start(&self, moment: jiff::Timestamp) -> Duration {
         Duration::try_from(moment.duration_since(self.wall_start)).unwrap_or_default()
     }
+}
+
+fn since_boot() -> Duration {
+    // Neither part is negative on this clock.
+    let time = clock_gettime(ClockId::Boottime);
+    Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)
 }

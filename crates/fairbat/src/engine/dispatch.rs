@@ -1,5 +1,6 @@
 //! Turning permission into work: which worker starts next, and on what.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,32 +8,79 @@ use super::lane::{Lane, Worker};
 use super::message::{Permit, WorkerId};
 use super::transfer::{Phase, Transfer};
 use super::worker::{self, Job};
+use crate::hosts::HostLimits;
 use crate::queue::{Lease, LeaseId, Piece, TransferId};
+
+/// Part files that may be open at once, and so how far probing runs ahead of
+/// fetching: file descriptors are few.
+const MOST_OPEN: usize = 64;
+
+/// Transfers that may be in progress at once, those that wait for another try
+/// included.
+const MOST_IN_PROGRESS: usize = 1024;
+
+/// How many transfers that have not been started are looked at for one whose
+/// host may be asked now.
+const LOOK_AHEAD: usize = 256;
+
+/// Which transfers are probed first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Those with a deadline.
+    Due = 0,
+    /// The others.
+    Whenever = 1,
+}
+
+impl Class {
+    fn of(transfer: &Transfer) -> Self {
+        match transfer.deadline {
+            Some(_) => Self::Due,
+            None => Self::Whenever,
+        }
+    }
+}
 
 impl Lane {
     /// Starts workers while connections are allowed and there is work.
     pub(super) fn dispatch(&mut self) {
         while !self.is_stopping() && self.workers.len() < self.pace.connections() {
-            if !(self.start_probe(true) || self.start_fetch() || self.start_probe(false)) {
+            let has_started = self.start_stream()
+                || self.start_probe(Class::Due)
+                || self.start_fetch()
+                || self.start_probe(Class::Whenever);
+            if !has_started {
                 break;
             }
         }
         self.pace.active(self.now(), self.workers.len());
     }
 
-    /// Probes the next transfer. Those with a deadline come first: the demand
-    /// is only known once their sizes are.
-    fn start_probe(&mut self, with_deadline: bool) -> bool {
-        let now = self.now();
-        let next = (0..self.transfers.len()).find(|&index| {
-            let transfer = &self.transfers[index];
-            matches!(transfer.phase, Phase::Waiting)
-                && transfer.deadline.is_some() == with_deadline
-                && self.may_connect(transfer, now)
-        });
-        let Some(index) = next else {
+    /// Reads on an answer that already carries a whole file: its connection
+    /// is open, and waits for nobody.
+    fn start_stream(&mut self) -> bool {
+        let id = self
+            .in_progress()
+            .find_map(|transfer| match &transfer.phase {
+                Phase::Moving(moving) => moving.body.as_ref().map(|_| transfer.id),
+                _ => None,
+            });
+        let Some(id) = id else {
             return false;
         };
+        let lease = self.queue.lease(self.sizer.length(), |other| other == id);
+        lease.is_some_and(|lease| self.hand_out(lease))
+    }
+
+    /// Probes the next transfer of a class. Those with a deadline come before
+    /// any chunk: the demand is only known once their sizes are.
+    fn start_probe(&mut self, class: Class) -> bool {
+        let Some(index) = self.next_to_probe(class) else {
+            return false;
+        };
+        let now = self.now();
+        self.in_progress.insert(index);
+        self.fresh[class as usize].retain(|&fresh| fresh != index);
         let transfer = &mut self.transfers[index];
         transfer.phase = Phase::Probing;
         transfer.started.get_or_insert(now);
@@ -45,20 +93,55 @@ impl Lane {
         true
     }
 
+    /// A transfer that has to be probed (again), else one that has not been
+    /// started.
+    fn next_to_probe(&self, class: Class) -> Option<usize> {
+        let is_open =
+            |transfer: &&Transfer| matches!(transfer.phase, Phase::Moving(_) | Phase::Finishing);
+        if self.in_progress().filter(is_open).count() >= MOST_OPEN {
+            return None;
+        }
+        let may_connect = |index: &usize| self.may_connect(&self.transfers[*index]);
+        let is_waiting = |index: &usize| {
+            let transfer = &self.transfers[*index];
+            matches!(transfer.phase, Phase::Waiting) && Class::of(transfer) == class
+        };
+        let mut again = self.in_progress.iter().copied().filter(is_waiting);
+        again.find(may_connect).or_else(|| {
+            if self.in_progress.len() >= MOST_IN_PROGRESS {
+                return None;
+            }
+            // Not only the first: its host may want to be left alone.
+            let mut fresh = self.fresh[class as usize].iter().copied().take(LOOK_AHEAD);
+            fresh.find(may_connect)
+        })
+    }
+
     /// Leases the next chunk and gives it to a worker.
     fn start_fetch(&mut self) -> bool {
-        let now = self.now();
-        let may_connect: Vec<bool> = self
-            .transfers
-            .iter()
-            .map(|transfer| self.may_connect(transfer, now))
-            .collect();
-        let leased = self
-            .queue
-            .lease(self.sizer.length(), |id| may_connect[id.0 as usize]);
-        let Some(lease) = leased else {
-            return false;
-        };
+        let Self {
+            queue,
+            transfers,
+            hosts,
+            workers,
+            sizer,
+            ..
+        } = self;
+        let now = self.now;
+        let leased = queue.lease(sizer.length(), |id| {
+            let transfer = &transfers[id.0 as usize];
+            may_connect(
+                transfer,
+                hosts,
+                active_on(workers, transfers, &transfer.host),
+                now,
+            )
+        });
+        leased.is_some_and(|lease| self.hand_out(lease))
+    }
+
+    /// Gives a lease to a worker.
+    fn hand_out(&mut self, lease: Lease) -> bool {
         let (id, lease_id) = (lease.transfer, lease.id);
         let Some((job, written)) = self.job(lease) else {
             // Nothing that a worker could do with it: probing again clears
@@ -109,14 +192,26 @@ impl Lane {
         Permit::new(id, self.shared.messages.clone())
     }
 
-    fn may_connect(&self, transfer: &Transfer, now: Duration) -> bool {
-        let active = self.active_on(&transfer.host);
-        transfer.not_before <= now && self.hosts.admits(&transfer.host, now, active)
+    fn may_connect(&self, transfer: &Transfer) -> bool {
+        may_connect(
+            transfer,
+            &self.hosts,
+            self.active_on(&transfer.host),
+            self.now,
+        )
     }
 
     /// Connections in use to a host.
     pub(super) fn active_on(&self, host: &str) -> u32 {
-        let on_host = |worker: &&Worker| self.transfers[worker.transfer.0 as usize].host == host;
-        self.workers.values().filter(on_host).count() as u32
+        active_on(&self.workers, &self.transfers, host)
     }
+}
+
+fn may_connect(transfer: &Transfer, hosts: &HostLimits, active: u32, now: Duration) -> bool {
+    transfer.not_before <= now && hosts.admits(&transfer.host, now, active)
+}
+
+fn active_on(workers: &HashMap<WorkerId, Worker>, transfers: &[Transfer], host: &str) -> u32 {
+    let on_host = |worker: &&Worker| transfers[worker.transfer.0 as usize].host == host;
+    workers.values().filter(on_host).count() as u32
 }

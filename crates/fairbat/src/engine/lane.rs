@@ -5,7 +5,7 @@
 //! chunk comes next and how many connections there may be is decided by
 //! [`Queue`] and [`Pace`], not here.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,11 +44,15 @@ pub(super) struct Lane {
     pub(super) hosts: HostLimits,
     pub(super) sizer: ChunkSizer,
     pub(super) transfers: Vec<Transfer>,
+    /// Which of them have been started and have not ended.
+    pub(super) in_progress: BTreeSet<usize>,
+    /// Which have not been started, in order: with a deadline, and without.
+    pub(super) fresh: [VecDeque<usize>; 2],
     pub(super) workers: HashMap<WorkerId, Worker>,
     pub(super) next_worker: u64,
     /// Set once the run has to end early.
     stopping: Option<ErrorKind>,
-    now: Duration,
+    pub(super) now: Duration,
 }
 
 /// A connection in use.
@@ -81,8 +85,11 @@ impl Lane {
             .min();
         let pace = Pace::new(settings.split, settings.max_connections, window)
             .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
+        let (due, rest) = (0..transfers.len()).partition(|&i| transfers[i].deadline.is_some());
         Ok(Self {
             transfers,
+            in_progress: BTreeSet::new(),
+            fresh: [due, rest],
             rng: StdRng::seed_from_u64(settings.seed),
             queue: Queue::new(),
             pace,
@@ -126,9 +133,7 @@ impl Lane {
 
     /// Whether every transfer has ended and nothing is at work.
     pub(super) fn is_over(&self) -> bool {
-        self.transfers
-            .iter()
-            .all(|transfer| transfer.is_ended() && transfer.tasks == 0)
+        self.in_progress.is_empty() && self.fresh.iter().all(VecDeque::is_empty)
     }
 
     pub(super) fn report(&self) -> Report {
@@ -144,8 +149,7 @@ impl Lane {
     /// When something that has to wait may next be tried.
     pub(super) fn next_wake(&self, now: Duration) -> Option<Duration> {
         let waiting = self
-            .transfers
-            .iter()
+            .in_progress()
             .filter(|transfer| matches!(transfer.phase, Phase::Waiting | Phase::Moving(_)));
         waiting
             .map(|transfer| {
@@ -206,8 +210,7 @@ impl Lane {
         transfer.done += bytes;
         // A stream that breaks starts over, so its bytes are no progress.
         if transfer.is_resumable() {
-            transfer.backoff.progress();
-            transfer.reprobes = 0;
+            transfer.progress();
         }
     }
 
@@ -270,8 +273,12 @@ impl Lane {
             zeta: demand.map(|demand| demand.zeta),
             rate: sample.rate,
             rtt_ms: self.rtt_ms(),
-            bytes_done: self.transfers.iter().map(|transfer| transfer.done).sum(),
-            bytes_total: self.transfers.iter().map(|transfer| transfer.total).sum(),
+            bytes_done: self
+                .transfers
+                .iter()
+                .map(|transfer| transfer.done)
+                .fold(0, u64::saturating_add),
+            bytes_total: self.bytes_total(),
             files: self.files(),
         }));
         self.take_checkpoints();
@@ -279,11 +286,13 @@ impl Lane {
 
     /// Connections that the hosts of unfinished transfers tolerate together.
     fn tolerated(&self) -> u32 {
-        let unfinished = self
-            .transfers
-            .iter()
-            .filter(|transfer| !transfer.is_ended());
-        let hosts: BTreeSet<&str> = unfinished.map(|transfer| transfer.host.as_str()).collect();
+        let hosts: BTreeSet<&str> = self
+            .in_progress()
+            .map(|transfer| transfer.host.as_str())
+            .collect();
+        if hosts.is_empty() {
+            return u32::MAX;
+        }
         self.hosts.tolerated(hosts, self.now)
     }
 
@@ -302,12 +311,20 @@ impl Lane {
         (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
     }
 
+    /// Transfers that have been started and have not ended.
+    pub(super) fn in_progress(&self) -> impl Iterator<Item = &Transfer> {
+        self.in_progress.iter().map(|&index| &self.transfers[index])
+    }
+
+    /// Bytes of all transfers; `None` while any size is unknown.
+    fn bytes_total(&self) -> Option<u64> {
+        self.transfers.iter().try_fold(0, |sum: u64, transfer| {
+            Some(sum.saturating_add(transfer.total?))
+        })
+    }
+
     fn files(&self) -> Vec<FileProgress> {
-        let unfinished = self
-            .transfers
-            .iter()
-            .filter(|transfer| !transfer.is_ended() && transfer.started.is_some());
-        unfinished
+        self.in_progress()
             .map(|transfer| FileProgress {
                 url: transfer.url.clone(),
                 bytes_done: transfer.done,
@@ -318,7 +335,7 @@ impl Lane {
 
     fn take_checkpoints(&mut self) {
         let now = self.now;
-        for index in 0..self.transfers.len() {
+        for index in self.in_progress.clone() {
             let id = self.transfers[index].id;
             let Some(moving) = self.transfers[index].moving() else {
                 continue;
@@ -344,6 +361,7 @@ impl Lane {
             ),
             _ => ("interrupted", "run the same command again to resume"),
         };
+        self.fresh = Default::default();
         for index in 0..self.transfers.len() {
             let transfer = &self.transfers[index];
             if !transfer.is_ended() {

@@ -7,8 +7,8 @@ use tokio::sync::watch;
 
 use super::finish::{self, Expected};
 use super::lane::Lane;
-use super::message::{Finished, Message, Probed};
-use super::transfer::{Moving, Outcome, Phase, Then};
+use super::message::{Completion, Finished, Message, Probed};
+use super::transfer::{Moving, Outcome, Phase, Then, host_of};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::Event;
 use crate::http::{Failure, Source, Transient};
@@ -39,7 +39,12 @@ impl Lane {
         transfer.backoff.answered();
         transfer.total = source.total;
         let source = Arc::new(source);
+        transfer.host = host_of(&source.url);
         match opened {
+            Opened::Unidentified => {
+                self.transfer(id).phase = Phase::Probing;
+                self.on_failure(id, Failure::WholeFile);
+            }
             Opened::Complete(path) => self.on_complete(id, source, path),
             Opened::Part {
                 part,
@@ -171,7 +176,9 @@ impl Lane {
         + Send
         + 'static,
     ) {
-        let messages = self.shared.messages.clone();
+        let lost = TransferError::new(ErrorKind::Other, "the last step ended without a result")
+            .with_hint("this is a defect of fairbat; run the same command again");
+        let completion = self.completion(Message::Finished(id, Err(lost)));
         let transfer = self.transfer(id);
         transfer.phase = Phase::Finishing;
         let stop = transfer.begin_task();
@@ -181,8 +188,12 @@ impl Lane {
         };
         tokio::task::spawn_blocking(move || {
             let result = work(&expected, stop);
-            let _ = messages.send(Message::Finished(id, result));
+            completion.send(Message::Finished(id, result));
         });
+    }
+
+    fn completion(&self, fallback: Message) -> Completion {
+        Completion::new(self.shared.messages.clone(), fallback)
     }
 
     /// A file is in its place, or could not be put there.
@@ -233,58 +244,99 @@ impl Lane {
             (Failure::Changed(reason), _) => self.probe_again(id, &reason),
             (Failure::WholeFile, _) => {
                 self.transfer(id).range_refusals += 1;
-                self.probe_again(id, "the server sent the whole file instead of a range");
+                let failure =
+                    Transient::server("the server sent the whole file instead of a range");
+                if self.back_off(id, &failure) {
+                    self.ask_again(id);
+                }
             }
-            (Failure::Transient(transient), _) => self.on_transient(id, &transient),
+            (Failure::Expired(error), _) => {
+                let failure = Transient::server(error.message.clone());
+                if self.may_retry(id, &failure) {
+                    self.ask_again(id);
+                } else {
+                    self.give_up(id, error);
+                }
+            }
+            (Failure::Transient(transient), _) => {
+                if self.back_off(id, &transient) {
+                    self.retry_phase(id);
+                }
+            }
         }
     }
 
-    fn on_transient(&mut self, id: TransferId, failure: &Transient) {
-        let now = self.now();
-        let host = self.transfer(id).host.clone();
-        // Several connections that break at once are one failure.
-        let is_first = self.transfer(id).not_before <= now;
-        if is_first {
-            let backoff = &mut self.transfers[id.0 as usize].backoff;
-            let decision = backoff.failure(failure.retry_after, &mut self.rng);
-            match decision {
-                Decision::GiveUp => {
-                    let attempts = self.transfer(id).backoff.failures();
-                    return self.give_up(id, given_up(failure, attempts));
-                }
-                Decision::Retry { after } => {
-                    let transfer = self.transfer(id);
-                    transfer.not_before = now + after;
-                    let event = Event::Retry {
-                        url: transfer.url.clone(),
-                        reason: failure.reason.clone(),
-                        after_s: after.as_secs_f64(),
-                        attempt: transfer.backoff.failures(),
-                    };
-                    self.emit(event);
-                }
-            }
+    /// Waits before the next try; false when there is none.
+    fn back_off(&mut self, id: TransferId, failure: &Transient) -> bool {
+        let may_retry = self.may_retry(id, failure);
+        if !may_retry {
+            let attempts = self.transfer(id).backoff.failures();
+            self.give_up(id, given_up(failure, attempts));
         }
+        may_retry
+    }
+
+    /// Notes a failure and when to try again; false when it was the last.
+    fn may_retry(&mut self, id: TransferId, failure: &Transient) -> bool {
+        let now = self.now();
+        let transfer = &mut self.transfers[id.0 as usize];
+        if failure.kind == ErrorKind::Server {
+            transfer.backoff.answered();
+        }
+        // Several connections that break at once are one failure, but each
+        // may bring a wish of the server.
+        let is_news = transfer.not_before <= now;
+        let decision = if is_news {
+            transfer.backoff.failure(failure.retry_after, &mut self.rng)
+        } else {
+            let asked = now + failure.retry_after.unwrap_or_default();
+            let after = transfer.not_before.max(asked) - now;
+            Decision::Retry { after }
+        };
+        let until = match decision {
+            Decision::Retry { after } => {
+                transfer.not_before = now + after;
+                transfer.not_before
+            }
+            Decision::GiveUp => now + failure.retry_after.unwrap_or_default(),
+        };
+        let (url, host) = (transfer.url.clone(), transfer.host.clone());
+        let attempt = transfer.backoff.failures();
         if failure.push_back {
             // The worker that failed is no longer counted.
             let active = self.active_on(&host) + 1;
-            let until = self.transfer(id).not_before;
             self.hosts.pushed_back(&host, now, active, Some(until));
         }
-        self.retry_phase(id);
+        match decision {
+            Decision::Retry { after } => {
+                if is_news || failure.retry_after.is_some() {
+                    self.emit(Event::Retry {
+                        url,
+                        reason: failure.reason.clone(),
+                        after_s: after.as_secs_f64(),
+                        attempt,
+                    });
+                }
+                true
+            }
+            Decision::GiveUp => false,
+        }
+    }
+
+    /// Goes back to the probe.
+    fn ask_again(&mut self, id: TransferId) {
+        let transfer = self.transfer(id);
+        match &transfer.phase {
+            Phase::Probing => transfer.phase = Phase::Waiting,
+            _ => self.close(id, Then::Probe),
+        }
     }
 
     /// A probe or a stream starts again from the probe, a range from where it
     /// broke.
     fn retry_phase(&mut self, id: TransferId) {
-        let transfer = self.transfer(id);
-        match &transfer.phase {
-            Phase::Probing => transfer.phase = Phase::Waiting,
-            Phase::Moving(moving) if moving.source.version.is_none() => {
-                self.queue.remove(id);
-                self.close(id, Then::Probe);
-            }
-            _ => {}
+        if !self.transfer(id).is_resumable() {
+            self.ask_again(id);
         }
     }
 
@@ -323,8 +375,13 @@ impl Lane {
         if transfer.tasks > 0 {
             return;
         }
-        let Phase::Closing { part, .. } = &mut transfer.phase else {
-            return;
+        let part = match &mut transfer.phase {
+            Phase::Closing { part, .. } => part,
+            Phase::Ended(_) => {
+                self.in_progress.remove(&(id.0 as usize));
+                return;
+            }
+            _ => return,
         };
         if let Some(part) = part.take() {
             self.shared.store.release(part.target());
@@ -336,8 +393,9 @@ impl Lane {
                 ..
             } => {
                 transfer.phase = Phase::Ended(Outcome::Failed(error.kind));
+                self.in_progress.remove(&(id.0 as usize));
                 let event = Event::Error {
-                    url: transfer.url.clone(),
+                    url: self.transfer(id).url.clone(),
                     kind: error.kind,
                     message: error.message,
                     hint: error.hint,
@@ -350,13 +408,14 @@ impl Lane {
 
     /// Takes a checkpoint off the loop.
     pub(super) fn checkpoint(&mut self, id: TransferId, part: Arc<PartFile>) {
-        let messages = self.shared.messages.clone();
+        // Only a defect leaves this unsaid; the next checkpoint tells.
+        let completion = self.completion(Message::Checkpointed(id, Ok(())));
         self.transfer(id).tasks += 1;
         tokio::task::spawn_blocking(move || {
             let result = part.checkpoint();
             // Before the message: whoever gets it may open the part again.
             drop(part);
-            let _ = messages.send(Message::Checkpointed(id, result));
+            completion.send(Message::Checkpointed(id, result));
         });
     }
 }

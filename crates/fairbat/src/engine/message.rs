@@ -63,6 +63,37 @@ pub(super) struct Finished {
     pub(super) sha256: Option<String>,
 }
 
+/// A task's promise to tell the loop how it ended; a task that panics tells
+/// the fallback.
+#[derive(Debug)]
+pub(super) struct Completion {
+    messages: UnboundedSender<Message>,
+    message: Option<Message>,
+}
+
+impl Completion {
+    pub(super) fn new(messages: UnboundedSender<Message>, fallback: Message) -> Self {
+        Self {
+            messages,
+            message: Some(fallback),
+        }
+    }
+
+    /// The task is done.
+    pub(super) fn send(mut self, message: Message) {
+        self.message = Some(message);
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        if let Some(message) = self.message.take() {
+            // The loop only stops listening when the run is over.
+            let _ = self.messages.send(message);
+        }
+    }
+}
+
 /// The right to use one connection. Whatever becomes of its holder, the event
 /// loop hears of the end exactly once.
 #[derive(Debug)]

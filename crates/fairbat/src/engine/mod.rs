@@ -102,8 +102,8 @@ pub async fn run(
                 is_stopping = true;
                 Action::Stop(kind)
             }
-            Some(message) = inbox.recv() => Action::Message(message),
             _ = tick.tick() => Action::Tick,
+            Some(message) = inbox.recv() => Action::Message(message),
             () = sleep_until(clock, wake) => Action::Wake,
         };
         lane.apply(clock.now(), action);

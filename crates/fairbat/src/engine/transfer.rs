@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use url::Url;
 
 use super::worker::{Inquiry, Mode, StopSignal};
 use crate::demand::Deadline;
@@ -38,7 +39,8 @@ pub(super) struct Transfer {
     /// Probes that found something else than the one before, without any
     /// progress in between.
     pub(super) reprobes: u32,
-    /// How often a server that claims to serve ranges sent the whole file.
+    /// How often a server that claims to serve ranges sent the whole file,
+    /// without any progress in between.
     pub(super) range_refusals: u32,
     /// Parts that had to be thrown away.
     pub(super) discards: u32,
@@ -104,6 +106,12 @@ pub enum Outcome {
     Failed(ErrorKind),
 }
 
+/// Host and port of a URL.
+pub(super) fn host_of(url: &Url) -> String {
+    let port = url.port_or_known_default().unwrap_or_default();
+    format!("{}:{port}", url.host_str().unwrap_or_default())
+}
+
 impl Transfer {
     pub(super) fn new(
         id: TransferId,
@@ -111,11 +119,10 @@ impl Transfer {
         deadline: Option<Deadline>,
         retry: RetrySettings,
     ) -> Self {
-        let port = request.url.port_or_known_default().unwrap_or_default();
         Self {
             id,
             url: without_credentials(&request.url).into(),
-            host: format!("{}:{port}", request.url.host_str().unwrap_or_default()),
+            host: host_of(&request.url),
             request,
             deadline,
             phase: Phase::Waiting,
@@ -163,7 +170,7 @@ impl Transfer {
 
     /// What the next probe is to find out.
     pub(super) fn inquiry(&self) -> Inquiry {
-        // Once may be an accident on the way, and a part would be lost.
+        // Once may be an accident on the way, and a part would be thrown away.
         let mode = if self.range_refusals < 2 {
             Mode::Ranges
         } else {
@@ -174,6 +181,13 @@ impl Transfer {
             target: self.request.target.clone(),
             mode,
         }
+    }
+
+    /// Forgets failures: bytes have arrived that stay.
+    pub(super) fn progress(&mut self) {
+        self.backoff.progress();
+        self.reprobes = 0;
+        self.range_refusals = 0;
     }
 
     /// Whether what has been fetched survives a failure.

@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc::UnboundedSender, watch};
 use tokio::time::MissedTickBehavior;
 use url::Url;
@@ -14,6 +13,7 @@ use super::clock::Clock;
 use super::limiter::RateLimiter;
 use super::message::{Message, Outcome, Permit, Probed};
 use super::sink::Sink;
+use crate::checksum::sha256_hex;
 use crate::chunk_size::FinishedChunk;
 use crate::http::{Body, Failure, HttpClient, Probe, Source, without_credentials};
 use crate::settings::Target;
@@ -81,7 +81,7 @@ pub(super) async fn probe(
         Ok(probe) => probe,
         Err(failure) => return permit.end(Outcome::Failed(failure)),
     };
-    let incoming = incoming(&source);
+    let incoming = incoming(&source, mode);
     let opener = Arc::clone(&shared);
     let opened = tokio::task::spawn_blocking(move || opener.store.open(&target, &incoming)).await;
     permit.end(match opened {
@@ -95,17 +95,19 @@ pub(super) async fn probe(
     });
 }
 
-fn incoming(source: &Source) -> Incoming {
+fn incoming(source: &Source, mode: Mode) -> Incoming {
     let whole = without_credentials(&source.named);
     let mut shown = whole.clone();
     shown.set_query(None);
     Incoming {
         url: shown.into(),
-        resource: hex(&Sha256::digest(whole.as_str())),
+        resource: sha256_hex(whole.as_str().as_bytes()),
         total: source.total,
+        validator: source.validator.clone(),
         version: source.version.clone(),
         modified: source.modified,
         name: name::name_for(source.suggested_name.as_deref(), &source.url),
+        start_over: mode == Mode::Stream,
     }
 }
 
@@ -124,44 +126,52 @@ pub(super) enum Job {
 
 /// Fetches one range, or a whole stream, into the part file.
 pub(super) async fn fetch(shared: Arc<Shared>, permit: Permit, job: Job, mut stop: StopSignal) {
+    // The part file is let go before the loop hears of the end: it may be
+    // opened again at once.
+    let outcome = carry_out(&shared, &permit, job, &mut stop).await;
+    permit.end(match outcome {
+        Ok(Some(chunk)) => Outcome::Fetched(chunk),
+        Ok(None) => Outcome::Stopped,
+        Err(failure) => Outcome::Failed(failure),
+    });
+}
+
+/// Does the job; `Ok(None)` means it was told to stop.
+async fn carry_out(
+    shared: &Shared,
+    permit: &Permit,
+    job: Job,
+    stop: &mut StopSignal,
+) -> Result<Option<FinishedChunk>, Failure> {
     let started = shared.clock.now();
-    let (part, offset, opened) = match job {
-        Job::Stream { part, body } => (part, 0, Ok(body)),
+    let (part, offset, body) = match job {
+        Job::Stream { part, body } => (part, 0, body),
         Job::Range {
             part,
             source,
             range,
         } => {
             let opened = tokio::select! {
-                () = stopped(&mut stop) => return permit.end(Outcome::Stopped),
+                () = stopped(stop) => return Ok(None),
                 opened = shared.client.range(&source, range.clone()) => opened,
             };
-            (part, range.start, opened)
+            (part, range.start, opened?)
         }
     };
-    let body = match opened {
-        Ok(body) => body,
-        Err(failure) => return permit.end(Outcome::Failed(failure)),
-    };
     let first_byte = shared.clock.now();
-    let outcome = Receiver {
-        shared: &shared,
-        permit: &permit,
+    let receiver = Receiver {
+        shared,
+        permit,
         sink: Sink::new(part, offset),
         received: 0,
         reported: offset,
-    }
-    .run(body, &mut stop)
-    .await;
-    permit.end(match outcome {
-        Ok(Some(bytes)) => Outcome::Fetched(FinishedChunk {
-            bytes,
-            duration: shared.clock.now().saturating_sub(started),
-            gap: first_byte.saturating_sub(started),
-        }),
-        Ok(None) => Outcome::Stopped,
-        Err(failure) => Outcome::Failed(failure),
-    });
+    };
+    let received = receiver.run(body, stop).await?;
+    Ok(received.map(|bytes| FinishedChunk {
+        bytes,
+        duration: shared.clock.now().saturating_sub(started),
+        gap: first_byte.saturating_sub(started),
+    }))
 }
 
 struct Receiver<'a> {
@@ -264,13 +274,4 @@ impl Receiver<'_> {
 
 fn disk_failure(error: StoreError) -> Failure {
     Failure::Fatal(error.into())
-}
-
-/// Lower-case hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

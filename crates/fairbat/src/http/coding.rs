@@ -14,6 +14,11 @@ use url::Url;
 /// thousandfold, which bounds the memory that a hostile answer can take.
 const STEP: usize = 4096;
 
+/// Names of files that are compressed themselves.
+const COMPRESSED: [&str; 9] = [
+    ".gz", ".tgz", ".svgz", ".bz2", ".tbz2", ".xz", ".zst", ".br", ".z",
+];
+
 /// How the bytes of a response relate to the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Coding {
@@ -32,7 +37,7 @@ impl Coding {
     /// transfer were (Apache's AddEncoding): its name tells.
     pub(super) fn of(headers: &HeaderMap, url: &Url) -> Self {
         let path = url.path().to_ascii_lowercase();
-        let is_compressed_file = [".gz", ".tgz"].iter().any(|end| path.ends_with(end));
+        let is_compressed_file = COMPRESSED.iter().any(|end| path.ends_with(end));
         let fields: Vec<String> = headers
             .get_all(CONTENT_ENCODING)
             .iter()
@@ -42,7 +47,7 @@ impl Coding {
         let codings = fields.join(", ");
         match codings.trim() {
             "" => Self::Identity,
-            "gzip" | "x-gzip" if is_compressed_file => Self::Identity,
+            _ if is_compressed_file => Self::Identity,
             "gzip" | "x-gzip" => Self::Gzip,
             other => Self::Unknown(other.to_owned()),
         }

@@ -19,6 +19,9 @@ pub enum Failure {
     /// The server answered a range request with the whole file, though it
     /// served a range when it was probed.
     WholeFile,
+    /// Where an earlier redirect led, the file is no longer to be had; perhaps
+    /// a new redirect leads to it (signed URLs expire).
+    Expired(TransferError),
     /// Will not pass.
     Fatal(TransferError),
 }
@@ -37,29 +40,35 @@ pub struct Transient {
     pub push_back: bool,
 }
 
+impl Transient {
+    /// The server failed or broke the protocol.
+    pub fn server(reason: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::Server,
+            reason: reason.into(),
+            retry_after: None,
+            push_back: false,
+        }
+    }
+}
+
 impl Failure {
     /// The server failed or broke the protocol.
     pub fn server(reason: impl Into<String>) -> Self {
-        Self::transient(ErrorKind::Server, reason.into())
+        Self::Transient(Transient::server(reason))
     }
 
     /// The network failed.
     pub fn network(reason: impl Into<String>) -> Self {
-        Self::transient(ErrorKind::Network, reason.into())
+        Self::Transient(Transient {
+            kind: ErrorKind::Network,
+            ..Transient::server(reason)
+        })
     }
 
     /// The server said no for good.
     pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Fatal(TransferError::new(ErrorKind::Refused, message).with_hint(hint))
-    }
-
-    fn transient(kind: ErrorKind, reason: String) -> Self {
-        Self::Transient(Transient {
-            kind,
-            reason,
-            retry_after: None,
-            push_back: false,
-        })
     }
 
     /// What a status that brings no bytes means (RFC 9110 section 15).

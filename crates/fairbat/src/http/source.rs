@@ -20,10 +20,9 @@ use super::coding::{Coding, Decoder};
 use super::content_range::ContentRange;
 use super::failure::Failure;
 use super::tap;
-use super::validator::{Validator, last_modified};
+use super::validator::{Validator, Version, last_modified};
 use super::{content_disposition, digest};
 use crate::settings::Checksum;
-use crate::store::journal::Version;
 
 /// A remote file as it was when it was probed.
 #[derive(Debug)]
@@ -34,6 +33,8 @@ pub struct Source {
     pub url: Url,
     /// Size in bytes, if the server told it.
     pub total: Option<u64>,
+    /// What tells this version from others, if anything does.
+    pub validator: Option<Validator>,
     /// What ranges are checked against; `None` when the file has to be
     /// fetched as one stream, because the server serves no ranges or nothing
     /// that identifies a version.
@@ -201,7 +202,7 @@ impl HttpClient {
             status if status.is_client_error() && source.url != source.named => {
                 let failure = Failure::of_status(status, retry_after_of(&response));
                 return Err(match failure {
-                    Failure::Fatal(error) => Failure::Changed(error.message),
+                    Failure::Fatal(error) => Failure::Expired(error),
                     other => other,
                 });
             }
@@ -215,14 +216,16 @@ impl HttpClient {
 
 impl Source {
     fn new(named: &Url, url: &Url, headers: &HeaderMap, total: Option<u64>, ranges: bool) -> Self {
+        let validator = Validator::from_headers(headers);
         let version = total.filter(|_| ranges).and_then(|total| {
-            let validator = Validator::from_headers(headers)?;
+            let validator = validator.clone()?;
             Some(Version { total, validator })
         });
         Self {
             named: named.clone(),
             url: url.clone(),
             total,
+            validator,
             version,
             modified: last_modified(headers),
             suggested_name: headers

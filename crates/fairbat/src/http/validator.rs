@@ -20,6 +20,15 @@ use serde::{Deserialize, Serialize};
 
 use super::entity_tag::EntityTag;
 
+/// Which version of a remote file bytes belong to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Size of the whole file in bytes.
+    pub total: u64,
+    /// What the server said identifies this version.
+    pub validator: Validator,
+}
+
 /// What identifies one version of a file; goes into the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::part::Paths;
+use super::paths::Paths;
 use crate::error::{ErrorKind, TransferError};
 
 /// Why a part file could not be opened, written or finished.
@@ -35,6 +35,18 @@ pub enum StoreError {
     /// There is a part file with no journal beside it: not one of ours.
     #[error("{} exists and was not made by fairbat", .0.display())]
     ForeignPart(PathBuf),
+    /// A name stands for something that no file can be written to.
+    #[error("{} is not a regular file", .0.display())]
+    NotAFile(PathBuf),
+    /// The part file was removed or replaced while it was being written.
+    #[error("{} is no longer the file this download was written to", .0.display())]
+    Stolen(PathBuf),
+    /// The file system lost bytes that it had taken.
+    #[error("{} could not be written to the disk", .0.display())]
+    SyncFailed(PathBuf),
+    /// Bytes are missing that were reported as written; a defect.
+    #[error("{} is not complete", .0.display())]
+    Incomplete(PathBuf),
     /// The path given for a file is a directory.
     #[error("{} is a directory", .0.display())]
     IsDirectory(PathBuf),
@@ -76,10 +88,12 @@ impl StoreError {
     fn hint(&self) -> String {
         match self {
             Self::Io { error, path, .. } => match error.kind() {
-                io::ErrorKind::NotFound => {
-                    let directory = path.parent().unwrap_or(path);
-                    format!("create the directory first: mkdir -p {}", directory.display())
-                }
+                io::ErrorKind::NotFound => match path.parent() {
+                    Some(directory) if !directory.as_os_str().is_empty() && !directory.exists() => {
+                        format!("create the directory first: mkdir -p {}", directory.display())
+                    }
+                    _ => String::new(),
+                },
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                     "choose a directory you can write to with -d or -o".to_owned()
                 }
@@ -97,6 +111,14 @@ impl StoreError {
             Self::ForeignPart(path) => {
                 format!("move {} away, or choose another name with -o", path.display())
             }
+            Self::NotAFile(_) => "choose another name with -o".to_owned(),
+            Self::Stolen(_) => {
+                "somebody removed or renamed it; run the same command again".to_owned()
+            }
+            Self::SyncFailed(_) => {
+                "check the disk; the same command fetches again what was lost".to_owned()
+            }
+            Self::Incomplete(_) => "run the same command again".to_owned(),
             Self::IsDirectory(path) => format!("use -d {} or name a file in it", path.display()),
             Self::NoFreeName(_) => "choose a name with -o".to_owned(),
         }

@@ -5,23 +5,24 @@
 //!
 //! ```text
 //! fairbat-journal 1
-//! {"url":...,"synced":[[0,1048576]],"boot":...}
+//! {"url":...,"synced":[[0,1048576]],"instance":...}
 //! <CRC-32 of the two lines above>
 //! ```
 //!
 //! Behind it stands the *tail*: a line per write that has reached the kernel
 //! but perhaps not the disk, `<first> <end> <CRC-32>`. The page cache outlives
 //! a killed process but not the kernel, so the tail counts only within the
-//! boot that wrote it. A torn or damaged line ends the tail.
+//! boot, mount and file that it was written under. A torn or damaged line ends
+//! the tail.
 //!
-//! This module knows the format only: no files, no clock, no HTTP.
+//! This module knows the format only: no files, no clock.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::http::validator::Validator;
+use crate::http::validator::Version;
 use crate::ranges::RangeSet;
 
 const MAGIC: &str = "fairbat-journal 1";
@@ -39,17 +40,9 @@ pub struct Record {
     pub version: Option<Version>,
     /// Byte ranges that are on the disk, as `[first, end)`.
     pub synced: Vec<(u64, u64)>,
-    /// The kernel's boot identifier: the tail counts only within it.
-    pub boot: String,
-}
-
-/// Which version of the remote file the bytes belong to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Version {
-    /// Size of the whole file in bytes.
-    pub total: u64,
-    /// What the server said identifies this version (RFC 9110 section 8.8).
-    pub validator: Validator,
+    /// Identifies the boot, the mount and the part file: the tail counts only
+    /// where all three are the same. Empty: nowhere.
+    pub instance: String,
 }
 
 /// Why bytes are not a journal.
@@ -129,15 +122,15 @@ impl Journal {
         })
     }
 
-    /// The bytes that may be trusted in the boot `boot`; an empty `boot` is an
-    /// unknown one.
+    /// The bytes that may be trusted where `instance` is what identifies boot,
+    /// mount and file.
     #[must_use]
-    pub fn trusted(&self, boot: &str) -> RangeSet {
+    pub fn trusted(&self, instance: &str) -> RangeSet {
         let mut trusted = RangeSet::new();
         for &(first, end) in &self.record.synced {
             trusted.insert(first..end);
         }
-        if !boot.is_empty() && self.record.boot == boot {
+        if !instance.is_empty() && self.record.instance == instance {
             for range in &self.tail {
                 trusted.insert(range.clone());
             }

@@ -1,26 +1,29 @@
 //! Files: names, part files, journals, and what an earlier run left.
 //!
 //! The rules (what may be resumed, what may be replaced) are decided here,
-//! under a lock on the part file, so that two processes can never write the
-//! same part. Blocking; nothing here knows HTTP requests or the queue.
+//! under a lock on the part file, so that two processes do not write the same
+//! part. Blocking; nothing here knows HTTP requests or the queue.
 
 pub mod error;
 pub mod journal;
 pub mod name;
+mod owner;
 pub mod part;
+mod paths;
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use self::error::StoreError;
-use self::journal::{Journal, Record, Version};
+use self::journal::{Journal, Record};
 use self::name::FileName;
-use self::part::{PartFile, Paths};
+use self::part::PartFile;
+use self::paths::Paths;
+use crate::http::validator::{Validator, Version};
 use crate::ranges::RangeSet;
 use crate::settings::{FileAllocation, Target};
 
@@ -30,25 +33,29 @@ const MAX_NAMES: u32 = 10_000;
 /// What the server said about a file, as far as the disk is concerned.
 #[derive(Debug, Clone)]
 pub struct Incoming {
-    /// The URL without credentials and query: for people.
+    /// The URL without credentials and query.
     pub url: String,
     /// SHA-256 (hex) of the URL without credentials and fragment.
     pub resource: String,
     /// Size in bytes, if known.
     pub total: Option<u64>,
-    /// What makes it resumable; `None` for a single stream.
+    /// What tells this version from others, if anything does.
+    pub validator: Option<Validator>,
+    /// What ranges are checked against; `None` for a single stream.
     pub version: Option<Version>,
     /// Modification time at the server.
     pub modified: Option<SystemTime>,
     /// The name that the server or the URL suggests.
     pub name: FileName,
+    /// Whether bytes that an earlier run left may be thrown away although the
+    /// server has not shown that they belong to another version.
+    pub start_over: bool,
 }
 
 /// What [`Store::open`] found or made.
 #[derive(Debug)]
 pub enum Opened {
-    /// The finished file is already there: same size and modification time as
-    /// the server's.
+    /// The finished file is already there, from this very version.
     Complete(PathBuf),
     /// A part file, locked, of which `have` is already right.
     Part {
@@ -59,6 +66,9 @@ pub enum Opened {
         /// Why an earlier part was thrown away, if one was.
         restarted: Option<&'static str>,
     },
+    /// An earlier run left bytes, and the server's answer does not say what
+    /// version it is of. Nothing was touched; see [`Incoming::start_over`].
+    Unidentified,
 }
 
 /// The files of one run.
@@ -85,285 +95,245 @@ impl Store {
     /// Finds the place for a file and what is already there of it.
     ///
     /// # Errors
-    /// When the directory is missing or not writable, the target is a
-    /// directory, the disk is too small, or another process has the part.
+    /// When the directory is missing or not writable, the target is anything
+    /// but a file, the disk is too small, or another process has the part.
     pub fn open(&self, target: &Target, incoming: &Incoming) -> Result<Opened, StoreError> {
         match target {
             Target::File(path) => {
-                self.claimed().insert(path.clone());
-                match self.open_at(path.clone(), true, incoming)? {
-                    Candidate::Taken => Err(StoreError::ForeignPart(Paths::of(path.clone()).part)),
-                    Candidate::Opened(opened) => Ok(opened),
-                }
+                let paths = Paths::of(regular_file(path)?);
+                let part = paths.part.clone();
+                self.claimed().insert(paths.target.clone());
+                self.open_at(paths, true, incoming)?
+                    .ok_or(StoreError::ForeignPart(part))
             }
-            Target::Directory(directory) => {
-                for k in 0..MAX_NAMES {
-                    let path = directory.join(nth_name(&incoming.name, k).as_str());
-                    if !self.claimed().insert(path.clone()) {
-                        continue;
-                    }
-                    match self.open_at(path.clone(), false, incoming) {
-                        Ok(Candidate::Taken) => self.release(&path),
-                        Ok(Candidate::Opened(opened)) => return Ok(opened),
-                        Err(error) => {
-                            self.release(&path);
-                            return Err(error);
-                        }
-                    }
-                }
-                Err(StoreError::NoFreeName(
-                    directory.join(incoming.name.as_str()),
-                ))
-            }
+            Target::Directory(directory) => self.open_in(directory, incoming),
         }
     }
 
     /// Gives a target back, so that the same transfer can be opened again.
-    pub fn release(&self, target: &std::path::Path) {
+    pub fn release(&self, target: &Path) {
         self.claimed().remove(target);
     }
 
-    fn claimed(&self) -> std::sync::MutexGuard<'_, HashSet<PathBuf>> {
+    fn claimed(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
         self.claimed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tries one target. `named` means that the user chose this very path.
+    /// The first of NAME, NAME.1, NAME.2, … that is free or ours.
+    fn open_in(&self, directory: &Path, incoming: &Incoming) -> Result<Opened, StoreError> {
+        let name = &incoming.name;
+        for k in 0..MAX_NAMES {
+            let name = if k == 0 {
+                name.clone()
+            } else {
+                name.numbered(k)
+            };
+            let path = directory.join(name.as_str());
+            if !self.claimed().insert(path.clone()) {
+                continue;
+            }
+            match self.open_at(Paths::of(path.clone()), false, incoming) {
+                Ok(Some(opened @ (Opened::Complete(_) | Opened::Part { .. }))) => {
+                    return Ok(opened);
+                }
+                other => {
+                    self.release(&path);
+                    if let Some(opened) = other? {
+                        return Ok(opened);
+                    }
+                }
+            }
+        }
+        Err(StoreError::NoFreeName(directory.join(name.as_str())))
+    }
+
+    /// Tries one target; `None` when something else is there. `named` means
+    /// that the user chose this very path.
     fn open_at(
         &self,
-        target: PathBuf,
+        paths: Paths,
         named: bool,
         incoming: &Incoming,
-    ) -> Result<Candidate, StoreError> {
-        let paths = Paths::of(target);
-        let left = Journal::read(&paths)?;
-        match std::fs::symlink_metadata(&paths.target) {
-            Ok(meta) if meta.is_dir() && named => {
-                return Err(StoreError::IsDirectory(paths.target));
+    ) -> Result<Option<Opened>, StoreError> {
+        match fs::symlink_metadata(&paths.target) {
+            Ok(_) if self.resume && incoming.is_at(&paths.target) => {
+                // Left by a run that was killed in its very last step.
+                let _ = paths.remove_journal();
+                return Ok(Some(Opened::Complete(paths.target)));
             }
-            Ok(meta) if self.resume && is_complete(&meta, &paths, left.as_ref(), incoming) => {
-                if !paths.part.exists() {
-                    let _ = std::fs::remove_file(&paths.journal);
-                }
-                return Ok(Candidate::Opened(Opened::Complete(paths.target)));
-            }
-            Ok(_) if !named => return Ok(Candidate::Taken),
+            Ok(_) if !named => return Ok(None),
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(StoreError::io("look at", &paths.target, error));
             }
             Ok(_) | Err(_) => {}
         }
-        if !named
-            && left
-                .as_ref()
-                .is_some_and(|left| left.is_of_another(incoming))
-        {
-            return Ok(Candidate::Taken);
-        }
-        if left.is_none() && !paths.journal.exists() && paths.part.exists() {
-            // Some other program's part file (browsers use the same suffix).
-            return Ok(Candidate::Taken);
-        }
-        self.open_part(paths, incoming)
+        let Some(file) = owner::lock(&paths)? else {
+            return match Journal::read(&paths)? {
+                Found::Journal(journal) if !named && !incoming.may_continue(&journal.record) => {
+                    Ok(None)
+                }
+                _ => Err(StoreError::Busy(paths.part)),
+            };
+        };
+        let length = file
+            .metadata()
+            .map_err(|error| StoreError::io("look at", &paths.part, error))?
+            .len();
+        let left = match Journal::read(&paths)? {
+            Found::Journal(journal) if !named && !incoming.may_continue(&journal.record) => {
+                return Ok(None);
+            }
+            Found::Journal(journal) => Some(*journal),
+            // Some other program's part file: browsers use the same suffix.
+            Found::Nothing if length > 0 && !owner::is_marked_part(&file) => return Ok(None),
+            Found::Damaged | Found::Nothing => None,
+        };
+        self.open_part(paths, file, left.filter(|_| length > 0), incoming)
+            .map(Some)
     }
 
-    /// Locks the part file and decides what of it may be kept.
-    fn open_part(&self, paths: Paths, incoming: &Incoming) -> Result<Candidate, StoreError> {
-        let existed = paths.part.exists();
+    /// Decides what of a part that is ours may be kept.
+    fn open_part(
+        &self,
+        paths: Paths,
+        file: File,
+        left: Option<Journal>,
+        incoming: &Incoming,
+    ) -> Result<Opened, StoreError> {
+        owner::mark_part(&file);
         let mut record = Record {
             url: incoming.url.clone(),
             resource: incoming.resource.clone(),
             version: incoming.version.clone(),
             synced: Vec::new(),
-            boot: boot_id(),
+            instance: owner::instance(&file),
         };
-        if !existed {
-            // The journal comes first: a part without one is not ours.
-            part::write_record(&paths, &record, &RangeSet::new()).map_err(|error| {
-                StoreError::write(&paths, incoming.total.unwrap_or_default(), error)
-            })?;
-        }
-        let file = lock_part(&paths)?;
-        let length = file
-            .metadata()
-            .map_err(|error| StoreError::io("look at", &paths.part, error))?
-            .len();
-        // Read again under the lock: another process may have moved on.
-        let left = Journal::read(&paths)?.filter(|_| existed && length > 0);
         let mut have = RangeSet::new();
         let mut restarted = None;
         if let Some(left) = left.filter(|_| self.resume) {
-            match reason_to_start_over(&left, incoming, length, &record.boot) {
+            let trusted = left.trusted(&record.instance);
+            if incoming.version.is_none() && !trusted.is_empty() && !incoming.start_over {
+                return Ok(Opened::Unidentified);
+            }
+            match reason_to_start_over(&left.record, &trusted, incoming, &file) {
                 None => {
-                    have = left.trusted(&record.boot);
+                    have = trusted;
                     record.synced = left.record.synced;
                 }
-                reason => restarted = reason,
+                reason => restarted = reason.filter(|_| !trusted.is_empty()),
             }
         }
         if have.is_empty() {
             file.set_len(0)
                 .map_err(|error| StoreError::io("truncate", &paths.part, error))?;
         }
-        let part = PartFile::new(file, paths, record, incoming.total, have.clone())?;
+        let part = PartFile::new(file, paths, record, incoming, have.clone())?;
         match self.allocation {
             FileAllocation::Falloc => part.allocate()?,
             FileAllocation::None => {}
         }
-        Ok(Candidate::Opened(Opened::Part {
+        Ok(Opened::Part {
             part: Arc::new(part),
             have,
             restarted,
-        }))
+        })
     }
 }
 
-/// Whether a target can be used.
-enum Candidate {
-    /// Something else is there.
-    Taken,
-    Opened(Opened),
-}
-
-/// Whether the finished file is already in place: it has the server's size
-/// and modification time, or the journal of a run that was killed between the
-/// last rename and its clean-up says so.
-fn is_complete(
-    meta: &std::fs::Metadata,
-    paths: &Paths,
-    left: Option<&Journal>,
-    incoming: &Incoming,
-) -> bool {
-    let Some(total) = incoming
-        .total
-        .filter(|&total| meta.is_file() && meta.len() == total)
-    else {
-        return false;
+/// Where a path that the user named leads: a regular file, or nothing yet.
+fn regular_file(path: &Path) -> Result<PathBuf, StoreError> {
+    let failed = |error| StoreError::io("look at", path, error);
+    let path = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path.to_owned()),
+        Ok(meta) if meta.is_symlink() => {
+            fs::canonicalize(path).map_err(|_| StoreError::NotAFile(path.to_owned()))?
+        }
+        Ok(_) => path.to_owned(),
+        Err(error) => return Err(failed(error)),
     };
-    let same_time = incoming.modified.is_some_and(|modified| {
-        let seconds = modified
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or(Duration::ZERO);
-        u64::try_from(meta.mtime()) == Ok(seconds.as_secs()) && meta.mtime_nsec() == 0
-    });
-    let just_renamed = !paths.part.exists()
-        && left.is_some_and(|left| {
-            let Journal { record, .. } = left;
-            record.resource == incoming.resource
-                && is_same_version(record, incoming)
-                && record.version.is_some()
-                && record.synced.as_slice() == [(0, total)]
-        });
-    same_time || just_renamed
-}
-
-fn is_same_version(record: &Record, incoming: &Incoming) -> bool {
-    match (&record.version, &incoming.version) {
-        (Some(old), Some(new)) => old.total == new.total && old.validator == new.validator,
-        (None, _) | (_, None) => false,
+    let meta = fs::metadata(&path).map_err(failed)?;
+    match () {
+        () if meta.is_dir() => Err(StoreError::IsDirectory(path)),
+        () if !meta.is_file() => Err(StoreError::NotAFile(path)),
+        () => Ok(path),
     }
 }
 
 /// Why an earlier part cannot be continued, if it cannot.
 fn reason_to_start_over(
-    left: &Journal,
+    left: &Record,
+    trusted: &RangeSet,
     incoming: &Incoming,
-    length: u64,
-    boot: &str,
+    part: &File,
 ) -> Option<&'static str> {
-    // A stream always starts over; that is no news.
-    left.record.version.as_ref()?;
     if incoming.version.is_none() {
         return Some("the server no longer serves ranges of this file");
     }
-    if !is_same_version(&left.record, incoming) {
+    if left.version != incoming.version {
         return Some("the file has changed on the server");
     }
-    if left.is_of_another(incoming) && !incoming.has_strong_tag() {
+    if !incoming.may_continue(left) {
         return Some("it belongs to another URL");
     }
-    let end = left
-        .trusted(boot)
-        .iter()
-        .last()
-        .map_or(0, |range| range.end);
+    let length = part.metadata().map_or(0, |meta| meta.len());
+    let end = trusted.iter().last().map_or(0, |range| range.end);
     (end > length).then_some("the part file is shorter than its journal says")
 }
 
 impl Incoming {
-    /// A strong entity tag names the same bytes under whatever URL (a signed
-    /// URL changes with every visit); a date does not.
-    fn has_strong_tag(&self) -> bool {
-        self.version
-            .as_ref()
-            .is_some_and(|version| version.validator.is_strong_tag())
+    /// Whether a part with this record may be of the same file: the same URL,
+    /// or one that differs in the query only (signed URLs change with every
+    /// visit) with the same strong tag and length. Other URLs never are: a
+    /// tag is unique under its own URL only.
+    fn may_continue(&self, left: &Record) -> bool {
+        left.resource == self.resource
+            || left.url == self.url && self.has_strong_tag() && left.version == self.version
     }
+
+    fn has_strong_tag(&self) -> bool {
+        self.validator
+            .as_ref()
+            .is_some_and(Validator::is_strong_tag)
+    }
+
+    /// What a finished file of this version is labelled with; `None` if
+    /// nothing identifies it.
+    fn identity(&self) -> Option<String> {
+        let validator = serde_json::to_string(self.validator.as_ref()?).ok()?;
+        let whence = if self.has_strong_tag() {
+            &self.url
+        } else {
+            &self.resource
+        };
+        Some(format!("{whence}\n{validator}"))
+    }
+
+    /// Whether this very version is already in place.
+    fn is_at(&self, target: &Path) -> bool {
+        self.identity()
+            .is_some_and(|identity| owner::has_label(target, &identity))
+    }
+}
+
+/// What stands where a journal should be.
+enum Found {
+    Nothing,
+    Damaged,
+    Journal(Box<Journal>),
 }
 
 impl Journal {
-    /// The journal an earlier run left, if there is one that can be read.
-    fn read(paths: &Paths) -> Result<Option<Self>, StoreError> {
-        match std::fs::read(&paths.journal) {
-            Ok(bytes) => match Self::decode(&bytes) {
-                Ok(journal) => Ok(Some(journal)),
+    fn read(paths: &Paths) -> Result<Found, StoreError> {
+        match fs::read(&paths.journal) {
+            Ok(bytes) => Ok(match Self::decode(&bytes) {
+                Ok(journal) => Found::Journal(Box::new(journal)),
                 Err(error) => {
                     tracing::warn!(journal = %paths.journal.display(), %error, "starting over");
-                    Ok(None)
+                    Found::Damaged
                 }
-            },
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
             Err(error) => Err(StoreError::io("read", &paths.journal, error)),
         }
     }
-
-    fn is_of_another(&self, incoming: &Incoming) -> bool {
-        self.record.resource != incoming.resource
-    }
-}
-
-/// NAME, then NAME.1, NAME.2, …
-fn nth_name(name: &FileName, k: u32) -> FileName {
-    if k == 0 {
-        name.clone()
-    } else {
-        name.numbered(k)
-    }
-}
-
-/// Opens the part file and takes the lock that makes this process its owner.
-fn lock_part(paths: &Paths) -> Result<File, StoreError> {
-    let failed = |error| StoreError::io("open", &paths.part, error);
-    loop {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&paths.part)
-            .map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => {
-                return Err(StoreError::Busy(paths.part.clone()));
-            }
-            // No locks here (some network file systems): go on without.
-            Err(std::fs::TryLockError::Error(error)) => {
-                tracing::warn!(%error, "part file cannot be locked");
-            }
-        }
-        // The owner before us may have renamed it between open and lock.
-        let here = file.metadata().map_err(failed)?;
-        match std::fs::metadata(&paths.part) {
-            Ok(there) if there.ino() == here.ino() && there.dev() == here.dev() => return Ok(file),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            Ok(_) | Err(_) => {}
-        }
-    }
-}
-
-/// Identifies this run of the kernel; empty when it does not tell, which
-/// trusts no tail.
-fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .map(|id| id.trim().to_owned())
-        .unwrap_or_default()
 }

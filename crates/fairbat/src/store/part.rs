@@ -5,8 +5,8 @@
 //! knows HTTP or the queue.
 
 use std::fs::{File, FileTimes};
-use std::io::{self, IoSlice, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{self, IoSlice, Seek as _, Write as _};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -16,6 +16,8 @@ use rustix::io::Errno;
 
 use super::error::StoreError;
 use super::journal::{self, Record};
+use super::paths::{Durability, Paths, remove_if_there};
+use super::{Incoming, owner};
 use crate::ranges::RangeSet;
 
 /// The most buffers one pwritev(2) takes (Linux: UIO_MAXIOV).
@@ -28,48 +30,11 @@ pub struct PartFile {
     paths: Paths,
     /// Size of the whole file, if known.
     total: Option<u64>,
+    /// What the finished file is labelled with.
+    identity: Option<String>,
     journal: Mutex<OpenJournal>,
-    /// Held by whoever replaces the journal; true once it has been removed.
-    closed: Mutex<bool>,
-}
-
-/// The three names of one transfer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Paths {
-    /// The finished file.
-    pub target: PathBuf,
-    /// The part file beside it.
-    pub part: PathBuf,
-    /// The journal beside it.
-    pub journal: PathBuf,
-}
-
-impl Paths {
-    /// The names that go with this finished file.
-    #[must_use]
-    pub fn of(target: PathBuf) -> Self {
-        Self {
-            part: with_suffix(&target, ".part"),
-            journal: with_suffix(&target, ".part.fairbat"),
-            target,
-        }
-    }
-
-    /// The directory all three stand in.
-    #[must_use]
-    pub fn directory(&self) -> &Path {
-        match self.target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        }
-    }
-}
-
-/// `path` with `suffix` behind its last component.
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
+    /// Held by whoever replaces the journal, or removes it.
+    state: Mutex<State>,
 }
 
 #[derive(Debug)]
@@ -82,6 +47,17 @@ struct OpenJournal {
     synced_bytes: u64,
 }
 
+/// What may still be done to the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    /// A sync has failed. The kernel reports that once and may then have
+    /// forgotten the bytes, so no later sync can be believed.
+    SyncFailed,
+    /// Finished or discarded.
+    Closed,
+}
+
 impl PartFile {
     /// Starts a journal for a part of which `written` is there, as far as
     /// `record` names it even on the disk.
@@ -92,7 +68,7 @@ impl PartFile {
         file: File,
         paths: Paths,
         record: Record,
-        total: Option<u64>,
+        incoming: &Incoming,
         written: RangeSet,
     ) -> Result<Self, StoreError> {
         let synced: RangeSet = record
@@ -100,22 +76,31 @@ impl PartFile {
             .iter()
             .map(|&(first, end)| first..end)
             .collect();
-        let journal =
-            write_record(&paths, &record, &without(&written, &synced)).map_err(|error| {
+        // A record that names nothing has nothing to lose.
+        let durability = if synced.is_empty() {
+            Durability::Volatile
+        } else {
+            Durability::Durable
+        };
+        let total = incoming.total;
+        let journal = paths
+            .write_journal(&record, &without(&written, &synced), durability)
+            .map_err(|error| {
                 let missing = total.unwrap_or_default().saturating_sub(written.total());
                 StoreError::write(&paths, missing, error)
             })?;
         Ok(Self {
             file,
+            paths,
+            total,
+            identity: incoming.identity(),
             journal: Mutex::new(OpenJournal {
                 file: journal,
                 record,
                 synced_bytes: synced.total(),
                 written,
             }),
-            closed: Mutex::new(false),
-            paths,
-            total,
+            state: Mutex::new(State::Open),
         })
     }
 
@@ -189,24 +174,16 @@ impl PartFile {
     /// # Errors
     /// When syncing or replacing fails; the old record stays valid.
     pub fn checkpoint(&self) -> Result<(), StoreError> {
-        let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        if *closed {
+        let mut state = self.state();
+        if *state == State::Closed || self.lock().record.version.is_none() {
             return Ok(());
         }
-        self.replace_record()
-            .map_err(|error| self.write_error(error))
-    }
-
-    /// The checkpoint itself; the caller holds `closed`.
-    fn replace_record(&self) -> io::Result<()> {
+        self.check(*state)?;
         let (mut record, snapshot) = {
             let journal = self.lock();
-            if journal.record.version.is_none() {
-                return Ok(());
-            }
             (journal.record.clone(), journal.written.clone())
         };
-        self.file.sync_data()?;
+        self.sync(&mut state, File::sync_data)?;
         record.synced = snapshot
             .iter()
             .map(|range| (range.start, range.end))
@@ -215,18 +192,29 @@ impl PartFile {
         // no tail line is lost between the old file and the new one.
         let mut journal = self.lock();
         let tail = without(&journal.written, &snapshot);
-        journal.file = write_record(&self.paths, &record, &tail)?;
+        match self
+            .paths
+            .write_journal(&record, &tail, Durability::Durable)
+        {
+            Ok(file) => journal.file = file,
+            Err(error) => {
+                drop(journal);
+                return Err(self.write_error(error));
+            }
+        }
         journal.record = record;
         journal.synced_bytes = snapshot.total();
         Ok(())
     }
 
-    /// A second handle on the data, for reading it back.
+    /// A second handle on the data, for reading it back from the start.
     ///
     /// # Errors
-    /// Those of open(2).
+    /// Those of the file system.
     pub fn reader(&self) -> Result<File, StoreError> {
-        File::open(&self.paths.part)
+        self.file
+            .try_clone()
+            .and_then(|mut file| file.rewind().map(|()| file))
             .map_err(|error| StoreError::io("read", &self.paths.part, error))
     }
 
@@ -244,27 +232,35 @@ impl PartFile {
         modified: Option<SystemTime>,
         replace: bool,
     ) -> Result<(), StoreError> {
-        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        if length > 0 && !self.lock().written.contains_range(&(0..length)) {
+            return Err(StoreError::Incomplete(self.paths.part.clone()));
+        }
         self.settle(length, modified)
             .map_err(|error| self.write_error(error))?;
-        self.rename(replace).map_err(|error| {
-            StoreError::io("move the finished file to", &self.paths.target, error)
-        })?;
-        *closed = true;
-        sync_directory(self.paths.directory())
-            .and_then(|()| remove_if_there(&self.paths.journal))
+        self.sync(&mut state, File::sync_all)?;
+        self.check(*state)?;
+        let target = &self.paths.target;
+        self.rename(replace)
+            .map_err(|error| StoreError::io("move the finished file to", target, error))?;
+        *state = State::Closed;
+        if !owner::is_at(&self.file, target).unwrap_or(false) {
+            return Err(StoreError::Stolen(target.clone()));
+        }
+        self.paths
+            .sync_directory()
+            .and_then(|()| self.paths.remove_journal())
             .map_err(|error| StoreError::io("clean up", &self.paths.journal, error))
     }
 
-    /// Gives the data its final length and time, and syncs it.
+    /// Gives the file its final length, time and label.
     fn settle(&self, length: u64, modified: Option<SystemTime>) -> io::Result<()> {
         self.file.set_len(length)?;
         if let Some(modified) = modified {
             self.file
                 .set_times(FileTimes::new().set_modified(modified))?;
         }
-        self.file.sync_all()?;
-        self.replace_record()
+        owner::label(&self.file, self.identity.as_deref())
     }
 
     fn rename(&self, replace: bool) -> io::Result<()> {
@@ -287,14 +283,61 @@ impl PartFile {
     /// # Errors
     /// Those of unlink(2).
     pub fn discard(&self) -> Result<(), StoreError> {
-        *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        let mut state = self.state();
+        self.check(State::Open)?;
+        *state = State::Closed;
         remove_if_there(&self.paths.part)
-            .and_then(|()| remove_if_there(&self.paths.journal))
+            .and_then(|()| self.paths.remove_journal())
             .map_err(|error| StoreError::io("remove", &self.paths.part, error))
+    }
+
+    /// Whether the names may be touched: the syncs can be believed, and the
+    /// part's name still stands for the file that was locked.
+    fn check(&self, state: State) -> Result<(), StoreError> {
+        let part = &self.paths.part;
+        if state == State::SyncFailed {
+            return Err(StoreError::SyncFailed(part.clone()));
+        }
+        match owner::is_at(&self.file, part) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(StoreError::Stolen(part.clone())),
+            Err(error) => Err(StoreError::io("look at", part, error)),
+        }
+    }
+
+    /// Syncs the data. When that fails, what has been written since the last
+    /// record is no longer trusted by anybody.
+    fn sync(
+        &self,
+        state: &mut State,
+        how: impl Fn(&File) -> io::Result<()>,
+    ) -> Result<(), StoreError> {
+        if *state == State::SyncFailed {
+            return Err(StoreError::SyncFailed(self.paths.part.clone()));
+        }
+        let Err(error) = how(&self.file) else {
+            return Ok(());
+        };
+        *state = State::SyncFailed;
+        let mut journal = self.lock();
+        journal.record.instance = String::new();
+        let rewritten =
+            self.paths
+                .write_journal(&journal.record, &RangeSet::new(), Durability::Durable);
+        match rewritten {
+            Ok(file) => journal.file = file,
+            Err(error) => tracing::warn!(%error, "the journal could not be corrected"),
+        }
+        drop(journal);
+        Err(self.write_error(error))
     }
 
     fn lock(&self) -> MutexGuard<'_, OpenJournal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -325,44 +368,4 @@ fn write_all_at(file: &File, mut offset: u64, buffers: &[Bytes]) -> io::Result<u
         }
     }
     Ok(offset)
-}
-
-/// Replaces the journal atomically by this record with `tail` behind it and
-/// returns it open for appending.
-pub(super) fn write_record(paths: &Paths, record: &Record, tail: &RangeSet) -> io::Result<File> {
-    let mut bytes = record.encode();
-    for range in tail.iter() {
-        bytes.extend_from_slice(journal::tail_line(&range).as_bytes());
-    }
-    let fresh = with_suffix(&paths.journal, ".new");
-    let replaced = File::create(&fresh).and_then(|mut file| {
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&fresh, &paths.journal)?;
-        Ok(file)
-    });
-    if replaced.is_err() {
-        // Best effort: on a full disk the half-written copy is in the way.
-        let _ = remove_if_there(&fresh);
-    }
-    let file = replaced?;
-    sync_directory(paths.directory())?;
-    Ok(file)
-}
-
-/// Makes renames and removals in `directory` durable.
-fn sync_directory(directory: &Path) -> io::Result<()> {
-    match File::open(directory)?.sync_all() {
-        // Some network and FUSE file systems cannot sync a directory.
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-        result => result,
-    }
-}
-
-/// Removes a file; it is fine if there is none.
-fn remove_if_there(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
 }
