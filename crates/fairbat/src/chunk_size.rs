@@ -40,7 +40,7 @@ const TICK: f64 = 1e-6;
 
 /// What was measured on one finished chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FinishedChunk {
+pub(crate) struct FinishedChunk {
     /// Bytes it brought.
     pub bytes: u64,
     /// From the request to the last byte.
@@ -51,7 +51,7 @@ pub struct FinishedChunk {
 
 /// Chunk length from the rate and the request gap of single flows.
 #[derive(Debug, Clone)]
-pub struct ChunkSizer {
+pub(crate) struct ChunkSizer {
     fixed: Option<NonZeroU64>,
     /// Length the rate asks for, bytes.
     length: u64,
@@ -72,7 +72,7 @@ struct Flow {
 impl ChunkSizer {
     /// Chunks that follow the rate, or have this fixed length in bytes.
     #[must_use]
-    pub fn new(fixed: Option<NonZeroU64>) -> Self {
+    pub(crate) fn new(fixed: Option<NonZeroU64>) -> Self {
         Self {
             fixed,
             length: START,
@@ -82,7 +82,7 @@ impl ChunkSizer {
 
     /// Length of the next chunk to cut, bytes.
     #[must_use]
-    pub fn length(&self) -> NonZeroU64 {
+    pub(crate) fn length(&self) -> NonZeroU64 {
         self.fixed.unwrap_or_else(|| self.natural_length())
     }
 
@@ -91,12 +91,12 @@ impl ChunkSizer {
     /// shortfall, so that FAIRBAT's gains mean the same whatever pieces the
     /// user wants files cut into.
     #[must_use]
-    pub fn natural_length(&self) -> NonZeroU64 {
+    pub(crate) fn natural_length(&self) -> NonZeroU64 {
         NonZeroU64::new(self.length).unwrap_or(NonZeroU64::MIN)
     }
 
     /// Learns from a finished chunk.
-    pub fn finished(&mut self, chunk: FinishedChunk) {
+    pub(crate) fn finished(&mut self, chunk: FinishedChunk) {
         if chunk.bytes == 0 {
             return;
         }

@@ -23,7 +23,7 @@ const QUIET_MOST: Duration = Duration::from_secs(16 * 60);
 /// Hosts are named by their authority (name and port); moments are durations
 /// since the start of the run.
 #[derive(Debug, Clone, Default)]
-pub struct HostLimits {
+pub(crate) struct HostLimits {
     hosts: HashMap<String, Host>,
 }
 
@@ -44,7 +44,7 @@ struct Host {
 impl HostLimits {
     /// No host has pushed back yet.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
@@ -56,7 +56,7 @@ impl HostLimits {
     /// by this. One less and not half: a cap on connections per client, the
     /// usual reason, is found exactly, and from the few connections in use
     /// half would hardly be sooner.
-    pub fn pushed_back(
+    pub(crate) fn pushed_back(
         &mut self,
         host: &str,
         now: Duration,
@@ -89,7 +89,7 @@ impl HostLimits {
     /// Connections the host is thought to tolerate; `u32::MAX` for one that
     /// never pushed back.
     #[must_use]
-    pub fn limit(&self, host: &str, now: Duration) -> u32 {
+    pub(crate) fn limit(&self, host: &str, now: Duration) -> u32 {
         self.hosts.get(host).map_or(u32::MAX, |host| {
             let quiet = now.saturating_sub(host.quiet_since);
             let regained = quiet.as_nanos() / host.quiet.as_nanos().max(1);
@@ -101,20 +101,24 @@ impl HostLimits {
     /// The moment before which the host wants no new request; `None` for one
     /// that never pushed back.
     #[must_use]
-    pub fn not_before(&self, host: &str) -> Option<Duration> {
+    pub(crate) fn not_before(&self, host: &str) -> Option<Duration> {
         self.hosts.get(host).map(|host| host.not_before)
     }
 
     /// Whether a host with `active` connections may be given one more now.
     #[must_use]
-    pub fn admits(&self, host: &str, now: Duration, active: u32) -> bool {
+    pub(crate) fn admits(&self, host: &str, now: Duration, active: u32) -> bool {
         active < self.limit(host, now) && self.not_before(host).is_none_or(|moment| now >= moment)
     }
 
     /// Connections all these hosts (each named once) tolerate together,
     /// `u32::MAX` if there are none: what
     /// [`Admission::tolerate`](crate::admission::Admission::tolerate) takes.
-    pub fn tolerated<'a>(&self, hosts: impl IntoIterator<Item = &'a str>, now: Duration) -> u32 {
+    pub(crate) fn tolerated<'a>(
+        &self,
+        hosts: impl IntoIterator<Item = &'a str>,
+        now: Duration,
+    ) -> u32 {
         hosts
             .into_iter()
             .map(|host| self.limit(host, now))

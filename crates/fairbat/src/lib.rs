@@ -7,20 +7,20 @@
 
 pub mod admission;
 pub mod checksum;
-pub mod chunk_size;
+mod chunk_size;
 pub mod deadline;
 pub mod demand;
 pub mod duration;
 pub mod engine;
 pub mod error;
 pub mod event;
-pub mod hosts;
+mod hosts;
 pub mod http;
-pub mod plan;
+mod plan;
 pub mod queue;
 pub mod ranges;
 pub mod release;
-pub mod retry;
+mod retry;
 pub mod settings;
 pub mod size;
 pub mod store;

@@ -4,7 +4,7 @@ use crate::ranges::RangeSet;
 
 /// What has to be fetched of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Plan {
+pub(crate) enum Plan {
     /// Nothing: every byte is there.
     Nothing,
     /// These bytes, in ranges of any length.
@@ -18,7 +18,7 @@ impl Plan {
     /// Plans a file of `total` bytes (if known) of which `have` is there.
     /// `ranges` says whether ranges of it can be fetched and trusted.
     #[must_use]
-    pub fn new(total: Option<u64>, ranges: bool, have: &RangeSet) -> Self {
+    pub(crate) fn new(total: Option<u64>, ranges: bool, have: &RangeSet) -> Self {
         match total {
             Some(0) => Self::Nothing,
             Some(total) if ranges => {

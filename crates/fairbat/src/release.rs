@@ -26,7 +26,7 @@ pub struct Observation {
     /// Smallest weight the flows had since then; 1 = no brake at all.
     pub w: f64,
     /// Unit of a shortfall, bytes:
-    /// [`ChunkSizer::natural_length`](crate::chunk_size::ChunkSizer::natural_length).
+    /// the length that the measured rate asks for.
     pub chunk_len: NonZeroU64,
 }
 

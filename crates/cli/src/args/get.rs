@@ -51,8 +51,8 @@ pub(crate) struct FileArgs {
     /// Save into DIR, under the names that the servers give [default: .]
     ///
     /// No existing file is replaced: a free name (NAME.1, NAME.2, ...) is
-    /// taken instead. A file that is there already, with the server's size
-    /// and modification time, is not fetched again.
+    /// taken instead. A file that fairbat saved there is not fetched again, as
+    /// long as it and the server's version of it are unchanged.
     #[arg(
         short,
         long,
