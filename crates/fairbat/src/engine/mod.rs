@@ -1,7 +1,7 @@
 //! The engine: one event loop owns the queue and the admission of new
 //! connections; workers each run one request.
 //!
-//! The loop waits for the next action and applies it to the [`lane::Lane`]
+//! The loop waits for the next action and applies it to the `Lane`
 //! synchronously, so there is no lock and no shared state to reason about.
 
 mod clock;
