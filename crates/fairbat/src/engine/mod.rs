@@ -12,6 +12,7 @@ mod lifecycle;
 mod limiter;
 mod message;
 mod pace;
+mod recovery;
 mod sink;
 mod stop;
 mod transfer;
