@@ -15,6 +15,7 @@ mod cli;
 mod disk;
 mod events;
 mod exact;
+mod failing_disk;
 mod harness;
 mod input;
 mod integrity;
