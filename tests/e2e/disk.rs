@@ -191,6 +191,9 @@ fn a_missing_directory_is_a_clear_error() {
         let outcome = work.get().args(target).arg(nginx.url("file")).run();
         outcome.expect_code(6).expect_said(&["no-such-place"]);
         outcome.expect_said(&["no such file or directory", "does not exist", "missing"]);
+        let error = outcome.event("error");
+        let hint = error["hint"].as_str().expect("a hint");
+        assert!(hint.ends_with("mkdir -p no-such-place"), "{outcome}");
         work.assert_holds(&[]);
     }
     assert!(nginx.sent_bytes() <= 2, "fetched what has no place");

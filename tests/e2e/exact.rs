@@ -1,7 +1,7 @@
 //! A finished download is byte for byte what the server has, whatever the
 //! size and however the server frames it.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use fairbat_tests::content::Content;
 use fairbat_tests::expect::{assert_content, names_in};
@@ -156,61 +156,6 @@ fn connections_closed_after_each_response_do_not_matter() {
 }
 
 #[test]
-fn a_server_that_likes_gzip_is_not_asked_for_it() {
-    let nginx = Nginx::start(&Config {
-        gzip: true,
-        ..Config::default()
-    });
-    nginx.put("file", &FILE);
-    let work = Workdir::new();
-    work.get().arg(nginx.url("file")).run().expect_code(0);
-    work.assert_holds(&[("file", &FILE)]);
-}
-
-#[test]
-fn every_request_asks_for_the_identity_encoding() {
-    let server = FaultServer::start();
-    server.serve("/file", Version::new(&FILE));
-    let work = Workdir::new();
-    work.get()
-        .args(["--chunk-size", "64K"])
-        .arg(server.url("/file"))
-        .run()
-        .expect_code(0);
-    for request in server.requests() {
-        assert_eq!(request.header("accept-encoding"), Some("identity"));
-    }
-}
-
-#[test]
-fn what_a_server_gzips_regardless_is_decoded() {
-    let server = FaultServer::start();
-    let version = Version::new(&FILE);
-    server.script("/always", {
-        let version = version.clone();
-        move |_| version.gzipped()
-    });
-    // Honest to the probe, gzip for the rest.
-    server.script("/later", move |request| {
-        if request.is_probe() {
-            version.answer(request)
-        } else {
-            version.gzipped()
-        }
-    });
-    for path in ["/always", "/later"] {
-        let work = Workdir::new();
-        let outcome = work
-            .get()
-            .args(["--retry", "2"])
-            .args(["-o", "file", &server.url(path)])
-            .run();
-        outcome.expect_code(0);
-        work.assert_holds(&[("file", &FILE)]);
-    }
-}
-
-#[test]
 fn the_limit_on_connections_holds() {
     let content = Content::new(6, 4_000_000);
     for (args, most) in [(["-s", "3", "-x", "3"], 3), (["-s", "1", "-x", "1"], 1)] {
@@ -247,44 +192,6 @@ fn the_file_gets_the_servers_modification_time() {
     work.get().arg(nginx.url("file")).run().expect_code(0);
     let metadata = work.join("file").metadata().expect("the file is there");
     assert_eq!(metadata.modified().expect("it has an mtime"), long_ago());
-}
-
-#[test]
-fn a_file_that_is_already_there_is_not_fetched_again() {
-    let nginx = Nginx::start(&Config::default());
-    nginx.put("file", &FILE);
-    for target in [vec!["-o", "file"], vec![]] {
-        let work = Workdir::new();
-        let run = || {
-            let outcome = work.get().args(&target).arg(nginx.url("file")).run();
-            outcome.expect_code(0);
-            outcome
-        };
-        run();
-        let before = nginx.sent_bytes();
-        let outcome = run();
-        outcome.event("done");
-        work.assert_holds(&[("file", &FILE)]);
-        let again = nginx.sent_bytes() - before;
-        assert!(again <= 1, "{target:?}: fetched {again} bytes again");
-    }
-}
-
-#[test]
-fn a_complete_file_of_an_older_version_is_replaced_when_named() {
-    let nginx = Nginx::start(&Config::default());
-    nginx.put("file", &FILE);
-    let work = Workdir::new();
-    let get = || work.get().args(["-o", "file"]).arg(nginx.url("file")).run();
-    get().expect_code(0);
-    let newer = Content::new(7, FILE.len());
-    nginx.put_at(
-        "file",
-        &newer,
-        SystemTime::now() - Duration::from_secs(3600),
-    );
-    get().expect_code(0);
-    work.assert_holds(&[("file", &newer)]);
 }
 
 #[test]

@@ -10,8 +10,11 @@
 )]
 
 mod auth;
+mod backoff;
 mod broken;
 mod cli;
+mod coding;
+mod complete;
 mod disk;
 mod events;
 mod exact;
@@ -20,12 +23,17 @@ mod harness;
 mod input;
 mod integrity;
 mod kills;
+mod links;
+mod many;
 mod names;
 mod network;
+mod ownership;
 mod partial;
 mod proxy;
 mod redirect;
+mod signed;
 mod status;
+mod stray;
 mod time;
 mod tls;
 mod version_change;

@@ -64,7 +64,8 @@ pub struct Fairbat {
     args: Vec<OsString>,
     env: Vec<(String, OsString)>,
     directory: PathBuf,
-    namespace: Option<String>,
+    /// What starts it, in front of the binary's path.
+    launcher: Vec<OsString>,
     stdin: Vec<u8>,
     timeout: Duration,
 }
@@ -77,7 +78,7 @@ impl Fairbat {
             args: Vec::new(),
             env: Vec::new(),
             directory: directory.to_owned(),
-            namespace: None,
+            launcher: Vec::new(),
             stdin: Vec::new(),
             timeout: TIMEOUT,
         }
@@ -115,7 +116,17 @@ impl Fairbat {
     /// In this network namespace.
     #[must_use]
     pub fn namespace(mut self, name: &str) -> Self {
-        self.namespace = Some(name.to_owned());
+        let launcher = ["ip", "netns", "exec", name];
+        self.launcher.extend(launcher.map(OsString::from));
+        self
+    }
+
+    /// With no more than this many files and sockets open at once.
+    #[must_use]
+    pub fn open_files(mut self, limit: u32) -> Self {
+        let script = "ulimit -n \"$0\" && exec \"$@\"";
+        let launcher = ["sh", "-c", script, &limit.to_string()];
+        self.launcher.extend(launcher.map(OsString::from));
         self
     }
 
@@ -140,11 +151,13 @@ impl Fairbat {
         let create = |name| File::create(output.path().join(name)).expect("create an output file");
         let home = output.path().join("home");
         fs::create_dir(&home).expect("create a home");
-        let mut command = match &self.namespace {
-            None => Command::new(fairbat_binary()),
-            Some(name) => {
-                let mut command = Command::new("ip");
-                command.args(["netns", "exec", name]).arg(fairbat_binary());
+        let mut words = self.launcher.iter().map(OsString::as_os_str);
+        let binary = fairbat_binary().as_os_str();
+        let mut command = match words.next() {
+            None => Command::new(binary),
+            Some(program) => {
+                let mut command = Command::new(program);
+                command.args(words).arg(binary);
                 command
             }
         };

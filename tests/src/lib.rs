@@ -22,6 +22,7 @@ pub mod outcome;
 pub mod peers;
 pub mod poll;
 pub mod proxy;
+pub mod special;
 pub mod tls;
 pub mod tmpfs;
 pub mod version;
