@@ -31,13 +31,16 @@ pub(super) enum Coding {
 }
 
 impl Coding {
-    /// The coding of a response for `url`.
+    /// The coding of a response for `url`, whose file the server suggested to
+    /// be called `name`.
     ///
     /// A file that is compressed itself often comes labelled as if only the
     /// transfer were (Apache's AddEncoding): its name tells.
-    pub(super) fn of(headers: &HeaderMap, url: &Url) -> Self {
-        let path = url.path().to_ascii_lowercase();
-        let is_compressed_file = COMPRESSED.iter().any(|end| path.ends_with(end));
+    pub(super) fn of(headers: &HeaderMap, url: &Url, name: Option<&str>) -> Self {
+        let names = [url.path(), name.unwrap_or_default()].map(str::to_ascii_lowercase);
+        let is_compressed_file = names
+            .iter()
+            .any(|name| COMPRESSED.iter().any(|end| name.ends_with(end)));
         let fields: Vec<String> = headers
             .get_all(CONTENT_ENCODING)
             .iter()
@@ -121,7 +124,7 @@ mod tests {
     fn coding(field: &'static str, url: &str) -> Coding {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(field));
-        Coding::of(&headers, &url.parse().unwrap())
+        Coding::of(&headers, &url.parse().unwrap(), None)
     }
 
     #[test]

@@ -228,13 +228,15 @@ impl Source {
             validator,
             version,
             modified: last_modified(headers),
-            suggested_name: headers
-                .get(CONTENT_DISPOSITION)
-                .and_then(|value| content_disposition::suggested_name(value.as_bytes())),
+            suggested_name: suggested_name(headers),
             digest: digest::repr_digest(headers),
             conditional: AtomicBool::new(true),
         }
     }
+}
+
+fn suggested_name(headers: &HeaderMap) -> Option<String> {
+    content_disposition::suggested_name(headers.get(CONTENT_DISPOSITION)?.as_bytes())
 }
 
 /// Reads a 206 to the probe; `None` when it cannot be used.
@@ -247,7 +249,8 @@ fn of_partial(named: &Url, url: &Url, headers: &HeaderMap) -> Option<Source> {
     else {
         return None;
     };
-    let is_identity = Coding::of(headers, url) == Coding::Identity;
+    let is_identity =
+        Coding::of(headers, url, suggested_name(headers).as_deref()) == Coding::Identity;
     let source = Source::new(named, url, headers, Some(total), is_identity);
     // Without a version there is nothing to compare ranges with, so the file
     // has to come as one stream.
@@ -258,7 +261,7 @@ fn of_partial(named: &Url, url: &Url, headers: &HeaderMap) -> Option<Source> {
 fn whole(named: &Url, reply: Reply) -> Result<Probe, Failure> {
     let Reply { response, url } = reply;
     let headers = response.headers();
-    let coding = Coding::of(headers, &url);
+    let coding = Coding::of(headers, &url, suggested_name(headers).as_deref());
     if let Coding::Unknown(coding) = coding {
         return Err(Failure::refused(
             format!("the server sends the file in the coding {coding}, though it was asked not to"),
@@ -313,7 +316,7 @@ fn check_partial(
             range.end - 1
         )));
     }
-    if Coding::of(headers, &source.url) != Coding::Identity {
+    if Coding::of(headers, &source.url, source.suggested_name.as_deref()) != Coding::Identity {
         return Err(Failure::server("the server sent an encoded range"));
     }
     if !version.validator.matches_partial(headers, was_conditional) {

@@ -245,9 +245,8 @@ fn regular_file(path: &Path) -> Result<PathBuf, StoreError> {
     let failed = |error| StoreError::io("look at", path, error);
     let path = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path.to_owned()),
-        Ok(meta) if meta.is_symlink() => {
-            fs::canonicalize(path).map_err(|_| StoreError::NotAFile(path.to_owned()))?
-        }
+        Ok(meta) if meta.is_symlink() => fs::canonicalize(path)
+            .map_err(|error| StoreError::io("follow the link", path, error))?,
         Ok(_) => path.to_owned(),
         Err(error) => return Err(failed(error)),
     };
@@ -324,7 +323,7 @@ enum Found {
 
 impl Journal {
     fn read(paths: &Paths) -> Result<Found, StoreError> {
-        match fs::read(&paths.journal) {
+        match owner::read(&paths.journal) {
             Ok(bytes) => Ok(match Self::decode(&bytes) {
                 Ok(journal) => Found::Journal(Box::new(journal)),
                 Err(error) => {

@@ -5,7 +5,7 @@
 //! the open file; names are only compared with it.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -24,6 +24,13 @@ const PART: &str = "part";
 /// STATX_MNT_ID_UNIQUE (Linux 6.8): like STATX_MNT_ID, but never reused.
 const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
+/// Opens nothing but the file of this very name, and does not wait for the
+/// other end of a pipe.
+const PLAIN: i32 = OFlags::NOFOLLOW
+    .union(OFlags::NONBLOCK)
+    .bits()
+    .cast_signed();
+
 /// Opens the part file, makes it if there is none, and takes the lock that
 /// makes this process its owner. `None`: another process is.
 pub(super) fn lock(paths: &Paths) -> Result<Option<File>, StoreError> {
@@ -34,12 +41,7 @@ pub(super) fn lock(paths: &Paths) -> Result<Option<File>, StoreError> {
             .write(true)
             .create(true)
             .truncate(false)
-            .custom_flags(
-                OFlags::NOFOLLOW
-                    .union(OFlags::NONBLOCK)
-                    .bits()
-                    .cast_signed(),
-            )
+            .custom_flags(PLAIN)
             .open(&paths.part)
             .map_err(|error| match std::fs::symlink_metadata(&paths.part) {
                 Ok(meta) if !meta.is_file() => StoreError::NotAFile(paths.part.clone()),
@@ -61,6 +63,19 @@ pub(super) fn lock(paths: &Paths) -> Result<Option<File>, StoreError> {
             return Ok(Some(file));
         }
     }
+}
+
+/// Reads a whole file; what is no regular file is empty.
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if std::fs::symlink_metadata(path)?.is_file() {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .custom_flags(PLAIN)
+            .open(path)?;
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 /// Whether `path` names this very file.
@@ -97,15 +112,7 @@ pub(super) fn label(file: &File, identity: Option<&str>) -> io::Result<()> {
 /// Whether a finished file carries the label of `identity` and has not been
 /// changed since.
 pub(super) fn has_label(path: &Path, identity: &str) -> bool {
-    let open = OpenOptions::new()
-        .read(true)
-        .custom_flags(
-            OFlags::NOFOLLOW
-                .union(OFlags::NONBLOCK)
-                .bits()
-                .cast_signed(),
-        )
-        .open(path);
+    let open = OpenOptions::new().read(true).custom_flags(PLAIN).open(path);
     open.and_then(|file| {
         let label = label_of(identity, &file.metadata()?);
         Ok(get(&file).as_deref() == Some(label.as_bytes()))
