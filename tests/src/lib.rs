@@ -10,9 +10,12 @@
     reason = "the harness watches real processes and sockets, by the real clock"
 )]
 
+pub mod bench;
 pub mod bin;
+pub mod chart;
 pub mod content;
 pub mod date;
+pub mod demo;
 pub mod expect;
 pub mod fault;
 pub mod message;
@@ -23,6 +26,7 @@ pub mod peers;
 pub mod poll;
 pub mod proxy;
 pub mod special;
+pub mod target;
 pub mod tls;
 pub mod tmpfs;
 pub mod version;

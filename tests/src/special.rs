@@ -40,7 +40,7 @@ impl Special {
         let found = std::fs::symlink_metadata(path).expect("it is there");
         let kind = found.file_type();
         let is_same = match self {
-            Self::Device => kind.is_char_device() && found.rdev() == libc::makedev(1, 3),
+            Self::Device => kind.is_char_device() && found.rdev() == rustix::fs::makedev(1, 3),
             Self::Pipe => kind.is_fifo(),
             Self::Socket => kind.is_socket(),
         };

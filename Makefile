@@ -1,0 +1,72 @@
+# What one does with a clone. `make` alone lists it.
+
+# rustup's default place, in case the shell has not been told of it yet.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+# The lock file decides which dependencies are built.
+CARGO_BUILD_FLAGS := --locked
+
+FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
+FUZZ_SECONDS ?= 300
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench fuzz deps fmt build clippy docs check deny cargo-deny cargo-fuzz
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: deps ## download a file by a deadline, killed in the middle: about a minute
+	cargo run $(CARGO_BUILD_FLAGS) --quiet -p fairbat-tests --bin demo
+
+test: deps ## build and check everything, as CI does
+	@$(MAKE) --no-print-directory fmt
+	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory clippy
+	@$(MAKE) --no-print-directory docs
+	@$(MAKE) --no-print-directory check
+
+lint: deps cargo-deny ## formatting, clippy, documentation, licences of dependencies
+	@$(MAKE) --no-print-directory fmt
+	@$(MAKE) --no-print-directory clippy
+	@$(MAKE) --no-print-directory docs
+	@$(MAKE) --no-print-directory deny
+
+bench: deps ## measure against curl and aria2c into tests/lab/results (QUICK=1: a small file, into target/bench)
+	cargo run $(CARGO_BUILD_FLAGS) --quiet --release -p fairbat-tests --bin bench -- $(if $(QUICK),--quick)
+
+fuzz: cargo-fuzz ## fuzz each parser for five minutes (FUZZ_SECONDS=N)
+	@set -e; for target in $(FUZZ_TARGETS); do \
+		echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
+		cargo +nightly fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1; \
+	done
+
+deps: ## install the Debian packages that are missing
+	@.ci/deps
+
+fmt:
+	cargo fmt --all --check
+
+build:
+	cargo build $(CARGO_BUILD_FLAGS) --workspace
+
+clippy:
+	cargo clippy $(CARGO_BUILD_FLAGS) --workspace --all-targets -- -D warnings
+
+docs:
+	RUSTDOCFLAGS=-Dwarnings cargo doc $(CARGO_BUILD_FLAGS) --workspace --no-deps
+
+check:
+	cargo test $(CARGO_BUILD_FLAGS) --workspace
+
+# Known vulnerabilities are not looked up here: the answer changes from day to
+# day without a change of the code. `cargo deny check advisories` asks.
+deny:
+	cargo deny check licenses bans sources
+
+cargo-deny:
+	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+
+cargo-fuzz:
+	@.ci/deps c++
+	@rustup toolchain list | grep -q '^nightly' || rustup toolchain install nightly --profile minimal
+	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
