@@ -31,7 +31,7 @@ use crate::settings::{Settings, TransferRequest};
 
 /// Written bytes are synced and entered in the journal's record this often:
 /// the work that a power loss can cost.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(3);
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
 
 /// See the module.
 #[derive(Debug)]
