@@ -40,7 +40,16 @@ fn build() -> PathBuf {
     };
     let target_dir = profile_dir.parent().expect("target/PROFILE has a parent");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    // What cargo tells this program of its own package would look like a
+    // change to build scripts (ring's), and they and all above be built anew.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    let status = command
         .args([
             "build",
             "--quiet",

@@ -18,7 +18,7 @@ const SCRIPT: Script = Script {
     size: 90_000_000,
     rate_per_connection: 1_500_000,
     deadline: Duration::from_secs(40),
-    kill: Duration::from_secs(14),
+    kill: Duration::from_millis(14_500),
 };
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::bin::{Fairbat, Running};
+use crate::bin::{Fairbat, Running, fairbat_binary};
 use crate::content::Content;
 use crate::nginx::{Config, Nginx};
 use recording::{Recording, Run, Sample};
@@ -49,6 +49,8 @@ const CHUNK_SIZE: &str = "512K";
 /// When the server does not start or `fairbat` fails.
 #[must_use]
 pub fn play(script: &Script, directory: &Path) -> Recording {
+    // Built now, if need be, and not on the time of the first run.
+    let _ = fairbat_binary();
     let nginx = Nginx::start(&Config {
         limit_rate: Some(script.rate_per_connection),
         ..Config::default()
