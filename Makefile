@@ -56,7 +56,8 @@ docs:
 	RUSTDOCFLAGS=-Dwarnings cargo doc $(CARGO_BUILD_FLAGS) --workspace --no-deps
 
 check:
-	cargo test $(CARGO_BUILD_FLAGS) --workspace
+	cargo test $(CARGO_BUILD_FLAGS) --workspace --doc
+	cargo test $(CARGO_BUILD_FLAGS) --workspace --lib --bins --tests
 
 # Known vulnerabilities are not looked up here: the answer changes from day to
 # day without a change of the code. `cargo deny check advisories` asks.
