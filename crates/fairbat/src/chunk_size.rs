@@ -80,10 +80,10 @@ impl ChunkSizer {
         }
     }
 
-    /// Length of the next chunk to cut, bytes.
+    /// The length the user wants, bytes.
     #[must_use]
-    pub(crate) fn length(&self) -> NonZeroU64 {
-        self.fixed.unwrap_or_else(|| self.natural_length())
+    pub(crate) fn fixed(&self) -> Option<NonZeroU64> {
+        self.fixed
     }
 
     /// Length that the rate asks for, also where a fixed one overrides it,
@@ -134,7 +134,7 @@ mod tests {
 
     /// A full chunk of a flow with this rate (byte/s) and gap (s).
     fn full(sizer: &ChunkSizer, rate: f64, gap: f64) -> FinishedChunk {
-        let bytes = sizer.length().get();
+        let bytes = sizer.natural_length().get();
         FinishedChunk {
             bytes,
             duration: Duration::from_secs_f64(gap + bytes as f64 / rate),
@@ -147,7 +147,7 @@ mod tests {
         for _ in 0..20 {
             sizer.finished(full(&sizer, rate, gap));
         }
-        sizer.length().get() as f64
+        sizer.natural_length().get() as f64
     }
 
     #[test]
@@ -165,11 +165,11 @@ mod tests {
     #[test]
     fn starts_at_a_mebibyte_and_grows_at_most_fourfold() {
         let mut sizer = ChunkSizer::new(None);
-        let mut last = sizer.length().get();
+        let mut last = sizer.natural_length().get();
         assert_eq!(last, 1 << 20);
         for expected in [4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30, 1 << 30] {
             sizer.finished(full(&sizer, 5e9, 0.0001));
-            assert_eq!(sizer.length().get(), expected, "after {last}");
+            assert_eq!(sizer.natural_length().get(), expected, "after {last}");
             last = expected;
         }
     }
@@ -178,7 +178,7 @@ mod tests {
     fn a_slow_flow_gets_short_chunks_at_once() {
         let mut sizer = ChunkSizer::new(None);
         sizer.finished(full(&sizer, 10_000.0, 0.02));
-        assert_eq!(sizer.length().get(), 256 << 10);
+        assert_eq!(sizer.natural_length().get(), 256 << 10);
     }
 
     #[test]
@@ -187,13 +187,13 @@ mod tests {
         for _ in 0..20 {
             sizer.finished(full(&sizer, 1.25e6, 0.02));
         }
-        let before = sizer.length().get() as f64;
+        let before = sizer.natural_length().get() as f64;
         sizer.finished(FinishedChunk {
             bytes: 10_000,
             duration: Duration::from_millis(60),
             gap: Duration::from_millis(20),
         });
-        assert!(sizer.length().get() as f64 > 0.97 * before);
+        assert!(sizer.natural_length().get() as f64 > 0.97 * before);
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
         for _ in 0..2000 {
             sizer.finished(full(&sizer, 1.25e6, 0.0));
         }
-        assert_eq!(sizer.length().get(), 12_345);
+        assert_eq!(sizer.fixed(), NonZeroU64::new(12_345));
         let natural = sizer.natural_length().get() as f64;
         assert!((natural / 5e6 - 1.0).abs() < 0.02, "{natural}");
     }
@@ -214,13 +214,13 @@ mod tests {
         ) {
             let mut sizer = ChunkSizer::new(None);
             for (bytes, duration, gap) in chunks {
-                let before = sizer.length().get();
+                let before = sizer.natural_length().get();
                 sizer.finished(FinishedChunk {
                     bytes,
                     duration: Duration::from_micros(duration),
                     gap: Duration::from_nanos(gap),
                 });
-                let length = sizer.length().get();
+                let length = sizer.natural_length().get();
                 prop_assert!((SHORTEST..=LONGEST).contains(&length));
                 prop_assert_eq!(length % MULTIPLE, 0);
                 prop_assert!(length <= before * GROWTH);

@@ -68,7 +68,9 @@ impl Lane {
         let Some(id) = id else {
             return false;
         };
-        let lease = self.queue.lease(self.sizer.length(), |other| other == id);
+        let lease = self
+            .queue
+            .lease(self.sizer.natural_length(), |other| other == id);
         lease.is_some_and(|lease| self.hand_out(lease))
     }
 
@@ -125,10 +127,14 @@ impl Lane {
             hosts,
             workers,
             sizer,
+            pace,
             ..
         } = self;
         let now = self.now;
-        let leased = queue.lease(sizer.length(), |id| {
+        let length = sizer
+            .fixed()
+            .unwrap_or_else(|| pace.chunk_length(sizer.natural_length(), queue.pending_bytes()));
+        let leased = queue.lease(length, |id| {
             let transfer = &transfers[id.0 as usize];
             may_connect(
                 transfer,

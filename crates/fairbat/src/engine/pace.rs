@@ -15,6 +15,10 @@ const FULL_WINDOW: Duration = Duration::from_secs(120);
 /// faster than samples are taken.
 const SPEED_MOST: f64 = 5.0;
 
+/// Chunks are not cut shorter than this for the deadline's sake, bytes: below
+/// it the gaps between requests would weigh more.
+const CHUNK_LEAST: u64 = 256 * 1024;
+
 /// A sample counts for a moment that it misses by less than this.
 const JITTER: Duration = Duration::from_millis(500);
 
@@ -133,6 +137,16 @@ impl Pace {
         self.since_update.bytes += bytes;
     }
 
+    /// Length of the next chunk, bytes, where `natural` is what the rate asks
+    /// for and `pending` is what waits: shorter when a deadline is near, and
+    /// near the end, so that every connection has work until the last byte
+    /// (guided self-scheduling, Polychronopoulos and Kuck 1987).
+    pub(super) fn chunk_length(&self, natural: NonZeroU64, pending: u64) -> NonZeroU64 {
+        let share = pending / u64::from(self.allowed.max(1));
+        let length = self.unit(natural).get().min(share).max(CHUNK_LEAST);
+        NonZeroU64::new(length).map_or(natural, |length| length.min(natural))
+    }
+
     /// The unit of n, bytes.
     fn unit(&self, chunk_len: NonZeroU64) -> NonZeroU64 {
         let scaled = (chunk_len.get() as f64 * self.time_scale) as u64;
@@ -146,14 +160,20 @@ impl Pace {
         let is_new = load.demand.is_some() && !self.had_demand;
         self.had_demand = load.demand.is_some();
         if is_new || now + JITTER >= self.since_update.start + self.admission.period() {
-            self.n = self.release.update(&Observation {
+            let rate = self.since_update.rate(now);
+            let n = self.release.update(&Observation {
                 now,
                 inactive: load.inactive,
                 demand: load.demand,
-                rate: self.since_update.rate(now),
+                rate,
                 w: 1.0,
                 chunk_len: self.unit(load.chunk_len),
             });
+            // Near the end n is bounded by what remains and falls with it.
+            // That is no sign of catching up while the flows are slower than
+            // they have to be, and m must not fall for it.
+            let is_behind = load.demand.is_some_and(|demand| demand.zeta > rate);
+            self.n = if is_behind { n.max(self.n) } else { n };
             self.admission.update(self.n);
             self.since_update = Interval {
                 start: now,
