@@ -16,7 +16,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 demo: deps ## download a file by a deadline, killed in the middle: about a minute
-	cargo run $(CARGO_BUILD_FLAGS) --quiet -p fairbat-tests --bin demo
+	cargo run $(CARGO_BUILD_FLAGS) -p fairbat-tests --bin demo
 
 test: deps ## build and check everything, as CI does
 	@$(MAKE) --no-print-directory fmt

@@ -19,10 +19,9 @@ pub(crate) use get::{AllocationMethod, GetArgs};
 #[command(
     name = "fairbat",
     version,
-    about = "Downloads in the background: yields to everybody, finishes by the deadline",
-    long_about = "fairbat downloads files over HTTP and HTTPS without getting in anybody's \
-        way: one connection with low priority, more only when a deadline would be missed \
-        otherwise. A download that was stopped, for whatever reason, continues where it \
+    about = "Background downloads: one connection, and more only for a deadline",
+    long_about = "fairbat downloads files over HTTP and HTTPS in the background: over one \
+        connection, and over more only when a deadline would be missed otherwise. A download that was stopped, for whatever reason, continues where it \
         was when the same command is run again, and never mixes two versions of a file.",
     arg_required_else_help = true,
     subcommand_value_name = "COMMAND",
@@ -40,9 +39,9 @@ struct Cli {
 pub(crate) enum Command {
     #[command(
         about = "Download files",
-        long_about = "Downloads each URL to a file, politely: with one connection marked as \
-            low priority, and with more (up to --max-connections) only while a deadline \
-            would be missed otherwise.\n\n\
+        long_about = "Downloads each URL to a file: over one connection, and over more (up \
+            to --max-connections) only while a deadline would be missed otherwise. On a \
+            shared link each connection takes its share like any other.\n\n\
             An unfinished download is kept as NAME.part with its journal \
             NAME.part.fairbat; the same command continues it, and starts over by itself \
             when the file has changed on the server. NAME appears only when it is \

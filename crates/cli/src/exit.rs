@@ -50,7 +50,9 @@ impl ExitCode {
             Self::Done => "done (also late, unless --fail-late)",
             Self::Other => "another error, such as a server's refusal (404, 403)",
             Self::Usage => "wrong usage",
-            Self::Partial => "several URLs: some failed, the rest is done",
+            Self::Partial => {
+                "of several URLs some failed (1, 5), the rest is done; 130, 10, 4 and 6 go first"
+            }
             Self::Integrity => "wrong checksum, or the content kept changing",
             Self::Temporary => "network or server trouble: worth trying again",
             Self::Disk => "disk full, not writable or missing",

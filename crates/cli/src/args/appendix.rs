@@ -60,7 +60,7 @@ fairbat get --deadline 06:00 -d /srv/mirror https://example.org/big.iso
 fairbat get --help";
 
 const GET_EXAMPLES: &str = "\
-Download by six in the morning, without getting in anybody's way:
+Download by six in the morning, over as few connections as that takes:
     fairbat get --deadline 06:00 https://example.org/big.iso
 Check what arrives, and name it:
     fairbat get -o big.iso --checksum sha-256=HEX https://example.org/latest

@@ -219,7 +219,7 @@ pub(crate) struct RequestArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Failures")]
 pub(crate) struct FailureArgs {
-    /// Give up after N failures in a row without progress; `inf` is never
+    /// Give up after N retries in a row without progress; `inf` is never
     /// [default: 20, and 5 before the first answer of a server]
     #[arg(long, value_name = "N", env = "FAIRBAT_RETRY")]
     pub(crate) retry: Option<String>,
@@ -268,7 +268,7 @@ pub(crate) struct FailureArgs {
 pub(crate) struct MessageArgs {
     /// Print one JSON object per line to standard output
     ///
-    /// See docs/json.md for the objects.
+    /// The objects are described in crates/cli/docs/json.md of the source.
     #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
     pub(crate) json: bool,
 

@@ -15,10 +15,11 @@ use crate::console::printable;
 /// other off the screen.
 const MAX_BARS: usize = 10;
 
-const KNOWN_SIZE: &str = "{prefix:24!} {wide_bar:.cyan/blue} {percent:>3}% \
-    {binary_bytes:>10}/{binary_total_bytes} {binary_bytes_per_sec:>12} ETA {eta}";
-const UNKNOWN_SIZE: &str =
-    "{prefix:24!} {spinner:.cyan} {binary_bytes:>10} {binary_bytes_per_sec:>12}";
+/// Without the bar at most 60 columns wide, so that a narrow terminal does not
+/// wrap it.
+const KNOWN_SIZE: &str = "{prefix:12!} {wide_bar:.cyan/blue} {percent:>3}% \
+    {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} ETA {eta}";
+const UNKNOWN_SIZE: &str = "{prefix:12!} {spinner:.cyan} {binary_bytes} {binary_bytes_per_sec}";
 const STATUS: &str = "{wide_msg:.dim}";
 
 #[derive(Debug)]

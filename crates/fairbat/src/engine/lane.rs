@@ -354,17 +354,19 @@ impl Lane {
 
     fn on_stop(&mut self, kind: ErrorKind) {
         self.stopping = Some(kind);
-        let (message, hint) = match kind {
-            ErrorKind::MaxTime => (
-                "stopped by --max-time",
-                "run the same command again to resume",
-            ),
-            _ => ("interrupted", "run the same command again to resume"),
+        let message = match kind {
+            ErrorKind::MaxTime => "stopped by --max-time",
+            _ => "interrupted",
         };
         self.fresh = Default::default();
         for index in 0..self.transfers.len() {
             let transfer = &self.transfers[index];
             if !transfer.is_ended() {
+                let hint = if transfer.is_stream() {
+                    "this server's file cannot be continued: the same command starts over"
+                } else {
+                    "run the same command again to resume"
+                };
                 let error = TransferError::new(kind, message).with_hint(hint);
                 self.give_up(transfer.id, error);
             }

@@ -50,7 +50,8 @@ impl Lane {
         let may_retry = self.may_retry(id, failure);
         if !may_retry {
             let attempts = self.transfer(id).backoff.failures();
-            self.give_up(id, given_up(failure, attempts));
+            let has_begun = self.transfer(id).done > 0;
+            self.give_up(id, given_up(failure, attempts, has_begun));
         }
         may_retry
     }
@@ -166,10 +167,15 @@ impl Lane {
     }
 }
 
-fn given_up(failure: &Transient, attempts: u32) -> TransferError {
-    TransferError::new(
-        failure.kind,
-        format!("{} (tried {attempts} times)", failure.reason),
-    )
-    .with_hint("try again later: the same command resumes where this one stopped")
+fn given_up(failure: &Transient, attempts: u32, has_begun: bool) -> TransferError {
+    let tries = match attempts {
+        1 => "once".to_owned(),
+        attempts => format!("{attempts} times"),
+    };
+    let hint = match (has_begun, failure.kind) {
+        (true, _) => "try again later: the same command resumes where this one stopped",
+        (false, ErrorKind::Network) => "check the host name and the network, or try again later",
+        (false, _) => "try again later",
+    };
+    TransferError::new(failure.kind, format!("{} (tried {tries})", failure.reason)).with_hint(hint)
 }

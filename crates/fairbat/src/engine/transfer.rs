@@ -190,6 +190,11 @@ impl Transfer {
         self.range_refusals = 0;
     }
 
+    /// Whether it moves in one go, and would start over.
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self.phase, Phase::Moving(_)) && !self.is_resumable()
+    }
+
     /// Whether what has been fetched survives a failure.
     pub(super) fn is_resumable(&self) -> bool {
         match &self.phase {
