@@ -44,7 +44,7 @@ impl Class {
 impl Lane {
     /// Starts workers while connections are allowed and there is work.
     pub(super) fn dispatch(&mut self) {
-        while !self.is_stopping() && self.workers.len() < self.pace.connections() {
+        while !self.is_stopping && self.workers.len() < self.pace.connections() {
             let has_started = self.start_stream()
                 || self.start_probe(Class::Due)
                 || self.start_fetch()
@@ -53,7 +53,7 @@ impl Lane {
                 break;
             }
         }
-        self.pace.active(self.now(), self.workers.len());
+        self.pace.active(self.now, self.workers.len());
     }
 
     /// Reads on an answer that already carries a whole file: its connection
@@ -80,7 +80,7 @@ impl Lane {
         let Some(index) = self.next_to_probe(class) else {
             return false;
         };
-        let now = self.now();
+        let now = self.now;
         self.in_progress.insert(index);
         self.fresh[class as usize].retain(|&fresh| fresh != index);
         let transfer = &mut self.transfers[index];

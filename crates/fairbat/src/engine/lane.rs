@@ -50,8 +50,8 @@ pub(super) struct Lane {
     pub(super) fresh: [VecDeque<usize>; 2],
     pub(super) workers: HashMap<WorkerId, Worker>,
     pub(super) next_worker: u64,
-    /// Set once the run has to end early.
-    stopping: Option<ErrorKind>,
+    /// Whether the run has to end early.
+    pub(super) is_stopping: bool,
     pub(super) now: Duration,
 }
 
@@ -97,7 +97,7 @@ impl Lane {
             sizer: ChunkSizer::new(settings.chunk_size.and_then(NonZeroU64::new)),
             workers: HashMap::new(),
             next_worker: 0,
-            stopping: None,
+            is_stopping: false,
             now: Duration::ZERO,
             shared: Arc::new(shared),
             events,
@@ -164,14 +164,6 @@ impl Lane {
         let t = self.now.as_secs_f64();
         // A caller that does not listen is fine.
         let _ = self.events.send(TimedEvent { t, event });
-    }
-
-    pub(super) fn is_stopping(&self) -> bool {
-        self.stopping.is_some()
-    }
-
-    pub(super) fn now(&self) -> Duration {
-        self.now
     }
 
     pub(super) fn transfer(&mut self, id: TransferId) -> &mut Transfer {
@@ -353,7 +345,7 @@ impl Lane {
     }
 
     fn on_stop(&mut self, kind: ErrorKind) {
-        self.stopping = Some(kind);
+        self.is_stopping = true;
         let message = match kind {
             ErrorKind::MaxTime => "stopped by --max-time",
             _ => "interrupted",

@@ -59,7 +59,7 @@ impl Lane {
                     ranges: source.version.is_some(),
                 };
                 self.emit(event);
-                let last_checkpoint = self.now();
+                let last_checkpoint = self.now;
                 self.transfer(id).phase = Phase::Moving(Moving {
                     source,
                     part,
@@ -160,7 +160,7 @@ impl Lane {
 
     /// A file is in its place, or could not be put there.
     pub(super) fn on_finished(&mut self, id: TransferId, result: Result<Finished, TransferError>) {
-        let now = self.now();
+        let now = self.now;
         let transfer = self.transfer(id);
         transfer.tasks -= 1;
         match result {

@@ -58,7 +58,7 @@ impl Lane {
 
     /// Notes a failure and when to try again; false when it was the last.
     fn may_retry(&mut self, id: TransferId, failure: &Transient) -> bool {
-        let now = self.now();
+        let now = self.now;
         let transfer = &mut self.transfers[id.0 as usize];
         if failure.kind == ErrorKind::Server {
             transfer.backoff.answered();
