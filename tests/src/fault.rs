@@ -156,8 +156,9 @@ impl Shared {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(PATIENCE))?;
         while let Some(Waiting { request, length }) = peek_request(&stream, || self.stopped()) {
-            let mut active = Some(Active::new(self));
-            let request = self.record(request, connection);
+            let active = Active::new(self);
+            let request = self.record(request, connection, active.number);
+            let mut active = Some(active);
             let script = lock(&self.scripts).get(&request.target).cloned();
             let mut reply = script.map_or_else(|| Reply::status(404), |script| script(&request));
             if request.header("connection") == Some("close") {
@@ -177,13 +178,13 @@ impl Shared {
         Ok(())
     }
 
-    fn record(&self, mut request: Request, connection: usize) -> Request {
+    fn record(&self, mut request: Request, connection: usize, active: usize) -> Request {
         let mut log = lock(&self.log);
         let earlier = log.iter().filter(|r| r.target == request.target);
         request.nth = earlier.clone().count();
         request.nth_data = earlier.filter(|r| !r.is_probe()).count();
         request.at = self.started.elapsed();
-        request.active = self.active.load(Ordering::SeqCst);
+        request.active = active;
         request.connection = connection;
         log.push(request.clone());
         request
@@ -206,18 +207,23 @@ impl Shared {
 }
 
 /// Counts a request as being answered for as long as it lives.
-struct Active<'a>(&'a Shared);
+struct Active<'a> {
+    shared: &'a Shared,
+    /// How many there were when this one began, itself included. Counted in
+    /// one step with the beginning: of two that begin at once, one is first.
+    number: usize,
+}
 
 impl<'a> Active<'a> {
     fn new(shared: &'a Shared) -> Self {
-        let now = shared.active.fetch_add(1, Ordering::SeqCst) + 1;
-        shared.most_active.fetch_max(now, Ordering::SeqCst);
-        Self(shared)
+        let number = shared.active.fetch_add(1, Ordering::SeqCst) + 1;
+        shared.most_active.fetch_max(number, Ordering::SeqCst);
+        Self { shared, number }
     }
 }
 
 impl Drop for Active<'_> {
     fn drop(&mut self) {
-        self.0.active.fetch_sub(1, Ordering::SeqCst);
+        self.shared.active.fetch_sub(1, Ordering::SeqCst);
     }
 }
