@@ -6,6 +6,13 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # The lock file decides which dependencies are built.
 CARGO_BUILD_FLAGS := --locked
 
+# Where cargo leaves what it builds.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+
+# The lab makes network namespaces, which only root may. Behind sudo there may
+# be no cargo: the lab is told what is built already, in this profile.
+as-root = $(if $(filter-out 0,$(shell id -u)),sudo env FAIRBAT_BIN=$(abspath $(TARGET))/$(1)/fairbat)
+
 FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SECONDS ?= 300
 
@@ -15,8 +22,9 @@ FUZZ_SECONDS ?= 300
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-demo: deps ## download a file by a deadline, killed in the middle: about a minute
-	cargo run $(CARGO_BUILD_FLAGS) -p fairbat-tests --bin demo
+demo: deps ## download by a deadline beside other traffic on an emulated link: about a minute
+	cargo build $(CARGO_BUILD_FLAGS) -p fairbat-cli -p fairbat-lab
+	@$(call as-root,debug) $(TARGET)/debug/lab demo
 
 test: deps ## build and check everything, as CI does
 	@$(MAKE) --no-print-directory fmt
@@ -31,8 +39,14 @@ lint: deps cargo-deny ## formatting, clippy, documentation, licences of dependen
 	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory deny
 
-bench: deps ## measure against curl and aria2c into tests/lab/results (QUICK=1: a small file, into target/bench)
-	cargo run $(CARGO_BUILD_FLAGS) --quiet --release -p fairbat-tests --bin bench -- $(if $(QUICK),--quick)
+bench: deps ## measure all figures again, over an hour, into tests/lab/results (QUICK=1: minutes, into target)
+	@.ci/deps rclone iperf3 libtorrent
+	cargo build $(CARGO_BUILD_FLAGS) --release --workspace
+	$(TARGET)/release/bench $(if $(QUICK),--quick)
+	@$(call as-root,release) $(TARGET)/release/lab calibrate
+	@$(call as-root,release) $(TARGET)/release/lab matrix peers $(if $(QUICK),--quick)
+	@$(call as-root,release) $(TARGET)/release/lab matrix trust $(if $(QUICK),--quick)
+	@$(call as-root,release) $(TARGET)/release/lab matrix overhead $(if $(QUICK),--quick)
 
 fuzz: cargo-fuzz ## fuzz each parser for five minutes (FUZZ_SECONDS=N)
 	@set -e; for target in $(FUZZ_TARGETS); do \

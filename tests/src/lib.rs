@@ -15,7 +15,7 @@ pub mod bin;
 pub mod chart;
 pub mod content;
 pub mod date;
-pub mod demo;
+pub mod environment;
 pub mod expect;
 pub mod fault;
 pub mod message;

@@ -1,0 +1,281 @@
+//! The figures of a link that theory knows.
+
+use std::io;
+use std::time::Duration;
+
+use super::datagrams::{Arrival, Pattern, Receiver, send};
+use super::{ATTEMPTS, Bench, Figure};
+use crate::link::bottleneck::Limit;
+use crate::record::LinkRecord;
+use crate::scenario::RateStep;
+
+/// Length of a full packet, bytes.
+const FULL: usize = 1500;
+
+/// Checks the link, printing each figure by `print`; returns whether all are
+/// within their tolerances.
+///
+/// # Errors
+/// Without the rights of root, or TUN.
+pub fn check(print: &mut dyn FnMut(&str)) -> io::Result<bool> {
+    print(&Figure::heading());
+    let mut all_right = true;
+    let mut measure = |what: &dyn Fn() -> io::Result<Vec<Figure>>| -> io::Result<()> {
+        for attempt in 1..=ATTEMPTS {
+            let figures = what()?;
+            figures.iter().for_each(|figure| print(&figure.line()));
+            if figures.iter().all(Figure::is_right) {
+                return Ok(());
+            }
+            if attempt < ATTEMPTS {
+                print("  again:");
+            }
+        }
+        all_right = false;
+        Ok(())
+    };
+    for (rate_mbit, seconds) in [(1.0, 2.0), (10.0, 1.5), (50.0, 1.0), (200.0, 1.0)] {
+        measure(&|| rate(rate_mbit, seconds))?;
+    }
+    for rate_mbit in [1.0, 10.0, 200.0] {
+        measure(&|| delay(rate_mbit))?;
+    }
+    measure(&|| queue(Limit::Packets(86), 86))?;
+    measure(&|| queue(Limit::Bytes(45_000), 30))?;
+    measure(&loss)?;
+    measure(&schedule)?;
+    Ok(all_right)
+}
+
+/// More than the link can carry, for so long: what comes out is its rate, and
+/// what it took to carry it.
+fn rate(rate_mbit: f64, seconds: f64) -> io::Result<Vec<Figure>> {
+    let bench = Bench {
+        rate_mbit,
+        ..Bench::default()
+    };
+    let gap = FULL as f64 * 8.0 / (rate_mbit * 1e6) / 1.3;
+    let pattern = Pattern {
+        bytes: FULL,
+        count: (seconds / gap) as u64,
+        gap: Duration::from_secs_f64(gap),
+    };
+    let (arrivals, link) = through(&bench, pattern, Duration::from_millis(100))?;
+    // A tenth of a core for 10 Mbit/s, less than one for 200.
+    let cores = link.cpu_s / seconds;
+    let most = (0.09 + 0.004 * rate_mbit).min(1.0);
+    Ok(vec![
+        within_share(
+            format!("rate of a full link, {rate_mbit} Mbit/s"),
+            rate_mbit,
+            rate_of(&arrivals),
+            0.01,
+        ),
+        Figure {
+            what: "  processor time of the link, cores".to_owned(),
+            expected: 0.0,
+            measured: cores,
+            tolerance: (0.0, most),
+        },
+        late(
+            "  handed over late, median, ms",
+            link.lateness.median_ms,
+            0.3,
+        ),
+        late("  handed over late, 99 %, ms", link.lateness.p99_ms, 1.0),
+    ])
+}
+
+/// Single packets through an idle link.
+fn delay(rate_mbit: f64) -> io::Result<Vec<Figure>> {
+    let bench = Bench {
+        rate_mbit,
+        ..Bench::default()
+    };
+    let pattern = Pattern {
+        bytes: 128,
+        count: 300,
+        gap: Duration::from_millis(4),
+    };
+    let (arrivals, _) = through(&bench, pattern, Duration::from_millis(50))?;
+    let expected = bench.delay_ms + pattern.bytes as f64 * 8.0 / (rate_mbit * 1e3);
+    let mut delays: Vec<_> = arrivals
+        .iter()
+        .map(|arrival| (arrival.came - arrival.sent) * 1e3)
+        .collect();
+    delays.sort_by(f64::total_cmp);
+    let percentile = |share: f64| {
+        let index = (delays.len() as f64 * share) as usize;
+        delays.get(index).copied().unwrap_or(f64::INFINITY)
+    };
+    let figure = |what: &str, measured, above| Figure {
+        what: format!("delay at {rate_mbit} Mbit/s, {what}, ms"),
+        expected,
+        measured,
+        tolerance: (expected - 0.001, expected + above),
+    };
+    Ok(vec![
+        figure("median", percentile(0.5), 0.3),
+        figure("99 %", percentile(0.99), 1.0),
+    ])
+}
+
+/// A burst of more than the queue holds.
+fn queue(limit: Limit, packets: u64) -> io::Result<Vec<Figure>> {
+    let bench = Bench {
+        rate_mbit: 5.0,
+        limit,
+        ..Bench::default()
+    };
+    let pattern = Pattern {
+        bytes: FULL,
+        count: packets * 3,
+        gap: Duration::ZERO,
+    };
+    let wire = FULL as f64 * 8.0 / (bench.rate_mbit * 1e3);
+    let drained = Duration::from_secs_f64((packets as f64 + 5.0) * wire / 1e3);
+    let (arrivals, link) = through(&bench, pattern, drained + Duration::from_millis(50))?;
+    let counters = link.forward.counters;
+    let what = match limit {
+        Limit::Packets(packets) => format!("queue of {packets} packets"),
+        Limit::Bytes(bytes) => format!("queue of {bytes} bytes"),
+    };
+    let came = arrivals.len() as f64;
+    let first_full = arrivals.get(packets as usize - 1);
+    let last_delay = first_full.map_or(0.0, |arrival| (arrival.came - arrival.sent) * 1e3);
+    let theory = bench.delay_ms + packets as f64 * wire;
+    // The burst itself takes up to two packets' time.
+    Ok(vec![
+        Figure {
+            what: format!("{what}: a burst of {}, carried", pattern.count),
+            expected: packets as f64,
+            measured: came,
+            tolerance: (packets as f64, packets as f64 + 2.0),
+        },
+        Figure {
+            what: "  dropped, as the link counts".to_owned(),
+            expected: pattern.count as f64 - came,
+            measured: counters.dropped as f64,
+            tolerance: (pattern.count as f64 - came, pattern.count as f64 - came),
+        },
+        Figure {
+            what: "  delay of the last that found room at once, ms".to_owned(),
+            expected: theory,
+            measured: last_delay,
+            tolerance: (theory - 2.0 * wire, theory + 1.0),
+        },
+    ])
+}
+
+/// Losses at random.
+fn loss() -> io::Result<Vec<Figure>> {
+    let bench = Bench {
+        rate_mbit: 50.0,
+        loss: 0.05,
+        ..Bench::default()
+    };
+    let pattern = Pattern {
+        bytes: 200,
+        count: 4000,
+        gap: Duration::from_micros(250),
+    };
+    let (arrivals, link) = through(&bench, pattern, Duration::from_millis(50))?;
+    let counters = link.forward.counters;
+    let expected = pattern.count as f64 * bench.loss;
+    let deviation = (expected * (1.0 - bench.loss)).sqrt();
+    Ok(vec![
+        Figure {
+            what: "lost of 4000 packets at 5 % (4 standard deviations)".to_owned(),
+            expected,
+            measured: counters.lost as f64,
+            tolerance: (expected - 4.0 * deviation, expected + 4.0 * deviation),
+        },
+        Figure {
+            what: "  missing at the receiver".to_owned(),
+            expected: counters.lost as f64,
+            measured: pattern.count as f64 - arrivals.len() as f64,
+            tolerance: (counters.lost as f64, counters.lost as f64),
+        },
+    ])
+}
+
+/// A link that becomes slower and faster.
+fn schedule() -> io::Result<Vec<Figure>> {
+    let steps = [(0.0, 10.0), (1.0, 2.0), (2.0, 20.0)];
+    let bench = Bench {
+        rate_mbit: steps[0].1,
+        limit: Limit::Packets(20),
+        schedule: steps[1..]
+            .iter()
+            .map(|&(at_s, rate_mbit)| RateStep { at_s, rate_mbit })
+            .collect(),
+        ..Bench::default()
+    };
+    let pattern = Pattern {
+        bytes: FULL,
+        count: 6000,
+        gap: Duration::from_micros(500),
+    };
+    let (arrivals, _) = through(&bench, pattern, Duration::from_millis(50))?;
+    let delay = bench.delay_ms / 1e3;
+    let figures = steps.iter().map(|&(at, rate_mbit)| {
+        let during: Vec<_> = arrivals
+            .iter()
+            .filter(|arrival| (at + 0.2..at + 0.95).contains(&(arrival.came - delay)))
+            .copied()
+            .collect();
+        within_share(
+            format!("rate of the schedule after {at} s, Mbit/s"),
+            rate_mbit,
+            rate_of(&during),
+            0.01,
+        )
+    });
+    Ok(figures.collect())
+}
+
+/// Sends a pattern through a link of its own, waits for the last to come, and
+/// returns all that came and what the link says.
+fn through(
+    bench: &Bench,
+    pattern: Pattern,
+    patience: Duration,
+) -> io::Result<(Vec<Arrival>, LinkRecord)> {
+    let (topology, clock) = bench.build()?;
+    let hosts = topology.hosts().to_vec();
+    let receiver = Receiver::start(&hosts[1], clock)?;
+    send(&hosts[0], &hosts[1], pattern, clock)?;
+    clock.sleep_until(clock.now() + Duration::from_secs_f64(bench.delay_ms / 1e3) + patience);
+    let arrivals = receiver.finish()?;
+    let mut links = topology.finish()?;
+    let in_order = arrivals.is_sorted_by_key(|arrival| arrival.number);
+    assert!(in_order, "a link must not reorder packets");
+    Ok((arrivals, links.remove(0)))
+}
+
+/// What came between the first and the last, Mbit/s.
+fn rate_of(arrivals: &[Arrival]) -> f64 {
+    let (Some(first), Some(last)) = (arrivals.first(), arrivals.last()) else {
+        return 0.0;
+    };
+    let bytes: usize = arrivals[1..].iter().map(|arrival| arrival.bytes).sum();
+    bytes as f64 * 8.0 / 1e6 / (last.came - first.came).max(1e-9)
+}
+
+fn within_share(what: String, expected: f64, measured: f64, share: f64) -> Figure {
+    Figure {
+        what,
+        expected,
+        measured,
+        tolerance: (expected * (1.0 - share), expected * (1.0 + share)),
+    }
+}
+
+fn late(what: &str, measured: f64, most: f64) -> Figure {
+    Figure {
+        what: what.to_owned(),
+        expected: 0.0,
+        measured,
+        tolerance: (0.0, most),
+    }
+}

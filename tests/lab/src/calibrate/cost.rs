@@ -1,0 +1,59 @@
+//! What a link with a connection on it costs this machine.
+
+use std::io;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::run::own_cpu;
+use crate::scenario::{Foreground, Scenario, Traffic};
+use crate::topology::{self, Topology};
+use crate::traffic::Sources;
+
+use super::Bench;
+
+/// Rate at which the cost is measured, Mbit/s.
+const RATE_MBIT: f64 = 10.0;
+
+/// How long, s.
+const SECONDS: f64 = 4.0;
+
+/// What carrying a greedy flow costs: link, sender and receiver.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// Processor time, share of one core, for each Mbit/s.
+    pub cores_per_mbit: f64,
+}
+
+/// Measures it, with one greedy flow.
+///
+/// # Errors
+/// Without the rights of root, or TUN.
+pub fn cost() -> io::Result<Cost> {
+    let bench = Bench {
+        rate_mbit: RATE_MBIT,
+        ..Bench::default()
+    };
+    let scenario = Scenario {
+        duration_s: SECONDS,
+        foreground: vec![Foreground {
+            traffic: Traffic::Greedy { flows: 1 },
+            start_s: 0.0,
+            stop_s: None,
+            congestion_control: "reno".to_owned(),
+            link: None,
+            backward: false,
+        }],
+        ..bench.scenario()
+    };
+    let hosts = topology::hosts(&scenario)?;
+    let clock = Clock::start();
+    let sampling = Duration::from_millis(10);
+    let topology = Topology::join(&scenario, hosts, 1, sampling, clock)?;
+    let before = own_cpu()?;
+    Sources::start(&scenario, topology.hosts(), 1, clock)?.finish()?;
+    let cores = (own_cpu()? - before).as_secs_f64() / SECONDS;
+    topology.finish()?;
+    Ok(Cost {
+        cores_per_mbit: cores.max(0.001) / RATE_MBIT,
+    })
+}

@@ -1,0 +1,125 @@
+//! `lab calibrate`: whether the link is what it says, measured from outside
+//! with datagrams and compared with theory.
+//!
+//! A machine that is busy with something else can only make a link look
+//! worse, so a figure out of its tolerance is measured again, up to
+//! three times; every attempt is printed. A link that is wrong is
+//! wrong each time.
+
+mod checks;
+mod cost;
+
+mod datagrams;
+
+use std::io;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::link::bottleneck::Limit;
+use crate::scenario::{Background, LinkSpec, QueueSpec, RateStep, Scenario};
+use crate::topology::{self, Topology};
+
+pub use self::checks::check;
+pub use self::cost::{Cost, cost};
+
+/// How often a figure is measured before it counts as wrong.
+const ATTEMPTS: usize = 3;
+
+/// A figure beside what it should be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// What was measured, with its unit.
+    pub what: String,
+    /// What theory says.
+    pub expected: f64,
+    /// What came out.
+    pub measured: f64,
+    /// The least and the most that are right.
+    pub tolerance: (f64, f64),
+}
+
+impl Figure {
+    /// Whether it is within its tolerance.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        (self.tolerance.0..=self.tolerance.1).contains(&self.measured)
+    }
+
+    /// A line of the table that `lab calibrate` prints.
+    #[must_use]
+    pub fn line(&self) -> String {
+        format!(
+            "{:<58}{:>10.3}{:>10.3}   {:.3} to {:.3}  {}",
+            self.what,
+            self.expected,
+            self.measured,
+            self.tolerance.0,
+            self.tolerance.1,
+            if self.is_right() { "ok" } else { "OUT" }
+        )
+    }
+
+    /// What stands above the lines.
+    #[must_use]
+    pub fn heading() -> String {
+        format!("{:<58}{:>10}{:>10}   tolerance", "", "theory", "measured")
+    }
+}
+
+/// A link to be looked at.
+#[derive(Debug, Clone)]
+struct Bench {
+    rate_mbit: f64,
+    delay_ms: f64,
+    limit: Limit,
+    loss: f64,
+    schedule: Vec<RateStep>,
+}
+
+impl Default for Bench {
+    fn default() -> Self {
+        Self {
+            rate_mbit: 10.0,
+            delay_ms: 10.0,
+            limit: Limit::Packets(100),
+            loss: 0.0,
+            schedule: Vec::new(),
+        }
+    }
+}
+
+impl Bench {
+    fn scenario(&self) -> Scenario {
+        Scenario {
+            description: "calibration".to_owned(),
+            duration_s: 60.0,
+            measure_from_s: 0.0,
+            link: vec![LinkSpec {
+                rate_mbit: self.rate_mbit,
+                delay_ms: self.delay_ms,
+                queue: match self.limit {
+                    Limit::Packets(packets) => QueueSpec::Packets(packets as u32),
+                    Limit::Bytes(bytes) => QueueSpec::Bytes(bytes as u64),
+                },
+                loss: self.loss,
+                schedule: self.schedule.clone(),
+                backward: None,
+            }],
+            foreground: Vec::new(),
+            background: Background {
+                congestion_control: "reno".to_owned(),
+                ..Background::default()
+            },
+            quick: None,
+        }
+    }
+
+    /// The link, alone in a network of its own.
+    fn build(&self) -> io::Result<(Topology, Clock)> {
+        let scenario = self.scenario();
+        let hosts = topology::hosts(&scenario)?;
+        let clock = Clock::start();
+        let topology = Topology::join(&scenario, hosts, 1, Duration::from_millis(10), clock)?;
+        Ok((topology, clock))
+    }
+}

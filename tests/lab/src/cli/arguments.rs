@@ -1,0 +1,93 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use fairbat_lab::contender::Contender;
+
+/// Measures transfers beside real foreground traffic over an emulated
+/// bottleneck. Needs root, and touches nothing outside its own namespaces.
+#[derive(Debug, Parser)]
+#[command(name = "lab", version, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List scenarios, contenders and matrices
+    List,
+    /// Run one scenario: a table here, and its samples and a picture in files
+    Run(RunArguments),
+    /// Run all of a matrix, several labs side by side, into the results
+    Matrix(MatrixArguments),
+    /// Make tables and pictures of the results again
+    Report(ReportArguments),
+    /// Compare the emulated link with theory; fails when it is out of tolerance
+    Calibrate,
+    /// A download by a deadline beside web traffic and a greedy flow, a minute
+    Demo,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// Name of a scenario, or path of a file that ends in .toml
+    pub(crate) scenario: String,
+    /// Run the quick variant
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Make every moment and length of time so many times as long
+    #[arg(long, value_name = "FACTOR", conflicts_with = "quick", value_parser = positive)]
+    pub(crate) time_scale: Option<f64>,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// What the background is; `lab list` names them
+    #[arg(long, default_value = "fairbat")]
+    pub(crate) contender: Contender,
+    /// Congestion control of the server that sends, in place of the scenario's
+    #[arg(long, value_name = "NAME")]
+    pub(crate) congestion_control: Option<String>,
+    /// How often the links are sampled, ms
+    #[arg(long, value_name = "MS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) sampling: u64,
+    /// Directory for the files [default: target/lab]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// How many labs run side by side; goes into the record
+    #[arg(long, default_value = "1 lab", hide = true)]
+    pub(crate) side_by_side: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MatrixArguments {
+    /// Name of a matrix, or path of a file that ends in .toml
+    pub(crate) matrix: String,
+    /// Run the quick variants, one seed; results go to target/lab
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// At most so many labs side by side [default: what a calibration allows, up to 8]
+    #[arg(long, value_name = "N", value_parser = jobs)]
+    pub(crate) jobs: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// Directory with the results of matrices [default: those of the repository]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(jobs) if (1..=64).contains(&jobs) => Ok(jobs),
+        _ => Err("must be a number from 1 to 64".to_owned()),
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
+        _ => Err("must be a number above 0".to_owned()),
+    }
+}

@@ -1,0 +1,124 @@
+//! `lab demo`: the main job on a real link, in a minute.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use fairbat_lab::clock::Clock;
+use fairbat_lab::contender::{Contender, latest_control};
+use fairbat_lab::record::ControlSample;
+use fairbat_lab::run::{Plan, run};
+use fairbat_lab::scenario::{self, Scenario};
+use fairbat_lab::{places, report};
+use fairbat_tests::target::output_directory;
+
+use super::Outcome;
+use super::run::save;
+
+/// Downloads a file by a deadline over a link that others use.
+pub(super) fn demo(work: &Path) -> Outcome {
+    let named = scenario::find(&places::scenarios(), "demo")?;
+    let contender = Contender::Fairbat;
+    // Built now, if need be, and not when the time has begun.
+    contender.check(&named.scenario)?;
+    println!("{}.\n", named.scenario.description);
+    announce(&named.scenario, work);
+    let background = &named.scenario.background;
+    let due = background.start_s + background.deadline_s.unwrap_or_default();
+    let record = run(&Plan {
+        name: named.name,
+        scenario: named.scenario,
+        quick: false,
+        seed: 1,
+        contender,
+        sampling: Duration::from_millis(10),
+        command: "lab demo".to_owned(),
+        side_by_side: "1 lab".to_owned(),
+        work: work.to_owned(),
+    })?;
+    let (_, svg) = save(&record, &output_directory("demo"))?;
+    println!("\n{}", report::terminal(&record));
+    println!("picture: {}", shown(&svg).display());
+    if let Some(failure) = record.failure() {
+        return Err(failure.into());
+    }
+    let Some(done) = record.done() else {
+        return Err("the file was not there at the end of the run".into());
+    };
+    let in_time = if done <= due { "in time" } else { "LATE" };
+    println!(
+        "the file: due at {due:.0} s, there at {done:.1} s, {in_time}, byte for byte what was served"
+    );
+    Ok(if done <= due {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// From one line on the progress to the next.
+const LINE_EVERY: f64 = 5.0;
+
+/// Says what happens when it happens, and how far it is in between.
+fn announce(scenario: &Scenario, work: &Path) {
+    let background = &scenario.background;
+    let size = background.size_mb.unwrap_or_default();
+    let deadline = background.deadline_s.unwrap_or_default();
+    let mut moments = vec![(
+        background.start_s,
+        Some(format!(
+            "$ fairbat get --deadline {deadline}s URL   ({size} MB)"
+        )),
+    )];
+    for foreground in &scenario.foreground {
+        let what = foreground.traffic.title();
+        moments.push((foreground.start_s, Some(format!("{what} begins"))));
+        if let Some(stop) = foreground.stop_s {
+            moments.push((stop, Some(format!("{what} ends"))));
+        }
+    }
+    let due = background.start_s + deadline;
+    moments.push((due, Some("the deadline".to_owned())));
+    let lines = (1..).map(|line| background.start_s + f64::from(line) * LINE_EVERY);
+    let until = due.min(scenario.duration_s);
+    moments.extend(
+        lines
+            .take_while(|line| *line < until)
+            .map(|line| (line, None)),
+    );
+    moments.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let clock = Clock::start();
+    let work = work.join("contender-0");
+    std::thread::spawn(move || {
+        let mut before = None;
+        for (moment, what) in moments {
+            clock.sleep_until(Duration::from_secs_f64(moment));
+            let latest = latest_control(&work);
+            let line = match what {
+                Some(what) => what,
+                // Nothing new is told when it is done.
+                None if latest == before => continue,
+                None => latest.map_or("nothing yet".to_owned(), progress),
+            };
+            before = latest;
+            println!("{moment:5.0} s  {line}");
+        }
+    });
+}
+
+fn progress(sample: ControlSample) -> String {
+    let mbit = |rate: f64| rate * 8e-6;
+    format!(
+        "gets {:.1} Mbit/s, needs {:.1}: m = {:.2}, {} in use",
+        mbit(sample.rate),
+        mbit(sample.zeta.unwrap_or(0.0)),
+        sample.m,
+        sample.active
+    )
+}
+
+/// Relative to where the user is, if it is below.
+fn shown(path: &Path) -> &Path {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(here).unwrap_or(path)
+}

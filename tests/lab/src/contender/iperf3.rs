@@ -1,0 +1,143 @@
+//! iperf3 with a congestion control of its own. Its server, at the lab's
+//! first host, is the one that sends (`--reverse`): so an end is there when
+//! the receiver has everything, not when the sender's socket has.
+
+use std::net::Ipv4Addr;
+use std::process::{Command, ExitStatus};
+
+use serde_json::Value;
+
+use super::download::failed;
+use super::over::Over;
+use super::process::Program;
+use super::site::Site;
+use super::{CongestionControl, ContenderError};
+use crate::record::BackgroundRecord;
+
+/// Where the server listens.
+const PORT: u16 = 5201;
+
+/// iperf3's server, for one test.
+#[derive(Debug)]
+pub(super) struct Server(Program);
+
+impl Server {
+    pub(super) fn start(site: &Site) -> Result<Self, ContenderError> {
+        let mut command = Command::new("iperf3");
+        command.args(["--server", "--one-off", "--json", "--bind"]);
+        command.arg(site.server_address().to_string());
+        Program::start(&site.server, &site.work, "iperf3-server", command)
+            .map(Self)
+            .map_err(ContenderError::cannot("start iperf3's server"))
+    }
+
+    /// Waits until it listens.
+    fn wait(&mut self, site: &Site, over: &Over) -> Result<(), String> {
+        let mut status = None;
+        let is_over = over.comes_before(|| {
+            status = self.0.ended();
+            let address = site.server_address();
+            status.is_some() || site.server.within(move || listens(address))
+        });
+        match status {
+            Some(status) => Err(complaint(&self.0, status)),
+            None if is_over => Err("iperf3's server was not ready in time".to_owned()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Receives until everything is there or the run is over.
+pub(super) fn run(
+    site: &Site,
+    mut server: Server,
+    congestion_control: CongestionControl,
+    over: &Over,
+) -> BackgroundRecord {
+    if let Err(failure) = server.wait(site, over) {
+        return failed(failure);
+    }
+    if !site.is_time(over) {
+        return BackgroundRecord::default();
+    }
+    let mut command = Command::new("iperf3");
+    command.args(["--json", "--reverse"]);
+    command.args(["--client", &site.server_address().to_string()]);
+    command.args(["--bind", &site.client_address().to_string()]);
+    command.args(["--congestion", congestion_control.name()]);
+    match site.end() {
+        Some(bytes) => command.args(["--bytes", &bytes.to_string()]),
+        None => command.args(["--time", "0"]),
+    };
+    let mut client = match Program::start(&site.client, &site.work, "iperf3", command) {
+        Ok(client) => client,
+        Err(error) => return failed(format!("start iperf3: {error}")),
+    };
+    let status = client.wait(over);
+    let ended = site.clock.seconds();
+    client.end();
+    server.0.end();
+    let mut record = BackgroundRecord {
+        bytes: report(&client)["end"]["sum_received"]["bytes"].as_u64(),
+        ..BackgroundRecord::default()
+    };
+    let Some(status) = status else {
+        return record;
+    };
+    // With --json some failures end with status 0.
+    if status.success() && report(&client)["error"].is_null() {
+        record.done = Some(ended);
+    } else {
+        record.failure = Some(complaint(&client, status));
+    }
+    record
+}
+
+/// What it tells at its end.
+fn report(program: &Program) -> Value {
+    serde_json::from_str(&program.stdout()).unwrap_or_default()
+}
+
+/// With --json it complains in its report.
+fn complaint(program: &Program, status: ExitStatus) -> String {
+    match report(program)["error"].as_str() {
+        Some(error) => format!("iperf3 ended too soon, {status}: {error}"),
+        None => program.complaint(status),
+    }
+}
+
+/// Whether something listens at this address, in this thread's network
+/// namespace. A connection would be the one test that the server is there for.
+fn listens(address: Ipv4Addr) -> bool {
+    let table = std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap_or_default();
+    is_listed(&table, address)
+}
+
+/// Whether a table as in `/proc/net/tcp` says so.
+fn is_listed(table: &str, address: Ipv4Addr) -> bool {
+    // An address is printed as the number that its four bytes are in memory.
+    let number = u32::from_ne_bytes(address.octets());
+    let local = format!("{number:08X}:{PORT:04X}");
+    table.lines().any(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let is_local = fields.next() == Some(&local);
+        let state = fields.nth(1);
+        is_local && state == Some("0A")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn a_socket_that_listens_is_found() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue\n   \
+             0: 02004E0A:1451 00000000:0000 0A 00000000:00000000\n   \
+             1: 02014E0A:1451 02004E0A:9999 01 00000000:00000000\n";
+        assert!(is_listed(table, Ipv4Addr::new(10, 78, 0, 2)));
+        assert!(!is_listed(table, Ipv4Addr::new(10, 78, 1, 2)));
+        assert!(!is_listed("", Ipv4Addr::LOCALHOST));
+    }
+}

@@ -1,0 +1,159 @@
+//! What runs in the background of a lab, all of it driven the same way: a
+//! server at the first host and a client at the last one, prepared at once,
+//! moving data from `background.start_s` until the run is over.
+//!
+//! It knows hosts and addresses. It must not know the link between them, nor
+//! what the foreground does.
+
+mod arrivals;
+mod command;
+mod download;
+mod engine;
+mod error;
+mod events;
+mod iperf3;
+mod name;
+mod over;
+mod process;
+mod site;
+mod tcp;
+#[cfg(test)]
+mod tests;
+mod utp;
+
+use std::path::Path;
+use std::thread::JoinHandle;
+
+use fairbat_tests::bin::fairbat_binary;
+
+pub use self::error::ContenderError;
+use self::error::require;
+pub use self::name::{CongestionControl, Contender};
+use self::over::Over;
+use self::site::{Origin, Site};
+pub(crate) use self::utp::PYTHON;
+use crate::clock::Clock;
+use crate::host::Host;
+use crate::record::{BackgroundRecord, ControlSample};
+use crate::scenario::Scenario;
+
+impl Contender {
+    /// Whether this contender can do what the scenario asks for, here. What
+    /// has to be built (`fairbat`) is built now: best called before anything
+    /// is timed.
+    ///
+    /// # Errors
+    /// When a program is missing, or the scenario asks for something that
+    /// this contender cannot do.
+    pub fn check(self, scenario: &Scenario) -> Result<(), ContenderError> {
+        if scenario.background.jobs.is_some() && !matches!(self, Self::None | Self::Tcp) {
+            return Err(ContenderError::TakesNoJobs(self));
+        }
+        match self {
+            Self::None => return Ok(()),
+            Self::Utp => return utp::require_libtorrent(),
+            Self::Iperf3(_) => return require("iperf3", "iperf3"),
+            Self::Curl => require("curl", "curl")?,
+            Self::Aria2 => require("aria2c", "aria2")?,
+            Self::Rclone => require("rclone", "rclone")?,
+            Self::Fairbat => drop(fairbat_binary()),
+            Self::Engine | Self::Tcp => {}
+        }
+        require("nginx", "nginx")
+    }
+
+    /// Prepares the servers now, and begins the transfer at
+    /// `background.start_s`.
+    ///
+    /// Data flows from the first of `hosts` to the last one, between their
+    /// addresses for [`Background`](crate::host::Class::Background). `work`
+    /// is a directory of this run's own, to put files into: the one to be
+    /// served has holes only, the download of it has not.
+    ///
+    /// # Errors
+    /// As [`Self::check`] says, and when a server does not start.
+    ///
+    /// # Panics
+    /// Without hosts, and when there are no threads to be had.
+    pub fn start(
+        self,
+        scenario: &Scenario,
+        hosts: &[Host],
+        seed: u64,
+        clock: Clock,
+        work: &Path,
+    ) -> Result<Running, ContenderError> {
+        self.check(scenario)?;
+        let site = Site::new(scenario, hosts, seed, clock, work)?;
+        let client = site.client.clone();
+        let (end, over) = Over::pair();
+        let thread = match self {
+            Self::None => None,
+            Self::Engine => {
+                let origin = Origin::start(&site)?;
+                Some(client.run(move || engine::run(&site, &origin, &over)))
+            }
+            Self::Fairbat | Self::Curl | Self::Aria2 | Self::Rclone => {
+                let origin = Origin::start(&site)?;
+                let tool = command::Tool::of(self, &site, origin.url());
+                Some(client.run(move || {
+                    let record = download::run(&site, tool, &over);
+                    drop(origin);
+                    record
+                }))
+            }
+            Self::Tcp => {
+                let origin = Origin::start(&site)?;
+                Some(client.run(move || tcp::run(&site, &origin, &over)))
+            }
+            Self::Utp => {
+                let seed = utp::Seed::start(&site)?;
+                Some(client.run(move || utp::run(&site, seed, &over)))
+            }
+            Self::Iperf3(congestion_control) => {
+                let server = iperf3::Server::start(&site)?;
+                Some(client.run(move || iperf3::run(&site, server, congestion_control, &over)))
+            }
+        };
+        Ok(Running { thread, end })
+    }
+}
+
+/// The last sample of its control loop that a [`Contender::Fairbat`] with this
+/// working directory has told.
+#[must_use]
+pub fn latest_control(work: &Path) -> Option<ControlSample> {
+    let said = process::said(work, &Contender::Fairbat.to_string());
+    events::record(events::parse(&said), 0.0).control.pop()
+}
+
+/// A contender at work. When this is dropped its transfer ends, soon.
+#[derive(Debug)]
+pub struct Running {
+    thread: Option<JoinHandle<BackgroundRecord>>,
+    end: over::End,
+}
+
+impl Running {
+    /// Whether the transfer has ended by itself, well or not. One without an
+    /// end does so only when it fails; `none` never does.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.thread.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+
+    /// Ends the transfer and every process that was started for it, and
+    /// returns what it did. Takes as long as the client needs to stop in good
+    /// order, a few seconds at most.
+    #[must_use]
+    pub fn finish(self) -> BackgroundRecord {
+        drop(self.end);
+        let Some(thread) = self.thread else {
+            return BackgroundRecord::default();
+        };
+        thread.join().unwrap_or_else(|_| BackgroundRecord {
+            failure: Some("the thread that drove it panicked; see standard error".to_owned()),
+            ..BackgroundRecord::default()
+        })
+    }
+}

@@ -1,0 +1,171 @@
+//! The contenders and their names.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+/// What runs in the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Contender {
+    /// Nothing: what the foreground does when it is alone.
+    None,
+    /// Our library, within this process.
+    Engine,
+    /// `fairbat get`.
+    Fairbat,
+    /// curl.
+    Curl,
+    /// aria2c with four connections.
+    Aria2,
+    /// rclone at a rate that a careful person would have set by hand.
+    Rclone,
+    /// libtorrent over uTP, whose congestion control is LEDBAT (RFC 6817).
+    Utp,
+    /// iperf3 with a congestion control of its own.
+    Iperf3(CongestionControl),
+    /// Plain TCP: one connection, or one for each of the scenario's jobs.
+    Tcp,
+}
+
+/// Congestion control of a kernel's TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CongestionControl {
+    /// `NewReno` (RFC 6582).
+    Reno,
+    /// CUBIC (RFC 9438).
+    Cubic,
+    /// BBR, version 1.
+    Bbr,
+}
+
+impl CongestionControl {
+    /// The kernel's name for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+        }
+    }
+}
+
+impl Contender {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::None,
+        Self::Engine,
+        Self::Fairbat,
+        Self::Curl,
+        Self::Aria2,
+        Self::Rclone,
+        Self::Utp,
+        Self::Iperf3(CongestionControl::Reno),
+        Self::Iperf3(CongestionControl::Cubic),
+        Self::Iperf3(CongestionControl::Bbr),
+        Self::Tcp,
+    ];
+
+    /// What it is called in tables and pictures.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Engine => "FAIRBAT engine",
+            Self::Fairbat => "fairbat get",
+            Self::Curl => "curl",
+            Self::Aria2 => "aria2c -x4",
+            Self::Rclone => "rclone --bwlimit",
+            Self::Utp => "libtorrent uTP (LEDBAT)",
+            Self::Iperf3(CongestionControl::Reno) => "iperf3 Reno",
+            Self::Iperf3(CongestionControl::Cubic) => "iperf3 CUBIC",
+            Self::Iperf3(CongestionControl::Bbr) => "iperf3 BBR",
+            Self::Tcp => "plain TCP",
+        }
+    }
+
+    /// Whether `background.congestion_control` of a scenario makes a
+    /// difference: whether a server of the lab sends, over the kernel's TCP
+    /// and with whatever congestion control its host has.
+    #[must_use]
+    pub fn heeds_server_congestion_control(self) -> bool {
+        match self {
+            Self::None | Self::Utp | Self::Iperf3(_) => false,
+            Self::Engine | Self::Fairbat | Self::Curl | Self::Aria2 | Self::Rclone | Self::Tcp => {
+                true
+            }
+        }
+    }
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::None => "none",
+            Self::Engine => "engine",
+            Self::Fairbat => "fairbat",
+            Self::Curl => "curl",
+            Self::Aria2 => "aria2c",
+            Self::Rclone => "rclone",
+            Self::Utp => "utp",
+            Self::Iperf3(CongestionControl::Reno) => "iperf3-reno",
+            Self::Iperf3(CongestionControl::Cubic) => "iperf3-cubic",
+            Self::Iperf3(CongestionControl::Bbr) => "iperf3-bbr",
+            Self::Tcp => "tcp",
+        })
+    }
+}
+
+/// A name that no contender has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no contender {0:?}; there are {names}", names = names())]
+pub struct UnknownContender(String);
+
+fn names() -> String {
+    Contender::ALL
+        .map(|contender| contender.to_string())
+        .join(", ")
+}
+
+impl FromStr for Contender {
+    type Err = UnknownContender;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|contender| contender.to_string() == name)
+            .ok_or_else(|| UnknownContender(name.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Contender {
+    type Error = UnknownContender;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        name.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_the_way_back() {
+        for contender in Contender::ALL {
+            assert_eq!(contender.to_string().parse(), Ok(contender));
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_all_names() {
+        let error = "wget".parse::<Contender>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "there is no contender \"wget\"; there are none, engine, fairbat, curl, aria2c, \
+             rclone, utp, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp"
+        );
+    }
+}

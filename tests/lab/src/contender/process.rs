@@ -1,0 +1,146 @@
+//! A program that was started for a contender, with what it says kept in
+//! files, so that nobody has to read along.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::over::Over;
+use crate::host::Host;
+
+/// How long a program may take to end in good order, in steps.
+const GRACE: Duration = Duration::from_secs(5);
+const STEP: Duration = Duration::from_millis(5);
+
+/// How many lines of what a program printed tell why it failed.
+const LAST_LINES: usize = 3;
+
+/// A program at work; killed when dropped.
+#[derive(Debug)]
+pub(super) struct Program {
+    name: String,
+    child: Child,
+    stdout: PathBuf,
+    stderr: PathBuf,
+}
+
+impl Program {
+    /// Starts it inside `host`, with nothing of this process's environment
+    /// but PATH: neither proxies nor settings of whoever runs the lab. What it
+    /// prints goes to files in `work`, which begin with `name`; nothing comes
+    /// in unless somebody takes [`Self::stdin`].
+    pub(super) fn start(
+        host: &Host,
+        work: &Path,
+        name: &str,
+        mut command: Command,
+    ) -> io::Result<Self> {
+        let stdout = stdout_of(work, name);
+        let stderr = work.join(format!("{name}.stderr"));
+        command
+            .current_dir(work)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", work)
+            .stdin(Stdio::piped())
+            .stdout(File::create(&stdout)?)
+            .stderr(File::create(&stderr)?);
+        Ok(Self {
+            name: name.to_owned(),
+            child: host.within(move || command.spawn())?,
+            stdout,
+            stderr,
+        })
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("wait for a child of our own")
+    }
+
+    /// Waits until it has ended, or the run is over (`None`).
+    pub(super) fn wait(&mut self, over: &Over) -> Option<ExitStatus> {
+        let mut status = None;
+        over.comes_before(|| {
+            status = self.ended();
+            status.is_some()
+        });
+        status
+    }
+
+    /// Asks it to end, makes it end if it does not, and waits. By SIGTERM:
+    /// whatever a shell starts in the background ignores SIGINT.
+    pub(super) fn end(&mut self) {
+        if self.ended().is_none() {
+            let pid = i32::try_from(self.child.id()).expect("a process id is an i32");
+            // It has not been waited for, so the id is still its own.
+            let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+        }
+        self.end_itself();
+    }
+
+    /// Waits for its own end, and makes it end if that takes too long.
+    pub(super) fn end_itself(&mut self) {
+        let mut waited = Duration::ZERO;
+        while self.ended().is_none() && waited < GRACE {
+            std::thread::sleep(STEP);
+            waited += STEP;
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Its standard input, the first time.
+    pub(super) fn stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// What it has printed so far.
+    pub(super) fn stdout(&self) -> String {
+        read(&self.stdout)
+    }
+
+    /// Why it failed, for people.
+    pub(super) fn complaint(&self, status: ExitStatus) -> String {
+        let mut said = read(&self.stderr);
+        if said.trim().is_empty() {
+            said = read(&self.stdout);
+        }
+        let lines: Vec<_> = said
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
+        let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+        format!(
+            "{} ended too soon, {status}: {}",
+            self.name,
+            last.join("; ")
+        )
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a program of this name has printed so far in this directory.
+pub(super) fn said(work: &Path, name: &str) -> String {
+    read(&stdout_of(work, name))
+}
+
+fn stdout_of(work: &Path, name: &str) -> PathBuf {
+    work.join(format!("{name}.stdout"))
+}
+
+fn read(path: &Path) -> String {
+    let bytes = fs::read(path).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,174 @@
+//! Where a contender works, and what it is to move.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fairbat_tests::content::Content;
+use fairbat_tests::nginx::{Config, Nginx};
+
+use super::ContenderError;
+use super::over::Over;
+use crate::clock::Clock;
+use crate::host::{Class, Host};
+use crate::scenario::{Background, Scenario};
+
+/// Size of the file that stands for a transfer without an end, bytes: more
+/// than any run moves.
+const ENDLESS: u64 = 8_000_000_000;
+
+/// Size of the largest file that is made of real bytes, bytes: it is made when
+/// the run has begun.
+const LARGEST_REAL: u64 = 200_000_000;
+
+/// Name of the file that is moved, at both ends.
+pub(super) const FILE: &str = "file";
+
+/// Where a contender works, and what it is to do there.
+#[derive(Debug)]
+pub(super) struct Site {
+    /// Where the data is.
+    pub(super) server: Host,
+    /// Where it goes.
+    pub(super) client: Host,
+    /// What is asked for.
+    pub(super) background: Background,
+    /// Rate of the first link, Mbit/s.
+    pub(super) first_mbit: f64,
+    /// Rate of the slowest link, Mbit/s.
+    pub(super) slowest_mbit: f64,
+    /// Length of the run, s.
+    pub(super) duration_s: f64,
+    /// Seed of everything random.
+    pub(super) seed: u64,
+    /// The lab's clock.
+    pub(super) clock: Clock,
+    /// A directory for whatever is not one of the two below.
+    pub(super) work: PathBuf,
+    /// Where the file to be moved is.
+    pub(super) origin: PathBuf,
+    /// Where it is moved to.
+    pub(super) download: PathBuf,
+}
+
+impl Site {
+    /// Makes the file to be moved: bytes that no other file has, or zeros and
+    /// nothing but holes where that would be too many.
+    pub(super) fn new(
+        scenario: &Scenario,
+        hosts: &[Host],
+        seed: u64,
+        clock: Clock,
+        work: &Path,
+    ) -> Result<Self, ContenderError> {
+        let rates = || scenario.link.iter().map(|link| link.rate_mbit);
+        let site = Self {
+            server: hosts.first().expect("a lab has hosts").clone(),
+            client: hosts.last().expect("a lab has hosts").clone(),
+            background: scenario.background.clone(),
+            first_mbit: rates().next().unwrap_or(f64::INFINITY),
+            slowest_mbit: rates().fold(f64::INFINITY, f64::min),
+            duration_s: scenario.duration_s,
+            seed,
+            clock,
+            work: work.to_owned(),
+            origin: work.join("origin"),
+            download: work.join("download"),
+        };
+        site.make()
+            .map_err(ContenderError::cannot("make the file to be moved"))?;
+        Ok(site)
+    }
+
+    fn make(&self) -> io::Result<()> {
+        fs::create_dir_all(&self.origin)?;
+        fs::create_dir_all(&self.download)?;
+        let path = self.origin.join(FILE);
+        match self.content() {
+            Some(content) => content.write_to(&path),
+            None => File::create(&path)?.set_len(self.size()),
+        }
+    }
+
+    /// What is in the file, unless it is holes.
+    fn content(&self) -> Option<Content> {
+        let size = self.end().filter(|size| *size <= LARGEST_REAL)?;
+        Some(Content::new(self.seed, size))
+    }
+
+    /// What is wrong with the file that has arrived, for people; `None` if
+    /// nothing is, or nobody can know.
+    pub(super) fn fault(&self) -> Option<String> {
+        match self.content()?.first_difference(&self.download.join(FILE)) {
+            Ok(None) => None,
+            Ok(Some(difference)) => Some(format!(
+                "the file that has arrived is not the one that was served: it has {} bytes, and \
+                 is wrong from byte {}",
+                difference.found, difference.offset
+            )),
+            Err(error) => Some(format!("no file has arrived: {error}")),
+        }
+    }
+
+    /// Where the server is reached.
+    pub(super) fn server_address(&self) -> Ipv4Addr {
+        self.server.address(Class::Background)
+    }
+
+    /// Where the client is reached.
+    pub(super) fn client_address(&self) -> Ipv4Addr {
+        self.client.address(Class::Background)
+    }
+
+    /// What there is to move, bytes; `None` if there is no end to it.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a scenario's sizes are positive"
+    )]
+    pub(super) fn end(&self) -> Option<u64> {
+        let size = self.background.size_mb?;
+        Some(((size * 1e6).round() as u64).max(1))
+    }
+
+    /// Size of the file, bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.end().unwrap_or(ENDLESS)
+    }
+
+    /// Waits for the start of the transfer; false if the run is over before.
+    pub(super) fn is_time(&self, over: &Over) -> bool {
+        let start = Duration::from_secs_f64(self.background.start_s);
+        !over.within(start.saturating_sub(self.clock.now()))
+    }
+}
+
+/// A web server that has the file.
+pub(super) struct Origin {
+    nginx: Nginx,
+}
+
+impl Origin {
+    pub(super) fn start(site: &Site) -> Result<Self, ContenderError> {
+        let config = Config {
+            address: site.server_address().into(),
+            ..Config::default()
+        };
+        let nginx = site.server.run(move || Nginx::start(&config)).join();
+        nginx
+            .map_err(|_| io::Error::other("nginx did not start; see standard error"))
+            .and_then(|nginx| {
+                symlink(site.origin.join(FILE), nginx.path(FILE))?;
+                Ok(Self { nginx })
+            })
+            .map_err(ContenderError::cannot("start the web server"))
+    }
+
+    /// Where the file is.
+    pub(super) fn url(&self) -> String {
+        self.nginx.url(FILE)
+    }
+}

@@ -1,0 +1,129 @@
+//! An end of a link: a network namespace without a name.
+//!
+//! Nothing but this process holds it, and whatever was started in it, so it
+//! is gone when they are, however they end. Knows nothing of links.
+
+use std::fs::File;
+use std::io;
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use nix::sched::{CloneFlags, setns, unshare};
+
+/// Whose traffic a packet is; the last octet of both its addresses tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// What the people at the link do.
+    Foreground,
+    /// The contender.
+    Background,
+    /// The prober of round-trip times.
+    Probe,
+}
+
+impl Class {
+    /// The last octet of this class's address on every host.
+    #[must_use]
+    pub fn octet(self) -> u8 {
+        match self {
+            Self::Foreground => 1,
+            Self::Background => 2,
+            Self::Probe => 3,
+        }
+    }
+
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Foreground, Self::Background, Self::Probe];
+}
+
+/// A network namespace. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct Host {
+    namespace: Arc<File>,
+    index: u8,
+}
+
+impl Host {
+    /// A new namespace with nothing in it but its loopback, up, with one
+    /// address per [`Class`]. `index` tells the hosts of a lab apart.
+    ///
+    /// # Errors
+    /// Without the right to make namespaces (root).
+    pub fn new(index: u8) -> io::Result<Self> {
+        // A thread of its own: this one stays where it is.
+        let made = std::thread::spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNET)?;
+            File::open("/proc/thread-self/ns/net")
+        });
+        let namespace = made.join().expect("the thread does not panic")?;
+        let host = Self {
+            namespace: Arc::new(namespace),
+            index,
+        };
+        host.ip("link set lo up")?;
+        for class in Class::ALL {
+            host.ip(&format!("address add {}/32 dev lo", host.address(class)))?;
+        }
+        Ok(host)
+    }
+
+    /// Where this host is reached for traffic of this class.
+    #[must_use]
+    pub fn address(&self, class: Class) -> Ipv4Addr {
+        Ipv4Addr::new(10, 78, self.index, class.octet())
+    }
+
+    /// Runs something in a thread inside. Sockets opened, processes started
+    /// and threads begun by it are inside too.
+    ///
+    /// # Panics
+    /// When there are no threads to be had, and in the thread when the
+    /// namespace cannot be entered.
+    pub fn run<T: Send + 'static>(
+        &self,
+        inside: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        let namespace = Arc::clone(&self.namespace);
+        std::thread::spawn(move || {
+            setns(&*namespace, CloneFlags::CLONE_NEWNET).expect("enter a namespace of our own");
+            inside()
+        })
+    }
+
+    /// [`Self::run`], and waits for what it returns.
+    ///
+    /// # Panics
+    /// When `inside` does.
+    pub fn within<T: Send + 'static>(&self, inside: impl FnOnce() -> T + Send + 'static) -> T {
+        self.run(inside)
+            .join()
+            .expect("what runs inside does not panic")
+    }
+
+    /// Runs ip(8) inside, with these words.
+    ///
+    /// # Errors
+    /// What it said when it failed.
+    pub fn ip(&self, words: &str) -> io::Result<()> {
+        let words = words.to_owned();
+        self.within(move || {
+            let output = Command::new("ip").args(words.split(' ')).output()?;
+            if output.status.success() {
+                return Ok(());
+            }
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            Err(io::Error::other(format!("ip {words}: {}", stderr.trim())))
+        })
+    }
+
+    /// Writes a setting below `/proc/sys/net` inside.
+    ///
+    /// # Errors
+    /// When there is no such setting, or not such a value.
+    pub fn sysctl(&self, name: &'static str, value: &str) -> io::Result<()> {
+        let value = value.to_owned();
+        self.within(move || std::fs::write(format!("/proc/sys/net/{name}"), value))
+    }
+}

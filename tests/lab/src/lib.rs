@@ -1,0 +1,21 @@
+//! The lab: real transfers beside real foreground traffic over an emulated
+//! bottleneck, every figure with its seed, versions and command.
+
+pub mod calibrate;
+pub mod clock;
+pub mod contender;
+pub mod host;
+pub mod link;
+pub mod matrix;
+pub mod picture;
+pub mod places;
+pub mod record;
+pub mod report;
+pub mod run;
+pub mod sandbox;
+pub mod scenario;
+pub mod statistics;
+pub mod summary;
+pub mod topology;
+pub mod traffic;
+pub mod versions;

@@ -1,0 +1,158 @@
+//! The thread that is a link: reads packets from one device, asks the
+//! bottleneck when they arrive, and writes them to the other at that moment.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::prctl;
+use nix::sys::time::TimeSpec;
+use nix::time::ClockId;
+use tun_rs::SyncDevice;
+
+use super::bottleneck::Bottleneck;
+use super::lateness::Histogram;
+use super::packet::Packet;
+use super::{MTU, PATIENCE};
+use crate::clock::Clock;
+use crate::record::LinkRecord;
+
+/// Packets read in one go before those that are due are looked at again.
+const READ_AT_ONCE: usize = 32;
+
+/// A packet on its way.
+struct InFlight {
+    /// When it reaches the other end.
+    arrives: Duration,
+    bytes: Vec<u8>,
+}
+
+/// Both directions of a link; direction 0 goes from device 0 to device 1.
+pub(super) struct Forwarder {
+    devices: [SyncDevice; 2],
+    bottlenecks: [Bottleneck; 2],
+    in_flight: [VecDeque<InFlight>; 2],
+    /// Buffers that are not in flight.
+    spare: Vec<Vec<u8>>,
+    lateness: Histogram,
+    clock: Clock,
+}
+
+impl Forwarder {
+    pub(super) fn new(
+        devices: [SyncDevice; 2],
+        bottlenecks: [Bottleneck; 2],
+        clock: Clock,
+    ) -> Self {
+        Self {
+            devices,
+            bottlenecks,
+            in_flight: [VecDeque::new(), VecDeque::new()],
+            spare: Vec::new(),
+            lateness: Histogram::default(),
+            clock,
+        }
+    }
+
+    /// Carries packets until told to stop; the record goes up to `end`.
+    pub(super) fn run(mut self, stop: &AtomicBool, end: Duration) -> io::Result<LinkRecord> {
+        // Without it the kernel may wake this thread 50 us late, to save
+        // energy.
+        prctl::set_timerslack(1)?;
+        let cpu_before = thread_cpu()?;
+        while !stop.load(Ordering::Relaxed) {
+            for direction in 0..2 {
+                self.deliver(direction)?;
+            }
+            let readable = self.wait()?;
+            for (direction, readable) in readable.into_iter().enumerate() {
+                if readable {
+                    self.take_in(direction)?;
+                }
+            }
+        }
+        let end = self.clock.now().min(end);
+        let [forward, backward] = self.bottlenecks;
+        Ok(LinkRecord {
+            forward: forward.finish(end),
+            backward: backward.finish(end),
+            cpu_s: (thread_cpu()? - cpu_before).as_secs_f64(),
+            lateness: self.lateness.summary(),
+        })
+    }
+
+    /// Waits for a packet to come or to be due; returns which devices have
+    /// one to read.
+    fn wait(&self) -> io::Result<[bool; 2]> {
+        let due = self
+            .in_flight
+            .iter()
+            .filter_map(|queue| Some(queue.front()?.arrives))
+            .min();
+        let now = self.clock.now();
+        let patience = due.map_or(PATIENCE, |due| due.saturating_sub(now).min(PATIENCE));
+        let [left, right] = &self.devices;
+        let mut polled = [left, right].map(|device| PollFd::new(fd(device), PollFlags::POLLIN));
+        match ppoll(&mut polled, Some(TimeSpec::from_duration(patience)), None) {
+            Ok(_) => Ok(polled.map(|polled| polled.any().unwrap_or(false))),
+            Err(Errno::EINTR) => Ok([false; 2]),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn take_in(&mut self, direction: usize) -> io::Result<()> {
+        for _ in 0..READ_AT_ONCE {
+            let mut bytes = self.spare.pop().unwrap_or_default();
+            bytes.resize(usize::from(MTU), 0);
+            let length = match self.devices[direction].recv(&mut bytes) {
+                Ok(length) => length,
+                Err(error) => {
+                    self.spare.push(bytes);
+                    let is_empty = error.kind() == io::ErrorKind::WouldBlock;
+                    return if is_empty { Ok(()) } else { Err(error) };
+                }
+            };
+            bytes.truncate(length);
+            let now = self.clock.now();
+            match self.bottlenecks[direction].arrive(now, Packet::read(&bytes)) {
+                Some(arrives) => {
+                    self.in_flight[direction].push_back(InFlight { arrives, bytes });
+                }
+                None => self.spare.push(bytes),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over what is due.
+    fn deliver(&mut self, direction: usize) -> io::Result<()> {
+        let queue = &mut self.in_flight[direction];
+        if queue.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        while queue.front().is_some_and(|first| first.arrives <= now) {
+            let Some(InFlight { bytes, arrives }) = queue.pop_front() else {
+                break;
+            };
+            self.lateness.count(now - arrives);
+            self.devices[1 - direction].send(&bytes)?;
+            self.bottlenecks[direction].delivered(bytes.len());
+            self.spare.push(bytes);
+        }
+        Ok(())
+    }
+}
+
+fn fd(device: &SyncDevice) -> BorrowedFd<'_> {
+    device.as_fd()
+}
+
+/// Processor time of this thread.
+fn thread_cpu() -> io::Result<Duration> {
+    Ok(ClockId::CLOCK_THREAD_CPUTIME_ID.now()?.into())
+}

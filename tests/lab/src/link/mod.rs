@@ -1,0 +1,96 @@
+//! The bottleneck between two hosts, in user space: a TUN device in each, and
+//! a thread that carries packets from one to the other as late as a real link
+//! would.
+
+pub mod bottleneck;
+mod forwarder;
+mod lateness;
+pub mod packet;
+pub mod rate;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tun_rs::{DeviceBuilder, SyncDevice};
+
+use self::bottleneck::{Bottleneck, Settings};
+use self::forwarder::Forwarder;
+use crate::clock::Clock;
+use crate::host::Host;
+use crate::record::LinkRecord;
+
+/// Size of the largest packet, bytes.
+pub const MTU: u16 = 1500;
+
+/// A link at work; ends when dropped.
+#[derive(Debug)]
+pub struct Link {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<io::Result<LinkRecord>>>,
+}
+
+impl Link {
+    /// Joins two hosts by devices named `device` in each. Routes are the
+    /// caller's business. The record of it goes up to `end`.
+    ///
+    /// # Errors
+    /// When there is no TUN, or no right to use it.
+    pub fn start(
+        left: &Host,
+        right: &Host,
+        device: &str,
+        forward: Settings,
+        backward: Settings,
+        clock: Clock,
+        end: Duration,
+    ) -> io::Result<Self> {
+        let forwarder = Forwarder::new(
+            [open(left, device)?, open(right, device)?],
+            [Bottleneck::new(forward), Bottleneck::new(backward)],
+            clock,
+        );
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("link".to_owned())
+            .spawn(move || forwarder.run(&stopped, end))?;
+        Ok(Self {
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// Ends it and returns what it saw.
+    ///
+    /// # Errors
+    /// When a device failed while it was running.
+    ///
+    /// # Panics
+    /// When its thread did.
+    pub fn finish(mut self) -> io::Result<LinkRecord> {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().expect("it is finished once");
+        thread.join().expect("the link does not panic")
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// How long the thread may take to notice that it shall end.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+fn open(host: &Host, name: &str) -> io::Result<SyncDevice> {
+    let name = name.to_owned();
+    host.within(move || {
+        let device = DeviceBuilder::new().name(name).mtu(MTU).build_sync()?;
+        device.set_nonblocking(true)?;
+        Ok(device)
+    })
+}

@@ -1,0 +1,81 @@
+//! How many labs may run side by side.
+
+use crate::calibrate::Cost;
+
+/// Labs side by side, at most, whatever the machine.
+const MOST_LABS: usize = 8;
+
+/// Share of the machine that all labs together may use: the rest is for
+/// contenders, whose own work is about as much again, and for the packets
+/// that must not wait.
+const SHARE: f64 = 0.4;
+
+/// What the labs that run at once may come to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Budget {
+    /// How many.
+    pub labs: usize,
+    /// Sum of the rates of their links, Mbit/s.
+    pub mbit: f64,
+}
+
+impl Budget {
+    /// What a machine with so many cores bears, if a full link costs that.
+    #[must_use]
+    pub fn of(cost: Cost, cores: usize) -> Self {
+        Self {
+            labs: MOST_LABS,
+            mbit: (cores as f64 * SHARE / cost.cores_per_mbit).max(1.0),
+        }
+    }
+
+    /// So many labs, whatever they weigh.
+    #[must_use]
+    pub fn fixed(labs: usize) -> Self {
+        Self {
+            labs,
+            mbit: f64::INFINITY,
+        }
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let labs = match self.labs {
+            1 => "1 lab".to_owned(),
+            labs => format!("{labs} labs"),
+        };
+        if self.mbit.is_finite() {
+            format!("at most {labs} and {:.0} Mbit/s", self.mbit)
+        } else {
+            labs
+        }
+    }
+
+    /// Whether one more of this weight may start beside what runs. One alone
+    /// always may.
+    #[must_use]
+    pub fn admits(&self, running: &[f64], weight: f64) -> bool {
+        running.is_empty()
+            || (running.len() < self.labs && running.iter().sum::<f64>() + weight <= self.mbit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_costly_link_has_few_beside_it() {
+        let cost = Cost {
+            cores_per_mbit: 0.008,
+        };
+        let budget = Budget::of(cost, 2);
+        assert!((budget.mbit - 100.0).abs() < 1e-9);
+        assert!(budget.admits(&[50.0], 50.0));
+        assert!(!budget.admits(&[50.0, 10.0], 50.0));
+        assert!(budget.admits(&[10.0; 7], 10.0));
+        assert!(!budget.admits(&[10.0; 8], 10.0));
+        assert!(budget.admits(&[], 1000.0));
+    }
+}

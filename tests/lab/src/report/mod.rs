@@ -1,0 +1,105 @@
+//! Many runs beside each other: tables for people, and a picture that shows
+//! who takes what from whom. Knows summaries only, no samples.
+
+mod markdown;
+mod overview;
+mod place;
+mod rows;
+mod terminal;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use self::markdown::markdown;
+pub use self::overview::overview;
+pub use self::terminal::terminal;
+use crate::record::{Provenance, Summary};
+use crate::scenario::Scenario;
+
+/// The contender that does nothing, to which the others are compared.
+pub const ALONE: &str = "none";
+
+/// All runs of a matrix of scenarios, contenders and seeds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MatrixRecord {
+    /// Name of the matrix, and of its file without `.json`.
+    pub name: String,
+    /// What it is to show, for people; a line or a paragraph.
+    pub description: String,
+    /// Where and how it was measured.
+    pub provenance: Provenance,
+    /// The scenarios by name, as they were run.
+    pub scenarios: BTreeMap<String, Scenario>,
+    /// The runs. Tables keep the order in which contenders first appear,
+    /// after [`ALONE`].
+    pub runs: Vec<RunSummary>,
+}
+
+/// One run of a matrix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// What the background was.
+    pub contender: String,
+    /// Congestion control of the server that sends; `None` for contenders
+    /// that do not heed it.
+    pub congestion_control: Option<String>,
+    /// What was different in how it was run, if anything was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The figures.
+    pub summary: Summary,
+    /// What went wrong, for people. The figures of such a run are not
+    /// compared with those of others.
+    pub failure: Option<String>,
+}
+
+/// Makes the table and the picture of each matrix of a directory, and returns
+/// where they are. Files that are no matrices are left alone.
+///
+/// # Errors
+/// When one cannot be read or written.
+pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut written = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let Ok(matrix) = serde_json::from_slice::<MatrixRecord>(&fs::read(&path)?) else {
+            continue;
+        };
+        let (page, picture) = (path.with_extension("md"), path.with_extension("svg"));
+        fs::write(&page, markdown(&matrix))?;
+        overview(&matrix, &picture)?;
+        written.extend([page, picture]);
+    }
+    written.sort();
+    Ok(written)
+}
+
+#[cfg(test)]
+mod synthetic;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_survives_its_file() {
+        let mut matrix = synthetic::matrix();
+        matrix.runs = vec![synthetic::run("constant", "curl", 1, &[4.5, 0.25])];
+        let text = serde_json::to_string(&matrix).unwrap();
+        let read: MatrixRecord = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.runs, matrix.runs);
+        assert_eq!(read.scenarios, matrix.scenarios);
+        assert_eq!(read.provenance, matrix.provenance);
+    }
+}

@@ -1,0 +1,61 @@
+//! Matrices for tests.
+
+use super::{MatrixRecord, RunSummary};
+use crate::record::{Provenance, Summary};
+use crate::scenario::Scenario;
+
+/// Two scenarios and no runs: a link of 10 Mbit/s with `constant` or `web`.
+pub(super) fn matrix() -> MatrixRecord {
+    let scenario = |foreground: &str| -> Scenario {
+        let text = format!(
+            "description = \"A test\"\nduration_s = 60.0\nmeasure_from_s = 15.0\n\
+             [[link]]\nrate_mbit = 10.0\ndelay_ms = 50.0\nqueue = {{ bdp = 1.0 }}\n{foreground}"
+        );
+        toml::from_str(&text).unwrap()
+    };
+    let constant = "[[foreground]]\ntraffic = { constant = { rate_mbit = 6.0 } }\n";
+    let greedy = "[[foreground]]\ntraffic = { greedy = {} }\n";
+    let web = "[[foreground]]\ntraffic = { web = { load = 0.3, mean_kb = 300.0 } }\n";
+    let scenarios = [
+        ("alone", ""),
+        ("constant", constant),
+        ("greedy", greedy),
+        ("web", web),
+    ];
+    MatrixRecord {
+        name: "test".to_owned(),
+        description: "What is to be seen.".to_owned(),
+        provenance: Provenance {
+            command: "lab matrix test".to_owned(),
+            commit: "0123456789ab".to_owned(),
+            kernel: "Linux 6.18".to_owned(),
+            machine: "2 processors".to_owned(),
+            versions: vec!["curl 7.88.1".to_owned()],
+            started: "2026-01-01T00:00:00Z".to_owned(),
+            side_by_side: "2".to_owned(),
+        },
+        scenarios: scenarios
+            .map(|(name, foreground)| (name.to_owned(), scenario(foreground)))
+            .into(),
+        runs: Vec::new(),
+    }
+}
+
+/// A run in which the foreground got so much.
+pub(super) fn run(scenario: &str, contender: &str, seed: u64, foreground: &[f64]) -> RunSummary {
+    RunSummary {
+        scenario: scenario.to_owned(),
+        contender: contender.to_owned(),
+        congestion_control: (contender != "none").then(|| "cubic".to_owned()),
+        variant: None,
+        seed,
+        summary: Summary {
+            foreground_mbit: foreground.to_vec(),
+            foreground_together_mbit: foreground.iter().sum(),
+            rtt_median_ms: Some(102.0),
+            rtt_p95_ms: Some(110.0),
+            ..Summary::default()
+        },
+        failure: None,
+    }
+}

@@ -1,0 +1,132 @@
+//! One run as a small table for a terminal.
+
+use crate::record::Record;
+use crate::statistics::jain;
+
+/// What the foreground got, what it felt, what the background got and what
+/// the lab itself cost.
+#[must_use]
+pub fn terminal(record: &Record) -> String {
+    let summary = &record.summary;
+    let mut text = row(
+        "run",
+        &format!(
+            "{}, {}, seed {}",
+            record.scenario, record.contender, record.seed
+        ),
+    );
+    let figures = [
+        (false, &summary.foreground_mbit),
+        (true, &summary.backward_mbit),
+    ];
+    let goodputs = figures.into_iter().flat_map(|(backward, goodputs)| {
+        let flows = record
+            .flows
+            .iter()
+            .filter(move |flow| flow.backward == backward);
+        flows.zip(goodputs)
+    });
+    for (flow, goodput) in goodputs {
+        text.push_str(&row(&flow.name, &format!("{goodput:.2} Mbit/s")));
+    }
+    if summary.foreground_mbit.len() > 1 {
+        let sum = summary.foreground_together_mbit;
+        let fairness = jain(&summary.foreground_mbit)
+            .filter(|_| is_alike(record))
+            .map_or(String::new(), |jain| format!(", Jain's index {jain:.3}"));
+        text.push_str(&row("together", &format!("{sum:.2} Mbit/s{fairness}")));
+    }
+    if summary.fetches > 0 {
+        text.push_str(&row(
+            "fetches",
+            &format!(
+                "{}, mean {}, 95 % within {}, {} unfinished",
+                summary.fetches,
+                measured(summary.fetch_mean_s, 2, "s"),
+                measured(summary.fetch_p95_s, 2, "s"),
+                summary.unfinished
+            ),
+        ));
+    }
+    text.push_str(&row(
+        "RTT",
+        &format!(
+            "median {}, 95 % within {}, {:.1} % of the probes lost",
+            measured(summary.rtt_median_ms, 1, "ms"),
+            measured(summary.rtt_p95_ms, 1, "ms"),
+            100.0 * summary.probe_loss
+        ),
+    ));
+    let queue = format!("{:.1} packets in the mean", summary.queue_mean_packets);
+    text.push_str(&row("queue", &queue));
+    let end = record
+        .done()
+        .map_or(String::new(), |done| format!(", done at {done:.1} s"));
+    let rate = format!("{:.2} Mbit/s{end}", summary.background_mbit);
+    text.push_str(&row("background", &rate));
+    if let Some(failure) = record.failure() {
+        text.push_str(&row("", &format!("FAILED: {failure}")));
+    }
+    let used = format!("{:.1} % in use", 100.0 * summary.utilisation);
+    text.push_str(&row("link", &used));
+    text.push_str(&row(
+        "cost",
+        &format!(
+            "{:.2} cores, {:.2} of them for the links",
+            summary.lab_cores, summary.link_cores
+        ),
+    ));
+    text
+}
+
+/// Whether all foreground flows are of a kind, so that it makes sense to ask
+/// how evenly they share.
+fn is_alike(record: &Record) -> bool {
+    let flows = record.flows.iter().filter(|flow| !flow.backward);
+    let mut kinds = flows.map(|flow| flow.name.trim_end_matches(|c: char| c.is_ascii_digit()));
+    let first = kinds.next();
+    kinds.all(|kind| Some(kind) == first)
+}
+
+fn row(what: &str, figure: &str) -> String {
+    format!("{what:<14}{figure}\n")
+}
+
+fn measured(value: Option<f64>, digits: usize, unit: &str) -> String {
+    value.map_or("\u{2013}".to_owned(), |value| {
+        format!("{value:.digits$} {unit}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::picture::synthetic;
+
+    #[test]
+    fn a_run_is_told_in_a_few_lines() {
+        let records = synthetic::all();
+        let find = |wanted: &str| {
+            let found = records.iter().find(|(name, _)| *name == wanted);
+            found.unwrap().1.clone()
+        };
+        let mut web = find("web");
+        web.summary.foreground_mbit = vec![1.0, 3.0];
+        web.summary.foreground_together_mbit = 4.0;
+        web.flows.push(web.flows[0].clone());
+        let text = terminal(&web);
+        assert!(
+            text.contains("together      4.00 Mbit/s, Jain's index 0.800\n"),
+            "{text}"
+        );
+        assert!(text.contains(" unfinished\n"), "{text}");
+        let silent = terminal(&find("silent"));
+        assert!(
+            silent.contains("median \u{2013}, 95 % within \u{2013}, 100.0 %"),
+            "{silent}"
+        );
+        assert!(silent.contains("FAILED: curl: (56)"), "{silent}");
+        assert!(terminal(&find("ours")).contains(", done at 261.0 s\n"));
+        assert!(!terminal(&find("empty")).contains("NaN"));
+    }
+}

@@ -1,0 +1,146 @@
+//! One run: builds the network of a scenario, lets foreground and background
+//! loose on it, and writes down what happened.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nix::sys::resource::{UsageWho, getrusage};
+
+use crate::clock::Clock;
+use crate::contender::{Contender, ContenderError, Running};
+use crate::host::Host;
+use crate::record::{Provenance, Record};
+use crate::scenario::Scenario;
+use crate::summary::{Measured, summarise};
+use crate::topology::{self, Topology};
+use crate::traffic::{Sources, prober};
+use crate::versions;
+
+/// What to run, and how.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Name of the scenario.
+    pub name: String,
+    /// What happens.
+    pub scenario: Scenario,
+    /// Whether that is the quick variant.
+    pub quick: bool,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// What the background is.
+    pub contender: Contender,
+    /// How often the links are sampled.
+    pub sampling: Duration,
+    /// The command that does it again.
+    pub command: String,
+    /// How many labs may run side by side, this one included.
+    pub side_by_side: String,
+    /// An empty directory for working files.
+    pub work: PathBuf,
+}
+
+/// Why there is no record.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The network or the foreground could not be made.
+    #[error("{0}")]
+    Network(#[from] io::Error),
+    /// The contender could not be started.
+    #[error("{0}")]
+    Contender(#[from] ContenderError),
+}
+
+/// Runs it; takes as long as the scenario says.
+///
+/// # Errors
+/// When it could not be set up, or a link failed. What a contender does wrong
+/// is in the record.
+pub fn run(plan: &Plan) -> Result<Record, RunError> {
+    let Plan { scenario, seed, .. } = plan;
+    let provenance = provenance(plan);
+    plan.contender.check(scenario)?;
+    let hosts = topology::hosts(scenario)?;
+    let clock = Clock::start();
+    let topology = Topology::join(scenario, hosts, *seed, plan.sampling, clock)?;
+    let cpu_before = own_cpu()?;
+    let end = Duration::from_secs_f64(scenario.duration_s);
+    let (server, client) = (&topology.hosts()[0], &topology.hosts()[scenario.link.len()]);
+    let prober = prober::start(client, server, clock, end)?;
+    let sources = Sources::start(scenario, topology.hosts(), *seed, clock)?;
+    let contenders = start_contenders(plan, topology.hosts(), clock)?;
+    clock.sleep_until(end);
+    let cpu_s = (own_cpu()? - cpu_before).as_secs_f64();
+    let background: Vec<_> = contenders.into_iter().map(Running::finish).collect();
+    let received = sources.finish()?;
+    let rtt = prober.finish();
+    let links = topology.finish()?;
+    let summary = summarise(&Measured {
+        setup: scenario,
+        links: &links,
+        rtt: &rtt,
+        flows: &received.flows,
+        fetches: &received.fetches,
+        lab_cpu_s: cpu_s,
+    });
+    Ok(Record {
+        scenario: plan.name.clone(),
+        quick: plan.quick,
+        seed: *seed,
+        contender: plan.contender.to_string(),
+        congestion_control: plan
+            .contender
+            .heeds_server_congestion_control()
+            .then(|| scenario.background.congestion_control.clone()),
+        setup: scenario.clone(),
+        provenance,
+        summary,
+        links,
+        rtt,
+        flows: received.flows,
+        fetches: received.fetches,
+        background,
+    })
+}
+
+/// Starts as many as the scenario asks for, each with a directory of its own.
+fn start_contenders(plan: &Plan, hosts: &[Host], clock: Clock) -> Result<Vec<Running>, RunError> {
+    let copies = match plan.contender {
+        Contender::None => 0,
+        _ => plan.scenario.background.copies,
+    };
+    let start = |index: u32| {
+        let mut scenario = plan.scenario.clone();
+        let later = scenario.background.stagger_s * f64::from(index);
+        scenario.background.start_s += later;
+        let work = plan.work.join(format!("contender-{index}"));
+        std::fs::create_dir(&work)?;
+        let seed = plan.seed ^ (u64::from(index) << 40);
+        Ok(plan.contender.start(&scenario, hosts, seed, clock, &work)?)
+    };
+    (0..copies).map(start).collect()
+}
+
+fn provenance(plan: &Plan) -> Provenance {
+    Provenance {
+        command: plan.command.clone(),
+        commit: versions::commit(),
+        kernel: versions::kernel(),
+        machine: versions::machine(),
+        versions: versions::of(plan.contender),
+        started: versions::now(),
+        side_by_side: plan.side_by_side.clone(),
+    }
+}
+
+/// Processor time of this process.
+///
+/// # Errors
+/// When the kernel does not tell.
+pub fn own_cpu() -> io::Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
+    let seconds = |time: nix::sys::time::TimeVal| {
+        Duration::new(time.tv_sec() as u64, time.tv_usec() as u32 * 1000)
+    };
+    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
+}

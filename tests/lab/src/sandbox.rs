@@ -1,0 +1,96 @@
+//! Nothing a lab starts outlives it, and nothing it makes is seen outside.
+//!
+//! The command starts itself again as the first process of a PID namespace:
+//! when that ends, by whatever, the kernel ends all that it had started. The
+//! network namespaces, without names, and the TUN devices in them are gone
+//! with the last process inside. Working files are on a tmpfs in a mount
+//! namespace, gone likewise.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use tokio::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Tells the inner process where its working directory is.
+const MARK: &str = "FAIRBAT_LAB_SANDBOX";
+
+/// On which side of the wall this process is.
+#[derive(Debug)]
+pub enum Side {
+    /// Inside: go on, with this directory for working files.
+    Inside(PathBuf),
+    /// Outside, and the inner process has ended like this.
+    Outside(ExitCode),
+}
+
+/// Starts this command again inside, waits for it and returns how it ended;
+/// in the inner process, returns at once.
+///
+/// # Errors
+/// Without the rights of root, or when the kernel lacks namespaces.
+pub fn enter() -> io::Result<Side> {
+    if let Some(work) = std::env::var_os(MARK) {
+        // If the outer process is killed, nobody else would end this one.
+        prctl::set_pdeathsig(Signal::SIGKILL)?;
+        return Ok(Side::Inside(PathBuf::from(work)));
+    }
+    unshare(CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS).map_err(|errno| {
+        io::Error::other(format!(
+            "make namespaces: {errno}; the lab needs root and the namespaces of Linux"
+        ))
+    })?;
+    let work = tempfile::Builder::new().prefix("fairbat-lab-").tempdir()?;
+    let none: Option<&str> = None;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
+    let options = Some("size=75%");
+    mount(none, work.path(), Some("tmpfs"), MsFlags::empty(), options)?;
+    let ended = supervise(&work.path().join("."));
+    nix::mount::umount(work.path())?;
+    work.close()?;
+    ended.map(Side::Outside)
+}
+
+/// Makes a command that is started inside go into a sandbox of its own again.
+pub fn of_its_own(command: &mut std::process::Command) {
+    command.env_remove(MARK);
+}
+
+/// Runs the inner process to its end, or to that of this one by a signal.
+fn supervise(work: &std::path::Path) -> io::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(std::env::args_os().skip(1))
+            .env(MARK, work)
+            // They are of another network.
+            .env_remove("http_proxy")
+            .env_remove("https_proxy")
+            .env_remove("all_proxy")
+            .env_remove("HTTP_PROXY")
+            .env_remove("HTTPS_PROXY")
+            .env_remove("ALL_PROXY")
+            .spawn()?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut hangup = signal(SignalKind::hangup())?;
+        let killed_by = tokio::select! {
+            status = child.wait() => {
+                let code = status?.code().and_then(|code| u8::try_from(code).ok());
+                return Ok(code.map_or(ExitCode::FAILURE, ExitCode::from));
+            }
+            _ = interrupt.recv() => SignalKind::interrupt(),
+            _ = terminate.recv() => SignalKind::terminate(),
+            _ = hangup.recv() => SignalKind::hangup(),
+        };
+        child.kill().await?;
+        Ok(ExitCode::from(128 + killed_by.as_raw_value() as u8))
+    })
+}

@@ -1,0 +1,302 @@
+//! What a run is: a link, the foreground on it, and what the background is
+//! asked to do. Read from small TOML files; every quantity carries its unit
+//! in its name.
+
+mod check;
+mod load;
+mod quick;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::load::{LoadError, Named, all, find};
+
+/// One scenario, as its file says it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// One line for people: what this is, and where it is from.
+    pub description: String,
+    /// Length of a run, s.
+    pub duration_s: f64,
+    /// Figures are taken from here to the end, s. Whatever starts up does it
+    /// before.
+    pub measure_from_s: f64,
+    /// The bottlenecks, in the direction of the data: one, or two in a row.
+    pub link: Vec<LinkSpec>,
+    /// What must not be disturbed.
+    #[serde(default)]
+    pub foreground: Vec<Foreground>,
+    /// What the contender has to do.
+    #[serde(default)]
+    pub background: Background,
+    /// What is different in the quick variant, which takes less than a
+    /// minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quick: Option<Quick>,
+}
+
+impl Scenario {
+    /// The round-trip time without any queue.
+    #[must_use]
+    pub fn base_rtt(&self) -> Duration {
+        let both_ways = |link: &LinkSpec| link.delay_ms + link.backward().delay_ms;
+        let sum: f64 = self.link.iter().map(both_ways).sum();
+        Duration::from_secs_f64(sum / 1e3)
+    }
+}
+
+/// A bottleneck: the direction of the data, and the other one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// Rate of IP packets, Mbit/s, headers included.
+    pub rate_mbit: f64,
+    /// Propagation delay one way, ms.
+    pub delay_ms: f64,
+    /// Size of the drop-tail queue.
+    pub queue: QueueSpec,
+    /// Probability of a packet to be lost besides, 0 to 1.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub loss: f64,
+    /// Changes of the rate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedule: Vec<RateStep>,
+    /// The other direction; unless it is given it has the same rate, delay and
+    /// queue, and neither schedule nor loss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backward: Option<DirectionSpec>,
+}
+
+impl LinkSpec {
+    /// The direction of the data.
+    #[must_use]
+    pub fn forward(&self) -> DirectionSpec {
+        DirectionSpec {
+            rate_mbit: self.rate_mbit,
+            delay_ms: self.delay_ms,
+            queue: self.queue,
+            loss: self.loss,
+            schedule: self.schedule.clone(),
+        }
+    }
+
+    /// The other direction.
+    #[must_use]
+    pub fn backward(&self) -> DirectionSpec {
+        self.backward.clone().unwrap_or_else(|| DirectionSpec {
+            loss: 0.0,
+            schedule: Vec::new(),
+            ..self.forward()
+        })
+    }
+}
+
+/// One direction of a bottleneck.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DirectionSpec {
+    /// Rate of IP packets, Mbit/s, headers included.
+    pub rate_mbit: f64,
+    /// Propagation delay one way, ms.
+    pub delay_ms: f64,
+    /// Size of the drop-tail queue.
+    pub queue: QueueSpec,
+    /// Probability of a packet to be lost besides, 0 to 1.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub loss: f64,
+    /// Changes of the rate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedule: Vec<RateStep>,
+}
+
+/// A change of a link's rate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateStep {
+    /// When, s.
+    pub at_s: f64,
+    /// To what, Mbit/s.
+    pub rate_mbit: f64,
+}
+
+/// How much a drop-tail queue holds, the packet being sent included.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum QueueSpec {
+    /// So many packets of any size.
+    Packets(u32),
+    /// So many bytes.
+    Bytes(u64),
+    /// So many times what the link carries in the round-trip time of the
+    /// scenario (all links, both ways), in packets of 1500 bytes.
+    Bdp(f64),
+}
+
+/// A kind of foreground traffic, over kernel TCP unless it says otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Foreground {
+    /// What it does.
+    pub traffic: Traffic,
+    /// From when, s.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub start_s: f64,
+    /// Until when, s; to the end if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_s: Option<f64>,
+    /// The sender's congestion control.
+    #[serde(default = "cubic")]
+    pub congestion_control: String,
+    /// Goes against the direction of the data.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub backward: bool,
+    /// Crosses only this link, counted from 1; all of them if it is not
+    /// given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<usize>,
+}
+
+/// What foreground traffic does.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Traffic {
+    /// Connections that always have something to send.
+    Greedy {
+        /// How many.
+        #[serde(default = "one")]
+        flows: u32,
+    },
+    /// A live stream: so much and no more; what could not be sent for a
+    /// second is not sent any more.
+    Constant {
+        /// Mbit/s of payload.
+        rate_mbit: f64,
+    },
+    /// One connection, greedy in turns.
+    OnOff {
+        /// Length of a turn of sending, s.
+        on_s: f64,
+        /// Length of a pause, s.
+        off_s: f64,
+    },
+    /// Fetches that begin at random (Poisson), each over a connection of its
+    /// own, with sizes of exponential distribution.
+    Web {
+        /// Mean load as a share of the link's rate, payload against payload.
+        load: f64,
+        /// Mean size of a fetch, kB (1000 bytes).
+        mean_kb: f64,
+    },
+    /// Datagrams with exponential gaps, which yield to nobody.
+    Udp {
+        /// Mean rate of IP packets, Mbit/s.
+        rate_mbit: f64,
+        /// Size of each with its IP and UDP headers, bytes.
+        #[serde(default = "udp_packet")]
+        packet_bytes: u32,
+    },
+}
+
+impl Traffic {
+    /// What it is called in a sentence.
+    #[must_use]
+    pub fn title(&self) -> &'static str {
+        match self {
+            Self::Greedy { .. } => "a greedy flow",
+            Self::Constant { .. } => "a live stream",
+            Self::OnOff { .. } => "a flow with pauses",
+            Self::Web { .. } => "web traffic",
+            Self::Udp { .. } => "a stream of datagrams",
+        }
+    }
+}
+
+/// What the contender is asked to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Background {
+    /// From when, s.
+    pub start_s: f64,
+    /// Congestion control of the server that sends.
+    pub congestion_control: String,
+    /// What there is to move, MB (10^6 bytes); no end if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size_mb: Option<f64>,
+    /// Seconds after its start by which it should be there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_s: Option<f64>,
+    /// How many contenders there are, each with a transfer of its own.
+    #[serde(skip_serializing_if = "is_one")]
+    pub copies: u32,
+    /// Each contender begins so much later than the one before, s.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stagger_s: f64,
+    /// Many transfers in place of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<Jobs>,
+}
+
+/// Transfers that arrive at random (Poisson), with sizes of exponential
+/// distribution (FAIRBAT's evaluation).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Jobs {
+    /// Mean load as a share of the first link's rate.
+    pub load: f64,
+    /// Mean size, kB (1000 bytes).
+    pub mean_kb: f64,
+}
+
+/// What is different in the quick variant.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Quick {
+    /// Every moment and every length of time in the scenario is multiplied by
+    /// this, and sizes with them; delays are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_scale: Option<f64>,
+    /// Length of a run, s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_s: Option<f64>,
+    /// From where figures are taken, s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measure_from_s: Option<f64>,
+}
+
+impl Default for Background {
+    fn default() -> Self {
+        Self {
+            start_s: 2.0,
+            congestion_control: cubic(),
+            size_mb: None,
+            deadline_s: None,
+            copies: 1,
+            stagger_s: 0.0,
+            jobs: None,
+        }
+    }
+}
+
+fn cubic() -> String {
+    "cubic".to_owned()
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn udp_packet() -> u32 {
+    1000
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_one(value: &u32) -> bool {
+    *value == 1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}

@@ -1,0 +1,133 @@
+//! Figures that describe many values by a few. Knows nothing of what the
+//! values are; leaves out those that are not finite, and never returns one.
+
+/// The arithmetic mean; `None` without values.
+#[must_use]
+pub fn mean(values: &[f64]) -> Option<f64> {
+    let values = finite(values);
+    let count = values.len() as f64;
+    (count > 0.0).then(|| values.iter().sum::<f64>() / count)
+}
+
+/// The value below which `share` (0 to 1) of the values lie; `None` without
+/// values. Linear between the two nearest ranks, the least value being at 0
+/// and the most at 1 (type 7 of Hyndman and Fan, 1996, as R and `NumPy` do).
+#[must_use]
+pub fn percentile(values: &[f64], share: f64) -> Option<f64> {
+    let mut values = finite(values);
+    values.sort_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
+    let rank = share.clamp(0.0, 1.0) * last as f64;
+    let below = rank.floor() as usize;
+    let above = (below + 1).min(last);
+    let part = rank - below as f64;
+    Some(values[below] + part * (values[above] - values[below]))
+}
+
+/// The value in the middle: the mean of the middle two when they are even.
+#[must_use]
+pub fn median(values: &[f64]) -> Option<f64> {
+    percentile(values, 0.5)
+}
+
+/// Jain's index of fairness, (sum x)^2 / (n sum x^2): 1 when all have the
+/// same, 1/n when one has everything; `None` when nobody has anything.
+#[must_use]
+pub fn jain(values: &[f64]) -> Option<f64> {
+    let values = finite(values);
+    let sum: f64 = values.iter().sum();
+    let squares: f64 = values.iter().map(|value| value * value).sum();
+    (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
+}
+
+/// A few repetitions of one measurement.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The middle one, as [`median`].
+    pub median: f64,
+    /// The smallest.
+    pub least: f64,
+    /// The largest.
+    pub most: f64,
+}
+
+impl Spread {
+    /// Of these values; `None` without any.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Option<Self> {
+        Some(Self {
+            median: median(values)?,
+            least: percentile(values, 0.0)?,
+            most: percentile(values, 1.0)?,
+        })
+    }
+
+    /// In another unit.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self {
+            median: factor * self.median,
+            least: factor * self.least,
+            most: factor * self.most,
+        }
+    }
+}
+
+fn finite(values: &[f64]) -> Vec<f64> {
+    let kept = values.iter().copied().filter(|value| value.is_finite());
+    kept.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_linear_between_ranks() {
+        let values = [40.0, 10.0, 30.0, 20.0, 50.0];
+        assert_eq!(percentile(&values, 0.0), Some(10.0));
+        assert_eq!(percentile(&values, 0.5), Some(30.0));
+        assert_eq!(percentile(&values, 0.9), Some(46.0));
+        assert_eq!(percentile(&values, 1.0), Some(50.0));
+        assert_eq!(percentile(&values, 7.0), Some(50.0));
+        assert_eq!(percentile(&[3.0], 0.95), Some(3.0));
+        assert_eq!(percentile(&[], 0.95), None);
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0]), Some(2.5));
+        assert_eq!(median(&[]), None);
+    }
+
+    #[test]
+    fn jains_index_is_one_when_all_have_the_same() {
+        assert_eq!(jain(&[2.0; 5]), Some(1.0));
+        assert_eq!(jain(&[1.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(jain(&[1.0, 3.0]), Some(0.8));
+        assert_eq!(jain(&[0.0, 0.0]), None);
+        assert_eq!(jain(&[]), None);
+    }
+
+    #[test]
+    fn what_is_not_finite_is_left_out() {
+        let values = [f64::NAN, 1.0, f64::INFINITY, 3.0];
+        assert_eq!(mean(&values), Some(2.0));
+        assert_eq!(median(&values), Some(2.0));
+        assert_eq!(jain(&values), Some(0.8));
+        assert_eq!(mean(&[f64::NAN]), None);
+    }
+
+    #[test]
+    fn a_spread_has_its_ends() {
+        let spread = Spread::of(&[2.0, 9.0, 4.0]);
+        let expected = Spread {
+            median: 4.0,
+            least: 2.0,
+            most: 9.0,
+        };
+        assert_eq!(spread, Some(expected));
+        assert_eq!(Spread::of(&[]), None);
+    }
+}

@@ -1,0 +1,135 @@
+//! Hosts and links of a scenario, with the routes between them.
+
+use std::io;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::host::{Class, Host};
+use crate::link::bottleneck::{Limit, Settings};
+use crate::link::rate::Rate;
+use crate::link::{Link, MTU};
+use crate::record::LinkRecord;
+use crate::scenario::{DirectionSpec, QueueSpec, Scenario};
+
+/// The network of a run.
+#[derive(Debug)]
+pub struct Topology {
+    hosts: Vec<Host>,
+    links: Vec<Link>,
+}
+
+/// The hosts of a scenario, not joined yet: one more than it has links.
+///
+/// # Errors
+/// Without the right to make them (root).
+pub fn hosts(scenario: &Scenario) -> io::Result<Vec<Host>> {
+    let indices = (0..=scenario.link.len()).map(|index| index as u8);
+    indices.map(Host::new).collect()
+}
+
+impl Topology {
+    /// Joins the hosts as the scenario says. Seeds of losses are made from
+    /// `seed`.
+    ///
+    /// # Errors
+    /// When a device or a route cannot be made; an unknown congestion control
+    /// is found here.
+    pub fn join(
+        scenario: &Scenario,
+        hosts: Vec<Host>,
+        seed: u64,
+        sampling: Duration,
+        clock: Clock,
+    ) -> io::Result<Self> {
+        let rtt = scenario.base_rtt();
+        let mut links = Vec::new();
+        for (index, spec) in scenario.link.iter().enumerate() {
+            let settings = |spec: &DirectionSpec, direction: u64| Settings {
+                rate: Rate::of(spec),
+                delay: Duration::from_secs_f64(spec.delay_ms / 1e3),
+                limit: limit(spec, rtt),
+                loss: spec.loss,
+                seed: seed ^ ((index as u64 * 2 + direction + 1) << 32),
+                sampling,
+            };
+            links.push(Link::start(
+                &hosts[index],
+                &hosts[index + 1],
+                &device(index),
+                settings(&spec.forward(), 0),
+                settings(&spec.backward(), 1),
+                clock,
+                Duration::from_secs_f64(scenario.duration_s),
+            )?);
+        }
+        let topology = Self { hosts, links };
+        topology.prepare_hosts()?;
+        topology.add_routes(&scenario.background.congestion_control)?;
+        Ok(topology)
+    }
+
+    /// The hosts, in the direction of the data.
+    #[must_use]
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// Takes the links down and returns what they saw.
+    ///
+    /// # Errors
+    /// When one of them had failed.
+    pub fn finish(self) -> io::Result<Vec<LinkRecord>> {
+        self.links.into_iter().map(Link::finish).collect()
+    }
+
+    fn prepare_hosts(&self) -> io::Result<()> {
+        for (index, host) in self.hosts.iter().enumerate() {
+            // Each connection shall learn the path by itself, as if it were
+            // the first.
+            host.sysctl("ipv4/tcp_no_metrics_save", "1")?;
+            if index > 0 && index + 1 < self.hosts.len() {
+                host.sysctl("ipv4/ip_forward", "1")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every address of every host is reached with one's own address of the
+    /// same class. The background's sender gets its congestion control by the
+    /// route, so that it holds for any program, and no setting of the machine
+    /// has to be changed for it.
+    fn add_routes(&self, congestion_control: &str) -> io::Result<()> {
+        for (here, host) in self.hosts.iter().enumerate() {
+            for (there, other) in self.hosts.iter().enumerate() {
+                if here == there {
+                    continue;
+                }
+                let device = device(if there > here { here } else { here - 1 });
+                for class in Class::ALL {
+                    let (to, from) = (other.address(class), host.address(class));
+                    let control = match class {
+                        Class::Background => format!(" congctl {congestion_control}"),
+                        Class::Foreground | Class::Probe => String::new(),
+                    };
+                    host.ip(&format!("route add {to} dev {device} src {from}{control}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn device(link: usize) -> String {
+    format!("link{}", link + 1)
+}
+
+fn limit(spec: &DirectionSpec, rtt: Duration) -> Limit {
+    match spec.queue {
+        QueueSpec::Packets(packets) => Limit::Packets(packets as usize),
+        QueueSpec::Bytes(bytes) => Limit::Bytes(bytes as usize),
+        QueueSpec::Bdp(times) => {
+            let packets = times * spec.rate_mbit * 1e6 / 8.0 * rtt.as_secs_f64() / f64::from(MTU);
+            Limit::Packets((packets.round() as usize).max(2))
+        }
+    }
+}

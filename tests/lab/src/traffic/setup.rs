@@ -1,0 +1,250 @@
+//! From what a scenario says of a source to what runs: who listens, who
+//! connects, what each is to do and where it is counted.
+
+use std::io;
+use std::time::Duration;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use super::draw::of_source;
+use super::meter::Meter;
+use super::stage::Stage;
+use super::turns::Turns;
+use super::{Span, constant, draw, greedy, tcp, udp, web};
+use crate::clock::Clock;
+use crate::host::{Class, Host};
+use crate::scenario::{Foreground, Scenario, Traffic};
+
+/// How much a stream keeps in the kernel that cannot be sent yet, bytes, so
+/// that its backlog is its own to skip.
+const STREAM_UNSENT: u32 = 16 * 1024;
+
+/// The same of a source with pauses: what still drains in a pause.
+const TURNS_UNSENT: u32 = 16 * 1024;
+
+/// How the names of flows begin that go against the direction of the data.
+pub(super) const BACKWARD: &str = "backward ";
+
+/// Which hosts send and receive, by number.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    sender: usize,
+    receiver: usize,
+}
+
+/// What senders over long-lived connections do.
+#[derive(Debug, Clone, Copy)]
+enum Sending {
+    Greedy(Turns),
+    Turns(Turns),
+    Constant(constant::Stream),
+}
+
+/// A foreground on its way to be started.
+pub(super) struct Setup<'a> {
+    scenario: &'a Scenario,
+    seed: u64,
+    pub(super) stage: Stage<'a>,
+    pub(super) flows: Vec<(String, Meter)>,
+    pub(super) logs: Vec<web::Log>,
+}
+
+impl<'a> Setup<'a> {
+    pub(super) fn new(scenario: &'a Scenario, hosts: &'a [Host], seed: u64, clock: Clock) -> Self {
+        let end = Duration::from_secs_f64(scenario.duration_s);
+        Self {
+            scenario,
+            seed,
+            stage: Stage::new(hosts, clock, end),
+            flows: Vec::new(),
+            logs: Vec::new(),
+        }
+    }
+
+    /// Sets up the source that is entry `index` of the foreground.
+    pub(super) fn source(&mut self, index: usize, foreground: &Foreground) -> io::Result<()> {
+        let last = self.stage.hosts.len() - 1;
+        let (sender, receiver) = foreground.link.map_or((0, last), |link| (link - 1, link));
+        let way = if foreground.backward {
+            Way {
+                sender: receiver,
+                receiver: sender,
+            }
+        } else {
+            Way { sender, receiver }
+        };
+        let until = foreground.stop_s.map(Duration::from_secs_f64);
+        let span = Span {
+            start: Duration::from_secs_f64(foreground.start_s),
+            stop: until.map_or(self.stage.end, |until| until.min(self.stage.end)),
+        };
+        let greedy = Sending::Greedy(Turns::always(span));
+        match foreground.traffic {
+            Traffic::Greedy { flows } => {
+                self.connections(foreground, way, span, greedy, ("greedy", Some(flows)))
+            }
+            Traffic::OnOff { on_s, off_s } => {
+                let turns = Sending::Turns(Turns {
+                    span,
+                    on: Duration::from_secs_f64(on_s),
+                    off: Duration::from_secs_f64(off_s),
+                });
+                self.connections(foreground, way, span, turns, ("on-off", None))
+            }
+            Traffic::Constant { rate_mbit } => {
+                let stream = constant::Stream::new(span.start, bytes_per_s(rate_mbit));
+                let constant = Sending::Constant(stream);
+                self.connections(foreground, way, span, constant, ("constant", None))
+            }
+            Traffic::Web { load, mean_kb } => {
+                let first = &self.scenario.link[foreground.link.map_or(0, |link| link - 1)];
+                let payload = f64::from(constant::PAYLOAD) / 1500.0;
+                let rate = load * bytes_per_s(first.rate_mbit) * payload;
+                self.web(index, foreground, way, span, rate, mean_kb * 1000.0)
+            }
+            Traffic::Udp {
+                rate_mbit,
+                packet_bytes,
+            } => {
+                let rate = bytes_per_s(rate_mbit);
+                self.udp(index, foreground, way, span, rate, packet_bytes)
+            }
+        }
+    }
+
+    /// Long-lived connections: so many, numbered in their names, or one.
+    fn connections(
+        &mut self,
+        foreground: &Foreground,
+        way: Way,
+        span: Span,
+        sending: Sending,
+        (name, flows): (&str, Option<u32>),
+    ) -> io::Result<()> {
+        let clock = self.stage.clock;
+        let options = tcp::SenderOptions {
+            congestion_control: foreground.congestion_control.clone(),
+            unsent: match sending {
+                Sending::Greedy(_) => None,
+                Sending::Turns(_) => Some(TURNS_UNSENT),
+                Sending::Constant(_) => Some(STREAM_UNSENT),
+            },
+        };
+        let (listener, server) = tcp::listen(&self.stage.hosts[way.sender], options)?;
+        let serving = tcp::serve(listener, span, clock, move |stream| async move {
+            match sending {
+                Sending::Greedy(turns) => {
+                    greedy::send(stream, turns, tcp::ZEROS.len(), clock).await;
+                }
+                Sending::Turns(turns) => {
+                    greedy::send(stream, turns, TURNS_UNSENT as usize, clock).await;
+                }
+                Sending::Constant(flow) => constant::send(stream, flow, span, clock).await,
+            }
+        });
+        self.stage.job(way.sender, serving);
+        let local = self.stage.hosts[way.receiver].address(Class::Foreground);
+        for _ in 0..flows.unwrap_or(1) {
+            let meter = self.flow(foreground, name, flows.is_some());
+            let receiving = tcp::receive(local, server, span, clock, meter);
+            self.stage.job(way.receiver, receiving);
+        }
+        Ok(())
+    }
+
+    /// Fetches that carry `rate` bytes per second in the mean.
+    fn web(
+        &mut self,
+        index: usize,
+        foreground: &Foreground,
+        way: Way,
+        span: Span,
+        rate: f64,
+        mean: f64,
+    ) -> io::Result<()> {
+        room_for_connections()?;
+        let options = tcp::SenderOptions {
+            congestion_control: foreground.congestion_control.clone(),
+            unsent: None,
+        };
+        let (listener, server) = tcp::listen(&self.stage.hosts[way.sender], options)?;
+        let clock = self.stage.clock;
+        let end = self.stage.end;
+        // What has begun goes on when no more arrive.
+        let open = Span { stop: end, ..span };
+        let serving = tcp::serve(listener, open, clock, web::answer);
+        self.stage.job(way.sender, serving);
+        let log = web::Log::default();
+        self.logs.push(log.clone());
+        let client = web::Client {
+            local: self.stage.hosts[way.receiver].address(Class::Foreground),
+            server,
+            meter: self.flow(foreground, "web", false),
+            log,
+            clock,
+            end,
+        };
+        let mut rng = of_source(self.seed, index);
+        let arrivals = draw::arrivals(&mut rng, span, rate / mean, mean);
+        self.stage.job(way.receiver, client.run(arrivals));
+        Ok(())
+    }
+
+    /// Packets of this size, `rate` bytes of them per second in the mean.
+    fn udp(
+        &mut self,
+        index: usize,
+        foreground: &Foreground,
+        way: Way,
+        span: Span,
+        rate: f64,
+        packet: u32,
+    ) -> io::Result<()> {
+        let hosts = self.stage.hosts;
+        let (outgoing, incoming) = udp::sockets(&hosts[way.sender], &hosts[way.receiver])?;
+        let meter = self.flow(foreground, "udp", false);
+        let (clock, end) = (self.stage.clock, self.stage.end);
+        self.stage.task(way.receiver, move || {
+            udp::receive(&incoming, &meter, clock, end)
+        });
+        let rng = of_source(self.seed, index);
+        let payload = (packet - udp::HEADERS) as usize;
+        let packets = rate / f64::from(packet);
+        self.stage.task(way.sender, move || {
+            udp::send(&outgoing, payload, packets, rng, span, clock)
+        });
+        Ok(())
+    }
+
+    /// A meter for a new flow of this kind. Its number is in its name if
+    /// there is one before it, or always.
+    fn flow(&mut self, foreground: &Foreground, kind: &str, always: bool) -> Meter {
+        let kind = if foreground.backward {
+            &format!("{BACKWARD}{kind}")
+        } else {
+            kind
+        };
+        let alike = self.flows.iter().filter(|(name, _)| {
+            let rest = name.strip_prefix(kind);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        });
+        let name = match alike.count() {
+            0 if !always => kind.to_owned(),
+            before => format!("{kind} {}", before + 1),
+        };
+        let meter = self.stage.meter();
+        self.flows.push((name, meter.clone()));
+        meter
+    }
+}
+
+fn bytes_per_s(rate_mbit: f64) -> f64 {
+    rate_mbit * 1e6 / 8.0
+}
+
+/// On a congested link hundreds of fetches are open at a time, with both their
+/// ends in this process.
+fn room_for_connections() -> io::Result<()> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)
+}

@@ -1,0 +1,158 @@
+//! Where sources run: a thread per host for everything with connections, and
+//! threads of their own for what needs exact moments. Nothing begins before
+//! everything is set up, so that a setup that fails leaves nothing behind.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{Instant, sleep_until};
+
+use super::meter::Meter;
+use crate::clock::Clock;
+use crate::host::Host;
+
+/// What goes on in a host's thread.
+type Job = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
+/// What goes on in a thread of its own.
+type Task = Box<dyn FnOnce() -> io::Result<()> + Send>;
+
+/// What is going to run.
+pub(super) struct Stage<'a> {
+    /// The hosts, in the direction of the data.
+    pub(super) hosts: &'a [Host],
+    /// The run's.
+    pub(super) clock: Clock,
+    /// When the run is over.
+    pub(super) end: Duration,
+    jobs: Vec<Vec<Job>>,
+    tasks: Vec<(Host, Task)>,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(hosts: &'a [Host], clock: Clock, end: Duration) -> Self {
+        Self {
+            hosts,
+            clock,
+            end,
+            jobs: hosts.iter().map(|_| Vec::new()).collect(),
+            tasks: Vec::new(),
+        }
+    }
+
+    /// Something to do in the thread of this host. What is not over at the
+    /// end of the run is dropped.
+    pub(super) fn job(
+        &mut self,
+        host: usize,
+        job: impl Future<Output = io::Result<()>> + Send + 'static,
+    ) {
+        self.jobs[host].push(Box::pin(job));
+    }
+
+    /// Something to do in a thread of its own. It has to end with the run by
+    /// itself.
+    pub(super) fn task(
+        &mut self,
+        host: usize,
+        task: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) {
+        self.tasks.push((self.hosts[host].clone(), Box::new(task)));
+    }
+
+    /// A meter of the run.
+    pub(super) fn meter(&self) -> Meter {
+        Meter::new(self.clock, self.end)
+    }
+
+    /// Starts everything.
+    ///
+    /// # Errors
+    /// When the kernel has nothing left for a runtime.
+    pub(super) fn start(self) -> io::Result<Running> {
+        let mut workers = Vec::new();
+        for (host, jobs) in self.hosts.iter().zip(self.jobs) {
+            if !jobs.is_empty() {
+                let runtime = Builder::new_current_thread().enable_all().build()?;
+                workers.push((host, runtime, jobs));
+            }
+        }
+        let failure = Failure::default();
+        let (clock, end) = (self.clock, self.end);
+        let mut threads = Vec::new();
+        for (host, runtime, jobs) in workers {
+            let failure = failure.clone();
+            threads.push(host.run(move || work(&runtime, jobs, &failure, clock, end)));
+        }
+        for (host, task) in self.tasks {
+            let failure = failure.clone();
+            threads.push(host.run(move || failure.keep(task())));
+        }
+        Ok(Running { threads, failure })
+    }
+}
+
+fn work(runtime: &Runtime, jobs: Vec<Job>, failure: &Failure, clock: Clock, end: Duration) {
+    runtime.block_on(async {
+        for job in jobs {
+            let failure = failure.clone();
+            tokio::spawn(async move { failure.keep(job.await) });
+        }
+        sleep_until(instant(clock, end)).await;
+    });
+}
+
+/// What runs.
+pub(super) struct Running {
+    threads: Vec<JoinHandle<()>>,
+    failure: Failure,
+}
+
+impl Running {
+    /// Blocks until the run is over.
+    ///
+    /// # Errors
+    /// The first that a job met.
+    pub(super) fn finish(self) -> io::Result<()> {
+        for thread in self.threads {
+            thread
+                .join()
+                .map_err(|_| io::Error::other("a foreground thread panicked"))?;
+        }
+        self.failure.take().map_or(Ok(()), Err)
+    }
+}
+
+/// The first thing that went wrong.
+#[derive(Debug, Clone, Default)]
+struct Failure(Arc<Mutex<Option<io::Error>>>);
+
+impl Failure {
+    fn keep(&self, result: io::Result<()>) {
+        if let Err(error) = result {
+            self.first().get_or_insert(error);
+        }
+    }
+
+    fn take(&self) -> Option<io::Error> {
+        self.first().take()
+    }
+
+    fn first(&self) -> std::sync::MutexGuard<'_, Option<io::Error>> {
+        self.0.lock().expect("nobody panics with it")
+    }
+}
+
+/// A moment of the run, for tokio's timers.
+pub(super) fn instant(clock: Clock, moment: Duration) -> Instant {
+    Instant::from_std(clock.at(moment))
+}
+
+/// Puts before an error what was being done.
+pub(super) fn named(what: impl FnOnce() -> String) -> impl FnOnce(io::Error) -> io::Error {
+    |error| io::Error::new(error.kind(), format!("{}: {error}", what()))
+}

@@ -1,0 +1,304 @@
+//! Sources and prober over a real kernel: one host that talks to itself, or
+//! two on a wire.
+
+use std::io;
+use std::process::Command;
+use std::time::Duration;
+
+use super::*;
+
+/// A host for both ends, which talk over its loopback.
+fn host() -> Option<Host> {
+    match Host::new(0) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            eprintln!("SKIPPED: no network namespaces: root is needed");
+            None
+        }
+        made => Some(made.expect("a namespace")),
+    }
+}
+
+/// Two hosts, joined by a wire of this rate.
+fn wire(rate_mbit: u32) -> Option<[Host; 2]> {
+    let hosts = [host()?, Host::new(1).expect("another namespace")];
+    // ip(8) moves an interface to where a process is.
+    let mut process = hosts[1]
+        .within(|| Command::new("sleep").arg("5").spawn())
+        .expect("a process on the other host");
+    let id = process.id();
+    let made = hosts[0].ip(&format!(
+        "link add wire type veth peer name wire netns {id}"
+    ));
+    made.expect("a pair of interfaces");
+    process.kill().expect("the process runs");
+    process.wait().expect("the process ends");
+    for (host, other) in [(&hosts[0], 1), (&hosts[1], 0)] {
+        host.ip("link set wire up").expect("the interface is there");
+        host.ip(&format!("route add 10.78.{other}.0/24 dev wire"))
+            .expect("the interface is up");
+        let words = format!("qdisc add dev wire root tbf rate {rate_mbit}mbit burst 16k limit 64k");
+        let shaped = host.within(move || Command::new("tc").args(words.split(' ')).status());
+        assert!(shaped.expect("tc runs").success());
+    }
+    Some(hosts)
+}
+
+fn scenario(duration_s: f64, foreground: &str) -> Scenario {
+    let head = "description = 'test'\nmeasure_from_s = 0.0\n\
+        link = [{ rate_mbit = 10.0, delay_ms = 0.0, queue = { packets = 100 } }]\n";
+    let scenario: Scenario =
+        toml::from_str(&format!("{head}duration_s = {duration_s}\n{foreground}"))
+            .expect("a scenario");
+    scenario.check().expect("a scenario that can be run");
+    scenario
+}
+
+fn received(scenario: &Scenario, hosts: &[Host], seed: u64) -> Received {
+    let sources = Sources::start(scenario, hosts, seed, Clock::start()).expect("all set up");
+    sources.finish().expect("nothing fails")
+}
+
+/// What came in each interval.
+fn intervals(flow: &FlowRecord) -> Vec<u64> {
+    let before = std::iter::once(&0).chain(&flow.received);
+    flow.received
+        .iter()
+        .zip(before)
+        .map(|(a, b)| a - b)
+        .collect()
+}
+
+fn total(flow: &FlowRecord) -> u64 {
+    *flow.received.last().expect("some intervals")
+}
+
+#[test]
+fn a_constant_stream_has_its_rate_from_start_to_stop() {
+    let Some(host) = host() else { return };
+    let scenario = scenario(
+        1.6,
+        "foreground = [{ start_s = 0.3, stop_s = 1.3, traffic = { constant = { rate_mbit = 8.0 } } }]",
+    );
+    let flows = received(&scenario, &[host.clone(), host], 1).flows;
+    assert_eq!(flows.len(), 1);
+    assert_eq!(flows[0].name, "constant");
+    assert_eq!(flows[0].received.len(), 16);
+    assert_eq!(flows[0].received[2], 0);
+    let came = total(&flows[0]);
+    assert!((985_000..1_003_000).contains(&came), "{came}");
+    assert_eq!(flows[0].received[13], came);
+    println!("{:?}", intervals(&flows[0]));
+}
+
+#[test]
+fn datagrams_have_their_mean_rate_with_gaps_shorter_than_a_timer_resolves() {
+    let Some(host) = host() else { return };
+    let scenario = scenario(
+        1.2,
+        "foreground = [{ stop_s = 1.0, traffic = { udp = { rate_mbit = 80.0, packet_bytes = 1000 } } }]",
+    );
+    let flows = received(&scenario, &[host.clone(), host], 1).flows;
+    assert_eq!(flows[0].name, "udp");
+    let packets = total(&flows[0]) / 972;
+    assert_eq!(total(&flows[0]), packets * 972);
+    // 10,000 expected; the standard deviation is 100.
+    assert!((9_700..10_300).contains(&packets), "{packets}");
+}
+
+const WEB: &str = "foreground = [
+    { start_s = 0.1, stop_s = 0.6, traffic = { web = { load = 4.0, mean_kb = 20.0 } } },
+    { traffic = { web = { load = 0.5, mean_kb = 3.0 } }, stop_s = 0.6 },
+]";
+
+#[test]
+fn fetches_are_those_of_the_seed_and_served_exactly() {
+    let Some(host) = host() else { return };
+    let hosts = [host.clone(), host];
+    let scenario = scenario(0.9, WEB);
+    let first = received(&scenario, &hosts, 7);
+    let names: Vec<_> = first.flows.iter().map(|flow| flow.name.as_str()).collect();
+    assert_eq!(names, ["web", "web 2"]);
+    // 4.83 MB/s for 0.5 s and 0.6 MB/s for 0.6 s in the mean: 121 each.
+    let count = first.fetches.len();
+    assert!((180..310).contains(&count), "{count} fetches");
+    let asked: u64 = first.fetches.iter().map(|fetch| fetch.bytes).sum();
+    let came: u64 = first.flows.iter().map(total).sum();
+    assert_eq!(asked, came);
+    for fetch in &first.fetches {
+        assert!(fetch.seconds.is_some_and(|s| s > 0.0), "{fetch:?}");
+        assert!((0.0..0.8).contains(&fetch.t), "{fetch:?}");
+    }
+    let sizes = |received: &Received| {
+        let mut sizes: Vec<_> = received.fetches.iter().map(|fetch| fetch.bytes).collect();
+        sizes.sort_unstable();
+        sizes
+    };
+    assert_eq!(sizes(&first), sizes(&received(&scenario, &hosts, 7)));
+}
+
+#[test]
+fn hundreds_of_fetches_at_a_time_do_not_fail() {
+    let Some(hosts) = wire(2) else { return };
+    let scenario = scenario(
+        1.5,
+        "foreground = [{ traffic = { web = { load = 3.0, mean_kb = 5.0 } } }]",
+    );
+    let received = received(&scenario, &hosts, 3);
+    let unfinished = received.fetches.iter().filter(|f| f.seconds.is_none());
+    let unfinished = unfinished.count();
+    assert!(unfinished > 500, "{unfinished}");
+    assert!(unfinished < received.fetches.len());
+    // 2 Mbit/s for 1.5 s, and what the bucket held.
+    assert!(total(&received.flows[0]) < 400_000);
+}
+
+#[test]
+fn a_source_with_pauses_is_silent_in_them() {
+    let Some(hosts) = wire(40) else { return };
+    let scenario = scenario(
+        1.8,
+        "foreground = [{ start_s = 0.2, traffic = { on_off = { on_s = 0.4, off_s = 0.4 } } }]",
+    );
+    let flows = received(&scenario, &hosts, 1).flows;
+    assert_eq!(flows[0].name, "on-off");
+    let intervals = intervals(&flows[0]);
+    println!("{intervals:?}");
+    // 500 kB is what the wire carries.
+    for on in [3, 4, 5, 11, 12, 13] {
+        assert!(intervals[on] > 300_000, "{on}: {intervals:?}");
+    }
+    // The first of a pause still has what was on its way.
+    for off in [0, 1, 7, 8, 9, 15, 16, 17] {
+        assert_eq!(intervals[off], 0, "{off}: {intervals:?}");
+    }
+}
+
+#[test]
+fn greedy_connections_fill_the_wire_in_their_direction_and_time() {
+    let Some(hosts) = wire(40) else { return };
+    let scenario = scenario(
+        1.3,
+        "foreground = [
+            { start_s = 0.2, stop_s = 0.9, congestion_control = 'reno', traffic = { greedy = { flows = 2 } } },
+            { start_s = 0.2, stop_s = 0.7, link = 1, backward = true, traffic = { greedy = {} } },
+            { start_s = 0.9, traffic = { greedy = {} } },
+        ]",
+    );
+    let flows = received(&scenario, &hosts, 1).flows;
+    let names: Vec<_> = flows.iter().map(|flow| flow.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["greedy 1", "greedy 2", "backward greedy 1", "greedy 3"]
+    );
+    let intervals: Vec<_> = flows.iter().map(intervals).collect();
+    println!("{intervals:?}");
+    let between = |flow: usize, from, to| intervals[flow][from..to].iter().sum::<u64>();
+    // Of 500 kB each.
+    assert!(between(0, 3, 9) + between(1, 3, 9) > 2_000_000);
+    assert!(between(2, 3, 7) > 1_200_000);
+    assert!(between(3, 10, 13) > 1_000_000);
+    for (flow, start, stop) in [(0, 2, 9), (1, 2, 9), (2, 2, 7), (3, 9, 13)] {
+        assert_eq!(between(flow, 0, start), 0, "{flow}");
+        // An interval later nothing is on its way any more.
+        assert_eq!(between(flow, (stop + 1).min(13), 13), 0, "{flow}");
+    }
+}
+
+#[test]
+fn accepted_connections_have_the_congestion_control_asked_for() {
+    let Some(host) = host() else { return };
+    let options = tcp::SenderOptions {
+        congestion_control: "reno".to_owned(),
+        unsent: Some(16_384),
+    };
+    let (listener, address) = tcp::listen(&host, options).expect("reno is always there");
+    let accepted = host.within(move || {
+        let _client = std::net::TcpStream::connect(address).expect("it listens");
+        listener.accept().expect("a connection").0
+    });
+    let accepted = socket2::SockRef::from(&accepted);
+    let name = accepted.tcp_congestion().expect("a name");
+    assert!(name.starts_with(b"reno\0"), "{name:?}");
+    assert_eq!(accepted.tcp_notsent_lowat().expect("a number"), 16_384);
+    assert!(accepted.tcp_nodelay().expect("a flag"));
+}
+
+#[test]
+fn an_unknown_congestion_control_is_named() {
+    let Some(host) = host() else { return };
+    let scenario = scenario(
+        5.0,
+        "foreground = [
+            { traffic = { greedy = {} } },
+            { congestion_control = 'none_such', traffic = { greedy = {} } },
+        ]",
+    );
+    let started = Sources::start(&scenario, &[host.clone(), host], 1, Clock::start());
+    let error = started
+        .err()
+        .expect("no such congestion control")
+        .to_string();
+    let expected = "congestion control \"none_such\" is not available: ";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn a_failure_of_a_source_is_told_at_the_end() {
+    let Some(near) = host() else { return };
+    let far = Host::new(1).expect("another namespace");
+    let scenario = scenario(0.2, "foreground = [{ traffic = { greedy = {} } }]");
+    let sources = Sources::start(&scenario, &[near, far], 1, Clock::start());
+    let finished = sources.expect("all set up").finish();
+    let error = finished.expect_err("there is no wire").to_string();
+    assert!(
+        error.starts_with("connect from 10.78.1.1 to 10.78.0.1:"),
+        "{error}"
+    );
+}
+
+#[test]
+fn probes_come_back_in_the_order_of_sending() {
+    let Some(hosts) = wire(40) else { return };
+    let clock = Clock::start();
+    let prober = prober::start(&hosts[1], &hosts[0], clock, Duration::from_secs(1));
+    let probes = prober.expect("a wire").finish();
+    assert!((48..=50).contains(&probes.len()), "{}", probes.len());
+    assert!(clock.seconds() < 1.5);
+    assert!(probes.is_sorted_by(|a, b| a.t < b.t));
+    for probe in &probes {
+        assert!(
+            probe.ms.is_some_and(|ms| ms > 0.0 && ms < 500.0),
+            "{probe:?}"
+        );
+    }
+    println!(
+        "{:?}",
+        probes.iter().map(|probe| probe.ms).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn probes_that_do_not_come_back_are_lost() {
+    let Some(hosts) = wire(40) else { return };
+    let clock = Clock::start();
+    let prober = prober::start(&hosts[1], &hosts[0], clock, Duration::from_millis(300));
+    let prober = prober.expect("a wire");
+    clock.sleep_until(Duration::from_millis(150));
+    hosts[0].ip("link set wire down").expect("a wire");
+    let probes = prober.finish();
+    let answered: Vec<_> = probes.iter().map(|probe| probe.ms.is_some()).collect();
+    assert!(answered[..4].iter().all(|&answered| answered), "{probes:?}");
+    assert!(!answered[probes.len() - 1], "{probes:?}");
+}
+
+#[test]
+fn probes_need_a_way() {
+    let Some(near) = host() else { return };
+    let far = Host::new(1).expect("another namespace");
+    let error = prober::start(&far, &near, Clock::start(), Duration::from_secs(1));
+    let error = error.expect_err("there is no wire").to_string();
+    assert!(
+        error.starts_with("a way for probes to 10.78.0.3:"),
+        "{error}"
+    );
+}

@@ -1,0 +1,71 @@
+//! Where a run is measured, and with what: it goes into every record. Knows
+//! no link and no host.
+
+use fairbat_tests::bin::fairbat_binary;
+use fairbat_tests::environment::{self, first_line, nginx_version};
+
+use crate::contender::{Contender, PYTHON};
+
+pub use fairbat_tests::environment::{commit, kernel};
+
+/// The moment, UTC, to the second, as RFC 3339 writes it.
+#[must_use]
+#[allow(clippy::disallowed_methods, reason = "the shell's clock")]
+pub fn now() -> String {
+    let now = jiff::Timestamp::now();
+    now.round(jiff::Unit::Second).unwrap_or(now).to_string()
+}
+
+/// Cores that this process may use.
+#[must_use]
+pub fn cores() -> usize {
+    environment::cores()
+}
+
+/// Processor, and how many cores.
+#[must_use]
+pub fn machine() -> String {
+    let cores = environment::cores();
+    let plural = if cores == 1 { "" } else { "s" };
+    format!("{}, {cores} core{plural}", environment::processor())
+}
+
+/// The programs that take part with this contender, with versions.
+///
+/// # Panics
+/// For `fairbat`, when it has to be built and cannot be.
+#[must_use]
+pub fn of(contender: Contender) -> Vec<String> {
+    let version_of = |program| first_line(&[program, "--version"]);
+    let client = match contender {
+        Contender::None => return Vec::new(),
+        Contender::Utp => {
+            let ask = "import libtorrent; print('libtorrent', libtorrent.version)";
+            return vec![first_line(&[PYTHON, "-c", ask]), version_of(PYTHON)];
+        }
+        Contender::Iperf3(_) => return vec![version_of("iperf3")],
+        Contender::Tcp => return vec![nginx_version()],
+        Contender::Engine => format!("fairbat {}", env!("CARGO_PKG_VERSION")),
+        Contender::Fairbat => version_of(&fairbat_binary().to_string_lossy()),
+        Contender::Curl => version_of("curl"),
+        Contender::Aria2 => version_of("aria2c"),
+        Contender::Rclone => version_of("rclone"),
+    };
+    vec![client, nginx_version()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_here_is_named() {
+        assert!(kernel().starts_with("Linux "), "{}", kernel());
+        assert!(machine().contains(" core"), "{}", machine());
+        assert_ne!(commit(), "unknown");
+        let versions = of(Contender::Curl);
+        assert!(versions[0].starts_with("curl "), "{versions:?}");
+        assert!(versions[1].starts_with("nginx version"), "{versions:?}");
+        assert_eq!(of(Contender::None), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,15 @@
+//! Acceptance of the link.
+
+use crate::{expect_success, is_root, lab, turn};
+
+#[test]
+fn the_link_is_what_theory_says() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let output = lab(&["calibrate"]).output().expect("start lab");
+    let stdout = expect_success(&output);
+    // Something was compared, and printed.
+    assert!(stdout.matches(" ok\n").count() >= 30, "{stdout}");
+}

@@ -1,0 +1,72 @@
+//! The lab tested as it is used: the link against theory, known physics, and
+//! what a run leaves behind.
+//!
+//! The tests share one machine, whose processor decides what a link can do:
+//! they take turns.
+
+mod calibration;
+mod leftovers;
+mod matrix;
+mod physics;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Held by whoever uses the machine.
+fn turn() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `lab` with these arguments, its output piped.
+fn lab(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Whether this is root; otherwise says that the test is skipped.
+fn is_root() -> bool {
+    use std::io::Write;
+    use std::os::unix::fs::MetadataExt;
+    let root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    if !root {
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or("a test");
+        // Past the test runner's capture.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: the lab needs root");
+    }
+    root
+}
+
+/// What it printed, when it went well.
+fn expect_success(output: &Output) -> String {
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{}:\n{stdout}\n{stderr}",
+        output.status
+    );
+    stdout
+}
+
+/// The only JSON file of a directory.
+fn record_in(directory: &Path) -> fairbat_lab::record::Record {
+    let entries = std::fs::read_dir(directory).expect("read the output directory");
+    let mut files = entries
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        });
+    let path = files.next().expect("a record");
+    assert!(files.next().is_none(), "more than one record");
+    let bytes = std::fs::read(path).expect("read the record");
+    serde_json::from_slice(&bytes).expect("a record")
+}
