@@ -9,9 +9,9 @@ CARGO_BUILD_FLAGS := --locked
 # Where cargo leaves what it builds.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-# The lab makes network namespaces, which only root may. Behind sudo there may
-# be no cargo: the lab is told what is built already, in this profile.
-as-root = $(if $(filter-out 0,$(shell id -u)),sudo env FAIRBAT_BIN=$(abspath $(TARGET))/$(1)/fairbat)
+# The lab makes network namespaces, which only root may. It is told what is
+# built already, in this profile: behind sudo there may be no cargo.
+as-root = $(if $(filter-out 0,$(shell id -u)),sudo) env FAIRBAT_BIN=$(abspath $(TARGET))/$(1)/fairbat
 
 FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SECONDS ?= 300

@@ -102,16 +102,16 @@ impl Host {
             .expect("what runs inside does not panic")
     }
 
-    /// Runs ip(8) inside, with these words.
+    /// Runs ip(8) inside, with these words, and returns what it printed.
     ///
     /// # Errors
     /// What it said when it failed.
-    pub fn ip(&self, words: &str) -> io::Result<()> {
+    pub fn ip(&self, words: &str) -> io::Result<String> {
         let words = words.to_owned();
         self.within(move || {
             let output = Command::new("ip").args(words.split(' ')).output()?;
             if output.status.success() {
-                return Ok(());
+                return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
             }
             let stderr = String::from_utf8_lossy(&output.stderr);
             Err(io::Error::other(format!("ip {words}: {}", stderr.trim())))
@@ -125,5 +125,23 @@ impl Host {
     pub fn sysctl(&self, name: &'static str, value: &str) -> io::Result<()> {
         let value = value.to_owned();
         self.within(move || std::fs::write(format!("/proc/sys/net/{name}"), value))
+    }
+}
+
+#[cfg(test)]
+impl Host {
+    /// A host for a test; `None` without the rights for it, said past the test
+    /// runner's capture.
+    pub(crate) fn for_test(index: u8) -> Option<Self> {
+        use std::io::Write;
+        match Self::new(index) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                let thread = std::thread::current();
+                let test = thread.name().unwrap_or("a test");
+                let _ = writeln!(io::stderr(), "SKIPPED: {test}: needs root");
+                None
+            }
+            made => Some(made.expect("a namespace")),
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! The lab: real transfers beside real foreground traffic over an emulated
 //! bottleneck, every figure with its seed, versions and command.
 
+mod arrivals;
 pub mod calibrate;
 pub mod clock;
 pub mod contender;
+pub mod files;
 pub mod host;
 pub mod link;
 pub mod matrix;

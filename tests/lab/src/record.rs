@@ -59,11 +59,22 @@ impl Record {
         moments?.into_iter().reduce(f64::max)
     }
 
-    /// What went wrong with contenders, for people.
+    /// What went wrong with contenders, or with the lab itself, for people.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
+        let directions = self
+            .links
+            .iter()
+            .flat_map(|link| [&link.forward, &link.backward]);
+        let overrun: u64 = directions.map(|direction| direction.counters.overrun).sum();
+        let too_slow = (overrun > 0).then(|| {
+            format!("the link was too slow for this machine: {overrun} packets overran it")
+        });
         let failures = self.background.iter().filter_map(|one| one.failure.clone());
-        failures.reduce(|all, one| format!("{all}; {one}"))
+        too_slow
+            .into_iter()
+            .chain(failures)
+            .reduce(|all, one| format!("{all}; {one}"))
     }
 
     /// What the contenders were asked to move in pieces.
@@ -160,6 +171,9 @@ pub struct Counters {
     pub dropped: u64,
     /// Lost at random.
     pub lost: u64,
+    /// Dropped by the device before the link could take them, because it came
+    /// too late: 0 in a sound run.
+    pub overrun: u64,
     /// Reached the other end.
     pub delivered: u64,
     /// Bytes of those, headers included.
@@ -259,10 +273,11 @@ pub struct Summary {
     pub foreground_together_mbit: f64,
     /// Payload of flows in the other direction, Mbit/s, by flow.
     pub backward_mbit: Vec<f64>,
-    /// Payload of the background that crossed the last link, Mbit/s.
+    /// Payload of the background that crossed the last link, Mbit/s, what was
+    /// sent twice included.
     pub background_mbit: f64,
-    /// Share of the first link's rate in use, both together and headers
-    /// included, 0 to 1.
+    /// Share of the first link's rate in use by both, 0 to 1, their payload
+    /// taken for that of full packets.
     pub utilisation: f64,
     /// Round-trip time, median, ms.
     pub rtt_median_ms: Option<f64>,
@@ -276,9 +291,10 @@ pub struct Summary {
     pub fetches: usize,
     /// Of these, not over at the end.
     pub unfinished: usize,
-    /// Mean time of a fetch, s.
+    /// Mean time of a fetch, s; one that was not over counts with the time it
+    /// had taken so far.
     pub fetch_mean_s: Option<f64>,
-    /// 95th percentile of the time of a fetch, s.
+    /// 95th percentile of the time of a fetch, s, counted alike.
     pub fetch_p95_s: Option<f64>,
     /// 99 % of the packets were handed over by the links at most so much
     /// later than they should have been, ms; of the worst link.

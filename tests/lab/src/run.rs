@@ -3,6 +3,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
@@ -10,7 +11,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use crate::clock::Clock;
 use crate::contender::{Contender, ContenderError, Running};
 use crate::host::Host;
-use crate::record::{Provenance, Record};
+use crate::record::{BackgroundRecord, Provenance, Record};
 use crate::scenario::Scenario;
 use crate::summary::{Measured, summarise};
 use crate::topology::{self, Topology};
@@ -71,7 +72,7 @@ pub fn run(plan: &Plan) -> Result<Record, RunError> {
     let contenders = start_contenders(plan, topology.hosts(), clock)?;
     clock.sleep_until(end);
     let cpu_s = (own_cpu()? - cpu_before).as_secs_f64();
-    let background: Vec<_> = contenders.into_iter().map(Running::finish).collect();
+    let background = finish_all(contenders);
     let received = sources.finish()?;
     let rtt = prober.finish();
     let links = topology.finish()?;
@@ -119,6 +120,16 @@ fn start_contenders(plan: &Plan, hosts: &[Host], clock: Clock) -> Result<Vec<Run
         Ok(plan.contender.start(&scenario, hosts, seed, clock, &work)?)
     };
     (0..copies).map(start).collect()
+}
+
+/// Ends all at the same time, so that none goes on while another stops.
+fn finish_all(contenders: Vec<Running>) -> Vec<BackgroundRecord> {
+    let ending: Vec<_> = contenders
+        .into_iter()
+        .map(|contender| std::thread::spawn(|| contender.finish()))
+        .collect();
+    let joined = |ending: JoinHandle<_>| ending.join().expect("finishing does not panic");
+    ending.into_iter().map(joined).collect()
 }
 
 fn provenance(plan: &Plan) -> Provenance {

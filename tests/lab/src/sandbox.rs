@@ -50,7 +50,7 @@ pub fn enter() -> io::Result<Side> {
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
     let options = Some("size=75%");
     mount(none, work.path(), Some("tmpfs"), MsFlags::empty(), options)?;
-    let ended = supervise(&work.path().join("."));
+    let ended = supervise(work.path());
     nix::mount::umount(work.path())?;
     work.close()?;
     ended.map(Side::Outside)
@@ -67,9 +67,13 @@ fn supervise(work: &std::path::Path) -> io::Result<ExitCode> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
+        // Before there is anything to end.
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
         let mut child = Command::new(std::env::current_exe()?)
             .args(std::env::args_os().skip(1))
             .env(MARK, work)
+            .env("TMPDIR", work)
             // They are of another network.
             .env_remove("http_proxy")
             .env_remove("https_proxy")
@@ -78,9 +82,6 @@ fn supervise(work: &std::path::Path) -> io::Result<ExitCode> {
             .env_remove("HTTPS_PROXY")
             .env_remove("ALL_PROXY")
             .spawn()?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut hangup = signal(SignalKind::hangup())?;
         let killed_by = tokio::select! {
             status = child.wait() => {
                 let code = status?.code().and_then(|code| u8::try_from(code).ok());
@@ -88,7 +89,6 @@ fn supervise(work: &std::path::Path) -> io::Result<ExitCode> {
             }
             _ = interrupt.recv() => SignalKind::interrupt(),
             _ = terminate.recv() => SignalKind::terminate(),
-            _ = hangup.recv() => SignalKind::hangup(),
         };
         child.kill().await?;
         Ok(ExitCode::from(128 + killed_by.as_raw_value() as u8))

@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use crate::link::rate::Rate;
 use crate::record::{Fetch, FlowRecord, LinkRecord, Probe, Samples, Summary};
 use crate::scenario::{DirectionSpec, Scenario, Traffic};
 use crate::statistics::{mean, median, percentile};
@@ -32,7 +33,7 @@ pub struct Measured<'a> {
     pub lab_cpu_s: f64,
 }
 
-/// The figures over `measure_from_s..duration_s` of the scenario.
+/// The figures over the measured part of the scenario.
 ///
 /// The goodput of a flow is its mean over the time in which it was active,
 /// from its start to its stop, pauses included. The use of the link takes
@@ -41,11 +42,15 @@ pub struct Measured<'a> {
 #[must_use]
 pub fn summarise(measured: &Measured<'_>) -> Summary {
     let setup = measured.setup;
-    let window = setup.measure_from_s..setup.duration_s;
+    let window = setup.measured();
     let probes: Vec<_> = within(measured.rtt, &window, |probe| probe.t).collect();
     let rtt: Vec<f64> = probes.iter().filter_map(|probe| probe.ms).collect();
     let fetches: Vec<_> = within(measured.fetches, &window, |fetch| fetch.t).collect();
-    let times: Vec<f64> = fetches.iter().filter_map(|fetch| fetch.seconds).collect();
+    let unfinished = fetches.iter().filter(|fetch| fetch.seconds.is_none());
+    let unfinished = unfinished.count();
+    // Left out, those that take longest would make the mean look better.
+    let so_far = |fetch: &&Fetch| fetch.seconds.unwrap_or(setup.duration_s - fetch.t);
+    let times: Vec<f64> = fetches.iter().map(so_far).collect();
     let first = measured.links.first().map(|link| &link.forward.samples);
     let last = measured.links.last().map(|link| &link.forward.samples);
     let late = measured.links.iter().map(|link| link.lateness.p99_ms);
@@ -67,7 +72,7 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
         probe_loss: ratio((probes.len() - rtt.len()) as f64, probes.len() as f64),
         queue_mean_packets: first.map_or(0.0, |samples| mean_queue(samples, &window)),
         fetches: fetches.len(),
-        unfinished: fetches.len() - times.len(),
+        unfinished,
         fetch_mean_s: mean(&times),
         fetch_p95_s: percentile(&times, 0.95),
         late_p99_ms: late.fold(0.0, f64::max),
@@ -169,19 +174,9 @@ fn mean_rate(samples: &Samples, column: &[u64], window: &Range<f64>) -> f64 {
 fn utilisation(samples: &Samples, link: &DirectionSpec, window: &Range<f64>) -> f64 {
     let carried = mean_rate(samples, &samples.foreground, window)
         + mean_rate(samples, &samples.background, window);
-    let interval = samples.interval_ms as f64 / 1e3;
-    let middles = indices(samples, window).map(|index| (index as f64 + 0.5) * interval);
-    let rates: Vec<f64> = middles.map(|moment| rate_at(link, moment)).collect();
-    let capacity = mean(&rates).unwrap_or(0.0) * PAYLOAD_SHARE;
+    let bytes = Rate::of(link).capacity(window.start, window.end);
+    let capacity = ratio(bytes * 8e-6, window.end - window.start) * PAYLOAD_SHARE;
     ratio(carried, capacity).min(1.0)
-}
-
-/// Rate of a link at this moment, Mbit/s.
-fn rate_at(link: &DirectionSpec, moment: f64) -> f64 {
-    let mut before = link.schedule.iter().filter(|step| step.at_s <= moment);
-    before
-        .next_back()
-        .map_or(link.rate_mbit, |step| step.rate_mbit)
 }
 
 fn mean_queue(samples: &Samples, window: &Range<f64>) -> f64 {
@@ -341,8 +336,9 @@ mod tests {
         assert_eq!(summary.rtt_p95_ms, Some(39.0));
         assert_eq!(summary.probe_loss, 0.25);
         assert_eq!((summary.fetches, summary.unfinished), (3, 1));
-        assert_eq!(summary.fetch_mean_s, Some(1.5));
-        assert_eq!(summary.fetch_p95_s, Some(1.95));
+        // The last had taken half a second when the run was over.
+        assert_eq!(summary.fetch_mean_s, Some(3.5 / 3.0));
+        assert_eq!(summary.fetch_p95_s, Some(1.9));
     }
 
     #[test]

@@ -133,3 +133,71 @@ fn limit(spec: &DirectionSpec, rtt: Duration) -> Limit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use socket2::SockRef;
+
+    use super::*;
+
+    const SCENARIO: &str = r#"
+description = "two links"
+duration_s = 5
+measure_from_s = 0
+
+[[link]]
+rate_mbit = 10
+delay_ms = 1
+queue = { packets = 10 }
+
+[[link]]
+rate_mbit = 10
+delay_ms = 2
+queue = { bdp = 1.0 }
+"#;
+
+    #[test]
+    fn a_connection_keeps_its_class_and_the_background_its_congestion_control() {
+        if Host::for_test(0).is_none() {
+            return;
+        }
+        let mut scenario: Scenario = toml::from_str(SCENARIO).unwrap();
+        // Hardly any machine's default.
+        scenario.background.congestion_control = "reno".to_owned();
+        let clock = Clock::start();
+        let (hosts, sampling) = (hosts(&scenario).unwrap(), Duration::from_millis(10));
+        let topology = Topology::join(&scenario, hosts, 1, sampling, clock).unwrap();
+        let [server, _, client] = topology.hosts() else {
+            panic!("two links join three hosts");
+        };
+        for class in [Class::Foreground, Class::Background] {
+            let address = server.address(class);
+            let listener = server.within(move || TcpListener::bind((address, 0)).unwrap());
+            let to = listener.local_addr().unwrap();
+            let _client = client.within(move || TcpStream::connect(to).unwrap());
+            let (accepted, from) = listener.accept().unwrap();
+            assert_eq!(from.ip(), client.address(class));
+            let name = SockRef::from(&accepted).tcp_congestion().unwrap();
+            let name = String::from_utf8_lossy(&name);
+            let is_reno = name.trim_end_matches('\0') == "reno";
+            assert_eq!(is_reno, class == Class::Background, "{class:?}: {name}");
+        }
+        let links = topology.finish().unwrap();
+        assert!(links.iter().all(|link| link.forward.counters.delivered > 0));
+    }
+
+    #[test]
+    fn an_unknown_congestion_control_is_a_clear_error() {
+        if Host::for_test(0).is_none() {
+            return;
+        }
+        let mut scenario: Scenario = toml::from_str(SCENARIO).unwrap();
+        scenario.background.congestion_control = "none-such".to_owned();
+        let hosts = hosts(&scenario).unwrap();
+        let sampling = Duration::from_millis(10);
+        let error = Topology::join(&scenario, hosts, 1, sampling, Clock::start()).unwrap_err();
+        assert!(error.to_string().contains("none-such"), "{error}");
+    }
+}

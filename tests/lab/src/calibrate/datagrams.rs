@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use socket2::SockRef;
-
 use crate::clock::Clock;
 use crate::host::{Class, Host};
+use crate::traffic::room::make_room;
 
 /// Headers of IP and UDP, bytes.
 pub(super) const HEADERS: usize = 28;
@@ -48,7 +47,7 @@ impl Receiver {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let socket = host.within(move || UdpSocket::bind((address, PORT)))?;
-        SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER)?;
+        make_room(&socket, RECEIVE_BUFFER)?;
         socket.set_read_timeout(Some(Duration::from_millis(20)))?;
         let thread = std::thread::spawn(move || receive(&socket, &stopped, clock));
         Ok(Self { stop, thread })

@@ -64,12 +64,15 @@ pub(crate) struct RunArguments {
 pub(crate) struct MatrixArguments {
     /// Name of a matrix, or path of a file that ends in .toml
     pub(crate) matrix: String,
-    /// Run the quick variants, one seed; results go to target/lab
+    /// Run the quick variants, one seed
     #[arg(long)]
     pub(crate) quick: bool,
     /// At most so many labs side by side [default: what a calibration allows, up to 8]
     #[arg(long, value_name = "N", value_parser = jobs)]
     pub(crate) jobs: Option<usize>,
+    /// Directory for the results [default: those of the repository; with --quick target/lab/NAME]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! `lab demo`: the main job on a real link, in a minute.
 
+use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -8,29 +9,38 @@ use fairbat_lab::clock::Clock;
 use fairbat_lab::contender::{Contender, latest_control};
 use fairbat_lab::record::ControlSample;
 use fairbat_lab::run::{Plan, run};
-use fairbat_lab::scenario::{self, Scenario};
-use fairbat_lab::{places, report};
+use fairbat_lab::scenario::Scenario;
+use fairbat_lab::{files, places, report};
 use fairbat_tests::target::output_directory;
 
 use super::Outcome;
 use super::run::save;
 
-/// Downloads a file by a deadline over a link that others use.
-pub(super) fn demo(work: &Path) -> Outcome {
-    let named = scenario::find(&places::scenarios(), "demo")?;
-    let contender = Contender::Fairbat;
+/// Name of its scenario.
+const NAME: &str = "demo";
+
+const CONTENDER: Contender = Contender::Fairbat;
+
+/// The scenario of the demo.
+pub(super) fn scenario() -> Result<Scenario, Box<dyn Error>> {
+    let scenario = files::by_name(&places::scenarios(), NAME)?;
     // Built now, if need be, and not when the time has begun.
-    contender.check(&named.scenario)?;
-    println!("{}.\n", named.scenario.description);
-    announce(&named.scenario, work);
-    let background = &named.scenario.background;
+    CONTENDER.check(&scenario)?;
+    Ok(scenario)
+}
+
+/// Downloads a file by a deadline over a link that others use.
+pub(super) fn demo(scenario: Scenario, work: &Path) -> Outcome {
+    println!("{}.\n", scenario.description);
+    announce(&scenario, work);
+    let background = &scenario.background;
     let due = background.start_s + background.deadline_s.unwrap_or_default();
     let record = run(&Plan {
-        name: named.name,
-        scenario: named.scenario,
+        name: NAME.to_owned(),
+        scenario,
         quick: false,
         seed: 1,
-        contender,
+        contender: CONTENDER,
         sampling: Duration::from_millis(10),
         command: "lab demo".to_owned(),
         side_by_side: "1 lab".to_owned(),

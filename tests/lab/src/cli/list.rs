@@ -1,31 +1,46 @@
 //! `lab list`.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use fairbat_lab::contender::Contender;
 use fairbat_lab::matrix::Matrix;
-use fairbat_lab::{places, scenario};
+use fairbat_lab::scenario::Scenario;
+use fairbat_lab::{files, places};
 
 use super::Outcome;
 
+/// A line: name, remark, description.
+type Line = (String, char, String);
+
 /// Prints all there is to choose from.
 pub(super) fn list() -> Outcome {
-    println!("Scenarios (lab run NAME; * has a quick variant):\n");
-    for named in scenario::all(&places::scenarios())? {
-        let quick = if named.scenario.quick.is_some() {
-            '*'
-        } else {
-            ' '
-        };
-        println!("  {:<22}{quick} {}", named.name, named.scenario.description);
-    }
-    println!("\nContenders (--contender NAME):\n");
-    for contender in Contender::ALL {
-        println!("  {:<24}{}", contender.to_string(), contender.title());
-    }
-    println!("\nMatrices (lab matrix NAME):\n");
-    for (name, matrix) in Matrix::all(&places::matrices())? {
-        println!("  {name:<24}{}", matrix.description);
+    let scenarios: BTreeMap<String, Scenario> = files::all(&places::scenarios())?;
+    let matrices: BTreeMap<String, Matrix> = files::all(&places::matrices())?;
+    let scenarios = scenarios.into_iter().map(|(name, scenario)| {
+        let quick = if scenario.quick.is_some() { '*' } else { ' ' };
+        (name, quick, scenario.description)
+    });
+    let contenders = Contender::ALL.map(|one| (one.to_string(), ' ', one.title().to_owned()));
+    let matrices = matrices
+        .into_iter()
+        .map(|(name, matrix)| (name, ' ', matrix.description));
+    let sections: [(&str, Vec<Line>); 3] = [
+        (
+            "Scenarios (lab run NAME; * has a quick variant)",
+            scenarios.collect(),
+        ),
+        ("Contenders (--contender NAME)", contenders.into()),
+        ("Matrices (lab matrix NAME)", matrices.collect()),
+    ];
+    let lines = sections.iter().flat_map(|(_, lines)| lines);
+    let width = lines.map(|(name, ..)| name.len()).max().unwrap_or(0);
+    for (index, (title, lines)) in sections.iter().enumerate() {
+        let gap = if index == 0 { "" } else { "\n" };
+        println!("{gap}{title}:\n");
+        for (name, remark, description) in lines {
+            println!("  {name:<width$} {remark} {description}");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,43 +4,149 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use fairbat_lab::calibrate::cost;
 use fairbat_lab::clock::Clock;
+use fairbat_lab::contender::Contender;
 use fairbat_lab::matrix::{Budget, Cell, Job, Matrix, Variant, run_all, weight};
 use fairbat_lab::record::{Provenance, Record, Summary};
 use fairbat_lab::report::{self, MatrixRecord, RunSummary};
-use fairbat_lab::scenario::{self, Scenario};
-use fairbat_lab::{places, sandbox, versions};
+use fairbat_lab::scenario::Scenario;
+use fairbat_lab::{files, places, sandbox, versions};
+use fairbat_tests::bin::fairbat_binary;
 use fairbat_tests::target::output_directory;
 
 use super::Outcome;
 use super::arguments::MatrixArguments;
 
-/// Runs a matrix and writes its results.
-pub(super) fn matrix(arguments: &MatrixArguments) -> Outcome {
-    let (name, mut matrix) = Matrix::find(&places::matrices(), &arguments.matrix)?;
-    if arguments.quick {
-        matrix.seeds.truncate(1);
+/// A matrix that can be run.
+pub(super) struct Plan<'a> {
+    arguments: &'a MatrixArguments,
+    name: String,
+    matrix: Matrix,
+    /// As they will be run, by the names that the matrix gives.
+    scenarios: BTreeMap<String, Scenario>,
+}
+
+impl<'a> Plan<'a> {
+    /// Reads the matrix and its scenarios; all contenders can do all of them.
+    pub(super) fn new(arguments: &'a MatrixArguments) -> Result<Self, Box<dyn Error>> {
+        let (name, mut matrix): (_, Matrix) = files::find(&places::matrices(), &arguments.matrix)?;
+        if arguments.quick {
+            matrix.seeds.truncate(1);
+        }
+        let mut scenarios = BTreeMap::new();
+        for name in &matrix.scenarios {
+            let mut scenario: Scenario = files::by_name(&places::scenarios(), name)?;
+            if arguments.quick {
+                scenario = scenario
+                    .quick_variant()
+                    .map_err(|error| format!("{name}: {error}"))?;
+            }
+            for contender in &matrix.contenders {
+                contender.check(&scenario)?;
+            }
+            scenarios.insert(name.clone(), scenario);
+        }
+        Ok(Self {
+            arguments,
+            name,
+            matrix,
+            scenarios,
+        })
     }
-    let scenarios = scenarios(&matrix, arguments.quick)?;
-    for contender in &matrix.contenders {
-        for scenario in scenarios.values() {
-            contender.check(scenario)?;
+
+    /// Runs all of it and writes the results.
+    pub(super) fn run(self) -> Outcome {
+        let usual = match self.arguments.jobs {
+            Some(jobs) => Budget::fixed(jobs),
+            None => Budget::of(cost()?, versions::cores()),
+        };
+        let directory = output_directory("lab").join(&self.name);
+        // What an earlier run left would be taken for this one's.
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory)?;
+        let batches = self.batches(usual, &directory);
+        let mut results = Results {
+            // Now: files may be changed while it runs.
+            record: self.record(&batches),
+            file: directory.join(format!("{}.json", self.name)),
+            done: Vec::new(),
+        };
+        for batch in &batches {
+            self.run_batch(batch, &mut results)?;
+        }
+        let to = match &self.arguments.output {
+            Some(output) => output.clone(),
+            None if self.arguments.quick => directory.clone(),
+            None => places::results(),
+        };
+        fs::create_dir_all(&to)?;
+        results.file = to.join(format!("{}.json", self.name));
+        results.write()?;
+        for path in report::write_all(&to)? {
+            println!("{}", path.display());
+        }
+        let runs = &results.record.runs;
+        match runs.iter().filter(|run| run.failure.is_some()).count() {
+            0 => Ok(ExitCode::SUCCESS),
+            failed => {
+                let (all, logs) = (runs.len(), directory.display());
+                Err(format!("{failed} of {all} runs failed; their logs: {logs}").into())
+            }
         }
     }
-    let usual = match arguments.jobs {
-        Some(jobs) => Budget::fixed(jobs),
-        None => Budget::of(cost()?, versions::cores()),
-    };
-    let directory = output_directory("lab").join(&name);
-    // What an earlier run left would be taken for this one's.
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory)?;
-    let started = versions::now();
-    let (mut runs, mut side_by_side) = (Vec::new(), Vec::new());
-    for batch in batches(&matrix, usual, &directory) {
+
+    /// One batch for each variant, or the only one.
+    fn batches(&self, usual: Budget, directory: &Path) -> Vec<Batch<'_>> {
+        if self.matrix.variants.is_empty() {
+            return vec![Batch {
+                variant: None,
+                cells: self.matrix.cells(),
+                budget: usual,
+                directory: directory.to_owned(),
+            }];
+        }
+        let batch = |variant| Batch::of(variant, self.matrix.cells(), usual, directory);
+        self.matrix.variants.iter().map(batch).collect()
+    }
+
+    /// A record without any runs yet.
+    fn record(&self, batches: &[Batch<'_>]) -> MatrixRecord {
+        let side_by_side: Vec<_> = batches.iter().map(|batch| batch.budget.words()).collect();
+        MatrixRecord {
+            name: self.name.clone(),
+            description: self.matrix.description.clone(),
+            provenance: Provenance {
+                command: self.command(),
+                commit: versions::commit(),
+                kernel: versions::kernel(),
+                machine: versions::machine(),
+                versions: matrix_versions(&self.matrix),
+                started: versions::now(),
+                side_by_side: side_by_side.join("; "),
+            },
+            scenarios: self.scenarios.clone(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// What to type to have the same again.
+    fn command(&self) -> String {
+        let mut words = format!("lab matrix {}", self.arguments.matrix);
+        if self.arguments.quick {
+            words.push_str(" --quick");
+        }
+        if let Some(jobs) = self.arguments.jobs {
+            words.push_str(&format!(" --jobs {jobs}"));
+        }
+        words
+    }
+
+    /// Runs every cell as a command of its own, says how far it is, and
+    /// writes what there is after each.
+    fn run_batch(&self, batch: &Batch<'_>, results: &mut Results) -> Result<(), Box<dyn Error>> {
         println!(
             "{} runs{}, {} side by side; samples and pictures: {}",
             batch.cells.len(),
@@ -51,56 +157,64 @@ pub(super) fn matrix(arguments: &MatrixArguments) -> Outcome {
             batch.directory.display()
         );
         fs::create_dir_all(&batch.directory)?;
-        batch.run(&scenarios, arguments.quick)?;
-        runs.extend(batch.collect()?);
-        side_by_side.push(batch.budget.words());
+        let mut jobs = Vec::new();
+        for cell in &batch.cells {
+            jobs.push(Job {
+                command: self.cell_command(batch, cell)?,
+                weight: self.scenarios.get(&cell.scenario).map_or(0.0, weight),
+            });
+        }
+        let before = results.done.len();
+        let mut written = Ok(());
+        let clock = Clock::start();
+        let (mut ended, all) = (0, batch.cells.len());
+        run_all(jobs, batch.budget, |number, status| {
+            let run = batch.summary(&batch.cells[number], status);
+            ended += 1;
+            let name = batch.cells[number].file_name();
+            let remark = if run.failure.is_none() {
+                ""
+            } else {
+                "  FAILED"
+            };
+            println!("{:6.0} s  {ended}/{all}  {name}{remark}", clock.seconds());
+            let result = results.add(before + number, run);
+            if written.is_ok() {
+                written = result;
+            }
+        })?;
+        written
     }
-    let record = MatrixRecord {
-        name: name.clone(),
-        description: matrix.description.clone(),
-        provenance: Provenance {
-            command: format!("lab matrix {name}"),
-            commit: versions::commit(),
-            kernel: versions::kernel(),
-            machine: versions::machine(),
-            versions: matrix_versions(&matrix),
-            started,
-            side_by_side: side_by_side.join("; "),
-        },
-        scenarios,
-        runs,
-    };
-    let results = if arguments.quick {
-        directory.clone()
-    } else {
-        places::results()
-    };
-    fs::write(
-        results.join(format!("{name}.json")),
-        serde_json::to_vec_pretty(&record)?,
-    )?;
-    for path in report::write_all(&results)? {
-        println!("{}", path.display());
-    }
-    Ok(ExitCode::SUCCESS)
-}
 
-/// The scenarios of a matrix as they will be run, by name.
-fn scenarios(matrix: &Matrix, quick: bool) -> Result<BTreeMap<String, Scenario>, Box<dyn Error>> {
-    let mut scenarios = BTreeMap::new();
-    for name in &matrix.scenarios {
-        let named = scenario::find(&places::scenarios(), name)?;
-        let scenario = if quick {
-            named
-                .scenario
-                .quick_variant()
-                .map_err(|error| format!("{name}: {error}"))?
-        } else {
-            named.scenario
-        };
-        scenarios.insert(named.name, scenario);
+    fn cell_command(&self, batch: &Batch<'_>, cell: &Cell) -> Result<Command, Box<dyn Error>> {
+        let log = fs::File::create(batch.file(cell, "log"))?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .args(["run", &cell.scenario])
+            .args(["--seed", &cell.seed.to_string()])
+            .args(["--contender", &cell.contender.to_string()])
+            .args(["--side-by-side", &batch.budget.words()])
+            .arg("--output")
+            .arg(&batch.directory)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        if let Some(name) = &cell.congestion_control {
+            command.args(["--congestion-control", name]);
+        }
+        if let Some(interval) = batch.variant.and_then(|variant| variant.sampling_ms) {
+            command.args(["--sampling", &interval.to_string()]);
+        }
+        if self.arguments.quick {
+            command.arg("--quick");
+        }
+        if cell.contender == Contender::Fairbat {
+            // Built once, and not beside runs.
+            command.env("FAIRBAT_BIN", fairbat_binary());
+        }
+        sandbox::of_its_own(&mut command);
+        Ok(command)
     }
-    Ok(scenarios)
 }
 
 /// All cells of a matrix, run in one way.
@@ -111,112 +225,74 @@ struct Batch<'a> {
     directory: PathBuf,
 }
 
-/// One batch for each variant, or the only one.
-fn batches<'a>(matrix: &'a Matrix, usual: Budget, directory: &Path) -> Vec<Batch<'a>> {
-    if matrix.variants.is_empty() {
-        return vec![Batch {
-            variant: None,
-            cells: matrix.cells(),
-            budget: usual,
-            directory: directory.to_owned(),
-        }];
+impl<'a> Batch<'a> {
+    fn of(variant: &'a Variant, cells: Vec<Cell>, usual: Budget, directory: &Path) -> Self {
+        Self {
+            variant: Some(variant),
+            cells,
+            budget: variant.jobs.map_or(usual, Budget::fixed),
+            directory: directory.join(&variant.name),
+        }
     }
-    let batch = |variant: &'a Variant| Batch {
-        variant: Some(variant),
-        cells: matrix.cells(),
-        budget: variant.jobs.map_or(usual, Budget::fixed),
-        directory: directory.join(&variant.name),
-    };
-    matrix.variants.iter().map(batch).collect()
-}
 
-impl Batch<'_> {
     fn name(&self) -> Option<String> {
         Some(self.variant?.name.clone())
     }
 
-    /// Runs every cell as a command of its own, and says how far it is.
-    fn run(
-        &self,
-        scenarios: &BTreeMap<String, Scenario>,
-        quick: bool,
-    ) -> Result<(), Box<dyn Error>> {
-        let clock = Clock::start();
-        let mut jobs = Vec::new();
-        for cell in &self.cells {
-            jobs.push(Job {
-                command: self.command(cell, quick)?,
-                weight: weight(&scenarios[&cell.scenario]),
-            });
-        }
-        let mut ended = 0;
-        run_all(jobs, self.budget, |number, status| {
-            ended += 1;
-            let name = self.cells[number].file_name();
-            let remark = if status.success() { "" } else { "  FAILED" };
-            let (seconds, all) = (clock.seconds(), self.cells.len());
-            println!("{seconds:6.0} s  {ended}/{all}  {name}{remark}");
-        })?;
-        Ok(())
+    fn file(&self, cell: &Cell, suffix: &str) -> PathBuf {
+        self.directory
+            .join(format!("{}.{suffix}", cell.file_name()))
     }
 
-    fn command(&self, cell: &Cell, quick: bool) -> Result<Command, Box<dyn Error>> {
-        let log = fs::File::create(self.directory.join(format!("{}.log", cell.file_name())))?;
-        let mut command = Command::new(std::env::current_exe()?);
-        command
-            .args(["run", &cell.scenario])
-            .args(["--seed", &cell.seed.to_string()])
-            .args(["--contender", &cell.contender.to_string()])
-            .args(["--side-by-side", &self.budget.words()])
-            .arg("--output")
-            .arg(&self.directory)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log);
-        if let Some(name) = &cell.congestion_control {
-            command.args(["--congestion-control", name]);
-        }
-        if let Some(interval) = self.variant.and_then(|variant| variant.sampling_ms) {
-            command.args(["--sampling", &interval.to_string()]);
-        }
-        if quick {
-            command.arg("--quick");
-        }
-        sandbox::of_its_own(&mut command);
-        Ok(command)
-    }
-
-    /// What the runs have left.
-    fn collect(&self) -> Result<Vec<RunSummary>, Box<dyn Error>> {
-        self.cells.iter().map(|cell| self.summary(cell)).collect()
-    }
-
-    fn summary(&self, cell: &Cell) -> Result<RunSummary, Box<dyn Error>> {
-        let file = |suffix| {
-            self.directory
-                .join(format!("{}.{suffix}", cell.file_name()))
-        };
-        let (summary, failure) = match fs::read(file("json")) {
-            Ok(bytes) => {
-                let record: Record = serde_json::from_slice(&bytes)?;
-                let failure = record.failure();
-                (record.summary, failure)
-            }
-            Err(_) => {
-                let said = fs::read_to_string(file("log")).unwrap_or_default();
+    /// What the run of a cell has left, which ended like this.
+    fn summary(&self, cell: &Cell, status: ExitStatus) -> RunSummary {
+        let record = fs::read(self.file(cell, "json"))
+            .ok()
+            .and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok());
+        let failure = match &record {
+            Some(record) if status.success() => record.failure(),
+            _ => {
+                let said = fs::read_to_string(self.file(cell, "log")).unwrap_or_default();
                 let last = said.lines().last().unwrap_or("it left nothing");
-                (Summary::default(), Some(last.to_owned()))
+                Some(last.to_owned())
             }
         };
-        Ok(RunSummary {
+        RunSummary {
             scenario: cell.scenario.clone(),
             contender: cell.contender.to_string(),
             congestion_control: cell.congestion_control.clone(),
             variant: self.name(),
             seed: cell.seed,
-            summary,
+            summary: record.map_or_else(Summary::default, |record| record.summary),
             failure,
-        })
+        }
+    }
+}
+
+/// What there is so far, in memory and in a file.
+struct Results {
+    record: MatrixRecord,
+    file: PathBuf,
+    /// Runs by the place that they have in the order of the matrix.
+    done: Vec<Option<RunSummary>>,
+}
+
+impl Results {
+    fn add(&mut self, place: usize, run: RunSummary) -> Result<(), Box<dyn Error>> {
+        if self.done.len() <= place {
+            self.done.resize(place + 1, None);
+        }
+        self.done[place] = Some(run);
+        self.record.runs = self.done.iter().flatten().cloned().collect();
+        self.write()
+    }
+
+    /// Never leaves half a file, however it ends.
+    fn write(&self) -> Result<(), Box<dyn Error>> {
+        let unfinished = self.file.with_extension("json.part");
+        fs::write(&unfinished, serde_json::to_vec_pretty(&self.record)?)?;
+        fs::rename(unfinished, &self.file)?;
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ mod report;
 mod run;
 
 use std::error::Error;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -32,18 +33,28 @@ fn run(command: &Command) -> Outcome {
     match command {
         Command::List => list::list(),
         Command::Report(arguments) => report::report(arguments),
-        Command::Run(_) | Command::Demo | Command::Matrix(_) | Command::Calibrate => {
-            // Only now: what is wrong with the arguments has been said.
-            let work = match sandbox::enter()? {
-                Side::Outside(code) => return Ok(code),
-                Side::Inside(work) => work,
-            };
-            match command {
-                Command::Run(arguments) => run::run(arguments, &work),
-                Command::Demo => demo::demo(&work),
-                Command::Matrix(arguments) => matrix::matrix(arguments),
-                _ => calibrate::calibrate(),
-            }
+        Command::Run(arguments) => {
+            let (name, scenario) = run::scenario(arguments)?;
+            inside(|work| run::run(arguments, name, scenario, work))
         }
+        Command::Demo => {
+            let scenario = demo::scenario()?;
+            inside(|work| demo::demo(scenario, work))
+        }
+        Command::Matrix(arguments) => {
+            let plan = matrix::Plan::new(arguments)?;
+            inside(|_| plan.run())
+        }
+        Command::Calibrate => inside(|_| calibrate::calibrate()),
+    }
+}
+
+/// Goes on in the sandbox. What was done before is done again there: so
+/// whatever is wrong is said without the rights of root, and what has to be
+/// built is built outside.
+fn inside(go_on: impl FnOnce(&Path) -> Outcome) -> Outcome {
+    match sandbox::enter()? {
+        Side::Outside(code) => Ok(code),
+        Side::Inside(work) => go_on(&work),
     }
 }

@@ -1,20 +1,61 @@
 //! `lab run`.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use fairbat_lab::record::Record;
 use fairbat_lab::run::{Plan, run as run_plan};
-use fairbat_lab::{picture, places, report, scenario};
+use fairbat_lab::scenario::Scenario;
+use fairbat_lab::{files, picture, places, report};
 use fairbat_tests::target::output_directory;
 
 use super::Outcome;
 use super::arguments::RunArguments;
 
+/// The scenario as it will be run, with its name; the contender can do it.
+pub(super) fn scenario(arguments: &RunArguments) -> Result<(String, Scenario), Box<dyn Error>> {
+    let (name, mut scenario): (_, Scenario) =
+        files::find(&places::scenarios(), &arguments.scenario)?;
+    let wrong = |error| format!("{name}: {error}");
+    if arguments.quick {
+        scenario = scenario.quick_variant().map_err(wrong)?;
+    }
+    if let Some(factor) = arguments.time_scale {
+        scenario.scale_time(factor);
+    }
+    if let Some(name) = &arguments.congestion_control {
+        scenario.background.congestion_control.clone_from(name);
+    }
+    scenario.check().map_err(wrong)?;
+    let measured = scenario.measured();
+    let measured = Duration::from_secs_f64(measured.end - measured.start);
+    if sampling(arguments) > measured {
+        return Err(wrong("what is measured is shorter than from sample to sample".into()).into());
+    }
+    arguments.contender.check(&scenario)?;
+    Ok((name, scenario))
+}
+
 /// Runs one scenario.
-pub(super) fn run(arguments: &RunArguments, work: &Path) -> Outcome {
-    let plan = plan(arguments, work)?;
+pub(super) fn run(
+    arguments: &RunArguments,
+    name: String,
+    scenario: Scenario,
+    work: &Path,
+) -> Outcome {
+    let plan = Plan {
+        name,
+        scenario,
+        quick: arguments.quick,
+        seed: arguments.seed,
+        contender: arguments.contender,
+        sampling: sampling(arguments),
+        command: command(arguments),
+        side_by_side: arguments.side_by_side.clone(),
+        work: work.to_owned(),
+    };
     let directory = match &arguments.output {
         Some(directory) => {
             std::fs::create_dir_all(directory)?;
@@ -26,33 +67,14 @@ pub(super) fn run(arguments: &RunArguments, work: &Path) -> Outcome {
     let (json, svg) = save(&record, &directory)?;
     print!("{}", report::terminal(&record));
     println!("\nsamples: {}\npicture: {}", json.display(), svg.display());
-    Ok(exit_code(&record))
+    match record.failure() {
+        None => Ok(ExitCode::SUCCESS),
+        Some(failure) => Err(format!("{}: {failure}", record.contender).into()),
+    }
 }
 
-fn plan(arguments: &RunArguments, work: &Path) -> Result<Plan, Box<dyn std::error::Error>> {
-    let named = scenario::find(&places::scenarios(), &arguments.scenario)?;
-    let mut scenario = if arguments.quick {
-        named.scenario.quick_variant()?
-    } else {
-        named.scenario
-    };
-    if let Some(factor) = arguments.time_scale {
-        scenario.scale_time(factor);
-    }
-    if let Some(name) = &arguments.congestion_control {
-        scenario.background.congestion_control.clone_from(name);
-    }
-    Ok(Plan {
-        name: named.name,
-        scenario,
-        quick: arguments.quick,
-        seed: arguments.seed,
-        contender: arguments.contender,
-        sampling: Duration::from_millis(arguments.sampling),
-        command: command(arguments),
-        side_by_side: arguments.side_by_side.clone(),
-        work: work.to_owned(),
-    })
+fn sampling(arguments: &RunArguments) -> Duration {
+    Duration::from_millis(arguments.sampling)
 }
 
 /// What to type to have the same again.
@@ -80,25 +102,11 @@ fn command(arguments: &RunArguments) -> String {
 pub(super) fn save(
     record: &Record,
     directory: &Path,
-) -> Result<(PathBuf, PathBuf), Box<dyn std::error::Error>> {
+) -> Result<(PathBuf, PathBuf), Box<dyn Error>> {
     let name = record.file_name();
     let json = directory.join(format!("{name}.json"));
     let svg = directory.join(format!("{name}.svg"));
     std::fs::write(&json, serde_json::to_vec(record)?)?;
     picture::draw(record, &svg)?;
     Ok((json, svg))
-}
-
-fn exit_code(record: &Record) -> ExitCode {
-    let mut failures = record
-        .background
-        .iter()
-        .filter_map(|one| one.failure.as_ref());
-    match failures.next() {
-        None => ExitCode::SUCCESS,
-        Some(failure) => {
-            eprintln!("lab: {}: {failure}", record.contender);
-            ExitCode::FAILURE
-        }
-    }
 }

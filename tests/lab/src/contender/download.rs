@@ -47,7 +47,6 @@ pub(super) fn run(site: &Site, tool: Tool, over: &Over) -> BackgroundRecord {
     match status {
         Some(status) if status.success() => {
             record.done = record.done.or(Some(ended));
-            record.failure = record.failure.or_else(|| site.fault());
         }
         Some(status) if record.failure.is_none() => {
             record.failure = Some(program.complaint(status));

@@ -14,20 +14,24 @@ use super::site::Site;
 use super::{CongestionControl, ContenderError};
 use crate::record::BackgroundRecord;
 
-/// Where the server listens.
-const PORT: u16 = 5201;
-
 /// iperf3's server, for one test.
 #[derive(Debug)]
-pub(super) struct Server(Program);
+pub(super) struct Server {
+    program: Program,
+    port: u16,
+}
 
 impl Server {
     pub(super) fn start(site: &Site) -> Result<Self, ContenderError> {
+        let port = site
+            .free_port(&site.server)
+            .map_err(ContenderError::cannot("find a port"))?;
         let mut command = Command::new("iperf3");
-        command.args(["--server", "--one-off", "--json", "--bind"]);
-        command.arg(site.server_address().to_string());
+        command.args(["--server", "--one-off", "--json"]);
+        command.args(["--port", &port.to_string()]);
+        command.args(["--bind", &site.server_address().to_string()]);
         Program::start(&site.server, &site.work, "iperf3-server", command)
-            .map(Self)
+            .map(|program| Self { program, port })
             .map_err(ContenderError::cannot("start iperf3's server"))
     }
 
@@ -35,12 +39,12 @@ impl Server {
     fn wait(&mut self, site: &Site, over: &Over) -> Result<(), String> {
         let mut status = None;
         let is_over = over.comes_before(|| {
-            status = self.0.ended();
-            let address = site.server_address();
-            status.is_some() || site.server.within(move || listens(address))
+            status = self.program.ended();
+            let (address, port) = (site.server_address(), self.port);
+            status.is_some() || site.server.within(move || listens(address, port))
         });
         match status {
-            Some(status) => Err(complaint(&self.0, status)),
+            Some(status) => Err(complaint(&self.program, status)),
             None if is_over => Err("iperf3's server was not ready in time".to_owned()),
             None => Ok(()),
         }
@@ -63,6 +67,7 @@ pub(super) fn run(
     let mut command = Command::new("iperf3");
     command.args(["--json", "--reverse"]);
     command.args(["--client", &site.server_address().to_string()]);
+    command.args(["--port", &server.port.to_string()]);
     command.args(["--bind", &site.client_address().to_string()]);
     command.args(["--congestion", congestion_control.name()]);
     match site.end() {
@@ -75,22 +80,44 @@ pub(super) fn run(
     };
     let status = client.wait(over);
     let ended = site.clock.seconds();
-    client.end();
-    server.0.end();
+    if status.is_none() {
+        // Both at once and the server first: each has its report to write, and
+        // one that is left by the other does not.
+        server.program.ask_to_end();
+        client.ask_to_end();
+    }
+    client.end_itself();
+    server.program.end_itself();
     let mut record = BackgroundRecord {
         bytes: report(&client)["end"]["sum_received"]["bytes"].as_u64(),
         ..BackgroundRecord::default()
     };
-    let Some(status) = status else {
-        return record;
-    };
-    // With --json some failures end with status 0.
-    if status.success() && report(&client)["error"].is_null() {
-        record.done = Some(ended);
-    } else {
-        record.failure = Some(complaint(&client, status));
+    match status {
+        // Whoever has sent nothing has no congestion control to tell of.
+        None if record.bytes.unwrap_or(0) == 0 => return record,
+        None => {}
+        // With --json some failures end with status 0.
+        Some(status) if status.success() && report(&client)["error"].is_null() => {
+            record.done = Some(ended);
+        }
+        Some(status) => {
+            record.failure = Some(complaint(&client, status));
+            return record;
+        }
     }
+    record.failure = other_congestion_control(&report(&server.program), congestion_control);
     record
+}
+
+/// What is wrong with the congestion control that the one who sent tells of.
+/// The receiver learns of it only from a test that came to its end.
+fn other_congestion_control(report: &Value, asked: CongestionControl) -> Option<String> {
+    let asked = asked.name();
+    match report["end"]["sender_tcp_congestion"].as_str() {
+        Some(found) if found == asked => None,
+        Some(found) => Some(format!("iperf3 sent with {found} in place of {asked}")),
+        None => Some(format!("iperf3 does not say that it sent with {asked}")),
+    }
 }
 
 /// What it tells at its end.
@@ -108,16 +135,16 @@ fn complaint(program: &Program, status: ExitStatus) -> String {
 
 /// Whether something listens at this address, in this thread's network
 /// namespace. A connection would be the one test that the server is there for.
-fn listens(address: Ipv4Addr) -> bool {
+fn listens(address: Ipv4Addr, port: u16) -> bool {
     let table = std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap_or_default();
-    is_listed(&table, address)
+    is_listed(&table, address, port)
 }
 
 /// Whether a table as in `/proc/net/tcp` says so.
-fn is_listed(table: &str, address: Ipv4Addr) -> bool {
+fn is_listed(table: &str, address: Ipv4Addr, port: u16) -> bool {
     // An address is printed as the number that its four bytes are in memory.
     let number = u32::from_ne_bytes(address.octets());
-    let local = format!("{number:08X}:{PORT:04X}");
+    let local = format!("{number:08X}:{port:04X}");
     table.lines().any(|line| {
         let mut fields = line.split_whitespace().skip(1);
         let is_local = fields.next() == Some(&local);
@@ -136,8 +163,20 @@ mod tests {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue\n   \
              0: 02004E0A:1451 00000000:0000 0A 00000000:00000000\n   \
              1: 02014E0A:1451 02004E0A:9999 01 00000000:00000000\n";
-        assert!(is_listed(table, Ipv4Addr::new(10, 78, 0, 2)));
-        assert!(!is_listed(table, Ipv4Addr::new(10, 78, 1, 2)));
-        assert!(!is_listed("", Ipv4Addr::LOCALHOST));
+        assert!(is_listed(table, Ipv4Addr::new(10, 78, 0, 2), 0x1451));
+        assert!(!is_listed(table, Ipv4Addr::new(10, 78, 0, 2), 0x1452));
+        assert!(!is_listed(table, Ipv4Addr::new(10, 78, 1, 2), 0x1451));
+        assert!(!is_listed("", Ipv4Addr::LOCALHOST, 0x1451));
+    }
+
+    #[test]
+    fn the_sender_has_the_congestion_control_that_was_asked_for() {
+        let wrong = |report| other_congestion_control(&report, CongestionControl::Bbr);
+        let sent = |name: &str| serde_json::json!({"end": {"sender_tcp_congestion": name}});
+        assert_eq!(wrong(sent("bbr")), None);
+        let expected = "iperf3 sent with cubic in place of bbr";
+        assert_eq!(wrong(sent("cubic")).as_deref(), Some(expected));
+        let expected = "iperf3 does not say that it sent with bbr";
+        assert_eq!(wrong(Value::Null).as_deref(), Some(expected));
     }
 }

@@ -5,13 +5,13 @@
 //! It knows hosts and addresses. It must not know the link between them, nor
 //! what the foreground does.
 
-mod arrivals;
 mod command;
 mod download;
 mod engine;
 mod error;
 mod events;
 mod iperf3;
+mod jobs;
 mod name;
 mod over;
 mod process;
@@ -20,8 +20,10 @@ mod tcp;
 #[cfg(test)]
 mod tests;
 mod utp;
+mod verdict;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use fairbat_tests::bin::fairbat_binary;
@@ -36,6 +38,9 @@ use crate::clock::Clock;
 use crate::host::Host;
 use crate::record::{BackgroundRecord, ControlSample};
 use crate::scenario::Scenario;
+
+/// Drives a contender until it is done or the run is over.
+type Drive = Box<dyn FnOnce(&Site, &Over) -> BackgroundRecord + Send>;
 
 impl Contender {
     /// Whether this contender can do what the scenario asks for, here. What
@@ -84,38 +89,45 @@ impl Contender {
         work: &Path,
     ) -> Result<Running, ContenderError> {
         self.check(scenario)?;
-        let site = Site::new(scenario, hosts, seed, clock, work)?;
-        let client = site.client.clone();
+        let site = Arc::new(Site::new(self, scenario, hosts, seed, clock, work)?);
         let (end, over) = Over::pair();
-        let thread = match self {
-            Self::None => None,
+        let thread = self.prepare(&site)?.map(|drive| {
+            let site = Arc::clone(&site);
+            site.client.clone().run(move || drive(&site, &over))
+        });
+        Ok(Running { site, thread, end })
+    }
+
+    /// Starts servers; `None` if there is nothing to be driven.
+    fn prepare(self, site: &Site) -> Result<Option<Drive>, ContenderError> {
+        Ok(Some(match self {
+            Self::None => return Ok(None),
             Self::Engine => {
-                let origin = Origin::start(&site)?;
-                Some(client.run(move || engine::run(&site, &origin, &over)))
+                let origin = Origin::start(site)?;
+                Box::new(move |site, over| engine::run(site, &origin, over))
             }
             Self::Fairbat | Self::Curl | Self::Aria2 | Self::Rclone => {
-                let origin = Origin::start(&site)?;
-                let tool = command::Tool::of(self, &site, origin.url());
-                Some(client.run(move || {
-                    let record = download::run(&site, tool, &over);
+                let origin = Origin::start(site)?;
+                let tool = command::Tool::of(self, site, origin.url());
+                Box::new(move |site, over| {
+                    let record = download::run(site, tool, over);
                     drop(origin);
                     record
-                }))
+                })
             }
             Self::Tcp => {
-                let origin = Origin::start(&site)?;
-                Some(client.run(move || tcp::run(&site, &origin, &over)))
+                let origin = Origin::start(site)?;
+                Box::new(move |site, over| tcp::run(site, &origin, over))
             }
             Self::Utp => {
-                let seed = utp::Seed::start(&site)?;
-                Some(client.run(move || utp::run(&site, seed, &over)))
+                let seed = utp::Seed::start(site)?;
+                Box::new(move |site, over| utp::run(site, seed, over))
             }
             Self::Iperf3(congestion_control) => {
-                let server = iperf3::Server::start(&site)?;
-                Some(client.run(move || iperf3::run(&site, server, congestion_control, &over)))
+                let server = iperf3::Server::start(site)?;
+                Box::new(move |site, over| iperf3::run(site, server, congestion_control, over))
             }
-        };
-        Ok(Running { thread, end })
+        }))
     }
 }
 
@@ -130,6 +142,7 @@ pub fn latest_control(work: &Path) -> Option<ControlSample> {
 /// A contender at work. When this is dropped its transfer ends, soon.
 #[derive(Debug)]
 pub struct Running {
+    site: Arc<Site>,
     thread: Option<JoinHandle<BackgroundRecord>>,
     end: over::End,
 }
@@ -137,23 +150,29 @@ pub struct Running {
 impl Running {
     /// Whether the transfer has ended by itself, well or not. One without an
     /// end does so only when it fails; `none` never does.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
+    #[cfg(test)]
+    fn is_done(&self) -> bool {
         self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
     /// Ends the transfer and every process that was started for it, and
     /// returns what it did. Takes as long as the client needs to stop in good
-    /// order, a few seconds at most.
+    /// order, a few seconds at most. Only then is the file that has arrived
+    /// compared with the one that was served: that would disturb the run.
     #[must_use]
     pub fn finish(self) -> BackgroundRecord {
-        drop(self.end);
         let Some(thread) = self.thread else {
             return BackgroundRecord::default();
         };
-        thread.join().unwrap_or_else(|_| BackgroundRecord {
+        let ended = self.site.clock.seconds();
+        drop(self.end);
+        let mut record = thread.join().unwrap_or_else(|_| BackgroundRecord {
             failure: Some("the thread that drove it panicked; see standard error".to_owned()),
             ..BackgroundRecord::default()
-        })
+        });
+        if record.failure.is_none() {
+            record.failure = verdict::failure(&self.site, &record, ended);
+        }
+        record
     }
 }

@@ -77,7 +77,7 @@ impl Contender {
             Self::Fairbat => "fairbat get",
             Self::Curl => "curl",
             Self::Aria2 => "aria2c -x4",
-            Self::Rclone => "rclone --bwlimit",
+            Self::Rclone => "rclone --bwlimit (30 % of the link)",
             Self::Utp => "libtorrent uTP (LEDBAT)",
             Self::Iperf3(CongestionControl::Reno) => "iperf3 Reno",
             Self::Iperf3(CongestionControl::Cubic) => "iperf3 CUBIC",

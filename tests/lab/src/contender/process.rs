@@ -73,15 +73,19 @@ impl Program {
         status
     }
 
-    /// Asks it to end, makes it end if it does not, and waits. By SIGTERM:
-    /// whatever a shell starts in the background ignores SIGINT.
+    /// Asks it to end, makes it end if it does not, and waits.
     pub(super) fn end(&mut self) {
+        self.ask_to_end();
+        self.end_itself();
+    }
+
+    /// By SIGTERM: whatever a shell starts in the background ignores SIGINT.
+    pub(super) fn ask_to_end(&mut self) {
         if self.ended().is_none() {
             let pid = i32::try_from(self.child.id()).expect("a process id is an i32");
             // It has not been waited for, so the id is still its own.
             let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
         }
-        self.end_itself();
     }
 
     /// Waits for its own end, and makes it end if that takes too long.

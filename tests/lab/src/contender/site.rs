@@ -2,16 +2,17 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use fairbat_tests::content::Content;
 use fairbat_tests::nginx::{Config, Nginx};
 
-use super::ContenderError;
 use super::over::Over;
+use super::{Contender, ContenderError};
 use crate::clock::Clock;
 use crate::host::{Class, Host};
 use crate::scenario::{Background, Scenario};
@@ -44,6 +45,9 @@ pub(super) struct Site {
     pub(super) duration_s: f64,
     /// Seed of everything random.
     pub(super) seed: u64,
+    /// Whether the file that arrives is kept as it was served, so that it is
+    /// worth the while to make it of real bytes.
+    is_kept: bool,
     /// The lab's clock.
     pub(super) clock: Clock,
     /// A directory for whatever is not one of the two below.
@@ -52,12 +56,15 @@ pub(super) struct Site {
     pub(super) origin: PathBuf,
     /// Where it is moved to.
     pub(super) download: PathBuf,
+    /// When the transfer began, s, once it has.
+    pub(super) began: OnceLock<f64>,
 }
 
 impl Site {
     /// Makes the file to be moved: bytes that no other file has, or zeros and
     /// nothing but holes where that would be too many.
     pub(super) fn new(
+        contender: Contender,
         scenario: &Scenario,
         hosts: &[Host],
         seed: u64,
@@ -73,10 +80,21 @@ impl Site {
             slowest_mbit: rates().fold(f64::INFINITY, f64::min),
             duration_s: scenario.duration_s,
             seed,
+            is_kept: match contender {
+                // Both ends of a torrent know it beforehand, by its hashes.
+                Contender::Utp => false,
+                Contender::None | Contender::Iperf3(_) | Contender::Tcp => false,
+                Contender::Engine
+                | Contender::Fairbat
+                | Contender::Curl
+                | Contender::Aria2
+                | Contender::Rclone => true,
+            },
             clock,
             work: work.to_owned(),
             origin: work.join("origin"),
             download: work.join("download"),
+            began: OnceLock::new(),
         };
         site.make()
             .map_err(ContenderError::cannot("make the file to be moved"))?;
@@ -95,7 +113,9 @@ impl Site {
 
     /// What is in the file, unless it is holes.
     fn content(&self) -> Option<Content> {
-        let size = self.end().filter(|size| *size <= LARGEST_REAL)?;
+        let size = self
+            .end()
+            .filter(|size| self.is_kept && *size <= LARGEST_REAL)?;
         Some(Content::new(self.seed, size))
     }
 
@@ -139,10 +159,22 @@ impl Site {
         self.end().unwrap_or(ENDLESS)
     }
 
-    /// Waits for the start of the transfer; false if the run is over before.
+    /// A port at which nobody listens on this host, for a server that cannot
+    /// choose one by itself.
+    pub(super) fn free_port(&self, host: &Host) -> io::Result<u16> {
+        let address = host.address(Class::Background);
+        host.within(move || Ok(TcpListener::bind((address, 0))?.local_addr()?.port()))
+    }
+
+    /// Waits for the start of the transfer, which is to begin now; false if the
+    /// run is over before.
     pub(super) fn is_time(&self, over: &Over) -> bool {
         let start = Duration::from_secs_f64(self.background.start_s);
-        !over.within(start.saturating_sub(self.clock.now()))
+        if over.within(start.saturating_sub(self.clock.now())) {
+            return false;
+        }
+        self.began.get_or_init(|| self.clock.seconds());
+        true
     }
 }
 

@@ -14,10 +14,11 @@ use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use url::Url;
 
-use super::arrivals::{self, Arrival};
 use super::download::failed;
+use super::jobs;
 use super::over::Over;
 use super::site::{Origin, Site};
+use crate::arrivals::Arrival;
 use crate::clock::Clock;
 use crate::record::{BackgroundRecord, Fetch};
 
@@ -55,16 +56,19 @@ pub(super) fn run(site: &Site, origin: &Origin, over: &Over) -> BackgroundRecord
         runtime.spawn(get.run(server, path, site.clock));
     }
     let has_jobs = site.background.jobs.is_some();
-    over.comes_before(|| !has_jobs && gets.iter().all(|get| get.end.get().is_some()));
+    if site.is_time(over) {
+        over.comes_before(|| !has_jobs && gets.iter().all(|get| get.end.get().is_some()));
+    }
     let now = site.clock.seconds();
     runtime.shutdown_timeout(Duration::from_secs(1));
     record(&gets, has_jobs, now)
 }
 
 fn transfers(site: &Site) -> Vec<Arrival> {
-    let start = site.background.start_s;
+    let start = Duration::from_secs_f64(site.background.start_s);
+    let stop = Duration::from_secs_f64(site.duration_s);
     match site.background.jobs {
-        Some(jobs) => arrivals::draw(jobs, site.first_mbit, start, site.duration_s, site.seed),
+        Some(jobs) => jobs::draw(jobs, site.first_mbit, (start, stop), site.seed),
         None => vec![Arrival {
             at: start,
             bytes: site.size(),
@@ -82,8 +86,7 @@ impl Get {
     }
 
     async fn run(self: Arc<Self>, server: SocketAddr, path: String, clock: Clock) {
-        let at = Duration::from_secs_f64(self.arrival.at);
-        tokio::time::sleep_until(clock.at(at).into()).await;
+        tokio::time::sleep_until(clock.at(self.arrival.at).into()).await;
         let result = self.fetch(server, &path).await;
         let result = match result {
             Ok(()) => Ok(clock.seconds()),
@@ -144,11 +147,12 @@ fn record(gets: &[Arc<Get>], has_jobs: bool, now: f64) -> BackgroundRecord {
     let end = |get: &Get| get.end.get().and_then(|end| end.as_ref().ok()).copied();
     let fetches = gets
         .iter()
-        .filter(|get| get.arrival.at <= now)
-        .map(|get| Fetch {
-            t: get.arrival.at,
+        .map(|get| (get, get.arrival.at.as_secs_f64()))
+        .filter(|(_, at)| *at <= now)
+        .map(|(get, at)| Fetch {
+            t: at,
             bytes: get.arrival.bytes,
-            seconds: end(get).map(|end| end - get.arrival.at),
+            seconds: end(get).map(|end| end - at),
         });
     BackgroundRecord {
         control: Vec::new(),

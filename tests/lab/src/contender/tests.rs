@@ -1,8 +1,9 @@
 //! Each contender at work, as root: between two hosts with a slow link, which
 //! carries nothing but what goes between their addresses for the background.
 
+mod failures;
+
 use std::io::Write;
-use std::net::TcpListener;
 use std::process::Command;
 use std::time::Duration;
 
@@ -12,17 +13,26 @@ use super::*;
 use crate::host::Class;
 
 /// Longest time that a contender may take for a few megabytes, s.
-const PATIENCE_S: f64 = 30.0;
+const PATIENCE_S: f64 = 60.0;
+
+/// When transfers begin, s: time enough to prepare them, two Pythons for
+/// libtorrent too, on a machine with a lot else to do.
+const START_S: f64 = 3.0;
 
 /// Rate of the link, as tc(8) writes it.
 const RATE: &str = "80mbit";
 
-/// A scenario with this background, on a link of this rate.
+/// A scenario with this background, which begins at [`START_S`], on a link of
+/// [`RATE`].
 fn scenario(background: &str) -> Scenario {
+    scenario_from(START_S, background)
+}
+
+fn scenario_from(start_s: f64, background: &str) -> Scenario {
     let text = format!(
         "description = \"a test\"\nduration_s = {PATIENCE_S:?}\nmeasure_from_s = 0.0\n\
          [[link]]\nrate_mbit = 80.0\ndelay_ms = 0.0\nqueue = {{ packets = 100 }}\n\
-         [background]\n{background}\n"
+         [background]\nstart_s = {start_s:?}\n{background}\n"
     );
     toml::from_str(&text).expect("a scenario")
 }
@@ -37,10 +47,7 @@ impl Lab {
     /// Without the rights for it, or without what the contender needs, says
     /// so and returns `None`.
     fn new(contender: Contender, scenario: &Scenario) -> Option<Self> {
-        let hosts = match Host::new(0).and_then(|first| Ok([first, Host::new(1)?])) {
-            Ok(hosts) => hosts,
-            Err(error) => return skipped(&format!("needs root ({error})")),
-        };
+        let hosts = [Host::for_test(0)?, Host::for_test(1)?];
         match contender.check(scenario) {
             Ok(()) => {}
             Err(error @ ContenderError::Missing { .. }) => return skipped(&error.to_string()),
@@ -55,8 +62,21 @@ impl Lab {
 
     fn start(&self, contender: Contender, scenario: &Scenario) -> (Running, Clock) {
         let clock = Clock::start();
-        let running = contender.start(scenario, &self.hosts, 1, clock, self.work.path());
-        (running.expect("it starts"), clock)
+        (self.start_at(contender, scenario, clock, ""), clock)
+    }
+
+    /// One of several, in a directory of its own.
+    fn start_at(
+        &self,
+        contender: Contender,
+        scenario: &Scenario,
+        clock: Clock,
+        directory: &str,
+    ) -> Running {
+        let work = self.work.path().join(directory);
+        std::fs::create_dir_all(&work).expect("a directory");
+        let running = contender.start(scenario, &self.hosts, 1, clock, &work);
+        running.expect("it starts")
     }
 
     /// That nothing is left running in the hosts.
@@ -125,7 +145,7 @@ fn wait(clock: Clock, mut is_done: impl FnMut() -> bool) {
 
 /// It moves 5 MB, and says when it was done.
 fn finishes(contender: Contender) -> Option<BackgroundRecord> {
-    let scenario = scenario("start_s = 0.4\nsize_mb = 5.0\ndeadline_s = 20.0");
+    let scenario = scenario("size_mb = 5.0\ndeadline_s = 20.0");
     let lab = Lab::new(contender, &scenario)?;
     let (running, clock) = lab.start(contender, &scenario);
     wait(clock, || running.is_done());
@@ -134,7 +154,7 @@ fn finishes(contender: Contender) -> Option<BackgroundRecord> {
     assert_eq!(record.failure, None);
     let done = record.done.expect("it is done");
     // 5 MB take 0.5 s.
-    assert!((0.85..=now).contains(&done), "{done}, {now}");
+    assert!((START_S + 0.45..=now).contains(&done), "{done}, {now}");
     let bytes = record.bytes.expect("it knows what it has moved");
     // iperf3 sends in blocks.
     assert!((5_000_000..5_200_000).contains(&bytes), "{bytes}");
@@ -143,26 +163,35 @@ fn finishes(contender: Contender) -> Option<BackgroundRecord> {
     Some(record)
 }
 
-/// One without an end is ended, which is no failure.
-fn is_ended(contender: Contender) -> Option<BackgroundRecord> {
-    let scenario = scenario("start_s = 0.3");
+/// One without an end is ended after so many seconds, which is no failure.
+fn is_ended(contender: Contender, seconds: f64) -> Option<BackgroundRecord> {
+    let scenario = scenario("");
     let lab = Lab::new(contender, &scenario)?;
     let (running, clock) = lab.start(contender, &scenario);
-    wait(clock, || running.is_done() || clock.seconds() > 2.0);
+    wait(clock, || {
+        running.is_done() || clock.seconds() > START_S + seconds
+    });
     let is_done = running.is_done();
     let before = clock.seconds();
     let record = running.finish();
-    let took = clock.seconds() - before;
+    let ended = clock.seconds();
+    let took = ended - before;
     assert_eq!(
         (is_done, record.done, &record.failure),
         (false, None, &None)
     );
-    // 1.7 s are 17 MB.
     let bytes = record.bytes.expect("it knows what it has moved");
-    assert!((100_000..20_000_000).contains(&bytes), "{bytes}");
+    assert!(bytes > 100_000, "{bytes}");
+    assert!(bytes < carried(ended - START_S), "{bytes} by {ended} s");
     lab.assert_empty();
     eprintln!("{contender}: {bytes} bytes, ended within {took:.2} s");
     Some(record)
+}
+
+/// What the link carries at most in this time, with what its bucket and its
+/// queue hold, bytes.
+fn carried(seconds: f64) -> u64 {
+    (seconds * 10e6) as u64 + 1_000_000
 }
 
 macro_rules! moves {
@@ -177,7 +206,7 @@ macro_rules! moves {
 
             #[test]
             fn is_ended_when_there_is_no_end() {
-                is_ended($contender);
+                is_ended($contender, 2.0);
             }
         }
     )*};
@@ -199,20 +228,22 @@ moves! {
 #[test]
 fn ours_tell_the_state_of_their_control_loop() {
     for contender in [Contender::Engine, Contender::Fairbat] {
-        let Some(record) = is_ended(contender) else {
+        // The first is due after one second.
+        let Some(record) = is_ended(contender, 3.0) else {
             return;
         };
-        let [sample] = record.control[..] else {
-            panic!("{contender}: {:?}", record.control);
-        };
-        assert!((1.3..1.8).contains(&sample.t), "{contender}: {sample:?}");
-        assert!(sample.rate > 1e6, "{contender}: {sample:?}");
+        let control = &record.control;
+        let first = control.first().expect("there is a sample");
+        assert!(first.t > START_S + 0.9, "{contender}: {control:?}");
+        assert!(control.is_sorted_by(|a, b| a.t < b.t), "{control:?}");
+        let is_fast = |sample: &ControlSample| sample.rate > 1e6;
+        assert!(control.iter().any(is_fast), "{contender}: {control:?}");
     }
 }
 
 #[test]
 fn none_does_nothing() {
-    let scenario = scenario("start_s = 0.0\njobs = { load = 0.3, mean_kb = 100.0 }");
+    let scenario = scenario_from(0.0, "jobs = { load = 0.3, mean_kb = 100.0 }");
     let Some(lab) = Lab::new(Contender::None, &scenario) else {
         return;
     };
@@ -223,21 +254,28 @@ fn none_does_nothing() {
 
 #[test]
 fn plain_tcp_takes_transfers_as_they_arrive() {
-    let scenario = scenario("start_s = 0.2\njobs = { load = 0.5, mean_kb = 100.0 }");
+    let scenario = scenario("jobs = { load = 0.5, mean_kb = 100.0 }");
     let Some(lab) = Lab::new(Contender::Tcp, &scenario) else {
         return;
     };
     let (running, clock) = lab.start(Contender::Tcp, &scenario);
-    wait(clock, || running.is_done() || clock.seconds() > 2.0);
+    wait(clock, || {
+        running.is_done() || clock.seconds() > START_S + 2.0
+    });
     assert!(!running.is_done(), "there is more to come");
+    let before = clock.seconds();
     let record = running.finish();
+    let ended = clock.seconds();
     assert_eq!((&record.failure, record.done), (&None, None));
-    // 48 a second are to be expected.
+    // 48 a second are to be expected, and 50 in half of the time anyway.
     let jobs = &record.jobs;
-    assert!((50..140).contains(&jobs.len()), "{} jobs", jobs.len());
-    assert!(jobs.iter().all(|job| (0.2..2.1).contains(&job.t)));
-    let over: Vec<_> = jobs.iter().filter_map(|job| job.seconds).collect();
-    assert!(over.len() * 10 > jobs.len() * 9, "{} over", over.len());
+    let most = (ended - START_S) * 70.0;
+    assert!((50..most as usize).contains(&jobs.len()), "{}", jobs.len());
+    assert!(jobs.iter().all(|job| (START_S..ended).contains(&job.t)));
+    // Of those with half a second for what takes a hundredth.
+    let older = jobs.iter().copied().filter(|job| job.t < before - 0.5);
+    let (over, others): (Vec<_>, Vec<_>) = older.partition(|job| job.seconds.is_some());
+    assert!(over.len() > others.len() * 9, "{others:?}");
     // None is faster than the link.
     let is_possible = |job: &crate::record::Fetch| {
         let least = job.bytes.saturating_sub(100_000) as f64 / 10e6;
@@ -266,73 +304,41 @@ fn whoever_takes_no_jobs_says_so() {
 }
 
 #[test]
-fn a_failure_is_told() {
+fn copies_run_beside_each_other() {
     for contender in [
+        Contender::Utp,
+        Contender::Iperf3(CongestionControl::Cubic),
         Contender::Engine,
-        Contender::Fairbat,
-        Contender::Curl,
-        Contender::Aria2,
-        Contender::Rclone,
-        Contender::Tcp,
     ] {
-        let scenario = scenario("start_s = 0.3");
+        let scenario = scenario("");
         let Some(lab) = Lab::new(contender, &scenario) else {
             continue;
         };
-        let (running, clock) = lab.start(contender, &scenario);
-        std::fs::remove_file(lab.work.path().join("origin/file")).expect("it is there");
-        wait(clock, || running.is_done());
-        let record = running.finish();
-        let failure = record.failure.expect("it failed");
-        eprintln!("{contender}: {failure}");
-        let says = |what| failure.contains(what);
-        assert!(says("404") || says("not found"), "{contender}: {failure}");
-        assert_eq!(record.done, None);
+        let clock = Clock::start();
+        let copies = ["0", "1"].map(|copy| lab.start_at(contender, &scenario, clock, copy));
+        // Whichever is second has to wait for a while until it has a share.
+        wait(clock, || clock.seconds() > START_S + 3.0);
+        for running in copies {
+            let record = running.finish();
+            assert_eq!(record.failure, None, "{contender}");
+            let bytes = record.bytes.expect("it knows what it has moved");
+            eprintln!("{contender}: {bytes} bytes");
+            assert!(bytes > 100_000, "{contender}: {bytes}");
+        }
         lab.assert_empty();
     }
 }
 
 #[test]
-fn iperf3_tells_of_a_network_that_is_gone() {
-    let contender = Contender::Iperf3(CongestionControl::Reno);
-    let scenario = scenario("start_s = 0.3");
-    let Some(lab) = Lab::new(contender, &scenario) else {
-        return;
-    };
-    let (running, clock) = lab.start(contender, &scenario);
-    let gone = format!("route del {}", lab.hosts[0].address(Class::Background));
-    lab.hosts[1].ip(&gone).expect("remove a route");
-    wait(clock, || running.is_done());
-    let failure = running.finish().failure.expect("it failed");
-    assert!(failure.contains("Network is unreachable"), "{failure}");
-    lab.assert_empty();
-}
-
-#[test]
-fn utp_tells_of_a_port_that_is_taken() {
-    let scenario = scenario("start_s = 0.3");
-    let Some(lab) = Lab::new(Contender::Utp, &scenario) else {
-        return;
-    };
-    let taken = lab.hosts[0].within(|| TcpListener::bind("0.0.0.0:6881"));
-    let (running, clock) = lab.start(Contender::Utp, &scenario);
-    wait(clock, || running.is_done());
-    let failure = running.finish().failure.expect("it failed");
-    assert!(failure.contains("Address already in use"), "{failure}");
-    drop(taken);
-    lab.assert_empty();
-}
-
-#[test]
 fn one_that_is_ended_before_its_start_has_done_nothing() {
     for contender in Contender::ALL {
-        let scenario = scenario("start_s = 25.0");
+        let scenario = scenario_from(50.0, "");
         let Some(lab) = Lab::new(contender, &scenario) else {
             continue;
         };
         let (running, clock) = lab.start(contender, &scenario);
         let record = running.finish();
-        assert!(clock.seconds() < 5.0, "{contender}: {} s", clock.seconds());
+        assert!(clock.seconds() < 40.0, "{contender}: {} s", clock.seconds());
         assert_eq!(record.bytes.unwrap_or_default(), 0, "{contender}");
         assert_eq!(record.done, None, "{contender}");
         lab.assert_empty();

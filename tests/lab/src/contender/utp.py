@@ -41,6 +41,16 @@ def leave(*_):
     os._exit(0)
 
 
+def alerts(session):
+    """What happened since the last time; failures end this process."""
+    failures = lt.listen_failed_alert, lt.torrent_error_alert, lt.file_error_alert
+    session.wait_for_alert(STATISTICS_MS)
+    for alert in session.pop_alerts():
+        if isinstance(alert, failures):
+            sys.exit(alert.message())
+        yield alert
+
+
 def main(role, size, directory, listen, *peer):
     session = lt.session(
         {
@@ -82,10 +92,7 @@ def main(role, size, directory, listen, *peer):
     signal.signal(signal.SIGTERM, stop)
     is_listening = False
     while not is_listening:
-        session.wait_for_alert(STATISTICS_MS)
-        for alert in session.pop_alerts():
-            if isinstance(alert, lt.listen_failed_alert):
-                sys.exit(alert.message())
+        for alert in alerts(session):
             if isinstance(alert, lt.listen_succeeded_alert):
                 is_listening = True
     say("ready")
@@ -94,10 +101,8 @@ def main(role, size, directory, listen, *peer):
         address, port = peer
         handle.connect_peer((address, int(port)))
     while not (role == "leech" and handle.status().is_seeding):
-        session.wait_for_alert(STATISTICS_MS)
-        for alert in session.pop_alerts():
-            if isinstance(alert, (lt.torrent_error_alert, lt.file_error_alert)):
-                sys.exit(alert.message())
+        for _ in alerts(session):
+            pass
         if role == "leech":
             report()
     report()

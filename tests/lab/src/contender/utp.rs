@@ -20,10 +20,6 @@ pub(crate) const PYTHON: &str = "/usr/bin/python3";
 /// What both ends run.
 const SCRIPT: &str = include_str!("utp.py");
 
-/// Where the seed and the leech listen.
-const SEED_PORT: u16 = 6881;
-const LEECH_PORT: u16 = 6882;
-
 /// What an end prints when it can be reached.
 const READY: &str = "ready";
 
@@ -45,18 +41,24 @@ pub(super) fn require_libtorrent() -> Result<(), ContenderError> {
 
 /// The end that has the file.
 #[derive(Debug)]
-pub(super) struct Seed(Program);
+pub(super) struct Seed {
+    program: Program,
+    port: u16,
+}
 
 impl Seed {
     pub(super) fn start(site: &Site) -> Result<Self, ContenderError> {
         face(&site.server, &site.client)
             .and_then(|()| face(&site.client, &site.server))
             .map_err(ContenderError::cannot("move an address to its link"))?;
-        let listen = format!("{}:{SEED_PORT}", site.server_address());
+        let port = site
+            .free_port(&site.server)
+            .map_err(ContenderError::cannot("find a port"))?;
+        let listen = format!("{}:{port}", site.server_address());
         let mut command = script(site, "seed");
         command.arg(&site.origin).arg(listen);
         Program::start(&site.server, &site.work, "seed", command)
-            .map(Self)
+            .map(|program| Self { program, port })
             .map_err(ContenderError::cannot("start the seed"))
     }
 }
@@ -69,12 +71,15 @@ fn face(host: &Host, other: &Host) -> io::Result<()> {
         .map(|host| host.address(Class::Background))
         .into();
     let device = host.within(move || device_to(other))?;
-    if device == "lo" {
+    // Another copy may have done it.
+    let is_there = host.ip(&format!("address show dev {device} to {own} up"));
+    if device == "lo" || is_there.is_ok_and(|found| !found.is_empty()) {
         return Ok(());
     }
     // In this order: a route from an address goes away with it.
     host.ip(&format!("address add {own}/32 dev {device}"))?;
-    host.ip(&format!("address del {own}/32 dev lo"))
+    host.ip(&format!("address del {own}/32 dev lo"))?;
+    Ok(())
 }
 
 /// The device that packets to this address leave by, from this thread's
@@ -93,15 +98,19 @@ fn device_to(address: Ipv4Addr) -> io::Result<String> {
 
 /// Leeches until everything is there or the run is over.
 pub(super) fn run(site: &Site, mut seed: Seed, over: &Over) -> BackgroundRecord {
-    let listen = format!("{}:{LEECH_PORT}", site.client_address());
+    let port = match site.free_port(&site.client) {
+        Ok(port) => port,
+        Err(error) => return failed(format!("find a port: {error}")),
+    };
+    let listen = format!("{}:{port}", site.client_address());
     let mut command = script(site, "leech");
     command.arg(&site.download).arg(listen);
-    command.args([site.server_address().to_string(), SEED_PORT.to_string()]);
+    command.args([site.server_address().to_string(), seed.port.to_string()]);
     let mut leech = match Program::start(&site.client, &site.work, "leech", command) {
         Ok(leech) => leech,
         Err(error) => return failed(format!("start the leech: {error}")),
     };
-    for program in [&mut seed.0, &mut leech] {
+    for program in [&mut seed.program, &mut leech] {
         if let Err(failure) = wait_for(program, over) {
             return failed(failure);
         }
@@ -116,7 +125,7 @@ pub(super) fn run(site: &Site, mut seed: Seed, over: &Over) -> BackgroundRecord 
     let status = leech.wait(over);
     let ended = site.clock.seconds();
     leech.end();
-    seed.0.end();
+    seed.program.end();
     let mut record = BackgroundRecord {
         bytes: bytes(&leech.stdout()),
         ..BackgroundRecord::default()

@@ -124,12 +124,6 @@ impl Bottleneck {
         self.counters.delivered_bytes += bytes as u64;
     }
 
-    /// Counters so far.
-    #[must_use]
-    pub fn counters(&self) -> Counters {
-        self.counters
-    }
-
     /// What happened until `end`; samples and connections of later moments are
     /// left out, counters are as they are.
     #[must_use]
@@ -260,7 +254,8 @@ mod tests {
         // At 1 ms the first has left: one place.
         assert!(link.arrive(ms(1), packet(class)).is_some());
         assert!(link.arrive(ms(1), packet(class)).is_none());
-        assert_eq!((link.counters().arrived, link.counters().dropped), (7, 3));
+        let counters = link.finish(ms(1)).counters;
+        assert_eq!((counters.arrived, counters.dropped), (7, 3));
         let mut link = Bottleneck::new(settings(Limit::Bytes(3100)));
         let fates: Vec<_> = (0..5).map(|_| link.arrive(ms(0), packet(class))).collect();
         assert_eq!(fates.iter().flatten().count(), 2);

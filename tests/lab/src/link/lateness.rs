@@ -45,7 +45,11 @@ impl Histogram {
                 seen += count;
                 seen >= rank
             });
-            let bound = STEP * (step.unwrap_or(0) as u32 + 1);
+            let bound = match step {
+                // The last step has no upper bound.
+                Some(step) if step + 1 < STEPS => STEP * (step as u32 + 1),
+                _ => self.max,
+            };
             bound.min(self.max).as_secs_f64() * 1e3
         };
         Lateness {
@@ -72,5 +76,8 @@ mod tests {
         assert!((summary.median_ms - 0.51).abs() < 1e-9, "{summary:?}");
         assert!((summary.p99_ms - 1.0).abs() < 1e-9, "{summary:?}");
         assert!((summary.max_ms - 30.0).abs() < 1e-9, "{summary:?}");
+        let mut late = Histogram::default();
+        late.count(Duration::from_millis(30));
+        assert!((late.summary().p99_ms - 30.0).abs() < 1e-9);
     }
 }

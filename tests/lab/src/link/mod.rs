@@ -28,6 +28,8 @@ pub const MTU: u16 = 1500;
 /// A link at work; ends when dropped.
 #[derive(Debug)]
 pub struct Link {
+    hosts: [Host; 2],
+    device: String,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<io::Result<LinkRecord>>>,
 }
@@ -58,6 +60,8 @@ impl Link {
             .name("link".to_owned())
             .spawn(move || forwarder.run(&stopped, end))?;
         Ok(Self {
+            hosts: [left.clone(), right.clone()],
+            device: device.to_owned(),
             stop,
             thread: Some(thread),
         })
@@ -71,9 +75,20 @@ impl Link {
     /// # Panics
     /// When its thread did.
     pub fn finish(mut self) -> io::Result<LinkRecord> {
+        // The devices go away with the thread.
+        let [forward, backward] = &self.hosts;
+        let overruns = [
+            overrun(forward, &self.device)?,
+            overrun(backward, &self.device)?,
+        ];
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("it is finished once");
-        thread.join().expect("the link does not panic")
+        let mut record = thread.join().expect("the link does not panic")?;
+        [
+            record.forward.counters.overrun,
+            record.backward.counters.overrun,
+        ] = overruns;
+        Ok(record)
     }
 }
 
@@ -85,6 +100,17 @@ impl Drop for Link {
 
 /// How long the thread may take to notice that it shall end.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Packets that a device has dropped because nobody took them in time.
+fn overrun(host: &Host, device: &str) -> io::Result<u64> {
+    let table = host.within(|| std::fs::read_to_string("/proc/thread-self/net/dev"))?;
+    let line = table
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(&format!("{device}:")));
+    // Eight columns of what was received; then bytes, packets, errors, drops.
+    let dropped = line.and_then(|line| line.split_whitespace().nth(11)?.parse().ok());
+    dropped.ok_or_else(|| io::Error::other(format!("no counters of {device}")))
+}
 
 fn open(host: &Host, name: &str) -> io::Result<SyncDevice> {
     let name = name.to_owned();

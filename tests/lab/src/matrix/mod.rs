@@ -4,16 +4,16 @@
 mod budget;
 mod pool;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
 pub use self::budget::Budget;
 pub use self::pool::{Job, run_all};
 use crate::contender::Contender;
+use crate::files::Content;
 use crate::record::file_name;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, congestion_control};
 
 /// What is to be run; the whole of a file in `matrices`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -62,33 +62,6 @@ pub struct Cell {
     pub seed: u64,
 }
 
-/// Why there is no matrix.
-#[derive(Debug, thiserror::Error)]
-pub enum MatrixError {
-    /// A file that cannot be read.
-    #[error("read {}: {source}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A file that says something that cannot be.
-    #[error("{}: {message}", path.display())]
-    Invalid {
-        /// Which.
-        path: PathBuf,
-        /// What.
-        message: String,
-    },
-    /// No file of this name.
-    #[error("there is no matrix {name:?}; `lab list` shows those there are")]
-    Unknown {
-        /// What was asked for.
-        name: String,
-    },
-}
-
 impl Cell {
     /// What the files of its run are called, without suffix.
     #[must_use]
@@ -103,76 +76,65 @@ impl Cell {
     }
 }
 
-impl Matrix {
-    /// All matrices of a directory, by name.
-    ///
-    /// # Errors
-    /// When the directory or one of its files cannot be used.
-    pub fn all(directory: &Path) -> Result<BTreeMap<String, Self>, MatrixError> {
-        let read = |source| MatrixError::Read {
-            path: directory.to_owned(),
-            source,
-        };
-        let mut found = BTreeMap::new();
-        for entry in std::fs::read_dir(directory).map_err(read)? {
-            let path = entry.map_err(read)?.path();
-            if path
-                .extension()
-                .is_some_and(|extension| extension == "toml")
-            {
-                let (name, matrix) = Self::file(&path)?;
-                found.insert(name, matrix);
-            }
-        }
-        Ok(found)
-    }
+impl Content for Matrix {
+    const KIND: &'static str = "matrix";
 
-    /// The matrix of this name in a directory, or in the file of this path,
-    /// with its name.
-    ///
-    /// # Errors
-    /// When there is none, or it cannot be used.
-    pub fn find(directory: &Path, name: &str) -> Result<(String, Self), MatrixError> {
-        let given = Path::new(name);
-        if given
-            .extension()
-            .is_some_and(|extension| extension == "toml")
+    fn check(&self) -> Result<(), String> {
+        some_once("scenarios", &self.scenarios)?;
+        some_once(
+            "contenders",
+            self.contenders.iter().map(Contender::to_string),
+        )?;
+        some_once("congestion_controls", &self.congestion_controls)?;
+        some_once("seeds", &self.seeds)?;
+        for name in &self.congestion_controls {
+            congestion_control(name)?;
+        }
+        if !self.variants.is_empty() {
+            some_once(
+                "variants",
+                self.variants.iter().map(|variant| &variant.name),
+            )?;
+        }
+        self.variants.iter().try_for_each(Variant::check)
+    }
+}
+
+impl Variant {
+    fn check(&self) -> Result<(), String> {
+        if self.name.is_empty() || self.name.starts_with('.') || self.name.contains('/') {
+            return Err(format!(
+                "variants: no directory can be called {:?}",
+                self.name
+            ));
+        }
+        if self.jobs.is_some_and(|jobs| !(1..=64).contains(&jobs)) {
+            return Err("variants: jobs must be 1 to 64".to_owned());
+        }
+        if self
+            .sampling_ms
+            .is_some_and(|sampling| !(1..=10_000).contains(&sampling))
         {
-            return Self::file(given);
+            return Err("variants: sampling_ms must be 1 to 10000".to_owned());
         }
-        let path = directory.join(format!("{name}.toml"));
-        if name.contains('/') || !path.exists() {
-            return Err(MatrixError::Unknown {
-                name: name.to_owned(),
-            });
-        }
-        Self::file(&path)
+        Ok(())
     }
+}
 
-    fn file(path: &Path) -> Result<(String, Self), MatrixError> {
-        let text = std::fs::read_to_string(path).map_err(|source| MatrixError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        let invalid = |message: String| MatrixError::Invalid {
-            path: path.to_owned(),
-            message,
-        };
-        let matrix: Self = toml::from_str(&text).map_err(|error| invalid(error.to_string()))?;
-        for (what, is_empty) in [
-            ("scenarios", matrix.scenarios.is_empty()),
-            ("contenders", matrix.contenders.is_empty()),
-            ("congestion_controls", matrix.congestion_controls.is_empty()),
-            ("seeds", matrix.seeds.is_empty()),
-        ] {
-            if is_empty {
-                return Err(invalid(format!("{what} must name something")));
-            }
-        }
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        Ok((stem.into_owned(), matrix))
+/// Whether there is something, and nothing twice: runs would write the same
+/// files.
+fn some_once<T: Ord>(what: &str, values: impl IntoIterator<Item = T>) -> Result<(), String> {
+    let mut seen = BTreeSet::new();
+    if !values.into_iter().all(|value| seen.insert(value)) {
+        return Err(format!("{what} must name nothing twice"));
     }
+    if seen.is_empty() {
+        return Err(format!("{what} must name something"));
+    }
+    Ok(())
+}
 
+impl Matrix {
     /// All runs: seed after seed, so that what changes slowly on the machine
     /// meets all contenders alike.
     #[must_use]
@@ -208,4 +170,72 @@ pub fn weight(scenario: &Scenario) -> f64 {
         steps.fold(link.rate_mbit, f64::max)
     };
     scenario.link.iter().map(most).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::{files, places};
+
+    const GOOD: &str = r#"
+        description = "good"
+        scenarios = ["one", "two"]
+        contenders = ["none", "curl"]
+        congestion_controls = ["cubic", "bbr"]
+        seeds = [1, 2]
+        variants = [{ name = "slow", jobs = 1, sampling_ms = 10 }]
+    "#;
+
+    #[test]
+    fn every_matrix_names_scenarios_that_are_there() {
+        let matrices: BTreeMap<String, Matrix> = files::all(&places::matrices()).unwrap();
+        assert!(!matrices.is_empty());
+        for (name, matrix) in matrices {
+            for scenario in &matrix.scenarios {
+                let found = files::by_name::<Scenario>(&places::scenarios(), scenario);
+                found.unwrap_or_else(|error| panic!("{name}: {error}"));
+            }
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        let check = |text: &str| toml::from_str::<Matrix>(text).unwrap().check();
+        assert_eq!(check(GOOD), Ok(()));
+        for (good, bad, expected) in [
+            ("\"one\", \"two\"", "", "scenarios must name something"),
+            (
+                "\"one\", \"two\"",
+                "\"one\", \"one\"",
+                "scenarios must name nothing twice",
+            ),
+            ("[1, 2]", "[2, 2]", "seeds must name nothing twice"),
+            ("\"bbr\"", "\"b b\"", "congestion_control must"),
+            ("\"slow\"", "\"../slow\"", "../slow"),
+            ("jobs = 1", "jobs = 0", "jobs must"),
+            ("sampling_ms = 10", "sampling_ms = 0", "sampling_ms must"),
+        ] {
+            assert!(GOOD.contains(good), "{good}");
+            let error = check(&GOOD.replacen(good, bad, 1)).expect_err(bad);
+            assert!(error.contains(expected), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn controls_are_for_those_that_heed_them() {
+        let matrix: Matrix = toml::from_str(GOOD).unwrap();
+        let names: Vec<_> = matrix.cells().iter().map(Cell::file_name).collect();
+        assert_eq!(
+            names[..4],
+            [
+                "one-none-1",
+                "one-curl-cubic-1",
+                "one-curl-bbr-1",
+                "two-none-1"
+            ]
+        );
+        assert_eq!(names.len(), 12);
+    }
 }

@@ -45,10 +45,7 @@ pub(super) fn queue(sheet: &Sheet<'_, '_>, link: usize) -> ChartResult<()> {
 /// The probes.
 pub(super) fn round_trip(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
     let record = sheet.record;
-    let links = record.setup.link.iter();
-    let base: f64 = links
-        .map(|link| link.forward().delay_ms + link.backward().delay_ms)
-        .sum();
+    let base = record.setup.base_rtt().as_secs_f64() * 1e3;
     let pieces = pieces(&record.rtt, sheet.width);
     let all = pieces.iter().flatten();
     let largest = all.map(|step| step.most).fold(1.2 * base, f64::max);
@@ -106,10 +103,10 @@ fn pieces(probes: &[Probe], width: f64) -> Vec<Vec<Step>> {
 }
 
 fn measured_mean(sheet: &Sheet<'_, '_>, steps: &[Step]) -> f64 {
-    let from = sheet.record.setup.measure_from_s;
+    let window = sheet.record.setup.measured();
     let measured: Vec<f64> = steps
         .iter()
-        .filter(|step| step.from >= from)
+        .filter(|step| window.contains(&step.from))
         .map(|step| step.mean)
         .collect();
     crate::statistics::mean(&measured).unwrap_or(0.0)

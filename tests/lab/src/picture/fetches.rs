@@ -53,7 +53,9 @@ fn draw(sheet: &Sheet<'_, '_>, what: &str, fetches: &[Fetch], color: RGBColor) -
         plot.dots(&over, color, false)?;
     }
     plot.dots(&open[open.len().saturating_sub(ONE_BY_ONE)..], GREY, true)?;
-    let measured = over.iter().filter(|(t, _)| *t >= setup.measure_from_s);
+    let window = setup.measured();
+    let measured = over.iter().chain(&open);
+    let measured = measured.filter(|(t, _)| window.contains(t));
     let times: Vec<f64> = measured.map(|&(_, seconds)| seconds).collect();
     let height = mean(&times).unwrap_or(0.0);
     if let (Some(mean), Some(p95)) = (mean(&times), percentile(&times, 0.95)) {

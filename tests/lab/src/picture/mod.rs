@@ -81,8 +81,8 @@ pub fn draw(record: &Record, path: &Path) -> ChartResult<()> {
         part.draw(&sheet)?;
         frame.top = frame.bottom + GAP;
     }
-    let axis = if record.setup.measure_from_s > 0.0 {
-        "seconds since the run began (grey: before the measured part)"
+    let axis = if record.setup.measured() != (0.0..record.setup.duration_s) {
+        "seconds since the run began (grey: not measured)"
     } else {
         "seconds since the run began"
     };

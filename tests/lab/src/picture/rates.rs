@@ -83,8 +83,9 @@ fn draw(
         ("background", &background, VERMILION, ends.0 + ends.1 / 2.0),
         ("foreground", &foreground, BLUE, ends.0 / 2.0),
     ] {
-        let from = sheet.record.setup.measure_from_s;
-        let measured: Vec<_> = steps.iter().filter(|step| step.from >= from).collect();
+        let window = sheet.record.setup.measured();
+        let measured = steps.iter().filter(|step| window.contains(&step.from));
+        let measured: Vec<_> = measured.collect();
         let sum: f64 = measured.iter().map(|step| step.mean).sum();
         let (color, amount) = match sum / measured.len().max(1) as f64 {
             0.0 => (GREY, "nothing".to_owned()),

@@ -77,9 +77,11 @@ impl<'a, 'b> Sheet<'a, 'b> {
             0.0..most,
             (time_marks, marks),
         )?;
-        let unmeasured = [(0.0, 0.0), (setup.measure_from_s, most)];
+        let measured = setup.measured();
+        let before = [(0.0, 0.0), (measured.start, most)];
+        let after = [(measured.end, 0.0), (setup.duration_s, most)];
         let shade = INK.mix(0.05).filled();
-        panel.draw_series([Rectangle::new(unmeasured, shade)])?;
+        panel.draw_series([before, after].map(|part| Rectangle::new(part, shade)))?;
         let style = text(LABEL, INK, FROM);
         let above = (self.frame.left, self.frame.top - 14);
         self.canvas.draw_text(title, &style, above)?;

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::rows::{Row, goodput, has_web, rows};
+use super::rows::{Row, goodput, has_goodput, has_web, rows};
 use super::{ALONE, MatrixRecord};
+use crate::contender::Contender;
 use crate::scenario::{QueueSpec, Scenario};
 use crate::statistics::Spread;
 
@@ -40,8 +41,10 @@ fn reading(matrix: &MatrixRecord) -> String {
     };
     format!(
         "{repeated}`{ALONE}` is the foreground alone, to which \"of alone\" refers. Goodput and the \
-         background are payload; RTT is that of probes beside the traffic; a link is in use with \
-         headers. Figures of runs that failed are left out, and the runs listed.\n\n\
+         background are payload; RTT is that of probes beside the traffic that came back; the use of \
+         the link takes all payload for that of full packets. A fetch that was unfinished at the end \
+         counts with the time it had taken so far. Figures of runs that failed are left out, and the \
+         runs listed.\n\n\
          ![What each contender takes and what the foreground keeps]({}.svg)\n",
         matrix.name
     )
@@ -74,7 +77,7 @@ fn section(name: &str, scenario: &Scenario, rows: &[Row<'_>]) -> String {
         let _ = writeln!(
             text,
             "| {}{}{remark} | {} | {} |",
-            cell(row.contender),
+            cell(title(row.contender)),
             row.variant
                 .map_or(String::new(), |variant| format!(", {}", cell(variant))),
             row.congestion_control.map_or(NOTHING.to_owned(), cell),
@@ -95,6 +98,15 @@ fn section(name: &str, scenario: &Scenario, rows: &[Row<'_>]) -> String {
     text
 }
 
+/// What people call a contender.
+fn title(name: &str) -> &str {
+    let mut all = Contender::ALL.into_iter();
+    match all.find(|contender| contender.to_string() == name) {
+        Some(contender) => contender.title(),
+        None => name,
+    }
+}
+
 /// What a cell without a figure says.
 const NOTHING: &str = "\u{2013}";
 
@@ -113,7 +125,7 @@ fn columns(scenario: &Scenario) -> Vec<Column> {
         figure,
     };
     let mut columns = Vec::new();
-    if !scenario.foreground.is_empty() {
+    if has_goodput(scenario) {
         columns.extend([
             column("foreground, Mbit/s", 2, |row| row.spread(goodput)),
             column("of alone, %", 0, |row| {
@@ -134,6 +146,9 @@ fn columns(scenario: &Scenario) -> Vec<Column> {
     columns.extend([
         column("RTT median, ms", 1, |row| row.spread(|it| it.rtt_median_ms)),
         column("RTT p95, ms", 1, |row| row.spread(|it| it.rtt_p95_ms)),
+        column("probes lost, %", 1, |row| {
+            row.spread(|it| Some(100.0 * it.probe_loss))
+        }),
         column("background, Mbit/s", 2, |row| {
             row.spread(|it| Some(it.background_mbit))
         }),
@@ -202,10 +217,11 @@ fn terms(scenario: &Scenario) -> String {
     });
     let links: Vec<_> = links.collect();
     format!(
-        "{}; {} s, measured from {} s.",
+        "{}; {} s, measured from {} to {} s.",
         links.join("; then "),
         scenario.duration_s,
-        scenario.measure_from_s
+        scenario.measured().start,
+        scenario.measured().end
     )
 }
 
@@ -227,7 +243,8 @@ fn how(matrix: &MatrixRecord) -> String {
     let mut text = format!(
         "\n## How\n\n\
          `{}`, commit {}, seeds {}, begun {}. {}, {}. Labs side by side: {}. The busiest run took \
-         {:.2} of a core for its links and {:.2} for the lab as a whole.\n\n",
+         {:.2} of a core for its links and {:.2} for the lab as a whole. The least exact handed 99 % \
+         of its packets over within {:.2} ms of their time.\n\n",
         provenance.command,
         provenance.commit,
         seeds.join(", "),
@@ -237,6 +254,7 @@ fn how(matrix: &MatrixRecord) -> String {
         provenance.side_by_side,
         most(|run| run.summary.link_cores),
         most(|run| run.summary.lab_cores),
+        most(|run| run.summary.late_p99_ms),
     );
     for version in &provenance.versions {
         let _ = writeln!(text, "- {version}");
@@ -277,24 +295,26 @@ mod tests {
         let page = markdown(&matrix);
         assert_eq!(
             line(&page, "| none"),
-            "| none | \u{2013} | 6.00 | 100 | 102.0 | 110.0 | 0.00 | 0 |"
+            "| none | \u{2013} | 6.00 | 100 | 102.0 | 110.0 | 0.0 | 0.00 | 0 |"
         );
         assert_eq!(
             line(&page, "| curl | bbr"),
-            "| curl | bbr | 4.50 | 75 | 175.0 | 110.0 | 5.10 | 99 |"
+            "| curl | bbr | 4.50 | 75 | 175.0 | 110.0 | 0.0 | 5.10 | 99 |"
         );
         assert_eq!(
             line(&page, "| curl | cubic"),
             "| curl | cubic | 4.50 (3.00\u{2013}6.00) | 75 (50\u{2013}100) | \
-             170.0 (160.0\u{2013}180.0) | 110.0 | 5.10 | 99 |"
+             170.0 (160.0\u{2013}180.0) | 110.0 | 0.0 | 5.10 | 99 |"
         );
         let none = page.find("| none").unwrap();
         assert!(none < page.find("| curl").unwrap(), "alone comes first");
         assert!(page.contains("from test.json, where every run is. -->"));
         assert!(page.contains("median over 3 seeds"));
         assert!(page.contains("seeds 1, 2, 3"));
-        assert!(page.contains("10 Mbit/s, 50 ms one way, queue 1 BDP; 60 s, measured from 15 s."));
-        assert!(!page.contains("fetch"), "no web in this scenario");
+        assert!(
+            page.contains("10 Mbit/s, 50 ms one way, queue 1 BDP; 60 s, measured from 15 to 60 s.")
+        );
+        assert!(!page.contains("fetch mean"), "no web in this scenario");
     }
 
     #[test]
@@ -310,7 +330,7 @@ mod tests {
         let page = markdown(&matrix);
         assert_eq!(
             line(&page, "| curl"),
-            "| curl | cubic | 2.70 | 90 | 1.25 | 2.50 | 3.00 | 4 | 102.0 | 110.0 | 0.00 | 0 |"
+            "| curl | cubic | 1.25 | 2.50 | 3.00 | 4 | 102.0 | 110.0 | 0.0 | 0.00 | 0 |"
         );
         assert!(!page.contains("## constant"), "nothing was run of it");
     }

@@ -10,7 +10,7 @@ use fairbat_tests::chart::{
 use plotters::prelude::*;
 
 use super::place::{self, Area, place};
-use super::rows::{Row, base_ms, goodput, has_web, rows};
+use super::rows::{Row, goodput, has_web, rows};
 use super::{ALONE, MatrixRecord};
 use crate::scenario::Scenario;
 use crate::statistics::Spread;
@@ -240,7 +240,7 @@ impl Measure {
 
     /// Where a row stands; `None` if it has not both figures.
     fn dot<'a>(self, row: &'a Row<'a>, scenario: &Scenario) -> Option<Dot<'a>> {
-        let base = base_ms(scenario);
+        let base = scenario.base_rtt().as_secs_f64() * 1e3;
         let speed = |time: f64| (time > 0.0).then(|| 1.0 / time);
         let kept = match self {
             Self::Web => row.relative(|it| it.fetch_mean_s.and_then(speed)),

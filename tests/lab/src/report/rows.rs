@@ -110,18 +110,18 @@ pub(super) fn goodput(summary: &Summary) -> Option<f64> {
     (!flows.is_empty()).then_some(summary.foreground_together_mbit)
 }
 
+/// Whether anything of the foreground is long enough for its goodput to say
+/// something. That of fetches is what was asked for, sooner or later.
+pub(super) fn has_goodput(scenario: &Scenario) -> bool {
+    let web = |traffic: &Traffic| matches!(traffic, Traffic::Web { .. });
+    let mut forward = scenario.foreground.iter().filter(|it| !it.backward);
+    forward.any(|it| !web(&it.traffic))
+}
+
 /// Whether a part of the foreground are web fetches.
 pub(super) fn has_web(scenario: &Scenario) -> bool {
     let web = |traffic: &Traffic| matches!(traffic, Traffic::Web { .. });
     scenario.foreground.iter().any(|it| web(&it.traffic))
-}
-
-/// Round-trip time without a queue, ms.
-pub(super) fn base_ms(scenario: &Scenario) -> f64 {
-    let links = scenario.link.iter();
-    links
-        .map(|link| link.forward().delay_ms + link.backward().delay_ms)
-        .sum()
 }
 
 #[cfg(test)]

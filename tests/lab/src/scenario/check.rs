@@ -1,6 +1,33 @@
-//! What a scenario must not say.
+//! What a scenario must not say. The bounds are wide: they keep out what no
+//! machine can do, and what is a slip of the pen.
 
-use super::{DirectionSpec, Foreground, QueueSpec, Scenario, Traffic};
+use std::ops::RangeInclusive;
+
+use super::{Background, DirectionSpec, Foreground, QueueSpec, Scenario, Traffic};
+
+/// A day, s.
+const LONGEST: f64 = 86_400.0;
+
+/// Lengths of time, s.
+const LENGTH: RangeInclusive<f64> = 0.001..=LONGEST;
+
+/// Moments, and lengths of time that may be nothing, s.
+const MOMENT: RangeInclusive<f64> = 0.0..=LONGEST;
+
+/// Rates, Mbit/s.
+const RATE: RangeInclusive<f64> = 0.01..=1000.0;
+
+/// Connections, or contenders.
+const COUNT: RangeInclusive<f64> = 1.0..=1000.0;
+
+/// Shares of a link's rate.
+const LOAD: RangeInclusive<f64> = 0.001..=10.0;
+
+/// Mean sizes, kB.
+const MEAN_KB: RangeInclusive<f64> = 0.1..=1e6;
+
+/// What the kernel allows for the name of a congestion control, bytes.
+const LONGEST_NAME: usize = 15;
 
 impl Scenario {
     /// Whether this can be run.
@@ -8,38 +35,27 @@ impl Scenario {
     /// # Errors
     /// What cannot be, and where.
     pub fn check(&self) -> Result<(), String> {
-        positive("duration_s", self.duration_s)?;
+        within("duration_s", self.duration_s, LENGTH)?;
         if !(0.0..self.duration_s).contains(&self.measure_from_s) {
             return Err("measure_from_s must lie within the run".to_owned());
+        }
+        let until = self.measured().end;
+        if until <= self.measure_from_s || until > self.duration_s {
+            return Err("measure_until_s must lie within the run, after measure_from_s".to_owned());
         }
         if self.link.is_empty() || self.link.len() > 2 {
             return Err("there must be one [[link]], or two".to_owned());
         }
-        for link in &self.link {
-            direction(&link.forward())?;
-            direction(&link.backward())?;
+        for (link, number) in self.link.iter().zip(1..) {
+            direction(&link.forward()).map_err(|error| format!("link {number}: {error}"))?;
+            direction(&link.backward())
+                .map_err(|error| format!("link {number}: backward: {error}"))?;
         }
-        for foreground in &self.foreground {
-            self.foreground(foreground)?;
+        for (foreground, number) in self.foreground.iter().zip(1..) {
+            self.foreground(foreground)
+                .map_err(|error| format!("foreground {number}: {error}"))?;
         }
-        let background = &self.background;
-        not_negative("background.start_s", background.start_s)?;
-        background
-            .size_mb
-            .map_or(Ok(()), |size| positive("background.size_mb", size))?;
-        background
-            .deadline_s
-            .map_or(Ok(()), |time| positive("background.deadline_s", time))?;
-        positive("background.copies", f64::from(background.copies))?;
-        not_negative("background.stagger_s", background.stagger_s)?;
-        if let Some(jobs) = background.jobs {
-            positive("background.jobs.load", jobs.load)?;
-            positive("background.jobs.mean_kb", jobs.mean_kb)?;
-            if background.size_mb.is_some() {
-                return Err("background has either size_mb or jobs".to_owned());
-            }
-        }
-        Ok(())
+        background(&self.background).map_err(|error| format!("background: {error}"))
     }
 
     fn foreground(&self, foreground: &Foreground) -> Result<(), String> {
@@ -47,75 +63,248 @@ impl Scenario {
             .link
             .is_some_and(|link| link < 1 || link > self.link.len())
         {
-            return Err("foreground: there is no such link".to_owned());
+            return Err("link: there is no such link".to_owned());
         }
-        not_negative("foreground: start_s", foreground.start_s)?;
-        if foreground
-            .stop_s
-            .is_some_and(|stop| stop <= foreground.start_s)
-        {
-            return Err("foreground: stop_s must be later than start_s".to_owned());
+        within("start_s", foreground.start_s, MOMENT)?;
+        if let Some(stop) = foreground.stop_s {
+            within("stop_s", stop, MOMENT)?;
+            if stop <= foreground.start_s {
+                return Err("stop_s must be later than start_s".to_owned());
+            }
         }
+        congestion_control(&foreground.congestion_control)?;
         match foreground.traffic {
-            Traffic::Greedy { flows } => positive("foreground: flows", f64::from(flows)),
-            Traffic::Constant { rate_mbit } => positive("foreground: rate_mbit", rate_mbit),
+            Traffic::Greedy { flows } => within("flows", f64::from(flows), COUNT),
+            Traffic::Constant { rate_mbit } => within("rate_mbit", rate_mbit, RATE),
             Traffic::OnOff { on_s, off_s } => {
-                positive("foreground: on_s", on_s)?;
-                positive("foreground: off_s", off_s)
+                within("on_s", on_s, LENGTH)?;
+                within("off_s", off_s, LENGTH)
             }
             Traffic::Web { load, mean_kb } => {
-                positive("foreground: load", load)?;
-                positive("foreground: mean_kb", mean_kb)
+                within("load", load, LOAD)?;
+                within("mean_kb", mean_kb, MEAN_KB)
             }
             Traffic::Udp {
                 rate_mbit,
                 packet_bytes,
             } => {
-                positive("foreground: rate_mbit", rate_mbit)?;
-                if (100..=1500).contains(&packet_bytes) {
-                    return Ok(());
-                }
-                Err("foreground: packet_bytes must be 100 to 1500".to_owned())
+                within("rate_mbit", rate_mbit, RATE)?;
+                within("packet_bytes", f64::from(packet_bytes), 100.0..=1500.0)
             }
         }
     }
 }
 
+fn background(background: &Background) -> Result<(), String> {
+    within("start_s", background.start_s, MOMENT)?;
+    congestion_control(&background.congestion_control)?;
+    if let Some(size) = background.size_mb {
+        within("size_mb", size, 0.000_001..=1e6)?;
+    }
+    if let Some(time) = background.deadline_s {
+        within("deadline_s", time, LENGTH)?;
+    }
+    within("copies", f64::from(background.copies), COUNT)?;
+    within("stagger_s", background.stagger_s, MOMENT)?;
+    if let Some(jobs) = background.jobs {
+        within("jobs.load", jobs.load, LOAD)?;
+        within("jobs.mean_kb", jobs.mean_kb, MEAN_KB)?;
+        if background.size_mb.is_some() {
+            return Err("it has either size_mb or jobs".to_owned());
+        }
+    }
+    Ok(())
+}
+
 fn direction(spec: &DirectionSpec) -> Result<(), String> {
-    positive("link: rate_mbit", spec.rate_mbit)?;
-    not_negative("link: delay_ms", spec.delay_ms)?;
+    within("rate_mbit", spec.rate_mbit, RATE)?;
+    within("delay_ms", spec.delay_ms, 0.0..=60_000.0)?;
     if !(0.0..1.0).contains(&spec.loss) {
-        return Err("link: loss must be 0 or more, and less than 1".to_owned());
+        return Err("loss must be 0 or more, and less than 1".to_owned());
     }
     match spec.queue {
-        QueueSpec::Packets(packets) => positive("link: queue", f64::from(packets))?,
-        QueueSpec::Bytes(bytes) if bytes < 1500 => {
-            return Err("link: the queue must hold a packet of 1500 bytes".to_owned());
-        }
-        QueueSpec::Bytes(_) => {}
-        QueueSpec::Bdp(times) => positive("link: queue", times)?,
+        QueueSpec::Packets(packets) => within("queue.packets", f64::from(packets), 1.0..=1e6)?,
+        // A packet of 1500 bytes has to fit.
+        QueueSpec::Bytes(bytes) => within("queue.bytes", bytes as f64, 1500.0..=1e9)?,
+        QueueSpec::Bdp(times) => within("queue.bdp", times, 0.001..=1000.0)?,
     }
     let mut before = 0.0;
     for step in &spec.schedule {
-        positive("link: schedule: rate_mbit", step.rate_mbit)?;
+        within("schedule: rate_mbit", step.rate_mbit, RATE)?;
+        within("schedule: at_s", step.at_s, MOMENT)?;
         if step.at_s <= before {
-            return Err("link: schedule: the moments must rise from above 0".to_owned());
+            return Err("schedule: at_s must rise from above 0".to_owned());
         }
         before = step.at_s;
     }
     Ok(())
 }
 
-fn positive(what: &str, value: f64) -> Result<(), String> {
-    if value.is_finite() && value > 0.0 {
+fn within(what: &str, value: f64, bounds: RangeInclusive<f64>) -> Result<(), String> {
+    if bounds.contains(&value) {
         return Ok(());
     }
-    Err(format!("{what} must be more than 0"))
+    let (least, most) = bounds.into_inner();
+    Err(format!("{what} must be {least} to {most}"))
 }
 
-fn not_negative(what: &str, value: f64) -> Result<(), String> {
-    if value.is_finite() && value >= 0.0 {
+/// Whether a kernel could have a congestion control of this name.
+///
+/// # Errors
+/// Says that it could not.
+pub fn congestion_control(name: &str) -> Result<(), String> {
+    let is_of_names = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
+    if (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_of_names) {
         return Ok(());
     }
-    Err(format!("{what} must be 0 or more"))
+    Err(format!(
+        "congestion_control must be the kernel's name of one, as cubic, and is {name:?}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+        description = "good"
+        duration_s = 60
+        measure_from_s = 10
+        [[link]]
+        rate_mbit = 10
+        delay_ms = 20
+        queue = { packets = 50 }
+        schedule = [{ at_s = 20, rate_mbit = 5 }, { at_s = 40, rate_mbit = 10 }]
+        [[foreground]]
+        traffic = { greedy = { flows = 2 } }
+        start_s = 5
+        stop_s = 50
+        [[foreground]]
+        traffic = { on_off = { on_s = 1, off_s = 3 } }
+        [[foreground]]
+        traffic = { web = { load = 0.3, mean_kb = 300 } }
+        [[foreground]]
+        traffic = { udp = { rate_mbit = 1, packet_bytes = 1000 } }
+        [background]
+        start_s = 3
+        size_mb = 70
+        deadline_s = 50
+        copies = 4
+        stagger_s = 6
+    "#;
+
+    fn check(text: &str) -> Result<(), String> {
+        let scenario: Scenario = toml::from_str(text).unwrap();
+        scenario.check()
+    }
+
+    #[test]
+    fn what_can_be_run_is_taken() {
+        assert_eq!(check(GOOD), Ok(()));
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_by_name() {
+        for (good, bad, field) in [
+            ("duration_s = 60", "duration_s = 1e30", "duration_s"),
+            ("duration_s = 60", "duration_s = 0.0001", "duration_s"),
+            ("duration_s = 60", "duration_s = nan", "duration_s"),
+            (
+                "measure_from_s = 10",
+                "measure_from_s = 60",
+                "measure_from_s",
+            ),
+            (
+                "measure_from_s = 10",
+                "measure_from_s = -1",
+                "measure_from_s",
+            ),
+            ("rate_mbit = 10", "rate_mbit = 1e-30", "link 1: rate_mbit"),
+            ("rate_mbit = 10", "rate_mbit = 1001", "link 1: rate_mbit"),
+            ("delay_ms = 20", "delay_ms = 1e30", "link 1: delay_ms"),
+            ("delay_ms = 20", "delay_ms = 20\nloss = 1", "link 1: loss"),
+            ("packets = 50", "packets = 0", "queue.packets"),
+            ("packets = 50", "packets = 1000001", "queue.packets"),
+            ("packets = 50", "bytes = 1499", "queue.bytes"),
+            ("packets = 50", "bytes = 1000000001", "queue.bytes"),
+            ("packets = 50", "bdp = 1001", "queue.bdp"),
+            ("packets = 50", "bdp = 0", "queue.bdp"),
+            ("at_s = 20", "at_s = inf", "schedule: at_s"),
+            ("at_s = 40", "at_s = 20", "schedule: at_s"),
+            (
+                "at_s = 20, rate_mbit = 5",
+                "at_s = 20, rate_mbit = 0",
+                "schedule: rate_mbit",
+            ),
+            ("flows = 2", "flows = 0", "foreground 1: flows"),
+            ("flows = 2", "flows = 1001", "foreground 1: flows"),
+            ("start_s = 5", "start_s = 1e30", "foreground 1: start_s"),
+            ("stop_s = 50", "stop_s = 5", "foreground 1: stop_s"),
+            ("stop_s = 50", "stop_s = 1e30", "foreground 1: stop_s"),
+            ("stop_s = 50", "link = 2", "foreground 1: link"),
+            ("on_s = 1", "on_s = 1e-12", "foreground 2: on_s"),
+            ("off_s = 3", "off_s = 0", "foreground 2: off_s"),
+            ("load = 0.3", "load = 11", "foreground 3: load"),
+            ("mean_kb = 300", "mean_kb = 0", "foreground 3: mean_kb"),
+            (
+                "rate_mbit = 1,",
+                "rate_mbit = 1e300,",
+                "foreground 4: rate_mbit",
+            ),
+            (
+                "packet_bytes = 1000",
+                "packet_bytes = 1501",
+                "foreground 4: packet_bytes",
+            ),
+            ("start_s = 3", "start_s = -1", "background: start_s"),
+            ("size_mb = 70", "size_mb = 1e30", "background: size_mb"),
+            (
+                "size_mb = 70",
+                "jobs = { load = 0, mean_kb = 3 }",
+                "background: jobs.load",
+            ),
+            (
+                "size_mb = 70",
+                "size_mb = 1\njobs = { load = 1, mean_kb = 3 }",
+                "size_mb or jobs",
+            ),
+            (
+                "deadline_s = 50",
+                "deadline_s = 0",
+                "background: deadline_s",
+            ),
+            ("copies = 4", "copies = 0", "background: copies"),
+            ("stagger_s = 6", "stagger_s = 1e30", "background: stagger_s"),
+            (
+                "copies = 4",
+                "congestion_control = \"cu bic\"",
+                "background: congestion_control",
+            ),
+            (
+                "copies = 4",
+                "congestion_control = \"\"",
+                "background: congestion_control",
+            ),
+        ] {
+            assert!(GOOD.contains(good), "{good}");
+            let error = check(&GOOD.replacen(good, bad, 1)).expect_err(bad);
+            assert!(error.contains(field), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_link_of_its_own_for_the_way_back_is_checked_as_well() {
+        let text = "
+            description = 'bad'
+            duration_s = 60
+            measure_from_s = 10
+            [[link]]
+            rate_mbit = 10
+            delay_ms = 20
+            queue = { packets = 50 }
+            backward = { rate_mbit = 10, delay_ms = -1, queue = { packets = 50 } }
+        ";
+        let error = check(text).unwrap_err();
+        assert!(error.starts_with("link 1: backward: delay_ms"), "{error}");
+    }
 }

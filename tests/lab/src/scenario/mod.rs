@@ -3,14 +3,15 @@
 //! in its name.
 
 mod check;
-mod load;
 mod quick;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::load::{LoadError, Named, all, find};
+pub use self::check::congestion_control;
+use crate::files::Content;
 
 /// One scenario, as its file says it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,9 +21,12 @@ pub struct Scenario {
     pub description: String,
     /// Length of a run, s.
     pub duration_s: f64,
-    /// Figures are taken from here to the end, s. Whatever starts up does it
-    /// before.
+    /// Figures are taken from here, s. Whatever starts up does it before.
     pub measure_from_s: f64,
+    /// Figures are taken up to here, s; to the end if it is not given. Fetches
+    /// that began before have the rest of the run to be over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure_until_s: Option<f64>,
     /// The bottlenecks, in the direction of the data: one, or two in a row.
     pub link: Vec<LinkSpec>,
     /// What must not be disturbed.
@@ -37,7 +41,21 @@ pub struct Scenario {
     pub quick: Option<Quick>,
 }
 
+impl Content for Scenario {
+    const KIND: &'static str = "scenario";
+
+    fn check(&self) -> Result<(), String> {
+        Self::check(self)
+    }
+}
+
 impl Scenario {
+    /// From when until when figures are taken, s.
+    #[must_use]
+    pub fn measured(&self) -> Range<f64> {
+        self.measure_from_s..self.measure_until_s.unwrap_or(self.duration_s)
+    }
+
     /// The round-trip time without any queue.
     #[must_use]
     pub fn base_rtt(&self) -> Duration {
@@ -260,6 +278,10 @@ pub struct Quick {
     /// Length of a run, s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_s: Option<f64>,
+    /// Up to where figures are taken, s; with a duration of its own the quick
+    /// variant is measured to the end unless this is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measure_until_s: Option<f64>,
     /// From where figures are taken, s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measure_from_s: Option<f64>,

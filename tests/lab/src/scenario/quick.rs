@@ -14,6 +14,10 @@ impl Scenario {
         scenario.scale_time(quick.time_scale.unwrap_or(1.0));
         if let Some(duration) = quick.duration_s {
             scenario.duration_s = duration;
+            scenario.measure_until_s = None;
+        }
+        if quick.measure_until_s.is_some() {
+            scenario.measure_until_s = quick.measure_until_s;
         }
         if let Some(from) = quick.measure_from_s {
             scenario.measure_from_s = from;
@@ -27,6 +31,9 @@ impl Scenario {
     pub fn scale_time(&mut self, by: f64) {
         self.duration_s *= by;
         self.measure_from_s *= by;
+        if let Some(until) = &mut self.measure_until_s {
+            *until *= by;
+        }
         for link in &mut self.link {
             let backward = link.backward.iter_mut().flat_map(|spec| &mut spec.schedule);
             for step in link.schedule.iter_mut().chain(backward) {
@@ -44,11 +51,125 @@ impl Scenario {
             }
         }
         let background = &mut self.background;
-        background.start_s *= by;
+        // Servers need their time to start, however short the rest.
+        background.start_s = (background.start_s * by).max(background.start_s.min(2.0));
         background.stagger_s *= by;
         let (size, deadline) = (&mut background.size_mb, &mut background.deadline_s);
         for value in [size, deadline].into_iter().flatten() {
             *value *= by;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::{files, places};
+
+    fn all() -> BTreeMap<String, Scenario> {
+        files::all(&places::scenarios()).unwrap()
+    }
+
+    #[test]
+    fn every_scenario_can_be_read_and_those_with_a_quick_variant_are_quick() {
+        let all = all();
+        assert!(all.len() > 40, "{} scenarios", all.len());
+        for (name, scenario) in &all {
+            let variant = scenario.quick_variant();
+            match scenario.quick {
+                None => assert!(variant.unwrap_err().contains("no quick variant")),
+                Some(_) => {
+                    let variant = variant.unwrap_or_else(|error| panic!("{name}: {error}"));
+                    assert!(
+                        variant.duration_s < 60.0,
+                        "{name}: {} s",
+                        variant.duration_s
+                    );
+                    assert!(variant.quick.is_none());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_typo_in_a_scenario_names_the_key_and_the_file() {
+        let text = std::fs::read_to_string(places::scenarios().join("cdg-050ms.toml")).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        for (good, bad) in [
+            ("duration_s", "duration_ms"),
+            ("rate_mbit", "rate_mbits"),
+            ("{ greedy", "{ greeedy"),
+            ("packet_bytes", "paket_bytes"),
+            ("copies", "copys"),
+            ("time_scale", "timescale"),
+        ] {
+            assert!(text.contains(good), "{good}");
+            let path = directory.path().join("typo.toml");
+            std::fs::write(&path, text.replacen(good, bad, 1)).unwrap();
+            let error = files::by_name::<Scenario>(directory.path(), "typo").unwrap_err();
+            let error = error.to_string();
+            assert!(error.contains("typo.toml: "), "{error}");
+            assert!(error.contains(bad.trim_start_matches("{ ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn time_is_scaled_everywhere_and_delays_are_not() {
+        let mut scenario: Scenario = toml::from_str(
+            r#"
+            description = "all there is"
+            duration_s = 100
+            measure_from_s = 10
+            [[link]]
+            rate_mbit = 10
+            delay_ms = 20
+            queue = { packets = 50 }
+            schedule = [{ at_s = 20, rate_mbit = 5 }]
+            backward = { rate_mbit = 1, delay_ms = 2, queue = { packets = 5 }, schedule = [{ at_s = 30, rate_mbit = 5 }] }
+            [[foreground]]
+            traffic = { on_off = { on_s = 4, off_s = 6 } }
+            start_s = 8
+            stop_s = 50
+            [background]
+            start_s = 2
+            size_mb = 70
+            deadline_s = 90
+            copies = 3
+            stagger_s = 12
+            "#,
+        )
+        .unwrap();
+        let link = scenario.link[0].clone();
+        scenario.scale_time(0.5);
+        let same = |value: f64, expected: f64| assert!((value - expected).abs() < 1e-9, "{value}");
+        same(scenario.duration_s, 50.0);
+        same(scenario.measure_from_s, 5.0);
+        same(scenario.link[0].schedule[0].at_s, 10.0);
+        same(scenario.link[0].backward().schedule[0].at_s, 15.0);
+        same(scenario.link[0].delay_ms, link.delay_ms);
+        same(scenario.foreground[0].start_s, 4.0);
+        same(scenario.foreground[0].stop_s.unwrap(), 25.0);
+        let turns = Traffic::OnOff {
+            on_s: 2.0,
+            off_s: 3.0,
+        };
+        assert_eq!(scenario.foreground[0].traffic, turns);
+        same(scenario.background.start_s, 1.0);
+        same(scenario.background.size_mb.unwrap(), 35.0);
+        same(scenario.background.deadline_s.unwrap(), 45.0);
+        same(scenario.background.stagger_s, 6.0);
+        assert_eq!(scenario.background.copies, 3);
+    }
+
+    #[test]
+    fn a_scale_that_leads_nowhere_is_found() {
+        for scale in [1e300, 1e-300] {
+            for (name, mut scenario) in all() {
+                scenario.scale_time(scale);
+                assert!(scenario.check().is_err(), "{name}");
+            }
         }
     }
 }

@@ -64,7 +64,7 @@ impl Stream {
 
 /// Sends a stream until `span` is over, and breaks the connection off.
 pub(super) async fn send(connection: TcpStream, stream: Stream, span: Span, clock: Clock) {
-    let sending = send_on(&connection, stream, clock);
+    let sending = send_on(&connection, stream, span.stop, clock);
     if timeout_at(instant(clock, span.stop), sending)
         .await
         .is_err()
@@ -74,11 +74,17 @@ pub(super) async fn send(connection: TcpStream, stream: Stream, span: Span, cloc
     }
 }
 
-/// Until the receiver is gone.
-async fn send_on(connection: &TcpStream, stream: Stream, clock: Clock) -> io::Result<()> {
+/// Until the receiver is gone. What is due after `stop` is not sent even if
+/// this is polled after it.
+async fn send_on(
+    connection: &TcpStream,
+    stream: Stream,
+    stop: Duration,
+    clock: Clock,
+) -> io::Result<()> {
     let mut position = 0;
     loop {
-        let now = clock.now();
+        let now = clock.now().min(stop);
         let pending = stream.pending(now, position);
         position = pending.start;
         if pending.is_empty() {

@@ -3,10 +3,10 @@
 //! it takes hosts that reach each other.
 
 mod constant;
-mod draw;
 mod greedy;
 mod meter;
 pub mod prober;
+pub(crate) mod room;
 mod setup;
 mod stage;
 mod tcp;

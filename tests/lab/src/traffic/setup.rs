@@ -5,12 +5,14 @@ use std::io;
 use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
 
-use super::draw::of_source;
 use super::meter::Meter;
 use super::stage::Stage;
 use super::turns::Turns;
-use super::{Span, constant, draw, greedy, tcp, udp, web};
+use super::{Span, constant, greedy, tcp, udp, web};
+use crate::arrivals;
 use crate::clock::Clock;
 use crate::host::{Class, Host};
 use crate::scenario::{Foreground, Scenario, Traffic};
@@ -185,7 +187,7 @@ impl<'a> Setup<'a> {
             end,
         };
         let mut rng = of_source(self.seed, index);
-        let arrivals = draw::arrivals(&mut rng, span, rate / mean, mean);
+        let arrivals = arrivals::draw(&mut rng, (span.start, span.stop), rate / mean, mean);
         self.stage.job(way.receiver, client.run(arrivals));
         Ok(())
     }
@@ -238,6 +240,15 @@ impl<'a> Setup<'a> {
     }
 }
 
+/// The random source of one entry of a scenario's foreground, which no other
+/// entry changes.
+fn of_source(seed: u64, index: usize) -> StdRng {
+    let mut key = [0; 32];
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    key[8..16].copy_from_slice(&(index as u64).to_le_bytes());
+    StdRng::from_seed(key)
+}
+
 fn bytes_per_s(rate_mbit: f64) -> f64 {
     rate_mbit * 1e6 / 8.0
 }
@@ -247,4 +258,37 @@ fn bytes_per_s(rate_mbit: f64) -> f64 {
 fn room_for_connections() -> io::Result<()> {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Five a second for a second, 30 kB each in the mean; µs and bytes.
+    fn drawn(seed: u64, index: usize) -> Vec<(u128, u64)> {
+        let span = (Duration::from_secs(3), Duration::from_secs(4));
+        let drawn = arrivals::draw(&mut of_source(seed, index), span, 5.0, 30_000.0);
+        let whole = drawn.iter().map(|one| (one.at.as_micros(), one.bytes));
+        whole.collect()
+    }
+
+    #[test]
+    fn every_entry_has_arrivals_of_its_own() {
+        assert_ne!(drawn(7, 1), drawn(7, 2));
+        assert_ne!(drawn(7, 1), drawn(8, 1));
+    }
+
+    #[test]
+    fn a_seed_gives_what_it_has_always_given() {
+        let always = [
+            (3_328_558, 27_747),
+            (3_398_008, 33_331),
+            (3_513_124, 2_932),
+            (3_522_602, 11_822),
+            (3_624_461, 14_199),
+            (3_724_873, 733),
+            (3_870_115, 8_541),
+        ];
+        assert_eq!(drawn(7, 1), always);
+    }
 }

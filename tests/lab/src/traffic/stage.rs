@@ -10,7 +10,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::{Instant, sleep_until};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::meter::Meter;
 use crate::clock::Clock;
@@ -97,12 +98,17 @@ impl<'a> Stage<'a> {
 }
 
 fn work(runtime: &Runtime, jobs: Vec<Job>, failure: &Failure, clock: Clock, end: Duration) {
+    let end = instant(clock, end);
     runtime.block_on(async {
-        for job in jobs {
-            let failure = failure.clone();
-            tokio::spawn(async move { failure.keep(job.await) });
-        }
-        sleep_until(instant(clock, end)).await;
+        let mut jobs: JoinSet<_> = jobs.into_iter().collect();
+        let all = async {
+            while let Some(over) = jobs.join_next().await {
+                failure.keep(over.unwrap_or_else(|panic| Err(panicked(&panic))));
+            }
+        };
+        // Only when the run is over, and not before, is what goes on dropped.
+        let _ = timeout_at(end, all).await;
+        sleep_until(end).await;
     });
 }
 
@@ -116,15 +122,23 @@ impl Running {
     /// Blocks until the run is over.
     ///
     /// # Errors
-    /// The first that a job met.
+    /// The first that a job met; a panic is one too.
     pub(super) fn finish(self) -> io::Result<()> {
         for thread in self.threads {
-            thread
-                .join()
-                .map_err(|_| io::Error::other("a foreground thread panicked"))?;
+            if thread.join().is_err() {
+                let error = "a foreground thread panicked; see standard error";
+                self.failure.keep(Err(io::Error::other(error)));
+            }
         }
         self.failure.take().map_or(Ok(()), Err)
     }
+}
+
+/// What became of a job that did not come to its end.
+pub(super) fn panicked(error: &JoinError) -> io::Error {
+    io::Error::other(format!(
+        "a foreground source did not come to its end: {error}"
+    ))
 }
 
 /// The first thing that went wrong.
@@ -155,4 +169,52 @@ pub(super) fn instant(clock: Clock, moment: Duration) -> Instant {
 /// Puts before an error what was being done.
 pub(super) fn named(what: impl FnOnce() -> String) -> impl FnOnce(io::Error) -> io::Error {
     |error| io::Error::new(error.kind(), format!("{}: {error}", what()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_panics_is_an_error_of_the_run() {
+        let Some(host) = Host::for_test(0) else {
+            return;
+        };
+        let hosts = [host];
+        let mut stage = Stage::new(&hosts, Clock::start(), Duration::from_millis(300));
+        stage.job(0, async { panic!("as this test wants") });
+        let finished = stage.start().expect("a runtime").finish();
+        let error = finished.expect_err("a job panicked").to_string();
+        assert!(error.contains("as this test wants"), "{error}");
+    }
+
+    #[test]
+    fn an_answer_that_panics_is_an_error_of_the_run() {
+        use super::super::{Span, tcp};
+        let Some(host) = Host::for_test(0) else {
+            return;
+        };
+        let hosts = [host];
+        let clock = Clock::start();
+        let span = Span {
+            start: Duration::ZERO,
+            stop: Duration::from_secs(1),
+        };
+        let options = tcp::SenderOptions {
+            congestion_control: "reno".to_owned(),
+            unsent: None,
+        };
+        let (listener, address) = tcp::listen(&hosts[0], options).expect("reno is there");
+        let mut stage = Stage::new(&hosts, clock, span.stop);
+        let answer = |_| async { panic!("as this test wants") };
+        stage.job(0, tcp::serve(listener, span, clock, answer));
+        let running = stage.start().expect("a runtime");
+        let client = hosts[0].within(move || std::net::TcpStream::connect(address));
+        client.expect("it listens");
+        let error = running
+            .finish()
+            .expect_err("an answer panicked")
+            .to_string();
+        assert!(error.contains("as this test wants"), "{error}");
+    }
 }

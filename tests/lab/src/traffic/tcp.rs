@@ -8,11 +8,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout_at};
 
 use super::Span;
 use super::meter::Meter;
-use super::stage::{instant, named};
+use super::stage::{instant, named, panicked};
 use crate::clock::Clock;
 use crate::host::{Class, Host};
 
@@ -76,7 +77,10 @@ pub(super) fn listen(
 }
 
 /// Accepts connections until `span` is over and has each one answered. Later
-/// ones are refused.
+/// ones are refused. Over when all answers are.
+///
+/// # Errors
+/// Those of the socket, and when an answer panicked.
 pub(super) async fn serve<F>(
     listener: std::net::TcpListener,
     span: Span,
@@ -88,9 +92,20 @@ where
 {
     let listener = TcpListener::from_std(listener)?;
     let stop = instant(clock, span.stop);
-    while let Ok(accepted) = timeout_at(stop, listener.accept()).await {
-        let (stream, _) = accepted.map_err(named(|| "accept".to_owned()))?;
-        tokio::spawn(answer(stream));
+    let mut answers = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = timeout_at(stop, listener.accept()) => {
+                let Ok(accepted) = accepted else { break };
+                let (stream, _) = accepted.map_err(named(|| "accept".to_owned()))?;
+                answers.spawn(answer(stream));
+            }
+            Some(over) = answers.join_next() => over.map_err(|error| panicked(&error))?,
+        }
+    }
+    drop(listener);
+    while let Some(over) = answers.join_next().await {
+        over.map_err(|error| panicked(&error))?;
     }
     Ok(())
 }

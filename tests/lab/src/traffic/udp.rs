@@ -8,10 +8,11 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 
 use super::Span;
-use super::draw::exponential;
 use super::meter::Meter;
+use super::room::make_room;
 use super::stage::named;
 use super::tcp::ZEROS;
+use crate::arrivals::exponential;
 use crate::clock::Clock;
 use crate::host::{Class, Host};
 
@@ -21,8 +22,7 @@ pub(super) const HEADERS: u32 = 28;
 /// How often a receiver looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Room for what comes while the receiver does not run, bytes; the kernel
-/// gives as much of it as `net.core.rmem_max` allows.
+/// Room for what comes while the receiver does not run, bytes.
 const ROOM: usize = 4 << 20;
 
 /// A socket to receive with, and one to send to it.
@@ -32,7 +32,7 @@ const ROOM: usize = 4 << 20;
 pub(super) fn sockets(sender: &Host, receiver: &Host) -> io::Result<(UdpSocket, UdpSocket)> {
     let incoming = open(receiver)?;
     incoming.set_read_timeout(Some(LOOK))?;
-    socket2::SockRef::from(&incoming).set_recv_buffer_size(ROOM)?;
+    make_room(&incoming, ROOM)?;
     let outgoing = open(sender)?;
     let to = incoming.local_addr()?;
     outgoing

@@ -10,10 +10,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::sleep_until;
 
-use super::draw::Arrival;
 use super::meter::Meter;
-use super::stage::{instant, named};
+use super::stage::{instant, named, panicked};
 use super::tcp::{ZEROS, connect, read};
+use crate::arrivals::Arrival;
 use crate::clock::Clock;
 use crate::record::Fetch;
 
@@ -91,11 +91,11 @@ impl Client {
             sleep_until(instant(self.clock, arrival.at)).await;
             fetches.spawn(self.clone().fetch(arrival.bytes));
             while let Some(over) = fetches.try_join_next() {
-                over.map_err(io::Error::other)??;
+                over.map_err(|error| panicked(&error))??;
             }
         }
         while let Some(over) = fetches.join_next().await {
-            over.map_err(io::Error::other)??;
+            over.map_err(|error| panicked(&error))??;
         }
         Ok(())
     }

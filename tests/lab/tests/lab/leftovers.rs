@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
 use fairbat_tests::poll::wait_until;
@@ -25,7 +25,16 @@ queue = { packets = 50 }
 traffic = { web = { load = 0.3, mean_kb = 30 } }
 
 [background]
-start_s = 0.2
+start_s = 1
+"#;
+
+/// Runs side by side.
+const MATRIX: &str = r#"
+description = "short"
+scenarios = ["physics-constant"]
+contenders = ["none", "curl"]
+congestion_controls = ["cubic"]
+seeds = [1]
 "#;
 
 /// How long what was killed may take to be gone.
@@ -34,6 +43,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 struct Run {
     child: Child,
     directory: tempfile::TempDir,
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 impl Run {
@@ -51,11 +67,22 @@ impl Run {
         Self { child, directory }
     }
 
+    /// A matrix whose runs are labs in the lab.
+    fn start_matrix() -> Self {
+        let directory = tempfile::tempdir().expect("a temp dir");
+        let matrix = directory.path().join("leftovers.toml");
+        fs::write(&matrix, MATRIX).expect("write a matrix");
+        let child = lab(&["matrix", matrix.to_str().expect("a path in UTF-8")])
+            .spawn()
+            .expect("start lab");
+        Self { child, directory }
+    }
+
     /// Processes of this run, once there are the lab inside, a server and a
     /// client.
     fn processes(&self) -> BTreeSet<u32> {
         let mut found = BTreeSet::new();
-        wait_until("the run to be under way", PATIENCE, || {
+        wait_until("the run to be under way", 3 * PATIENCE, || {
             found = descendants(self.child.id());
             let names: Vec<_> = found.iter().filter_map(|pid| name(*pid)).collect();
             ["lab", "nginx", "curl"]
@@ -143,12 +170,13 @@ fn host() -> BTreeMap<String, String> {
             .args(words.split(' '))
             .output()
             .expect("start ip");
-        // Life times of addresses count down.
+        // Life times of addresses and routes count down.
         let text = String::from_utf8_lossy(&output.stdout);
-        let lines: Vec<_> = text
-            .lines()
-            .map(|line| line.split("valid_lft").next().unwrap_or(line))
-            .collect();
+        let lasting = |line: &str| {
+            let end = line.find("valid_lft").or_else(|| line.find("expires"));
+            line[..end.unwrap_or(line.len())].to_owned()
+        };
+        let lines: Vec<_> = text.lines().map(lasting).collect();
         state.insert(words.to_owned(), lines.join("\n"));
     }
     settings(&PathBuf::from("/proc/sys/net"), &mut state);
@@ -174,19 +202,24 @@ fn settings(directory: &PathBuf, state: &mut BTreeMap<String, String>) {
     }
 }
 
-fn work_directories() -> BTreeSet<PathBuf> {
+/// What is in the directory for temporary files, and could be of a run.
+fn temporary() -> BTreeSet<PathBuf> {
     let entries = fs::read_dir(std::env::temp_dir()).expect("read the temp dir");
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("fairbat-lab-") || path.join("nginx.conf").exists()
+    };
     entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.to_string_lossy().contains("/fairbat-lab-"))
+        .filter(is_ours)
         .collect()
 }
 
 /// Ends a run by a signal, and checks that all it had is gone. Returns how
 /// the run ended.
-fn end_by(signal: &str) -> std::process::ExitStatus {
+fn end_by(signal: &str, start: impl FnOnce() -> Run) -> ExitStatus {
     let host_before = host();
-    let mut run = Run::start(60);
+    let mut run = start();
     let processes = run.processes();
     let inside = namespaces(&processes);
     let own = namespaces(&BTreeSet::from([std::process::id()]));
@@ -221,10 +254,20 @@ fn ctrl_c_leaves_nothing() {
         return;
     }
     let _turn = turn();
-    let before = work_directories();
-    let status = end_by("INT");
+    let before = temporary();
+    let status = end_by("INT", || Run::start(60));
     assert_eq!(status.code(), Some(130));
-    assert!(work_directories().is_subset(&before));
+    assert!(temporary().is_subset(&before));
+}
+
+#[test]
+fn a_matrix_that_is_terminated_leaves_nothing() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let status = end_by("TERM", Run::start_matrix);
+    assert_eq!(status.code(), Some(143));
 }
 
 #[test]
@@ -233,10 +276,10 @@ fn a_crash_leaves_nothing() {
         return;
     }
     let _turn = turn();
-    let before = work_directories();
-    end_by("KILL");
+    let before = temporary();
+    end_by("KILL", || Run::start(60));
     // Nobody was left to remove the directory, which is empty.
-    for path in work_directories().difference(&before) {
+    for path in temporary().difference(&before) {
         fs::remove_dir(path).expect("what is left is empty");
     }
 }

@@ -33,11 +33,8 @@ fn run<const N: usize>(scenarios: [&str; N]) -> [Record; N] {
         .zip(&directories)
         .map(|(scenario, directory)| start(scenario, directory.path()))
         .collect();
-    let mut index = 0;
     directories.map(|directory| {
-        let child = running.remove(0);
-        index += 1;
-        let output = child.wait_with_output().expect("wait for lab");
+        let output = running.remove(0).wait_with_output().expect("wait for lab");
         expect_success(&output);
         record_in(directory.path())
     })
