@@ -156,7 +156,8 @@ mod tests {
             off_s: 3.0,
         };
         assert_eq!(scenario.foreground[0].traffic, turns);
-        same(scenario.background.start_s, 1.0);
+        // No sooner than servers can be there.
+        same(scenario.background.start_s, 2.0);
         same(scenario.background.size_mb.unwrap(), 35.0);
         same(scenario.background.deadline_s.unwrap(), 45.0);
         same(scenario.background.stagger_s, 6.0);
