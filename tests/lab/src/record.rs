@@ -276,6 +276,10 @@ pub struct Summary {
     /// Payload of the background that crossed the last link, Mbit/s, what was
     /// sent twice included.
     pub background_mbit: f64,
+    /// Jain's index of the background's connections over the last link;
+    /// `None` with fewer than two.
+    #[serde(default)]
+    pub background_jain: Option<f64>,
     /// Share of the first link's rate in use by both, 0 to 1, their payload
     /// taken for that of full packets.
     pub utilisation: f64,

@@ -5,9 +5,9 @@
 use std::ops::Range;
 
 use crate::link::rate::Rate;
-use crate::record::{Fetch, FlowRecord, LinkRecord, Probe, Samples, Summary};
+use crate::record::{Connection, Fetch, FlowRecord, LinkRecord, Probe, Samples, Summary};
 use crate::scenario::{DirectionSpec, Scenario, Traffic};
-use crate::statistics::{mean, median, percentile};
+use crate::statistics::{jain, mean, median, percentile};
 
 /// Payload of a full packet: 1500 bytes without 20 of IP, 20 of TCP and 12
 /// of its timestamps.
@@ -59,6 +59,10 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
         foreground_mbit: foreground(measured, &window, false),
         foreground_together_mbit: together(measured, &window),
         backward_mbit: foreground(measured, &window, true),
+        background_jain: measured
+            .links
+            .last()
+            .and_then(|link| fairness(&link.forward.connections, &window)),
         background_mbit: last.map_or(0.0, |samples| {
             mean_rate(samples, &samples.background, &window)
         }),
@@ -177,6 +181,21 @@ fn utilisation(samples: &Samples, link: &DirectionSpec, window: &Range<f64>) -> 
     let bytes = Rate::of(link).capacity(window.start, window.end);
     let capacity = ratio(bytes * 8e-6, window.end - window.start) * PAYLOAD_SHARE;
     ratio(carried, capacity).min(1.0)
+}
+
+/// Jain's index of what connections carried in the whole seconds of the
+/// window.
+fn fairness(connections: &[Connection], window: &Range<f64>) -> Option<f64> {
+    let carried = |connection: &Connection| {
+        let seconds = (connection.from_s..).zip(&connection.payload);
+        let within = seconds.filter(|(second, _)| window.contains(&(*second as f64)));
+        within.map(|(_, &bytes)| bytes as f64).sum::<f64>()
+    };
+    let shares: Vec<f64> = connections.iter().map(carried).collect();
+    if shares.len() < 2 {
+        return None;
+    }
+    jain(&shares)
 }
 
 fn mean_queue(samples: &Samples, window: &Range<f64>) -> f64 {
@@ -339,6 +358,19 @@ mod tests {
         // The last had taken half a second when the run was over.
         assert_eq!(summary.fetch_mean_s, Some(3.5 / 3.0));
         assert_eq!(summary.fetch_p95_s, Some(1.9));
+    }
+
+    #[test]
+    fn connections_of_the_background_share_more_or_less_evenly() {
+        let connection = |from_s, payload: &[u64]| Connection {
+            ports: (80, 1),
+            from_s,
+            payload: payload.to_vec(),
+        };
+        // Of the window from 4 s: 3 and 1.
+        let all = [connection(3, &[9, 1, 1, 1]), connection(5, &[1])];
+        assert_eq!(fairness(&all, &(4.0..10.0)), jain(&[3.0, 1.0]));
+        assert_eq!(fairness(&all[..1], &(4.0..10.0)), None);
     }
 
     #[test]

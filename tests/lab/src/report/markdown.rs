@@ -44,9 +44,15 @@ fn reading(matrix: &MatrixRecord) -> String {
          background are payload; RTT is that of probes beside the traffic that came back; the use of \
          the link takes all payload for that of full packets. A fetch that was unfinished at the end \
          counts with the time it had taken so far. Figures of runs that failed are left out, and the \
-         runs listed.\n\n\
-         ![What each contender takes and what the foreground keeps]({}.svg)\n",
-        matrix.name
+         runs listed.\n{}",
+        if matrix.has_contenders() {
+            format!(
+                "\n![What each contender takes and what the foreground keeps]({}.svg)\n",
+                matrix.name
+            )
+        } else {
+            String::new()
+        }
     )
 }
 

@@ -39,6 +39,13 @@ pub struct MatrixRecord {
     pub runs: Vec<RunSummary>,
 }
 
+impl MatrixRecord {
+    /// Whether there is anybody to compare with [`ALONE`].
+    fn has_contenders(&self) -> bool {
+        self.runs.iter().any(|run| run.contender != ALONE)
+    }
+}
+
 /// One run of a matrix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
@@ -76,10 +83,14 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
         let Ok(matrix) = serde_json::from_slice::<MatrixRecord>(&fs::read(&path)?) else {
             continue;
         };
-        let (page, picture) = (path.with_extension("md"), path.with_extension("svg"));
+        let page = path.with_extension("md");
         fs::write(&page, markdown(&matrix))?;
-        overview(&matrix, &picture)?;
-        written.extend([page, picture]);
+        written.push(page);
+        if matrix.has_contenders() {
+            let picture = path.with_extension("svg");
+            overview(&matrix, &picture)?;
+            written.push(picture);
+        }
     }
     written.sort();
     Ok(written)

@@ -62,7 +62,10 @@ pub fn terminal(record: &Record) -> String {
     let end = record
         .done()
         .map_or(String::new(), |done| format!(", done at {done:.1} s"));
-    let rate = format!("{:.2} Mbit/s{end}", summary.background_mbit);
+    let fairness = summary.background_jain.map_or(String::new(), |jain| {
+        format!(", Jain's index of its connections {jain:.3}")
+    });
+    let rate = format!("{:.2} Mbit/s{fairness}{end}", summary.background_mbit);
     text.push_str(&row("background", &rate));
     if let Some(failure) = record.failure() {
         text.push_str(&row("", &format!("FAILED: {failure}")));
@@ -89,7 +92,7 @@ fn is_alike(record: &Record) -> bool {
 }
 
 fn row(what: &str, figure: &str) -> String {
-    format!("{what:<14}{figure}\n")
+    format!("{what:<20}{figure}\n")
 }
 
 fn measured(value: Option<f64>, digits: usize, unit: &str) -> String {
@@ -116,7 +119,7 @@ mod tests {
         web.flows.push(web.flows[0].clone());
         let text = terminal(&web);
         assert!(
-            text.contains("together      4.00 Mbit/s, Jain's index 0.800\n"),
+            text.contains("together            4.00 Mbit/s, Jain's index 0.800\n"),
             "{text}"
         );
         assert!(text.contains(" unfinished\n"), "{text}");
