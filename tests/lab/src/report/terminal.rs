@@ -62,7 +62,11 @@ pub fn terminal(record: &Record) -> String {
     let end = record
         .done()
         .map_or(String::new(), |done| format!(", done at {done:.1} s"));
-    let fairness = summary.background_jain.map_or(String::new(), |jain| {
+    // One contender may use its connections as it likes.
+    let among = summary
+        .background_jain
+        .filter(|_| record.background.len() > 1);
+    let fairness = among.map_or(String::new(), |jain| {
         format!(", Jain's index of its connections {jain:.3}")
     });
     let rate = format!("{:.2} Mbit/s{fairness}{end}", summary.background_mbit);
