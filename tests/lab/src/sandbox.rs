@@ -29,6 +29,17 @@ pub enum Side {
     Outside(ExitCode),
 }
 
+/// That this process may make what a lab needs.
+///
+/// # Errors
+/// What to do about it, when it may not.
+pub fn require_root() -> Result<(), &'static str> {
+    if nix::unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    Err("the lab makes network namespaces and needs root: run it with sudo")
+}
+
 /// Starts this command again inside, waits for it and returns how it ended;
 /// in the inner process, returns at once.
 ///

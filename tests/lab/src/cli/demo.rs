@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use fairbat_lab::clock::Clock;
-use fairbat_lab::contender::{Contender, latest_control};
+use fairbat_lab::contender::{Contender, told_so_far};
 use fairbat_lab::record::ControlSample;
 use fairbat_lab::run::{Plan, run};
 use fairbat_lab::scenario::Scenario;
-use fairbat_lab::{files, places, report};
+use fairbat_lab::{files, places, report, sandbox};
 use fairbat_tests::target::output_directory;
 
 use super::Outcome;
@@ -25,6 +25,7 @@ const CONTENDER: Contender = Contender::Fairbat;
 pub(super) fn scenario() -> Result<Scenario, Box<dyn Error>> {
     let scenario = files::by_name(&places::scenarios(), NAME)?;
     // Built now, if need be, and not when the time has begun.
+    sandbox::require_root()?;
     CONTENDER.check(&scenario)?;
     Ok(scenario)
 }
@@ -100,23 +101,26 @@ fn announce(scenario: &Scenario, work: &Path) {
     let clock = Clock::start();
     let work = work.join("contender-0");
     std::thread::spawn(move || {
-        let mut before = None;
+        let mut is_done = false;
         for (moment, what) in moments {
             clock.sleep_until(Duration::from_secs_f64(moment));
-            let latest = latest_control(&work);
-            let line = match what {
-                Some(what) => what,
-                // Nothing new is told when it is done.
-                None if latest == before => continue,
-                None => latest.map_or("nothing yet".to_owned(), progress),
+            let told = told_so_far(&work);
+            let line = match (what, told.control.last()) {
+                (Some(what), _) => what,
+                (None, _) if is_done => continue,
+                (None, _) if told.done.is_some() => {
+                    is_done = true;
+                    "complete".to_owned()
+                }
+                (None, Some(sample)) => progress(sample),
+                (None, None) => "nothing yet".to_owned(),
             };
-            before = latest;
             println!("{moment:5.0} s  {line}");
         }
     });
 }
 
-fn progress(sample: ControlSample) -> String {
+fn progress(sample: &ControlSample) -> String {
     let mbit = |rate: f64| rate * 8e-6;
     format!(
         "gets {:.1} Mbit/s, needs {:.1}: m = {:.2}, {} in use",

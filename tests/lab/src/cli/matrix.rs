@@ -44,10 +44,13 @@ impl<'a> Plan<'a> {
                     .quick_variant()
                     .map_err(|error| format!("{name}: {error}"))?;
             }
-            for contender in &matrix.contenders {
-                contender.check(&scenario)?;
-            }
             scenarios.insert(name.clone(), scenario);
+        }
+        sandbox::require_root()?;
+        for contender in &matrix.contenders {
+            for scenario in scenarios.values() {
+                contender.check(scenario)?;
+            }
         }
         Ok(Self {
             arguments,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fairbat_lab::record::Record;
 use fairbat_lab::run::{Plan, run as run_plan};
 use fairbat_lab::scenario::Scenario;
-use fairbat_lab::{files, picture, places, report};
+use fairbat_lab::{files, picture, places, report, sandbox};
 use fairbat_tests::target::output_directory;
 
 use super::Outcome;
@@ -34,6 +34,7 @@ pub(super) fn scenario(arguments: &RunArguments) -> Result<(String, Scenario), B
     if sampling(arguments) > measured {
         return Err(wrong("what is measured is shorter than from sample to sample".into()).into());
     }
+    sandbox::require_root()?;
     arguments.contender.check(&scenario)?;
     Ok((name, scenario))
 }
@@ -58,7 +59,8 @@ pub(super) fn run(
     };
     let directory = match &arguments.output {
         Some(directory) => {
-            std::fs::create_dir_all(directory)?;
+            std::fs::create_dir_all(directory)
+                .map_err(|error| format!("make {}: {error}", directory.display()))?;
             directory.clone()
         }
         None => output_directory("lab"),

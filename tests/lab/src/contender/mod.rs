@@ -36,7 +36,7 @@ use self::site::{Origin, Site};
 pub(crate) use self::utp::PYTHON;
 use crate::clock::Clock;
 use crate::host::Host;
-use crate::record::{BackgroundRecord, ControlSample};
+use crate::record::BackgroundRecord;
 use crate::scenario::Scenario;
 
 /// Drives a contender until it is done or the run is over.
@@ -131,12 +131,12 @@ impl Contender {
     }
 }
 
-/// The last sample of its control loop that a [`Contender::Fairbat`] with this
-/// working directory has told.
+/// What a [`Contender::Fairbat`] with this working directory has told so far;
+/// moments are counted from its start.
 #[must_use]
-pub fn latest_control(work: &Path) -> Option<ControlSample> {
+pub fn told_so_far(work: &Path) -> BackgroundRecord {
     let said = process::said(work, &Contender::Fairbat.to_string());
-    events::record(events::parse(&said), 0.0).control.pop()
+    events::record(events::parse(&said), 0.0)
 }
 
 /// A contender at work. When this is dropped its transfer ends, soon.

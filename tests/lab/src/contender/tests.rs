@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::host::Class;
+use crate::record::ControlSample;
 
 /// Longest time that a contender may take for a few megabytes, s.
 const PATIENCE_S: f64 = 60.0;

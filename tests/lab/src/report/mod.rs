@@ -75,7 +75,8 @@ pub struct RunSummary {
 /// When one cannot be read or written.
 pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut written = Vec::new();
-    for entry in fs::read_dir(directory)? {
+    let read = |error| format!("read {}: {error}", directory.display());
+    for entry in fs::read_dir(directory).map_err(read)? {
         let path = entry?.path();
         if path.extension().is_none_or(|extension| extension != "json") {
             continue;
@@ -91,6 +92,13 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
             overview(&matrix, &picture)?;
             written.push(picture);
         }
+    }
+    if written.is_empty() {
+        return Err(format!(
+            "there are no results of matrices in {}",
+            directory.display()
+        )
+        .into());
     }
     written.sort();
     Ok(written)

@@ -29,6 +29,7 @@ pub fn terminal(record: &Record) -> String {
     for (flow, goodput) in goodputs {
         text.push_str(&row(&flow.name, &format!("{goodput:.2} Mbit/s")));
     }
+    let window = record.setup.measured();
     if summary.foreground_mbit.len() > 1 {
         let sum = summary.foreground_together_mbit;
         let fairness = jain(&summary.foreground_mbit)
@@ -74,6 +75,13 @@ pub fn terminal(record: &Record) -> String {
     if let Some(failure) = record.failure() {
         text.push_str(&row("", &format!("FAILED: {failure}")));
     }
+    text.push_str(&row(
+        "",
+        &format!(
+            "(means from {} to {} s; of each flow while it was there)",
+            window.start, window.end
+        ),
+    ));
     let used = format!("{:.1} % in use", 100.0 * summary.utilisation);
     text.push_str(&row("link", &used));
     text.push_str(&row(
