@@ -98,20 +98,16 @@ pub(crate) fn may(program: &str, args: &[&str]) -> bool {
     let root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     let denied = error.contains("not permitted") || error.contains("ermission denied");
     assert!(!root || denied, "{error}");
-    skipped(&error);
+    skipped(&format!("needs root ({})", error.trim()));
     false
 }
 
 /// Says, past the test runner's capture, that a test was skipped and why.
-fn skipped(why: &str) {
+pub fn skipped(why: &str) {
     use std::io::Write;
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED: {test}: needs root ({})",
-        why.trim()
-    );
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {why}");
 }
 
 /// Runs a command to its end; the error is what it said.

@@ -129,19 +129,52 @@ impl Host {
 }
 
 #[cfg(test)]
+use std::time::Duration;
+
+#[cfg(test)]
+use fairbat_tests::netns::skipped;
+#[cfg(test)]
+use fairbat_tests::poll::wait_until;
+
+#[cfg(test)]
 impl Host {
     /// A host for a test; `None` without the rights for it, said past the test
     /// runner's capture.
     pub(crate) fn for_test(index: u8) -> Option<Self> {
-        use std::io::Write;
         match Self::new(index) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                let thread = std::thread::current();
-                let test = thread.name().unwrap_or("a test");
-                let _ = writeln!(io::stderr(), "SKIPPED: {test}: needs root");
+                skipped("needs root");
                 None
             }
             made => Some(made.expect("a namespace")),
         }
+    }
+
+    /// Joins two hosts by a veth link with an interface of this name in each,
+    /// both up.
+    pub(crate) fn wire(&self, other: &Self, device: &str) {
+        // ip(8) finds a namespace without a name by a process in it.
+        let mut process = other
+            .within(|| Command::new("sleep").arg("60").spawn())
+            .expect("start sleep");
+        let id = process.id();
+        let made = self.ip(&format!(
+            "link add {device} type veth peer name {device} netns {id}"
+        ));
+        process.kill().expect("end sleep");
+        process.wait().expect("wait for sleep");
+        made.expect("make a link");
+        for host in [self, other] {
+            host.ip(&format!("link set {device} up"))
+                .expect("use the link");
+        }
+        // The kernel tells devices of their carrier about once a second, all of
+        // them together, and until then drops what they are to send.
+        wait_until("the wire to come up", Duration::from_secs(30), || {
+            [self, other].iter().all(|host| {
+                let shown = host.ip(&format!("-o link show {device}"));
+                shown.expect("the interface is there").contains("state UP")
+            })
+        });
     }
 }

@@ -18,6 +18,9 @@ use crate::topology::{self, Topology};
 use crate::traffic::{Sources, prober};
 use crate::versions;
 
+/// How often the links are sampled if nothing else is said.
+pub const SAMPLING: Duration = Duration::from_millis(10);
+
 /// What to run, and how.
 #[derive(Debug, Clone)]
 pub struct Plan {

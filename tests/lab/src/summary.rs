@@ -4,14 +4,11 @@
 
 use std::ops::Range;
 
+use crate::link::PAYLOAD_SHARE;
 use crate::link::rate::Rate;
 use crate::record::{Connection, Fetch, FlowRecord, LinkRecord, Probe, Samples, Summary};
 use crate::scenario::{DirectionSpec, Scenario, Traffic};
 use crate::statistics::{jain, mean, median, percentile};
-
-/// Payload of a full packet: 1500 bytes without 20 of IP, 20 of TCP and 12
-/// of its timestamps.
-pub(crate) const PAYLOAD_SHARE: f64 = 1448.0 / 1500.0;
 
 /// Interval of [`FlowRecord::received`], s.
 const RECEIVED_EVERY: f64 = 0.1;
@@ -109,20 +106,23 @@ fn foreground(measured: &Measured<'_>, window: &Range<f64>, backward: bool) -> V
         if until <= from {
             return 0.0;
         }
-        let bytes = received(flow, until) - received(flow, from);
-        ratio(bytes.max(0.0) * 8e-6, until - from)
+        goodput(flow, from, until)
     });
     flows.collect()
+}
+
+/// What a flow's receiver got between two moments, Mbit/s.
+fn goodput(flow: &FlowRecord, from: f64, until: f64) -> f64 {
+    let bytes = received(flow, until) - received(flow, from);
+    ratio(bytes.max(0.0) * 8e-6, until - from)
 }
 
 /// Goodput of the whole foreground over the whole window, Mbit/s.
 fn together(measured: &Measured<'_>, window: &Range<f64>) -> f64 {
     let flows = measured.flows.iter().filter(|flow| !flow.backward);
-    let bytes = flows.map(|flow| received(flow, window.end) - received(flow, window.start));
-    ratio(
-        bytes.sum::<f64>().max(0.0) * 8e-6,
-        window.end - window.start,
-    )
+    flows
+        .map(|flow| goodput(flow, window.start, window.end))
+        .sum()
 }
 
 /// From when until when each foreground flow of a scenario is active, s.

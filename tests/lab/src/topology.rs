@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::host::{Class, Host};
 use crate::link::bottleneck::{Limit, Settings};
-use crate::link::rate::Rate;
+use crate::link::rate::{Rate, bytes_per_s};
 use crate::link::{Link, MTU};
 use crate::record::LinkRecord;
 use crate::scenario::{DirectionSpec, QueueSpec, Scenario};
@@ -128,7 +128,8 @@ fn limit(spec: &DirectionSpec, rtt: Duration) -> Limit {
         QueueSpec::Packets(packets) => Limit::Packets(packets as usize),
         QueueSpec::Bytes(bytes) => Limit::Bytes(bytes as usize),
         QueueSpec::Bdp(times) => {
-            let packets = times * spec.rate_mbit * 1e6 / 8.0 * rtt.as_secs_f64() / f64::from(MTU);
+            let bytes = times * bytes_per_s(spec.rate_mbit) * rtt.as_secs_f64();
+            let packets = bytes / f64::from(MTU);
             Limit::Packets((packets.round() as usize).max(2))
         }
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use super::datagrams::{Arrival, Pattern, Receiver, send};
-use super::{ATTEMPTS, Bench, Figure};
+use super::{ATTEMPTS, Bench, Figure, build};
 use crate::link::bottleneck::Limit;
 use crate::record::LinkRecord;
 use crate::scenario::RateStep;
@@ -263,7 +263,7 @@ fn through(
     way: Way,
     patience: Duration,
 ) -> io::Result<(Vec<Arrival>, LinkRecord)> {
-    let (topology, clock) = bench.build()?;
+    let (topology, clock) = build(&bench.scenario())?;
     let [left, right] = topology.hosts() else {
         unreachable!("one link joins two hosts");
     };

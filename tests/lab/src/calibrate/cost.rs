@@ -1,15 +1,12 @@
 //! What a link with a connection on it costs this machine.
 
 use std::io;
-use std::time::Duration;
 
-use crate::clock::Clock;
 use crate::run::own_cpu;
 use crate::scenario::{Foreground, Scenario, Traffic};
-use crate::topology::{self, Topology};
 use crate::traffic::Sources;
 
-use super::Bench;
+use super::{Bench, build};
 
 /// Rate at which the cost is measured, Mbit/s.
 const RATE_MBIT: f64 = 10.0;
@@ -59,10 +56,7 @@ fn once() -> io::Result<f64> {
         }],
         ..bench.scenario()
     };
-    let hosts = topology::hosts(&scenario)?;
-    let clock = Clock::start();
-    let sampling = Duration::from_millis(10);
-    let topology = Topology::join(&scenario, hosts, 1, sampling, clock)?;
+    let (topology, clock) = build(&scenario)?;
     let before = own_cpu()?;
     Sources::start(&scenario, topology.hosts(), 1, clock)?.finish()?;
     let cores = (own_cpu()? - before).as_secs_f64() / SECONDS;

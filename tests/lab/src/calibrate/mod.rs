@@ -8,14 +8,13 @@
 
 mod checks;
 mod cost;
-
 mod datagrams;
 
 use std::io;
-use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::link::bottleneck::Limit;
+use crate::run::SAMPLING;
 use crate::scenario::{Background, LinkSpec, QueueSpec, RateStep, Scenario};
 use crate::topology::{self, Topology};
 
@@ -114,13 +113,12 @@ impl Bench {
             quick: None,
         }
     }
+}
 
-    /// The link, alone in a network of its own.
-    fn build(&self) -> io::Result<(Topology, Clock)> {
-        let scenario = self.scenario();
-        let hosts = topology::hosts(&scenario)?;
-        let clock = Clock::start();
-        let topology = Topology::join(&scenario, hosts, 1, Duration::from_millis(10), clock)?;
-        Ok((topology, clock))
-    }
+/// The link of a scenario, alone in a network of its own.
+fn build(scenario: &Scenario) -> io::Result<(Topology, Clock)> {
+    let hosts = topology::hosts(scenario)?;
+    let clock = Clock::start();
+    let topology = Topology::join(scenario, hosts, 1, SAMPLING, clock)?;
+    Ok((topology, clock))
 }

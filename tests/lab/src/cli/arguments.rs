@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use fairbat_lab::contender::Contender;
+use fairbat_lab::run::SAMPLING;
 
 /// Measures transfers beside real foreground traffic over an emulated
 /// bottleneck. Needs root, and touches nothing outside its own namespaces.
@@ -50,7 +51,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) congestion_control: Option<String>,
     /// How often the links are sampled, ms
-    #[arg(long, value_name = "MS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "MS", default_value_t = SAMPLING.as_millis() as u64, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) sampling: u64,
     /// Directory for the files [default: target/lab]
     #[arg(long, value_name = "DIR")]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fairbat_lab::clock::Clock;
 use fairbat_lab::contender::{Contender, told_so_far};
 use fairbat_lab::record::ControlSample;
-use fairbat_lab::run::{Plan, run};
+use fairbat_lab::run::{Plan, SAMPLING, run};
 use fairbat_lab::scenario::Scenario;
 use fairbat_lab::{files, places, report, sandbox};
 use fairbat_tests::target::output_directory;
@@ -42,7 +42,7 @@ pub(super) fn demo(scenario: Scenario, work: &Path) -> Outcome {
         quick: false,
         seed: 1,
         contender: CONTENDER,
-        sampling: Duration::from_millis(10),
+        sampling: SAMPLING,
         command: "lab demo".to_owned(),
         side_by_side: "1 lab".to_owned(),
         work: work.to_owned(),

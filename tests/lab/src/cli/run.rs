@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use fairbat_lab::record::Record;
-use fairbat_lab::run::{Plan, run as run_plan};
+use fairbat_lab::run::{Plan, SAMPLING, run as run_plan};
 use fairbat_lab::scenario::Scenario;
 use fairbat_lab::{files, picture, places, report, sandbox};
 use fairbat_tests::target::output_directory;
@@ -94,7 +94,7 @@ fn command(arguments: &RunArguments) -> String {
     if let Some(name) = &arguments.congestion_control {
         words.push(format!("--congestion-control {name}"));
     }
-    if arguments.sampling != 10 {
+    if sampling(arguments) != SAMPLING {
         words.push(format!("--sampling {}", arguments.sampling));
     }
     words.join(" ")

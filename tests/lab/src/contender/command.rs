@@ -3,6 +3,7 @@
 
 use super::Contender;
 use super::site::{FILE, Site};
+use crate::link::rate::bytes_per_s;
 
 /// Share of the slowest link that a careful person would leave to a transfer
 /// in the background when there is nothing but a fixed limit to set: enough to
@@ -78,7 +79,7 @@ impl Tool {
 
 /// For rclone: whole bytes per second, as a unit would be a power of 1024.
 fn careful_rate(link_mbit: f64) -> String {
-    format!("{:.0}B", link_mbit * 1e6 / 8.0 * CAREFUL_SHARE)
+    format!("{:.0}B", bytes_per_s(link_mbit) * CAREFUL_SHARE)
 }
 
 fn words(words: &[&str]) -> Vec<String> {

@@ -7,14 +7,12 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use crate::arrivals::{self, Arrival};
+use crate::link::PAYLOAD_SHARE;
+use crate::link::rate::bytes_per_s;
 use crate::scenario::Jobs;
 
 /// Keeps these draws apart from others of the same seed.
 const STREAM: u64 = 0x006a_6f62_7300;
-
-/// Share of a full packet (1500 bytes) that is payload: IPv4 and TCP headers
-/// with timestamps take 52 bytes.
-const PAYLOAD_SHARE: f64 = 1448.0 / 1500.0;
 
 /// All arrivals between two moments. Together they are the given share of a
 /// link's rate (Mbit/s), headers of full packets included.
@@ -26,7 +24,7 @@ pub(super) fn draw(
 ) -> Vec<Arrival> {
     let mut random = StdRng::seed_from_u64(seed ^ STREAM);
     let mean_bytes = jobs.mean_kb * 1000.0;
-    let rate = jobs.load * link_mbit * 1e6 / 8.0 * PAYLOAD_SHARE / mean_bytes;
+    let rate = jobs.load * bytes_per_s(link_mbit) * PAYLOAD_SHARE / mean_bytes;
     arrivals::draw(&mut random, between, rate, mean_bytes)
 }
 

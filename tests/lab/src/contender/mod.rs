@@ -76,7 +76,8 @@ impl Contender {
     /// served has holes only, the download of it has not.
     ///
     /// # Errors
-    /// As [`Self::check`] says, and when a server does not start.
+    /// When a server does not start. What [`Self::check`] looks for is the
+    /// caller's to have looked for: the time has begun.
     ///
     /// # Panics
     /// Without hosts, and when there are no threads to be had.
@@ -88,7 +89,6 @@ impl Contender {
         clock: Clock,
         work: &Path,
     ) -> Result<Running, ContenderError> {
-        self.check(scenario)?;
         let site = Arc::new(Site::new(self, scenario, hosts, seed, clock, work)?);
         let (end, over) = Over::pair();
         let thread = self.prepare(&site)?.map(|drive| {

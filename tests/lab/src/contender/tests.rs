@@ -3,10 +3,10 @@
 
 mod failures;
 
-use std::io::Write;
 use std::process::Command;
 use std::time::Duration;
 
+use fairbat_tests::netns::skipped;
 use tempfile::TempDir;
 
 use super::*;
@@ -51,7 +51,10 @@ impl Lab {
         let hosts = [Host::for_test(0)?, Host::for_test(1)?];
         match contender.check(scenario) {
             Ok(()) => {}
-            Err(error @ ContenderError::Missing { .. }) => return skipped(&error.to_string()),
+            Err(error @ ContenderError::Missing { .. }) => {
+                skipped(&error.to_string());
+                return None;
+            }
             Err(error) => panic!("{error}"),
         }
         join(&hosts);
@@ -100,19 +103,8 @@ impl Lab {
 
 /// Joins the hosts by a veth link.
 fn join([first, second]: &[Host; 2]) {
-    // ip(8) finds a namespace without a name by a process in it.
-    let mut process = second
-        .within(|| Command::new("sleep").arg("60").spawn())
-        .expect("start sleep");
-    let made = first.ip(&format!(
-        "link add eth type veth peer eth netns {}",
-        process.id()
-    ));
-    process.kill().expect("end sleep");
-    process.wait().expect("wait for sleep");
-    made.expect("make a link");
+    first.wire(second, "eth");
     for (host, other) in [(first, second), (second, first)] {
-        host.ip("link set eth up").expect("use the link");
         let (own, other) = (
             host.address(Class::Background),
             other.address(Class::Background),
@@ -128,14 +120,6 @@ fn join([first, second]: &[Host; 2]) {
             .status()
     });
     assert!(shaped.expect("start tc").success(), "tc failed");
-}
-
-/// Past the test runner's capture.
-fn skipped<T>(why: &str) -> Option<T> {
-    let thread = std::thread::current();
-    let test = thread.name().unwrap_or("a test").to_owned();
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {why}");
-    None
 }
 
 fn wait(clock: Clock, mut is_done: impl FnMut() -> bool) {

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -98,7 +98,7 @@ impl Forwarder {
         let now = self.clock.now();
         let patience = due.map_or(PATIENCE, |due| due.saturating_sub(now).min(PATIENCE));
         let [left, right] = &self.devices;
-        let mut polled = [left, right].map(|device| PollFd::new(fd(device), PollFlags::POLLIN));
+        let mut polled = [left, right].map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN));
         match ppoll(&mut polled, Some(TimeSpec::from_duration(patience)), None) {
             Ok(_) => Ok(polled.map(|polled| polled.any().unwrap_or(false))),
             Err(Errno::EINTR) => Ok([false; 2]),
@@ -148,10 +148,6 @@ impl Forwarder {
         }
         Ok(())
     }
-}
-
-fn fd(device: &SyncDevice) -> BorrowedFd<'_> {
-    device.as_fd()
 }
 
 /// Asks for this thread to run before ordinary ones: a packet is due when it is

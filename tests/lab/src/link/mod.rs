@@ -25,6 +25,13 @@ use crate::record::LinkRecord;
 /// Size of the largest packet, bytes.
 pub const MTU: u16 = 1500;
 
+/// Payload of the largest packet, bytes: without 20 of IP, 20 of TCP and 12 of
+/// its timestamps.
+pub const PAYLOAD: u16 = 1448;
+
+/// Share of the largest packet that is payload.
+pub const PAYLOAD_SHARE: f64 = PAYLOAD as f64 / MTU as f64;
+
 /// A link at work; ends when dropped.
 #[derive(Debug)]
 pub struct Link {

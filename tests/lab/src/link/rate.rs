@@ -4,6 +4,12 @@ use std::time::Duration;
 
 use crate::scenario::DirectionSpec;
 
+/// A rate of so many Mbit/s, in byte/s.
+#[must_use]
+pub fn bytes_per_s(rate_mbit: f64) -> f64 {
+    rate_mbit * 1e6 / 8.0
+}
+
 /// A rate that may change at given moments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rate {
@@ -15,13 +21,12 @@ impl Rate {
     /// The rate of this direction.
     #[must_use]
     pub fn of(spec: &DirectionSpec) -> Self {
-        let byte_per_s = |mbit: f64| mbit * 1e6 / 8.0;
         let changes = spec
             .schedule
             .iter()
-            .map(|step| (step.at_s, byte_per_s(step.rate_mbit)));
+            .map(|step| (step.at_s, bytes_per_s(step.rate_mbit)));
         Self {
-            steps: std::iter::once((0.0, byte_per_s(spec.rate_mbit)))
+            steps: std::iter::once((0.0, bytes_per_s(spec.rate_mbit)))
                 .chain(changes)
                 .collect(),
         }

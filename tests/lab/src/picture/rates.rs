@@ -6,9 +6,9 @@ use plotters::style::Color;
 
 use super::bins::{self, Step};
 use super::sheet::{Sheet, end_of};
+use crate::link::PAYLOAD_SHARE;
 use crate::record::Samples;
 use crate::scenario::DirectionSpec;
-use crate::summary::PAYLOAD_SHARE;
 
 /// The direction of the data.
 pub(super) fn forward(sheet: &Sheet<'_, '_>, link: usize) -> ChartResult<()> {

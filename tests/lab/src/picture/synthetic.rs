@@ -3,6 +3,7 @@
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::link::PAYLOAD_SHARE;
 use crate::record::{
     BackgroundRecord, ControlSample, Counters, DirectionRecord, Fetch, FlowRecord, Lateness,
     LinkRecord, Probe, Provenance, Record, Samples, Summary,
@@ -173,7 +174,7 @@ fn one_link(setup: &Scenario, link: usize, wants: f64, fill: f64) -> LinkRecord 
         let rate = steps
             .next_back()
             .map_or(spec.rate_mbit, |step| step.rate_mbit);
-        let whole = rate * 1448.0 / 1500.0 * INTERVAL as f64 * 1e3 / 8.0;
+        let whole = rate * PAYLOAD_SHARE * INTERVAL as f64 * 1e3 / 8.0;
         let tooth = (t % 8.0) / 8.0;
         let noise: f64 = random.random();
         let starts = if t > 2.0 { fill } else { 0.0 };

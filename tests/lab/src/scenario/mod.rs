@@ -65,7 +65,8 @@ impl Scenario {
     }
 }
 
-/// A bottleneck: the direction of the data, and the other one.
+/// A bottleneck: the direction of the data, and the other one. The first is
+/// written out: serde cannot both flatten and refuse unknown keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {

@@ -11,9 +11,7 @@ use super::Span;
 use super::stage::instant;
 use super::tcp::ZEROS;
 use crate::clock::Clock;
-
-/// The payload of a full packet, bytes: 1500 less IP, TCP and timestamps.
-pub(super) const PAYLOAD: u32 = 1448;
+use crate::link::PAYLOAD;
 
 /// A stream waits for so long to fill a packet, s; with a rate too low for
 /// that its packets are smaller.

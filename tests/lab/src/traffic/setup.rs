@@ -15,6 +15,8 @@ use super::{Span, constant, greedy, tcp, udp, web};
 use crate::arrivals;
 use crate::clock::Clock;
 use crate::host::{Class, Host};
+use crate::link::PAYLOAD_SHARE;
+use crate::link::rate::bytes_per_s;
 use crate::scenario::{Foreground, Scenario, Traffic};
 
 /// How much a stream keeps in the kernel that cannot be sent yet, bytes, so
@@ -100,8 +102,7 @@ impl<'a> Setup<'a> {
             }
             Traffic::Web { load, mean_kb } => {
                 let first = &self.scenario.link[foreground.link.map_or(0, |link| link - 1)];
-                let payload = f64::from(constant::PAYLOAD) / 1500.0;
-                let rate = load * bytes_per_s(first.rate_mbit) * payload;
+                let rate = load * bytes_per_s(first.rate_mbit) * PAYLOAD_SHARE;
                 self.web(index, foreground, way, span, rate, mean_kb * 1000.0)
             }
             Traffic::Udp {
@@ -247,10 +248,6 @@ fn of_source(seed: u64, index: usize) -> StdRng {
     key[..8].copy_from_slice(&seed.to_le_bytes());
     key[8..16].copy_from_slice(&(index as u64).to_le_bytes());
     StdRng::from_seed(key)
-}
-
-fn bytes_per_s(rate_mbit: f64) -> f64 {
-    rate_mbit * 1e6 / 8.0
 }
 
 /// On a congested link hundreds of fetches are open at a time, with both their

@@ -14,37 +14,13 @@ fn host() -> Option<Host> {
 /// Two hosts, joined by a wire of this rate.
 fn wire(rate_mbit: u32) -> Option<[Host; 2]> {
     let hosts = [host()?, Host::new(1).expect("another namespace")];
-    // ip(8) moves an interface to where a process is.
-    let mut process = hosts[1]
-        .within(|| Command::new("sleep").arg("5").spawn())
-        .expect("a process on the other host");
-    let id = process.id();
-    let made = hosts[0].ip(&format!(
-        "link add wire type veth peer name wire netns {id}"
-    ));
-    made.expect("a pair of interfaces");
-    process.kill().expect("the process runs");
-    process.wait().expect("the process ends");
+    hosts[0].wire(&hosts[1], "wire");
     for (host, other) in [(&hosts[0], 1), (&hosts[1], 0)] {
-        host.ip("link set wire up").expect("the interface is there");
         host.ip(&format!("route add 10.78.{other}.0/24 dev wire"))
             .expect("the interface is up");
         let words = format!("qdisc add dev wire root tbf rate {rate_mbit}mbit burst 16k limit 64k");
         let shaped = host.within(move || Command::new("tc").args(words.split(' ')).status());
         assert!(shaped.expect("tc runs").success());
-    }
-    // The kernel tells devices of their carrier about once a second, all of
-    // them together, and until then drops what they are to send.
-    let clock = Clock::start();
-    let is_up = |host: &Host| {
-        let shown = host
-            .ip("-o link show wire")
-            .expect("the interface is there");
-        shown.contains("state UP")
-    };
-    while !hosts.iter().all(is_up) {
-        assert!(clock.seconds() < 30.0, "the wire does not come up");
-        clock.sleep_until(clock.now() + Duration::from_millis(5));
     }
     Some(hosts)
 }

@@ -7,6 +7,8 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
 use fairbat_tests::poll::wait_until;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::{is_root, lab, turn};
 
@@ -92,13 +94,10 @@ impl Run {
         found
     }
 
-    fn signal(&self, name: &str) {
-        let status = Command::new("sh")
-            .args(["-c", "kill -s \"$0\" \"$1\"", name])
-            .arg(self.child.id().to_string())
-            .status()
-            .expect("start sh");
-        assert!(status.success());
+    fn signal(&self, signal: Signal) {
+        // It has not been waited for, so the id is still its own.
+        let pid = i32::try_from(self.child.id()).expect("a process id is an i32");
+        kill(Pid::from_raw(pid), signal).expect("send a signal");
     }
 }
 
@@ -217,7 +216,7 @@ fn temporary() -> BTreeSet<PathBuf> {
 
 /// Ends a run by a signal, and checks that all it had is gone. Returns how
 /// the run ended.
-fn end_by(signal: &str, start: impl FnOnce() -> Run) -> ExitStatus {
+fn end_by(signal: Signal, start: impl FnOnce() -> Run) -> ExitStatus {
     let host_before = host();
     let mut run = start();
     let processes = run.processes();
@@ -255,7 +254,7 @@ fn ctrl_c_leaves_nothing() {
     }
     let _turn = turn();
     let before = temporary();
-    let status = end_by("INT", || Run::start(60));
+    let status = end_by(Signal::SIGINT, || Run::start(60));
     assert_eq!(status.code(), Some(130));
     assert!(temporary().is_subset(&before));
 }
@@ -266,7 +265,7 @@ fn a_matrix_that_is_terminated_leaves_nothing() {
         return;
     }
     let _turn = turn();
-    let status = end_by("TERM", Run::start_matrix);
+    let status = end_by(Signal::SIGTERM, Run::start_matrix);
     assert_eq!(status.code(), Some(143));
 }
 
@@ -277,7 +276,7 @@ fn a_crash_leaves_nothing() {
     }
     let _turn = turn();
     let before = temporary();
-    end_by("KILL", || Run::start(60));
+    end_by(Signal::SIGKILL, || Run::start(60));
     // Nobody was left to remove the directory, which is empty.
     for path in temporary().difference(&before) {
         fs::remove_dir(path).expect("what is left is empty");

@@ -32,16 +32,11 @@ fn lab(args: &[&str]) -> Command {
 
 /// Whether this is root; otherwise says that the test is skipped.
 fn is_root() -> bool {
-    use std::io::Write;
-    use std::os::unix::fs::MetadataExt;
-    let root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
-    if !root {
-        let thread = std::thread::current();
-        let test = thread.name().unwrap_or("a test");
-        // Past the test runner's capture.
-        let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: the lab needs root");
+    let allowed = fairbat_lab::sandbox::require_root();
+    if let Err(why) = allowed {
+        fairbat_tests::netns::skipped(why);
     }
-    root
+    allowed.is_ok()
 }
 
 /// What it printed, when it went well.
