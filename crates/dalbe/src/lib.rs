@@ -1,9 +1,11 @@
 //! The transport side of FAIRBAT, a less-than-best-effort transfer system:
-//! what a TCP connection can be asked and told ([`socket`]), and what this
-//! kernel and this user may do with it ([`support`]).
+//! what deadlines ask for ([`deadline`]), what a TCP connection can be asked
+//! and told ([`socket`]), and what this kernel and this user may do with it
+//! ([`support`]).
 //!
 //! This crate knows nothing of HTTP, of files or of transfers: it is handed
 //! connections and moments, never URLs or paths.
 
+pub mod deadline;
 pub mod socket;
 pub mod support;

@@ -9,7 +9,6 @@ pub mod admission;
 pub mod checksum;
 mod chunk_size;
 pub mod deadline;
-pub mod demand;
 pub mod duration;
 pub mod engine;
 pub mod error;

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-use crate::demand::Deadline;
 use crate::ranges::RangeSet;
+use dalbe::deadline::Deadline;
 
 /// Number of a transfer within one run, given in the order of arrival: first
 /// come first served is by this number.
@@ -303,7 +303,7 @@ impl Queue {
 
     /// Deadline and unwritten bytes of each transfer that has a deadline and
     /// a known size, the earliest deadline first: what
-    /// [`Demand::of`](crate::demand::Demand::of) takes.
+    /// [`Demand::of`](dalbe::deadline::Demand::of) takes.
     pub fn due(&self) -> impl Iterator<Item = (Deadline, u64)> {
         self.transfers
             .values()

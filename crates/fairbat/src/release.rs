@@ -10,7 +10,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use crate::demand::Demand;
+use dalbe::deadline::Demand;
 
 /// What is known about a lane at the end of a period.
 #[derive(Debug, Clone, Copy, PartialEq)]

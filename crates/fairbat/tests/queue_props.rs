@@ -11,7 +11,7 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::time::Duration;
 
-use fairbat::demand::Deadline;
+use dalbe::deadline::Deadline;
 use fairbat::queue::{Lease, LeaseId, Piece, Queue, QueueError, TransferId, Work};
 use fairbat::ranges::RangeSet;
 use proptest::prelude::*;

@@ -22,12 +22,12 @@ use super::pace::{Load, Pace};
 use super::transfer::{Outcome, Phase, Transfer};
 use super::worker::Shared;
 use crate::chunk_size::ChunkSizer;
-use crate::demand::{Deadline, Demand};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, Lever, TimedEvent};
 use crate::hosts::HostLimits;
 use crate::queue::{LeaseId, Queue, QueueError, TransferId};
 use crate::settings::{Settings, TransferRequest};
+use dalbe::deadline::{Deadline, Demand};
 
 /// Written bytes are synced and entered in the journal's record this often:
 /// the work that a power loss can cost.

@@ -5,8 +5,8 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use crate::admission::{Admission, AdmissionSettings, Fraction, InvalidSettings};
-use crate::demand::Demand;
 use crate::release::{Observation, Release};
+use dalbe::deadline::Demand;
 
 /// Window of a deadline from which on the law runs at its own speed.
 const FULL_WINDOW: Duration = Duration::from_secs(120);

@@ -7,13 +7,13 @@ use tokio::sync::watch;
 use url::Url;
 
 use super::worker::{Inquiry, Mode, StopSignal};
-use crate::demand::Deadline;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::{Body, Source, without_credentials};
 use crate::queue::TransferId;
 use crate::retry::Backoff;
 use crate::settings::{RetrySettings, TransferRequest};
 use crate::store::part::PartFile;
+use dalbe::deadline::Deadline;
 
 /// A transfer and how far it is.
 #[derive(Debug)]

@@ -4,8 +4,8 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use dalbe::deadline::{Deadline, Demand};
 use fairbat::admission::{Admission, AdmissionSettings};
-use fairbat::demand::{Deadline, Demand};
 use fairbat::release::{Observation, Release};
 
 use super::lane::CAPACITY;
