@@ -38,7 +38,7 @@ struct Findings<'a> {
     lever: Rung,
     explanation: &'static str,
     capabilities: Vec<Finding<'a>>,
-    receive_buffer_max: Option<u64>,
+    receive_window_max: Option<u64>,
     congestion: &'a CongestionControls,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Findings<'a> {
             lever,
             explanation: lever.explanation(),
             capabilities: support.capabilities.iter().map(finding).collect(),
-            receive_buffer_max: support.receive_buffer_max,
+            receive_window_max: support.receive_window_max,
             congestion: &support.congestion,
         }
     }
@@ -103,6 +103,7 @@ fn tell_capabilities(capabilities: &[&Capability], out: &mut impl Write) -> io::
 
 fn lever_title(lever: Rung) -> &'static str {
     match lever {
+        Rung::ReceiveWindow => "receive-window, the window that a download offers",
         Rung::DscpLe => "dscp-le, the Lower-Effort mark",
         Rung::None => "none",
     }
@@ -166,7 +167,7 @@ mod tests {
                 capability(Feature::LowerEffortV6, false, "this machine has no IPv6"),
                 capability(Feature::PacingRate, true, &"long ".repeat(30)),
             ],
-            receive_buffer_max: Some(212_992),
+            receive_window_max: Some(212_992),
             congestion: CongestionControls::default(),
         }
     }

@@ -137,6 +137,9 @@ impl Progress {
                 elapsed_s: *elapsed_s,
                 deadline_met: *deadline_met,
             })),
+            Event::Forecast { url, message, .. } if results => {
+                Some(messages::warning(url, message))
+            }
             Event::Error {
                 url,
                 kind,
@@ -146,6 +149,7 @@ impl Progress {
             Event::Start { .. }
             | Event::File { .. }
             | Event::Control(_)
+            | Event::Forecast { .. }
             | Event::Retry { .. }
             | Event::Done { .. } => None,
         }

@@ -6,6 +6,8 @@
 //! This crate knows nothing of HTTP, of files or of transfers: it is handed
 //! connections and moments, never URLs or paths.
 
+pub mod brake;
+pub mod capacity;
 pub mod deadline;
 pub mod socket;
 pub mod support;

@@ -21,9 +21,9 @@ pub struct Support {
     pub kernel: Option<String>,
     /// One entry for each [`Feature`], in the order of that enum.
     pub capabilities: Vec<Capability>,
-    /// The largest receive buffer a connection may ask for, bytes
-    /// (`net.core.rmem_max`); `None` if no socket could be asked.
-    pub receive_buffer_max: Option<u64>,
+    /// The largest receive window a connection may have, bytes (half of
+    /// `net.ipv4.tcp_rmem`'s largest); `None` if no socket could be asked.
+    pub receive_window_max: Option<u64>,
     /// The kernel's TCP congestion controls.
     pub congestion: CongestionControls,
 }
@@ -51,8 +51,8 @@ pub enum Feature {
     TcpInfo,
     /// Limiting what arrives by the receive window (`TCP_WINDOW_CLAMP`).
     WindowClamp,
-    /// Fixing the receive buffer (`SO_RCVBUF`), without which the window
-    /// limit does not hold.
+    /// Fixing the receive buffer at the size it should have (`SO_BUF_LOCK`),
+    /// without which the window limit does not hold.
     ReceiveBuffer,
     /// Limiting what leaves by spacing packets (`SO_MAX_PACING_RATE`).
     PacingRate,
@@ -75,6 +75,9 @@ pub struct CongestionControls {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rung {
+    /// Downloads yield by their receive window ([`crate::brake`]); what we
+    /// send is marked Lower-Effort as well.
+    ReceiveWindow,
     /// Our packets are marked Lower-Effort (RFC 8622); nothing brakes the
     /// flows.
     DscpLe,
@@ -86,6 +89,12 @@ impl Rung {
     /// What this means for the flows, and why, in plain words.
     pub fn explanation(self) -> &'static str {
         match self {
+            Self::ReceiveWindow => {
+                "A download offers its server a window no larger than what the path carries \
+                 without a queue, so that it yields to other traffic; the closer its deadline, \
+                 the less it does. It needs no privilege. What this machine sends is marked \
+                 Lower-Effort (RFC 8622) where that works, and does not yield otherwise."
+            }
             Self::DscpLe => {
                 "Packets that this machine sends on an open connection are marked Lower-Effort \
                  (RFC 8622), and routers that know the mark drop them first. It needs no \
@@ -108,15 +117,15 @@ impl Support {
         let v6 = unconnected(Domain::IPV6);
         // TCP's own options are the same over both.
         let tcp = v4.as_ref().or(v6.as_ref());
-        let receive_buffer_max = tcp.ok().and_then(receive_buffer_max);
+        let receive_window_max = tcp.ok().and_then(receive_window_max);
         let congestion = tcp.map(congestion_controls).unwrap_or_default();
         let capabilities = vec![
             Capability::from_trial(Feature::LowerEffortV4, v4.as_ref(), mark_v4),
             Capability::from_trial(Feature::LowerEffortV6, v6.as_ref(), mark_v6),
             Capability::from_trial(Feature::TcpInfo, tcp, read_info),
             Capability::from_trial(Feature::WindowClamp, tcp, clamp_window),
-            Capability::from_trial(Feature::ReceiveBuffer, tcp, |_| {
-                describe_receive_buffer(receive_buffer_max)
+            Capability::from_trial(Feature::ReceiveBuffer, tcp, |socket| {
+                hold_receive_buffer(socket, receive_window_max)
             }),
             Capability::from_trial(Feature::PacingRate, tcp, pace),
             Capability::from_trial(Feature::CongestionControl, tcp, |_| congestion.describe()),
@@ -124,14 +133,21 @@ impl Support {
         Self {
             kernel: proc_value("/proc/sys/kernel/osrelease"),
             capabilities,
-            receive_buffer_max,
+            receive_window_max,
             congestion,
         }
     }
 
     /// The best lever that transfers use on this machine.
     pub fn best_lever(&self) -> Rung {
-        if self.has(Feature::LowerEffortV4) || self.has(Feature::LowerEffortV6) {
+        let window = [
+            Feature::TcpInfo,
+            Feature::WindowClamp,
+            Feature::ReceiveBuffer,
+        ];
+        if window.into_iter().all(|feature| self.has(feature)) {
+            Rung::ReceiveWindow
+        } else if self.has(Feature::LowerEffortV4) || self.has(Feature::LowerEffortV6) {
             Rung::DscpLe
         } else {
             Rung::None
@@ -235,21 +251,25 @@ fn clamp_window(socket: &TcpSocket) -> Result<String, Refusal> {
     const WINDOW: u32 = 65_536;
     socket.receiver().set_window_clamp(WINDOW)?;
     match socket.receiver().window_clamp()? {
-        WINDOW => Ok("could slow a download down; needs no privilege".to_owned()),
+        WINDOW => Ok("slows a download down; needs no privilege".to_owned()),
         other => Err(Refusal::not_kept(WINDOW, other)),
     }
 }
 
-fn receive_buffer_max(socket: &TcpSocket) -> Option<u64> {
-    // The kernel grants twice what it accepts of an excessive request.
-    let granted = socket.receiver().lock_receive_buffer(u32::MAX).ok()?;
-    u64::try_from(granted / 2).ok()
+fn receive_window_max(socket: &TcpSocket) -> Option<u64> {
+    socket.receiver().make_room(u32::MAX).ok()?;
+    // The kernel moves the clamp along with the room, and both are limited.
+    socket.receiver().window_clamp().ok().map(u64::from)
 }
 
-fn describe_receive_buffer(max: Option<u64>) -> Result<String, Refusal> {
-    let max = max.ok_or_else(|| Refusal("the kernel refuses it".to_owned()))?;
+fn hold_receive_buffer(
+    socket: &TcpSocket,
+    receive_window_max: Option<u64>,
+) -> Result<String, Refusal> {
+    socket.receiver().hold_receive_buffer(true)?;
+    let max = receive_window_max.ok_or_else(|| Refusal("the kernel refuses it".to_owned()))?;
     Ok(format!(
-        "up to {} KiB per connection (sysctl net.core.rmem_max)",
+        "windows of up to {} KiB (half of sysctl net.ipv4.tcp_rmem)",
         max / 1024
     ))
 }

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use dalbe::support::Rung;
 use serde::Serialize;
 
 use crate::error::ErrorKind;
@@ -28,7 +29,7 @@ pub enum Event {
         /// The URLs as given, without credentials.
         urls: Vec<String>,
         /// The lever the flows of this run are under.
-        lever: Lever,
+        lever: Rung,
     },
     /// A transfer has been probed and planned; bytes begin to move.
     File {
@@ -46,6 +47,16 @@ pub enum Event {
     },
     /// The state of the control loop, once a second.
     Control(Control),
+    /// A deadline will probably be missed, or the run could not tell before
+    /// now; said once for each transfer, as early as it is known.
+    Forecast {
+        /// The URL as given, without credentials.
+        url: String,
+        /// Seconds by which it will probably be late.
+        late_s: f64,
+        /// Why, in plain words.
+        message: String,
+    },
     /// Something failed and will be tried again.
     Retry {
         /// The URL as given, without credentials.
@@ -85,14 +96,6 @@ pub enum Event {
     },
 }
 
-/// What holds the flows of a run back, besides the limit on connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Lever {
-    /// Packets are marked Lower-Effort (RFC 8622); nothing brakes the flows.
-    DscpLe,
-}
-
 /// One sample of the control loop.
 #[derive(Debug, Clone, Serialize)]
 pub struct Control {
@@ -104,9 +107,15 @@ pub struct Control {
     pub active: usize,
     /// Weight of each flow, 1 = one best-effort flow.
     pub w: f64,
+    /// The lever's value: mean receive window of the active connections,
+    /// bytes; `None` when there is none to ask, and when the lever is another.
+    pub window: Option<f64>,
     /// Lowest rate that still meets the deadline(s), byte/s; `None` without
     /// one.
     pub zeta: Option<f64>,
+    /// Bytes that the transfers with deadlines are behind an even pace;
+    /// negative when they are ahead, `None` without a deadline.
+    pub lag: Option<f64>,
     /// Mean rate over the last period, byte/s.
     pub rate: f64,
     /// Mean round-trip time over the active connections, ms; `None` when

@@ -73,6 +73,7 @@ impl Bars {
                     bytes_total: *bytes,
                 });
             }
+            Event::Forecast { .. } => {}
             Event::Control(control) => {
                 for file in &control.files {
                     self.show(file);

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use dalbe::support::Rung;
 use fairbat::error::{ErrorKind, TransferError};
-use fairbat::event::Lever;
 use indicatif::BinaryBytes;
 
 /// A finished file.
@@ -19,15 +19,22 @@ pub(super) struct Saved<'a> {
     pub(super) deadline_met: Option<bool>,
 }
 
-pub(super) fn started(urls: &[String], lever: Lever) -> String {
+pub(super) fn started(urls: &[String], lever: Rung) -> String {
     let what = match urls {
         [url] => url.clone(),
         urls => format!("{} files", urls.len()),
     };
     let lever = match lever {
-        Lever::DscpLe => "packets are marked Lower-Effort (RFC 8622)",
+        Rung::ReceiveWindow => "yielding to other traffic by its receive window",
+        Rung::DscpLe => "not yielding: packets are only marked Lower-Effort (RFC 8622)",
+        Rung::None => "not yielding: this machine allows no lever",
     };
     format!("fetching {what}; {lever}")
+}
+
+/// What is likely to go wrong.
+pub(super) fn warning(url: &str, message: &str) -> String {
+    format!("warning: {}", about(url, message))
 }
 
 pub(super) fn retrying(url: &str, reason: &str, after_s: f64) -> String {

@@ -15,6 +15,10 @@ use super::sys;
 /// ones and would find another by the rest.
 const CONGESTION_NAME_MAX: usize = 15;
 
+/// The receive buffer's bit in `SO_BUF_LOCK` (`SOCK_RCVBUF_LOCK` in the
+/// kernel's `linux/socket.h`).
+const RECEIVE_BUFFER_LOCK: i32 = 2;
+
 /// A pacing rate that means no limit (socket(7), `SO_MAX_PACING_RATE`).
 const UNPACED: u64 = u64::MAX;
 
@@ -197,6 +201,43 @@ impl<'a> ReceiverSocket<'a> {
         let request = usize::try_from(as_c_int(bytes)).unwrap_or(0);
         self.socket.set_recv_buffer_size(request)?;
         self.socket.recv_buffer_size()
+    }
+
+    /// Fixes the receive buffer at the size it has, or gives it back to the
+    /// kernel's own tuning (`SO_BUF_LOCK`, Linux 5.14).
+    ///
+    /// # Errors
+    /// Not a socket, or a kernel without the option.
+    pub fn hold_receive_buffer(&self, hold: bool) -> io::Result<()> {
+        let mut locks =
+            i32::from_ne_bytes(sys::get_exactly(self.socket.as_fd(), sys::SO_BUF_LOCK)?);
+        if hold {
+            locks |= RECEIVE_BUFFER_LOCK;
+        } else {
+            locks &= !RECEIVE_BUFFER_LOCK;
+        }
+        sys::set(self.socket.as_fd(), sys::SO_BUF_LOCK, &locks.to_ne_bytes())
+    }
+
+    /// Enlarges the receive buffer so that a window of so many bytes fits, and
+    /// fixes it; never makes it smaller. The clamp is undefined afterwards.
+    ///
+    /// `SO_RCVBUF` cannot do this: it stops at `net.core.rmem_max`, on many
+    /// machines 208 KiB. A low-water mark is limited by half of the largest
+    /// `net.ipv4.tcp_rmem` alone; the kernel makes room for one when it is
+    /// set, and keeps the room when it is taken back.
+    ///
+    /// # Errors
+    /// Not a socket, or a kernel without `SO_BUF_LOCK` (Linux 5.14).
+    pub fn make_room(&self, window: u32) -> io::Result<()> {
+        self.hold_receive_buffer(false)?;
+        let mark =
+            |bytes: i32| sys::set(self.socket.as_fd(), sys::SO_RCVLOWAT, &bytes.to_ne_bytes());
+        let made = mark(as_c_int(window));
+        // Taken back at once: nobody would hear of data below the mark.
+        mark(1)?;
+        self.hold_receive_buffer(true)?;
+        made
     }
 }
 

@@ -1,4 +1,4 @@
-//! The system calls that no safe library offers: three socket options and
+//! The system calls that no safe library offers: a few socket options and
 //! the duplication of a descriptor known only by its number.
 //!
 //! Everything here is a thin shell around one call; meaning, units and checks
@@ -6,8 +6,8 @@
 
 #![allow(
     unsafe_code,
-    reason = "socket2 has neither TCP_INFO, TCP_WINDOW_CLAMP nor SO_MAX_PACING_RATE, \
-              and a number from /proc is not an owned descriptor"
+    reason = "socket2 has neither TCP_INFO, TCP_WINDOW_CLAMP, SO_MAX_PACING_RATE, \
+              SO_BUF_LOCK nor SO_RCVLOWAT, and a number from /proc is not an owned descriptor"
 )]
 
 use std::io;
@@ -32,6 +32,18 @@ pub(super) const TCP_INFO: SocketOption = SocketOption {
 pub(super) const TCP_WINDOW_CLAMP: SocketOption = SocketOption {
     level: libc::IPPROTO_TCP,
     name: libc::TCP_WINDOW_CLAMP,
+};
+
+/// `SO_BUF_LOCK` (Linux 5.14): which buffers the kernel leaves as they are.
+pub(super) const SO_BUF_LOCK: SocketOption = SocketOption {
+    level: libc::SOL_SOCKET,
+    name: libc::SO_BUF_LOCK,
+};
+
+/// socket(7), `SO_RCVLOWAT`.
+pub(super) const SO_RCVLOWAT: SocketOption = SocketOption {
+    level: libc::SOL_SOCKET,
+    name: libc::SO_RCVLOWAT,
 };
 
 /// socket(7), `SO_MAX_PACING_RATE`; the number is the kernel's

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dalbe::socket::TcpSocket;
+use dalbe::support::Rung;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use tokio::sync::mpsc::UnboundedSender;
@@ -23,7 +24,7 @@ use super::transfer::{Outcome, Phase, Transfer};
 use super::worker::Shared;
 use crate::chunk_size::ChunkSizer;
 use crate::error::{ErrorKind, TransferError};
-use crate::event::{Control, Event, FileProgress, Lever, TimedEvent};
+use crate::event::{Control, Event, FileProgress, TimedEvent};
 use crate::hosts::HostLimits;
 use crate::queue::{LeaseId, Queue, QueueError, TransferId};
 use crate::settings::{Settings, TransferRequest};
@@ -41,6 +42,7 @@ pub(super) struct Lane {
     pub(super) rng: StdRng,
     pub(super) queue: Queue,
     pub(super) pace: Pace,
+    capacity: dalbe::capacity::Capacity,
     pub(super) hosts: HostLimits,
     pub(super) sizer: ChunkSizer,
     pub(super) transfers: Vec<Transfer>,
@@ -93,6 +95,7 @@ impl Lane {
             rng: StdRng::seed_from_u64(settings.seed),
             queue: Queue::new(),
             pace,
+            capacity: Default::default(),
             hosts: HostLimits::new(),
             sizer: ChunkSizer::new(settings.chunk_size.and_then(NonZeroU64::new)),
             workers: HashMap::new(),
@@ -105,17 +108,14 @@ impl Lane {
     }
 
     /// Says hello and starts the first workers.
-    pub(super) fn start(&mut self, now: Duration) {
+    pub(super) fn start(&mut self, now: Duration, lever: Rung) {
         self.now = now;
         let urls = self
             .transfers
             .iter()
             .map(|transfer| transfer.url.clone())
             .collect();
-        self.emit(Event::Start {
-            urls,
-            lever: Lever::DscpLe,
-        });
+        self.emit(Event::Start { urls, lever });
         self.dispatch();
     }
 
@@ -197,7 +197,9 @@ impl Lane {
             // Its transfer was closed meanwhile: the bytes are in the journal.
             tracing::debug!(%error, "progress of a closed lease");
         }
+        let now = self.now;
         self.pace.moved(bytes);
+        self.capacity.moved(now, bytes);
         let transfer = self.transfer(id);
         transfer.done += bytes;
         // A stream that breaks starts over, so its bytes are no progress.
@@ -257,11 +259,21 @@ impl Lane {
             tolerated: self.tolerated(),
         };
         let sample = self.pace.sample(self.now, &load);
+        let w: f64 = std::env::var("W")
+            .ok()
+            .and_then(|w| w.parse().ok())
+            .unwrap_or(0.02);
+        let capacity = self.capacity.rate(self.now);
+        if let Some(braking) = &self.shared.braking {
+            braking.order(dalbe::brake::Order { w, capacity });
+        }
         self.emit(Event::Control(Control {
             n: sample.n,
             m: sample.m,
             active: self.workers.len(),
-            w: 1.0,
+            w,
+            window: self.window(),
+            lag: None,
             zeta: demand.map(|demand| demand.zeta),
             rate: sample.rate,
             rtt_ms: self.rtt_ms(),
@@ -301,6 +313,18 @@ impl Lane {
             .map(|rtt| rtt.as_secs_f64() * 1e3)
             .collect();
         (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
+    }
+
+    /// Mean receive window of the connections in use, bytes.
+    fn window(&self) -> Option<f64> {
+        self.shared.braking.as_ref()?;
+        let windows: Vec<f64> = self
+            .workers
+            .values()
+            .filter_map(|worker| worker.socket.as_ref()?.receiver().window_clamp().ok())
+            .map(f64::from)
+            .collect();
+        (!windows.is_empty()).then(|| windows.iter().sum::<f64>() / windows.len() as f64)
     }
 
     /// Transfers that have been started and have not ended.

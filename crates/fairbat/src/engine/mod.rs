@@ -4,6 +4,7 @@
 //! The loop waits for the next action and applies it to the `Lane`
 //! synchronously, so there is no lock and no shared state to reason about.
 
+mod braking;
 mod clock;
 mod dispatch;
 mod finish;
@@ -20,9 +21,11 @@ mod worker;
 
 use std::time::Duration;
 
+use dalbe::support::{Rung, Support};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
 
+use self::braking::Braking;
 use self::clock::Clock;
 use self::lane::Lane;
 use self::limiter::RateLimiter;
@@ -31,9 +34,16 @@ pub use self::transfer::Outcome;
 use self::worker::Shared;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::TimedEvent;
-use crate::http::HttpClient;
+use crate::http::{HttpClient, ReceiveWindow};
 use crate::settings::{Settings, TransferRequest};
 use crate::store::Store;
+
+/// With a ceiling on the rate, the kernel holds at most this much of it: what
+/// it had received and we had not taken is lost when the process is killed.
+const BUFFERED_TIME: Duration = Duration::from_millis(250);
+
+/// The smallest fixed receive buffer, in bytes: a few full segments.
+const BUFFER_LEAST: f64 = 32.0 * 1024.0;
 
 /// The period of the `control` event and of the measured rate.
 const TICK: Duration = Duration::from_secs(1);
@@ -76,12 +86,14 @@ pub async fn run(
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (messages, mut inbox) = unbounded_channel();
     let clock = Clock::start();
+    let lever = Support::probe().best_lever();
+    let window = ReceiveWindow {
+        most: settings.limit_rate.map(window_for),
+        is_held: lever == Rung::ReceiveWindow,
+    };
     let shared = Shared {
-        client: HttpClient::new(
-            &settings.http,
-            settings.max_connections,
-            settings.limit_rate,
-        )?,
+        client: HttpClient::new(&settings.http, settings.max_connections, window)?,
+        braking: window.is_held.then(|| Braking::new(window.most)),
         store: Store::new(settings.resume, settings.file_allocation),
         clock,
         limiter: settings.limit_rate.map(RateLimiter::new),
@@ -94,7 +106,7 @@ pub async fn run(
     let stopping = stop_reason(stop, settings.max_time);
     tokio::pin!(stopping);
     let mut is_stopping = false;
-    lane.start(clock.now());
+    lane.start(clock.now(), lever);
     while !lane.is_over() {
         let wake = lane.next_wake(clock.now());
         let action = tokio::select! {
@@ -110,6 +122,13 @@ pub async fn run(
         lane.apply(clock.now(), action);
     }
     Ok(lane.report())
+}
+
+/// The receive buffer that a ceiling on the rate, in byte/s, leaves room for,
+/// bytes.
+fn window_for(limit_rate: u64) -> u32 {
+    // Saturates.
+    (limit_rate as f64 * BUFFERED_TIME.as_secs_f64()).max(BUFFER_LEAST) as u32
 }
 
 /// Resolves with the reason when the run has to end early.

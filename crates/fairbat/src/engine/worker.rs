@@ -5,10 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dalbe::socket::TcpSocket;
 use tokio::sync::{mpsc::UnboundedSender, watch};
 use tokio::time::MissedTickBehavior;
 use url::Url;
 
+use super::braking::{Braking, Engaged};
 use super::clock::Clock;
 use super::limiter::RateLimiter;
 use super::message::{Message, Outcome, Permit, Probed};
@@ -22,7 +24,8 @@ use crate::store::part::PartFile;
 use crate::store::{Incoming, Store, name};
 
 /// Gathered bytes are written after this time even when they are few: they
-/// are what a killed process loses.
+/// are what a killed process loses. The receive window is looked after as
+/// often: well within a round trip of any path on which it matters.
 const FLUSH_EVERY: Duration = Duration::from_millis(20);
 
 /// What all workers of a run share.
@@ -32,6 +35,7 @@ pub(super) struct Shared {
     pub(super) store: Store,
     pub(super) clock: Clock,
     pub(super) limiter: Option<RateLimiter>,
+    pub(super) braking: Option<Braking>,
     pub(super) messages: UnboundedSender<Message>,
 }
 
@@ -183,7 +187,7 @@ struct Receiver<'a> {
     reported: u64,
 }
 
-impl Receiver<'_> {
+impl<'a> Receiver<'a> {
     /// Receives the body. `Ok(None)` means it was told to stop. However it
     /// ends, what was received has been written.
     async fn run(mut self, mut body: Body, stop: &mut StopSignal) -> Result<Option<u64>, Failure> {
@@ -192,7 +196,9 @@ impl Receiver<'_> {
         if let Some(socket) = &socket {
             self.permit.connected(Arc::clone(socket));
         }
-        let received = self.receive(&mut body, stop).await;
+        let mut brake = self.brake(socket.as_ref());
+        let received = self.receive(&mut body, stop, brake.as_mut()).await;
+        drop(brake);
         let written = self.sink.finish().await;
         self.report();
         written.map_err(disk_failure)?;
@@ -210,8 +216,18 @@ impl Receiver<'_> {
         }
     }
 
+    fn brake(&self, socket: Option<&Arc<TcpSocket>>) -> Option<Engaged<'a>> {
+        let braking = self.shared.braking.as_ref()?;
+        braking.engage(self.shared.clock.now(), socket?)
+    }
+
     /// Reads until the end (true) or the stop signal (false).
-    async fn receive(&mut self, body: &mut Body, stop: &mut StopSignal) -> Result<bool, Failure> {
+    async fn receive(
+        &mut self,
+        body: &mut Body,
+        stop: &mut StopSignal,
+        mut brake: Option<&mut Engaged<'_>>,
+    ) -> Result<bool, Failure> {
         let expected = body.expected;
         let mut flush = tokio::time::interval(FLUSH_EVERY);
         flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -220,6 +236,10 @@ impl Receiver<'_> {
                 biased;
                 () = stopped(stop) => return Ok(false),
                 _ = flush.tick() => {
+                    if let Some(brake) = &mut brake {
+                        let remaining = expected.map(|bytes| bytes.saturating_sub(self.received));
+                        brake.update(self.shared.clock.now(), remaining);
+                    }
                     self.flush().await?;
                     continue;
                 }

@@ -16,7 +16,7 @@ use url::Url;
 use super::failure::Failure;
 use super::netrc::Netrc;
 use super::retry_after::parse_retry_after;
-use super::tap::OnConnect;
+use super::tap::ReceiveWindow;
 use crate::error::{ErrorKind, TransferError};
 use crate::settings::{Credentials, HttpSettings};
 
@@ -27,13 +27,6 @@ const MAX_REDIRECTS: usize = 20;
 /// A redirect's body is read up to this size, so that its connection can be
 /// used again.
 const DRAIN_LIMIT: u64 = 64 * 1024;
-
-/// With a ceiling on the rate, the kernel holds at most this much of it: what
-/// it had received and we had not taken is lost when the process is killed.
-const BUFFERED_TIME: Duration = Duration::from_millis(250);
-
-/// The smallest fixed receive buffer, in bytes: a few full segments.
-const MIN_RECEIVE_BUFFER: u64 = 32 * 1024;
 
 /// Sends requests; cheap to clone, connections are shared.
 #[derive(Debug, Clone)]
@@ -71,17 +64,14 @@ impl HttpClient {
     pub fn new(
         settings: &HttpSettings,
         connections: u32,
-        limit_rate: Option<u64>,
+        window: ReceiveWindow,
     ) -> Result<Self, TransferError> {
-        let on_connect = OnConnect {
-            receive_buffer: limit_rate.map(buffer_for),
-        };
         let mut builder = Client::builder()
             .http1_only()
             .redirect(Policy::none())
             .referer(false)
             .pool_max_idle_per_host(connections as usize)
-            .connector_layer(on_connect);
+            .connector_layer(window);
         if let Some(timeout) = settings.connect_timeout {
             builder = builder.connect_timeout(timeout);
         }
@@ -206,11 +196,6 @@ pub fn without_credentials(url: &Url) -> Url {
     let _ = url.set_password(None);
     url.set_fragment(None);
     url
-}
-
-fn buffer_for(rate: u64) -> u32 {
-    let bytes = (rate as f64 * BUFFERED_TIME.as_secs_f64()) as u64;
-    u32::try_from(bytes.max(MIN_RECEIVE_BUFFER)).unwrap_or(u32::MAX)
 }
 
 fn credentials_in(url: &Url) -> Option<Credentials> {

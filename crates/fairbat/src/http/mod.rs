@@ -17,3 +17,4 @@ pub mod validator;
 pub use client::{HttpClient, without_credentials};
 pub use failure::{Failure, Transient};
 pub use source::{Body, Probe, Source};
+pub use tap::ReceiveWindow;

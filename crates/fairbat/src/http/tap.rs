@@ -13,47 +13,55 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use dalbe::brake::WindowLever;
 use dalbe::socket::TcpSocket;
 use hyper_util::client::legacy::connect::{Connection, HttpInfo};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// What is done to every new connection, whatever it will carry.
+/// What becomes of the receive window of every new connection, before any
+/// data comes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct OnConnect {
-    /// Fixed receive buffer, in bytes.
-    pub(super) receive_buffer: Option<u32>,
+pub struct ReceiveWindow {
+    /// Largest window, bytes: the buffer is fixed at this size.
+    pub most: Option<u32>,
+    /// The window stays as it is until it is moved by hand: the kernel does
+    /// not tune the buffer.
+    pub is_held: bool,
 }
 
-impl OnConnect {
+impl ReceiveWindow {
     fn apply(self, socket: &TcpSocket) {
         if let Err(error) = socket.mark_lower_effort() {
             tracing::debug!(%error, "packets not marked lower-effort");
         }
-        if let Some(bytes) = self.receive_buffer
-            && let Err(error) = socket.receiver().lock_receive_buffer(bytes)
-        {
+        let set = match (self.most, self.is_held) {
+            (Some(bytes), _) => socket.receiver().lock_receive_buffer(bytes).map(drop),
+            (None, true) => WindowLever::hold(socket),
+            (None, false) => Ok(()),
+        };
+        if let Err(error) = set {
             tracing::debug!(%error, "receive buffer not set");
         }
     }
 }
 
-impl<S> Layer<S> for OnConnect {
+impl<S> Layer<S> for ReceiveWindow {
     type Service = Tapped<S>;
 
     fn layer(&self, connect: S) -> Tapped<S> {
         Tapped {
             connect,
-            on_connect: *self,
+            window: *self,
         }
     }
 }
 
 /// A connector whose connections are tapped.
 #[derive(Debug, Clone)]
-pub(super) struct Tapped<S> {
+pub struct Tapped<S> {
     connect: S,
-    on_connect: OnConnect,
+    window: ReceiveWindow,
 }
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -74,13 +82,13 @@ where
 
     fn call(&mut self, destination: R) -> Self::Future {
         let connecting = self.connect.call(destination);
-        let on_connect = self.on_connect;
+        let window = self.window;
         Box::pin(async move {
             let connection = connecting.await?;
             let mut extensions = http::Extensions::new();
             connection.connected().get_extras(&mut extensions);
             if let Some(socket) = extensions.get().and_then(of_info) {
-                on_connect.apply(&socket);
+                window.apply(&socket);
             }
             Ok(connection)
         })

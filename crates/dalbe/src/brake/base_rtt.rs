@@ -1,0 +1,60 @@
+//! The round-trip time of a path without any queue: the least one seen
+//! lately. Knows nothing of windows.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How long a least round-trip time is remembered. Long enough to meet a
+/// moment without a queue beside most traffic, short enough to follow a new
+/// route (LEDBAT keeps minutes, RFC 6817 section 3.4.2; BBR keeps 10 s).
+const MEMORY: Duration = Duration::from_secs(60);
+
+/// The memory moves on in steps of this length.
+const STEP: Duration = Duration::from_secs(6);
+
+/// Least value of the last minute.
+#[derive(Debug, Clone, Default)]
+pub(super) struct BaseRtt {
+    /// When each step began, and the least value within it.
+    steps: VecDeque<(Duration, Duration)>,
+}
+
+impl BaseRtt {
+    /// Takes a measured round-trip time and returns the base.
+    pub(super) fn update(&mut self, now: Duration, rtt: Duration) -> Duration {
+        match self.steps.back_mut() {
+            Some((began, least)) if now < *began + STEP => *least = rtt.min(*least),
+            _ => self.steps.push_back((now, rtt)),
+        }
+        while self.steps.len() > 1 && self.steps[0].0 + MEMORY <= now {
+            self.steps.pop_front();
+        }
+        self.least().unwrap_or(rtt)
+    }
+
+    /// The base, once anything was measured.
+    pub(super) fn least(&self) -> Option<Duration> {
+        self.steps.iter().map(|&(_, least)| least).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn the_least_of_a_minute_is_kept_and_then_forgotten() {
+        let mut base = BaseRtt::default();
+        assert_eq!(base.least(), None);
+        assert_eq!(base.update(ms(0), ms(40)), ms(40));
+        for second in 1..60 {
+            assert_eq!(base.update(ms(1000 * second), ms(55)), ms(40));
+        }
+        assert_eq!(base.update(ms(66_000), ms(60)), ms(55));
+        assert_eq!(base.update(ms(66_100), ms(41)), ms(41));
+    }
+}

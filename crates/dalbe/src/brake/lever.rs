@@ -1,0 +1,108 @@
+//! Puts the window of a [`Brake`] on a socket.
+
+use std::io;
+use std::time::Duration;
+
+use super::{Brake, Order};
+use crate::socket::TcpSocket;
+
+/// Room is made for this many times the window: the buffer changes seldom.
+const SPARE_ROOM: f64 = 2.0;
+
+/// What a connection learnt about its path that the next one over it should
+/// know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathMemory {
+    /// Least round-trip time.
+    pub base: Duration,
+    /// When it was learnt.
+    pub at: Duration,
+}
+
+/// The receive window of one connection under control.
+///
+/// Make one as soon as the connection is open ([`Self::hold`]), and
+/// [`Self::update`] it every few milliseconds while data arrives. It keeps no
+/// descriptor: it is handed the socket each time.
+#[derive(Debug, Clone)]
+pub struct WindowLever {
+    brake: Brake,
+    /// The window the buffer has room for, bytes; 0 before the first look.
+    room: u32,
+    /// Largest window that may be offered, bytes.
+    most: u32,
+}
+
+impl WindowLever {
+    /// For a new connection. `most` limits the window whatever the brake says,
+    /// bytes.
+    #[must_use]
+    pub fn new(most: Option<u32>) -> Self {
+        Self {
+            brake: Brake::new(),
+            room: 0,
+            most: most.unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Ends the kernel's own tuning of the receive buffer, which would widen
+    /// the window. To be called before the first data comes.
+    ///
+    /// # Errors
+    /// A kernel without `SO_BUF_LOCK` (Linux 5.14), or not a socket.
+    pub fn hold(socket: &TcpSocket) -> io::Result<()> {
+        socket.receiver().hold_receive_buffer(true)
+    }
+
+    /// Another response is about to come over this connection.
+    ///
+    /// # Errors
+    /// Not a TCP socket.
+    pub fn restart(&mut self, socket: &TcpSocket) -> io::Result<()> {
+        self.brake
+            .restart(socket.info()?.bytes_received.unwrap_or(0));
+        Ok(())
+    }
+
+    /// What other connections over the same path have learnt.
+    pub fn learn(&mut self, memory: PathMemory) {
+        self.brake.learn_base(memory.at, memory.base);
+    }
+
+    /// What there is to learn from this connection.
+    #[must_use]
+    pub fn memory(&self, now: Duration) -> Option<PathMemory> {
+        let base = self.brake.base()?;
+        Some(PathMemory { base, at: now })
+    }
+
+    /// Looks at the connection and sets its window; returns it, bytes; `None`
+    /// while nothing is known. `remaining` bytes of the response at hand are
+    /// still to come, if that is known.
+    ///
+    /// # Errors
+    /// Not a TCP socket, or a kernel that lacks an option.
+    pub fn update(
+        &mut self,
+        now: Duration,
+        socket: &TcpSocket,
+        order: Order,
+        remaining: Option<u64>,
+    ) -> io::Result<Option<u32>> {
+        let info = socket.info()?;
+        let Some(window) = self.brake.update(now, &info, order, remaining) else {
+            return Ok(None);
+        };
+        // "Never clamp while the window is zero": a full buffer is the
+        // application's doing, and the kernel opens it again by itself.
+        let window = window.min(self.most);
+        let receiver = socket.receiver();
+        if window > self.room && self.most == u32::MAX {
+            let room = (f64::from(window) * SPARE_ROOM) as u32;
+            receiver.make_room(room)?;
+            self.room = room;
+        }
+        receiver.set_window_clamp(window)?;
+        Ok(Some(window))
+    }
+}

@@ -1,0 +1,92 @@
+//! What a path carries when nobody else uses it, as far as we have seen: the
+//! highest rate at which anything came. Knows nothing of weights.
+
+use std::time::Duration;
+
+/// A rate is measured over at least this time: long enough that neither a
+/// queue nor a hole in the sequence that is filled at last makes it look much
+/// larger than it is.
+const BIN: Duration = Duration::from_millis(500);
+
+/// An old peak loses half of its value in this time, s: a path that has become
+/// slower is noticed, and one that is held back for hours is tried again.
+const HALF_LIFE: f64 = 600.0;
+
+/// The highest rate of late.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Capacity {
+    bin_began: Duration,
+    bytes: u64,
+    peak: f64,
+    peak_at: Duration,
+}
+
+impl Capacity {
+    /// Nothing has been seen yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// So many bytes have come.
+    pub fn moved(&mut self, now: Duration, bytes: u64) {
+        if self.bytes == 0 {
+            self.bin_began = now;
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        let elapsed = now.saturating_sub(self.bin_began);
+        if elapsed < BIN {
+            return;
+        }
+        let rate = self.bytes as f64 / elapsed.as_secs_f64();
+        if rate >= self.rate(now) {
+            self.peak = rate;
+            self.peak_at = now;
+        }
+        self.bytes = 0;
+    }
+
+    /// byte/s; 0 before anything is known.
+    #[must_use]
+    pub fn rate(&self, now: Duration) -> f64 {
+        let age = now.saturating_sub(self.peak_at).as_secs_f64();
+        self.peak * (-age / HALF_LIFE).exp2()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn the_highest_rate_counts_and_fades() {
+        let mut capacity = Capacity::new();
+        assert_eq!(capacity.rate(at(0)), 0.0);
+        for ms in (0..=2000).step_by(100) {
+            capacity.moved(at(ms), 1000);
+        }
+        let fast = capacity.rate(at(2000));
+        assert!((10_000.0..=12_000.0).contains(&fast), "{fast}");
+        for ms in (2100..=10_000).step_by(100) {
+            capacity.moved(at(ms), 10);
+        }
+        let later = capacity.rate(at(10_000));
+        assert!((0.98 * fast..=fast).contains(&later), "{later} of {fast}");
+        let half = capacity.rate(at(602_000));
+        assert!((half / fast - 0.5).abs() < 0.01, "{half} of {fast}");
+    }
+
+    #[test]
+    fn a_burst_after_a_pause_is_spread_over_its_time() {
+        let mut capacity = Capacity::new();
+        capacity.moved(at(0), 1);
+        capacity.moved(at(10), 100_000);
+        assert_eq!(capacity.rate(at(10)), 0.0, "too short to tell");
+        capacity.moved(at(1000), 1);
+        assert!((capacity.rate(at(1000)) - 100_002.0).abs() < 1.0);
+    }
+}
