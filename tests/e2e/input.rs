@@ -7,6 +7,7 @@ use fairbat_tests::fault::FaultServer;
 use fairbat_tests::message::Reply;
 use fairbat_tests::version::Version;
 use fairbat_tests::workdir::Workdir;
+use serde_json::Value;
 
 const ONE: Content = Content::new(90, 200_000);
 const TWO: Content = Content::new(91, 100_000);
@@ -168,6 +169,66 @@ fn a_list_that_cannot_be_used_is_a_clear_error() {
         .run()
         .expect_code(2);
     work.assert_holds(&[]);
+}
+
+#[test]
+fn a_line_may_have_a_deadline_of_its_own() {
+    let server = serve();
+    let list = format!(
+        "{} deadline=4h\n{}\n{}\tdeadline=2099-01-01T00:00:00Z\r\n",
+        server.url("/one"),
+        server.url("/two"),
+        server.url("/three")
+    );
+    // One that is over makes late whatever has no other.
+    let over: &[&str] = &["--deadline", "2020-01-01T00:00:00Z"];
+    for (flags, two, code) in [
+        (&[][..], Value::Null, 0),
+        (&["--deadline", "1h"], true.into(), 0),
+        (over, false.into(), 11),
+    ] {
+        let work = Workdir::new();
+        let outcome = work
+            .get()
+            .args(["--fail-late", "-i", "-"])
+            .args(flags)
+            .stdin(list.clone())
+            .run();
+        outcome.expect_code(code);
+        work.assert_holds(&ALL);
+        for (path, met) in [
+            ("/one", true.into()),
+            ("/two", two),
+            ("/three", true.into()),
+        ] {
+            let events = outcome.events_named("done");
+            let done = events.iter().find(|done| done["url"] == server.url(path));
+            let found = done.map(|done| &done["deadline_met"]);
+            assert_eq!(found, Some(&met), "{path}: {outcome}");
+        }
+    }
+}
+
+#[test]
+fn a_line_with_wrong_attributes_is_refused_by_its_number() {
+    let work = Workdir::new();
+    for (attributes, advice) in [
+        ("deadline=soon", "soon"),
+        ("deadline=", "deadline=06:00"),
+        ("dealine=4h", "deadline=WHEN"),
+        ("deadline=4h deadline=5h", "two deadlines"),
+    ] {
+        let outcome = work
+            .get()
+            .args(["-i", "-"])
+            .stdin(format!(
+                "# a list\nhttp://127.0.0.1:1/x deadline=4h\nhttp://127.0.0.1:1/y {attributes}\n"
+            ))
+            .run();
+        outcome.expect_code(2).expect_said(&[advice]);
+        outcome.expect_said(&["standard input, line 3: "]);
+        work.assert_holds(&[]);
+    }
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod names;
 mod network;
 mod ownership;
 mod partial;
+mod plan;
 mod proxy;
 mod redirect;
 mod signed;

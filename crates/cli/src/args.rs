@@ -5,6 +5,8 @@
 
 pub(crate) mod appendix;
 mod get;
+mod plan;
+mod shared;
 
 use std::path::PathBuf;
 
@@ -14,15 +16,18 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub(crate) use get::{AllocationMethod, GetArgs};
+pub(crate) use plan::PlanArgs;
+pub(crate) use shared::{LogArgs, RequestArgs, TimeoutArgs};
 
 #[derive(Debug, Parser)]
 #[command(
     name = "fairbat",
     version,
-    about = "Background downloads: one connection, and more only for a deadline",
-    long_about = "fairbat downloads files over HTTP and HTTPS in the background: over one \
-        connection, and over more only when a deadline would be missed otherwise. A download that was stopped, for whatever reason, continues where it \
-        was when the same command is run again, and never mixes two versions of a file.",
+    about = "Background downloads that yield to other traffic, as far as a deadline allows",
+    long_about = "fairbat downloads files over HTTP and HTTPS in the background: it yields to \
+        other traffic, and the less, the nearer a deadline presses. A download that was \
+        stopped, for whatever reason, continues where it was when the same command is run \
+        again, and never mixes two versions of a file.",
     arg_required_else_help = true,
     subcommand_value_name = "COMMAND",
     args_override_self = true,
@@ -39,9 +44,11 @@ struct Cli {
 pub(crate) enum Command {
     #[command(
         about = "Download files",
-        long_about = "Downloads each URL to a file: over one connection, and over more (up \
-            to --max-connections) only while a deadline would be missed otherwise. On a \
-            shared link each connection takes its share like any other.\n\n\
+        long_about = "Downloads each URL to a file, and yields to other traffic by holding \
+            back the receive window, which needs no privilege. The nearer the deadline \
+            presses, the less it yields, up to the weight of one ordinary connection; more \
+            connections (up to --max-connections) follow only when even that is not enough. \
+            Without a deadline it always yields.\n\n\
             An unfinished download is kept as NAME.part with its journal \
             NAME.part.fairbat; the same command continues it, and starts over by itself \
             when the file has changed on the server. NAME appears only when it is \
@@ -56,6 +63,28 @@ pub(crate) enum Command {
         after_long_help = appendix::text("get", appendix::Length::Long)
     )]
     Get(Box<GetArgs>),
+    #[command(
+        about = "Tell whether a download can meet a deadline, and when it must start",
+        long_about = "Asks the server for the size of a file, fetches from it for a short \
+            while over one connection that yields to other traffic, and tells on standard \
+            output what the deadline needs, what the path gave, and what follows. No file \
+            is written.\n\n\
+            The verdict is comfortable when at most 80 % of what the measurement got is \
+            needed; tight when more is needed, but no more than the highest rate seen over \
+            half a second; impossible when more than that is needed, for then one \
+            best-effort connection cannot carry it; unknown when the server does not tell \
+            the size or serves no ranges, or nothing was measured. What is needed aims a \
+            little before the deadline, as get does: by 2 % of the time left, at least 2 s, \
+            at most half of it. The latest start is when the measured mean just suffices: \
+            others may want more of the path by then.\n\n\
+            Every flag can also be given as an environment variable; the command line \
+            wins. Of a flag given twice the last one counts.",
+        override_usage = "fairbat plan [OPTIONS] --deadline WHEN URL",
+        args_override_self = true,
+        after_help = appendix::text("plan", appendix::Length::Short),
+        after_long_help = appendix::text("plan", appendix::Length::Long)
+    )]
+    Plan(Box<PlanArgs>),
     #[command(
         about = "Tell what this machine offers for polite transfers, and what is missing",
         args_override_self = true

@@ -32,7 +32,15 @@ mod tests {
     fn scripts_know_the_commands_and_flags() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let script = String::from_utf8(script(shell)).expect("scripts are UTF-8");
-            for word in ["fairbat", "get", "doctor", "max-connections", "deadline"] {
+            for word in [
+                "fairbat",
+                "get",
+                "plan",
+                "doctor",
+                "max-connections",
+                "deadline",
+                "measure",
+            ] {
                 assert!(script.contains(word), "{shell}: {word} is missing");
             }
         }

@@ -125,11 +125,12 @@ fn feature_title(feature: Feature) -> &'static str {
 /// Whether transfers of this version do anything with it.
 fn transfers_use(feature: Feature) -> bool {
     match feature {
-        Feature::LowerEffortV4 | Feature::LowerEffortV6 | Feature::TcpInfo => true,
-        Feature::WindowClamp
-        | Feature::ReceiveBuffer
-        | Feature::PacingRate
-        | Feature::CongestionControl => false,
+        Feature::LowerEffortV4
+        | Feature::LowerEffortV6
+        | Feature::TcpInfo
+        | Feature::WindowClamp
+        | Feature::ReceiveBuffer => true,
+        Feature::PacingRate | Feature::CongestionControl => false,
     }
 }
 

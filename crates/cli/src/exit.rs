@@ -2,6 +2,7 @@
 
 use fairbat::engine::{Outcome, Report};
 use fairbat::error::ErrorKind;
+use fairbat::forecast::Verdict;
 
 /// What the process tells its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +24,8 @@ pub(crate) enum ExitCode {
     Disk = 6,
     /// Stopped by `--max-time`.
     MaxTime = 10,
-    /// Everything is there, too late, and `--fail-late` was given.
+    /// Everything is there, too late, and `--fail-late` was given; or `plan`
+    /// finds that it would be.
     Late = 11,
     /// Stopped by SIGINT or SIGTERM (128 + SIGINT, as shells report it).
     Interrupted = 130,
@@ -57,7 +59,7 @@ impl ExitCode {
             Self::Temporary => "network or server trouble: worth trying again",
             Self::Disk => "disk full, not writable or missing",
             Self::MaxTime => "stopped by --max-time; can be resumed",
-            Self::Late => "done, but after the deadline (with --fail-late)",
+            Self::Late => "done, but after the deadline (with --fail-late); plan: impossible",
             Self::Interrupted => "interrupted; can be resumed",
         }
     }
@@ -103,6 +105,15 @@ impl ExitCode {
             ErrorKind::Disk => Self::Disk,
             ErrorKind::MaxTime => Self::MaxTime,
             ErrorKind::Interrupted => Self::Interrupted,
+        }
+    }
+
+    /// The code of a plan: what cannot be done by one connection should stop a
+    /// script now, before it is late.
+    pub(crate) fn of_verdict(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Comfortable | Verdict::Tight | Verdict::Unknown => Self::Done,
+            Verdict::Impossible => Self::Late,
         }
     }
 
@@ -197,6 +208,18 @@ mod tests {
                 assert_eq!(code(&[failed(low), failed(high)], false), expected);
                 assert_eq!(code(&[failed(high), failed(low)], false), expected);
             }
+        }
+    }
+
+    #[test]
+    fn only_an_impossible_plan_fails() {
+        for (verdict, code) in [
+            (Verdict::Comfortable, 0),
+            (Verdict::Tight, 0),
+            (Verdict::Unknown, 0),
+            (Verdict::Impossible, 11),
+        ] {
+            assert_eq!(ExitCode::of_verdict(verdict) as u8, code, "{verdict:?}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! `fairbat get`: resolve, call the library once, show what it reports, and
 //! turn the result into an exit code.
 
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, IsTerminal};
 use std::pin::pin;
@@ -12,16 +13,18 @@ use fairbat::error::{ErrorKind, TransferError};
 use fairbat::event::TimedEvent;
 use fairbat::settings::{Settings, TransferRequest};
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::unbounded_channel;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::GetArgs;
+use crate::clock;
 use crate::console::Console;
 use crate::exit::ExitCode;
 use crate::json::JsonLines;
+use crate::log;
 use crate::progress::{Circumstances, Display, Progress, failed_to_start};
 use crate::settings::{self, Surroundings, UsageError};
+use crate::signals::Signals;
 
 /// Threads for the engine and its workers: one owner, and one to move bytes
 /// meanwhile.
@@ -49,7 +52,7 @@ fn prepare(args: &GetArgs) -> Result<Prepared, UsageError> {
     let (settings, requests) = settings::resolve(
         args,
         &mut Surroundings {
-            now: &now(),
+            now: &clock::now(),
             variable: &|name| std::env::var_os(name),
             stdin: &mut io::stdin().lock(),
             seed: random_seed(),
@@ -58,7 +61,7 @@ fn prepare(args: &GetArgs) -> Result<Prepared, UsageError> {
     Ok(Prepared {
         settings,
         requests,
-        filter: log_filter(args)?,
+        filter: log::filter(&args.log)?,
     })
 }
 
@@ -70,12 +73,7 @@ fn transfer(args: &GetArgs, prepared: Prepared) -> ExitCode {
     } = prepared;
     let mut progress = Progress::new(Display::choose(circumstances(args)));
     let console = progress.console().clone();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(console.clone())
-        .with_target(args.messages.verbose > 0)
-        .without_time()
-        .init();
+    log::begin(filter, &args.log, &console);
     warn_if_late(&requests);
     let runtime = match runtime() {
         Ok(runtime) => runtime,
@@ -91,7 +89,7 @@ fn transfer(args: &GetArgs, prepared: Prepared) -> ExitCode {
     let shower = thread::spawn(move || show(&shown, &mut progress, json));
     let announcer = Announcer {
         console: console.clone(),
-        quiet: args.messages.quiet,
+        quiet: args.log.quiet,
     };
     let result = runtime.block_on(drive(settings, requests, to_show, announcer));
     let shown = shower.join();
@@ -107,12 +105,13 @@ fn transfer(args: &GetArgs, prepared: Prepared) -> ExitCode {
     }
 }
 
-/// A deadline that is over may be a slip of the pen.
+/// A deadline that is over may be a slip of the pen; one that several files
+/// share is told once.
 fn warn_if_late(requests: &[TransferRequest]) {
-    let now = now().timestamp();
-    if let Some(deadline) = requests.iter().find_map(|request| request.deadline)
-        && deadline <= now
-    {
+    let now = clock::now().timestamp();
+    let deadlines = requests.iter().filter_map(|request| request.deadline);
+    let over: BTreeSet<_> = deadlines.filter(|deadline| *deadline <= now).collect();
+    for deadline in over {
         tracing::warn!("the deadline is over: it was {deadline}, and now it is {now:.0}");
     }
 }
@@ -153,28 +152,6 @@ async fn drive(
     result
 }
 
-/// The signals that ask a process to end.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
 /// Says that a signal was heard.
 struct Announcer {
     console: Console,
@@ -213,39 +190,11 @@ fn show(
 fn circumstances(args: &GetArgs) -> Circumstances {
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     Circumstances {
-        quiet: args.messages.quiet,
+        quiet: args.log.quiet,
         json: args.messages.json,
         stdout_terminal: io::stdout().is_terminal(),
         stderr_terminal: io::stderr().is_terminal() && !dumb,
     }
-}
-
-/// What to log: `FAIRBAT_LOG`, else by `--verbose` and `--quiet`.
-fn log_filter(args: &GetArgs) -> Result<EnvFilter, UsageError> {
-    let directives = match std::env::var("FAIRBAT_LOG") {
-        Ok(directives) if !directives.is_empty() => directives,
-        _ => match (args.messages.verbose, args.messages.quiet) {
-            (0, true) => "error",
-            (0, false) => "warn",
-            (1, _) => "warn,fairbat=info,dalbe=info",
-            (2, _) => "warn,fairbat=debug,dalbe=debug",
-            _ => "debug,fairbat=trace,dalbe=trace",
-        }
-        .to_owned(),
-    };
-    EnvFilter::builder().parse(&directives).map_err(|error| {
-        UsageError::new(format!(
-            "FAIRBAT_LOG={directives}: {error}; write a level (info) or TARGET=LEVEL,..."
-        ))
-    })
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the shell around the pure parts: the one place that reads the clock"
-)]
-fn now() -> jiff::Zoned {
-    jiff::Zoned::now()
 }
 
 /// A seed that differs from run to run: the standard library keys its hash

@@ -3,15 +3,19 @@
 //! It must not know how files are moved: that is the library's business.
 
 mod args;
+mod clock;
 mod completions;
 mod console;
 mod doctor;
 mod exit;
 mod get;
 mod json;
+mod log;
 mod man;
+mod plan;
 mod progress;
 mod settings;
+mod signals;
 
 use std::io;
 
@@ -22,6 +26,7 @@ use crate::exit::ExitCode;
 fn main() -> std::process::ExitCode {
     match args::parse() {
         Command::Get(args) => get::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Doctor(args) => written(doctor::run(args.json)),
         Command::Completions(args) => written(completions::run(args.shell)),
         Command::Man(args) => written(man::run(args.dir.as_deref())),

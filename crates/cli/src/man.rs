@@ -125,7 +125,13 @@ mod tests {
     fn a_directory_gets_one_file_per_page() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         run(Some(dir.path())).expect("the directory is writable");
-        for name in ["fairbat", "fairbat-get", "fairbat-doctor", "fairbat-man"] {
+        for name in [
+            "fairbat",
+            "fairbat-get",
+            "fairbat-plan",
+            "fairbat-doctor",
+            "fairbat-man",
+        ] {
             let page = std::fs::read_to_string(dir.path().join(format!("{name}.1")))
                 .expect("the page is there");
             assert!(page.contains(&format!(".TH {name} 1")), "{name}");

@@ -10,7 +10,7 @@ use fairbat::event::{Event, TimedEvent};
 use indicatif::{MultiProgress, ProgressDrawTarget};
 
 use self::bars::Bars;
-pub(crate) use self::messages::failed_to_start;
+pub(crate) use self::messages::{failed, failed_to_start};
 use crate::console::Console;
 
 /// How much to show.
@@ -137,15 +137,18 @@ impl Progress {
                 elapsed_s: *elapsed_s,
                 deadline_met: *deadline_met,
             })),
-            Event::Forecast { url, message, .. } if results => {
-                Some(messages::warning(url, message))
-            }
+            Event::Forecast {
+                url,
+                late_s,
+                zeta,
+                rate,
+            } if results => Some(messages::late(url, *late_s, *zeta, *rate)),
             Event::Error {
                 url,
                 kind,
                 message,
                 hint,
-            } => messages::failed(url, *kind, message, hint),
+            } => failed(url, *kind, message, hint),
             Event::Start { .. }
             | Event::File { .. }
             | Event::Control(_)

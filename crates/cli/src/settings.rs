@@ -4,6 +4,8 @@
 //! It must not read a clock, a terminal or the environment by itself: all of
 //! that is in [`Surroundings`].
 
+mod attributes;
+mod plan;
 mod requests;
 mod urls;
 
@@ -20,7 +22,8 @@ use fairbat::settings::{
 };
 use fairbat::size::{SizeError, parse_size};
 
-use crate::args::{AllocationMethod, GetArgs};
+pub(crate) use self::plan::{Question, question};
+use crate::args::{AllocationMethod, GetArgs, RequestArgs, TimeoutArgs};
 
 /// m_max when nobody says otherwise: enough to catch up on a long path, few
 /// enough for any server.
@@ -71,7 +74,7 @@ pub(crate) fn resolve(
     around: &mut Surroundings<'_>,
 ) -> Result<(Settings, Vec<TransferRequest>), UsageError> {
     let settings = Settings {
-        http: http(args, around)?,
+        http: http(&args.requests, &args.timeouts, around.variable)?,
         split: args.pace.split,
         max_connections: max_connections(args.pace.split, args.pace.max_connections)?,
         chunk_size: optional("--chunk-size", &args.pace.chunk_size, parse_size)?,
@@ -175,8 +178,11 @@ fn retry(args: &GetArgs) -> Result<RetrySettings, UsageError> {
     })
 }
 
-fn http(args: &GetArgs, around: &Surroundings<'_>) -> Result<HttpSettings, UsageError> {
-    let flags = &args.requests;
+fn http(
+    flags: &RequestArgs,
+    timeouts: &TimeoutArgs,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<HttpSettings, UsageError> {
     Ok(HttpSettings {
         headers: flags
             .header
@@ -187,12 +193,12 @@ fn http(args: &GetArgs, around: &Surroundings<'_>) -> Result<HttpSettings, Usage
             .collect::<Result<_, _>>()?,
         user: flags.user.as_deref().map(requests::user).transpose()?,
         netrc: match flags.netrc {
-            true => Some(requests::netrc_path(around.variable)?),
+            true => Some(requests::netrc_path(variable)?),
             false => None,
         },
         cacert: flags.cacert.clone(),
-        connect_timeout: timeout("--connect-timeout", &args.failures.connect_timeout)?,
-        stall_timeout: timeout("--stall-timeout", &args.failures.stall_timeout)?,
+        connect_timeout: timeout("--connect-timeout", &timeouts.connect_timeout)?,
+        stall_timeout: timeout("--stall-timeout", &timeouts.stall_timeout)?,
     })
 }
 
@@ -204,7 +210,7 @@ fn transfers(
         deadline(text, around.now)
     })?;
     let checksum = optional("--checksum", &args.files.checksum, str::parse)?;
-    let urls = urls::all(&args.urls, args.files.input_file.as_deref(), around.stdin)?;
+    let urls = urls::all(&args.urls, args.files.input_file.as_deref(), around)?;
     if urls.len() > 1 {
         if args.files.output.is_some() {
             return Err(only_one(
@@ -220,10 +226,10 @@ fn transfers(
     let target = target(args)?;
     Ok(urls
         .into_iter()
-        .map(|url| TransferRequest {
-            url,
+        .map(|named| TransferRequest {
+            url: named.url,
             target: target.clone(),
-            deadline,
+            deadline: named.attributes.deadline.or(deadline),
             checksum: checksum.clone(),
         })
         .collect())

@@ -60,6 +60,12 @@ impl Deadline {
         self.by
     }
 
+    /// The moment to aim at, a margin before the deadline.
+    #[must_use]
+    pub fn aim(&self) -> Duration {
+        self.by.saturating_sub(self.margin)
+    }
+
     /// Whether the deadline is over.
     #[must_use]
     pub fn is_over(&self, now: Duration) -> bool {

@@ -19,3 +19,4 @@ pub mod pid;
 pub mod price;
 pub mod socket;
 pub mod support;
+pub mod weight;

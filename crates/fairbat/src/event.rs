@@ -47,15 +47,17 @@ pub enum Event {
     },
     /// The state of the control loop, once a second.
     Control(Control),
-    /// A deadline will probably be missed, or the run could not tell before
-    /// now; said once for each transfer, as early as it is known.
+    /// A deadline will probably be missed; said once for each transfer, as
+    /// soon as the flows have shown what they can do.
     Forecast {
         /// The URL as given, without credentials.
         url: String,
         /// Seconds by which it will probably be late.
         late_s: f64,
-        /// Why, in plain words.
-        message: String,
+        /// Lowest rate that would meet all deadlines, byte/s.
+        zeta: f64,
+        /// What the path gives at most, byte/s.
+        rate: f64,
     },
     /// Something failed and will be tried again.
     Retry {

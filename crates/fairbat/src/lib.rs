@@ -1,9 +1,10 @@
 //! FAIRBAT's transfer library: a chunk queue with an adaptive limit on active
 //! connections, the HTTP engine under it, and files that are never wrong.
 //!
-//! [`engine::run`] is the one entry point: it takes [`settings::Settings`]
+//! [`engine::run`] is the one way to files: it takes [`settings::Settings`]
 //! and a list of [`settings::TransferRequest`]s, reports [`event::Event`]s
-//! while it works and returns a [`engine::Report`].
+//! while it works and returns a [`engine::Report`]. [`survey::survey`] looks at
+//! a file before it is downloaded, and [`forecast`] says what follows.
 
 pub mod admission;
 pub mod checksum;
@@ -13,6 +14,7 @@ pub mod duration;
 pub mod engine;
 pub mod error;
 pub mod event;
+pub mod forecast;
 mod hosts;
 pub mod http;
 mod plan;
@@ -23,3 +25,4 @@ mod retry;
 pub mod settings;
 pub mod size;
 pub mod store;
+pub mod survey;

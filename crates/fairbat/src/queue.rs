@@ -15,8 +15,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-use crate::ranges::RangeSet;
 use dalbe::deadline::Deadline;
+
+use crate::ranges::RangeSet;
 
 /// Number of a transfer within one run, given in the order of arrival: first
 /// come first served is by this number.
@@ -100,6 +101,12 @@ enum Due {
     Never,
 }
 
+impl Due {
+    fn of(deadline: Option<Deadline>) -> Self {
+        deadline.map_or(Self::Never, |deadline| Self::By(deadline.by()))
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Transfer {
     deadline: Option<Deadline>,
@@ -144,7 +151,7 @@ impl Queue {
         if self.ranks.contains_key(&transfer) {
             return Err(QueueError::Duplicate(transfer));
         }
-        let rank = (deadline.map_or(Due::Never, |d| Due::By(d.by())), transfer);
+        let rank = (Due::of(deadline), transfer);
         let pending = match work {
             Work::Ranges(pending) => Pending::Ranges(pending),
             Work::Stream(size) => Pending::Stream {
@@ -177,6 +184,30 @@ impl Queue {
             .partition::<BTreeMap<_, _>, _>(|(_, active)| active.rank == rank);
         self.leases = kept;
         gone.into_keys().collect()
+    }
+
+    /// Gives every transfer another deadline, or none.
+    pub fn reorder(&mut self, deadline_of: impl Fn(TransferId) -> Option<Deadline>) {
+        let rank = |id| (Due::of(deadline_of(id)), id);
+        for active in self.leases.values_mut() {
+            active.rank = rank(active.rank.1);
+        }
+        for (id, old) in &mut self.ranks {
+            *old = rank(*id);
+        }
+        self.transfers = std::mem::take(&mut self.transfers)
+            .into_iter()
+            .map(|((_, id), transfer)| {
+                let deadline = deadline_of(id);
+                (
+                    rank(id),
+                    Transfer {
+                        deadline,
+                        ..transfer
+                    },
+                )
+            })
+            .collect();
     }
 
     /// Leases the next chunk, of at most `chunk_len` bytes, of the first

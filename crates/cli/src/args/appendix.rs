@@ -29,6 +29,14 @@ pub(crate) fn of(command: &str) -> Vec<Section> {
             section("Signals", GET_SIGNALS),
             exit_status(),
         ],
+        "plan" => vec![
+            examples(PLAN_EXAMPLES),
+            section("Environment", PLAN_ENVIRONMENT),
+            Section {
+                heading: "Exit status",
+                body: table(&PLAN_EXIT_STATUS),
+            },
+        ],
         "completions" => vec![examples(COMPLETIONS_EXAMPLES)],
         "man" => vec![examples(MAN_EXAMPLES)],
         _ => vec![],
@@ -57,15 +65,19 @@ pub(crate) fn text(command: &str, length: Length) -> String {
 const GENERAL_EXAMPLES: &str = "\
 fairbat get https://example.org/big.iso
 fairbat get --deadline 06:00 -d /srv/mirror https://example.org/big.iso
+fairbat plan --deadline 06:00 https://example.org/big.iso
 fairbat get --help";
 
 const GET_EXAMPLES: &str = "\
-Download by six in the morning, over as few connections as that takes:
+Download by six in the morning, yielding to others as far as that allows:
     fairbat get --deadline 06:00 https://example.org/big.iso
 Check what arrives, and name it:
     fairbat get -o big.iso --checksum sha-256=HEX https://example.org/latest
 Everything in a list, into a directory, for at most an hour at a time:
     fairbat get -i urls.txt -d /srv/mirror --max-time 1h
+Each file by its own deadline, the others by noon:
+    echo https://example.org/first.iso deadline=06:00 >> urls.txt
+    fairbat get -i urls.txt --deadline 12:00
 Follow a run with a program:
     fairbat get --json https://example.org/big.iso | jq -r .event";
 
@@ -81,6 +93,35 @@ FAIRBAT_LOG         log filter instead of -v: info, debug, fairbat=trace, ...
 http_proxy, HTTPS_PROXY, ALL_PROXY, NO_PROXY
                     proxies, as curl reads them
 NO_COLOR            no colours";
+
+const PLAN_EXAMPLES: &str = "\
+Can this be here by six in the morning, and when must it start?
+    fairbat plan --deadline 06:00 https://example.org/big.iso
+Complain in time:
+    fairbat plan -q --deadline 06:00 \"$url\" || mail -s 'no backup' me
+Only what follows from the size, without a measurement:
+    fairbat plan --measure 0 --deadline 4h --json \"$url\" | jq .needed_rate";
+
+const PLAN_ENVIRONMENT: &str = "\
+FAIRBAT_<FLAG>      any flag: FAIRBAT_DEADLINE=06:00, FAIRBAT_MEASURE=30s
+FAIRBAT_LOG         log filter instead of -v: info, debug, fairbat=trace, ...
+http_proxy, HTTPS_PROXY, ALL_PROXY, NO_PROXY
+                    proxies, as curl reads them";
+
+const PLAN_EXIT_STATUS: [(ExitCode, &str); 6] = [
+    (ExitCode::Done, "comfortable, tight or unknown"),
+    (
+        ExitCode::Other,
+        "a server's refusal (404, 403), or another error",
+    ),
+    (ExitCode::Usage, "wrong usage"),
+    (
+        ExitCode::Temporary,
+        "network or server trouble: worth trying again",
+    ),
+    (ExitCode::Late, "impossible as best effort"),
+    (ExitCode::Interrupted, "interrupted"),
+];
 
 const GET_SIGNALS: &str = "\
 SIGINT and SIGTERM stop the downloads so that the same command continues
@@ -107,12 +148,16 @@ fn examples(body: &str) -> Section {
 }
 
 fn exit_status() -> Section {
-    let lines: Vec<String> = ExitCode::ALL
-        .iter()
-        .map(|&code| format!("{:>3}  {}", code as u8, code.meaning()))
-        .collect();
     Section {
         heading: "Exit status",
-        body: lines.join("\n"),
+        body: table(&ExitCode::ALL.map(|code| (code, code.meaning()))),
     }
+}
+
+fn table(codes: &[(ExitCode, &str)]) -> String {
+    let lines: Vec<String> = codes
+        .iter()
+        .map(|&(code, meaning)| format!("{:>3}  {meaning}", code as u8))
+        .collect();
+    lines.join("\n")
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum, ValueHint, value_parser};
 
+use super::shared::{LogArgs, RequestArgs, TimeoutArgs};
+
 // No doc comments on these groups: clap would take them for the help of the
 // whole command.
 
@@ -29,7 +31,11 @@ pub(crate) struct GetArgs {
     #[command(flatten)]
     pub(crate) failures: FailureArgs,
     #[command(flatten)]
+    pub(crate) timeouts: TimeoutArgs,
+    #[command(flatten)]
     pub(crate) messages: MessageArgs,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
 }
 
 #[derive(Debug, Args)]
@@ -64,7 +70,9 @@ pub(crate) struct FileArgs {
 
     /// Read URLs from FILE too, one per line; `-` is standard input
     ///
-    /// Empty lines and lines that begin with # are skipped.
+    /// Empty lines and lines that begin with # are skipped. After a URL its own
+    /// deadline may follow, as for --deadline but without spaces, and counts
+    /// instead of it: URL deadline=06:00
     #[arg(
         short,
         long,
@@ -128,9 +136,11 @@ pub(crate) struct PaceArgs {
     /// When the files should be there: 06:00, 90s, 45m, 4h, or RFC 3339
     ///
     /// A moment (2026-03-01T06:00:00Z), a local time of day (06:00, the next
-    /// one) or a span from now. More connections are used when the deadline
-    /// would be missed otherwise. The deadline is soft: a late download goes
-    /// on, see --fail-late and --max-time.
+    /// one) or a span from now. The nearer it presses, the less the download
+    /// yields to other traffic, down to not at all, as one ordinary connection;
+    /// more connections are used only when even that is not enough. The
+    /// deadline is soft: a late download goes on, see --fail-late and
+    /// --max-time. For several files the earliest deadline goes first.
     #[arg(long, value_name = "WHEN", env = "FAIRBAT_DEADLINE")]
     pub(crate) deadline: Option<String>,
 
@@ -179,44 +189,6 @@ pub(crate) struct PaceArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Requests")]
-pub(crate) struct RequestArgs {
-    /// Send this header with every request; may be repeated
-    ///
-    /// Only the hosts of the given URLs see it, not those that they redirect
-    /// to. FAIRBAT_HEADER holds one header per line.
-    #[arg(
-        short = 'H',
-        long,
-        value_name = "NAME: VALUE",
-        env = "FAIRBAT_HEADER",
-        value_delimiter = '\n'
-    )]
-    pub(crate) header: Vec<String>,
-
-    /// Log in with Basic authentication
-    ///
-    /// Only the hosts of the given URLs see it. Other users of the machine
-    /// can see command lines: FAIRBAT_USER and --netrc are safer.
-    #[arg(short, long, value_name = "USER:PASSWORD", env = "FAIRBAT_USER")]
-    pub(crate) user: Option<String>,
-
-    /// Look up user names and passwords in $NETRC, or else ~/.netrc
-    #[arg(short, long, env = "FAIRBAT_NETRC", value_parser = FalseyValueParser::new())]
-    pub(crate) netrc: bool,
-
-    /// Trust only the certificate authorities in this PEM file, not the
-    /// system's
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "FAIRBAT_CACERT",
-        value_hint = ValueHint::FilePath
-    )]
-    pub(crate) cacert: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
 #[command(next_help_heading = "Failures")]
 pub(crate) struct FailureArgs {
     /// Give up after N retries in a row without progress; `inf` is never
@@ -242,25 +214,6 @@ pub(crate) struct FailureArgs {
     /// if that is more]
     #[arg(long, value_name = "DURATION", env = "FAIRBAT_RETRY_MAX_WAIT")]
     pub(crate) retry_max_wait: Option<String>,
-
-    /// Give up a connection that takes longer to open; 0 is never
-    #[arg(
-        long,
-        value_name = "DURATION",
-        env = "FAIRBAT_CONNECT_TIMEOUT",
-        default_value = "30s"
-    )]
-    pub(crate) connect_timeout: String,
-
-    /// Give up a connection on which nothing arrives for this long; 0 is
-    /// never
-    #[arg(
-        long,
-        value_name = "DURATION",
-        env = "FAIRBAT_STALL_TIMEOUT",
-        default_value = "20s"
-    )]
-    pub(crate) stall_timeout: String,
 }
 
 #[derive(Debug, Args)]
@@ -271,15 +224,6 @@ pub(crate) struct MessageArgs {
     /// The objects are described in crates/cli/docs/json.md of the source.
     #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
     pub(crate) json: bool,
-
-    /// Print errors only
-    #[arg(short, long, env = "FAIRBAT_QUIET", value_parser = FalseyValueParser::new())]
-    pub(crate) quiet: bool,
-
-    /// Explain more on standard error; twice for details, three times for
-    /// everything
-    #[arg(short, long, env = "FAIRBAT_VERBOSE", action = clap::ArgAction::Count)]
-    pub(crate) verbose: u8,
 
     /// Make the same random choices (retry waits) as another run with N
     #[arg(long, value_name = "N", env = "FAIRBAT_SEED", hide_short_help = true)]

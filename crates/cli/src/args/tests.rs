@@ -8,6 +8,14 @@ pub(crate) fn get_from(words: &[&str]) -> GetArgs {
     }
 }
 
+/// The arguments of `fairbat plan`; panics when they are wrong.
+pub(crate) fn plan_from(words: &[&str]) -> PlanArgs {
+    match parse(&[&["plan"], words].concat()) {
+        Ok(Command::Plan(args)) => *args,
+        other => panic!("{words:?}: {other:?}"),
+    }
+}
+
 fn parse(words: &[&str]) -> Result<Command, clap::Error> {
     let words = ["fairbat"].iter().chain(words);
     from_matches(&command().try_get_matches_from(words)?)
@@ -115,16 +123,16 @@ fn each_flag_reaches_its_field() {
             a.failures.retry_max_wait.as_deref() == Some("1m")
         }),
         (&["--connect-timeout", "5s"], |a| {
-            a.failures.connect_timeout == "5s"
+            a.timeouts.connect_timeout == "5s"
         }),
         (&["--stall-timeout", "5s"], |a| {
-            a.failures.stall_timeout == "5s"
+            a.timeouts.stall_timeout == "5s"
         }),
         (&["--json"], |a| a.messages.json),
-        (&["-q"], |a| a.messages.quiet),
-        (&["--quiet"], |a| a.messages.quiet),
-        (&["-vvv"], |a| a.messages.verbose == 3),
-        (&["-v", "--verbose"], |a| a.messages.verbose == 2),
+        (&["-q"], |a| a.log.quiet),
+        (&["--quiet"], |a| a.log.quiet),
+        (&["-vvv"], |a| a.log.verbose == 3),
+        (&["-v", "--verbose"], |a| a.log.verbose == 2),
         (&["--seed", "7"], |a| a.messages.seed == Some(7)),
     ];
     let default = get(&[]);
@@ -176,6 +184,13 @@ fn wrong_usage_is_explained() {
         (&["get", "--file-allocation", "prealloc", "u"], "falloc"),
         (&["get", "--seed", "-1", "u"], "-1"),
         (&["get", "u", "-o"], "--output"),
+        (&["plan", "--deadline", "4h"], "URL"),
+        (&["plan", "http://h/f"], "--deadline"),
+        (
+            &["plan", "--deadline", "4h", "http://h/f", "http://h/g"],
+            "http://h/g",
+        ),
+        (&["plan", "--deadline", "4h", "-o", "f", "http://h/f"], "-o"),
         (&["completions", "tcsh"], "tcsh"),
         (&["fetch"], "fetch"),
     ] {

@@ -94,7 +94,12 @@ fn chapter(name: &str) -> &'static str {
         .find(&heading)
         .unwrap_or_else(|| panic!("{name} has no chapter"));
     let text = &DOCUMENT[start + heading.len()..];
-    &text[..text.find("\n## ").unwrap_or(text.len())]
+    let end = text
+        .find("\n## ")
+        .into_iter()
+        .chain(text.find("\n# "))
+        .min();
+    &text[..end.unwrap_or(text.len())]
 }
 
 /// The fields of the first table of a chapter: the first cell of each row.

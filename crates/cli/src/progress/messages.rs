@@ -32,9 +32,25 @@ pub(super) fn started(urls: &[String], lever: Rung) -> String {
     format!("fetching {what}; {lever}")
 }
 
-/// What is likely to go wrong.
-pub(super) fn warning(url: &str, message: &str) -> String {
-    format!("warning: {}", about(url, message))
+/// A deadline that will probably be missed.
+pub(super) fn late(url: &str, late_s: f64, zeta: f64, rate: f64) -> String {
+    let per_second = |rate: f64| format!("{}/s", BinaryBytes(rate as u64));
+    let text = format!(
+        "will probably be {} late: all deadlines together need {}, and the path gives {}",
+        span(late_s),
+        per_second(zeta),
+        per_second(rate)
+    );
+    format!("warning: {}", about(url, &text))
+}
+
+/// A time as people say it.
+fn span(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} minutes", s / 60.0),
+        s => format!("{:.1} hours", s / 3600.0),
+    }
 }
 
 pub(super) fn retrying(url: &str, reason: &str, after_s: f64) -> String {
@@ -75,7 +91,7 @@ pub(super) fn saved(saved: &Saved<'_>) -> String {
 }
 
 /// `None` for an interruption: that was announced when it happened.
-pub(super) fn failed(url: &str, kind: ErrorKind, message: &str, hint: &str) -> Option<String> {
+pub(crate) fn failed(url: &str, kind: ErrorKind, message: &str, hint: &str) -> Option<String> {
     (kind != ErrorKind::Interrupted).then(|| error(&about(url, message), hint))
 }
 

@@ -1,5 +1,6 @@
+mod lists;
+
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::Path;
 
 use super::*;
@@ -325,44 +326,5 @@ fn urls_are_checked() {
     assert_eq!(
         requests(&["HTTP://EXAMPLE.org"])[0].url.as_str(),
         "http://example.org/"
-    );
-}
-
-const LIST: &str = "# mirrors\n\nhttp://a/1\r\n  http://b/2#x  \n#http://c/3\nhttp://d/4";
-
-fn hosts(requests: &[TransferRequest]) -> Vec<&str> {
-    requests.iter().filter_map(|r| r.url.host_str()).collect()
-}
-
-#[test]
-fn a_list_is_read_from_a_file_or_standard_input() {
-    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
-    file.write_all(LIST.as_bytes()).expect("it is writable");
-    let path = file.path().to_str().expect("its name is Unicode");
-    assert_eq!(hosts(&requests(&["-i", path])), ["a", "b", "d"]);
-    assert_eq!(
-        hosts(&requests(&["-i", path, "http://z/"])),
-        ["z", "a", "b", "d"]
-    );
-    let process = Process {
-        stdin: LIST,
-        ..Process::default()
-    };
-    let (_, listed) = process.resolve(&["-i", "-"]).expect("the list is right");
-    assert_eq!(hosts(&listed), ["a", "b", "d"]);
-}
-
-#[test]
-fn a_wrong_list_is_explained() {
-    assert!(complaint(&["-i", "/no/such/list"]).contains("/no/such/list"));
-    assert!(complaint(&["-i", "-"]).contains("no URL in standard input"));
-    let process = Process {
-        stdin: "http://a/\n\nexample.org\n",
-        ..Process::default()
-    };
-    let error = process.resolve(&["-i", "-"]).expect_err("line 3 is no URL");
-    assert!(
-        error.contains("standard input, line 3: example.org"),
-        "{error}"
     );
 }

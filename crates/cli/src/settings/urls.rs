@@ -1,4 +1,5 @@
-//! The URLs of a run: from the command line and from `--input-file`.
+//! The URLs of a run: from the command line and from `--input-file`, where a
+//! URL may have attributes of its own.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -6,27 +7,40 @@ use std::path::Path;
 
 use url::Url;
 
-use super::UsageError;
+use super::attributes::Attributes;
+use super::{Surroundings, UsageError};
+
+/// A URL and what was said of it alone.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) url: Url,
+    pub(super) attributes: Attributes,
+}
 
 /// All URLs, those of the command line first.
 pub(super) fn all(
     given: &[String],
     input_file: Option<&Path>,
-    stdin: &mut dyn BufRead,
-) -> Result<Vec<Url>, UsageError> {
+    around: &mut Surroundings<'_>,
+) -> Result<Vec<Named>, UsageError> {
     let mut urls = given
         .iter()
-        .map(|text| parse(text.trim()).map_err(UsageError::new))
+        .map(|text| {
+            Ok(Named {
+                url: one(text)?,
+                attributes: Attributes::default(),
+            })
+        })
         .collect::<Result<Vec<_>, _>>()?;
     if let Some(path) = input_file {
         let (name, listed) = if path.as_os_str() == "-" {
             let name = "standard input".to_owned();
-            let listed = list(&name, stdin)?;
+            let listed = list(&name, around.stdin, around.now)?;
             (name, listed)
         } else {
             let name = path.display().to_string();
             let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
-            let listed = list(&name, &mut BufReader::new(file))?;
+            let listed = list(&name, &mut BufReader::new(file), around.now)?;
             (name, listed)
         };
         if urls.is_empty() && listed.is_empty() {
@@ -39,22 +53,30 @@ pub(super) fn all(
     Ok(urls)
 }
 
+/// A URL of the command line.
+pub(super) fn one(text: &str) -> Result<Url, UsageError> {
+    parse(text.trim()).map_err(UsageError::new)
+}
+
 fn unreadable(name: &str, error: &io::Error) -> UsageError {
     UsageError(format!("--input-file: cannot read {name}: {error}"))
 }
 
-/// Reads a list: one URL per line, without empty lines and comments.
-fn list(name: &str, lines: &mut dyn BufRead) -> Result<Vec<Url>, UsageError> {
+/// Reads a list: one URL per line with its attributes, without empty lines
+/// and comments.
+fn list(name: &str, lines: &mut dyn BufRead, now: &jiff::Zoned) -> Result<Vec<Named>, UsageError> {
     let mut urls = Vec::new();
     for (i, line) in lines.lines().enumerate() {
         let line = line.map_err(|error| unreadable(name, &error))?;
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
+        let mut words = line.split_whitespace();
+        let Some(first) = words.next().filter(|first| !first.starts_with('#')) else {
             continue;
-        }
-        let url =
-            parse(line).map_err(|error| UsageError(format!("{name}, line {}: {error}", i + 1)))?;
-        urls.push(url);
+        };
+        let named = parse(first).and_then(|url| {
+            let attributes = Attributes::parse(words, now)?;
+            Ok(Named { url, attributes })
+        });
+        urls.push(named.map_err(|error| UsageError(format!("{name}, line {}: {error}", i + 1)))?);
     }
     Ok(urls)
 }

@@ -68,6 +68,12 @@ impl Order {
         capacity: 0.0,
     };
 
+    /// No brake: one best-effort flow.
+    pub const FREE: Self = Self {
+        w: 1.0,
+        capacity: 0.0,
+    };
+
     /// The rate that this weight is good for whatever the others do, byte/s.
     #[must_use]
     pub fn share(&self) -> f64 {

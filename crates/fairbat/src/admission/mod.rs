@@ -206,6 +206,13 @@ impl Admission {
         }
     }
 
+    /// So many connections are enough: the limit falls at once, by more than
+    /// the law does in a step. Never raises it.
+    pub fn lower(&mut self, enough: f64) {
+        let (least, _) = self.bounds();
+        self.unbounded = self.unbounded.min(enough).max(least);
+    }
+
     /// The limit now, connections; real-valued, see [`Fraction`].
     #[must_use]
     pub fn m(&self) -> f64 {

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use jiff::SignedDuration;
 use rustix::time::{ClockId, clock_gettime};
 
 /// A monotonic clock that starts with the run. Unlike [`Instant`] it goes on
@@ -35,9 +36,17 @@ impl Clock {
         (Instant::now() + since_start.saturating_sub(self.now())).into()
     }
 
-    /// A wall-clock moment on this clock; the past is the start itself.
-    pub(super) fn since_start(&self, moment: jiff::Timestamp) -> Duration {
-        Duration::try_from(moment.duration_since(self.wall_start)).unwrap_or_default()
+    /// By how much the wall clock has been set since the start.
+    #[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
+    pub(super) fn drift(&self) -> SignedDuration {
+        let passed = SignedDuration::try_from(self.now()).unwrap_or_default();
+        jiff::Timestamp::now().duration_since(self.wall_start) - passed
+    }
+
+    /// A wall-clock moment on this clock, when the wall clock is off by
+    /// `drift`; the past is the start itself.
+    pub(super) fn since_start(&self, moment: jiff::Timestamp, drift: SignedDuration) -> Duration {
+        Duration::try_from(moment.duration_since(self.wall_start) - drift).unwrap_or_default()
     }
 }
 

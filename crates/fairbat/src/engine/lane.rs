@@ -20,6 +20,7 @@ use super::Action;
 use super::Report;
 use super::message::{Message, Outcome as WorkerOutcome, WorkerId};
 use super::pace::{Load, Pace};
+use super::schedule::Saturation;
 use super::transfer::{Outcome, Phase, Transfer};
 use super::worker::Shared;
 use crate::chunk_size::ChunkSizer;
@@ -28,7 +29,9 @@ use crate::event::{Control, Event, FileProgress, TimedEvent};
 use crate::hosts::HostLimits;
 use crate::queue::{LeaseId, Queue, QueueError, TransferId};
 use crate::settings::{Settings, TransferRequest};
-use dalbe::deadline::{Deadline, Demand};
+use dalbe::brake::Order;
+use dalbe::deadline::Deadline;
+use jiff::SignedDuration;
 
 /// Written bytes are synced and entered in the journal's record this often:
 /// the work that a power loss can cost.
@@ -42,7 +45,12 @@ pub(super) struct Lane {
     pub(super) rng: StdRng,
     pub(super) queue: Queue,
     pub(super) pace: Pace,
-    capacity: dalbe::capacity::Capacity,
+    /// m_max.
+    pub(super) most_connections: u32,
+    /// Since when the flows weigh 1.
+    pub(super) saturation: Option<Saturation>,
+    /// By how much the wall clock was off when the deadlines were planned.
+    pub(super) drift: SignedDuration,
     pub(super) hosts: HostLimits,
     pub(super) sizer: ChunkSizer,
     pub(super) transfers: Vec<Transfer>,
@@ -77,7 +85,8 @@ impl Lane {
         let transfers = requests.into_iter().enumerate().map(|(index, request)| {
             let deadline = request
                 .deadline
-                .map(|moment| Deadline::new(Duration::ZERO, shared.clock.since_start(moment)));
+                .map(|moment| shared.clock.since_start(moment, SignedDuration::ZERO))
+                .map(|by| Deadline::new(Duration::ZERO, by));
             Transfer::new(TransferId(index as u64), request, deadline, settings.retry)
         });
         let transfers: Vec<Transfer> = transfers.collect();
@@ -85,8 +94,13 @@ impl Lane {
             .iter()
             .filter_map(|transfer| Some(transfer.deadline?.by()))
             .min();
-        let pace = Pace::new(settings.split, settings.max_connections, window)
-            .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
+        let pace = Pace::new(
+            settings.split,
+            settings.max_connections,
+            window,
+            shared.braking.is_some(),
+        )
+        .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
         let (due, rest) = (0..transfers.len()).partition(|&i| transfers[i].deadline.is_some());
         Ok(Self {
             transfers,
@@ -95,7 +109,9 @@ impl Lane {
             rng: StdRng::seed_from_u64(settings.seed),
             queue: Queue::new(),
             pace,
-            capacity: Default::default(),
+            most_connections: settings.max_connections,
+            saturation: None,
+            drift: SignedDuration::ZERO,
             hosts: HostLimits::new(),
             sizer: ChunkSizer::new(settings.chunk_size.and_then(NonZeroU64::new)),
             workers: HashMap::new(),
@@ -198,8 +214,7 @@ impl Lane {
             tracing::debug!(%error, "progress of a closed lease");
         }
         let now = self.now;
-        self.pace.moved(bytes);
-        self.capacity.moved(now, bytes);
+        self.pace.moved(now, bytes);
         let transfer = self.transfer(id);
         transfer.done += bytes;
         // A stream that breaks starts over, so its bytes are no progress.
@@ -251,30 +266,34 @@ impl Lane {
     }
 
     fn on_tick(&mut self) {
-        let demand = Demand::of(self.now, self.queue.due());
+        self.notice_jump();
+        let demand = self.demand();
         let load = Load {
             inactive: self.queue.inactive_chunks(self.sizer.natural_length()),
             demand,
             chunk_len: self.sizer.natural_length(),
             tolerated: self.tolerated(),
+            time_left: self.time_left(),
         };
         let sample = self.pace.sample(self.now, &load);
-        let w: f64 = std::env::var("W")
-            .ok()
-            .and_then(|w| w.parse().ok())
-            .unwrap_or(0.02);
-        let capacity = self.capacity.rate(self.now);
         if let Some(braking) = &self.shared.braking {
-            braking.order(dalbe::brake::Order { w, capacity });
+            braking.order(Order {
+                w: sample.w,
+                capacity: self.pace.capacity(self.now),
+            });
         }
+        self.forecast(&sample);
+        let lag = self.lag();
         self.emit(Event::Control(Control {
             n: sample.n,
             m: sample.m,
             active: self.workers.len(),
-            w,
+            w: sample.w,
             window: self.window(),
-            lag: None,
-            zeta: demand.map(|demand| demand.zeta),
+            lag,
+            zeta: demand
+                .map(|demand| demand.zeta)
+                .filter(|zeta| zeta.is_finite()),
             rate: sample.rate,
             rtt_ms: self.rtt_ms(),
             bytes_done: self

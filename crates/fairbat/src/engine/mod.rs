@@ -14,6 +14,7 @@ mod limiter;
 mod message;
 mod pace;
 mod recovery;
+mod schedule;
 mod sink;
 mod stop;
 mod transfer;
@@ -82,8 +83,6 @@ pub async fn run(
     stop: Stop,
     events: UnboundedSender<TimedEvent>,
 ) -> Result<Report, TransferError> {
-    // A provider may be installed already by whoever embeds this library.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let (messages, mut inbox) = unbounded_channel();
     let clock = Clock::start();
     let lever = Support::probe().best_lever();

@@ -1,12 +1,19 @@
-//! How many connections there may be: release, admission and the realisation
-//! of a fractional m, fed with what the lane measures. Pure.
+//! The two loops of a lane, fed with what it measures: w, the weight of each
+//! flow (fast), and m, how many there may be (slow): release, admission and
+//! the realisation of a fractional m. Pure.
+//!
+//! They share one task and must not fight over it. So m rises only for what
+//! was missing at w = 1; and where the flows need less than their full weight
+//! again, there are fewer of them first.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
 
 use crate::admission::{Admission, AdmissionSettings, Fraction, InvalidSettings};
 use crate::release::{Observation, Release};
+use dalbe::capacity::Capacity;
 use dalbe::deadline::Demand;
+use dalbe::weight::{self, WeightController};
 
 /// Window of a deadline from which on the law runs at its own speed.
 const FULL_WINDOW: Duration = Duration::from_secs(120);
@@ -18,6 +25,22 @@ const SPEED_MOST: f64 = 5.0;
 /// Chunks are not cut shorter than this for the deadline's sake, bytes: below
 /// it the gaps between requests would weigh more.
 const CHUNK_LEAST: u64 = 256 * 1024;
+
+/// T_w is this share of the time to the nearest deadline, ...
+const WEIGHT_PERIODS: u32 = 100;
+/// ... within these bounds: a window acts within a few round trips, and a
+/// shorter mean is noise ...
+const WEIGHT_PERIOD_LEAST: Duration = Duration::from_secs(1);
+/// ... but a change must not go unnoticed for long.
+const WEIGHT_PERIOD_MOST: Duration = Duration::from_secs(10);
+
+/// Below this weight there are more flows than it takes. Well below 1: a
+/// weight that touches 1 now and then must not cost a connection each time.
+const TOO_MANY: f64 = 0.7;
+
+/// Samples are taken every second; when none was for this long, the machine
+/// has slept, and the rate over that time says nothing of the path.
+const ASLEEP: Duration = Duration::from_secs(10);
 
 /// A sample counts for a moment that it misses by less than this.
 const JITTER: Duration = Duration::from_millis(500);
@@ -33,6 +56,8 @@ pub(super) struct Load {
     pub(super) chunk_len: NonZeroU64,
     /// Connections that the servers tolerate.
     pub(super) tolerated: u32,
+    /// Time to the nearest deadline that is not over.
+    pub(super) time_left: Option<Duration>,
 }
 
 /// What came of it.
@@ -42,6 +67,8 @@ pub(super) struct PaceSample {
     pub(super) n: f64,
     /// m of FAIRBAT, connections.
     pub(super) m: f64,
+    /// Weight of each flow.
+    pub(super) w: f64,
     /// Mean rate since the last sample, byte/s.
     pub(super) rate: f64,
 }
@@ -49,6 +76,13 @@ pub(super) struct PaceSample {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Pace {
+    /// `None` where nothing brakes the flows: they weigh 1.
+    weight: Option<WeightController>,
+    capacity: Capacity,
+    /// Smallest weight since m was last updated.
+    least_w: f64,
+    /// Bytes since w was last updated.
+    since_weight: Interval,
     release: Release,
     admission: Admission,
     fraction: Fraction,
@@ -74,6 +108,18 @@ struct Interval {
 }
 
 impl Interval {
+    fn restart(&mut self, now: Duration) {
+        *self = Self {
+            start: now,
+            bytes: 0,
+        };
+    }
+
+    /// Whether it is so long by now.
+    fn lasts(&self, period: Duration, now: Duration) -> bool {
+        now + JITTER >= self.start + period
+    }
+
     /// Mean rate up to `now`, byte/s; 0 over no time.
     fn rate(&self, now: Duration) -> f64 {
         let elapsed = now.saturating_sub(self.start).as_secs_f64();
@@ -90,11 +136,13 @@ impl Pace {
     /// deadline bring m above `m_min`: a person's downloads are not a stream
     /// of jobs, and one polite connection is enough until it is not.
     ///
-    /// `window` is the time to the nearest deadline, if there is one.
+    /// `window` is the time to the nearest deadline, if there is one;
+    /// `has_brake` tells whether the flows can be held back.
     pub(super) fn new(
         m_min: u32,
         m_max: u32,
         window: Option<Duration>,
+        has_brake: bool,
     ) -> Result<Self, InvalidSettings> {
         let time_scale = window.map_or(1.0, |window| {
             let share = window.as_secs_f64() / FULL_WINDOW.as_secs_f64();
@@ -108,6 +156,10 @@ impl Pace {
             ..paced
         })?;
         Ok(Self {
+            weight: has_brake.then(WeightController::new),
+            capacity: Capacity::new(),
+            least_w: 1.0,
+            since_weight: Interval::default(),
             release: Release::paced(),
             admission,
             fraction: Fraction::new(),
@@ -132,7 +184,9 @@ impl Pace {
     }
 
     /// Bytes have been moved.
-    pub(super) fn moved(&mut self, bytes: u64) {
+    pub(super) fn moved(&mut self, now: Duration, bytes: u64) {
+        self.capacity.moved(now, bytes);
+        self.since_weight.bytes += bytes;
         self.since_sample.bytes += bytes;
         self.since_update.bytes += bytes;
     }
@@ -153,40 +207,85 @@ impl Pace {
         NonZeroU64::new(scaled).unwrap_or(NonZeroU64::MIN)
     }
 
-    /// Takes a sample; every T it also updates m.
+    /// What the path carries when nobody else uses it, as far as has been
+    /// seen, byte/s; 0 before anything is known.
+    pub(super) fn capacity(&self, now: Duration) -> f64 {
+        self.capacity.rate(now)
+    }
+
+    /// Takes a sample; every T_w it also updates w, and every T m.
     pub(super) fn sample(&mut self, now: Duration, load: &Load) -> PaceSample {
         self.admission.tolerate(load.tolerated);
         // The plan starts with the demand, not with the next full period.
         let is_new = load.demand.is_some() && !self.had_demand;
         self.had_demand = load.demand.is_some();
-        if is_new || now + JITTER >= self.since_update.start + self.admission.period() {
-            let rate = self.since_update.rate(now);
-            let n = self.release.update(&Observation {
-                now,
-                inactive: load.inactive,
-                demand: load.demand,
-                rate,
-                w: 1.0,
-                chunk_len: self.unit(load.chunk_len),
-            });
-            // Near the end n is bounded by what remains and falls with it.
-            // That is no sign of catching up while the flows are slower than
-            // they have to be, and m must not fall for it.
-            let is_behind = load.demand.is_some_and(|demand| demand.zeta > rate);
-            self.n = if is_behind { n.max(self.n) } else { n };
-            self.admission.update(self.n);
-            self.since_update = Interval {
-                start: now,
-                bytes: 0,
-            };
+        if now >= self.since_sample.start + ASLEEP {
+            self.since_weight.restart(now);
+            self.since_update.restart(now);
+        }
+        self.update_weight(now, load, is_new);
+        if is_new || self.since_update.lasts(self.admission.period(), now) {
+            self.update_connections(now, load);
         }
         let m = self.admission.m();
         self.allowed = self.fraction.decide(now, m);
         let rate = self.since_sample.rate(now);
-        self.since_sample = Interval {
-            start: now,
-            bytes: 0,
+        self.since_sample.restart(now);
+        PaceSample {
+            n: self.n,
+            m,
+            w: self.w(),
+            rate,
+        }
+    }
+
+    fn w(&self) -> f64 {
+        self.weight.as_ref().map_or(1.0, WeightController::w)
+    }
+
+    fn update_weight(&mut self, now: Duration, load: &Load, is_new: bool) {
+        let Some(weight) = &mut self.weight else {
+            return;
         };
-        PaceSample { n: self.n, m, rate }
+        let period = load.time_left.map_or(WEIGHT_PERIOD_MOST, |left| {
+            (left / WEIGHT_PERIODS).clamp(WEIGHT_PERIOD_LEAST, WEIGHT_PERIOD_MOST)
+        });
+        if is_new || self.since_weight.lasts(period, now) {
+            let m = self.admission.m();
+            let w = weight.update(&weight::Observation {
+                period: now.saturating_sub(self.since_weight.start),
+                zeta: load.demand.map_or(0.0, |demand| demand.zeta),
+                rate: self.since_weight.rate(now),
+                flows: m,
+                capacity: self.capacity.rate(now),
+            });
+            if w < TOO_MANY {
+                self.admission.lower(m * w);
+                weight.spread(m, self.admission.m());
+            }
+            self.since_weight.restart(now);
+        }
+        self.least_w = self.least_w.min(weight.w());
+    }
+
+    fn update_connections(&mut self, now: Duration, load: &Load) {
+        let rate = self.since_update.rate(now);
+        let w = self.least_w;
+        self.least_w = self.w();
+        let n = self.release.update(&Observation {
+            now,
+            inactive: load.inactive,
+            demand: load.demand,
+            rate,
+            w,
+            chunk_len: self.unit(load.chunk_len),
+        });
+        // Near the end n is bounded by what remains and falls with it. That
+        // is no sign of catching up while the flows, at their full weight,
+        // are slower than they have to be, and m must not fall for it.
+        let is_behind = w >= 1.0 && load.demand.is_some_and(|demand| demand.zeta > rate);
+        self.n = if is_behind { n.max(self.n) } else { n };
+        self.admission.update(self.n);
+        self.since_update.restart(now);
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use url::Url;
 
+use super::schedule::Line;
 use super::worker::{Inquiry, Mode, StopSignal};
 use crate::error::{ErrorKind, TransferError};
 use crate::http::{Body, Source, without_credentials};
@@ -26,6 +27,10 @@ pub(super) struct Transfer {
     pub(super) host: String,
     /// Soft deadline, since the run's start.
     pub(super) deadline: Option<Deadline>,
+    /// The even pace towards it, once the size is known.
+    pub(super) line: Option<Line>,
+    /// Whether it has been said that it will be late.
+    pub(super) is_foretold: bool,
     pub(super) phase: Phase,
     /// Bytes on disk.
     pub(super) done: u64,
@@ -125,6 +130,8 @@ impl Transfer {
             host: host_of(&request.url),
             request,
             deadline,
+            line: None,
+            is_foretold: false,
             phase: Phase::Waiting,
             done: 0,
             total: None,

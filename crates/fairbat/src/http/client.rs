@@ -66,6 +66,8 @@ impl HttpClient {
         connections: u32,
         window: ReceiveWindow,
     ) -> Result<Self, TransferError> {
+        // A provider may be installed already by whoever embeds this library.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
             .http1_only()
             .redirect(Policy::none())

@@ -1,0 +1,83 @@
+//! The flags of every command that asks servers.
+
+use std::path::PathBuf;
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, ValueHint};
+
+// No doc comments on these groups: clap would take them for the help of the
+// whole command.
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Requests")]
+pub(crate) struct RequestArgs {
+    /// Send this header with every request; may be repeated
+    ///
+    /// Only the hosts of the given URLs see it, not those that they redirect
+    /// to. FAIRBAT_HEADER holds one header per line.
+    #[arg(
+        short = 'H',
+        long,
+        value_name = "NAME: VALUE",
+        env = "FAIRBAT_HEADER",
+        value_delimiter = '\n'
+    )]
+    pub(crate) header: Vec<String>,
+
+    /// Log in with Basic authentication
+    ///
+    /// Only the hosts of the given URLs see it. Other users of the machine
+    /// can see command lines: FAIRBAT_USER and --netrc are safer.
+    #[arg(short, long, value_name = "USER:PASSWORD", env = "FAIRBAT_USER")]
+    pub(crate) user: Option<String>,
+
+    /// Look up user names and passwords in $NETRC, or else ~/.netrc
+    #[arg(short, long, env = "FAIRBAT_NETRC", value_parser = FalseyValueParser::new())]
+    pub(crate) netrc: bool,
+
+    /// Trust only the certificate authorities in this PEM file, not the
+    /// system's
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "FAIRBAT_CACERT",
+        value_hint = ValueHint::FilePath
+    )]
+    pub(crate) cacert: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Failures")]
+pub(crate) struct TimeoutArgs {
+    /// Give up a connection that takes longer to open; 0 is never
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "FAIRBAT_CONNECT_TIMEOUT",
+        default_value = "30s"
+    )]
+    pub(crate) connect_timeout: String,
+
+    /// Give up a connection on which nothing arrives for this long; 0 is
+    /// never
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "FAIRBAT_STALL_TIMEOUT",
+        default_value = "20s"
+    )]
+    pub(crate) stall_timeout: String,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Messages")]
+pub(crate) struct LogArgs {
+    /// Print errors only
+    #[arg(short, long, env = "FAIRBAT_QUIET", value_parser = FalseyValueParser::new())]
+    pub(crate) quiet: bool,
+
+    /// Explain more on standard error; twice for details, three times for
+    /// everything
+    #[arg(short, long, env = "FAIRBAT_VERBOSE", action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}

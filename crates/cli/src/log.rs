@@ -1,0 +1,40 @@
+//! The log for people: what to log, and where it goes.
+
+use tracing_subscriber::EnvFilter;
+
+use crate::args::LogArgs;
+use crate::console::Console;
+use crate::settings::UsageError;
+
+/// What to log: `FAIRBAT_LOG`, else by `--verbose` and `--quiet`.
+///
+/// # Errors
+/// `FAIRBAT_LOG` is no filter.
+pub(crate) fn filter(args: &LogArgs) -> Result<EnvFilter, UsageError> {
+    let directives = match std::env::var("FAIRBAT_LOG") {
+        Ok(directives) if !directives.is_empty() => directives,
+        _ => match (args.verbose, args.quiet) {
+            (0, true) => "error",
+            (0, false) => "warn",
+            (1, _) => "warn,fairbat=info,dalbe=info",
+            (2, _) => "warn,fairbat=debug,dalbe=debug",
+            _ => "debug,fairbat=trace,dalbe=trace",
+        }
+        .to_owned(),
+    };
+    EnvFilter::builder().parse(&directives).map_err(|error| {
+        UsageError::new(format!(
+            "FAIRBAT_LOG={directives}: {error}; write a level (info) or TARGET=LEVEL,..."
+        ))
+    })
+}
+
+/// Begins to log on this console.
+pub(crate) fn begin(filter: EnvFilter, args: &LogArgs, console: &Console) {
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(console.clone())
+        .with_target(args.verbose > 0)
+        .without_time()
+        .init();
+}

@@ -1,0 +1,217 @@
+use fairbat::forecast::Rates;
+use fairbat::survey::Measurement;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::exit::ExitCode;
+
+/// What is documented of the object.
+fn chapter() -> &'static str {
+    let document = include_str!("../../../docs/json.md");
+    let start = document.find("\n# `fairbat plan`\n");
+    &document[start.expect("plan has a chapter")..]
+}
+
+/// Two hours before six, in central Europe.
+const NOW: &str = "2026-03-01T04:00:00+01:00[+01:00]";
+const SIX: &str = "2026-03-01T06:00:00+01:00";
+
+fn question(deadline: &str) -> Question {
+    Question {
+        url: "http://me:secret@h/f".parse().expect("a URL"),
+        deadline: deadline.parse().expect("a moment"),
+        measure: Duration::from_secs(10),
+        http: Default::default(),
+    }
+}
+
+/// A file of so many bytes on a path of 1000 byte/s, 1500 at best.
+fn measured(bytes: u64) -> Survey {
+    Survey {
+        bytes: Some(bytes),
+        ranges: true,
+        measurement: Some(Measurement {
+            rates: Rates {
+                polite: 1000.0,
+                peak: 1500.0,
+            },
+            bytes: 10_000,
+            elapsed: Duration::from_secs(10),
+        }),
+    }
+}
+
+fn unmeasured(bytes: Option<u64>, ranges: bool) -> Survey {
+    Survey {
+        bytes,
+        ranges,
+        measurement: None,
+    }
+}
+
+fn answer(deadline: &str, survey: &Survey) -> Answer {
+    Answer::new(&question(deadline), survey, &NOW.parse().expect("a moment"))
+}
+
+fn object(deadline: &str, survey: &Survey) -> Value {
+    serde_json::from_str(&answer(deadline, survey).json()).expect("it is JSON")
+}
+
+#[test]
+fn programs_get_one_object() {
+    // 980 s of work and a margin of 20 s.
+    let mut object = object(SIX, &measured(980_000));
+    let needed = object["needed_rate"].take();
+    assert_eq!(
+        object,
+        json!({
+            "url": "http://h/f",
+            "bytes": 980_000,
+            "ranges": true,
+            "now": "2026-03-01T03:00:00.000Z",
+            "deadline": "2026-03-01T05:00:00.000Z",
+            "needed_rate": null,
+            "measured_s": 10.0,
+            "measured_bytes": 10_000,
+            "polite_rate": 1000.0,
+            "peak_rate": 1500.0,
+            "verdict": "comfortable",
+            "explanation": "at most 80 % of the average is needed",
+            "latest_start": object["latest_start"],
+            "latest_start_past": false,
+        })
+    );
+    // 2 h less 2 %.
+    let needed = needed.as_f64().expect("a number");
+    assert!((needed - 980_000.0 / 7056.0).abs() < 0.01, "{needed}");
+    let start = object["latest_start"].as_str().expect("a moment");
+    let start: Timestamp = start.parse().expect("RFC 3339");
+    let expected: Timestamp = "2026-03-01T04:43:20Z".parse().expect("a moment");
+    assert!(start.duration_since(expected).abs() < SignedDuration::from_millis(10));
+}
+
+#[test]
+fn what_is_not_known_is_null() {
+    let object = object(SIX, &unmeasured(None, false));
+    for name in [
+        "bytes",
+        "needed_rate",
+        "measured_s",
+        "measured_bytes",
+        "polite_rate",
+        "peak_rate",
+        "latest_start",
+        "latest_start_past",
+    ] {
+        assert_eq!(object.get(name), Some(&Value::Null), "{name}");
+    }
+    assert_eq!(object["verdict"], "unknown");
+}
+
+#[test]
+fn each_verdict_says_why() {
+    let over = "2026-03-01T03:59:00+01:00";
+    for (deadline, survey, verdict, why) in [
+        (SIX, measured(1000), "comfortable", "80 %"),
+        (SIX, measured(6_000_000), "tight", "80 %"),
+        (SIX, measured(20_000_000), "impossible", "one connection"),
+        (over, measured(1), "impossible", "over"),
+        (over, unmeasured(None, false), "impossible", "over"),
+        (SIX, unmeasured(Some(0), true), "comfortable", "empty"),
+        (SIX, unmeasured(None, true), "unknown", "size"),
+        (SIX, unmeasured(Some(1), false), "unknown", "ranges"),
+        (SIX, unmeasured(Some(1), true), "unknown", "nothing was"),
+    ] {
+        let object = object(deadline, &survey);
+        assert_eq!(object["verdict"], verdict, "{object}");
+        let said = object["explanation"].as_str().expect("a text");
+        assert!(said.contains(why), "{object}");
+    }
+}
+
+#[test]
+fn people_get_aligned_lines_in_local_time() {
+    let text = answer(SIX, &measured(980_000)).to_string();
+    let starts: Vec<_> = text.lines().map(|line| &line[..14]).collect();
+    assert_eq!(
+        starts,
+        [
+            "size          ",
+            "deadline      ",
+            "needed        ",
+            "measured      ",
+            "verdict       ",
+            "latest start  ",
+        ]
+    );
+    assert!(
+        text.contains("deadline      2026-03-01 06:00:00 +01, in 2h\n"),
+        "{text}"
+    );
+    assert!(text.contains("verdict       comfortable: "), "{text}");
+    assert!(text.contains("latest start  2026-03-01 05:43:"), "{text}");
+    assert!(text.contains("in 1h 43m"), "{text}");
+    assert!(!text.contains("secret"), "{text}");
+}
+
+#[test]
+fn what_is_too_late_is_said_plainly() {
+    // 7200 s are there, 10,000 and a margin of 204 would have to be.
+    let text = answer(SIX, &measured(10_000_000)).to_string();
+    assert!(text.contains("already past, by 50m"), "{text}");
+    let over = answer("2026-03-01T02:00:00Z", &measured(1)).to_string();
+    assert!(
+        over.contains("03:00:00 +01, already past, by 1h\n"),
+        "{over}"
+    );
+    assert!(
+        over.contains("needed        more than there is time for\n"),
+        "{over}"
+    );
+    // So slow that no calendar has its start.
+    let mut survey = measured(u64::MAX);
+    if let Some(measurement) = &mut survey.measurement {
+        measurement.rates.polite = 1e-9;
+    }
+    let never = answer(SIX, &survey).to_string();
+    assert!(never.ends_with("latest start  unknown"), "{never}");
+}
+
+#[test]
+fn the_object_is_documented() {
+    let object = object(SIX, &measured(1));
+    let fields: Vec<_> = object.as_object().expect("an object").keys().collect();
+    let cell = |line: &'static str| Some(line.strip_prefix("| `")?.split_once('`')?.0);
+    let mut documented: Vec<_> = chapter()
+        .lines()
+        .skip_while(|line| !line.starts_with("| field |"))
+        .take_while(|line| !line.is_empty())
+        .filter_map(cell)
+        .collect();
+    documented.sort_unstable();
+    assert_eq!(fields, documented);
+    let example = chapter().split("```").nth(1).expect("an example");
+    let example: Value =
+        serde_json::from_str(example.trim_start_matches("json")).expect("it is JSON");
+    let names: Vec<_> = example.as_object().expect("an object").keys().collect();
+    assert_eq!(names, fields);
+}
+
+#[test]
+fn each_verdict_is_documented_with_its_exit_status() {
+    for verdict in [
+        Verdict::Comfortable,
+        Verdict::Tight,
+        Verdict::Impossible,
+        Verdict::Unknown,
+    ] {
+        let name = serde_json::to_value(verdict).expect("a name");
+        let name = name.as_str().expect("a text");
+        let row = chapter()
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{name}` |")))
+            .unwrap_or_else(|| panic!("{name} has no row"));
+        let status = format!("| {} |", ExitCode::of_verdict(verdict) as u8);
+        assert!(row.ends_with(&status), "{row}");
+    }
+}

@@ -1,0 +1,254 @@
+//! The deadline controller of a lane: which weight its flows have, from what
+//! the deadlines ask for and what came.
+//!
+//! DA-LBE's model-based control ([`crate::model`]) with the model of a flow
+//! that takes w parts where one best-effort flow beside it takes one
+//! ([`PriceModel::Share`]). The price is that of the path, one over its
+//! capacity. It is not taken from the highest rate seen alone: where a flow
+//! does not get what its weight is good for (more than one competitor, loss,
+//! a link that has become slower), a unit of weight buys less, the price is
+//! higher, and w rises with it. Knows nothing of connections, levers or
+//! deadlines; pure.
+
+use std::time::Duration;
+
+use crate::brake::LEAST_WEIGHT;
+use crate::controller::Measurement;
+use crate::model::{Mbc, MbcSettings};
+use crate::price::PriceModel;
+
+/// Km of each update. The paper's is 0.5 (0.05 per second, every 10 s), for a
+/// congestion control that takes many round trips to follow; a window follows
+/// within the period, and what is left of one period's error in the next is
+/// 1 − Km. Lower, so that the noise of a second's mean does not move w.
+const KM: f64 = 0.3;
+
+/// Share of a new measurement in the price.
+const PRICE_WEIGHT: f64 = 0.3;
+
+/// What was measured over a period, and what is wanted of the next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Observation {
+    /// T_w: time since the last observation.
+    pub period: Duration,
+    /// The lowest rate that meets the deadlines, byte/s; 0 without any.
+    pub zeta: f64,
+    /// Mean rate of all flows together, byte/s.
+    pub rate: f64,
+    /// How many flows there are.
+    pub flows: f64,
+    /// Highest rate seen of all flows together, byte/s; 0 while nothing is
+    /// known ([`crate::capacity`]).
+    pub capacity: f64,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct WeightController {
+    mbc: Mbc,
+    /// What w/(1 + w) is a share of, byte/s; 0 while nothing is known.
+    effective: f64,
+    w: f64,
+}
+
+impl Default for WeightController {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl WeightController {
+    /// Flows yield to anybody until a deadline asks for more.
+    #[must_use]
+    pub fn new() -> Self {
+        let settings = MbcSettings {
+            km: KM,
+            // The limiter (19) takes 60 periods from w_min to 1: as long as a
+            // whole window of a minute.
+            limiter: None,
+            w_min: LEAST_WEIGHT,
+        };
+        Self {
+            mbc: Mbc::new(settings, LEAST_WEIGHT),
+            effective: 0.0,
+            w: LEAST_WEIGHT,
+        }
+    }
+
+    /// The weight now, [`LEAST_WEIGHT`] to 1.
+    #[must_use]
+    pub fn w(&self) -> f64 {
+        self.w
+    }
+
+    /// The weight for the next period.
+    pub fn update(&mut self, seen: &Observation) -> f64 {
+        let flows = seen.flows.max(1.0);
+        self.learn_price(seen, flows);
+        let model = PriceModel::Share {
+            capacity: self.effective,
+        };
+        let measurement = Measurement {
+            period: seen.period,
+            zeta: seen.zeta,
+            rate: seen.rate,
+        };
+        // Nothing has ever come: there is no price, and nothing to learn.
+        if self.effective > 0.0 {
+            let wanted = model.wanted_price(seen.zeta / flows);
+            self.w = self
+                .mbc
+                .update(&measurement, 1.0 / self.effective, wanted)
+                .w;
+        }
+        self.w
+    }
+
+    /// The flows are so many now in place of `before`, and do together what
+    /// they did.
+    pub fn spread(&mut self, before: f64, flows: f64) -> f64 {
+        self.w = (self.w * before / flows).clamp(LEAST_WEIGHT, 1.0);
+        self.w
+    }
+
+    /// What a unit of weight bought, but never more than the path carries.
+    fn learn_price(&mut self, seen: &Observation, flows: f64) {
+        let bought = if self.w > LEAST_WEIGHT {
+            seen.rate * (1.0 + self.w) / (self.w * flows)
+        } else {
+            f64::INFINITY
+        };
+        let now = bought.min(seen.capacity);
+        if !(now.is_finite() && now >= 0.0) {
+            return;
+        }
+        self.effective = if self.effective > 0.0 {
+            self.effective + PRICE_WEIGHT * (now - self.effective)
+        } else {
+            now
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A link of 100 with flows that carry what their weight is good for, or
+    /// what is left to them; and what yields at its side.
+    fn closed_loop(
+        controller: &mut WeightController,
+        zeta: f64,
+        most: f64,
+        spare: f64,
+        periods: usize,
+    ) -> Vec<f64> {
+        let mut rate = spare;
+        (0..periods)
+            .map(|_| {
+                let w = controller.update(&Observation {
+                    period: SECOND,
+                    zeta,
+                    rate,
+                    flows: 1.0,
+                    capacity: 100.0,
+                });
+                let share = if w > LEAST_WEIGHT { w / (1.0 + w) } else { 0.0 };
+                let unbraked = if w < 1.0 {
+                    100.0 * share
+                } else {
+                    f64::INFINITY
+                };
+                rate = unbraked.min(most).max(spare);
+                w
+            })
+            .collect()
+    }
+
+    #[test]
+    fn it_gives_zeta_and_stays() {
+        let mut controller = WeightController::new();
+        let w = closed_loop(&mut controller, 20.0, 50.0, 5.0, 40);
+        // w/(1 + w) = 0.2.
+        assert!((w[39] - 0.25).abs() < 0.01, "{w:?}");
+        assert!(w[5..].iter().all(|w| (w - 0.25).abs() < 0.06), "{w:?}");
+    }
+
+    #[test]
+    fn what_comes_by_itself_needs_no_weight() {
+        let mut controller = WeightController::new();
+        let w = closed_loop(&mut controller, 20.0, 100.0, 60.0, 10);
+        assert_eq!(w[9], LEAST_WEIGHT, "{w:?}");
+    }
+
+    #[test]
+    fn it_is_one_best_effort_flow_when_it_must_be_and_no_longer() {
+        let mut controller = WeightController::new();
+        // Three competitors: a quarter is all there is.
+        let w = closed_loop(&mut controller, 30.0, 25.0, 2.0, 60);
+        assert!(w[20..].iter().all(|&w| w == 1.0), "{w:?}");
+        let w = closed_loop(&mut controller, 20.0, 100.0, 95.0, 10);
+        assert_eq!(w[9], LEAST_WEIGHT, "{w:?}");
+    }
+
+    #[test]
+    fn more_competitors_than_the_model_thinks_of_only_raise_w() {
+        let mut controller = WeightController::new();
+        // It could have 25 of 100; the window that it is granted fills only
+        // to two thirds.
+        let mut rate = 2.0;
+        let mut w = Vec::new();
+        for _ in 0..60 {
+            w.push(controller.update(&Observation {
+                period: SECOND,
+                zeta: 15.0,
+                rate,
+                flows: 1.0,
+                capacity: 100.0,
+            }));
+            let w = controller.w();
+            rate = (100.0 * w / (1.0 + w) * 0.66).min(25.0);
+        }
+        assert!((rate - 15.0).abs() < 0.5, "{rate}: {w:?}");
+        let last = &w[30..];
+        let mean = last.iter().sum::<f64>() / 30.0;
+        assert!(last.iter().all(|w| (w - mean).abs() < 0.05), "{w:?}");
+    }
+
+    #[test]
+    fn fewer_flows_have_more_weight_each() {
+        let mut controller = WeightController::new();
+        closed_loop(&mut controller, 20.0, 50.0, 5.0, 40);
+        let w = controller.w();
+        assert!((controller.spread(2.0, 1.0) - 2.0 * w).abs() < 1e-12);
+        assert_eq!(controller.spread(8.0, 1.0), 1.0);
+    }
+
+    proptest! {
+        #[test]
+        fn w_is_a_weight_whatever_is_seen(
+            seen in prop::collection::vec(
+                (any::<u32>(), any::<f64>(), any::<f64>(), any::<f64>(), any::<f64>()),
+                1..100,
+            ),
+        ) {
+            let (mut one, mut other) = (WeightController::new(), WeightController::new());
+            for (ms, zeta, rate, flows, capacity) in seen {
+                let seen = Observation {
+                    period: Duration::from_millis(u64::from(ms)),
+                    zeta,
+                    rate,
+                    flows,
+                    capacity,
+                };
+                let w = one.update(&seen);
+                prop_assert!((LEAST_WEIGHT..=1.0).contains(&w), "{w}");
+                prop_assert_eq!(w.to_bits(), other.update(&seen).to_bits(), "deterministic");
+            }
+        }
+    }
+}

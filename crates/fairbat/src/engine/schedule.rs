@@ -1,0 +1,192 @@
+//! Where the lane stands against its deadlines: what they ask for, how far it
+//! is from an even pace, which will probably be missed, and what becomes of
+//! them when the wall clock is set.
+
+use std::time::Duration;
+
+use dalbe::deadline::{Deadline, Demand};
+use jiff::SignedDuration;
+
+use super::lane::Lane;
+use super::pace::PaceSample;
+use super::transfer::{Phase, Transfer};
+use crate::event::Event;
+
+/// A wall clock that is off by less than this is being adjusted, not set.
+const JUMP: SignedDuration = SignedDuration::from_secs(1);
+
+/// A deadline will be missed when the flows have been at their full weight
+/// for so long, and ...
+const SATURATED_FOR: Duration = Duration::from_secs(5);
+/// ... the end is later than the deadline by this share of the time left: the
+/// rate of a few seconds says no more.
+const CLEARLY_LATE: f64 = 0.05;
+
+/// Share of a new sample in the rate that the path gives.
+const RATE_WEIGHT: f64 = 0.2;
+
+/// An even pace, from when a transfer's size was known to the moment that is
+/// aimed at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line {
+    from: Duration,
+    bytes: u64,
+}
+
+impl Line {
+    /// Bytes that an even pace has left at `now`.
+    fn remaining(&self, now: Duration, aim: Duration) -> f64 {
+        let all = aim.saturating_sub(self.from).as_secs_f64();
+        let left = aim.saturating_sub(now).as_secs_f64();
+        if all > 0.0 {
+            self.bytes as f64 * (left / all).min(1.0)
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Flows at their full weight, and what they carry.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Saturation {
+    since: Duration,
+    /// byte/s
+    rate: f64,
+}
+
+impl Lane {
+    /// What the deadlines ask for now. A transfer of unknown size counts with
+    /// the mean size of the others; while no size is known the demand is
+    /// infinite, which means one best-effort flow and no more than one.
+    pub(super) fn demand(&self) -> Option<Demand> {
+        let mut sizes = (0_u64, 0_u64);
+        for size in self.due().filter_map(|(transfer, _)| transfer.total) {
+            sizes = (sizes.0.saturating_add(size), sizes.1 + 1);
+        }
+        let mean = sizes.0.checked_div(sizes.1);
+        let due = self.due().map(|(transfer, deadline)| {
+            let bytes = self.remaining(transfer).or(mean);
+            (deadline, bytes.unwrap_or(0))
+        });
+        let is_unknown = |transfer: &Transfer| self.remaining(transfer).is_none();
+        let mut demand = Demand::of(self.now, due)?;
+        if mean.is_none() && self.due().any(|(transfer, _)| is_unknown(transfer)) {
+            demand.zeta = f64::INFINITY;
+        }
+        Some(demand)
+    }
+
+    /// Time to the nearest deadline that is not over.
+    pub(super) fn time_left(&self) -> Option<Duration> {
+        let ahead = self.due().filter(|(_, due)| !due.is_over(self.now));
+        ahead.map(|(_, due)| due.by() - self.now).min()
+    }
+
+    /// Bytes that the transfers with deadlines are behind an even pace.
+    pub(super) fn lag(&mut self) -> Option<f64> {
+        let now = self.now;
+        let remaining: Vec<_> = self
+            .due()
+            .filter_map(|(transfer, due)| Some((transfer.id, due, self.remaining(transfer)?)))
+            .collect();
+        let lags = remaining.into_iter().map(|(id, due, bytes)| {
+            let line = self
+                .transfer(id)
+                .line
+                .get_or_insert(Line { from: now, bytes });
+            bytes as f64 - line.remaining(now, due.aim())
+        });
+        lags.reduce(|sum, lag| sum + lag)
+    }
+
+    /// Says of each transfer once that it will probably be late, as soon as
+    /// the flows have shown what they can do. The earliest deadline goes
+    /// first, which keeps the largest lateness smallest (Jackson 1955).
+    pub(super) fn forecast(&mut self, sample: &PaceSample) {
+        if sample.w < 1.0 {
+            self.saturation = None;
+            return;
+        }
+        let saturation = self.saturation.get_or_insert(Saturation {
+            since: self.now,
+            rate: sample.rate,
+        });
+        saturation.rate += RATE_WEIGHT * (sample.rate - saturation.rate);
+        let Saturation { since, rate } = *saturation;
+        if self.now < since + SATURATED_FOR {
+            return;
+        }
+        // More connections may come; beyond what the path carries nothing can.
+        let most = f64::from(self.most_connections) / sample.m;
+        let rate = (rate * most).min(self.pace.capacity(self.now)).max(rate);
+        let zeta = self.demand().map_or(0.0, |demand| demand.zeta);
+        let mut before_it = 0_u64;
+        let mut due: Vec<_> = self.due().map(|(t, due)| (due.by(), t.id)).collect();
+        due.sort();
+        for (by, id) in due {
+            let Some(bytes) = self.remaining(&self.transfers[id.0 as usize]) else {
+                continue;
+            };
+            before_it = before_it.saturating_add(bytes);
+            let left = by.saturating_sub(self.now).as_secs_f64();
+            // No rate at all makes it infinitely late: then nothing is known.
+            let late_s = before_it as f64 / rate - left;
+            let transfer = self.transfer(id);
+            if transfer.is_foretold || !late_s.is_finite() || late_s <= CLEARLY_LATE * left {
+                continue;
+            }
+            transfer.is_foretold = true;
+            let url = transfer.url.clone();
+            self.emit(Event::Forecast {
+                url,
+                late_s,
+                zeta,
+                rate,
+            });
+        }
+    }
+
+    /// A deadline is a moment of the wall clock, but time passes by another
+    /// one. When the wall clock has been set, all deadlines are planned anew.
+    pub(super) fn notice_jump(&mut self) {
+        let drift = self.shared.clock.drift();
+        let jump = drift - self.drift;
+        if jump.abs() < JUMP {
+            return;
+        }
+        self.drift = drift;
+        let (clock, now) = (self.shared.clock, self.now);
+        let mut planned = 0;
+        for transfer in &mut self.transfers {
+            if let Some(moment) = transfer.request.deadline {
+                transfer.deadline = Some(Deadline::new(now, clock.since_start(moment, drift)));
+                transfer.line = None;
+                transfer.is_foretold = false;
+                planned += 1;
+            }
+        }
+        if planned == 0 {
+            return;
+        }
+        let transfers = &self.transfers;
+        self.queue.reorder(|id| transfers[id.0 as usize].deadline);
+        tracing::warn!("the clock was set by {jump:#}; all deadlines are planned anew");
+    }
+
+    /// Transfers that have a deadline and are not done.
+    fn due(&self) -> impl Iterator<Item = (&Transfer, Deadline)> {
+        self.transfers
+            .iter()
+            .filter(|transfer| !transfer.is_ended())
+            .filter_map(|transfer| Some((transfer, transfer.deadline?)))
+    }
+
+    /// Bytes that a transfer still has to move, if that is known.
+    fn remaining(&self, transfer: &Transfer) -> Option<u64> {
+        match transfer.phase {
+            Phase::Finishing => Some(0),
+            Phase::Moving(_) => self.queue.remaining(transfer.id),
+            _ => Some(transfer.total?.saturating_sub(transfer.done)),
+        }
+    }
+}
