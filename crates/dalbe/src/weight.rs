@@ -21,7 +21,15 @@ use crate::price::PriceModel;
 /// congestion control that takes many round trips to follow; a window follows
 /// within the period, and what is left of one period's error in the next is
 /// 1 − Km. Lower, so that the noise of a second's mean does not move w.
-const KM: f64 = 0.3;
+const KM: f64 = 0.2;
+
+/// Rates above this many times zeta count as no more: a gap that the flows
+/// have filled must not make them give up what they still need.
+const RATE_MOST: f64 = 3.0;
+
+/// The flows aim at so many times zeta. What comes early is not missing when
+/// others need the link at the end; zeta falls as it does.
+const HEADROOM: f64 = 1.15;
 
 /// Share of a new measurement in the price.
 const PRICE_WEIGHT: f64 = 0.3;
@@ -88,14 +96,15 @@ impl WeightController {
         let model = PriceModel::Share {
             capacity: self.effective,
         };
+        let aim = HEADROOM * seen.zeta;
         let measurement = Measurement {
             period: seen.period,
-            zeta: seen.zeta,
-            rate: seen.rate,
+            zeta: aim,
+            rate: seen.rate.min(RATE_MOST * aim),
         };
         // Nothing has ever come: there is no price, and nothing to learn.
         if self.effective > 0.0 {
-            let wanted = model.wanted_price(seen.zeta / flows);
+            let wanted = model.wanted_price(aim / flows);
             self.w = self
                 .mbc
                 .update(&measurement, 1.0 / self.effective, wanted)

@@ -6,9 +6,9 @@
 //! is offered:
 //! - the window of a flow that yields to anybody ([`yielding`], w = w_min);
 //! - the window that carries a share w/(1 + w) of what the path carries,
-//!   whoever else is there: what a flow of weight w gets beside one
-//!   best-effort flow under proportional fairness (Kelly, Maulloo and Tan
-//!   1998).
+//!   whoever else is there ([`Order::share`]): what a flow of weight w gets
+//!   beside one best-effort flow under proportional fairness (Kelly, Maulloo
+//!   and Tan 1998).
 //!
 //! At w = 1 there is no brake at all: the sender's congestion control alone
 //! decides. The window is monotone in w by construction.
@@ -29,6 +29,11 @@ use crate::socket::TcpInfo;
 
 /// w_min: the least weight. Flows that have it yield to anybody.
 pub const LEAST_WEIGHT: f64 = 0.02;
+
+/// 1 − w at which a weight begins to be good for more than its share. The
+/// wider this range, the smaller the steps that a controller has to make in
+/// it.
+const OPENING_FROM: f64 = 0.5;
 
 /// Without a brake the window is this many times what the flow uses in a
 /// round trip: it never limits, not even a sender that doubles (slow start,
@@ -74,14 +79,17 @@ impl Order {
         capacity: 0.0,
     };
 
-    /// The rate that this weight is good for whatever the others do, byte/s.
+    /// The rate that this weight is good for whatever the others do, byte/s:
+    /// a share w/(1 + w) of the capacity, and from half a flow on increasingly
+    /// more, up to no limit at w = 1. The capacity is the most that was seen,
+    /// and beside others that is too little.
     #[must_use]
     pub fn share(&self) -> f64 {
-        if self.w > LEAST_WEIGHT {
-            self.capacity * self.w / (1.0 + self.w)
-        } else {
-            0.0
+        if self.w <= LEAST_WEIGHT {
+            return 0.0;
         }
+        let opening = (OPENING_FROM / (1.0 - self.w).max(f64::EPSILON)).max(1.0);
+        self.capacity * self.w / (1.0 + self.w) * opening
     }
 }
 
@@ -174,10 +182,11 @@ impl Brake {
         if used >= self.widest.0 || now >= self.widest.1 + FREE_MEMORY {
             self.widest = (used, now);
         }
+        let free = (FREE * self.widest.0).max(FREE_LEAST).max(yielding);
         let window = if order.w < 1.0 {
-            yielding.max(order.share() * rtt.as_secs_f64())
+            yielding.max(order.share() * rtt.as_secs_f64()).min(free)
         } else {
-            (FREE * self.widest.0).max(FREE_LEAST).max(yielding)
+            free
         };
         let window = if order.w < 1.0 {
             let to_come = remaining.map_or(f64::INFINITY, |bytes| bytes as f64);
