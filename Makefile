@@ -13,6 +13,9 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # built already, in this profile: behind sudo there may be no cargo.
 as-root = $(if $(filter-out 0,$(shell id -u)),sudo) env FAIRBAT_BIN=$(abspath $(TARGET))/$(1)/fairbat
 
+# What bench runs; quick variants are as long whatever the matrix.
+MATRICES := peers trust overhead deadlines deadline-changes $(if $(QUICK),,deadlines-long)
+
 FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SECONDS ?= 300
 
@@ -39,14 +42,14 @@ lint: deps cargo-deny ## formatting, clippy, documentation, licences of dependen
 	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory deny
 
-bench: deps ## measure all figures again, over an hour, into tests/lab/results (QUICK=1: minutes, into target)
+bench: deps ## measure all figures again, some hours, into tests/lab/results (QUICK=1: minutes, into target)
 	@.ci/deps rclone iperf3 libtorrent
 	cargo build $(CARGO_BUILD_FLAGS) --release --workspace
 	$(TARGET)/release/bench $(if $(QUICK),--quick)
 	@$(call as-root,release) $(TARGET)/release/lab calibrate
-	@$(call as-root,release) $(TARGET)/release/lab matrix peers $(if $(QUICK),--quick)
-	@$(call as-root,release) $(TARGET)/release/lab matrix trust $(if $(QUICK),--quick)
-	@$(call as-root,release) $(TARGET)/release/lab matrix overhead $(if $(QUICK),--quick)
+	@set -e; for matrix in $(MATRICES); do \
+		$(call as-root,release) $(TARGET)/release/lab matrix "$$matrix" $(if $(QUICK),--quick); \
+	done
 
 fuzz: cargo-fuzz ## fuzz each parser for five minutes (FUZZ_SECONDS=N)
 	@set -e; for target in $(FUZZ_TARGETS); do \

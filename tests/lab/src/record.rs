@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::deadline::DeadlineFigures;
 use crate::scenario::Scenario;
 
 /// One run.
@@ -242,6 +243,45 @@ pub struct BackgroundRecord {
     pub bytes: Option<u64>,
     /// What went wrong, for people.
     pub failure: Option<String>,
+    /// When it began, if it did.
+    #[serde(default)]
+    pub began: Option<f64>,
+    /// Each transfer that has an end, in the order of the scenario.
+    #[serde(default)]
+    pub transfers: Vec<TransferRecord>,
+    /// The first time that `fairbat` foretold a deadline missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<Forecast>,
+}
+
+/// What became of a transfer.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TransferRecord {
+    /// Name of the file.
+    pub name: String,
+    /// Its size, bytes.
+    pub bytes: u64,
+    /// Seconds after the contender began by which it should have been there.
+    pub deadline_s: Option<f64>,
+    /// When it was there.
+    pub done: Option<f64>,
+    /// Whether that was in time; `None` without a deadline, and when the run
+    /// was over before it.
+    pub met: Option<bool>,
+    /// How much later than it should have been it was there, s; 0 in time. Of
+    /// one that was not there at the end of the run, how much later that was.
+    pub late_s: Option<f64>,
+    /// Which it was to be there: the first, 1, the second, ...
+    pub place: Option<usize>,
+}
+
+/// What `fairbat` said of deadlines that it cannot meet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Forecast {
+    /// When.
+    pub t: f64,
+    /// What, for people.
+    pub message: String,
 }
 
 /// One sample of our control loop; see `fairbat get --json`.
@@ -308,4 +348,8 @@ pub struct Summary {
     /// Processor time of the lab with its generators and links, share of one
     /// core.
     pub lab_cores: f64,
+    /// What became of transfers with deadlines; of the whole run, whatever part
+    /// of it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<DeadlineFigures>,
 }

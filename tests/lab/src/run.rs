@@ -85,6 +85,7 @@ pub fn run(plan: &Plan) -> Result<Record, RunError> {
         rtt: &rtt,
         flows: &received.flows,
         fetches: &received.fetches,
+        background: &background,
         lab_cpu_s: cpu_s,
     });
     Ok(Record {

@@ -9,6 +9,17 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (count > 0.0).then(|| values.iter().sum::<f64>() / count)
 }
 
+/// The standard deviation of all there are (not of a sample of more); `None`
+/// without values.
+#[must_use]
+pub fn deviation(values: &[f64]) -> Option<f64> {
+    let middle = mean(values)?;
+    let squares = finite(values)
+        .into_iter()
+        .map(|value| (value - middle).powi(2));
+    Some(mean(&squares.collect::<Vec<_>>())?.sqrt())
+}
+
 /// The value below which `share` (0 to 1) of the values lie; `None` without
 /// values. Linear between the two nearest ranks, the least value being at 0
 /// and the most at 1 (type 7 of Hyndman and Fan, 1996, as R and `NumPy` do).
@@ -92,6 +103,16 @@ mod tests {
         assert_eq!(percentile(&values, 7.0), Some(50.0));
         assert_eq!(percentile(&[3.0], 0.95), Some(3.0));
         assert_eq!(percentile(&[], 0.95), None);
+    }
+
+    #[test]
+    fn the_deviation_is_from_the_mean() {
+        assert_eq!(
+            deviation(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]),
+            Some(2.0)
+        );
+        assert_eq!(deviation(&[3.0, f64::NAN]), Some(0.0));
+        assert_eq!(deviation(&[]), None);
     }
 
     #[test]

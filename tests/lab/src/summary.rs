@@ -4,10 +4,13 @@
 
 use std::ops::Range;
 
+use crate::deadline::DeadlineFigures;
 use crate::link::PAYLOAD_SHARE;
 use crate::link::rate::Rate;
-use crate::record::{Connection, Fetch, FlowRecord, LinkRecord, Probe, Samples, Summary};
-use crate::scenario::{DirectionSpec, Scenario, Traffic};
+use crate::record::{
+    BackgroundRecord, Connection, Fetch, FlowRecord, LinkRecord, Probe, Samples, Summary,
+};
+use crate::scenario::{DirectionSpec, Foreground, Scenario};
 use crate::statistics::{jain, mean, median, percentile};
 
 /// Interval of [`FlowRecord::received`], s.
@@ -26,6 +29,8 @@ pub struct Measured<'a> {
     pub flows: &'a [FlowRecord],
     /// Web fetches of the foreground.
     pub fetches: &'a [Fetch],
+    /// What the contenders did.
+    pub background: &'a [BackgroundRecord],
     /// Processor time of the lab with its generators and links, s.
     pub lab_cpu_s: f64,
 }
@@ -79,6 +84,7 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
         late_p99_ms: late.fold(0.0, f64::max),
         link_cores: ratio(link_cpu, setup.duration_s),
         lab_cores: ratio(measured.lab_cpu_s, setup.duration_s),
+        deadline: DeadlineFigures::of(setup, measured.background),
     }
 }
 
@@ -95,7 +101,7 @@ fn within<'a, T>(
 
 /// Goodput of each flow of a direction while it was active, Mbit/s.
 fn foreground(measured: &Measured<'_>, window: &Range<f64>, backward: bool) -> Vec<f64> {
-    let active = active(measured.setup);
+    let active: Vec<_> = measured.setup.flows().map(Foreground::active).collect();
     let always = 0.0..f64::INFINITY;
     let flows = measured.flows.iter().enumerate();
     let flows = flows.filter(|(_, flow)| flow.backward == backward);
@@ -123,22 +129,6 @@ fn together(measured: &Measured<'_>, window: &Range<f64>) -> f64 {
     flows
         .map(|flow| goodput(flow, window.start, window.end))
         .sum()
-}
-
-/// From when until when each foreground flow of a scenario is active, s.
-fn active(setup: &Scenario) -> Vec<Range<f64>> {
-    let kinds = setup.foreground.iter().flat_map(|foreground| {
-        let flows = match foreground.traffic {
-            Traffic::Greedy { flows } => flows,
-            Traffic::Constant { .. }
-            | Traffic::OnOff { .. }
-            | Traffic::Web { .. }
-            | Traffic::Udp { .. } => 1,
-        };
-        let active = foreground.start_s..foreground.stop_s.unwrap_or(f64::INFINITY);
-        std::iter::repeat_n(active, flows as usize)
-    });
-    kinds.collect()
 }
 
 /// What a flow's receiver had got at this moment, bytes, linear between two
@@ -251,6 +241,7 @@ mod tests {
             rtt: &[],
             flows: &[],
             fetches: &[],
+            background: &[],
             lab_cpu_s: 5.0,
         }
     }

@@ -46,7 +46,9 @@ pub fn of(contender: Contender) -> Vec<String> {
         Contender::Iperf3(_) => return vec![version_of("iperf3")],
         Contender::Tcp => return vec![nginx_version()],
         Contender::Engine => format!("fairbat {}", env!("CARGO_PKG_VERSION")),
-        Contender::Fairbat => version_of(&fairbat_binary().to_string_lossy()),
+        Contender::Fairbat | Contender::FairbatNoDeadline => {
+            version_of(&fairbat_binary().to_string_lossy())
+        }
         Contender::Curl => version_of("curl"),
         Contender::Aria2 => version_of("aria2c"),
         Contender::Rclone => version_of("rclone"),

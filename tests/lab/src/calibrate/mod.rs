@@ -94,6 +94,7 @@ impl Bench {
             duration_s: 60.0,
             measure_from_s: 0.0,
             measure_until_s: None,
+            pressure_until_s: None,
             link: vec![LinkSpec {
                 rate_mbit: self.rate_mbit,
                 delay_ms: self.delay_ms,

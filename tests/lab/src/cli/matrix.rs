@@ -8,7 +8,6 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use fairbat_lab::calibrate::cost;
 use fairbat_lab::clock::Clock;
-use fairbat_lab::contender::Contender;
 use fairbat_lab::matrix::{Budget, Cell, Job, Matrix, Variant, run_all, weight};
 use fairbat_lab::record::{Provenance, Record, Summary};
 use fairbat_lab::report::{self, MatrixRecord, RunSummary};
@@ -38,12 +37,10 @@ impl<'a> Plan<'a> {
         }
         let mut scenarios = BTreeMap::new();
         for name in &matrix.scenarios {
-            let mut scenario: Scenario = files::by_name(&places::scenarios(), name)?;
-            if arguments.quick {
-                scenario = scenario
-                    .quick_variant()
-                    .map_err(|error| format!("{name}: {error}"))?;
-            }
+            let scenario: Scenario = files::by_name(&places::scenarios(), name)?;
+            let scenario = matrix
+                .as_run(&scenario, arguments.quick)
+                .map_err(|error| format!("{name}: {error}"))?;
             scenarios.insert(name.clone(), scenario);
         }
         sandbox::require_root()?;
@@ -210,8 +207,10 @@ impl<'a> Plan<'a> {
         }
         if self.arguments.quick {
             command.arg("--quick");
+        } else if let Some(factor) = self.matrix.time_scale {
+            command.args(["--time-scale", &factor.to_string()]);
         }
-        if cell.contender == Contender::Fairbat {
+        if cell.contender.is_fairbat() {
             // Built once, and not beside runs.
             command.env("FAIRBAT_BIN", fairbat_binary());
         }

@@ -21,11 +21,11 @@ pub(super) struct Tool {
 }
 
 impl Tool {
-    /// How this contender fetches `url`.
+    /// How this contender fetches what the words of `source` name.
     ///
     /// # Panics
     /// For a contender that is not a download tool.
-    pub(super) fn of(contender: Contender, site: &Site, url: String) -> Self {
+    pub(super) fn of(contender: Contender, site: &Site, source: Vec<String>) -> Self {
         let directory = site.download.display().to_string();
         let file = site.download.join(FILE).display().to_string();
         let words: Vec<String> = match contender {
@@ -50,15 +50,18 @@ impl Tool {
                 let mut words = words(&["copyurl", "--config", "/dev/null"]);
                 // As with fairbat below.
                 words.push("--local-no-preallocate".to_owned());
-                words.extend(["--bwlimit".to_owned(), limit, url, file]);
+                words.extend(["--bwlimit".to_owned(), limit]);
+                words.extend(source);
+                words.push(file);
                 return Self {
                     contender,
                     arguments: words,
                 };
             }
-            Contender::Fairbat => {
+            Contender::Fairbat | Contender::FairbatNoDeadline => {
                 let mut words = words(&["get", "--json", "-d", &directory]);
-                if let Some(deadline) = site.background.deadline_s {
+                let deadline = site.background.deadline_s;
+                if let Some(deadline) = deadline.filter(|_| contender == Contender::Fairbat) {
                     words.extend(["--deadline".to_owned(), format!("{deadline:.3}s")]);
                 }
                 if site.end().is_none() {
@@ -72,7 +75,7 @@ impl Tool {
         };
         Self {
             contender,
-            arguments: words.into_iter().chain([url]).collect(),
+            arguments: words.into_iter().chain(source).collect(),
         }
     }
 }

@@ -8,10 +8,10 @@ use std::process::Command;
 use fairbat_tests::bin::fairbat_binary;
 
 use super::command::Tool;
+use super::events;
 use super::over::Over;
 use super::process::Program;
 use super::site::Site;
-use super::{Contender, events};
 use crate::record::BackgroundRecord;
 
 /// Size of the blocks that a file system counts in, bytes (stat(2)).
@@ -23,9 +23,10 @@ pub(super) fn run(site: &Site, tool: Tool, over: &Over) -> BackgroundRecord {
         return BackgroundRecord::default();
     }
     let name = tool.contender.to_string();
-    let mut command = match tool.contender {
-        Contender::Fairbat => Command::new(fairbat_binary()),
-        _ => Command::new(&name),
+    let mut command = if tool.contender.is_fairbat() {
+        Command::new(fairbat_binary())
+    } else {
+        Command::new(&name)
     };
     command.args(tool.arguments);
     let started = site.clock.seconds();
@@ -36,7 +37,7 @@ pub(super) fn run(site: &Site, tool: Tool, over: &Over) -> BackgroundRecord {
     let status = program.wait(over);
     let ended = site.clock.seconds();
     program.end();
-    let mut record = if tool.contender == Contender::Fairbat {
+    let mut record = if tool.contender.is_fairbat() {
         events::record(events::parse(&program.stdout()), started)
     } else {
         BackgroundRecord {

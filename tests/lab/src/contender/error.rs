@@ -25,6 +25,13 @@ pub enum ContenderError {
          and tcp"
     )]
     TakesNoJobs(Contender),
+    /// The scenario has `[[background.transfer]]`, which this contender cannot
+    /// do.
+    #[error(
+        "{0} moves one thing: a scenario with [[background.transfer]] is for none, fairbat and \
+         fairbat-no-deadline"
+    )]
+    TakesNoList(Contender),
     /// Something that the transfer needs could not be made.
     #[error("cannot {what}: {source}")]
     Prepare {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::record::{BackgroundRecord, ControlSample};
+use crate::record::{BackgroundRecord, ControlSample, Forecast, TransferRecord};
 
 /// The lines that `fairbat get --json` wrote. One that was cut off in the
 /// middle by the end of the process is left out.
@@ -13,8 +13,9 @@ pub(super) fn parse(lines: &str) -> impl Iterator<Item = Value> {
         .filter_map(|line| serde_json::from_str(line).ok())
 }
 
-/// What the events of a run with one transfer tell. `started` is when the run
-/// began on the lab's clock, s.
+/// What the events of a run tell. `started` is when the run began on the lab's
+/// clock, s. With several transfers it is done when the last of them is; each
+/// is listed when it is, with what is known of it from here.
 pub(super) fn record(events: impl IntoIterator<Item = Value>, started: f64) -> BackgroundRecord {
     let mut record = BackgroundRecord::default();
     for event in events {
@@ -27,8 +28,26 @@ pub(super) fn record(events: impl IntoIterator<Item = Value>, started: f64) -> B
                 }
             }
             Some("done") => {
-                record.bytes = event["bytes"].as_u64();
+                let url = event["url"].as_str().unwrap_or_default();
                 record.done = event["t"].as_f64().map(|t| t + started);
+                record.transfers.push(TransferRecord {
+                    name: url.rsplit('/').next().unwrap_or_default().to_owned(),
+                    bytes: event["bytes"].as_u64().unwrap_or_default(),
+                    done: record.done,
+                    ..TransferRecord::default()
+                });
+                // The last sample of the loop may be older.
+                let all = record.transfers.iter().map(|one| one.bytes).sum();
+                record.bytes = record.bytes.max(Some(all));
+            }
+            Some("forecast") if record.forecast.is_none() => {
+                record.forecast =
+                    serde_json::from_value(event)
+                        .ok()
+                        .map(|said: Forecast| Forecast {
+                            t: said.t + started,
+                            ..said
+                        });
             }
             // The end of the lab's run is not a failure.
             Some("error") if event["kind"] != "interrupted" => {
@@ -48,7 +67,10 @@ mod tests {
 
     #[test]
     fn moments_are_on_the_clock_of_the_lab() {
-        let lines = format!("{CONTROL}\n{}", r#"{"t":14.5,"event":"done","bytes":200}"#);
+        let lines = format!(
+            "{CONTROL}\n{}",
+            r#"{"t":14.5,"event":"done","bytes":167772200}"#
+        );
         let record = record(parse(&lines), 2.0);
         assert_eq!(
             record.control,
@@ -63,7 +85,7 @@ mod tests {
             }]
         );
         assert_eq!(record.done, Some(16.5));
-        assert_eq!(record.bytes, Some(200));
+        assert_eq!(record.bytes, Some(167_772_200));
         assert_eq!(record.failure, None);
     }
 
@@ -75,6 +97,35 @@ mod tests {
         };
         assert_eq!(said("network"), Some("why".to_owned()));
         assert_eq!(said("interrupted"), None);
+    }
+
+    #[test]
+    fn every_transfer_is_listed_when_it_is_done() {
+        let done = |t: f64, name: &str, bytes: u64| {
+            format!(
+                r#"{{"t":{t:?},"event":"done","url":"http://10.78.0.2:8080/{name}","bytes":{bytes}}}"#
+            )
+        };
+        let lines = [done(3.0, "file-2", 10), done(8.0, "file-1", 30)].join("\n");
+        let record = record(parse(&lines), 2.0);
+        let told: Vec<_> = record
+            .transfers
+            .iter()
+            .map(|it| (&*it.name, it.done))
+            .collect();
+        assert_eq!(told, [("file-2", Some(5.0)), ("file-1", Some(10.0))]);
+        assert_eq!((record.done, record.bytes), (Some(10.0), Some(40)));
+    }
+
+    #[test]
+    fn the_first_forecast_counts_if_there_is_any() {
+        let said = |t: f64, message: &str| {
+            format!(r#"{{"t":{t:?},"event":"forecast","message":"{message}","more":1}}"#)
+        };
+        let lines = [said(1.5, "too much"), said(9.0, "still")].join("\n");
+        let forecast = record(parse(&lines), 2.0).forecast.expect("it was said");
+        assert_eq!((forecast.t, forecast.message.as_str()), (3.5, "too much"));
+        assert_eq!(record(parse(CONTROL), 2.0).forecast, None);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod site;
 mod tcp;
 #[cfg(test)]
 mod tests;
+mod transfers;
 mod utp;
 mod verdict;
 
@@ -54,6 +55,10 @@ impl Contender {
         if scenario.background.jobs.is_some() && !matches!(self, Self::None | Self::Tcp) {
             return Err(ContenderError::TakesNoJobs(self));
         }
+        let is_list = !scenario.background.transfer.is_empty();
+        if is_list && self != Self::None && !self.is_fairbat() {
+            return Err(ContenderError::TakesNoList(self));
+        }
         match self {
             Self::None => return Ok(()),
             Self::Utp => return utp::require_libtorrent(),
@@ -61,7 +66,7 @@ impl Contender {
             Self::Curl => require("curl", "curl")?,
             Self::Aria2 => require("aria2c", "aria2")?,
             Self::Rclone => require("rclone", "rclone")?,
-            Self::Fairbat => drop(fairbat_binary()),
+            Self::Fairbat | Self::FairbatNoDeadline => drop(fairbat_binary()),
             Self::Engine | Self::Tcp => {}
         }
         require("nginx", "nginx")
@@ -106,9 +111,9 @@ impl Contender {
                 let origin = Origin::start(site)?;
                 Box::new(move |site, over| engine::run(site, &origin, over))
             }
-            Self::Fairbat | Self::Curl | Self::Aria2 | Self::Rclone => {
+            Self::Fairbat | Self::FairbatNoDeadline | Self::Curl | Self::Aria2 | Self::Rclone => {
                 let origin = Origin::start(site)?;
-                let tool = command::Tool::of(self, site, origin.url());
+                let tool = command::Tool::of(self, site, origin.source(site, self)?);
                 Box::new(move |site, over| {
                     let record = download::run(site, tool, over);
                     drop(origin);
@@ -170,6 +175,7 @@ impl Running {
             failure: Some("the thread that drove it panicked; see standard error".to_owned()),
             ..BackgroundRecord::default()
         });
+        transfers::complete(&self.site, &mut record, ended);
         if record.failure.is_none() {
             record.failure = verdict::failure(&self.site, &record, ended);
         }

@@ -15,6 +15,8 @@ pub enum Contender {
     Engine,
     /// `fairbat get`.
     Fairbat,
+    /// `fairbat get` of the same without its deadline.
+    FairbatNoDeadline,
     /// curl.
     Curl,
     /// aria2c with four connections.
@@ -54,10 +56,11 @@ impl CongestionControl {
 
 impl Contender {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::None,
         Self::Engine,
         Self::Fairbat,
+        Self::FairbatNoDeadline,
         Self::Curl,
         Self::Aria2,
         Self::Rclone,
@@ -75,6 +78,7 @@ impl Contender {
             Self::None => "none",
             Self::Engine => "FAIRBAT engine",
             Self::Fairbat => "fairbat get",
+            Self::FairbatNoDeadline => "fairbat get, no deadline",
             Self::Curl => "curl",
             Self::Aria2 => "aria2c -x4",
             Self::Rclone => "rclone --bwlimit (30 % of the link)",
@@ -93,10 +97,20 @@ impl Contender {
     pub fn heeds_server_congestion_control(self) -> bool {
         match self {
             Self::None | Self::Utp | Self::Iperf3(_) => false,
-            Self::Engine | Self::Fairbat | Self::Curl | Self::Aria2 | Self::Rclone | Self::Tcp => {
-                true
-            }
+            Self::Engine
+            | Self::Fairbat
+            | Self::FairbatNoDeadline
+            | Self::Curl
+            | Self::Aria2
+            | Self::Rclone
+            | Self::Tcp => true,
         }
+    }
+
+    /// Whether this is the program `fairbat`.
+    #[must_use]
+    pub fn is_fairbat(self) -> bool {
+        matches!(self, Self::Fairbat | Self::FairbatNoDeadline)
     }
 }
 
@@ -106,6 +120,7 @@ impl fmt::Display for Contender {
             Self::None => "none",
             Self::Engine => "engine",
             Self::Fairbat => "fairbat",
+            Self::FairbatNoDeadline => "fairbat-no-deadline",
             Self::Curl => "curl",
             Self::Aria2 => "aria2c",
             Self::Rclone => "rclone",
@@ -164,8 +179,8 @@ mod tests {
         let error = "wget".parse::<Contender>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no contender \"wget\"; there are none, engine, fairbat, curl, aria2c, \
-             rclone, utp, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp"
+            "there is no contender \"wget\"; there are none, engine, fairbat, \
+             fairbat-no-deadline, curl, aria2c, rclone, utp, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp"
         );
     }
 }

@@ -12,21 +12,17 @@ use fairbat_tests::content::Content;
 use fairbat_tests::nginx::{Config, Nginx};
 
 use super::over::Over;
+use super::transfers::Served;
 use super::{Contender, ContenderError};
 use crate::clock::Clock;
 use crate::host::{Class, Host};
 use crate::scenario::{Background, Scenario};
 
-/// Size of the file that stands for a transfer without an end, bytes: more
-/// than any run moves.
-const ENDLESS: u64 = 8_000_000_000;
-
-/// Size of the largest file that is made of real bytes, bytes: it is made when
-/// the run has begun.
-const LARGEST_REAL: u64 = 200_000_000;
-
-/// Name of the file that is moved, at both ends.
+/// Name of the file that is moved, at both ends, when it is the only one.
 pub(super) const FILE: &str = "file";
+
+/// Name of the file that says what there is to fetch, when it is more.
+const LIST: &str = "list";
 
 /// Where a contender works, and what it is to do there.
 #[derive(Debug)]
@@ -50,6 +46,8 @@ pub(super) struct Site {
     is_kept: bool,
     /// The lab's clock.
     pub(super) clock: Clock,
+    /// What is to be moved, in the order in which the contender is told of it.
+    pub(super) served: Vec<Served>,
     /// A directory for whatever is not one of the two below.
     pub(super) work: PathBuf,
     /// Where the file to be moved is.
@@ -86,11 +84,13 @@ impl Site {
                 Contender::None | Contender::Iperf3(_) | Contender::Tcp => false,
                 Contender::Engine
                 | Contender::Fairbat
+                | Contender::FairbatNoDeadline
                 | Contender::Curl
                 | Contender::Aria2
                 | Contender::Rclone => true,
             },
             clock,
+            served: Served::all(&scenario.background, seed),
             work: work.to_owned(),
             origin: work.join("origin"),
             download: work.join("download"),
@@ -104,33 +104,37 @@ impl Site {
     fn make(&self) -> io::Result<()> {
         fs::create_dir_all(&self.origin)?;
         fs::create_dir_all(&self.download)?;
-        let path = self.origin.join(FILE);
-        match self.content() {
-            Some(content) => content.write_to(&path),
-            None => File::create(&path)?.set_len(self.size()),
+        for served in &self.served {
+            let path = self.origin.join(&served.name);
+            match self.content(served) {
+                Some(content) => content.write_to(&path)?,
+                None => File::create(&path)?.set_len(served.size())?,
+            }
         }
+        Ok(())
     }
 
-    /// What is in the file, unless it is holes.
-    fn content(&self) -> Option<Content> {
-        let size = self
-            .end()
-            .filter(|size| self.is_kept && *size <= LARGEST_REAL)?;
-        Some(Content::new(self.seed, size))
+    /// What is in a file, unless it is holes.
+    fn content(&self, served: &Served) -> Option<Content> {
+        served.content().filter(|_| self.is_kept)
     }
 
-    /// What is wrong with the file that has arrived, for people; `None` if
+    /// What is wrong with the files that have arrived, for people; `None` if
     /// nothing is, or nobody can know.
     pub(super) fn fault(&self) -> Option<String> {
-        match self.content()?.first_difference(&self.download.join(FILE)) {
-            Ok(None) => None,
-            Ok(Some(difference)) => Some(format!(
-                "the file that has arrived is not the one that was served: it has {} bytes, and \
-                 is wrong from byte {}",
-                difference.found, difference.offset
-            )),
-            Err(error) => Some(format!("no file has arrived: {error}")),
-        }
+        self.served.iter().find_map(|served| {
+            let name = &served.name;
+            let content = self.content(served)?;
+            match content.first_difference(&self.download.join(name)) {
+                Ok(None) => None,
+                Ok(Some(difference)) => Some(format!(
+                    "the {name} that has arrived is not the one that was served: it has {} bytes, \
+                     and is wrong from byte {}",
+                    difference.found, difference.offset
+                )),
+                Err(error) => Some(format!("no {name} has arrived: {error}")),
+            }
+        })
     }
 
     /// Where the server is reached.
@@ -144,19 +148,13 @@ impl Site {
     }
 
     /// What there is to move, bytes; `None` if there is no end to it.
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a scenario's sizes are positive"
-    )]
     pub(super) fn end(&self) -> Option<u64> {
-        let size = self.background.size_mb?;
-        Some(((size * 1e6).round() as u64).max(1))
+        self.served.iter().map(|served| served.bytes).sum()
     }
 
-    /// Size of the file, bytes.
+    /// Size of all files, bytes.
     pub(super) fn size(&self) -> u64 {
-        self.end().unwrap_or(ENDLESS)
+        self.served.iter().map(Served::size).sum()
     }
 
     /// A port at which nobody listens on this host, for a server that cannot
@@ -178,7 +176,7 @@ impl Site {
     }
 }
 
-/// A web server that has the file.
+/// A web server that has the files.
 pub(super) struct Origin {
     nginx: Nginx,
 }
@@ -193,14 +191,38 @@ impl Origin {
         nginx
             .map_err(|_| io::Error::other("nginx did not start; see standard error"))
             .and_then(|nginx| {
-                symlink(site.origin.join(FILE), nginx.path(FILE))?;
+                for Served { name, .. } in &site.served {
+                    symlink(site.origin.join(name), nginx.path(name))?;
+                }
                 Ok(Self { nginx })
             })
             .map_err(ContenderError::cannot("start the web server"))
     }
 
-    /// Where the file is.
+    /// Where the file is, when it is the only one.
     pub(super) fn url(&self) -> String {
         self.nginx.url(FILE)
+    }
+
+    /// The words that tell a download tool what there is to fetch: a URL, or
+    /// where `fairbat` finds a list of them, which is written now.
+    pub(super) fn source(
+        &self,
+        site: &Site,
+        contender: Contender,
+    ) -> Result<Vec<String>, ContenderError> {
+        if site.background.transfer.is_empty() {
+            return Ok(vec![self.url()]);
+        }
+        let has_deadlines = contender == Contender::Fairbat;
+        let lines = site.served.iter().map(|served| {
+            let url = self.nginx.url(&served.name);
+            served.line(&url, has_deadlines)
+        });
+        let path = site.work.join(LIST);
+        fs::write(&path, lines.collect::<String>()).map_err(ContenderError::cannot(
+            "write the list of what there is to fetch",
+        ))?;
+        Ok(vec!["-i".to_owned(), path.display().to_string()])
     }
 }

@@ -155,7 +155,6 @@ fn record(gets: &[Arc<Get>], has_jobs: bool, now: f64) -> BackgroundRecord {
             seconds: end(get).map(|end| end - at),
         });
     BackgroundRecord {
-        control: Vec::new(),
         done: gets.first().filter(|_| !has_jobs).and_then(|get| end(get)),
         jobs: if has_jobs {
             fetches.collect()
@@ -166,6 +165,7 @@ fn record(gets: &[Arc<Get>], has_jobs: bool, now: f64) -> BackgroundRecord {
         failure: gets
             .iter()
             .find_map(|get| get.end.get()?.as_ref().err().cloned()),
+        ..BackgroundRecord::default()
     }
 }
 

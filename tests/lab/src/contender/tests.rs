@@ -200,6 +200,7 @@ macro_rules! moves {
 moves! {
     engine: Contender::Engine;
     fairbat: Contender::Fairbat;
+    fairbat_no_deadline: Contender::FairbatNoDeadline;
     curl: Contender::Curl;
     aria2: Contender::Aria2;
     rclone: Contender::Rclone;
@@ -286,6 +287,48 @@ fn whoever_takes_no_jobs_says_so() {
         )
     });
     assert_eq!(refusing.count(), Contender::ALL.len() - 2);
+}
+
+#[test]
+fn whoever_moves_one_thing_says_so() {
+    let scenario = scenario("transfer = [{ size_mb = 1.0, deadline_s = 9.0 }]");
+    let error = Contender::Curl.check(&scenario).unwrap_err().to_string();
+    assert!(error.starts_with("curl moves one thing: "), "{error}");
+    let takes = |contender: &Contender| {
+        let refused = contender.check(&scenario);
+        !matches!(refused, Err(ContenderError::TakesNoList(_)))
+    };
+    let taking: Vec<_> = Contender::ALL.into_iter().filter(takes).collect();
+    let all = [
+        Contender::None,
+        Contender::Fairbat,
+        Contender::FairbatNoDeadline,
+    ];
+    assert_eq!(taking, all);
+}
+
+#[test]
+fn several_files_are_told_apart() {
+    let contender = Contender::FairbatNoDeadline;
+    let scenario = scenario(
+        "transfer = [{ size_mb = 4.0, deadline_s = 20.0 }, { size_mb = 1.0, deadline_s = 10.0 }]",
+    );
+    let Some(lab) = Lab::new(contender, &scenario) else {
+        return;
+    };
+    let (running, clock) = lab.start(contender, &scenario);
+    wait(clock, || running.is_done());
+    let record = running.finish();
+    assert_eq!(record.failure, None);
+    assert_eq!(record.bytes, Some(5_000_000));
+    let [four, one] = &record.transfers[..] else {
+        panic!("{:?}", record.transfers);
+    };
+    assert_eq!((four.bytes, one.bytes), (4_000_000, 1_000_000));
+    assert_eq!((four.met, one.met), (Some(true), Some(true)));
+    let last = [four, one].into_iter().max_by_key(|it| it.place);
+    assert_eq!(record.done, last.and_then(|last| last.done));
+    lab.assert_empty();
 }
 
 #[test]

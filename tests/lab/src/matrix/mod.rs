@@ -30,6 +30,10 @@ pub struct Matrix {
     pub congestion_controls: Vec<String>,
     /// Seeds; one run for each.
     pub seeds: Vec<u64>,
+    /// Every moment and every length of time is so many times as long, and
+    /// sizes with them; not in the quick variants.
+    #[serde(default)]
+    pub time_scale: Option<f64>,
     /// Different ways to run all of it, one after the other; the ordinary way
     /// if there are none.
     #[serde(default)]
@@ -90,6 +94,12 @@ impl Content for Matrix {
         for name in &self.congestion_controls {
             congestion_control(name)?;
         }
+        if self
+            .time_scale
+            .is_some_and(|scale| !(0.01..=100.0).contains(&scale))
+        {
+            return Err("time_scale must be 0.01 to 100".to_owned());
+        }
         if !self.variants.is_empty() {
             some_once(
                 "variants",
@@ -135,6 +145,20 @@ fn some_once<T: Ord>(what: &str, values: impl IntoIterator<Item = T>) -> Result<
 }
 
 impl Matrix {
+    /// A scenario as this matrix runs it.
+    ///
+    /// # Errors
+    /// When it cannot be run like that.
+    pub fn as_run(&self, scenario: &Scenario, is_quick: bool) -> Result<Scenario, String> {
+        if is_quick {
+            return scenario.quick_variant();
+        }
+        let mut scenario = scenario.clone();
+        scenario.scale_time(self.time_scale.unwrap_or(1.0));
+        scenario.check()?;
+        Ok(scenario)
+    }
+
     /// All runs: seed after seed, so that what changes slowly on the machine
     /// meets all contenders alike.
     #[must_use]
@@ -185,6 +209,7 @@ mod tests {
         contenders = ["none", "curl"]
         congestion_controls = ["cubic", "bbr"]
         seeds = [1, 2]
+        time_scale = 3
         variants = [{ name = "slow", jobs = 1, sampling_ms = 10 }]
     "#;
 
@@ -195,9 +220,26 @@ mod tests {
         for (name, matrix) in matrices {
             for scenario in &matrix.scenarios {
                 let found = files::by_name::<Scenario>(&places::scenarios(), scenario);
-                found.unwrap_or_else(|error| panic!("{name}: {error}"));
+                let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
+                for is_quick in [false, true] {
+                    let run = matrix.as_run(&found, is_quick);
+                    run.unwrap_or_else(|error| panic!("{name}: {scenario}: {error}"));
+                }
             }
         }
+    }
+
+    #[test]
+    fn a_longer_matrix_has_quick_variants_as_short_as_any() {
+        let matrix: Matrix = toml::from_str(GOOD).unwrap();
+        let text = "description = \"a test\"\nduration_s = 20.0\nmeasure_from_s = 0.0\n\
+                    [[link]]\nrate_mbit = 8.0\ndelay_ms = 0.0\nqueue = { packets = 9 }\n\
+                    [background]\nsize_mb = 5.0\n[quick]\nduration_s = 9.0\n";
+        let scenario: Scenario = toml::from_str(text).unwrap();
+        let length = |is_quick| matrix.as_run(&scenario, is_quick).unwrap().duration_s;
+        assert_eq!((length(false), length(true)), (60.0, 9.0));
+        let long = matrix.as_run(&scenario, false).unwrap();
+        assert_eq!(long.background.size_mb, Some(15.0));
     }
 
     #[test]
@@ -213,6 +255,7 @@ mod tests {
             ),
             ("[1, 2]", "[2, 2]", "seeds must name nothing twice"),
             ("\"bbr\"", "\"b b\"", "congestion_control must"),
+            ("time_scale = 3", "time_scale = 0", "time_scale must"),
             ("\"slow\"", "\"../slow\"", "../slow"),
             ("jobs = 1", "jobs = 0", "jobs must"),
             ("sampling_ms = 10", "sampling_ms = 0", "sampling_ms must"),

@@ -30,6 +30,9 @@ pub(super) fn connections(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
 pub(super) fn weight(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
     let weight = steps(sheet, |sample| Some(sample.w));
     let mut plot = sheet.plot("weight of each of its flows, 0 to 1", 1.0, 3)?;
+    if let Some(moment) = sheet.record.setup.pressure_until_s {
+        plot.moment(moment)?;
+    }
     plot.line(&bins::line(&weight, |step| step.mean), GREEN, 2)?;
     plot.label(["w".to_owned()], GREEN, end_of(&weight));
     plot.finish()
@@ -45,17 +48,19 @@ pub(super) fn deadline(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
     let all = rate.iter().chain(&zeta);
     let largest = all.map(|step| step.most.min(bound)).fold(0.0, f64::max);
     let setup = &sheet.record.setup.background;
-    let moment = setup.deadline_s.map(|after| setup.start_s + after);
+    let due = setup.due().into_iter();
+    let due: Vec<f64> = due.map(|one| setup.start_s + one.deadline_s).collect();
     let done = sheet.record.done();
-    let mut title = "what the deadline asks for, Mbit/s".to_owned();
-    if let Some(moment) = moment {
-        title = format!("what the deadline at {moment:.1} s asks for, Mbit/s");
-    }
+    let mut title = match due[..] {
+        [] => "what the deadline asks for, Mbit/s".to_owned(),
+        [moment] => format!("what the deadline at {moment:.1} s asks for, Mbit/s"),
+        _ => "what the deadlines ask for, Mbit/s".to_owned(),
+    };
     if let Some(done) = done {
         title.push_str(&format!("; done at {done:.1} s"));
     }
     let mut plot = sheet.plot(&title, largest, 3)?;
-    for moment in [moment, done].into_iter().flatten() {
+    for moment in due.into_iter().chain(done) {
         plot.moment(moment)?;
     }
     plot.line(&bins::line(&rate, |step| step.mean), PALE_BLUE, 2)?;

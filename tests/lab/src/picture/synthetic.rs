@@ -61,6 +61,7 @@ fn change(name: &str, record: &mut Record) {
     match name {
         "web" | "long-web" => record.fetches = fetches(duration),
         "ours" | "long" => {
+            record.setup.background.size_mb = Some(200.0);
             record.setup.background.deadline_s = Some(0.9 * duration);
             record.background[0].done = Some(0.87 * duration);
             record.background[0].control = control(duration);
@@ -154,6 +155,7 @@ fn summary(record: &Record) -> Summary {
         rtt: &record.rtt,
         flows: &record.flows,
         fetches: &record.fetches,
+        background: &record.background,
         lab_cpu_s: 10.0,
     })
 }

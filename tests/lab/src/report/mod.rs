@@ -1,11 +1,15 @@
 //! Many runs beside each other: tables for people, and a picture that shows
 //! who takes what from whom. Knows summaries only, no samples.
 
+mod colors;
+mod deadlines;
+mod harm;
 mod markdown;
 mod overview;
 mod place;
 mod rows;
 mod terminal;
+mod words;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -22,6 +26,9 @@ use crate::scenario::Scenario;
 
 /// The contender that does nothing, to which the others are compared.
 pub const ALONE: &str = "none";
+
+/// The contender that is ours, to which curl is compared.
+const OURS: &str = "fairbat";
 
 /// All runs of a matrix of scenarios, contenders and seeds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -43,6 +50,18 @@ impl MatrixRecord {
     /// Whether there is anybody to compare with [`ALONE`].
     fn has_contenders(&self) -> bool {
         self.runs.iter().any(|run| run.contender != ALONE)
+    }
+
+    /// Whether there is a foreground alone to compare with.
+    fn has_alone(&self) -> bool {
+        self.runs.iter().any(|run| run.contender == ALONE)
+    }
+
+    /// Whether deadlines are what it is about.
+    fn is_about_deadlines(&self) -> bool {
+        let mut scenarios = self.scenarios.values();
+        !self.scenarios.is_empty()
+            && scenarios.all(|scenario| scenario.background.window_s().is_some())
     }
 }
 
@@ -85,13 +104,21 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
             continue;
         };
         let page = path.with_extension("md");
-        fs::write(&page, markdown(&matrix))?;
-        written.push(page);
-        if matrix.has_contenders() {
-            let picture = path.with_extension("svg");
-            overview(&matrix, &picture)?;
-            written.push(picture);
+        let picture = path.with_extension("svg");
+        if matrix.is_about_deadlines() {
+            fs::write(&page, deadlines::page(&matrix))?;
+            if deadlines::has_picture(&matrix) {
+                deadlines::draw(&matrix, &picture)?;
+                written.push(picture);
+            }
+        } else {
+            fs::write(&page, markdown(&matrix))?;
+            if matrix.has_contenders() {
+                overview(&matrix, &picture)?;
+                written.push(picture);
+            }
         }
+        written.push(page);
     }
     if written.is_empty() {
         return Err(format!(

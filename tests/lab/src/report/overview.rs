@@ -4,11 +4,12 @@
 use std::path::Path;
 
 use fairbat_tests::chart::{
-    AROUND, BLUE, Canvas, ChartResult, FROM, Frame, GREEN, GREY, INK, LABEL, MARK, Panel, TITLE,
-    VERMILION, bold, panel, text,
+    AROUND, Canvas, ChartResult, FROM, Frame, GREY, INK, LABEL, MARK, Panel, TITLE, VERMILION,
+    bold, panel, text,
 };
 use plotters::prelude::*;
 
+use super::colors::{color, colors};
 use super::place::{self, Area, place};
 use super::rows::{Row, goodput, has_web, rows};
 use super::{ALONE, MatrixRecord};
@@ -29,13 +30,6 @@ const NAME: (f64, f64) = (12.0, 6.8);
 const MOST_LETTERS: usize = 64;
 /// How far names may stand out of their panel to the right, px.
 const BEYOND: i32 = 84;
-
-/// Okabe and Ito's reddish purple.
-const PURPLE: RGBColor = RGBColor(0xcc, 0x79, 0xa7);
-/// Okabe and Ito's orange, darker, so that it can be read on white.
-const ORANGE: RGBColor = RGBColor(0xb8, 0x7a, 0x00);
-/// Colours of the others, in the order of their names' appearance.
-const COLORS: [RGBColor; 5] = [VERMILION, GREEN, PURPLE, ORANGE, GREY];
 
 /// What is better the higher it is.
 #[derive(Clone, Copy)]
@@ -253,30 +247,6 @@ impl Measure {
             kept: kept.times(100.0),
         })
     }
-}
-
-/// Each contender's colour: blue is ours.
-fn colors(matrix: &MatrixRecord) -> Vec<(&str, RGBColor)> {
-    let mut colors: Vec<(&str, RGBColor)> = Vec::new();
-    let mut others = COLORS.into_iter().cycle();
-    for run in &matrix.runs {
-        let name = run.contender.as_str();
-        if name == ALONE || colors.iter().any(|(known, _)| *known == name) {
-            continue;
-        }
-        let color = if name.starts_with("fairbat") {
-            Some(BLUE)
-        } else {
-            others.next()
-        };
-        colors.extend(color.map(|color| (name, color)));
-    }
-    colors
-}
-
-fn color(colors: &[(&str, RGBColor)], contender: &str) -> RGBColor {
-    let found = colors.iter().find(|(name, _)| *name == contender);
-    found.map_or(INK, |&(_, color)| color)
 }
 
 #[cfg(test)]

@@ -75,32 +75,49 @@ impl<'a> Row<'a> {
         self.runs.iter().filter_map(failed)
     }
 
-    fn succeeded(&self) -> impl Iterator<Item = &'a RunSummary> {
+    /// Runs that did not fail.
+    pub(super) fn succeeded(&self) -> impl Iterator<Item = &'a RunSummary> {
         let runs = self.runs.iter().copied();
         runs.filter(|run| run.failure.is_none())
     }
 
     /// A figure of the runs that succeeded; `None` if none has it.
     pub(super) fn spread(&self, figure: impl Fn(&Summary) -> Option<f64>) -> Option<Spread> {
-        let values: Vec<f64> = self
-            .succeeded()
-            .filter_map(|run| figure(&run.summary))
-            .collect();
-        Spread::of(&values)
+        Spread::of(&self.values(figure))
+    }
+
+    /// A figure of each run that succeeded and has it.
+    pub(super) fn values(&self, figure: impl Fn(&Summary) -> Option<f64>) -> Vec<f64> {
+        let values = self.succeeded().map(|run| figure(&run.summary));
+        values.flatten().collect()
     }
 
     /// A figure of each run that succeeded in parts of the same figure of
     /// [`ALONE`] with the same seed; `None` if there is no such pair.
     pub(super) fn relative(&self, figure: impl Fn(&Summary) -> Option<f64>) -> Option<Spread> {
-        let ratio = |run: &RunSummary| {
-            let pair =
-                |alone: &&&RunSummary| alone.seed == run.seed && alone.variant == run.variant;
-            let alone = self.alone.iter().find(pair)?;
-            let whole = figure(&alone.summary).filter(|&whole| whole > 0.0)?;
-            Some(figure(&run.summary)? / whole)
-        };
-        let ratios: Vec<f64> = self.succeeded().filter_map(ratio).collect();
-        Spread::of(&ratios)
+        self.paired(|own, alone| {
+            let whole = figure(alone).filter(|&whole| whole > 0.0)?;
+            Some(figure(own)? / whole)
+        })
+    }
+
+    /// A figure of each run that succeeded and of [`ALONE`] with the same seed;
+    /// `None` if there is no such pair.
+    pub(super) fn paired(
+        &self,
+        figure: impl Fn(&Summary, &Summary) -> Option<f64>,
+    ) -> Option<Spread> {
+        let pairs = self.succeeded().map(|run| {
+            let alone = self.alone_with(run)?;
+            figure(&run.summary, &alone.summary)
+        });
+        Spread::of(&pairs.flatten().collect::<Vec<_>>())
+    }
+
+    /// What a run is compared with.
+    pub(super) fn alone_with(&self, run: &RunSummary) -> Option<&'a RunSummary> {
+        let mut alone = self.alone.iter().copied();
+        alone.find(|alone| alone.seed == run.seed && alone.variant == run.variant)
     }
 }
 

@@ -1,5 +1,6 @@
 //! One run as a small table for a terminal.
 
+use crate::deadline::DeadlineFigures;
 use crate::record::Record;
 use crate::statistics::jain;
 
@@ -72,6 +73,9 @@ pub fn terminal(record: &Record) -> String {
     });
     let rate = format!("{:.2} Mbit/s{fairness}{end}", summary.background_mbit);
     text.push_str(&row("background", &rate));
+    if let Some(figures) = &summary.deadline {
+        text.push_str(&deadline(figures));
+    }
     if let Some(failure) = record.failure() {
         text.push_str(&row("", &format!("FAILED: {failure}")));
     }
@@ -91,6 +95,43 @@ pub fn terminal(record: &Record) -> String {
             summary.lab_cores, summary.link_cores
         ),
     ));
+    text
+}
+
+/// What became of the deadlines.
+fn deadline(figures: &DeadlineFigures) -> String {
+    let mut text = String::new();
+    for transfer in &figures.transfers {
+        let due = transfer.deadline_s.unwrap_or_default();
+        let late = transfer.late_s.unwrap_or_default();
+        let words = match (transfer.met, transfer.done) {
+            (Some(true), _) => "met".to_owned(),
+            (_, Some(_)) => format!("missed by {late:.1} s"),
+            _ => format!("missed by {late:.1} s and more"),
+        };
+        let what = format!("{}, {due:.0} s", transfer.name);
+        text.push_str(&row(&what, &words));
+    }
+    if let Some(said) = &figures.forecast {
+        text.push_str(&row(
+            "foretold",
+            &format!("at {:.1} s: {}", said.t, said.message),
+        ));
+    }
+    if let Some(control) = figures.control {
+        let (m, changes) = (control.m_most, control.m_changes);
+        let mut words = format!(
+            "{:.2} in the mean, deviation {:.3} in the last half",
+            control.w_mean, control.w_deviation
+        );
+        if control.free_s.is_some() {
+            let settled = control.settled_s;
+            let settled = settled.map_or("never".to_owned(), |time| format!("after {time:.1} s"));
+            words.push_str(&format!("; at the floors {settled}"));
+        }
+        text.push_str(&row("w", &words));
+        text.push_str(&row("m", &format!("{m:.2} at most, {changes} changes")));
+    }
     text
 }
 
@@ -116,7 +157,41 @@ fn measured(value: Option<f64>, digits: usize, unit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deadline::ControlFigures;
     use crate::picture::synthetic;
+    use crate::record::TransferRecord;
+
+    #[test]
+    fn deadlines_are_told_one_by_one() {
+        let transfer = |name: &str, late, done| TransferRecord {
+            name: name.to_owned(),
+            deadline_s: Some(30.0),
+            done,
+            met: Some(late <= 0.0),
+            late_s: Some(late),
+            ..TransferRecord::default()
+        };
+        let text = deadline(&DeadlineFigures {
+            transfers: vec![
+                transfer("file-1", 0.0, Some(9.0)),
+                transfer("file-2", 1.5, Some(33.5)),
+                transfer("file-3", 8.0, None),
+            ],
+            control: Some(ControlFigures {
+                free_s: Some(5.0),
+                ..ControlFigures::default()
+            }),
+            ..DeadlineFigures::default()
+        });
+        for line in [
+            "file-1, 30 s        met\n",
+            "file-2, 30 s        missed by 1.5 s\n",
+            "file-3, 30 s        missed by 8.0 s and more\n",
+            "in the last half; at the floors never\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+    }
 
     #[test]
     fn a_run_is_told_in_a_few_lines() {

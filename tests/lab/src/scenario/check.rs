@@ -17,6 +17,9 @@ const MOMENT: RangeInclusive<f64> = 0.0..=LONGEST;
 /// Rates, Mbit/s.
 const RATE: RangeInclusive<f64> = 0.01..=1000.0;
 
+/// Sizes of what there is to move, MB.
+const SIZE_MB: RangeInclusive<f64> = 0.000_001..=1e6;
+
 /// Connections, or contenders.
 const COUNT: RangeInclusive<f64> = 1.0..=1000.0;
 
@@ -42,6 +45,9 @@ impl Scenario {
         let until = self.measured().end;
         if until <= self.measure_from_s || until > self.duration_s {
             return Err("measure_until_s must lie within the run, after measure_from_s".to_owned());
+        }
+        if let Some(until) = self.pressure_until_s {
+            within("pressure_until_s", until, 0.0..=self.duration_s)?;
         }
         if self.link.is_empty() || self.link.len() > 2 {
             return Err("there must be one [[link]], or two".to_owned());
@@ -99,10 +105,19 @@ fn background(background: &Background) -> Result<(), String> {
     within("start_s", background.start_s, MOMENT)?;
     congestion_control(&background.congestion_control)?;
     if let Some(size) = background.size_mb {
-        within("size_mb", size, 0.000_001..=1e6)?;
+        within("size_mb", size, SIZE_MB)?;
     }
     if let Some(time) = background.deadline_s {
         within("deadline_s", time, LENGTH)?;
+    }
+    for (transfer, number) in background.transfer.iter().zip(1..) {
+        let named = |error| format!("transfer {number}: {error}");
+        within("size_mb", transfer.size_mb, SIZE_MB).map_err(named)?;
+        within("deadline_s", transfer.deadline_s, LENGTH).map_err(named)?;
+    }
+    let is_single = background.size_mb.is_some() || background.deadline_s.is_some();
+    if !background.transfer.is_empty() && (is_single || background.jobs.is_some()) {
+        return Err("it has either [[background.transfer]] or what is for one".to_owned());
     }
     within("copies", f64::from(background.copies), COUNT)?;
     within("stagger_s", background.stagger_s, MOMENT)?;
@@ -274,6 +289,16 @@ mod tests {
                 "background: deadline_s",
             ),
             ("copies = 4", "copies = 0", "background: copies"),
+            (
+                "copies = 4",
+                "transfer = [{ size_mb = 1, deadline_s = 9 }]",
+                "background: it has either",
+            ),
+            (
+                "measure_from_s = 10",
+                "measure_from_s = 10\npressure_until_s = 61",
+                "pressure_until_s",
+            ),
             ("stagger_s = 6", "stagger_s = 1e30", "background: stagger_s"),
             (
                 "copies = 4",
@@ -288,6 +313,31 @@ mod tests {
         ] {
             assert!(GOOD.contains(good), "{good}");
             let error = check(&GOOD.replacen(good, bad, 1)).expect_err(bad);
+            assert!(error.contains(field), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_one_of_several_transfers_is_checked() {
+        let several =
+            "transfer = [{ size_mb = 1, deadline_s = 9 }, { size_mb = 2, deadline_s = 5 }]";
+        let good = GOOD.replacen("size_mb = 70\n        deadline_s = 50", several, 1);
+        assert_eq!(check(&good), Ok(()));
+        for (good_part, bad, field) in [
+            ("size_mb = 2", "size_mb = 0", "transfer 2: size_mb"),
+            (
+                "deadline_s = 9",
+                "deadline_s = 1e30",
+                "transfer 1: deadline_s",
+            ),
+            (
+                "copies = 4",
+                "jobs = { load = 1, mean_kb = 3 }",
+                "it has either",
+            ),
+        ] {
+            assert!(good.contains(good_part), "{good_part}");
+            let error = check(&good.replacen(good_part, bad, 1)).expect_err(bad);
             assert!(error.contains(field), "{bad}: {error}");
         }
     }

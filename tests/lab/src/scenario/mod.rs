@@ -2,14 +2,17 @@
 //! asked to do. Read from small TOML files; every quantity carries its unit
 //! in its name.
 
+mod background;
 mod check;
 mod quick;
+mod share;
 
 use std::ops::Range;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::background::{Background, Jobs, Transfer};
 pub use self::check::congestion_control;
 use crate::files::Content;
 
@@ -27,6 +30,10 @@ pub struct Scenario {
     /// that began before have the rest of the run to be over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure_until_s: Option<f64>,
+    /// From here on nothing presses the contender any more, s: by its deadline
+    /// it would get there as gently as it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pressure_until_s: Option<f64>,
     /// The bottlenecks, in the direction of the data: one, or two in a row.
     pub link: Vec<LinkSpec>,
     /// What must not be disturbed.
@@ -54,6 +61,13 @@ impl Scenario {
     #[must_use]
     pub fn measured(&self) -> Range<f64> {
         self.measure_from_s..self.measure_until_s.unwrap_or(self.duration_s)
+    }
+
+    /// The foreground flow by flow, in the order in which flows are recorded;
+    /// all fetches of a web source are one.
+    pub fn flows(&self) -> impl Iterator<Item = &Foreground> {
+        let kinds = self.foreground.iter();
+        kinds.flat_map(|foreground| std::iter::repeat_n(foreground, foreground.flows()))
     }
 
     /// The round-trip time without any queue.
@@ -177,6 +191,25 @@ pub struct Foreground {
     pub link: Option<usize>,
 }
 
+impl Foreground {
+    /// From when until when it is there, s.
+    #[must_use]
+    pub fn active(&self) -> Range<f64> {
+        self.start_s..self.stop_s.unwrap_or(f64::INFINITY)
+    }
+
+    /// How many flows are recorded of it.
+    fn flows(&self) -> usize {
+        match self.traffic {
+            Traffic::Greedy { flows } => flows as usize,
+            Traffic::Constant { .. }
+            | Traffic::OnOff { .. }
+            | Traffic::Web { .. }
+            | Traffic::Udp { .. } => 1,
+        }
+    }
+}
+
 /// What foreground traffic does.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -232,42 +265,6 @@ impl Traffic {
     }
 }
 
-/// What the contender is asked to do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Background {
-    /// From when, s.
-    pub start_s: f64,
-    /// Congestion control of the server that sends.
-    pub congestion_control: String,
-    /// What there is to move, MB (10^6 bytes); no end if it is not given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub size_mb: Option<f64>,
-    /// Seconds after its start by which it should be there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deadline_s: Option<f64>,
-    /// How many contenders there are, each with a transfer of its own.
-    #[serde(skip_serializing_if = "is_one")]
-    pub copies: u32,
-    /// Each contender begins so much later than the one before, s.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub stagger_s: f64,
-    /// Many transfers in place of one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub jobs: Option<Jobs>,
-}
-
-/// Transfers that arrive at random (Poisson), with sizes of exponential
-/// distribution (FAIRBAT's evaluation).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Jobs {
-    /// Mean load as a share of the first link's rate.
-    pub load: f64,
-    /// Mean size, kB (1000 bytes).
-    pub mean_kb: f64,
-}
-
 /// What is different in the quick variant.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -288,20 +285,6 @@ pub struct Quick {
     pub measure_from_s: Option<f64>,
 }
 
-impl Default for Background {
-    fn default() -> Self {
-        Self {
-            start_s: 2.0,
-            congestion_control: cubic(),
-            size_mb: None,
-            deadline_s: None,
-            copies: 1,
-            stagger_s: 0.0,
-            jobs: None,
-        }
-    }
-}
-
 fn cubic() -> String {
     "cubic".to_owned()
 }
@@ -312,11 +295,6 @@ fn one() -> u32 {
 
 fn udp_packet() -> u32 {
     1000
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_one(value: &u32) -> bool {
-    *value == 1
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]

@@ -31,8 +31,9 @@ impl Scenario {
     pub fn scale_time(&mut self, by: f64) {
         self.duration_s *= by;
         self.measure_from_s *= by;
-        if let Some(until) = &mut self.measure_until_s {
-            *until *= by;
+        let moments = [&mut self.measure_until_s, &mut self.pressure_until_s];
+        for moment in moments.into_iter().flatten() {
+            *moment *= by;
         }
         for link in &mut self.link {
             let backward = link.backward.iter_mut().flat_map(|spec| &mut spec.schedule);
@@ -57,6 +58,10 @@ impl Scenario {
         let (size, deadline) = (&mut background.size_mb, &mut background.deadline_s);
         for value in [size, deadline].into_iter().flatten() {
             *value *= by;
+        }
+        for transfer in &mut background.transfer {
+            transfer.size_mb *= by;
+            transfer.deadline_s *= by;
         }
     }
 }
@@ -122,6 +127,8 @@ mod tests {
             description = "all there is"
             duration_s = 100
             measure_from_s = 10
+            measure_until_s = 90
+            pressure_until_s = 60
             [[link]]
             rate_mbit = 10
             delay_ms = 20
@@ -138,6 +145,7 @@ mod tests {
             deadline_s = 90
             copies = 3
             stagger_s = 12
+            transfer = [{ size_mb = 8, deadline_s = 40 }]
             "#,
         )
         .unwrap();
@@ -146,6 +154,8 @@ mod tests {
         let same = |value: f64, expected: f64| assert!((value - expected).abs() < 1e-9, "{value}");
         same(scenario.duration_s, 50.0);
         same(scenario.measure_from_s, 5.0);
+        same(scenario.measure_until_s.unwrap(), 45.0);
+        same(scenario.pressure_until_s.unwrap(), 30.0);
         same(scenario.link[0].schedule[0].at_s, 10.0);
         same(scenario.link[0].backward().schedule[0].at_s, 15.0);
         same(scenario.link[0].delay_ms, link.delay_ms);
@@ -162,6 +172,8 @@ mod tests {
         same(scenario.background.deadline_s.unwrap(), 45.0);
         same(scenario.background.stagger_s, 6.0);
         assert_eq!(scenario.background.copies, 3);
+        let transfer = scenario.background.transfer[0];
+        assert_eq!((transfer.size_mb, transfer.deadline_s), (4.0, 20.0));
     }
 
     #[test]

@@ -18,6 +18,9 @@ fn scenarios_and_matrices_can_all_be_read() {
         "dalbe-30",
         "fairbat-b20-k3",
         "peers",
+        "deadline-three",
+        "fairbat-no-deadline",
+        "deadlines-long",
     ] {
         assert!(stdout.contains(name), "{name}: {stdout}");
     }

@@ -1,0 +1,169 @@
+//! What became of transfers with deadlines, in figures. Pure: from what a
+//! record holds of the contenders, without links or the foreground.
+
+mod control;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::control::ControlFigures;
+use crate::record::{BackgroundRecord, Forecast, TransferRecord};
+use crate::scenario::Scenario;
+
+/// How deadlines were kept in a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeadlineFigures {
+    /// Each transfer.
+    pub transfers: Vec<TransferRecord>,
+    /// Whether all were there in time.
+    pub met: bool,
+    /// Lateness of the latest, s; 0 in time. At least that when `is_done` is
+    /// not so.
+    pub late_s: f64,
+    /// The largest lateness in parts of the time that the transfer had.
+    pub late_share: f64,
+    /// Whether all were there at the end of the run.
+    pub is_done: bool,
+    /// Seconds from the beginning until the last was there, or until the end
+    /// of the run.
+    pub finish_s: f64,
+    /// When and how `fairbat` first said that it cannot meet them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<Forecast>,
+    /// What our control loop did; `None` for whoever has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControlFigures>,
+}
+
+impl DeadlineFigures {
+    /// Of this background; `None` unless it was a transfer with a deadline,
+    /// and long enough to know what became of it.
+    #[must_use]
+    pub fn of(setup: &Scenario, background: &[BackgroundRecord]) -> Option<Self> {
+        let all = background.iter().flat_map(|one| &one.transfers);
+        let transfers: Vec<_> = all.filter(|one| one.met.is_some()).cloned().collect();
+        let began = background.iter().filter_map(|one| one.began);
+        let began = began.reduce(f64::min).filter(|_| !transfers.is_empty())?;
+        let done = transfers.iter().map(|one| one.done);
+        let done: Option<Vec<_>> = done.collect();
+        let done = done.and_then(|all| all.into_iter().reduce(f64::max));
+        let end = done.unwrap_or(setup.duration_s);
+        let late = |one: &TransferRecord| one.late_s.unwrap_or_default();
+        let share = |one: &TransferRecord| one.deadline_s.map_or(0.0, |time| late(one) / time);
+        let samples = background.iter().map(|one| one.control.as_slice());
+        let samples = samples.into_iter().find(|samples| !samples.is_empty());
+        Some(Self {
+            met: transfers.iter().all(|one| one.met == Some(true)),
+            late_s: transfers.iter().map(late).fold(0.0, f64::max),
+            late_share: transfers.iter().map(share).fold(0.0, f64::max),
+            is_done: done.is_some(),
+            finish_s: end - began,
+            forecast: background.iter().find_map(|one| one.forecast.clone()),
+            control: samples.and_then(|samples| {
+                ControlFigures::of(samples, began..end, setup.pressure_until_s)
+            }),
+            transfers,
+        })
+    }
+
+    /// The names of the transfers in the order in which they were there.
+    #[must_use]
+    pub fn order(&self) -> Vec<&str> {
+        let mut done: Vec<_> = self.transfers.iter().collect();
+        done.retain(|one| one.place.is_some());
+        done.sort_by_key(|one| one.place);
+        done.into_iter().map(|one| one.name.as_str()).collect()
+    }
+
+    /// Whether they were there in the order of their deadlines, as far as they
+    /// were there.
+    #[must_use]
+    pub fn is_in_order(&self) -> bool {
+        let mut by_deadline: Vec<_> = self.transfers.iter().collect();
+        by_deadline.sort_by(|a, b| {
+            a.deadline_s
+                .unwrap_or(0.0)
+                .total_cmp(&b.deadline_s.unwrap_or(0.0))
+        });
+        let names = by_deadline.iter().map(|one| one.name.as_str());
+        names.take(self.order().len()).eq(self.order())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setup() -> Scenario {
+        let text = "description = \"a test\"\nduration_s = 80.0\nmeasure_from_s = 2.0\n\
+                    [[link]]\nrate_mbit = 10.0\ndelay_ms = 20.0\nqueue = { bdp = 1.0 }\n";
+        toml::from_str(text).unwrap()
+    }
+
+    fn transfer(name: &str, deadline: f64, late: f64, place: Option<usize>) -> TransferRecord {
+        TransferRecord {
+            name: name.to_owned(),
+            bytes: 1_000_000,
+            deadline_s: Some(deadline),
+            done: place.map(|_| 2.0 + deadline + late),
+            met: Some(late <= 0.0),
+            late_s: Some(late.max(0.0)),
+            place,
+        }
+    }
+
+    fn figures(transfers: Vec<TransferRecord>) -> Option<DeadlineFigures> {
+        let background = BackgroundRecord {
+            began: Some(2.0),
+            transfers,
+            ..BackgroundRecord::default()
+        };
+        DeadlineFigures::of(&setup(), &[background])
+    }
+
+    #[test]
+    fn one_in_time_is_not_late() {
+        let figures = figures(vec![transfer("file", 60.0, -3.0, Some(1))]).unwrap();
+        assert!(figures.met && figures.is_done);
+        assert_eq!((figures.late_s, figures.late_share), (0.0, 0.0));
+        assert_eq!(figures.finish_s, 57.0);
+    }
+
+    #[test]
+    fn one_that_is_not_there_is_as_late_as_the_end_of_the_run() {
+        let figures = figures(vec![transfer("file", 60.0, 18.0, None)]).unwrap();
+        assert!(!figures.met && !figures.is_done);
+        assert_eq!((figures.late_s, figures.late_share), (18.0, 0.3));
+        assert_eq!(figures.finish_s, 78.0);
+        assert!(figures.order().is_empty());
+    }
+
+    #[test]
+    fn the_latest_of_several_counts_and_so_does_their_order() {
+        let all = |places: [usize; 3]| {
+            figures(vec![
+                transfer("c", 60.0, -1.0, Some(places[0])),
+                transfer("a", 20.0, 3.0, Some(places[1])),
+                transfer("b", 40.0, 4.0, Some(places[2])),
+            ])
+            .unwrap()
+        };
+        let figures = all([3, 1, 2]);
+        assert!(!figures.met);
+        assert_eq!((figures.late_s, figures.late_share), (4.0, 0.15));
+        assert_eq!(figures.finish_s, 59.0);
+        assert_eq!(figures.order(), ["a", "b", "c"]);
+        assert!(figures.is_in_order());
+        assert!(!all([1, 2, 3]).is_in_order());
+    }
+
+    #[test]
+    fn without_a_deadline_there_are_none() {
+        assert_eq!(figures(Vec::new()), None);
+        let free = TransferRecord {
+            done: Some(9.0),
+            ..TransferRecord::default()
+        };
+        assert_eq!(figures(vec![free]), None);
+        assert_eq!(DeadlineFigures::of(&setup(), &[]), None);
+    }
+}

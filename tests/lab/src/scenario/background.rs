@@ -1,0 +1,96 @@
+//! What the contender is asked to do in a scenario.
+
+use serde::{Deserialize, Serialize};
+
+use super::{cubic, is_zero};
+
+/// What the contender is asked to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Background {
+    /// From when, s.
+    pub start_s: f64,
+    /// Congestion control of the server that sends.
+    pub congestion_control: String,
+    /// What there is to move, MB (10^6 bytes); no end if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size_mb: Option<f64>,
+    /// Seconds after its start by which it should be there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_s: Option<f64>,
+    /// How many contenders there are, each with a transfer of its own.
+    #[serde(skip_serializing_if = "is_one")]
+    pub copies: u32,
+    /// Each contender begins so much later than the one before, s.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stagger_s: f64,
+    /// Many transfers in place of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<Jobs>,
+    /// Several transfers in place of one, in the order in which the contender
+    /// is told of them, all at once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub transfer: Vec<Transfer>,
+}
+
+/// Transfers that arrive at random (Poisson), with sizes of exponential
+/// distribution (FAIRBAT's evaluation).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Jobs {
+    /// Mean load as a share of the first link's rate.
+    pub load: f64,
+    /// Mean size, kB (1000 bytes).
+    pub mean_kb: f64,
+}
+
+/// One of several transfers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// What there is to move, MB (10^6 bytes).
+    pub size_mb: f64,
+    /// Seconds after the start of the contender by which it should be there.
+    pub deadline_s: f64,
+}
+
+impl Default for Background {
+    fn default() -> Self {
+        Self {
+            start_s: 2.0,
+            congestion_control: cubic(),
+            size_mb: None,
+            deadline_s: None,
+            copies: 1,
+            stagger_s: 0.0,
+            jobs: None,
+            transfer: Vec::new(),
+        }
+    }
+}
+
+impl Background {
+    /// All transfers that have a size and a deadline.
+    #[must_use]
+    pub fn due(&self) -> Vec<Transfer> {
+        let only = self.size_mb.zip(self.deadline_s);
+        let only = only.map(|(size_mb, deadline_s)| Transfer {
+            size_mb,
+            deadline_s,
+        });
+        self.transfer.iter().copied().chain(only).collect()
+    }
+
+    /// Seconds from the start to the last of the deadlines; `None` without
+    /// any.
+    #[must_use]
+    pub fn window_s(&self) -> Option<f64> {
+        let deadlines = self.due().into_iter().map(|transfer| transfer.deadline_s);
+        deadlines.reduce(f64::max)
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_one(value: &u32) -> bool {
+    *value == 1
+}
