@@ -39,6 +39,9 @@ use crate::limiter::{Limited, Limiter};
 /// Km per second of the period; the paper's value.
 const KM_PER_SECOND: f64 = 0.05;
 
+/// Km at the paper's T_w of 10 s.
+const KM_PER_UPDATE: f64 = 0.5;
+
 /// The most negative relative error: a thousand times the rate that was
 /// wanted. Any such error takes w to w_min; the bound keeps it finite.
 const ERROR_LEAST: f64 = -1000.0;
@@ -60,6 +63,20 @@ impl MbcSettings {
     pub fn paper(period: Duration, limiter: Option<Limiter>, w_min: f64) -> Self {
         Self {
             km: KM_PER_SECOND * period.as_secs_f64(),
+            limiter,
+            w_min,
+        }
+    }
+
+    /// The gain of the paper per update instead of per second, 0.5, whatever
+    /// the period is.
+    ///
+    /// With periods of 1/100 of the time left, short transfers are controlled
+    /// as the long ones of the paper are, instead of ten times as slowly.
+    #[must_use]
+    pub fn per_update(limiter: Option<Limiter>, w_min: f64) -> Self {
+        Self {
+            km: KM_PER_UPDATE,
             limiter,
             w_min,
         }

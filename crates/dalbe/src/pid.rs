@@ -24,6 +24,8 @@
 //! - *the start*: I begins such that no error means `w_start`; the
 //!   differential part begins with the second measurement.
 
+use std::time::Duration;
+
 use crate::controller::{Measurement, first_weight, least_weight};
 
 /// Gain of the error; the paper's value.
@@ -32,6 +34,9 @@ const KP: f64 = 0.5;
 const KI: f64 = 0.03;
 /// Gain of the differential, s; the paper's value, for T_w = 10 s.
 const KD: f64 = 0.1;
+
+/// T_w of the paper, s, for which its gains are given.
+const PAPER_PERIOD: f64 = 10.0;
 
 /// The largest error that counts: the whole range of w.
 const ERROR_MOST: f64 = 1.0;
@@ -57,6 +62,23 @@ impl PidSettings {
             kp: KP,
             ki: KI,
             kd: KD,
+            w_min,
+        }
+    }
+
+    /// The gains of the paper per update instead of per second: the integral
+    /// gains as much in a period of any length as in the paper's 10 s.
+    ///
+    /// With periods of 1/100 of the time left, short transfers are controlled
+    /// as the long ones of the paper are, instead of ten times as slowly.
+    #[must_use]
+    pub fn per_update(period: Duration, w_min: f64) -> Self {
+        // A period of 0 is no news, so its gains never count.
+        let scale = period.as_secs_f64().max(f64::EPSILON) / PAPER_PERIOD;
+        Self {
+            kp: KP,
+            ki: KI / scale,
+            kd: KD * scale,
             w_min,
         }
     }
@@ -147,8 +169,6 @@ fn error(measurement: &Measurement, w: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const PERIOD: Duration = Duration::from_secs(10);
@@ -172,6 +192,25 @@ mod tests {
         assert_eq!(second.error, 0.0);
         assert!((second.differential + 0.1 * 0.1 / 10.0).abs() < 1e-12);
         assert!((second.w - 0.229).abs() < 1e-12, "{second:?}");
+    }
+
+    #[test]
+    fn gains_per_update_are_the_papers_at_its_period() {
+        let same = PidSettings::per_update(PERIOD, 0.01);
+        assert_eq!(same, PidSettings::paper(0.01));
+        // And give the same weights at any other.
+        let period = Duration::from_secs(1);
+        let mut short = Pid::new(PidSettings::per_update(period, 0.01), 0.2);
+        let mut long = Pid::new(same, 0.2);
+        for rate in [5.0, 10.0, 20.0, 12.0] {
+            let long = long.update(&measured(12.0, rate)).w;
+            let measurement = Measurement {
+                period,
+                ..measured(12.0, rate)
+            };
+            let short = short.update(&measurement).w;
+            assert!((short - long).abs() < 1e-9, "{short} and {long}");
+        }
     }
 
     #[test]

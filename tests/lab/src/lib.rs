@@ -10,6 +10,7 @@ pub mod files;
 pub mod host;
 pub mod link;
 pub mod matrix;
+pub mod numerical;
 pub mod picture;
 pub mod places;
 pub mod record;

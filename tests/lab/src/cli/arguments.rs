@@ -7,7 +7,8 @@ use fairbat_lab::contender::Contender;
 use fairbat_lab::run::SAMPLING;
 
 /// Measures transfers beside real foreground traffic over an emulated
-/// bottleneck. Needs root, and touches nothing outside its own namespaces.
+/// bottleneck. Needs root where it emulates, and touches nothing outside its own
+/// namespaces.
 #[derive(Debug, Parser)]
 #[command(name = "lab", version, arg_required_else_help = true)]
 pub(crate) struct Arguments {
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     Matrix(MatrixArguments),
     /// Make tables and pictures of the results again
     Report(ReportArguments),
+    /// The DA-LBE paper's numerical experiments, into the results; no root needed
+    Numerical(NumericalArguments),
     /// Compare the emulated link with theory; fails when it is out of tolerance
     Calibrate,
     /// A download by a deadline beside web traffic and a greedy flow, a minute
@@ -79,6 +82,12 @@ pub(crate) struct MatrixArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
     /// Directory with the results of matrices [default: those of the repository]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NumericalArguments {
+    /// Directory for the results [default: those of the repository]
     pub(crate) directory: Option<PathBuf>,
 }
 

@@ -5,6 +5,7 @@ mod calibrate;
 mod demo;
 mod list;
 mod matrix;
+mod numerical;
 mod report;
 mod run;
 
@@ -45,6 +46,7 @@ fn run(command: &Command) -> Outcome {
             let plan = matrix::Plan::new(arguments)?;
             inside(|_| plan.run())
         }
+        Command::Numerical(arguments) => numerical::numerical(arguments),
         Command::Calibrate => inside(|_| calibrate::calibrate()),
     }
 }
