@@ -15,6 +15,7 @@ use std::io::BufRead;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dalbe::brake::LEAST_WEIGHT;
 use fairbat::deadline::{DeadlineError, parse_deadline};
 use fairbat::duration::parse_duration;
 use fairbat::settings::{
@@ -77,6 +78,7 @@ pub(crate) fn resolve(
         http: http(&args.requests, &args.timeouts, around.variable)?,
         split: args.pace.split,
         max_connections: max_connections(args.pace.split, args.pace.max_connections)?,
+        weight: LEAST_WEIGHT,
         chunk_size: optional("--chunk-size", &args.pace.chunk_size, parse_size)?,
         file_allocation: match args.files.file_allocation {
             AllocationMethod::None => FileAllocation::None,

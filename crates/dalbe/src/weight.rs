@@ -23,6 +23,10 @@ use crate::price::PriceModel;
 /// 1 − Km. Lower, so that the noise of a second's mean does not move w.
 const KM: f64 = 0.2;
 
+/// Share of a new measurement in the rate: half, so that a second in which
+/// others came or went does not move w much.
+const RATE_WEIGHT: f64 = 0.5;
+
 /// Rates above this many times zeta count as no more: a gap that the flows
 /// have filled must not make them give up what they still need.
 const RATE_MOST: f64 = 3.0;
@@ -56,34 +60,35 @@ pub struct WeightController {
     mbc: Mbc,
     /// What w/(1 + w) is a share of, byte/s; 0 while nothing is known.
     effective: f64,
+    /// Smoothed, byte/s; `None` before the first measurement.
+    rate: Option<f64>,
+    w_min: f64,
     w: f64,
 }
 
-impl Default for WeightController {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl WeightController {
-    /// Flows yield to anybody until a deadline asks for more.
+    /// Flows weigh `w_min`, [`LEAST_WEIGHT`] to 1, until a deadline asks for
+    /// more.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(w_min: f64) -> Self {
+        let w_min = w_min.clamp(LEAST_WEIGHT, 1.0);
         let settings = MbcSettings {
             km: KM,
             // The limiter (19) takes 60 periods from w_min to 1: as long as a
             // whole window of a minute.
             limiter: None,
-            w_min: LEAST_WEIGHT,
+            w_min,
         };
         Self {
-            mbc: Mbc::new(settings, LEAST_WEIGHT),
+            mbc: Mbc::new(settings, w_min),
             effective: 0.0,
-            w: LEAST_WEIGHT,
+            rate: None,
+            w_min,
+            w: w_min,
         }
     }
 
-    /// The weight now, [`LEAST_WEIGHT`] to 1.
+    /// The weight now, w_min to 1.
     #[must_use]
     pub fn w(&self) -> f64 {
         self.w
@@ -100,7 +105,7 @@ impl WeightController {
         let measurement = Measurement {
             period: seen.period,
             zeta: aim,
-            rate: seen.rate.min(RATE_MOST * aim),
+            rate: self.smoothed(seen.rate.min(RATE_MOST * aim)),
         };
         // Nothing has ever come: there is no price, and nothing to learn.
         if self.effective > 0.0 {
@@ -116,8 +121,18 @@ impl WeightController {
     /// The flows are so many now in place of `before`, and do together what
     /// they did.
     pub fn spread(&mut self, before: f64, flows: f64) -> f64 {
-        self.w = (self.w * before / flows).clamp(LEAST_WEIGHT, 1.0);
+        self.w = (self.w * before / flows).clamp(self.w_min, 1.0);
         self.w
+    }
+
+    fn smoothed(&mut self, rate: f64) -> f64 {
+        let old = self.rate.unwrap_or(rate);
+        let new = old + RATE_WEIGHT * (rate - old);
+        // What is no rate is told as it is, and not remembered.
+        if new.is_finite() {
+            self.rate = Some(new);
+        }
+        new
     }
 
     /// What a unit of weight bought, but never more than the path carries.
@@ -144,6 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::brake::Order;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -179,24 +195,24 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_zeta_and_stays() {
-        let mut controller = WeightController::new();
+    fn it_gives_zeta_with_headroom_and_stays() {
+        let mut controller = WeightController::new(LEAST_WEIGHT);
         let w = closed_loop(&mut controller, 20.0, 50.0, 5.0, 40);
-        // w/(1 + w) = 0.2.
-        assert!((w[39] - 0.25).abs() < 0.01, "{w:?}");
-        assert!(w[5..].iter().all(|w| (w - 0.25).abs() < 0.06), "{w:?}");
+        // w/(1 + w) = 0.2 * 1.15.
+        assert!(w.iter().all(|w| (w - 0.2987).abs() < 0.04), "{w:?}");
+        assert!(w[15..].iter().all(|w| (w - 0.2987).abs() < 0.01), "{w:?}");
     }
 
     #[test]
     fn what_comes_by_itself_needs_no_weight() {
-        let mut controller = WeightController::new();
+        let mut controller = WeightController::new(LEAST_WEIGHT);
         let w = closed_loop(&mut controller, 20.0, 100.0, 60.0, 10);
         assert_eq!(w[9], LEAST_WEIGHT, "{w:?}");
     }
 
     #[test]
     fn it_is_one_best_effort_flow_when_it_must_be_and_no_longer() {
-        let mut controller = WeightController::new();
+        let mut controller = WeightController::new(LEAST_WEIGHT);
         // Three competitors: a quarter is all there is.
         let w = closed_loop(&mut controller, 30.0, 25.0, 2.0, 60);
         assert!(w[20..].iter().all(|&w| w == 1.0), "{w:?}");
@@ -206,7 +222,7 @@ mod tests {
 
     #[test]
     fn more_competitors_than_the_model_thinks_of_only_raise_w() {
-        let mut controller = WeightController::new();
+        let mut controller = WeightController::new(LEAST_WEIGHT);
         // It could have 25 of 100; the window that it is granted fills only
         // to two thirds.
         let mut rate = 2.0;
@@ -222,7 +238,7 @@ mod tests {
             let w = controller.w();
             rate = (100.0 * w / (1.0 + w) * 0.66).min(25.0);
         }
-        assert!((rate - 15.0).abs() < 0.5, "{rate}: {w:?}");
+        assert!((rate - 15.0 * HEADROOM).abs() < 0.5, "{rate}: {w:?}");
         let last = &w[30..];
         let mean = last.iter().sum::<f64>() / 30.0;
         assert!(last.iter().all(|w| (w - mean).abs() < 0.05), "{w:?}");
@@ -230,7 +246,7 @@ mod tests {
 
     #[test]
     fn fewer_flows_have_more_weight_each() {
-        let mut controller = WeightController::new();
+        let mut controller = WeightController::new(LEAST_WEIGHT);
         closed_loop(&mut controller, 20.0, 50.0, 5.0, 40);
         let w = controller.w();
         assert!((controller.spread(2.0, 1.0) - 2.0 * w).abs() < 1e-12);
@@ -245,7 +261,7 @@ mod tests {
                 1..100,
             ),
         ) {
-            let (mut one, mut other) = (WeightController::new(), WeightController::new());
+            let (mut one, mut other) = (WeightController::new(LEAST_WEIGHT), WeightController::new(LEAST_WEIGHT));
             for (ms, zeta, rate, flows, capacity) in seen {
                 let seen = Observation {
                     period: Duration::from_millis(u64::from(ms)),

@@ -51,6 +51,9 @@ pub struct Settings {
     pub split: u32,
     /// m_max: connections that are never exceeded; at least `split`.
     pub max_connections: u32,
+    /// w_min: weight that every flow has at least, 0.02 (yield to anybody) to
+    /// 1 (one best-effort flow: never yield).
+    pub weight: f64,
     /// Fixed chunk length in bytes; `None` lets it follow the measured rate.
     pub chunk_size: Option<u64>,
     /// How disk space for a file of known size is reserved.

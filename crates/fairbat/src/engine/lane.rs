@@ -98,7 +98,7 @@ impl Lane {
             settings.split,
             settings.max_connections,
             window,
-            shared.braking.is_some(),
+            shared.braking.is_some().then_some(settings.weight),
         )
         .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
         let (due, rest) = (0..transfers.len()).partition(|&i| transfers[i].deadline.is_some());

@@ -137,12 +137,12 @@ impl Pace {
     /// of jobs, and one polite connection is enough until it is not.
     ///
     /// `window` is the time to the nearest deadline, if there is one;
-    /// `has_brake` tells whether the flows can be held back.
+    /// flows that can be held back have at least the weight `w_min`.
     pub(super) fn new(
         m_min: u32,
         m_max: u32,
         window: Option<Duration>,
-        has_brake: bool,
+        w_min: Option<f64>,
     ) -> Result<Self, InvalidSettings> {
         let time_scale = window.map_or(1.0, |window| {
             let share = window.as_secs_f64() / FULL_WINDOW.as_secs_f64();
@@ -156,7 +156,7 @@ impl Pace {
             ..paced
         })?;
         Ok(Self {
-            weight: has_brake.then(WeightController::new),
+            weight: w_min.map(WeightController::new),
             capacity: Capacity::new(),
             least_w: 1.0,
             since_weight: Interval::default(),
