@@ -35,6 +35,10 @@ pub const LEAST_WEIGHT: f64 = 0.02;
 /// it.
 const OPENING_FROM: f64 = 0.5;
 
+/// From half a flow on the whole path is filled fast when it becomes free:
+/// what comes in gaps need not be taken from anybody later.
+const EAGERNESS: f64 = 2.0;
+
 /// Without a brake the window is this many times what the flow uses in a
 /// round trip: it never limits, not even a sender that doubles (slow start,
 /// RFC 5681) between two looks, and what has been offered is soon used up
@@ -173,6 +177,7 @@ impl Brake {
             bytes: info.bytes_received?,
             out_of_order: info.rcv_ooopack.unwrap_or(0),
             capacity: order.capacity,
+            eagerness: (EAGERNESS * order.w).min(1.0),
         };
         let yielding = match self.opening {
             Opening::Done => self.yielding.update(now, &seen),

@@ -6,7 +6,7 @@
 //! path the window goes to what the path carries without one, plus a few
 //! segments; without a queue it grows. Vulture's `rwndThresh` is remembered:
 //! growth is fast up to the window at which the queue was last met, and
-//! careful beyond. Knows nothing of weights, deadlines or sockets.
+//! careful beyond, unless time presses. Knows nothing of weights, deadlines or sockets.
 
 use std::time::Duration;
 
@@ -69,6 +69,9 @@ pub(super) struct Seen {
     /// What the path carries when nobody else uses it, byte/s; 0 while
     /// nothing is known of it.
     pub(super) capacity: f64,
+    /// How much of the path is filled fast when it becomes free, whatever
+    /// there was before: 0, as far as the threshold, to 1, all of it.
+    pub(super) eagerness: f64,
 }
 
 /// See the module.
@@ -177,9 +180,10 @@ impl Yielding {
             return (window, AFTER_GROWTH);
         }
         self.quiet += 1;
+        let eager = seen.eagerness * in_segments(seen.capacity, base);
         let is_far_below = self
             .threshold
-            .is_none_or(|threshold| window < NEAR * threshold);
+            .is_none_or(|threshold| window < NEAR * threshold.max(eager));
         let grown = if is_far_below {
             window * FAST_GROWTH
         } else if self.quiet > QUIET_STEPS {

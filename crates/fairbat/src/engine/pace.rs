@@ -42,6 +42,17 @@ const TOO_MANY: f64 = 0.7;
 /// has slept, and the rate over that time says nothing of the path.
 const ASLEEP: Duration = Duration::from_secs(10);
 
+/// A chunk is the work of a flow for so long, s (as the chunk sizer has it).
+const CHUNK_DURATION: f64 = 4.0;
+
+/// The unit of n is not smaller than this, bytes: however slow the flows are,
+/// more of them are no help below it.
+const UNIT_LEAST: NonZeroU64 = NonZeroU64::new(64 * 1024).expect("not 0");
+
+/// Near its end a transfer's demand says little: within so many periods it is
+/// over, and the weight stays.
+const LAST_PERIODS: f64 = 2.0;
+
 /// A sample counts for a moment that it misses by less than this.
 const JITTER: Duration = Duration::from_millis(500);
 
@@ -250,12 +261,20 @@ impl Pace {
         let period = load.time_left.map_or(WEIGHT_PERIOD_MOST, |left| {
             (left / WEIGHT_PERIODS).clamp(WEIGHT_PERIOD_LEAST, WEIGHT_PERIOD_MOST)
         });
+        let rate = self.since_weight.rate(now);
+        let ends_soon = load.demand.is_some_and(|demand| {
+            (demand.remaining as f64) < rate * LAST_PERIODS * period.as_secs_f64()
+        });
+        if ends_soon && !is_new {
+            self.least_w = self.least_w.min(weight.w());
+            return;
+        }
         if is_new || self.since_weight.lasts(period, now) {
             let m = self.admission.m();
             let w = weight.update(&weight::Observation {
                 period: now.saturating_sub(self.since_weight.start),
                 zeta: load.demand.map_or(0.0, |demand| demand.zeta),
-                rate: self.since_weight.rate(now),
+                rate,
                 flows: m,
                 capacity: self.capacity.rate(now),
             });
@@ -272,13 +291,18 @@ impl Pace {
         let rate = self.since_update.rate(now);
         let w = self.least_w;
         self.least_w = self.w();
+        // The natural length follows what a finished chunk has shown; on a path
+        // that has become slow that is long ago.
+        let chunk = rate / self.admission.m() * CHUNK_DURATION;
+        let chunk =
+            NonZeroU64::new(chunk as u64).map_or(load.chunk_len, |chunk| chunk.min(load.chunk_len));
         let n = self.release.update(&Observation {
             now,
             inactive: load.inactive,
             demand: load.demand,
             rate,
             w,
-            chunk_len: self.unit(load.chunk_len),
+            chunk_len: self.unit(chunk).max(UNIT_LEAST),
         });
         // Near the end n is bounded by what remains and falls with it. That
         // is no sign of catching up while the flows, at their full weight,
