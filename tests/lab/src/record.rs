@@ -276,12 +276,12 @@ pub struct TransferRecord {
 }
 
 /// What `fairbat` said of deadlines that it cannot meet.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Forecast {
     /// When.
     pub t: f64,
-    /// What, for people.
-    pub message: String,
+    /// By how much the first of them will be late, s.
+    pub late_s: f64,
 }
 
 /// One sample of our control loop; see `fairbat get --json`.

@@ -16,10 +16,12 @@ use crate::event::Event;
 const JUMP: SignedDuration = SignedDuration::from_secs(1);
 
 /// A deadline will be missed when the flows have been at their full weight
-/// for so long, and ...
-const SATURATED_FOR: Duration = Duration::from_secs(5);
-/// ... the end is later than the deadline by this share of the time left: the
-/// rate of a few seconds says no more.
+/// for this share of the time left, ...
+const SATURATED_SHARE: u32 = 20;
+/// ... and for so long, ...
+const SATURATED_LEAST: Duration = Duration::from_secs(5);
+/// ... and the end is later than the deadline by this share of the time left:
+/// the rate of a short while says no more.
 const CLEARLY_LATE: f64 = 0.05;
 
 /// Share of a new sample in the rate that the path gives.
@@ -113,7 +115,8 @@ impl Lane {
         });
         saturation.rate += RATE_WEIGHT * (sample.rate - saturation.rate);
         let Saturation { since, rate } = *saturation;
-        if self.now < since + SATURATED_FOR {
+        let left = self.time_left().unwrap_or_default();
+        if self.now < since + (left / SATURATED_SHARE).max(SATURATED_LEAST) {
             return;
         }
         // More connections may come; beyond what the path carries nothing can.

@@ -119,12 +119,18 @@ mod tests {
 
     #[test]
     fn the_first_forecast_counts_if_there_is_any() {
-        let said = |t: f64, message: &str| {
-            format!(r#"{{"t":{t:?},"event":"forecast","message":"{message}","more":1}}"#)
+        let said = |t: f64, late_s: f64| {
+            format!(r#"{{"t":{t:?},"event":"forecast","late_s":{late_s:?},"more":1}}"#)
         };
-        let lines = [said(1.5, "too much"), said(9.0, "still")].join("\n");
-        let forecast = record(parse(&lines), 2.0).forecast.expect("it was said");
-        assert_eq!((forecast.t, forecast.message.as_str()), (3.5, "too much"));
+        let lines = [said(1.5, 12.0), said(9.0, 14.0)].join("\n");
+        let forecast = record(parse(&lines), 2.0).forecast;
+        assert_eq!(
+            forecast,
+            Some(Forecast {
+                t: 3.5,
+                late_s: 12.0
+            })
+        );
         assert_eq!(record(parse(CONTROL), 2.0).forecast, None);
     }
 

@@ -115,7 +115,7 @@ fn deadline(figures: &DeadlineFigures) -> String {
     if let Some(said) = &figures.forecast {
         text.push_str(&row(
             "foretold",
-            &format!("at {:.1} s: {}", said.t, said.message),
+            &format!("at {:.1} s: {:.0} s late", said.t, said.late_s),
         ));
     }
     if let Some(control) = figures.control {

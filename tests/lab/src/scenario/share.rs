@@ -23,6 +23,12 @@ impl Scenario {
     /// nothing.
     #[must_use]
     pub fn demand(&self) -> Option<f64> {
+        self.demand_beside(1.0)
+    }
+
+    /// The same when web traffic comes with so many times the load that the
+    /// scenario says: arrivals are random.
+    fn demand_beside(&self, web: f64) -> Option<f64> {
         let due = self.background.due();
         let start = self.background.start_s;
         let asked = due.iter().map(|last| {
@@ -30,7 +36,7 @@ impl Scenario {
                 .iter()
                 .filter(|transfer| transfer.deadline_s <= last.deadline_s);
             let bytes: f64 = until.map(|transfer| transfer.size_mb * 1e6).sum();
-            bytes / self.fair_share(start, start + last.deadline_s)
+            bytes / self.fair_share(start, start + last.deadline_s, web)
         });
         asked.reduce(f64::max)
     }
@@ -54,10 +60,27 @@ impl Scenario {
         Some(self.demand()? <= FEASIBLE)
     }
 
+    /// Whether that is so with the foreground that came in a run of its own,
+    /// goodput of each flow in Mbit/s. `None` without deadlines.
+    #[must_use]
+    pub fn is_feasible_beside(&self, foreground_mbit: &[f64]) -> Option<bool> {
+        let is_web = |traffic: &Traffic| matches!(traffic, Traffic::Web { .. });
+        let flows = self.flows().zip(foreground_mbit);
+        let came: f64 = flows
+            .filter(|(flow, _)| is_web(&flow.traffic) && !flow.backward)
+            .map(|(_, &mbit)| bytes_per_s(mbit))
+            .sum();
+        let link = self.link.first()?;
+        let web = self.foreground.iter().filter(|one| is_web(&one.traffic));
+        let meant: f64 = web.map(|one| takes(one, link).0).sum();
+        let factor = if meant > 0.0 { came / meant } else { 1.0 };
+        Some(self.demand_beside(factor)? <= FEASIBLE)
+    }
+
     /// Payload that one more flow carries over the first link between two
     /// moments (s) when it shares what loads leave evenly with the greedy
     /// flows that are there, bytes.
-    fn fair_share(&self, from: f64, until: f64) -> f64 {
+    fn fair_share(&self, from: f64, until: f64, web: f64) -> f64 {
         let Some(link) = self.link.first() else {
             return 0.0;
         };
@@ -80,7 +103,13 @@ impl Scenario {
                 }
             });
             let (load, greedy) = here
-                .map(|one| takes(one, link))
+                .map(|one| {
+                    let (load, greedy) = takes(one, link);
+                    match one.traffic {
+                        Traffic::Web { .. } => (load * web, greedy),
+                        _ => (load, greedy),
+                    }
+                })
                 .fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
             let left = rate.capacity(begin, end) * PAYLOAD_SHARE - load * (end - begin);
             left.max(0.0) / (greedy + 1.0)
@@ -138,6 +167,17 @@ mod tests {
         let back = GREEDY.replace("]]\n", "]]\nbackward = true\n");
         same(demand(&format!("{back}{one}")), 0.2);
         assert_eq!(scenario("").demand(), None);
+    }
+
+    #[test]
+    fn web_traffic_counts_as_it_came() {
+        // 0.3 of 14.5 Mbit/s is meant to come: 0.2 of 0.7 is asked for.
+        let one = "[background]\nsize_mb = 45.25\ndeadline_s = 50.0\n";
+        let scenario = scenario(&format!("{WEB}{one}"));
+        assert_eq!(scenario.is_feasible(), Some(true));
+        assert_eq!(scenario.is_feasible_beside(&[4.35]), Some(true));
+        // 7.24 of the 14.48 are needed, and 80 % of the rest is less.
+        assert_eq!(scenario.is_feasible_beside(&[5.5]), Some(false));
     }
 
     #[test]

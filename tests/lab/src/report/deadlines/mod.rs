@@ -20,6 +20,8 @@ struct Outcome<'a> {
     run: &'a RunSummary,
     scenario: &'a Scenario,
     figures: &'a DeadlineFigures,
+    /// The foreground alone, with the same seed.
+    alone: Option<&'a RunSummary>,
 }
 
 impl Outcome<'_> {
@@ -29,6 +31,16 @@ impl Outcome<'_> {
 
     fn is_feasible(&self) -> bool {
         self.scenario.is_feasible() == Some(true)
+    }
+
+    /// Whether it is feasible, and was with the foreground that really came;
+    /// what is not known is taken for what was meant.
+    fn was_feasible(&self) -> bool {
+        let came = self.alone.and_then(|run| {
+            self.scenario
+                .is_feasible_beside(&run.summary.foreground_mbit)
+        });
+        self.is_feasible() && came != Some(false)
     }
 
     /// Whether this differs from the other in nothing but the contender.
@@ -49,6 +61,12 @@ fn outcomes(matrix: &MatrixRecord) -> Vec<Outcome<'_>> {
             run,
             scenario: matrix.scenarios.get(&run.scenario)?,
             figures: run.summary.deadline.as_ref()?,
+            alone: matrix.runs.iter().find(|other| {
+                other.contender == ALONE
+                    && other.failure.is_none()
+                    && (&other.scenario, other.seed, &other.variant)
+                        == (&run.scenario, run.seed, &run.variant)
+            }),
         })
     });
     outcomes.collect()
@@ -65,7 +83,7 @@ pub(super) fn page(matrix: &MatrixRecord) -> String {
     );
     text.push_str(&reading(matrix));
     let outcomes = outcomes(matrix);
-    text.push_str(&required::section(&outcomes, matrix));
+    text.push_str(&required::section(&outcomes));
     text.push_str(&together::section(&outcomes));
     for (name, scenario) in &matrix.scenarios {
         let rows = rows(matrix, name);

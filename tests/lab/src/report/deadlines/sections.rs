@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::super::MatrixRecord;
 use super::super::harm::{beyond, greedy};
 use super::super::rows::{Row, has_web};
-use super::super::words::{NOTHING, cell, failures, heading, shown, terms};
+use super::super::words::{NOTHING, failures, heading, shown, terms};
 use crate::deadline::{ControlFigures, DeadlineFigures};
 use crate::record::Summary;
 use crate::scenario::Scenario;
@@ -204,7 +204,7 @@ fn transfers(rows: &[Row<'_>]) -> String {
             };
             let foretold = figures.forecast.as_ref();
             let foretold = foretold.map_or(NOTHING.to_owned(), |it| {
-                format!("at {:.1} s: {}", it.t, cell(&it.message))
+                format!("at {:.1} s: {:.0} s late", it.t, it.late_s)
             });
             let cells = vec![run.seed.to_string(), moments(figures), order, foretold];
             Some((heading(row), cells))
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(
             line(&text, "| fairbat get | cubic | 1 |"),
             "| fairbat get | cubic | 1 | in time (20), 41.5 (40), not there (60) | \
-             of the deadlines | at 3.5 s: too much |"
+             of the deadlines | at 3.5 s: 18 s late |"
         );
         let other = line(&text, "| fairbat get | cubic | 2 |");
         assert!(other.contains("| file-3, file-2 | \u{2013} |"), "{other}");

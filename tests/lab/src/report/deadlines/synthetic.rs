@@ -163,7 +163,7 @@ pub(super) fn changes() -> MatrixRecord {
             control,
         ));
     }
-    for (seed, places, forecast) in [(1, [1, 2], Some("too much")), (2, [2, 1], None)] {
+    for (seed, places, forecast) in [(1, [1, 2], Some(18.0)), (2, [2, 1], None)] {
         let mut run = run("three", "fairbat", seed, &[5.0]);
         run.summary.deadline = Some(DeadlineFigures {
             transfers: vec![
@@ -171,10 +171,7 @@ pub(super) fn changes() -> MatrixRecord {
                 transfer("file-2", 20.0, 0.0, Some(places[0])),
                 transfer("file-3", 40.0, 1.5, Some(places[1])),
             ],
-            forecast: forecast.map(|message| Forecast {
-                t: 3.5,
-                message: message.to_owned(),
-            }),
+            forecast: forecast.map(|late_s| Forecast { t: 3.5, late_s }),
             ..finished(78.0, false)
         });
         matrix.runs.push(run);
