@@ -27,16 +27,17 @@ const KM: f64 = 0.2;
 /// others came or went does not move w much.
 const RATE_WEIGHT: f64 = 0.5;
 
-/// Rates above this many times zeta count as no more: a gap that the flows
-/// have filled must not make them give up what they still need.
-const RATE_MOST: f64 = 3.0;
+/// At so many times the aim nobody stands in the way: no weight is needed, and
+/// nothing is learnt of what it buys. Else w would have to climb back slowly
+/// when others return, from an error that was theirs.
+const SURPLUS: f64 = 1.7;
 
 /// The flows aim at so many times zeta. What comes early is not missing when
 /// others need the link at the end; zeta falls as it does.
 const HEADROOM: f64 = 1.15;
 
 /// Share of a new measurement in the price.
-const PRICE_WEIGHT: f64 = 0.3;
+const PRICE_WEIGHT: f64 = 0.15;
 
 /// What was measured over a period, and what is wanted of the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,17 +99,20 @@ impl WeightController {
     pub fn update(&mut self, seen: &Observation) -> f64 {
         let flows = seen.flows.max(1.0);
         self.learn_price(seen, flows);
-        let model = PriceModel::Share {
-            capacity: self.effective,
-        };
         let aim = HEADROOM * seen.zeta;
-        let measurement = Measurement {
-            period: seen.period,
-            zeta: aim,
-            rate: self.smoothed(seen.rate.min(RATE_MOST * aim)),
-        };
-        // Nothing has ever come: there is no price, and nothing to learn.
-        if self.effective > 0.0 {
+        let rate = self.smoothed(seen.rate);
+        if rate >= SURPLUS * aim {
+            self.w = self.w_min;
+        } else if self.effective > 0.0 {
+            // Before anything has come there is no price, and nothing to learn.
+            let model = PriceModel::Share {
+                capacity: self.effective,
+            };
+            let measurement = Measurement {
+                period: seen.period,
+                zeta: aim,
+                rate,
+            };
             let wanted = model.wanted_price(aim / flows);
             self.w = self
                 .mbc

@@ -268,12 +268,14 @@ impl Lane {
     fn on_tick(&mut self) {
         self.notice_jump();
         let demand = self.demand();
+        let rtt_ms = self.rtt_ms();
         let load = Load {
             inactive: self.queue.inactive_chunks(self.sizer.natural_length()),
             demand,
             chunk_len: self.sizer.natural_length(),
             tolerated: self.tolerated(),
             time_left: self.time_left(),
+            rtt: rtt_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
         };
         let sample = self.pace.sample(self.now, &load);
         if let Some(braking) = &self.shared.braking {
@@ -295,7 +297,7 @@ impl Lane {
                 .map(|demand| demand.zeta)
                 .filter(|zeta| zeta.is_finite()),
             rate: sample.rate,
-            rtt_ms: self.rtt_ms(),
+            rtt_ms,
             bytes_done: self
                 .transfers
                 .iter()

@@ -34,6 +34,20 @@ const WEIGHT_PERIOD_LEAST: Duration = Duration::from_secs(1);
 /// ... but a change must not go unnoticed for long.
 const WEIGHT_PERIOD_MOST: Duration = Duration::from_secs(10);
 
+/// ... and never shorter than so many round trips: senders take some to use
+/// what they may.
+const WEIGHT_ROUND_TRIPS: u32 = 10;
+
+/// T is at least so many T_w: the slow loop must see what the fast one did.
+const WEIGHT_PERIODS_LEAST: u32 = 2;
+
+/// A shortfall up to here is what TCP makes of its share from one second to
+/// the next, and no reason for another connection, chunks; ...
+const TOLERATED: f64 = 1.0;
+/// ... but with fewer T_w left than this it becomes one by and by: there is no
+/// time to catch up later.
+const TOLERANT_PERIODS: f64 = 30.0;
+
 /// Below this weight there are more flows than it takes. Well below 1: a
 /// weight that touches 1 now and then must not cost a connection each time.
 const TOO_MANY: f64 = 0.7;
@@ -49,8 +63,8 @@ const CHUNK_DURATION: f64 = 4.0;
 /// more of them are no help below it.
 const UNIT_LEAST: NonZeroU64 = NonZeroU64::new(64 * 1024).expect("not 0");
 
-/// Near its end a transfer's demand says little: within so many periods it is
-/// over, and the weight stays.
+/// Near its end a transfer's demand falls to nothing: what is over in time
+/// within so many periods keeps its weight.
 const LAST_PERIODS: f64 = 2.0;
 
 /// A sample counts for a moment that it misses by less than this.
@@ -69,6 +83,18 @@ pub(super) struct Load {
     pub(super) tolerated: u32,
     /// Time to the nearest deadline that is not over.
     pub(super) time_left: Option<Duration>,
+    /// Round-trip time now, if there is a connection to ask.
+    pub(super) rtt: Option<Duration>,
+}
+
+impl Load {
+    /// T_w.
+    fn weight_period(&self) -> Duration {
+        let period = self.time_left.map_or(WEIGHT_PERIOD_MOST, |left| {
+            (left / WEIGHT_PERIODS).clamp(WEIGHT_PERIOD_LEAST, WEIGHT_PERIOD_MOST)
+        });
+        period.max(self.rtt.unwrap_or_default() * WEIGHT_ROUND_TRIPS)
+    }
 }
 
 /// What came of it.
@@ -235,7 +261,12 @@ impl Pace {
             self.since_update.restart(now);
         }
         self.update_weight(now, load, is_new);
-        if is_new || self.since_update.lasts(self.admission.period(), now) {
+        let period = load.weight_period() * WEIGHT_PERIODS_LEAST;
+        if is_new
+            || self
+                .since_update
+                .lasts(self.admission.period().max(period), now)
+        {
             self.update_connections(now, load);
         }
         let m = self.admission.m();
@@ -258,14 +289,13 @@ impl Pace {
         let Some(weight) = &mut self.weight else {
             return;
         };
-        let period = load.time_left.map_or(WEIGHT_PERIOD_MOST, |left| {
-            (left / WEIGHT_PERIODS).clamp(WEIGHT_PERIOD_LEAST, WEIGHT_PERIOD_MOST)
-        });
+        let period = load.weight_period();
         let rate = self.since_weight.rate(now);
-        let ends_soon = load.demand.is_some_and(|demand| {
-            (demand.remaining as f64) < rate * LAST_PERIODS * period.as_secs_f64()
+        let ends_in_time = load.demand.is_some_and(|demand| {
+            demand.zeta <= rate
+                && (demand.remaining as f64) < rate * LAST_PERIODS * period.as_secs_f64()
         });
-        if ends_soon && !is_new {
+        if ends_in_time && !is_new {
             self.least_w = self.least_w.min(weight.w());
             return;
         }
@@ -309,7 +339,11 @@ impl Pace {
         // are slower than they have to be, and m must not fall for it.
         let is_behind = w >= 1.0 && load.demand.is_some_and(|demand| demand.zeta > rate);
         self.n = if is_behind { n.max(self.n) } else { n };
-        self.admission.update(self.n);
+        let periods_left = load
+            .time_left
+            .map_or(0.0, |left| left.div_duration_f64(load.weight_period()));
+        let tolerated = TOLERATED * (periods_left / TOLERANT_PERIODS).min(1.0);
+        self.admission.update((self.n - tolerated).max(0.0));
         self.since_update.restart(now);
     }
 }
