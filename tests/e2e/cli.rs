@@ -109,7 +109,19 @@ fn doctor_explains_the_machine_in_words_and_json() {
     json.expect_code(0);
     let value: serde_json::Value =
         serde_json::from_str(&json.stdout).unwrap_or_else(|error| panic!("{error} in {json}"));
-    assert!(value.is_object() || value.is_array(), "{value}");
+    let lever = value["lever"].as_str().expect("the lever in use");
+    assert!(words.stdout.contains(lever), "{words}");
+    let windows = value["capabilities"].as_array().into_iter().flatten();
+    let windows = windows
+        .filter(|capability| capability["name"] == "receive-buffer")
+        .filter_map(|capability| capability["reason"].as_str());
+    for reason in windows {
+        assert!(!reason.contains(" 0 KiB"), "{reason}");
+    }
+    // A run is under the lever that doctor names.
+    let work = Workdir::new();
+    let get = work.get().args(["--retry", "0", "http://127.0.0.1:1/x"]);
+    assert_eq!(get.run().event("start")["lever"], lever);
 }
 
 #[test]

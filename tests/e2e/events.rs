@@ -81,11 +81,12 @@ fn every_json_line_is_an_event_with_its_time() {
         for field in numbers {
             assert!(sample[field].is_number(), "{field} in {sample}");
         }
-        assert_fields(sample, &["zeta", "rtt_ms", "bytes_total"]);
-        assert!(
-            sample["zeta"].is_null(),
-            "a rate to keep without a deadline: {sample}"
-        );
+        assert_fields(sample, &["window", "zeta", "lag", "rtt_ms", "bytes_total"]);
+        let w = sample["w"].as_f64();
+        assert!(w.is_some_and(|w| (0.02..=1.0).contains(&w)), "{sample}");
+        for field in ["zeta", "lag"] {
+            assert!(sample[field].is_null(), "without a deadline: {sample}");
+        }
         assert!(
             sample["files"].is_null(),
             "not part of the interface: {sample}"

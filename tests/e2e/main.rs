@@ -15,6 +15,7 @@ mod broken;
 mod cli;
 mod coding;
 mod complete;
+mod deadline;
 mod disk;
 mod events;
 mod exact;

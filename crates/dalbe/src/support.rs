@@ -257,8 +257,10 @@ fn clamp_window(socket: &TcpSocket) -> Result<String, Refusal> {
 }
 
 fn receive_window_max(socket: &TcpSocket) -> Option<u64> {
+    // A clamp that is there moves along with the room, and as far as the room
+    // goes; a socket that was never connected has none until it is set.
+    socket.receiver().set_window_clamp(1).ok()?;
     socket.receiver().make_room(u32::MAX).ok()?;
-    // The kernel moves the clamp along with the room, and both are limited.
     socket.receiver().window_clamp().ok().map(u64::from)
 }
 

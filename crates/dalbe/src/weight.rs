@@ -163,7 +163,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::brake::Order;
 
     const SECOND: Duration = Duration::from_secs(1);
 

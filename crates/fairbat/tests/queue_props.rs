@@ -4,6 +4,7 @@
 
 mod queue_props {
     pub(crate) mod model;
+    mod reorder;
 }
 
 use std::collections::BTreeMap;
@@ -34,6 +35,8 @@ enum Op {
     Finish(prop::sample::Index),
     Fail(prop::sample::Index),
     Remove(prop::sample::Index),
+    /// Another deadline, or none, by a transfer's number (modulo 8).
+    Reorder([Option<u64>; 8]),
     /// The process dies; the next one resumes from what is written.
     Crash,
 }
@@ -61,6 +64,7 @@ fn op() -> impl Strategy<Value = Op> {
         4 => index().prop_map(Op::Finish),
         4 => index().prop_map(Op::Fail),
         1 => index().prop_map(Op::Remove),
+        1 => prop::array::uniform8(prop::option::of(0_u64..4)).prop_map(Op::Reorder),
         1 => Just(Op::Crash),
     ]
 }
@@ -107,6 +111,7 @@ impl Pair {
                     self.remove(*index.get(&ids));
                 }
             }
+            Op::Reorder(deadlines) => self.reorder(|id| deadlines[(id.0 % 8) as usize]),
             Op::Crash => self.crash(),
         }
     }
@@ -251,6 +256,13 @@ impl Pair {
         assert_eq!(self.queue.remove(id), expected);
         for lease in expected {
             self.is_unknown(lease);
+        }
+    }
+
+    fn reorder(&mut self, by: impl Fn(TransferId) -> Option<u64>) {
+        self.queue.reorder(|id| by(id).map(deadline));
+        for (id, model) in &mut self.model {
+            model.deadline = by(*id);
         }
     }
 

@@ -2,8 +2,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use dalbe::support::Rung;
 use fairbat::error::ErrorKind;
-use fairbat::event::{Control, Lever};
+use fairbat::event::Control;
 use serde_json::Value;
 
 use super::*;
@@ -20,7 +21,7 @@ fn samples() -> Vec<Event> {
     vec![
         Event::Start {
             urls: vec![url()],
-            lever: Lever::DscpLe,
+            lever: Rung::ReceiveWindow,
         },
         Event::File {
             url: url(),
@@ -34,13 +35,21 @@ fn samples() -> Vec<Event> {
             m: 1.0,
             active: 1,
             w: 1.0,
+            window: Some(65_536.0),
             zeta: Some(1.0),
+            lag: Some(-1.0),
             rate: 1.0,
             rtt_ms: Some(1.0),
             bytes_done: 0,
             bytes_total: Some(1),
             files: vec![],
         }),
+        Event::Forecast {
+            url: url(),
+            late_s: 1.0,
+            zeta: 2.0,
+            rate: 1.0,
+        },
         Event::Retry {
             url: url(),
             reason: "reset".to_owned(),
@@ -70,6 +79,7 @@ fn name(event: &Event) -> &'static str {
         Event::Start { .. } => "start",
         Event::File { .. } => "file",
         Event::Control(_) => "control",
+        Event::Forecast { .. } => "forecast",
         Event::Retry { .. } => "retry",
         Event::Done { .. } => "done",
         Event::Error { .. } => "error",
@@ -167,9 +177,14 @@ fn the_document_names_every_kind_of_error_and_lever() {
             .unwrap_or_else(|| panic!("{kind} is not documented"));
         assert!(row.ends_with(&format!("| {code} |")), "{row}");
     }
-    let lever = serde_json::to_value(Lever::DscpLe).expect("a lever is a string");
-    let lever = lever.as_str().expect("a lever is a string");
-    assert!(chapter("start").contains(&format!("`{lever}`")));
+    for lever in [Rung::ReceiveWindow, Rung::DscpLe, Rung::None] {
+        let lever = serde_json::to_value(lever).expect("a lever is a string");
+        let lever = lever.as_str().expect("a lever is a string");
+        assert!(
+            chapter("start").contains(&format!("`{lever}`")),
+            "{lever} is not documented"
+        );
+    }
 }
 
 #[test]
@@ -209,5 +224,8 @@ fn every_line_is_flushed() {
             assert!(out.buffer().is_empty());
         }
     }
-    assert_eq!(written.iter().filter(|&&b| b == b'\n').count(), 6);
+    assert_eq!(
+        written.iter().filter(|&&b| b == b'\n').count(),
+        samples().len()
+    );
 }

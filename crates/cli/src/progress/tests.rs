@@ -2,8 +2,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use dalbe::support::Rung;
 use fairbat::error::ErrorKind;
-use fairbat::event::{Control, FileProgress, Lever};
+use fairbat::event::{Control, FileProgress};
 use indicatif::TermLike;
 
 use super::*;
@@ -42,9 +43,22 @@ fn bars_need_a_terminal_of_their_own() {
 }
 
 fn start() -> Event {
+    start_under(Rung::ReceiveWindow)
+}
+
+fn start_under(lever: Rung) -> Event {
     Event::Start {
         urls: vec![URL.to_owned()],
-        lever: Lever::DscpLe,
+        lever,
+    }
+}
+
+fn forecast(late_s: f64) -> Event {
+    Event::Forecast {
+        url: URL.to_owned(),
+        late_s,
+        zeta: 2.0 * 1024.0 * 1024.0,
+        rate: 1024.0 * 1024.0,
     }
 }
 
@@ -64,7 +78,9 @@ fn control(bytes_done: u64) -> Event {
         m: 1.25,
         active: 1,
         w: 1.0,
+        window: None,
         zeta: None,
+        lag: None,
         rate: 0.0,
         rtt_ms: Some(34.8),
         bytes_done,
@@ -125,11 +141,24 @@ fn timed(event: &Event) -> TimedEvent {
 
 #[test]
 fn what_each_display_leaves_behind() {
-    let events = [start(), file(0), control(0), retry(), done(None)];
+    let events = [
+        start(),
+        file(0),
+        control(0),
+        forecast(9.0),
+        retry(),
+        done(None),
+    ];
     let lines = |display| events.clone().map(|e| message(display, &[e]).is_some());
-    assert_eq!(lines(Display::Lines), [true, false, false, true, true]);
-    assert_eq!(lines(Display::Bars), [true, false, false, false, true]);
-    assert_eq!(lines(Display::Errors), [false; 5]);
+    assert_eq!(
+        lines(Display::Lines),
+        [true, false, false, true, true, true]
+    );
+    assert_eq!(
+        lines(Display::Bars),
+        [true, false, false, true, false, true]
+    );
+    assert_eq!(lines(Display::Errors), [false; 6]);
     for display in [Display::Lines, Display::Bars, Display::Errors] {
         assert!(message(display, &[error(ErrorKind::Refused, "")]).is_some());
         assert!(message(display, &[error(ErrorKind::Interrupted, "")]).is_none());
@@ -139,11 +168,26 @@ fn what_each_display_leaves_behind() {
 #[test]
 fn the_lines_say_what_happened() {
     let line = |events: &[Event]| message(Display::Lines, events).expect("a line");
-    let started = line(&[start()]);
-    assert!(
-        started.contains(URL) && started.contains("Lower-Effort"),
-        "{started}"
+    for (lever, said) in [
+        (Rung::ReceiveWindow, "; yielding"),
+        (
+            Rung::DscpLe,
+            "not yielding: packets are only marked Lower-Effort",
+        ),
+        (Rung::None, "not yielding"),
+    ] {
+        let started = line(&[start_under(lever)]);
+        assert!(started.contains(URL) && started.contains(said), "{started}");
+    }
+    assert_eq!(
+        line(&[forecast(90.0)]),
+        format!(
+            "warning: {URL}: will probably be 90 s late: all deadlines together need \
+             2.00 MiB/s, and the path gives 1.00 MiB/s"
+        )
     );
+    assert!(line(&[forecast(600.0)]).contains(" 10 minutes late"));
+    assert!(line(&[forecast(9000.0)]).contains(" 2.5 hours late"));
     let retrying = line(&[retry()]);
     assert_eq!(
         retrying,

@@ -225,3 +225,6 @@ impl Brake {
         opened.min(window)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,7 @@ const BUFFER: u32 = 256 * 1024;
 const CLAMP: u32 = 8 * 1024;
 
 /// A connection whose client receives segments of a usual size.
-fn connection() -> Connection {
+pub(crate) fn connection() -> Connection {
     let listener = TcpListener::bind("127.0.0.1:0").expect("IPv4 loopback");
     let client = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
     client.set_tcp_mss(SEGMENT).expect("before connecting");
@@ -32,7 +32,7 @@ fn connection() -> Connection {
 }
 
 /// Sends so many bytes from the server to the client, which takes them all.
-fn carry(connection: &mut Connection, bytes: u32) {
+pub(crate) fn carry(connection: &mut Connection, bytes: u32) {
     let mut block = [0x55; 16 * 1024];
     for _ in 0..bytes / 16_384 {
         connection.server.write_all(&block).expect("loopback");
@@ -42,7 +42,7 @@ fn carry(connection: &mut Connection, bytes: u32) {
 
 /// Sends while the client does not read, until nothing more is accepted;
 /// returns how many bytes have arrived unread.
-fn outstanding(connection: &mut Connection) -> u64 {
+pub(crate) fn outstanding(connection: &mut Connection) -> u64 {
     let client = levers_of(&connection.client);
     let received = || client.info().expect("TCP_INFO").bytes_received;
     let read = received().expect("Linux 4.1");

@@ -8,6 +8,7 @@ mod find;
 mod levers;
 mod marks;
 mod support;
+mod window;
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};

@@ -25,6 +25,15 @@ impl Clock {
         }
     }
 
+    /// One whose wall clock showed this at the start.
+    #[cfg(test)]
+    pub(super) fn starting_at(wall_start: jiff::Timestamp) -> Self {
+        Self {
+            start: since_boot(),
+            wall_start,
+        }
+    }
+
     /// Time since the start.
     pub(super) fn now(&self) -> Duration {
         since_boot().saturating_sub(self.start)
@@ -54,4 +63,33 @@ fn since_boot() -> Duration {
     // Neither part is negative on this clock.
     let time = clock_gettime(ClockId::Boottime);
     Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn since_start(moment: &str, drift: i64) -> Duration {
+        let clock = Clock::starting_at("2026-03-29T00:59:00Z".parse().unwrap());
+        clock.since_start(moment.parse().unwrap(), SignedDuration::from_secs(drift))
+    }
+
+    #[test]
+    fn a_moment_is_as_far_away_as_the_wall_clock_says() {
+        let secs = Duration::from_secs;
+        assert_eq!(since_start("2026-03-29T01:59:00Z", 0), secs(3600));
+        // Set forward by ten minutes, it will be reached earlier; set back,
+        // later.
+        assert_eq!(since_start("2026-03-29T01:59:00Z", 600), secs(3000));
+        assert_eq!(since_start("2026-03-29T01:59:00Z", -600), secs(4200));
+        // Summer time changes what people call a moment, not the moment.
+        assert_eq!(since_start("2026-03-29T03:59:00+02:00", 0), secs(3600));
+    }
+
+    #[test]
+    fn what_is_over_is_the_start_itself() {
+        assert_eq!(since_start("2026-03-29T00:58:59Z", 0), Duration::ZERO);
+        assert_eq!(since_start("2026-03-29T01:59:00Z", 3600), Duration::ZERO);
+        assert_eq!(since_start("2026-03-29T01:59:00Z", 7200), Duration::ZERO);
+    }
 }

@@ -347,3 +347,6 @@ impl Pace {
         self.since_update.restart(now);
     }
 }
+
+#[cfg(test)]
+mod tests;

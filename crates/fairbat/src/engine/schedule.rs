@@ -152,7 +152,11 @@ impl Lane {
     /// A deadline is a moment of the wall clock, but time passes by another
     /// one. When the wall clock has been set, all deadlines are planned anew.
     pub(super) fn notice_jump(&mut self) {
-        let drift = self.shared.clock.drift();
+        self.plan_anew_if_off(self.shared.clock.drift());
+    }
+
+    /// `drift` is what the wall clock is off by.
+    fn plan_anew_if_off(&mut self, drift: SignedDuration) {
         let jump = drift - self.drift;
         if jump.abs() < JUMP {
             return;
@@ -193,3 +197,6 @@ impl Lane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_peak_is_the_best_half_second() {
-        let mut meter = Meter::new(Duration::ZERO);
+        let mut meter = Meter::new(Duration::ZERO, Duration::MAX);
         feed(&mut meter, 0, 3000, 10);
         feed(&mut meter, 3000, 3500, 50);
         feed(&mut meter, 3500, 11_000, 10);
@@ -143,8 +143,19 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_without_yielding_counts_for_the_peak_alone() {
+        let mut meter = Meter::new(Duration::ZERO, MS * 3000);
+        feed(&mut meter, 0, 3000, 10);
+        feed(&mut meter, 3000, 4000, 50);
+        let rates = meter.rates(MS * 4000).unwrap();
+        assert!((rates.polite - 1000.0).abs() < 1e-9, "{rates:?}");
+        assert!((rates.peak - 5000.0).abs() < 1e-9, "{rates:?}");
+        assert_eq!(meter.total(), 8000);
+    }
+
+    #[test]
     fn silence_after_the_warm_up_counts() {
-        let mut meter = Meter::new(Duration::ZERO);
+        let mut meter = Meter::new(Duration::ZERO, Duration::MAX);
         feed(&mut meter, 0, 2000, 10);
         let rates = meter.rates(MS * 5000).unwrap();
         assert!((rates.polite - 250.0).abs() < 1e-9, "{rates:?}");
@@ -161,7 +172,10 @@ mod tests {
 
     #[test]
     fn nothing_is_no_rate() {
-        assert_eq!(Meter::new(Duration::ZERO).rates(MS * 5000), None);
+        assert_eq!(
+            Meter::new(Duration::ZERO, Duration::MAX).rates(MS * 5000),
+            None
+        );
     }
 
     proptest! {
@@ -170,8 +184,9 @@ mod tests {
             opened in 0_u32..3000,
             gaps in prop::collection::vec((0_u32..900, 1_u64..1 << 40), 1..60),
             rest in 0_u32..900,
+            polite in 0_u32..60_000,
         ) {
-            let mut meter = Meter::new(MS * opened);
+            let mut meter = Meter::new(MS * opened, MS * polite);
             let mut now = opened;
             for (gap, bytes) in gaps {
                 now += gap;
