@@ -48,7 +48,7 @@ pub(crate) enum Command {
             back the receive window, which needs no privilege. The nearer the deadline \
             presses, the less it yields, up to the weight of one ordinary connection; more \
             connections (up to --max-connections) follow only when even that is not enough. \
-            Without a deadline it always yields.\n\n\
+            Without a deadline it always yields; with --weight 1 it never does.\n\n\
             An unfinished download is kept as NAME.part with its journal \
             NAME.part.fairbat; the same command continues it, and starts over by itself \
             when the file has changed on the server. NAME appears only when it is \
@@ -66,16 +66,19 @@ pub(crate) enum Command {
     #[command(
         about = "Tell whether a download can meet a deadline, and when it must start",
         long_about = "Asks the server for the size of a file, fetches from it for a short \
-            while over one connection that yields to other traffic, and tells on standard \
-            output what the deadline needs, what the path gave, and what follows. No file \
-            is written.\n\n\
-            The verdict is comfortable when at most 80 % of what the measurement got is \
-            needed; tight when more is needed, but no more than the highest rate seen over \
-            half a second; impossible when more than that is needed, for then one \
-            best-effort connection cannot carry it; unknown when the server does not tell \
+            while over one connection, and tells on standard output what the deadline \
+            needs, what the path gave, and what follows. No file is written. For three \
+            quarters of the time the connection yields to other traffic; in the last \
+            quarter it is an ordinary one, because a connection that yields does not show \
+            what it could have.\n\n\
+            The verdict is comfortable when at most 80 % of what came on average while it \
+            yielded is needed; tight when more is needed, but no more than the highest rate \
+            over half a second, an estimate of what the path gives to one ordinary \
+            connection; impossible when more than that is needed, for then one best-effort \
+            connection cannot carry it; unknown when the server does not tell \
             the size or serves no ranges, or nothing was measured. What is needed aims a \
             little before the deadline, as get does: by 2 % of the time left, at least 2 s, \
-            at most half of it. The latest start is when the measured mean just suffices: \
+            at most half of it. The latest start is when that average just suffices: \
             others may want more of the path by then.\n\n\
             Every flag can also be given as an environment variable; the command line \
             wins. Of a flag given twice the last one counts.",

@@ -103,7 +103,7 @@ fn tell_capabilities(capabilities: &[&Capability], out: &mut impl Write) -> io::
 
 fn lever_title(lever: Rung) -> &'static str {
     match lever {
-        Rung::ReceiveWindow => "receive-window, the window that a download offers",
+        Rung::ReceiveWindow => "receive-window, how much a download lets its server send",
         Rung::DscpLe => "dscp-le, the Lower-Effort mark",
         Rung::None => "none",
     }

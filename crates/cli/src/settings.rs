@@ -78,7 +78,7 @@ pub(crate) fn resolve(
         http: http(&args.requests, &args.timeouts, around.variable)?,
         split: args.pace.split,
         max_connections: max_connections(args.pace.split, args.pace.max_connections)?,
-        weight: LEAST_WEIGHT,
+        weight: value("--weight", &args.pace.weight, weight)?,
         chunk_size: optional("--chunk-size", &args.pace.chunk_size, parse_size)?,
         file_allocation: match args.files.file_allocation {
             AllocationMethod::None => FileAllocation::None,
@@ -137,6 +137,19 @@ fn rate(text: &str) -> Result<Option<u64>, SizeError> {
         Err(SizeError::Zero(_)) => Ok(None),
         rate => rate.map(Some),
     }
+}
+
+/// Parses the least weight of a connection.
+fn weight(text: &str) -> Result<f64, String> {
+    let weight = text.parse().ok();
+    weight
+        .filter(|weight| (LEAST_WEIGHT..=1.0).contains(weight))
+        .ok_or_else(|| {
+            format!(
+                "{text:?} is not a weight; write a number from {LEAST_WEIGHT} (yields to anybody) \
+                 to 1 (never yields), such as 0.3"
+            )
+        })
 }
 
 /// Parses a deadline; one that is over counts too. It is soft, and the command

@@ -91,8 +91,8 @@ impl Rung {
         match self {
             Self::ReceiveWindow => {
                 "A download offers its server a window no larger than what the path carries \
-                 without a queue, so that it yields to other traffic; the closer its deadline, \
-                 the less it does. It needs no privilege. What this machine sends is marked \
+                 without a queue, so that it yields to other traffic; the more its deadline \
+                 presses, the less it does. It needs no privilege. What this machine sends is marked \
                  Lower-Effort (RFC 8622) where that works, and does not yield otherwise."
             }
             Self::DscpLe => {
@@ -268,10 +268,14 @@ fn hold_receive_buffer(
     socket: &TcpSocket,
     receive_window_max: Option<u64>,
 ) -> Result<String, Refusal> {
-    socket.receiver().hold_receive_buffer(true)?;
+    let refused = |error| Refusal(format!("needs Linux 5.14 (SO_BUF_LOCK): {error}"));
+    socket
+        .receiver()
+        .hold_receive_buffer(true)
+        .map_err(refused)?;
     let max = receive_window_max.ok_or_else(|| Refusal("the kernel refuses it".to_owned()))?;
     Ok(format!(
-        "windows of up to {} KiB (half of sysctl net.ipv4.tcp_rmem)",
+        "windows of up to {} KiB (half of the largest in sysctl net.ipv4.tcp_rmem)",
         max / 1024
     ))
 }

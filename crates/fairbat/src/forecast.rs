@@ -23,8 +23,9 @@ const PRECISION: Duration = Duration::from_millis(1);
 pub struct Rates {
     /// Mean rate of one polite connection, byte/s.
     pub polite: f64,
-    /// The highest rate it had for a short while, byte/s: an estimate of what
-    /// the path can carry when others leave it; at least `polite`.
+    /// The highest rate it had for a short while, the time when it did not
+    /// yield included, byte/s: an estimate of what the path gives to one
+    /// best-effort connection; at least `polite`.
     pub peak: f64,
 }
 

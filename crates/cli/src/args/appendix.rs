@@ -78,6 +78,8 @@ Everything in a list, into a directory, for at most an hour at a time:
 Each file by its own deadline, the others by noon:
     echo https://example.org/first.iso deadline=06:00 >> urls.txt
     fairbat get -i urls.txt --deadline 12:00
+An ordinary download, which yields to nobody:
+    fairbat get --weight 1 https://example.org/big.iso
 Follow a run with a program:
     fairbat get --json https://example.org/big.iso | jq -r .event";
 

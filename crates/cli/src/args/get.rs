@@ -140,9 +140,24 @@ pub(crate) struct PaceArgs {
     /// yields to other traffic, down to not at all, as one ordinary connection;
     /// more connections are used only when even that is not enough. The
     /// deadline is soft: a late download goes on, see --fail-late and
-    /// --max-time. For several files the earliest deadline goes first.
+    /// --max-time. Of several files the earliest deadline goes first; when not
+    /// all of them can be met, that keeps the largest lateness smallest, and a
+    /// warning says which will probably be late. A span too becomes a moment of
+    /// the wall clock: time that the machine sleeps counts, and when the clock
+    /// is set all is planned anew, with a warning.
     #[arg(long, value_name = "WHEN", env = "FAIRBAT_DEADLINE")]
     pub(crate) deadline: Option<String>,
+
+    /// The least weight of a connection: from 0.02 (yields to anybody) to 1
+    /// (never yields: an ordinary download)
+    ///
+    /// Without a deadline a connection has this weight all the time; a deadline
+    /// raises it from here, never above 1. Between the two a connection asks for
+    /// W/(1 + W) of the highest rate that this run has seen, whoever else is
+    /// there, and takes more where others leave it. Beside a flow that was there
+    /// first that rate may be low, and a weight in between then changes little.
+    #[arg(long, value_name = "W", env = "FAIRBAT_WEIGHT", default_value = "0.02")]
+    pub(crate) weight: String,
 
     /// Exit with 11 instead of 0 when a file was finished after the deadline
     #[arg(long, env = "FAIRBAT_FAIL_LATE", value_parser = FalseyValueParser::new())]
@@ -161,6 +176,8 @@ pub(crate) struct PaceArgs {
     pub(crate) limit_rate: Option<String>,
 
     /// Connections to begin with, and never to go below
+    ///
+    /// Each yields by itself, so N of them together yield less than one.
     #[arg(
         short,
         long,
@@ -173,6 +190,11 @@ pub(crate) struct PaceArgs {
 
     /// Connections never to go above, all files together [default: 4, or
     /// --split if that is more]
+    ///
+    /// Those beyond --split come only when a deadline presses, the connections
+    /// there are do not yield any more, and what they carry is still not
+    /// enough; and they go when the pressure does. With 1 a download never
+    /// takes more than one ordinary connection.
     #[arg(
         short = 'x',
         long,

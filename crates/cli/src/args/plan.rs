@@ -27,9 +27,10 @@ pub(crate) struct PlanArgs {
     /// Fetch from the file for at most this long, to see what the path gives;
     /// 0 is not at all
     ///
-    /// What arrives is thrown away. The first second, in which a connection
-    /// gathers speed, does not count: below some three seconds there is little
-    /// to see. Without a measurement the verdict is unknown.
+    /// What arrives is thrown away. In the last quarter the connection does not
+    /// yield to other traffic. The first second, in which a connection gathers
+    /// speed, does not count: below some four seconds there is little to see.
+    /// Without a measurement the verdict is unknown.
     #[arg(
         long,
         value_name = "DURATION",

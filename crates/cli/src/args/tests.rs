@@ -82,6 +82,7 @@ fn each_flag_reaches_its_field() {
         (&["--deadline", "06:00"], |a| {
             a.pace.deadline.as_deref() == Some("06:00")
         }),
+        (&["--weight", "0.3"], |a| a.pace.weight == "0.3"),
         (&["--fail-late"], |a| a.pace.fail_late),
         (&["--max-time", "1h"], |a| {
             a.pace.max_time.as_deref() == Some("1h")

@@ -99,7 +99,7 @@ impl Answer {
     fn measured(&self) -> String {
         match (self.polite_rate, self.peak_rate, self.measured_s) {
             (Some(polite), Some(peak), Some(seconds)) => format!(
-                "{} on average, {} at best, in {seconds:.1} s",
+                "{} on average while yielding, {} at best, in {seconds:.1} s",
                 rate(polite),
                 rate(peak)
             ),

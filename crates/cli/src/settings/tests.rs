@@ -57,6 +57,7 @@ fn complaint(words: &[&str]) -> String {
 fn defaults() {
     let settings = settings(&[]);
     assert_eq!((settings.split, settings.max_connections), (1, 4));
+    assert_eq!(settings.weight, LEAST_WEIGHT);
     assert_eq!(settings.chunk_size, None);
     assert_eq!(settings.file_allocation, FileAllocation::Falloc);
     assert_eq!(
@@ -155,6 +156,22 @@ fn zero_is_no_limit() {
     assert_eq!(settings.max_time, None);
     assert_eq!(settings.http.connect_timeout, None);
     assert_eq!(settings.http.stall_timeout, None);
+}
+
+#[test]
+fn a_weight_is_from_the_least_to_one() {
+    for (text, weight) in [("0.02", 0.02), ("0.3", 0.3), ("1", 1.0), ("5e-1", 0.5)] {
+        assert_eq!(settings(&["--weight", text]).weight, weight, "{text}");
+    }
+    for text in ["0", "0.019", "1.01", "-1", "nan", "inf", "0,5", "50%", ""] {
+        let error = complaint(&[&format!("--weight={text}"), URL]);
+        assert!(error.starts_with("--weight: "), "{error}");
+        assert!(error.contains(&format!("{text:?}")), "{error}");
+        assert!(
+            error.contains("from 0.02") && error.contains("to 1"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

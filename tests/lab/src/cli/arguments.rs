@@ -53,6 +53,9 @@ pub(crate) struct RunArguments {
     /// Congestion control of the server that sends, in place of the scenario's
     #[arg(long, value_name = "NAME")]
     pub(crate) congestion_control: Option<String>,
+    /// The least weight of the contender's connections, in place of the scenario's
+    #[arg(long, value_name = "W")]
+    pub(crate) weight: Option<f64>,
     /// How often the links are sampled, ms
     #[arg(long, value_name = "MS", default_value_t = SAMPLING.as_millis() as u64, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) sampling: u64,

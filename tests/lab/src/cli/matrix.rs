@@ -114,7 +114,8 @@ impl<'a> Plan<'a> {
 
     /// A record without any runs yet.
     fn record(&self, batches: &[Batch<'_>]) -> MatrixRecord {
-        let side_by_side: Vec<_> = batches.iter().map(|batch| batch.budget.words()).collect();
+        let mut side_by_side: Vec<_> = batches.iter().map(|batch| batch.budget.words()).collect();
+        side_by_side.dedup();
         MatrixRecord {
             name: self.name.clone(),
             description: self.matrix.description.clone(),
@@ -205,6 +206,9 @@ impl<'a> Plan<'a> {
         if let Some(interval) = batch.variant.and_then(|variant| variant.sampling_ms) {
             command.args(["--sampling", &interval.to_string()]);
         }
+        if let Some(weight) = batch.weight() {
+            command.args(["--weight", &weight.to_string()]);
+        }
         if self.arguments.quick {
             command.arg("--quick");
         } else if let Some(factor) = self.matrix.time_scale {
@@ -241,6 +245,10 @@ impl<'a> Batch<'a> {
         Some(self.variant?.name.clone())
     }
 
+    fn weight(&self) -> Option<f64> {
+        self.variant?.weight
+    }
+
     fn file(&self, cell: &Cell, suffix: &str) -> PathBuf {
         self.directory
             .join(format!("{}.{suffix}", cell.file_name()))
@@ -264,6 +272,7 @@ impl<'a> Batch<'a> {
             contender: cell.contender.to_string(),
             congestion_control: cell.congestion_control.clone(),
             variant: self.name(),
+            weight: self.weight(),
             seed: cell.seed,
             summary: record.map_or_else(Summary::default, |record| record.summary),
             failure,

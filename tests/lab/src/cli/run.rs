@@ -28,6 +28,7 @@ pub(super) fn scenario(arguments: &RunArguments) -> Result<(String, Scenario), B
     if let Some(name) = &arguments.congestion_control {
         scenario.background.congestion_control.clone_from(name);
     }
+    scenario.background.weight = arguments.weight.or(scenario.background.weight);
     scenario.check().map_err(wrong)?;
     let measured = scenario.measured();
     let measured = Duration::from_secs_f64(measured.end - measured.start);
@@ -93,6 +94,9 @@ fn command(arguments: &RunArguments) -> String {
     }
     if let Some(name) = &arguments.congestion_control {
         words.push(format!("--congestion-control {name}"));
+    }
+    if let Some(weight) = arguments.weight {
+        words.push(format!("--weight {weight}"));
     }
     if sampling(arguments) != SAMPLING {
         words.push(format!("--sampling {}", arguments.sampling));

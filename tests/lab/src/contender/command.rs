@@ -4,6 +4,7 @@
 use super::Contender;
 use super::site::{FILE, Site};
 use crate::link::rate::bytes_per_s;
+use crate::scenario::Background;
 
 /// Share of the slowest link that a careful person would leave to a transfer
 /// in the background when there is nothing but a fixed limit to set: enough to
@@ -64,6 +65,7 @@ impl Tool {
                 if let Some(deadline) = deadline.filter(|_| contender == Contender::Fairbat) {
                     words.extend(["--deadline".to_owned(), format!("{deadline:.3}s")]);
                 }
+                words.extend(weight(&site.background));
                 if site.end().is_none() {
                     // The file is far larger than what will be there of it,
                     // and its space is memory.
@@ -80,6 +82,13 @@ impl Tool {
     }
 }
 
+/// For fairbat.
+fn weight(background: &Background) -> Vec<String> {
+    let weight = background.weight.map(|weight| weight.to_string());
+    let flag = weight.map(|weight| ["--weight".to_owned(), weight]);
+    flag.into_iter().flatten().collect()
+}
+
 /// For rclone: whole bytes per second, as a unit would be a power of 1024.
 fn careful_rate(link_mbit: f64) -> String {
     format!("{:.0}B", bytes_per_s(link_mbit) * CAREFUL_SHARE)
@@ -92,6 +101,14 @@ fn words(words: &[&str]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_weight_is_told_where_there_is_one() {
+        let mut background = Background::default();
+        assert!(weight(&background).is_empty());
+        background.weight = Some(0.3);
+        assert_eq!(weight(&background), ["--weight", "0.3"]);
+    }
 
     #[test]
     fn a_careful_rate_is_whole_bytes() {

@@ -85,7 +85,7 @@ fn settings(site: &Site) -> Settings {
         },
         split: 1,
         max_connections: 4,
-        weight: LEAST_WEIGHT,
+        weight: site.background.weight.unwrap_or(LEAST_WEIGHT),
         chunk_size: None,
         // Where there is no end the file is far larger than what will be
         // there of it, and its space is memory.

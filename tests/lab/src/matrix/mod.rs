@@ -13,7 +13,7 @@ pub use self::pool::{Job, run_all};
 use crate::contender::Contender;
 use crate::files::Content;
 use crate::record::file_name;
-use crate::scenario::{Scenario, congestion_control};
+use crate::scenario::{self, Scenario, congestion_control};
 
 /// What is to be run; the whole of a file in `matrices`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -41,7 +41,7 @@ pub struct Matrix {
 }
 
 /// A way to run a matrix.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
     /// What it is called, in tables and in names of directories.
@@ -50,6 +50,9 @@ pub struct Variant {
     pub jobs: Option<usize>,
     /// How often the links are sampled, ms.
     pub sampling_ms: Option<u64>,
+    /// The least weight of the contenders' connections, in place of the
+    /// scenario's.
+    pub weight: Option<f64>,
 }
 
 /// One run of a matrix.
@@ -127,7 +130,8 @@ impl Variant {
         {
             return Err("variants: sampling_ms must be 1 to 10000".to_owned());
         }
-        Ok(())
+        let weight = self.weight.map_or(Ok(()), scenario::weight);
+        weight.map_err(|error| format!("variants: {error}"))
     }
 }
 
@@ -189,7 +193,7 @@ impl Matrix {
 /// Mbit/s.
 #[must_use]
 pub fn weight(scenario: &Scenario) -> f64 {
-    let most = |link: &crate::scenario::LinkSpec| {
+    let most = |link: &scenario::LinkSpec| {
         let steps = link.schedule.iter().map(|step| step.rate_mbit);
         steps.fold(link.rate_mbit, f64::max)
     };
@@ -210,7 +214,7 @@ mod tests {
         congestion_controls = ["cubic", "bbr"]
         seeds = [1, 2]
         time_scale = 3
-        variants = [{ name = "slow", jobs = 1, sampling_ms = 10 }]
+        variants = [{ name = "slow", jobs = 1, sampling_ms = 10, weight = 0.3 }]
     "#;
 
     #[test]
@@ -259,6 +263,7 @@ mod tests {
             ("\"slow\"", "\"../slow\"", "../slow"),
             ("jobs = 1", "jobs = 0", "jobs must"),
             ("sampling_ms = 10", "sampling_ms = 0", "sampling_ms must"),
+            ("weight = 0.3", "weight = 0", "variants: weight must"),
         ] {
             assert!(GOOD.contains(good), "{good}");
             let error = check(&GOOD.replacen(good, bad, 1)).expect_err(bad);

@@ -9,6 +9,7 @@ mod overview;
 mod place;
 mod rows;
 mod terminal;
+mod weights;
 mod words;
 
 use std::collections::BTreeMap;
@@ -63,6 +64,11 @@ impl MatrixRecord {
         !self.scenarios.is_empty()
             && scenarios.all(|scenario| scenario.background.window_s().is_some())
     }
+
+    /// Whether what varies is the weight.
+    fn is_about_weights(&self) -> bool {
+        !self.runs.is_empty() && self.runs.iter().all(|run| run.weight.is_some())
+    }
 }
 
 /// One run of a matrix.
@@ -78,6 +84,9 @@ pub struct RunSummary {
     /// What was different in how it was run, if anything was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
+    /// The least weight of the background's connections, if it was varied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
     /// Seed of everything random.
     pub seed: u64,
     /// The figures.
@@ -111,6 +120,8 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
                 deadlines::draw(&matrix, &picture)?;
                 written.push(picture);
             }
+        } else if matrix.is_about_weights() {
+            fs::write(&page, weights::page(&matrix))?;
         } else {
             fs::write(&page, markdown(&matrix))?;
             if matrix.has_contenders() {

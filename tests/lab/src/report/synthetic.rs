@@ -48,6 +48,7 @@ pub(super) fn run(scenario: &str, contender: &str, seed: u64, foreground: &[f64]
         contender: contender.to_owned(),
         congestion_control: (contender != "none").then(|| "cubic".to_owned()),
         variant: None,
+        weight: None,
         seed,
         summary: Summary {
             foreground_mbit: foreground.to_vec(),

@@ -18,6 +18,10 @@ pub struct Background {
     /// Seconds after its start by which it should be there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_s: Option<f64>,
+    /// The least weight of its connections, for those that have one (`fairbat
+    /// get --weight`); its own default if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
     /// How many contenders there are, each with a transfer of its own.
     #[serde(skip_serializing_if = "is_one")]
     pub copies: u32,
@@ -61,6 +65,7 @@ impl Default for Background {
             congestion_control: cubic(),
             size_mb: None,
             deadline_s: None,
+            weight: None,
             copies: 1,
             stagger_s: 0.0,
             jobs: None,

@@ -3,6 +3,8 @@
 
 use std::ops::RangeInclusive;
 
+use dalbe::brake::LEAST_WEIGHT;
+
 use super::{Background, DirectionSpec, Foreground, QueueSpec, Scenario, Traffic};
 
 /// A day, s.
@@ -25,6 +27,9 @@ const COUNT: RangeInclusive<f64> = 1.0..=1000.0;
 
 /// Shares of a link's rate.
 const LOAD: RangeInclusive<f64> = 0.001..=10.0;
+
+/// Weights of a connection.
+const WEIGHT: RangeInclusive<f64> = LEAST_WEIGHT..=1.0;
 
 /// Mean sizes, kB.
 const MEAN_KB: RangeInclusive<f64> = 0.1..=1e6;
@@ -110,6 +115,9 @@ fn background(background: &Background) -> Result<(), String> {
     if let Some(time) = background.deadline_s {
         within("deadline_s", time, LENGTH)?;
     }
+    if let Some(of_each) = background.weight {
+        weight(of_each)?;
+    }
     for (transfer, number) in background.transfer.iter().zip(1..) {
         let named = |error| format!("transfer {number}: {error}");
         within("size_mb", transfer.size_mb, SIZE_MB).map_err(named)?;
@@ -163,6 +171,14 @@ fn within(what: &str, value: f64, bounds: RangeInclusive<f64>) -> Result<(), Str
     Err(format!("{what} must be {least} to {most}"))
 }
 
+/// Whether a connection could have this weight.
+///
+/// # Errors
+/// Says that it could not.
+pub fn weight(weight: f64) -> Result<(), String> {
+    within("weight", weight, WEIGHT)
+}
+
 /// Whether a kernel could have a congestion control of this name.
 ///
 /// # Errors
@@ -204,6 +220,7 @@ mod tests {
         start_s = 3
         size_mb = 70
         deadline_s = 50
+        weight = 0.3
         copies = 4
         stagger_s = 6
     "#;
@@ -288,6 +305,9 @@ mod tests {
                 "deadline_s = 0",
                 "background: deadline_s",
             ),
+            ("weight = 0.3", "weight = 0.01", "background: weight"),
+            ("weight = 0.3", "weight = 1.01", "background: weight"),
+            ("weight = 0.3", "weight = nan", "background: weight"),
             ("copies = 4", "copies = 0", "background: copies"),
             (
                 "copies = 4",

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use self::background::{Background, Jobs, Transfer};
-pub use self::check::congestion_control;
+pub use self::check::{congestion_control, weight};
 use crate::files::Content;
 
 /// One scenario, as its file says it.
