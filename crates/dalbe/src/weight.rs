@@ -113,11 +113,10 @@ impl WeightController {
                 zeta: aim,
                 rate,
             };
-            let wanted = model.wanted_price(aim / flows);
-            self.w = self
-                .mbc
-                .update(&measurement, 1.0 / self.effective, wanted)
-                .w;
+            // Flows of weight w are together one of weight flows * w.
+            let price = 1.0 / (self.effective * flows);
+            let wanted = model.wanted_price(aim);
+            self.w = self.mbc.update(&measurement, price, wanted).w;
         }
         self.w
     }
@@ -141,8 +140,9 @@ impl WeightController {
 
     /// What a unit of weight bought, but never more than the path carries.
     fn learn_price(&mut self, seen: &Observation, flows: f64) {
+        let weight = self.w * flows;
         let bought = if self.w > LEAST_WEIGHT {
-            seen.rate * (1.0 + self.w) / (self.w * flows)
+            seen.rate * (1.0 + weight) / weight
         } else {
             f64::INFINITY
         };

@@ -56,6 +56,15 @@ impl Release {
         Self::Paced(Shortfall::default())
     }
 
+    /// The plan goes on from `now`: what lies before counts for nothing.
+    pub fn restart(&mut self, now: Duration) {
+        if let Self::Paced(shortfall) = self
+            && let Some((since, _)) = &mut shortfall.plan
+        {
+            *since = now;
+        }
+    }
+
     /// n, in chunks, at the end of a period: finite, at least 0.
     pub fn update(&mut self, seen: &Observation) -> f64 {
         match self {

@@ -4,7 +4,7 @@
 //! A download can only be slowed from its own end, by the receive window: a
 //! window per round trip is a rate. Two windows are kept, and the larger one
 //! is offered:
-//! - the window of a flow that yields to anybody ([`yielding`], w = w_min);
+//! - the window of a flow that yields to anybody (w = w_min, `yielding.rs`);
 //! - the window that carries a share w/(1 + w) of what the path carries,
 //!   whoever else is there ([`Order::share`]): what a flow of weight w gets
 //!   beside one best-effort flow under proportional fairness (Kelly, Maulloo
@@ -179,6 +179,9 @@ impl Brake {
             capacity: order.capacity,
             eagerness: (EAGERNESS * order.w).min(1.0),
         };
+        if order.w >= 1.0 {
+            self.opening = Opening::Done;
+        }
         let yielding = match self.opening {
             Opening::Done => self.yielding.update(now, &seen),
             Opening::Awaited(_) | Opening::Since(_) => self.yielding.wait(now, &seen),

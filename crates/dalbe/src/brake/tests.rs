@@ -151,7 +151,6 @@ fn it_is_never_the_limit_without_a_brake() {
 }
 
 #[test]
-#[ignore = "a defect: at w = 1 a restarted brake never ends its opening"]
 fn without_a_brake_the_next_response_is_not_limited_either() {
     let mut link = Link::new(10.0, 100);
     let mut brake = Brake::new();
@@ -168,7 +167,6 @@ fn without_a_brake_the_next_response_is_not_limited_either() {
 }
 
 #[test]
-#[ignore = "a defect: at w = 1 a restarted brake never ends its opening"]
 fn a_brake_that_returns_within_a_response_does_not_open_it_anew() {
     let (mut link, mut brake, order) = at_speed();
     let before = link.run(&mut brake, order, 5);

@@ -78,9 +78,9 @@ pub(super) struct Seen {
 #[derive(Debug, Clone)]
 pub(super) struct Yielding {
     base: BaseRtt,
-    /// Segments.
-    window: Option<f64>,
-    /// Window at which the queue was last met, segments.
+    /// Bytes.
+    window: f64,
+    /// Window at which the queue was last met, bytes.
     threshold: Option<f64>,
     /// Steps since a queue was last met.
     quiet: u32,
@@ -102,7 +102,7 @@ impl Yielding {
     pub(super) fn new() -> Self {
         Self {
             base: BaseRtt::default(),
-            window: None,
+            window: INITIAL,
             threshold: None,
             quiet: 0,
             mark: None,
@@ -131,37 +131,38 @@ impl Yielding {
     pub(super) fn wait(&mut self, now: Duration, seen: &Seen) -> f64 {
         self.mark = Some(Mark::of(now, seen));
         self.next_step = now + seen.rtt.mul_f64(AFTER_GROWTH);
-        self.window.unwrap_or(INITIAL / seen.segment) * seen.segment
+        self.window
     }
 
     /// Looks at the connection; returns the window in bytes. May be called as
     /// often as one likes: it steps about once in a round trip.
     pub(super) fn update(&mut self, now: Duration, seen: &Seen) -> f64 {
         let base = self.base.update(now, seen.rtt);
-        let window = *self.window.get_or_insert(INITIAL / seen.segment);
         let mark = *self.mark.get_or_insert(Mark::of(now, seen));
         let elapsed = now.saturating_sub(mark.at);
         let bytes = seen.bytes.saturating_sub(mark.bytes);
         if now >= self.next_step && elapsed >= seen.rtt && !elapsed.is_zero() && bytes > 0 {
             self.rate = bytes as f64 / elapsed.as_secs_f64();
-            let (window, round_trips) = self.step(window, base, mark, seen);
-            self.window = Some(window);
+            let (window, round_trips) = self.step(base, mark, seen);
+            self.window = window * seen.segment;
             self.next_step = now + seen.rtt.mul_f64(round_trips);
             self.mark = Some(Mark::of(now, seen));
         } else if bytes == 0 {
             // Nothing came: no pause of the sender shall count as slowness.
             self.mark = Some(Mark::of(now, seen));
         }
-        self.window.unwrap_or(window) * seen.segment
+        self.window
     }
 
     /// The next window, segments, and the round trips until the one after.
-    fn step(&mut self, window: f64, base: Duration, mark: Mark, seen: &Seen) -> (f64, f64) {
+    fn step(&mut self, base: Duration, mark: Mark, seen: &Seen) -> (f64, f64) {
+        // The kernel's idea of a segment grows in the first round trips.
+        let window = self.window / seen.segment;
         let in_segments = |rate: f64, time: Duration| rate * time.as_secs_f64() / seen.segment;
         if seen.out_of_order > mark.out_of_order {
             self.quiet = 0;
             let half = (window / 2.0).max(FLOOR);
-            self.threshold = Some(half);
+            self.threshold = Some(half * seen.segment);
             return (half, AFTER_LOSS);
         }
         if in_segments(self.rate, seen.rtt) < USED * window {
@@ -174,7 +175,7 @@ impl Yielding {
                 .clamp(OWN_QUEUE_LEAST, OWN_QUEUE_MOST);
             let target = (in_segments(self.rate, base) + own_queue).max(FLOOR);
             if target < window - 1.0 {
-                self.threshold = Some(target);
+                self.threshold = Some(target * seen.segment);
                 return (target, AFTER_DECREASE);
             }
             return (window, AFTER_GROWTH);
@@ -183,7 +184,7 @@ impl Yielding {
         let eager = seen.eagerness * in_segments(seen.capacity, base);
         let is_far_below = self
             .threshold
-            .is_none_or(|threshold| window < NEAR * threshold.max(eager));
+            .is_none_or(|threshold| window < NEAR * (threshold / seen.segment).max(eager));
         let grown = if is_far_below {
             window * FAST_GROWTH
         } else if self.quiet > QUIET_STEPS {

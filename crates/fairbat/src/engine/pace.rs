@@ -259,6 +259,7 @@ impl Pace {
         if now >= self.since_sample.start + ASLEEP {
             self.since_weight.restart(now);
             self.since_update.restart(now);
+            self.release.restart(now);
         }
         self.update_weight(now, load, is_new);
         let period = load.weight_period() * WEIGHT_PERIODS_LEAST;
