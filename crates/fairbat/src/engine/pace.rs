@@ -34,9 +34,11 @@ const WEIGHT_PERIOD_LEAST: Duration = Duration::from_secs(1);
 /// ... but a change must not go unnoticed for long.
 const WEIGHT_PERIOD_MOST: Duration = Duration::from_secs(10);
 
-/// ... and never shorter than so many round trips: senders take some to use
-/// what they may.
+/// ... and not shorter than so many round trips: senders take some to use what
+/// they may.
 const WEIGHT_ROUND_TRIPS: u32 = 10;
+/// Beyond this it is better to be too early than too late.
+const WEIGHT_ROUND_TRIPS_MOST: Duration = Duration::from_secs(2);
 
 /// T is at least so many T_w: the slow loop must see what the fast one did.
 const WEIGHT_PERIODS_LEAST: u32 = 2;
@@ -93,7 +95,8 @@ impl Load {
         let period = self.time_left.map_or(WEIGHT_PERIOD_MOST, |left| {
             (left / WEIGHT_PERIODS).clamp(WEIGHT_PERIOD_LEAST, WEIGHT_PERIOD_MOST)
         });
-        period.max(self.rtt.unwrap_or_default() * WEIGHT_ROUND_TRIPS)
+        let round_trips = self.rtt.unwrap_or_default() * WEIGHT_ROUND_TRIPS;
+        period.max(round_trips.min(WEIGHT_ROUND_TRIPS_MOST))
     }
 }
 

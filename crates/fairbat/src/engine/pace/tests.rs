@@ -155,6 +155,7 @@ fn m_keeps_to_what_the_servers_tolerate() {
         chunk_len: NonZeroU64::new(4_000_000).unwrap(),
         tolerated: 2,
         time_left: Some(Duration::from_secs(60)),
+        rtt: None,
     };
     let sample = run.pace.sample(run.now + SECOND, &load);
     assert!(sample.m <= 2.0, "{sample:?}");
