@@ -12,6 +12,12 @@ const BIN: Duration = Duration::from_millis(500);
 /// slower is noticed, and one that is held back for hours is tried again.
 const HALF_LIFE: f64 = 600.0;
 
+/// A peak that is so many times what a best-effort flow gets is of another
+/// path, or was a burst of the server's, ...
+const INCREDIBLE: f64 = 16.0;
+/// ... and each such period leaves this much of it.
+const FADE: f64 = 0.7;
+
 /// The highest rate of late.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Capacity {
@@ -46,6 +52,14 @@ impl Capacity {
         self.bytes = 0;
     }
 
+    /// Flows without any brake got this rate, byte/s. Beside others that is
+    /// less than the path carries, but not by orders of magnitude.
+    pub fn doubt(&mut self, rate: f64) {
+        if rate * INCREDIBLE < self.peak {
+            self.peak *= FADE;
+        }
+    }
+
     /// byte/s; 0 before anything is known.
     #[must_use]
     pub fn rate(&self, now: Duration) -> f64 {
@@ -78,6 +92,20 @@ mod tests {
         assert!((0.98 * fast..=fast).contains(&later), "{later} of {fast}");
         let half = capacity.rate(at(602_000));
         assert!((half / fast - 0.5).abs() < 0.01, "{half} of {fast}");
+    }
+
+    #[test]
+    fn a_peak_that_nothing_confirms_is_doubted() {
+        let mut capacity = Capacity::new();
+        capacity.moved(at(0), 500_000);
+        capacity.moved(at(500), 500_000);
+        capacity.doubt(130_000.0);
+        assert_eq!(capacity.rate(at(500)), 2_000_000.0, "others may be there");
+        for _ in 0..20 {
+            capacity.doubt(10_000.0);
+        }
+        let rate = capacity.rate(at(500));
+        assert!((100_000.0..=160_000.0).contains(&rate), "{rate}");
     }
 
     #[test]

@@ -27,8 +27,8 @@ const KM: f64 = 0.2;
 /// others came or went does not move w much.
 const RATE_WEIGHT: f64 = 0.5;
 
-/// At so many times the aim nobody stands in the way: no weight is needed, and
-/// nothing is learnt of what it buys. Else w would have to climb back slowly
+/// At so many times the aim nobody stands in the way, and no weight is needed;
+/// the controller learns nothing from it. Else w would have to climb back slowly
 /// when others return, from an error that was theirs.
 const SURPLUS: f64 = 1.7;
 

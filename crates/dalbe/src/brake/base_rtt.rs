@@ -29,12 +29,13 @@ impl BaseRtt {
         while self.steps.len() > 1 && self.steps[0].0 + MEMORY <= now {
             self.steps.pop_front();
         }
-        self.least().unwrap_or(rtt)
+        self.least().map_or(rtt, |(_, least)| least)
     }
 
-    /// The base, once anything was measured.
-    pub(super) fn least(&self) -> Option<Duration> {
-        self.steps.iter().map(|&(_, least)| least).min()
+    /// When the step began in which the base was measured, and the base; once
+    /// there is any.
+    pub(super) fn least(&self) -> Option<(Duration, Duration)> {
+        self.steps.iter().copied().min_by_key(|&(_, least)| least)
     }
 }
 

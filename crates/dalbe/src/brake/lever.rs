@@ -31,6 +31,8 @@ pub struct WindowLever {
     room: u32,
     /// Largest window that may be offered, bytes.
     most: u32,
+    /// Bytes that the connection had received at the last look.
+    received: u64,
 }
 
 impl WindowLever {
@@ -42,6 +44,7 @@ impl WindowLever {
             brake: Brake::new(),
             room: 0,
             most: most.unwrap_or(u32::MAX),
+            received: 0,
         }
     }
 
@@ -54,13 +57,26 @@ impl WindowLever {
         socket.receiver().hold_receive_buffer(true)
     }
 
-    /// Another response is about to come over this connection.
+    /// Gives the buffer back to the kernel's own tuning, and with it the
+    /// window. Where even that fails there is nothing more to be done.
+    pub fn release(socket: &TcpSocket) {
+        let _ = socket.receiver().hold_receive_buffer(false);
+        let _ = socket.receiver().set_window_clamp(u32::MAX);
+    }
+
+    /// Another response is about to come, over this connection or, if it has
+    /// received less, over a new one between the same addresses.
     ///
     /// # Errors
     /// Not a TCP socket.
     pub fn restart(&mut self, socket: &TcpSocket) -> io::Result<()> {
-        self.brake
-            .restart(socket.info()?.bytes_received.unwrap_or(0));
+        let received = socket.info()?.bytes_received.unwrap_or(0);
+        if received < self.received {
+            let most = (self.most < u32::MAX).then_some(self.most);
+            *self = Self::new(most);
+        } else {
+            self.brake.restart(received);
+        }
         Ok(())
     }
 
@@ -71,9 +87,9 @@ impl WindowLever {
 
     /// What there is to learn from this connection.
     #[must_use]
-    pub fn memory(&self, now: Duration) -> Option<PathMemory> {
-        let base = self.brake.base()?;
-        Some(PathMemory { base, at: now })
+    pub fn memory(&self) -> Option<PathMemory> {
+        let (at, base) = self.brake.base()?;
+        Some(PathMemory { base, at })
     }
 
     /// Looks at the connection and sets its window; returns it, bytes; `None`
@@ -90,11 +106,10 @@ impl WindowLever {
         remaining: Option<u64>,
     ) -> io::Result<Option<u32>> {
         let info = socket.info()?;
+        self.received = info.bytes_received.unwrap_or(0);
         let Some(window) = self.brake.update(now, &info, order, remaining) else {
             return Ok(None);
         };
-        // "Never clamp while the window is zero": a full buffer is the
-        // application's doing, and the kernel opens it again by itself.
         let window = window.min(self.most);
         let receiver = socket.receiver();
         if window > self.room && self.most == u32::MAX {

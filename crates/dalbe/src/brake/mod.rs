@@ -152,9 +152,10 @@ impl Brake {
         self.yielding.learn_base(now, rtt);
     }
 
-    /// Least round-trip time of the last minute, once there is one.
+    /// When the least round-trip time of the last minute was seen, and it;
+    /// once there is one.
     #[must_use]
-    pub fn base(&self) -> Option<Duration> {
+    pub fn base(&self) -> Option<(Duration, Duration)> {
         self.yielding.base()
     }
 

@@ -43,6 +43,11 @@ const QUIET_STEPS: u32 = 8;
 /// ... and the window grows by this factor per step.
 const QUIET_GROWTH: f64 = 1.25;
 
+/// So many segments out of order are a loss, and fewer are packets that have
+/// overtaken each other (the duplicate acknowledgements of RFC 5681 section
+/// 3.2).
+const REORDERED: u32 = 3;
+
 /// The window moves only if at least this share of it was used: else it is
 /// not what limits the flow.
 const USED: f64 = 0.6;
@@ -117,8 +122,8 @@ impl Yielding {
         self.base.update(now, rtt);
     }
 
-    /// Round-trip time without a queue, once it is known.
-    pub(super) fn base(&self) -> Option<Duration> {
+    /// When the least round-trip time was seen, and it; once it is known.
+    pub(super) fn base(&self) -> Option<(Duration, Duration)> {
         self.base.least()
     }
 
@@ -159,7 +164,7 @@ impl Yielding {
         // The kernel's idea of a segment grows in the first round trips.
         let window = self.window / seen.segment;
         let in_segments = |rate: f64, time: Duration| rate * time.as_secs_f64() / seen.segment;
-        if seen.out_of_order > mark.out_of_order {
+        if seen.out_of_order >= mark.out_of_order.saturating_add(REORDERED) {
             self.quiet = 0;
             let half = (window / 2.0).max(FLOOR);
             self.threshold = Some(half * seen.segment);

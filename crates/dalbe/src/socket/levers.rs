@@ -235,9 +235,9 @@ impl<'a> ReceiverSocket<'a> {
             |bytes: i32| sys::set(self.socket.as_fd(), sys::SO_RCVLOWAT, &bytes.to_ne_bytes());
         let made = mark(as_c_int(window));
         // Taken back at once: nobody would hear of data below the mark.
-        mark(1)?;
-        self.hold_receive_buffer(true)?;
-        made
+        let taken_back = mark(1);
+        let held = self.hold_receive_buffer(true);
+        made.and(taken_back).and(held)
     }
 }
 

@@ -213,12 +213,12 @@ fn what_a_lever_has_learnt_another_one_can_be_told() {
     carry(&mut connection, 64 * KIB);
     let (mut one, mut other) = (WindowLever::new(Some(64 * KIB)), WindowLever::new(None));
     let mut now = Duration::ZERO;
-    assert_eq!(one.memory(now), None);
+    assert_eq!(one.memory(), None);
     look_and_carry(&mut connection, &mut one, &mut now, Order::YIELD, None);
-    let memory = one.memory(now).expect("it has looked");
-    assert!(!memory.base.is_zero() && memory.at == now, "{memory:?}");
+    let memory = one.memory().expect("it has looked");
+    assert!(!memory.base.is_zero() && memory.at <= now, "{memory:?}");
     other.learn(memory);
-    assert_eq!(other.memory(now), Some(memory));
+    assert_eq!(other.memory(), Some(memory));
 }
 
 #[test]

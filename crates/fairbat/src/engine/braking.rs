@@ -4,7 +4,7 @@
 //! A connection outlives a request, and what its brake has learnt must too.
 //! But its descriptor must not be held between requests, so brakes are parked
 //! here under the connection's addresses. What a path's least round-trip time
-//! is, all connections to the same address learn from each other.
+//! is, a new connection learns from those before it to the same address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -37,12 +37,12 @@ struct State {
 }
 
 impl Braking {
-    /// Yields to anybody until told otherwise. `most` limits every window,
+    /// Follows `order` until told otherwise. `most` limits every window,
     /// bytes.
-    pub(super) fn new(most: Option<u32>) -> Self {
+    pub(super) fn new(most: Option<u32>, order: Order) -> Self {
         Self {
             state: Mutex::new(State {
-                order: Order::YIELD,
+                order,
                 parked: HashMap::new(),
                 paths: HashMap::new(),
             }),
@@ -107,8 +107,9 @@ impl Engaged<'_> {
             return;
         };
         if let Err(error) = lever.update(now, &self.socket, order, remaining) {
-            tracing::debug!(%error, "receive window not set");
+            tracing::warn!(%error, "a connection cannot be held back; it goes on without a brake");
             self.lever = None;
+            WindowLever::release(&self.socket);
         }
     }
 }
@@ -120,7 +121,7 @@ impl Drop for Engaged<'_> {
         };
         let now = self.now;
         let mut state = self.braking.state();
-        if let Some(memory) = lever.memory(now) {
+        if let Some(memory) = lever.memory() {
             let path = state.paths.entry(self.ends.1.ip()).or_insert(memory);
             if memory.base <= path.base || now >= path.at + FORGET_AFTER {
                 *path = memory;

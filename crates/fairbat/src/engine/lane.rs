@@ -30,7 +30,7 @@ use crate::hosts::HostLimits;
 use crate::queue::{LeaseId, Queue, QueueError, TransferId};
 use crate::settings::{Settings, TransferRequest};
 use dalbe::brake::Order;
-use dalbe::deadline::Deadline;
+use dalbe::deadline::{Deadline, Demand};
 use jiff::SignedDuration;
 
 /// Written bytes are synced and entered in the journal's record this often:
@@ -47,6 +47,8 @@ pub(super) struct Lane {
     pub(super) pace: Pace,
     /// m_max.
     pub(super) most_connections: u32,
+    /// Ceiling on the rate of the whole run, byte/s.
+    pub(super) ceiling: Option<f64>,
     /// Since when the flows weigh 1.
     pub(super) saturation: Option<Saturation>,
     /// By how much the wall clock was off when the deadlines were planned.
@@ -110,6 +112,7 @@ impl Lane {
             queue: Queue::new(),
             pace,
             most_connections: settings.max_connections,
+            ceiling: settings.limit_rate.map(|rate| rate as f64),
             saturation: None,
             drift: SignedDuration::ZERO,
             hosts: HostLimits::new(),
@@ -214,13 +217,14 @@ impl Lane {
             tracing::debug!(%error, "progress of a closed lease");
         }
         let now = self.now;
-        self.pace.moved(now, bytes);
         let transfer = self.transfer(id);
+        let is_due = transfer.deadline.is_some();
         transfer.done += bytes;
         // A stream that breaks starts over, so its bytes are no progress.
         if transfer.is_resumable() {
             transfer.progress();
         }
+        self.pace.moved(now, bytes, is_due);
     }
 
     /// A connection has become free.
@@ -268,10 +272,17 @@ impl Lane {
     fn on_tick(&mut self) {
         self.notice_jump();
         let demand = self.demand();
+        // More than the user's ceiling cannot be had, and is not tried for.
+        let attainable = demand.map(|demand| Demand {
+            zeta: self
+                .ceiling
+                .map_or(demand.zeta, |most| demand.zeta.min(most)),
+            ..demand
+        });
         let rtt_ms = self.rtt_ms();
         let load = Load {
             inactive: self.queue.inactive_chunks(self.sizer.natural_length()),
-            demand,
+            demand: attainable,
             chunk_len: self.sizer.natural_length(),
             tolerated: self.tolerated(),
             time_left: self.time_left(),
@@ -284,7 +295,7 @@ impl Lane {
                 capacity: self.pace.capacity(self.now),
             });
         }
-        self.forecast(&sample);
+        self.forecast(&sample, demand.map_or(0.0, |demand| demand.zeta));
         let lag = self.lag();
         self.emit(Event::Control(Control {
             n: sample.n,

@@ -22,6 +22,7 @@ mod worker;
 
 use std::time::Duration;
 
+use dalbe::brake::Order;
 use dalbe::support::{Rung, Support};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
@@ -90,9 +91,13 @@ pub async fn run(
         most: settings.limit_rate.map(window_for),
         is_held: lever == Rung::ReceiveWindow,
     };
+    let order = Order {
+        w: settings.weight,
+        capacity: 0.0,
+    };
     let shared = Shared {
         client: HttpClient::new(&settings.http, settings.max_connections, window)?,
-        braking: window.is_held.then(|| Braking::new(window.most)),
+        braking: window.is_held.then(|| Braking::new(window.most, order)),
         store: Store::new(settings.resume, settings.file_allocation),
         clock,
         limiter: settings.limit_rate.map(RateLimiter::new),

@@ -56,7 +56,7 @@ const TOO_MANY: f64 = 0.7;
 
 /// Samples are taken every second; when none was for this long, the machine
 /// has slept, and the rate over that time says nothing of the path.
-const ASLEEP: Duration = Duration::from_secs(10);
+pub(super) const ASLEEP: Duration = Duration::from_secs(10);
 
 /// A chunk is the work of a flow for so long, s (as the chunk sizer has it).
 const CHUNK_DURATION: f64 = 4.0;
@@ -223,12 +223,15 @@ impl Pace {
         self.fraction.active(now, connections);
     }
 
-    /// Bytes have been moved.
-    pub(super) fn moved(&mut self, now: Duration, bytes: u64) {
+    /// Bytes have been moved. Those of a transfer that is not due say what
+    /// the path carries, and nothing of how the deadlines stand.
+    pub(super) fn moved(&mut self, now: Duration, bytes: u64, is_due: bool) {
         self.capacity.moved(now, bytes);
-        self.since_weight.bytes += bytes;
         self.since_sample.bytes += bytes;
-        self.since_update.bytes += bytes;
+        if is_due {
+            self.since_weight.bytes += bytes;
+            self.since_update.bytes += bytes;
+        }
     }
 
     /// Length of the next chunk, bytes, where `natural` is what the rate asks
@@ -262,6 +265,7 @@ impl Pace {
         if now >= self.since_sample.start + ASLEEP {
             self.since_weight.restart(now);
             self.since_update.restart(now);
+            self.since_sample.restart(now);
             self.release.restart(now);
         }
         self.update_weight(now, load, is_new);
@@ -296,7 +300,8 @@ impl Pace {
         let period = load.weight_period();
         let rate = self.since_weight.rate(now);
         let ends_in_time = load.demand.is_some_and(|demand| {
-            demand.zeta <= rate
+            demand.remaining > 0
+                && demand.zeta <= rate
                 && (demand.remaining as f64) < rate * LAST_PERIODS * period.as_secs_f64()
         });
         if ends_in_time && !is_new {
@@ -305,6 +310,9 @@ impl Pace {
         }
         if is_new || self.since_weight.lasts(period, now) {
             let m = self.admission.m();
+            if weight.w() >= 1.0 {
+                self.capacity.doubt(rate);
+            }
             let w = weight.update(&weight::Observation {
                 period: now.saturating_sub(self.since_weight.start),
                 zeta: load.demand.map_or(0.0, |demand| demand.zeta),

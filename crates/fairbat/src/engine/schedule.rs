@@ -8,7 +8,7 @@ use dalbe::deadline::{Deadline, Demand};
 use jiff::SignedDuration;
 
 use super::lane::Lane;
-use super::pace::PaceSample;
+use super::pace::{ASLEEP, PaceSample};
 use super::transfer::{Phase, Transfer};
 use crate::event::Event;
 
@@ -52,30 +52,48 @@ impl Line {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Saturation {
     since: Duration,
+    /// When it was last looked at.
+    last: Duration,
     /// byte/s
     rate: f64,
 }
 
 impl Lane {
-    /// What the deadlines ask for now. A transfer of unknown size counts with
-    /// the mean size of the others; while no size is known the demand is
-    /// infinite, which means one best-effort flow and no more than one.
+    /// What the deadlines ask for now. While the only thing to move is a
+    /// stream of unknown size the demand is infinite, which means one
+    /// best-effort flow and no more than one.
     pub(super) fn demand(&self) -> Option<Demand> {
-        let mut sizes = (0_u64, 0_u64);
-        for size in self.due().filter_map(|(transfer, _)| transfer.total) {
-            sizes = (sizes.0.saturating_add(size), sizes.1 + 1);
-        }
-        let mean = sizes.0.checked_div(sizes.1);
-        let due = self.due().map(|(transfer, deadline)| {
-            let bytes = self.remaining(transfer).or(mean);
-            (deadline, bytes.unwrap_or(0))
-        });
-        let is_unknown = |transfer: &Transfer| self.remaining(transfer).is_none();
+        let mean = self.mean_size();
+        let due = self
+            .due()
+            .map(|(transfer, deadline)| (deadline, self.expected(transfer, mean).unwrap_or(0)));
         let mut demand = Demand::of(self.now, due)?;
-        if mean.is_none() && self.due().any(|(transfer, _)| is_unknown(transfer)) {
+        let is_endless = |transfer: &Transfer| {
+            matches!(transfer.phase, Phase::Moving(_)) && self.remaining(transfer).is_none()
+        };
+        if mean.is_none() && self.due().any(|(transfer, _)| is_endless(transfer)) {
             demand.zeta = f64::INFINITY;
         }
         Some(demand)
+    }
+
+    /// Mean size of the transfers with deadlines whose size is known, those
+    /// that are done included.
+    fn mean_size(&self) -> Option<u64> {
+        let due = self.transfers.iter().filter(|it| it.deadline.is_some());
+        let (sum, count) = due
+            .filter_map(|transfer| transfer.total)
+            .fold((0_u64, 0_u64), |(sum, count), size| {
+                (sum.saturating_add(size), count + 1)
+            });
+        sum.checked_div(count)
+    }
+
+    /// Bytes that a transfer still has to move; what is not known is taken
+    /// for the mean.
+    fn expected(&self, transfer: &Transfer, mean: Option<u64>) -> Option<u64> {
+        self.remaining(transfer)
+            .or_else(|| Some(mean?.saturating_sub(transfer.done)))
     }
 
     /// Time to the nearest deadline that is not over.
@@ -101,51 +119,62 @@ impl Lane {
         lags.reduce(|sum, lag| sum + lag)
     }
 
-    /// Says of each transfer once that it will probably be late, as soon as
+    /// Says of each deadline once that it will probably be missed, as soon as
     /// the flows have shown what they can do. The earliest deadline goes
     /// first, which keeps the largest lateness smallest (Jackson 1955).
-    pub(super) fn forecast(&mut self, sample: &PaceSample) {
+    pub(super) fn forecast(&mut self, sample: &PaceSample, zeta: f64) {
         if sample.w < 1.0 {
             self.saturation = None;
             return;
         }
-        let saturation = self.saturation.get_or_insert(Saturation {
-            since: self.now,
+        let now = self.now;
+        let fresh = Saturation {
+            since: now,
+            last: now,
             rate: sample.rate,
-        });
+        };
+        let saturation = self.saturation.get_or_insert(fresh);
+        if now > saturation.last + ASLEEP {
+            *saturation = fresh;
+        }
+        saturation.last = now;
         saturation.rate += RATE_WEIGHT * (sample.rate - saturation.rate);
-        let Saturation { since, rate } = *saturation;
+        let Saturation { since, rate, .. } = *saturation;
         let left = self.time_left().unwrap_or_default();
-        if self.now < since + (left / SATURATED_SHARE).max(SATURATED_LEAST) {
+        if now < since + (left / SATURATED_SHARE).max(SATURATED_LEAST) {
             return;
         }
         // More connections may come; beyond what the path carries nothing can.
         let most = f64::from(self.most_connections) / sample.m;
-        let rate = (rate * most).min(self.pace.capacity(self.now)).max(rate);
-        let zeta = self.demand().map_or(0.0, |demand| demand.zeta);
-        let mut before_it = 0_u64;
-        let mut due: Vec<_> = self.due().map(|(t, due)| (due.by(), t.id)).collect();
+        let rate = (rate * most).min(self.pace.capacity(now)).max(rate);
+        let rate = self.ceiling.map_or(rate, |ceiling| rate.min(ceiling));
+        let mean = self.mean_size();
+        let mut due: Vec<_> = self
+            .due()
+            .map(|(transfer, due)| (due.by(), transfer.id, self.expected(transfer, mean)))
+            .collect();
         due.sort();
-        for (by, id) in due {
-            let Some(bytes) = self.remaining(&self.transfers[id.0 as usize]) else {
-                continue;
-            };
-            before_it = before_it.saturating_add(bytes);
-            let left = by.saturating_sub(self.now).as_secs_f64();
+        let (mut before_it, mut said) = (0_u64, None);
+        for (by, id, bytes) in due {
+            before_it = before_it.saturating_add(bytes.unwrap_or(0));
+            let left = by.as_secs_f64() - now.as_secs_f64();
             // No rate at all makes it infinitely late: then nothing is known.
             let late_s = before_it as f64 / rate - left;
-            let transfer = self.transfer(id);
-            if transfer.is_foretold || !late_s.is_finite() || late_s <= CLEARLY_LATE * left {
+            if !late_s.is_finite() || late_s <= CLEARLY_LATE * left.max(0.0) {
                 continue;
             }
-            transfer.is_foretold = true;
-            let url = transfer.url.clone();
-            self.emit(Event::Forecast {
-                url,
-                late_s,
-                zeta,
-                rate,
-            });
+            let transfer = self.transfer(id);
+            let is_first = !std::mem::replace(&mut transfer.is_foretold, true) && said != Some(by);
+            said = Some(by);
+            if is_first {
+                let url = transfer.url.clone();
+                self.emit(Event::Forecast {
+                    url,
+                    late_s,
+                    zeta,
+                    rate,
+                });
+            }
         }
     }
 

@@ -153,6 +153,11 @@ impl Measuring {
         end: u64,
     ) -> Result<(), Failure> {
         let socket = body.socket.take();
+        if let (Some(lever), Some(socket)) = (&mut self.lever, &socket)
+            && let Err(error) = lever.restart(socket)
+        {
+            tracing::debug!(%error, "receive window not known");
+        }
         let mut tick = tokio::time::interval(BRAKE_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

@@ -3,14 +3,15 @@
 
 use std::ops::Range;
 
+use dalbe::brake::LEAST_WEIGHT;
 use serde::{Deserialize, Serialize};
 
 use crate::record::ControlSample;
 use crate::statistics::{deviation, mean};
 
-/// w is at its floor up to here: w_min of DA-LBE is 0.05, and what is printed
-/// and rounded may be a little more.
-const LOW_W: f64 = 0.06;
+/// w is at its floor up to here; what is printed and rounded may be a little
+/// more.
+const LOW_W: f64 = LEAST_WEIGHT + 0.01;
 
 /// m is at its floor of one connection up to here, for the same reason.
 const LOW_M: f64 = 1.05;

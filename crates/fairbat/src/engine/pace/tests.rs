@@ -43,7 +43,7 @@ impl Run {
         let bytes = self.rate() / 10.0;
         for _ in 0..10 {
             self.now += SECOND / 10;
-            self.pace.moved(self.now, bytes as u64);
+            self.pace.moved(self.now, bytes as u64, true);
         }
         self.sample(demand)
     }

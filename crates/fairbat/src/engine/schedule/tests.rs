@@ -139,13 +139,12 @@ fn a_transfer_of_unknown_size_counts_with_the_mean_of_the_others() {
 }
 
 #[test]
-fn while_no_size_is_known_the_demand_is_without_limit() {
+fn before_any_size_is_known_nothing_is_asked_for() {
     let (mut lane, _) = lane(&[Some(100), Some(200), None]);
     // Without a deadline it says nothing of the others.
     lane.transfers[2].total = Some(10);
     let demand = lane.demand().unwrap();
-    assert_eq!(demand.zeta, f64::INFINITY);
-    assert_eq!(demand.remaining, 0);
+    assert_eq!((demand.zeta, demand.remaining), (0.0, 0));
     lane.transfers[0].total = Some(10);
     let demand = lane.demand().unwrap();
     assert!(demand.zeta.is_finite());
@@ -235,13 +234,15 @@ fn forecasts(
 ) -> Vec<(String, f64)> {
     for _ in 0..seconds {
         lane.now += secs(1);
-        lane.pace.moved(lane.now, rate as u64);
-        lane.forecast(&PaceSample {
+        lane.pace.moved(lane.now, rate as u64, true);
+        let zeta = lane.demand().map_or(0.0, |demand| demand.zeta);
+        let sample = PaceSample {
             n: 0.0,
             m: 1.0,
             w,
             rate,
-        });
+        };
+        lane.forecast(&sample, zeta);
     }
     std::iter::from_fn(|| events.try_recv().ok())
         .filter_map(|timed| match timed.event {
