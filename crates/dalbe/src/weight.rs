@@ -34,7 +34,7 @@ const SURPLUS: f64 = 1.7;
 
 /// The flows aim at so many times zeta. What comes early is not missing when
 /// others need the link at the end; zeta falls as it does.
-const HEADROOM: f64 = 1.15;
+pub const HEADROOM: f64 = 1.15;
 
 /// Share of a new measurement in the price.
 const PRICE_WEIGHT: f64 = 0.15;

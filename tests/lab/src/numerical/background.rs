@@ -9,8 +9,8 @@ use dalbe::model::{Mbc, MbcSettings};
 use dalbe::phi::{Congestion, Phi, PhiSettings};
 use dalbe::pid::{Pid, PidSettings};
 
-use super::Control;
 use super::sources::{DEADLINE, MOST, START, STEP, TCP, WINDOW, approach, price_for, rate_for};
+use super::{Control, HEADROOM};
 
 /// T_w, s; the paper's value.
 const PERIOD: f64 = 10.0;
@@ -46,6 +46,8 @@ pub(super) struct Background {
     rate: f64,
     w: f64,
     left: f64,
+    /// So many times zeta is aimed at.
+    aim: f64,
     period: Period,
 }
 
@@ -83,7 +85,7 @@ impl Background {
                 let pid = Pid::new(PidSettings::paper(W_MIN), W_MIN);
                 (Controller::Pid(pid), W_MIN)
             }
-            Control::Mbc | Control::LimitedMbc => (mbc(), W_MIN),
+            Control::Mbc | Control::LimitedMbc | Control::Headroom => (mbc(), W_MIN),
             Control::BestEffort => (Controller::BestEffort, 1.0),
             Control::AtOnce => (Controller::AtOnce, W_MIN),
         };
@@ -93,6 +95,11 @@ impl Background {
             rate: 0.0,
             w,
             left: size,
+            aim: if control == Control::Headroom {
+                HEADROOM
+            } else {
+                1.0
+            },
             period: Period::default(),
         }
     }
@@ -160,7 +167,7 @@ impl Background {
         let steps = f64::from(period.steps);
         let measurement = Measurement {
             period: Duration::from_secs_f64(PERIOD),
-            zeta: self.zeta(t),
+            zeta: self.aim * self.zeta(t),
             rate: period.carried / steps,
         };
         let price = price_for(period.called_for / steps, self.alpha());

@@ -25,6 +25,7 @@ mod report;
 mod sources;
 mod verdict;
 
+use dalbe::weight::HEADROOM;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::Serialize;
@@ -57,6 +58,8 @@ pub enum Control {
     Mbc,
     /// The same with the limiter, eq. (19).
     LimitedMbc,
+    /// MBC that aims at [`HEADROOM`] times zeta, as our transfers do.
+    Headroom,
     /// For comparison: w = 1 throughout.
     BestEffort,
     /// For comparison: the model without delay, w from the price of the

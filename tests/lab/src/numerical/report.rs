@@ -141,10 +141,11 @@ pub(super) fn values(
 
 impl Control {
     /// All, in the order of the tables.
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Pid,
         Self::Mbc,
         Self::LimitedMbc,
+        Self::Headroom,
         Self::AtOnce,
         Self::BestEffort,
     ];
@@ -154,6 +155,7 @@ impl Control {
             Self::Pid => "PID",
             Self::Mbc => "MBC",
             Self::LimitedMbc => "MBC, limiter",
+            Self::Headroom => "MBC, headroom",
             Self::AtOnce => "*model at once*",
             Self::BestEffort => "*w = 1*",
         }
