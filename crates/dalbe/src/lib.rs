@@ -1,9 +1,13 @@
 //! The transport side of FAIRBAT, a less-than-best-effort transfer system:
 //! what deadlines ask for ([`deadline`]), how aggressive a flow has to be to
-//! give it ([`pid`]; [`model`] with the models in [`price`], [`phi`] where the
-//! others react to other signals), what a TCP connection can be asked and
-//! told ([`socket`]), and what this kernel and this user may do with it
-//! ([`support`]).
+//! give it ([`weight`], by [`model`] from the highest rate seen, [`capacity`]),
+//! what holds a download back accordingly ([`brake`]), what a TCP connection
+//! can be asked and told ([`socket`]), and what this kernel and this user may
+//! do with it ([`support`]).
+//!
+//! [`pid`], the [`price`]s of congestion controls and [`phi`] are DA-LBE's for
+//! flows whose congestion control is ours. The lab's numerical experiments run
+//! them against the paper; a receive window needs none of them.
 //!
 //! This crate knows nothing of HTTP, of files or of transfers: it is handed
 //! connections and moments, never URLs or paths.

@@ -57,7 +57,7 @@ impl DeadlineFigures {
             late_share: transfers.iter().map(share).fold(0.0, f64::max),
             is_done: done.is_some(),
             finish_s: end - began,
-            forecast: background.iter().find_map(|one| one.forecast.clone()),
+            forecast: background.iter().find_map(|one| one.forecast),
             control: samples.and_then(|samples| {
                 ControlFigures::of(samples, began..end, setup.pressure_until_s)
             }),
