@@ -76,6 +76,51 @@ fn without_a_deadline_a_download_yields_all_the_time() {
 }
 
 #[test]
+fn a_download_of_weight_1_never_yields() {
+    let content = Content::new(907, 1_500_000);
+    let nginx = limited(500_000);
+    nginx.put("file", &content);
+    let work = Workdir::new();
+    let outcome = work.get().args(["--weight", "1", &nginx.url("file")]).run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &content)]);
+    for w in control(&outcome, "w") {
+        assert_eq!(w, 1.0, "{outcome}");
+    }
+    if has_window_lever(&outcome) {
+        // No less than four times the 64 KiB that Linux begins with.
+        let windows = outcome.events_named("control");
+        let windows = windows.iter().filter_map(|event| event["window"].as_f64());
+        assert!(windows.fold(f64::MAX, f64::min) >= 262_144.0, "{outcome}");
+    }
+}
+
+#[test]
+fn the_weight_rises_for_a_deadline_and_falls_when_it_is_met() {
+    // The first file needs twice what one connection carries; the second has
+    // all the time in the world.
+    let (urgent, other) = (Content::new(908, 1_500_000), Content::new(909, 2_000_000));
+    let nginx = limited(200_000);
+    nginx.put("urgent", &urgent);
+    nginx.put("other", &other);
+    let work = Workdir::new();
+    let list = format!(
+        "{} deadline=6s\n{}\n",
+        nginx.url("urgent"),
+        nginx.url("other")
+    );
+    let outcome = work.get().args(["-x", "1", "-i", "-"]).stdin(list).run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("urgent", &urgent), ("other", &other)]);
+    if !has_window_lever(&outcome) {
+        return;
+    }
+    let w = control(&outcome, "w");
+    assert_eq!(largest(&w), 1.0, "{outcome}");
+    assert_eq!(w[w.len() - 1], LEAST, "{outcome}");
+}
+
+#[test]
 fn an_ample_deadline_costs_nobody_anything() {
     let content = Content::new(901, 2_000_000);
     let nginx = limited(400_000);

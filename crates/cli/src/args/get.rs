@@ -144,7 +144,9 @@ pub(crate) struct PaceArgs {
     /// all of them can be met, that keeps the largest lateness smallest, and a
     /// warning says which will probably be late. A span too becomes a moment of
     /// the wall clock: time that the machine sleeps counts, and when the clock
-    /// is set all is planned anew, with a warning.
+    /// is set all is planned anew, with a warning. A later run counts a span
+    /// anew; name a moment to keep it. A file whose size the server does not
+    /// tell cannot be planned and, with a deadline, does not yield.
     #[arg(long, value_name = "WHEN", env = "FAIRBAT_DEADLINE")]
     pub(crate) deadline: Option<String>,
 

@@ -36,7 +36,7 @@ pub(super) fn started(urls: &[String], lever: Rung) -> String {
 pub(super) fn late(url: &str, late_s: f64, zeta: f64, rate: f64) -> String {
     let per_second = |rate: f64| format!("{}/s", BinaryBytes(rate as u64));
     let text = format!(
-        "will probably be {} late: all deadlines together need {}, and the path gives {}",
+        "will probably be {} late: {} would be needed, and {} come",
         span(late_s),
         per_second(zeta),
         per_second(rate)

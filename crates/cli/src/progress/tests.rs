@@ -182,8 +182,8 @@ fn the_lines_say_what_happened() {
     assert_eq!(
         line(&[forecast(90.0)]),
         format!(
-            "warning: {URL}: will probably be 90 s late: all deadlines together need \
-             2.00 MiB/s, and the path gives 1.00 MiB/s"
+            "warning: {URL}: will probably be 90 s late: 2.00 MiB/s would be needed, \
+             and 1.00 MiB/s come"
         )
     );
     assert!(line(&[forecast(600.0)]).contains(" 10 minutes late"));

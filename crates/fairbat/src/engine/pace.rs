@@ -92,9 +92,13 @@ pub(super) struct Load {
 impl Load {
     /// T_w.
     fn weight_period(&self) -> Duration {
-        let period = self.time_left.map_or(WEIGHT_PERIOD_MOST, |left| {
-            (left / WEIGHT_PERIODS).clamp(WEIGHT_PERIOD_LEAST, WEIGHT_PERIOD_MOST)
-        });
+        let left = match (self.time_left, self.demand) {
+            (Some(left), _) => left,
+            // All deadlines are over.
+            (None, Some(_)) => Duration::ZERO,
+            (None, None) => Duration::MAX,
+        };
+        let period = (left / WEIGHT_PERIODS).clamp(WEIGHT_PERIOD_LEAST, WEIGHT_PERIOD_MOST);
         let round_trips = self.rtt.unwrap_or_default() * WEIGHT_ROUND_TRIPS;
         period.max(round_trips.min(WEIGHT_ROUND_TRIPS_MOST))
     }

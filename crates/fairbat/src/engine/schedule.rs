@@ -20,6 +20,8 @@ const JUMP: SignedDuration = SignedDuration::from_secs(1);
 const SATURATED_SHARE: u32 = 20;
 /// ... and for so long, ...
 const SATURATED_LEAST: Duration = Duration::from_secs(5);
+/// ... and so many times as long while there may be more of them, ...
+const PATIENCE: u32 = 3;
 /// ... and the end is later than the deadline by this share of the time left:
 /// the rate of a short while says no more.
 const CLEARLY_LATE: f64 = 0.05;
@@ -120,12 +122,29 @@ impl Lane {
     }
 
     /// Says of each deadline once that it will probably be missed, as soon as
-    /// the flows have shown what they can do. The earliest deadline goes
-    /// first, which keeps the largest lateness smallest (Jackson 1955).
+    /// that is known. The earliest deadline goes first, which keeps the
+    /// largest lateness smallest (Jackson 1955).
     pub(super) fn forecast(&mut self, sample: &PaceSample, zeta: f64) {
+        let shown = self.shown(sample);
+        // A ceiling of the user's needs no proof.
+        let limit = self.ceiling.filter(|&ceiling| ceiling < zeta);
+        let rate = match (limit, shown) {
+            (Some(limit), shown) => shown.map_or(limit, |rate| rate.min(limit)),
+            (None, Some(rate)) => rate,
+            (None, None) => return,
+        };
+        // Of what has no size nothing can be said.
+        if zeta.is_finite() {
+            self.foretell(zeta, rate);
+        }
+    }
+
+    /// What the flows have shown that they can carry, once they have been at
+    /// their full weight for long enough, byte/s.
+    fn shown(&mut self, sample: &PaceSample) -> Option<f64> {
         if sample.w < 1.0 {
             self.saturation = None;
-            return;
+            return None;
         }
         let now = self.now;
         let fresh = Saturation {
@@ -141,13 +160,22 @@ impl Lane {
         saturation.rate += RATE_WEIGHT * (sample.rate - saturation.rate);
         let Saturation { since, rate, .. } = *saturation;
         let left = self.time_left().unwrap_or_default();
-        if now < since + (left / SATURATED_SHARE).max(SATURATED_LEAST) {
-            return;
+        let most = f64::from(self.most_connections);
+        // While more connections may come nothing is certain.
+        let patience = if sample.m < most { PATIENCE } else { 1 };
+        if now < since + (left / SATURATED_SHARE).max(SATURATED_LEAST) * patience {
+            return None;
         }
-        // More connections may come; beyond what the path carries nothing can.
-        let most = f64::from(self.most_connections) / sample.m;
-        let rate = (rate * most).min(self.pace.capacity(now)).max(rate);
-        let rate = self.ceiling.map_or(rate, |ceiling| rate.min(ceiling));
+        // Beyond what the path carries nothing can.
+        Some(
+            (rate * most / sample.m)
+                .min(self.pace.capacity(now))
+                .max(rate),
+        )
+    }
+
+    fn foretell(&mut self, zeta: f64, rate: f64) {
+        let now = self.now;
         let mean = self.mean_size();
         let mut due: Vec<_> = self
             .due()

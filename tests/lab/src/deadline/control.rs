@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn floors_are_reached_when_they_are_not_left_again() {
-        let low = (0.05, 1.0);
-        let all = [(1.0, 2.0), (0.5, 1.0), low, (0.05, 1.2), low, low];
+        let low = (0.02, 1.0);
+        let all = [(1.0, 2.0), (0.5, 1.0), low, (0.02, 1.2), low, low];
         assert_eq!(figures(&all, Some(3.5)).settled_s, Some(3.5));
         assert_eq!(figures(&all, Some(3.5)).free_s, Some(5.5));
         assert_eq!(figures(&all, Some(6.5)).settled_s, Some(0.0));
