@@ -25,7 +25,7 @@ pub(crate) use shared::{LogArgs, RequestArgs, TimeoutArgs};
     version,
     about = "Background downloads that yield to other traffic, as far as a deadline allows",
     long_about = "fairbat downloads files over HTTP and HTTPS in the background: it yields to \
-        other traffic, and the less, the nearer a deadline presses. A download that was \
+        other traffic, less and less as a deadline comes nearer. A download that was \
         stopped, for whatever reason, continues where it was when the same command is run \
         again, and never mixes two versions of a file.",
     arg_required_else_help = true,
