@@ -123,9 +123,10 @@ fn announce(scenario: &Scenario, work: &Path) {
 fn progress(sample: &ControlSample) -> String {
     let mbit = |rate: f64| rate * 8e-6;
     format!(
-        "gets {:.1} Mbit/s, needs {:.1}: m = {:.2}, {} in use",
+        "gets {:.1} Mbit/s, needs {:.1}: w = {:.2}, m = {:.2}, {} in use",
         mbit(sample.rate),
         mbit(sample.zeta.unwrap_or(0.0)),
+        sample.w,
         sample.m,
         sample.active
     )
