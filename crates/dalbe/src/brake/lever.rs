@@ -30,7 +30,7 @@ pub struct WindowLever {
     /// The window the buffer has room for, bytes; 0 before the first look.
     room: u32,
     /// Largest window that may be offered, bytes.
-    most: u32,
+    most: Option<u32>,
     /// Bytes that the connection had received at the last look.
     received: u64,
 }
@@ -43,7 +43,7 @@ impl WindowLever {
         Self {
             brake: Brake::new(),
             room: 0,
-            most: most.unwrap_or(u32::MAX),
+            most,
             received: 0,
         }
     }
@@ -72,8 +72,7 @@ impl WindowLever {
     pub fn restart(&mut self, socket: &TcpSocket) -> io::Result<()> {
         let received = socket.info()?.bytes_received.unwrap_or(0);
         if received < self.received {
-            let most = (self.most < u32::MAX).then_some(self.most);
-            *self = Self::new(most);
+            *self = Self::new(self.most);
         } else {
             self.brake.restart(received);
         }
@@ -110,9 +109,9 @@ impl WindowLever {
         let Some(window) = self.brake.update(now, &info, order, remaining) else {
             return Ok(None);
         };
-        let window = window.min(self.most);
+        let window = self.most.map_or(window, |most| window.min(most));
         let receiver = socket.receiver();
-        if window > self.room && self.most == u32::MAX {
+        if window > self.room && self.most.is_none() {
             let room = (f64::from(window) * SPARE_ROOM) as u32;
             receiver.make_room(room)?;
             self.room = room;

@@ -169,8 +169,7 @@ impl Brake {
         order: Order,
         remaining: Option<u64>,
     ) -> Option<u32> {
-        // Until data has come for a round trip there is only the handshake's.
-        let rtt = info.rcv_rtt.or(info.rtt)?;
+        let rtt = info.path_rtt()?;
         let segment = f64::from(info.rcv_mss.max(SEGMENT_LEAST));
         let seen = Seen {
             rtt,
@@ -193,16 +192,12 @@ impl Brake {
         }
         let free = (FREE * self.widest.0).max(FREE_LEAST).max(yielding);
         let window = if order.w < 1.0 {
-            yielding.max(order.share() * rtt.as_secs_f64()).min(free)
-        } else {
-            free
-        };
-        let window = if order.w < 1.0 {
+            let window = yielding.max(order.share() * rtt.as_secs_f64()).min(free);
             let to_come = remaining.map_or(f64::INFINITY, |bytes| bytes as f64);
             self.opened(now, &seen, window)
                 .min(to_come + OPENING * segment)
         } else {
-            window
+            free
         };
         // Saturates; never NaN, for all of its parts are finite.
         Some((window.max(2.0 * segment)) as u32)

@@ -155,6 +155,13 @@ pub enum CaState {
 }
 
 impl TcpInfo {
+    /// Round-trip time of the path of a connection that receives: the
+    /// receiver's own estimate follows the path; until data has come for a
+    /// round trip there is only that of the handshake.
+    pub fn path_rtt(&self) -> Option<Duration> {
+        self.rcv_rtt.or(self.rtt)
+    }
+
     /// Reads the bytes that the kernel wrote for `TCP_INFO`; `None` if they
     /// are fewer than Linux has ever written.
     pub fn parse(raw: &[u8]) -> Option<Self> {

@@ -332,31 +332,28 @@ impl Lane {
         self.hosts.tolerated(hosts, self.now)
     }
 
-    /// Mean round-trip time over the sockets in use. The receiver's own
-    /// estimate follows the path; the sender's is that of the handshake.
+    /// Mean round-trip time over the sockets in use, ms.
     fn rtt_ms(&self) -> Option<f64> {
-        let sockets = self
-            .workers
-            .values()
-            .filter_map(|worker| worker.socket.as_ref());
-        let times: Vec<f64> = sockets
-            .filter_map(|socket| socket.info().ok())
-            .filter_map(|info| info.rcv_rtt.filter(|rtt| !rtt.is_zero()).or(info.rtt))
-            .map(|rtt| rtt.as_secs_f64() * 1e3)
-            .collect();
-        (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
+        self.mean_over_sockets(|socket| {
+            let rtt = socket.info().ok()?.path_rtt()?;
+            Some(rtt.as_secs_f64() * 1e3)
+        })
     }
 
     /// Mean receive window of the connections in use, bytes.
     fn window(&self) -> Option<f64> {
         self.shared.braking.as_ref()?;
-        let windows: Vec<f64> = self
+        self.mean_over_sockets(|socket| socket.receiver().window_clamp().ok().map(f64::from))
+    }
+
+    /// `None` when there is none to ask.
+    fn mean_over_sockets(&self, of: impl Fn(&TcpSocket) -> Option<f64>) -> Option<f64> {
+        let sockets = self
             .workers
             .values()
-            .filter_map(|worker| worker.socket.as_ref()?.receiver().window_clamp().ok())
-            .map(f64::from)
-            .collect();
-        (!windows.is_empty()).then(|| windows.iter().sum::<f64>() / windows.len() as f64)
+            .filter_map(|worker| worker.socket.as_ref());
+        let values: Vec<f64> = sockets.filter_map(|socket| of(socket)).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 
     /// Transfers that have been started and have not ended.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::rows::{Row, goodput, has_goodput, has_web, rows};
-use super::words::{failures, heading, how, seeds, shown, terms};
+use super::words::{failures, head, heading, how, seeds, shown, terms};
 use super::{ALONE, MatrixRecord};
 use crate::scenario::Scenario;
 use crate::statistics::Spread;
@@ -11,13 +11,7 @@ use crate::statistics::Spread;
 /// The page.
 #[must_use]
 pub fn markdown(matrix: &MatrixRecord) -> String {
-    let name = &matrix.name;
-    let mut text = format!(
-        "# {name}\n\n\
-         <!-- Made by `lab report` from {name}.json, where every run is. -->\n\n\
-         {}\n\n",
-        matrix.description.trim()
-    );
+    let mut text = head(matrix);
     text.push_str(&reading(matrix));
     for (name, scenario) in &matrix.scenarios {
         let rows = rows(matrix, name);

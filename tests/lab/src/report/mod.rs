@@ -3,6 +3,7 @@
 
 mod colors;
 mod deadlines;
+mod grid;
 mod harm;
 mod markdown;
 mod overview;

@@ -10,20 +10,20 @@ use fairbat_tests::chart::{
 use plotters::prelude::*;
 
 use super::colors::{color, colors};
+use super::grid::Grid;
 use super::place::{self, Area, place};
 use super::rows::{Row, goodput, has_web, rows};
 use super::{ALONE, MatrixRecord};
 use crate::scenario::Scenario;
 use crate::statistics::Spread;
 
-/// Panels beside each other.
-const COLUMNS: usize = 2;
-/// Size of the plotting area of a panel, px.
-const PANEL: (i32, i32) = (370, 220);
-/// From one panel to the next, px.
-const PITCH: (i32, i32) = (500, 340);
-/// Where the first panel is, px.
-const FIRST: (i32, i32) = (60, 130);
+/// Where the panels are.
+const GRID: Grid = Grid {
+    columns: 2,
+    panel: (370, 220),
+    pitch: (500, 340),
+    first: (60, 130),
+};
 /// Size of the names of dots, px, and the mean width of their letters.
 const NAME: (f64, f64) = (12.0, 6.8);
 /// Most letters below a panel.
@@ -61,12 +61,7 @@ pub fn overview(matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
         .map(|(name, scenario)| (name, scenario, rows(matrix, name)))
         .filter(|(_, _, rows)| !rows.is_empty())
         .collect();
-    let lines = all.len().div_ceil(COLUMNS) as i32;
-    let size = (
-        (FIRST.0 + COLUMNS as i32 * PITCH.0) as u32,
-        (FIRST.1 + lines * PITCH.1 - 30) as u32,
-    );
-    let canvas = SVGBackend::new(path, size).into_drawing_area();
+    let canvas = SVGBackend::new(path, GRID.size(all.len())).into_drawing_area();
     canvas.fill(&WHITE)?;
     let title = format!(
         "{}: what the background gets, and what the foreground keeps",
@@ -77,14 +72,7 @@ pub fn overview(matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
                  seeds; thin lines from least to most.";
     canvas.draw_text(words, &text(LABEL, GREY, FROM), (20, 46))?;
     for (index, (name, scenario, rows)) in all.iter().enumerate() {
-        let left = FIRST.0 + (index % COLUMNS) as i32 * PITCH.0;
-        let top = FIRST.1 + (index / COLUMNS) as i32 * PITCH.1;
-        let frame = Frame {
-            left,
-            right: left + PANEL.0,
-            top,
-            bottom: top + PANEL.1,
-        };
+        let frame = GRID.frame(index);
         draw(&canvas, frame, name, scenario, rows, &colors(matrix))?;
     }
     canvas.present()?;
@@ -119,7 +107,7 @@ fn draw(
     canvas.draw_text(name, &bold(LABEL, INK, FROM), (frame.left, top - 36))?;
     let style = text(LABEL, INK, FROM);
     canvas.draw_text(measure.words(), &style, (frame.left, top - 16))?;
-    let below = (frame.left + PANEL.0 / 2, frame.bottom + 36);
+    let below = ((frame.left + frame.right) / 2, frame.bottom + 36);
     let axis = "background, Mbit/s";
     canvas.draw_text(axis, &text(LABEL, INK, AROUND), below)?;
     if !absent.is_empty() {

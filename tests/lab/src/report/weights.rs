@@ -4,22 +4,19 @@
 use std::fmt::Write;
 
 use super::rows::{Row, rows};
-use super::words::{cell, failures, how, seeds, server, shown, terms, title};
+use super::words::{cell, failures, head, how, seeds, server, shown, terms, title};
 use super::{MatrixRecord, RunSummary};
 use crate::record::Summary;
 use crate::statistics::Spread;
 
 /// The page.
 pub(super) fn page(matrix: &MatrixRecord) -> String {
-    let name = &matrix.name;
-    let mut text = format!(
-        "# {name}\n\n\
-         <!-- Made by `lab report` from {name}.json, where every run is. -->\n\n\
-         {}\n\n\
-         What the background gets of the payload of both, %{}. Beside it what a weight is to get beside one best-effort flow, \
-         w/(1 + w); the least weight is to get only what the others leave. The background's payload is \
-         that of the last link, what was sent twice included.\n",
-        matrix.description.trim(),
+    let mut text = head(matrix);
+    let _ = writeln!(
+        text,
+        "What the background gets of the payload of both, %{}. Beside it what a weight is to get \
+         beside one best-effort flow, w/(1 + w); the least weight is to get only what the others \
+         leave. The background's payload is that of the last link, what was sent twice included.",
         match seeds(matrix).len() {
             0 | 1 => String::new(),
             count => format!(": the median over {count} seeds (least\u{2013}most)"),

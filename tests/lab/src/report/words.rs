@@ -18,6 +18,17 @@ pub(super) fn title(name: &str) -> &str {
     }
 }
 
+/// How every page begins: its name, where it is from, and what it is about.
+pub(super) fn head(matrix: &MatrixRecord) -> String {
+    let name = &matrix.name;
+    format!(
+        "# {name}\n\n\
+         <!-- Made by `lab report` from {name}.json, where every run is. -->\n\n\
+         {}\n\n",
+        matrix.description.trim()
+    )
+}
+
 /// What a cell without a figure says.
 pub(super) const NOTHING: &str = "\u{2013}";
 

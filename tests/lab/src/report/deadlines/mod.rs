@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 pub(super) use self::picture::{draw, has_picture};
 use super::rows::rows;
-use super::words::{how, seeds};
+use super::words::{head, how, seeds};
 use super::{ALONE, MatrixRecord, RunSummary};
 use crate::deadline::DeadlineFigures;
 use crate::scenario::Scenario;
@@ -74,13 +74,7 @@ fn outcomes(matrix: &MatrixRecord) -> Vec<Outcome<'_>> {
 
 /// The page.
 pub(super) fn page(matrix: &MatrixRecord) -> String {
-    let name = &matrix.name;
-    let mut text = format!(
-        "# {name}\n\n\
-         <!-- Made by `lab report` from {name}.json, where every run is. -->\n\n\
-         {}\n\n",
-        matrix.description.trim()
-    );
+    let mut text = head(matrix);
     text.push_str(&reading(matrix));
     let outcomes = outcomes(matrix);
     text.push_str(&required::section(&outcomes));

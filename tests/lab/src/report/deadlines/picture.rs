@@ -11,20 +11,20 @@ use fairbat_tests::chart::{
 use plotters::prelude::*;
 
 use super::super::colors::{color, colors};
+use super::super::grid::Grid;
 use super::super::harm::greedy;
 use super::super::rows::{Row, rows};
 use super::super::words::title;
 use super::super::{ALONE, MatrixRecord, RunSummary};
 use crate::scenario::{Foreground, Scenario, Traffic};
 
-/// Panels beside each other: the sizes of one foreground.
-const COLUMNS: usize = 3;
-/// Size of the plotting area of a panel, px.
-const PANEL: (i32, i32) = (270, 200);
-/// From one panel to the next, px.
-const PITCH: (i32, i32) = (345, 310);
-/// Where the first panel is, px.
-const FIRST: (i32, i32) = (60, 160);
+/// Where the panels are: the sizes of one foreground beside each other.
+const GRID: Grid = Grid {
+    columns: 3,
+    panel: (270, 200),
+    pitch: (345, 310),
+    first: (60, 160),
+};
 /// Mean width of a letter, px.
 const LETTER: f64 = 7.0;
 /// Radius of a dot, px.
@@ -48,24 +48,12 @@ pub(in super::super) fn draw(matrix: &MatrixRecord, path: &Path) -> ChartResult<
         .map(|(name, scenario)| (name, scenario, rows(matrix, name)))
         .filter(|(_, _, rows)| !rows.is_empty())
         .collect();
-    let lines = all.len().div_ceil(COLUMNS) as i32;
-    let size = (
-        (FIRST.0 + COLUMNS as i32 * PITCH.0) as u32,
-        (FIRST.1 + lines * PITCH.1 - 30) as u32,
-    );
-    let canvas = SVGBackend::new(path, size).into_drawing_area();
+    let canvas = SVGBackend::new(path, GRID.size(all.len())).into_drawing_area();
     canvas.fill(&WHITE)?;
     let colors = colors(matrix);
     head(&canvas, &matrix.name, &colors)?;
     for (index, (name, scenario, rows)) in all.iter().enumerate() {
-        let left = FIRST.0 + (index % COLUMNS) as i32 * PITCH.0;
-        let top = FIRST.1 + (index / COLUMNS) as i32 * PITCH.1;
-        let frame = Frame {
-            left,
-            right: left + PANEL.0,
-            top,
-            bottom: top + PANEL.1,
-        };
+        let frame = GRID.frame(index);
         one(&canvas, frame, (name, scenario), rows, &colors)?;
     }
     canvas.present()?;
