@@ -14,7 +14,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 as-root = $(if $(filter-out 0,$(shell id -u)),sudo) env FAIRBAT_BIN=$(abspath $(TARGET))/$(1)/fairbat
 
 # What bench runs; quick variants are as long whatever the matrix.
-MATRICES := peers trust overhead lever deadlines deadline-changes $(if $(QUICK),,deadlines-long)
+MATRICES := peers trust overhead lever deadlines deadline-changes yielding yielding-vulture yielding-fairness \
+	yielding-robust yielding-cost yielding-unseen $(if $(QUICK),,deadlines-long)
 
 FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SECONDS ?= 300

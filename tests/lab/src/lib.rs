@@ -23,3 +23,4 @@ pub mod summary;
 pub mod topology;
 pub mod traffic;
 pub mod versions;
+pub mod yielding;

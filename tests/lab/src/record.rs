@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::deadline::DeadlineFigures;
 use crate::scenario::Scenario;
+use crate::yielding::YieldFigures;
 
 /// One run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -196,6 +197,9 @@ pub struct Samples {
     pub foreground: Vec<u64>,
     /// The same of the background.
     pub background: Vec<u64>,
+    /// Whole packets of anybody that left the queue during the interval, bytes.
+    #[serde(default)]
+    pub carried: Vec<u64>,
 }
 
 /// A probe of the round-trip time.
@@ -246,6 +250,10 @@ pub struct BackgroundRecord {
     /// When it began, if it did.
     #[serde(default)]
     pub began: Option<f64>,
+    /// Processor time of its program until the end of the run, s; `None` for
+    /// one that is no program, or ended by itself.
+    #[serde(default)]
+    pub cpu_s: Option<f64>,
     /// Each transfer that has an end, in the order of the scenario.
     #[serde(default)]
     pub transfers: Vec<TransferRecord>,
@@ -316,13 +324,16 @@ pub struct Summary {
     /// Payload of the background that crossed the last link, Mbit/s, what was
     /// sent twice included.
     pub background_mbit: f64,
-    /// Jain's index of the background's connections over the last link;
-    /// `None` with fewer than two.
+    /// Jain's index of what contenders carried over the last link; `None` with
+    /// fewer than two.
     #[serde(default)]
     pub background_jain: Option<f64>,
     /// Share of the first link's rate in use by both, 0 to 1, their payload
     /// taken for that of full packets.
     pub utilisation: f64,
+    /// Round-trip time, mean, ms.
+    #[serde(default)]
+    pub rtt_mean_ms: Option<f64>,
     /// Round-trip time, median, ms.
     pub rtt_median_ms: Option<f64>,
     /// Round-trip time, 95th percentile, ms.
@@ -352,4 +363,8 @@ pub struct Summary {
     /// of it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<DeadlineFigures>,
+    /// How the background yielded, and used what nobody else wanted; `None`
+    /// without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yielding: Option<YieldFigures>,
 }

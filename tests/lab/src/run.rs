@@ -64,6 +64,7 @@ pub fn run(plan: &Plan) -> Result<Record, RunError> {
     let Plan { scenario, seed, .. } = plan;
     let provenance = provenance(plan);
     plan.contender.check(scenario)?;
+    plan.contender.set_up()?;
     let hosts = topology::hosts(scenario)?;
     let clock = Clock::start();
     let topology = Topology::join(scenario, hosts, *seed, plan.sampling, clock)?;

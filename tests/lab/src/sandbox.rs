@@ -4,7 +4,8 @@
 //! when that ends, by whatever, the kernel ends all that it had started. The
 //! network namespaces, without names, and the TUN devices in them are gone
 //! with the last process inside. Working files are on a tmpfs in a mount
-//! namespace, gone likewise.
+//! namespace, gone likewise, and so is /run, where `fairbat setup` keeps its
+//! observer.
 
 use std::io;
 use std::path::PathBuf;
@@ -61,6 +62,9 @@ pub fn enter() -> io::Result<Side> {
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
     let options = Some("size=75%");
     mount(none, work.path(), Some("tmpfs"), MsFlags::empty(), options)?;
+    // A run finds no observer but one of its own, which nobody else sees.
+    let options = Some("mode=755");
+    mount(none, "/run", Some("tmpfs"), MsFlags::empty(), options)?;
     let ended = supervise(work.path());
     nix::mount::umount(work.path())?;
     work.close()?;

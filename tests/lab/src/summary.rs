@@ -7,11 +7,10 @@ use std::ops::Range;
 use crate::deadline::DeadlineFigures;
 use crate::link::PAYLOAD_SHARE;
 use crate::link::rate::Rate;
-use crate::record::{
-    BackgroundRecord, Connection, Fetch, FlowRecord, LinkRecord, Probe, Samples, Summary,
-};
+use crate::record::{BackgroundRecord, Fetch, FlowRecord, LinkRecord, Probe, Samples, Summary};
 use crate::scenario::{DirectionSpec, Foreground, Scenario};
-use crate::statistics::{jain, mean, median, percentile};
+use crate::statistics::{mean, median, percentile};
+use crate::yielding::{YieldFigures, fairness};
 
 /// Interval of [`FlowRecord::received`], s.
 const RECEIVED_EVERY: f64 = 0.1;
@@ -73,6 +72,7 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
             .map_or(0.0, |(samples, link)| {
                 utilisation(samples, &link.forward(), &window)
             }),
+        rtt_mean_ms: mean(&rtt),
         rtt_median_ms: median(&rtt),
         rtt_p95_ms: percentile(&rtt, 0.95),
         probe_loss: ratio((probes.len() - rtt.len()) as f64, probes.len() as f64),
@@ -85,6 +85,7 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
         link_cores: ratio(link_cpu, setup.duration_s),
         lab_cores: ratio(measured.lab_cpu_s, setup.duration_s),
         deadline: DeadlineFigures::of(setup, measured.background),
+        yielding: YieldFigures::of(setup, measured.links, measured.background),
     }
 }
 
@@ -173,21 +174,6 @@ fn utilisation(samples: &Samples, link: &DirectionSpec, window: &Range<f64>) -> 
     ratio(carried, capacity).min(1.0)
 }
 
-/// Jain's index of what connections carried in the whole seconds of the
-/// window.
-fn fairness(connections: &[Connection], window: &Range<f64>) -> Option<f64> {
-    let carried = |connection: &Connection| {
-        let seconds = (connection.from_s..).zip(&connection.payload);
-        let within = seconds.filter(|(second, _)| window.contains(&(*second as f64)));
-        within.map(|(_, &bytes)| bytes as f64).sum::<f64>()
-    };
-    let shares: Vec<f64> = connections.iter().map(carried).collect();
-    if shares.len() < 2 {
-        return None;
-    }
-    jain(&shares)
-}
-
 fn mean_queue(samples: &Samples, window: &Range<f64>) -> f64 {
     let queue = &samples.queue_packets[indices(samples, window)];
     let packets: Vec<f64> = queue.iter().map(|&packets| f64::from(packets)).collect();
@@ -222,6 +208,7 @@ mod tests {
             queue_bytes: vec![0; foreground.len()],
             foreground: foreground.to_vec(),
             background: background.to_vec(),
+            carried: Vec::new(),
         };
         LinkRecord {
             forward: DirectionRecord {
@@ -342,6 +329,7 @@ mod tests {
             ..of(&setup, &[])
         };
         let summary = summarise(&measured);
+        assert_eq!(summary.rtt_mean_ms, Some(30.0));
         assert_eq!(summary.rtt_median_ms, Some(30.0));
         assert_eq!(summary.rtt_p95_ms, Some(39.0));
         assert_eq!(summary.probe_loss, 0.25);
@@ -349,19 +337,6 @@ mod tests {
         // The last had taken half a second when the run was over.
         assert_eq!(summary.fetch_mean_s, Some(3.5 / 3.0));
         assert_eq!(summary.fetch_p95_s, Some(1.9));
-    }
-
-    #[test]
-    fn connections_of_the_background_share_more_or_less_evenly() {
-        let connection = |from_s, payload: &[u64]| Connection {
-            ports: (80, 1),
-            from_s,
-            payload: payload.to_vec(),
-        };
-        // Of the window from 4 s: 3 and 1.
-        let all = [connection(3, &[9, 1, 1, 1]), connection(5, &[1])];
-        assert_eq!(fairness(&all, &(4.0..10.0)), jain(&[3.0, 1.0]));
-        assert_eq!(fairness(&all[..1], &(4.0..10.0)), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::link::bottleneck::{Limit, Settings};
 use crate::link::rate::{Rate, bytes_per_s};
 use crate::link::{Link, MTU};
 use crate::record::LinkRecord;
-use crate::scenario::{DirectionSpec, QueueSpec, Scenario};
+use crate::scenario::{DirectionSpec, Interval, QueueSpec, Scenario};
 
 /// The network of a run.
 #[derive(Debug)]
@@ -48,7 +48,9 @@ impl Topology {
                 rate: Rate::of(spec),
                 delay: Duration::from_secs_f64(spec.delay_ms / 1e3),
                 limit: limit(spec, rtt),
+                jitter: Duration::from_secs_f64(spec.jitter_ms / 1e3),
                 loss: spec.loss,
+                outages: spec.outage.iter().map(Interval::moments).collect(),
                 seed: seed ^ ((index as u64 * 2 + direction + 1) << 32),
                 sampling,
             };

@@ -46,7 +46,7 @@ pub fn of(contender: Contender) -> Vec<String> {
         Contender::Iperf3(_) => return vec![version_of("iperf3")],
         Contender::Tcp => return vec![nginx_version()],
         Contender::Engine => format!("fairbat {}", env!("CARGO_PKG_VERSION")),
-        Contender::Fairbat | Contender::FairbatNoDeadline => {
+        Contender::Fairbat | Contender::FairbatNoDeadline(_) => {
             version_of(&fairbat_binary().to_string_lossy())
         }
         Contender::Curl => version_of("curl"),

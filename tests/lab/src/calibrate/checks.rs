@@ -7,8 +7,8 @@ use super::datagrams::{Arrival, Pattern, Receiver, send};
 use super::{ATTEMPTS, Bench, Figure, build};
 use crate::link::bottleneck::Limit;
 use crate::record::LinkRecord;
-use crate::scenario::RateStep;
-use crate::statistics::percentile;
+use crate::scenario::{Interval, RateStep};
+use crate::statistics::{mean, percentile};
 
 /// Length of a full packet, bytes.
 const FULL: usize = 1500;
@@ -63,6 +63,8 @@ pub fn check(print: &mut dyn FnMut(&str)) -> io::Result<bool> {
     measure(&|| queue(Limit::Packets(86), 86))?;
     measure(&|| queue(Limit::Bytes(45_000), 30))?;
     measure(&loss)?;
+    measure(&jitter)?;
+    measure(&outage)?;
     measure(&schedule)?;
     Ok(all_right)
 }
@@ -222,6 +224,76 @@ fn loss() -> io::Result<Vec<Figure>> {
             expected: counters.lost as f64,
             measured: pattern.count as f64 - arrivals.len() as f64,
             tolerance: (counters.lost as f64, counters.lost as f64),
+        },
+    ])
+}
+
+/// Delay that varies, with packets so far apart that none waits for another.
+fn jitter() -> io::Result<Vec<Figure>> {
+    let bench = Bench {
+        rate_mbit: 50.0,
+        jitter_ms: 5.0,
+        ..Bench::default()
+    };
+    let pattern = Pattern {
+        bytes: 200,
+        count: 400,
+        gap: Duration::from_millis(6),
+    };
+    let (arrivals, _) = through(&bench, pattern, Way::Forward, Duration::from_millis(50))?;
+    let base = bench.delay_ms + pattern.bytes as f64 * 8.0 / (bench.rate_mbit * 1e3);
+    let delays = arrivals.iter();
+    let delays = delays.map(|arrival| (arrival.came - arrival.sent) * 1e3 - base);
+    let delays: Vec<_> = delays.collect();
+    let deviation = bench.jitter_ms / (12.0 * pattern.count as f64).sqrt();
+    let middle = bench.jitter_ms / 2.0;
+    Ok(vec![
+        Figure {
+            what: "jitter of 5 ms, mean, ms (4 standard deviations)".to_owned(),
+            expected: middle,
+            measured: mean(&delays).unwrap_or(f64::INFINITY),
+            tolerance: (middle - 4.0 * deviation, middle + 4.0 * deviation + 0.3),
+        },
+        Figure {
+            what: "  95 % of the packets, ms".to_owned(),
+            expected: 0.95 * bench.jitter_ms,
+            measured: percentile(&delays, 0.95).unwrap_or(f64::INFINITY),
+            tolerance: (0.9 * bench.jitter_ms, bench.jitter_ms + 0.3),
+        },
+    ])
+}
+
+/// A link that carries nothing for a while.
+fn outage() -> io::Result<Vec<Figure>> {
+    let bench = Bench {
+        outage: vec![Interval {
+            from_s: 0.5,
+            until_s: 1.0,
+        }],
+        ..Bench::default()
+    };
+    let pattern = Pattern {
+        bytes: 200,
+        count: 750,
+        gap: Duration::from_millis(2),
+    };
+    let (arrivals, link) = through(&bench, pattern, Way::Forward, Duration::from_millis(50))?;
+    let gaps = arrivals.windows(2).map(|two| two[1].sent - two[0].sent);
+    Ok(vec![
+        Figure {
+            what: "an outage of 0.5 s: the longest gap, s".to_owned(),
+            expected: 0.5,
+            measured: gaps.fold(0.0, f64::max),
+            tolerance: (0.496, 0.51),
+        },
+        Figure {
+            what: "  missing at the receiver".to_owned(),
+            expected: link.forward.counters.lost as f64,
+            measured: pattern.count as f64 - arrivals.len() as f64,
+            tolerance: (
+                link.forward.counters.lost as f64,
+                link.forward.counters.lost as f64,
+            ),
         },
     ])
 }

@@ -15,7 +15,7 @@ use std::io;
 use crate::clock::Clock;
 use crate::link::bottleneck::Limit;
 use crate::run::SAMPLING;
-use crate::scenario::{Background, LinkSpec, QueueSpec, RateStep, Scenario};
+use crate::scenario::{Background, Interval, LinkSpec, QueueSpec, RateStep, Scenario};
 use crate::topology::{self, Topology};
 
 pub use self::checks::check;
@@ -72,7 +72,9 @@ struct Bench {
     delay_ms: f64,
     limit: Limit,
     loss: f64,
+    jitter_ms: f64,
     schedule: Vec<RateStep>,
+    outage: Vec<Interval>,
 }
 
 impl Default for Bench {
@@ -82,7 +84,9 @@ impl Default for Bench {
             delay_ms: 10.0,
             limit: Limit::Packets(100),
             loss: 0.0,
+            jitter_ms: 0.0,
             schedule: Vec::new(),
+            outage: Vec::new(),
         }
     }
 }
@@ -103,7 +107,9 @@ impl Bench {
                     Limit::Bytes(bytes) => QueueSpec::Bytes(bytes as u64),
                 },
                 loss: self.loss,
+                jitter_ms: self.jitter_ms,
                 schedule: self.schedule.clone(),
+                outage: self.outage.clone(),
                 backward: None,
             }],
             foreground: Vec::new(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use fairbat_lab::contender::Contender;
 use fairbat_lab::run::SAMPLING;
+use fairbat_lab::scenario::Path;
 
 /// Measures transfers beside real foreground traffic over an emulated
 /// bottleneck. Needs root where it emulates, and touches nothing outside its own
@@ -56,6 +57,9 @@ pub(crate) struct RunArguments {
     /// The least weight of the contender's connections, in place of the scenario's
     #[arg(long, value_name = "W")]
     pub(crate) weight: Option<f64>,
+    /// Another path in place of the scenario's: Mbit/s, RTT in ms, queue in BDP
+    #[arg(long, value_name = "RATE,RTT,QUEUE")]
+    pub(crate) path: Option<Path>,
     /// How often the links are sampled, ms
     #[arg(long, value_name = "MS", default_value_t = SAMPLING.as_millis() as u64, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) sampling: u64,
@@ -77,9 +81,26 @@ pub(crate) struct MatrixArguments {
     /// At most so many labs side by side [default: what a calibration allows, up to 8]
     #[arg(long, value_name = "N", value_parser = jobs)]
     pub(crate) jobs: Option<usize>,
-    /// Directory for the results [default: those of the repository; with --quick target/lab/NAME]
+    /// Run only this scenario; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) scenario: Vec<String>,
+    /// Run only this contender; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) contender: Vec<Contender>,
+    /// Run only this seed; may be repeated
+    #[arg(long, value_name = "SEED")]
+    pub(crate) seed: Vec<u64>,
+    /// Directory for the results [default: those of the repository; of --quick or a part target/lab/NAME]
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
+}
+
+impl MatrixArguments {
+    /// Whether it is all of the matrix, as it stands.
+    pub(crate) fn is_whole(&self) -> bool {
+        let parts = self.scenario.len() + self.contender.len() + self.seed.len();
+        !self.quick && parts == 0
+    }
 }
 
 #[derive(Debug, Args)]

@@ -32,6 +32,7 @@ impl<'a> Plan<'a> {
     /// Reads the matrix and its scenarios; all contenders can do all of them.
     pub(super) fn new(arguments: &'a MatrixArguments) -> Result<Self, Box<dyn Error>> {
         let (name, mut matrix): (_, Matrix) = files::find(&places::matrices(), &arguments.matrix)?;
+        matrix.only(&arguments.scenario, &arguments.contender, &arguments.seed)?;
         if arguments.quick {
             matrix.seeds.truncate(1);
         }
@@ -41,6 +42,10 @@ impl<'a> Plan<'a> {
             let scenario = matrix
                 .as_run(&scenario, arguments.quick)
                 .map_err(|error| format!("{name}: {error}"))?;
+            for variant in &matrix.variants {
+                let run = variant.as_run(&scenario);
+                run.map_err(|error| format!("{name}: {}: {error}", variant.name))?;
+            }
             scenarios.insert(name.clone(), scenario);
         }
         sandbox::require_root()?;
@@ -79,7 +84,7 @@ impl<'a> Plan<'a> {
         }
         let to = match &self.arguments.output {
             Some(output) => output.clone(),
-            None if self.arguments.quick => directory.clone(),
+            None if !self.arguments.is_whole() => directory.clone(),
             None => places::results(),
         };
         fs::create_dir_all(&to)?;
@@ -139,6 +144,15 @@ impl<'a> Plan<'a> {
         if self.arguments.quick {
             words.push_str(" --quick");
         }
+        for name in &self.arguments.scenario {
+            words.push_str(&format!(" --scenario {name}"));
+        }
+        for name in &self.arguments.contender {
+            words.push_str(&format!(" --contender {name}"));
+        }
+        for seed in &self.arguments.seed {
+            words.push_str(&format!(" --seed {seed}"));
+        }
         if let Some(jobs) = self.arguments.jobs {
             words.push_str(&format!(" --jobs {jobs}"));
         }
@@ -162,7 +176,7 @@ impl<'a> Plan<'a> {
         for cell in &batch.cells {
             jobs.push(Job {
                 command: self.cell_command(batch, cell)?,
-                weight: self.scenarios.get(&cell.scenario).map_or(0.0, weight),
+                weight: batch.load(&self.scenarios[&cell.scenario]),
             });
         }
         let before = results.done.len();
@@ -206,6 +220,9 @@ impl<'a> Plan<'a> {
         if let Some(interval) = batch.variant.and_then(|variant| variant.sampling_ms) {
             command.args(["--sampling", &interval.to_string()]);
         }
+        if let Some(path) = batch.variant.and_then(|variant| variant.path) {
+            command.args(["--path", &path.to_string()]);
+        }
         if let Some(weight) = batch.weight() {
             command.args(["--weight", &weight.to_string()]);
         }
@@ -247,6 +264,14 @@ impl<'a> Batch<'a> {
 
     fn weight(&self) -> Option<f64> {
         self.variant?.weight
+    }
+
+    /// How much a scenario weighs on the machine, as it is run here.
+    fn load(&self, scenario: &Scenario) -> f64 {
+        let run = self.variant.map(|variant| variant.as_run(scenario));
+        // It was looked at before.
+        run.and_then(Result::ok)
+            .map_or_else(|| weight(scenario), |run| weight(&run))
     }
 
     fn file(&self, cell: &Cell, suffix: &str) -> PathBuf {

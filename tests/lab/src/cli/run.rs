@@ -28,6 +28,9 @@ pub(super) fn scenario(arguments: &RunArguments) -> Result<(String, Scenario), B
     if let Some(name) = &arguments.congestion_control {
         scenario.background.congestion_control.clone_from(name);
     }
+    if let Some(path) = &arguments.path {
+        scenario.put_on(path);
+    }
     scenario.background.weight = arguments.weight.or(scenario.background.weight);
     scenario.check().map_err(wrong)?;
     let measured = scenario.measured();
@@ -97,6 +100,9 @@ fn command(arguments: &RunArguments) -> String {
     }
     if let Some(weight) = arguments.weight {
         words.push(format!("--weight {weight}"));
+    }
+    if let Some(path) = &arguments.path {
+        words.push(format!("--path {path}"));
     }
     if sampling(arguments) != SAMPLING {
         words.push(format!("--sampling {}", arguments.sampling));

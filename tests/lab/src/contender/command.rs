@@ -59,13 +59,16 @@ impl Tool {
                     arguments: words,
                 };
             }
-            Contender::Fairbat | Contender::FairbatNoDeadline => {
+            Contender::Fairbat | Contender::FairbatNoDeadline(_) => {
                 let mut words = words(&["get", "--json", "-d", &directory]);
                 let deadline = site.background.deadline_s;
                 if let Some(deadline) = deadline.filter(|_| contender == Contender::Fairbat) {
                     words.extend(["--deadline".to_owned(), format!("{deadline:.3}s")]);
                 }
-                words.extend(weight(&site.background));
+                if let Contender::FairbatNoDeadline(receiver) = contender {
+                    words.extend(receiver.words().iter().map(ToString::to_string));
+                }
+                words.extend(flags(&site.background));
                 if site.end().is_none() {
                     // The file is far larger than what will be there of it,
                     // and its space is memory.
@@ -82,11 +85,15 @@ impl Tool {
     }
 }
 
-/// For fairbat.
-fn weight(background: &Background) -> Vec<String> {
+/// For fairbat, what the scenario says of its connections.
+fn flags(background: &Background) -> Vec<String> {
     let weight = background.weight.map(|weight| weight.to_string());
-    let flag = weight.map(|weight| ["--weight".to_owned(), weight]);
-    flag.into_iter().flatten().collect()
+    let split = background.connections.map(|split| split.to_string());
+    [("--weight", weight), ("--split", split)]
+        .into_iter()
+        .filter_map(|(flag, value)| Some([flag.to_owned(), value?]))
+        .flatten()
+        .collect()
 }
 
 /// For rclone: whole bytes per second, as a unit would be a power of 1024.
@@ -103,11 +110,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_weight_is_told_where_there_is_one() {
+    fn connections_are_described_where_the_scenario_does() {
         let mut background = Background::default();
-        assert!(weight(&background).is_empty());
+        assert!(flags(&background).is_empty());
         background.weight = Some(0.3);
-        assert_eq!(weight(&background), ["--weight", "0.3"]);
+        assert_eq!(flags(&background), ["--weight", "0.3"]);
+        background.connections = Some(8);
+        assert_eq!(flags(&background)[2..], ["--split", "8"]);
     }
 
     #[test]

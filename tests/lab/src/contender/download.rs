@@ -3,9 +3,10 @@
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 use fairbat_tests::bin::fairbat_binary;
+use nix::sys::signal::Signal;
 
 use super::command::Tool;
 use super::events;
@@ -34,8 +35,9 @@ pub(super) fn run(site: &Site, tool: Tool, over: &Over) -> BackgroundRecord {
         Ok(program) => program,
         Err(error) => return failed(format!("start {name}: {error}")),
     };
-    let status = program.wait(over);
+    let status = wait(site, &mut program, over);
     let ended = site.clock.seconds();
+    let cpu_s = program.cpu_s();
     program.end();
     let mut record = if tool.contender.is_fairbat() {
         events::record(events::parse(&program.stdout()), started)
@@ -45,6 +47,7 @@ pub(super) fn run(site: &Site, tool: Tool, over: &Over) -> BackgroundRecord {
             ..BackgroundRecord::default()
         }
     };
+    record.cpu_s = cpu_s;
     match status {
         Some(status) if status.success() => {
             record.done = record.done.or(Some(ended));
@@ -55,6 +58,24 @@ pub(super) fn run(site: &Site, tool: Tool, over: &Over) -> BackgroundRecord {
         _ => {}
     }
     record
+}
+
+/// Waits until it has ended, or the run is over (`None`), and stops it meanwhile
+/// when the scenario says so.
+fn wait(site: &Site, program: &mut Program, over: &Over) -> Option<ExitStatus> {
+    let stopped = site.background.stopped.map(|interval| interval.moments());
+    let signals = stopped.map(|(from, until)| [(from, Signal::SIGSTOP), (until, Signal::SIGCONT)]);
+    let mut signals = signals.into_iter().flatten().peekable();
+    let mut status = None;
+    over.comes_before(|| {
+        let now = site.clock.now();
+        if let Some((_, signal)) = signals.next_if(|(moment, _)| *moment <= now) {
+            program.signal(signal);
+        }
+        status = program.ended();
+        status.is_some()
+    });
+    status
 }
 
 /// What is left to say when nothing was done.

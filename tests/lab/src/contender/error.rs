@@ -28,10 +28,24 @@ pub enum ContenderError {
     /// The scenario has `[[background.transfer]]`, which this contender cannot
     /// do.
     #[error(
-        "{0} moves one thing: a scenario with [[background.transfer]] is for none, fairbat and \
-         fairbat-no-deadline"
+        "{0} moves one thing: a scenario with [[background.transfer]] is for none and those called \
+         fairbat"
     )]
     TakesNoList(Contender),
+    /// The scenario has `background.stopped`, and this contender is no program
+    /// that could be.
+    #[error(
+        "{0} is not stopped under way: a scenario with background.stopped is for download tools"
+    )]
+    GoesOn(Contender),
+    /// There is no observer.
+    #[error("{contender} needs an observer, and `fairbat setup` fails: {said}")]
+    NoObserver {
+        /// Who needs it.
+        contender: Contender,
+        /// What it said.
+        said: String,
+    },
     /// Something that the transfer needs could not be made.
     #[error("cannot {what}: {source}")]
     Prepare {

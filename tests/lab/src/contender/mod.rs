@@ -24,6 +24,7 @@ mod utp;
 mod verdict;
 
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -31,7 +32,7 @@ use fairbat_tests::bin::fairbat_binary;
 
 pub use self::error::ContenderError;
 use self::error::require;
-pub use self::name::{CongestionControl, Contender};
+pub use self::name::{CongestionControl, Contender, Receiver};
 use self::over::Over;
 use self::site::{Origin, Site};
 pub(crate) use self::utp::PYTHON;
@@ -59,6 +60,10 @@ impl Contender {
         if is_list && self != Self::None && !self.is_fairbat() {
             return Err(ContenderError::TakesNoList(self));
         }
+        let goes_on = matches!(self, Self::Engine | Self::Utp | Self::Iperf3(_) | Self::Tcp);
+        if scenario.background.stopped.is_some() && goes_on {
+            return Err(ContenderError::GoesOn(self));
+        }
         match self {
             Self::None => return Ok(()),
             Self::Utp => return utp::require_libtorrent(),
@@ -66,10 +71,36 @@ impl Contender {
             Self::Curl => require("curl", "curl")?,
             Self::Aria2 => require("aria2c", "aria2")?,
             Self::Rclone => require("rclone", "rclone")?,
-            Self::Fairbat | Self::FairbatNoDeadline => drop(fairbat_binary()),
+            Self::Fairbat | Self::FairbatNoDeadline(_) => drop(fairbat_binary()),
             Self::Engine | Self::Tcp => {}
         }
         require("nginx", "nginx")
+    }
+
+    /// Makes what this contender needs of the machine: an observer of its own
+    /// if it is to be observed. In the sandbox it is gone with the run; see
+    /// [`crate::sandbox`].
+    ///
+    /// # Errors
+    /// When there is none to be had.
+    pub fn set_up(self) -> Result<(), ContenderError> {
+        let Self::FairbatNoDeadline(receiver) = self else {
+            return Ok(());
+        };
+        if !receiver.is_observed() {
+            return Ok(());
+        }
+        let output = Command::new(fairbat_binary()).arg("setup").output();
+        let output = output.map_err(ContenderError::cannot("start fairbat"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let words: Vec<_> = said.split_whitespace().collect();
+        Err(ContenderError::NoObserver {
+            contender: self,
+            said: words.join(" "),
+        })
     }
 
     /// Prepares the servers now, and begins the transfer at
@@ -111,7 +142,11 @@ impl Contender {
                 let origin = Origin::start(site)?;
                 Box::new(move |site, over| engine::run(site, &origin, over))
             }
-            Self::Fairbat | Self::FairbatNoDeadline | Self::Curl | Self::Aria2 | Self::Rclone => {
+            Self::Fairbat
+            | Self::FairbatNoDeadline(_)
+            | Self::Curl
+            | Self::Aria2
+            | Self::Rclone => {
                 let origin = Origin::start(site)?;
                 let tool = command::Tool::of(self, site, origin.source(site, self)?);
                 Box::new(move |site, over| {

@@ -15,8 +15,8 @@ pub enum Contender {
     Engine,
     /// `fairbat get`.
     Fairbat,
-    /// `fairbat get` of the same without its deadline.
-    FairbatNoDeadline,
+    /// `fairbat get` of the same without its deadline, with a receiver lever.
+    FairbatNoDeadline(Receiver),
     /// curl.
     Curl,
     /// aria2c with four connections.
@@ -29,6 +29,35 @@ pub enum Contender {
     Iperf3(CongestionControl),
     /// Plain TCP: one connection, or one for each of the scenario's jobs.
     Tcp,
+}
+
+/// By what and with what policy `fairbat get` yields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Receiver {
+    /// Its own policy, without privilege.
+    Plain,
+    /// Its own policy, with the observer that `fairbat setup` makes.
+    Observed,
+    /// Vulture's policy, without privilege.
+    Vulture,
+    /// Vulture's policy, with the observer.
+    VultureObserved,
+}
+
+impl Receiver {
+    /// Whether there is an observer.
+    #[must_use]
+    pub fn is_observed(self) -> bool {
+        matches!(self, Self::Observed | Self::VultureObserved)
+    }
+
+    /// What to say for the policy to be this one.
+    pub(super) fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Plain | Self::Observed => &[],
+            Self::Vulture | Self::VultureObserved => &["--receiver", "vulture"],
+        }
+    }
 }
 
 /// Congestion control of a kernel's TCP.
@@ -56,11 +85,14 @@ impl CongestionControl {
 
 impl Contender {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::None,
         Self::Engine,
         Self::Fairbat,
-        Self::FairbatNoDeadline,
+        Self::FairbatNoDeadline(Receiver::Plain),
+        Self::FairbatNoDeadline(Receiver::Observed),
+        Self::FairbatNoDeadline(Receiver::Vulture),
+        Self::FairbatNoDeadline(Receiver::VultureObserved),
         Self::Curl,
         Self::Aria2,
         Self::Rclone,
@@ -78,7 +110,10 @@ impl Contender {
             Self::None => "none",
             Self::Engine => "FAIRBAT engine",
             Self::Fairbat => "fairbat get",
-            Self::FairbatNoDeadline => "fairbat get, no deadline",
+            Self::FairbatNoDeadline(Receiver::Plain) => "fairbat get, no deadline",
+            Self::FairbatNoDeadline(Receiver::Observed) => "fairbat get, observed",
+            Self::FairbatNoDeadline(Receiver::Vulture) => "Vulture",
+            Self::FairbatNoDeadline(Receiver::VultureObserved) => "Vulture, observed",
             Self::Curl => "curl",
             Self::Aria2 => "aria2c -x4",
             Self::Rclone => "rclone --bwlimit (30 % of the link)",
@@ -99,7 +134,7 @@ impl Contender {
             Self::None | Self::Utp | Self::Iperf3(_) => false,
             Self::Engine
             | Self::Fairbat
-            | Self::FairbatNoDeadline
+            | Self::FairbatNoDeadline(_)
             | Self::Curl
             | Self::Aria2
             | Self::Rclone
@@ -110,7 +145,7 @@ impl Contender {
     /// Whether this is the program `fairbat`.
     #[must_use]
     pub fn is_fairbat(self) -> bool {
-        matches!(self, Self::Fairbat | Self::FairbatNoDeadline)
+        matches!(self, Self::Fairbat | Self::FairbatNoDeadline(_))
     }
 }
 
@@ -120,7 +155,10 @@ impl fmt::Display for Contender {
             Self::None => "none",
             Self::Engine => "engine",
             Self::Fairbat => "fairbat",
-            Self::FairbatNoDeadline => "fairbat-no-deadline",
+            Self::FairbatNoDeadline(Receiver::Plain) => "fairbat-no-deadline",
+            Self::FairbatNoDeadline(Receiver::Observed) => "fairbat-observed",
+            Self::FairbatNoDeadline(Receiver::Vulture) => "fairbat-vulture",
+            Self::FairbatNoDeadline(Receiver::VultureObserved) => "fairbat-vulture-observed",
             Self::Curl => "curl",
             Self::Aria2 => "aria2c",
             Self::Rclone => "rclone",
@@ -180,7 +218,8 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "there is no contender \"wget\"; there are none, engine, fairbat, \
-             fairbat-no-deadline, curl, aria2c, rclone, utp, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp"
+             fairbat-no-deadline, fairbat-observed, fairbat-vulture, fairbat-vulture-observed, \
+             curl, aria2c, rclone, utp, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp"
         );
     }
 }

@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
+use nix::time::ClockId;
 use nix::unistd::Pid;
 
 use super::over::Over;
@@ -81,11 +82,28 @@ impl Program {
 
     /// By SIGTERM: whatever a shell starts in the background ignores SIGINT.
     pub(super) fn ask_to_end(&mut self) {
+        self.signal(Signal::SIGTERM);
+    }
+
+    /// Sends it a signal, unless it has ended.
+    pub(super) fn signal(&mut self, signal: Signal) {
         if self.ended().is_none() {
-            let pid = i32::try_from(self.child.id()).expect("a process id is an i32");
             // It has not been waited for, so the id is still its own.
-            let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+            let _ = kill(self.pid(), signal);
         }
+    }
+
+    /// Processor time of all its threads so far, s; `None` when it has ended.
+    pub(super) fn cpu_s(&mut self) -> Option<f64> {
+        if self.ended().is_some() {
+            return None;
+        }
+        let clock = ClockId::pid_cpu_clock_id(self.pid()).ok()?;
+        Some(Duration::from(clock.now().ok()?).as_secs_f64())
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).expect("a process id is an i32"))
     }
 
     /// Waits for its own end, and makes it end if that takes too long.

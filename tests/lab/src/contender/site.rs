@@ -84,7 +84,7 @@ impl Site {
                 Contender::None | Contender::Iperf3(_) | Contender::Tcp => false,
                 Contender::Engine
                 | Contender::Fairbat
-                | Contender::FairbatNoDeadline
+                | Contender::FairbatNoDeadline(_)
                 | Contender::Curl
                 | Contender::Aria2
                 | Contender::Rclone => true,
@@ -185,6 +185,7 @@ impl Origin {
     pub(super) fn start(site: &Site) -> Result<Self, ContenderError> {
         let config = Config {
             address: site.server_address().into(),
+            limit_rate: site.background.server_kb_s.map(|rate| (rate * 1e3) as u64),
             ..Config::default()
         };
         let nginx = site.server.run(move || Nginx::start(&config)).join();

@@ -36,9 +36,14 @@ pub struct Settings {
     pub delay: Duration,
     /// Size of the queue.
     pub limit: Limit,
+    /// Each packet is up to so much later than the propagation delay, with a
+    /// uniform distribution; none overtakes another.
+    pub jitter: Duration,
     /// Probability to lose a packet before the queue.
     pub loss: f64,
-    /// Seed of the losses.
+    /// When every packet is lost before the queue; from when until when.
+    pub outages: Vec<(Duration, Duration)>,
+    /// Seed of the losses and of the jitter.
     pub seed: u64,
     /// How often the state is sampled.
     pub sampling: Duration,
@@ -61,10 +66,14 @@ pub struct Bottleneck {
     queue_bytes: usize,
     /// When the wire is free again.
     free: Duration,
+    /// When the last packet reaches the other end.
+    last: Duration,
     counters: Counters,
     samples: Samples,
     /// Payload that left since the last sample, by [`Class::ALL`], bytes.
     left: [u64; Class::ALL.len()],
+    /// Whole packets that left since the last sample, bytes.
+    carried: u64,
     /// Moment of the next sample.
     next_sample: Duration,
     /// Connections of the background, by their ports.
@@ -80,12 +89,14 @@ impl Bottleneck {
             queue: VecDeque::new(),
             queue_bytes: 0,
             free: Duration::ZERO,
+            last: Duration::ZERO,
             counters: Counters::default(),
             samples: Samples {
                 interval_ms: settings.sampling.as_millis() as u64,
                 ..Samples::default()
             },
             left: [0; Class::ALL.len()],
+            carried: 0,
             next_sample: settings.sampling,
             connections: BTreeMap::new(),
             settings,
@@ -97,7 +108,9 @@ impl Bottleneck {
     pub fn arrive(&mut self, now: Duration, packet: Packet) -> Option<Duration> {
         self.advance(now);
         self.counters.arrived += 1;
-        if self.settings.loss > 0.0 && self.random.random_bool(self.settings.loss) {
+        let mut outages = self.settings.outages.iter();
+        let is_out = outages.any(|(from, until)| (*from..*until).contains(&now));
+        if is_out || self.settings.loss > 0.0 && self.random.random_bool(self.settings.loss) {
             self.counters.lost += 1;
             return None;
         }
@@ -115,7 +128,18 @@ impl Bottleneck {
             leaves: self.free,
             packet,
         });
-        Some(self.free + self.settings.delay)
+        self.last = self
+            .last
+            .max(self.free + self.settings.delay + self.jitter());
+        Some(self.last)
+    }
+
+    fn jitter(&mut self) -> Duration {
+        let most = self.settings.jitter;
+        if most.is_zero() {
+            return most;
+        }
+        most.mul_f64(self.random.random())
     }
 
     /// A packet for which [`Self::arrive`] gave a moment was handed over.
@@ -135,6 +159,7 @@ impl Bottleneck {
         samples.queue_bytes.truncate(count);
         samples.foreground.truncate(count);
         samples.background.truncate(count);
+        samples.carried.truncate(count);
         let seconds = end.as_secs_f64().ceil() as u64;
         for connection in self.connections.values_mut() {
             let within = seconds.saturating_sub(connection.from_s);
@@ -164,6 +189,7 @@ impl Bottleneck {
             let packet = first.packet;
             self.queue.pop_front();
             self.queue_bytes -= packet.bytes;
+            self.carried += packet.bytes as u64;
             if let Some(class) = packet.class {
                 self.left[class as usize] += packet.payload as u64;
             }
@@ -191,11 +217,13 @@ impl Bottleneck {
 
     fn sample(&mut self) {
         let left = std::mem::take(&mut self.left);
+        let carried = std::mem::take(&mut self.carried);
         let samples = &mut self.samples;
         samples.queue_packets.push(self.queue.len() as u32);
         samples.queue_bytes.push(self.queue_bytes as u64);
         samples.foreground.push(left[Class::Foreground as usize]);
         samples.background.push(left[Class::Background as usize]);
+        samples.carried.push(carried);
     }
 }
 
@@ -212,11 +240,15 @@ mod tests {
                 delay_ms: 0.0,
                 queue: QueueSpec::Packets(1),
                 loss: 0.0,
+                jitter_ms: 0.0,
                 schedule: Vec::new(),
+                outage: Vec::new(),
             }),
             delay: Duration::from_millis(20),
             limit,
+            jitter: Duration::ZERO,
             loss: 0.0,
+            outages: Vec::new(),
             seed: 1,
             sampling: Duration::from_millis(10),
         }
@@ -282,6 +314,39 @@ mod tests {
         assert_eq!(samples.queue_bytes, [22_500, 7_500, 0, 0]);
         assert_eq!(samples.foreground, [14_480, 7_240, 0, 0]);
         assert_eq!(samples.background, [0, 7_240, 7_240, 0]);
+        assert_eq!(samples.carried, [15_000, 15_000, 7_500, 0]);
+    }
+
+    #[test]
+    fn jitter_delays_evenly_and_nothing_overtakes() {
+        let mut link = Bottleneck::new(Settings {
+            jitter: ms(10),
+            ..settings(Limit::Packets(10))
+        });
+        // So far apart that they cannot meet.
+        let late = (0..2000).map(|i| {
+            let arrives = link.arrive(ms(40 * i), packet(Class::Foreground));
+            (arrives.unwrap() - ms(40 * i + 21)).as_secs_f64() * 1e3
+        });
+        let late: Vec<f64> = late.collect();
+        assert!(late.iter().all(|late| (0.0..10.0).contains(late)));
+        // Five standard deviations of the mean are 0.33 ms.
+        let mean = late.iter().sum::<f64>() / late.len() as f64;
+        assert!((4.6..5.4).contains(&mean), "{mean}");
+        let close = (0..500).map(|i| link.arrive(ms(90_000 + 2 * i), packet(Class::Foreground)));
+        assert!(close.collect::<Vec<_>>().is_sorted());
+    }
+
+    #[test]
+    fn nothing_gets_through_an_outage() {
+        let mut link = Bottleneck::new(Settings {
+            outages: vec![(ms(10), ms(30))],
+            ..settings(Limit::Packets(10))
+        });
+        let mut through = |at| link.arrive(ms(at), packet(Class::Foreground)).is_some();
+        let fates = [9, 10, 29, 30].map(&mut through);
+        assert_eq!(fates, [true, false, false, true]);
+        assert_eq!(link.finish(ms(40)).counters.lost, 2);
     }
 
     #[test]

@@ -75,10 +75,12 @@ mod tests {
             delay_ms: 0.0,
             queue: QueueSpec::Packets(1),
             loss: 0.0,
+            jitter_ms: 0.0,
             schedule: schedule
                 .iter()
                 .map(|&(at_s, rate_mbit)| RateStep { at_s, rate_mbit })
                 .collect(),
+            outage: Vec::new(),
         })
     }
 

@@ -13,7 +13,7 @@ pub use self::pool::{Job, run_all};
 use crate::contender::Contender;
 use crate::files::Content;
 use crate::record::file_name;
-use crate::scenario::{self, Scenario, congestion_control};
+use crate::scenario::{self, Path, Scenario, congestion_control};
 
 /// What is to be run; the whole of a file in `matrices`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -53,6 +53,8 @@ pub struct Variant {
     /// The least weight of the contenders' connections, in place of the
     /// scenario's.
     pub weight: Option<f64>,
+    /// Another path in place of the scenarios'.
+    pub path: Option<Path>,
 }
 
 /// One run of a matrix.
@@ -114,6 +116,19 @@ impl Content for Matrix {
 }
 
 impl Variant {
+    /// A scenario as this variant runs it.
+    ///
+    /// # Errors
+    /// When it cannot be run like that.
+    pub fn as_run(&self, scenario: &Scenario) -> Result<Scenario, String> {
+        let mut scenario = scenario.clone();
+        if let Some(path) = &self.path {
+            scenario.put_on(path);
+        }
+        scenario.check()?;
+        Ok(scenario)
+    }
+
     fn check(&self) -> Result<(), String> {
         if self.name.is_empty() || self.name.starts_with('.') || self.name.contains('/') {
             return Err(format!(
@@ -163,6 +178,21 @@ impl Matrix {
         Ok(scenario)
     }
 
+    /// Leaves out what is not of these, where any are given.
+    ///
+    /// # Errors
+    /// When it has not what is asked for.
+    pub fn only(
+        &mut self,
+        scenarios: &[String],
+        contenders: &[Contender],
+        seeds: &[u64],
+    ) -> Result<(), String> {
+        keep("scenario", &mut self.scenarios, scenarios)?;
+        keep("contender", &mut self.contenders, contenders)?;
+        keep("seed", &mut self.seeds, seeds)
+    }
+
     /// All runs: seed after seed, so that what changes slowly on the machine
     /// meets all contenders alike.
     #[must_use]
@@ -187,6 +217,22 @@ impl Matrix {
         }
         cells
     }
+}
+
+/// Keeps what is wanted, unless nothing is.
+fn keep<T: PartialEq + ToString>(what: &str, all: &mut Vec<T>, wanted: &[T]) -> Result<(), String> {
+    if let Some(missing) = wanted.iter().find(|one| !all.contains(one)) {
+        let names: Vec<_> = all.iter().map(ToString::to_string).collect();
+        return Err(format!(
+            "the matrix has no {what} {}; it has {}",
+            missing.to_string(),
+            names.join(", ")
+        ));
+    }
+    if !wanted.is_empty() {
+        all.retain(|one| wanted.contains(one));
+    }
+    Ok(())
 }
 
 /// How much a scenario weighs on the machine: the rates of all its links,
@@ -214,7 +260,7 @@ mod tests {
         congestion_controls = ["cubic", "bbr"]
         seeds = [1, 2]
         time_scale = 3
-        variants = [{ name = "slow", jobs = 1, sampling_ms = 10, weight = 0.3 }]
+        variants = [{ name = "slow", jobs = 1, sampling_ms = 10, weight = 0.3, path = { rate_mbit = 2, rtt_ms = 40, queue_bdp = 1 } }]
     "#;
 
     #[test]
@@ -227,7 +273,11 @@ mod tests {
                 let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
                 for is_quick in [false, true] {
                     let run = matrix.as_run(&found, is_quick);
-                    run.unwrap_or_else(|error| panic!("{name}: {scenario}: {error}"));
+                    let run = run.unwrap_or_else(|error| panic!("{name}: {scenario}: {error}"));
+                    for variant in &matrix.variants {
+                        let run = variant.as_run(&run);
+                        run.unwrap_or_else(|error| panic!("{name}: {scenario}: {error}"));
+                    }
                 }
             }
         }
@@ -269,6 +319,20 @@ mod tests {
             let error = check(&GOOD.replacen(good, bad, 1)).expect_err(bad);
             assert!(error.contains(expected), "{bad}: {error}");
         }
+    }
+
+    #[test]
+    fn a_part_of_a_matrix_is_what_was_asked_for() {
+        let mut matrix: Matrix = toml::from_str(GOOD).unwrap();
+        let two = ["two".to_owned()];
+        assert_eq!(matrix.only(&two, &[Contender::Curl], &[]), Ok(()));
+        let names: Vec<_> = matrix.cells().iter().map(Cell::file_name).collect();
+        let expected =
+            ["cubic-1", "bbr-1", "cubic-2", "bbr-2"].map(|end| format!("two-curl-{end}"));
+        assert_eq!(names, expected);
+        let error = matrix.only(&[], &[Contender::Utp], &[]).unwrap_err();
+        assert_eq!(error, "the matrix has no contender utp; it has curl");
+        assert!(matrix.only(&[], &[], &[3]).unwrap_err().contains("seed 3"));
     }
 
     #[test]

@@ -191,6 +191,8 @@ fn one_link(setup: &Scenario, link: usize, wants: f64, fill: f64) -> LinkRecord 
         samples.queue_bytes.push(queue as u64 * 1500);
         samples.foreground.push(foreground.max(0.0) as u64);
         samples.background.push(background.max(0.0) as u64);
+        let payload = foreground.max(0.0) + background.max(0.0);
+        samples.carried.push((payload / PAYLOAD_SHARE) as u64);
     }
     LinkRecord {
         forward: DirectionRecord {

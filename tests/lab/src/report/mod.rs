@@ -12,6 +12,7 @@ mod rows;
 mod terminal;
 mod weights;
 mod words;
+mod yielding;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -104,33 +105,34 @@ pub struct RunSummary {
 /// When one cannot be read or written.
 pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut written = Vec::new();
-    let read = |error| format!("read {}: {error}", directory.display());
-    for entry in fs::read_dir(directory).map_err(read)? {
-        let path = entry?.path();
-        if path.extension().is_none_or(|extension| extension != "json") {
-            continue;
-        }
-        let Ok(matrix) = serde_json::from_slice::<MatrixRecord>(&fs::read(&path)?) else {
-            continue;
-        };
-        let page = path.with_extension("md");
-        let picture = path.with_extension("svg");
+    let all = read_all(directory)?;
+    for matrix in all.iter().filter(|matrix| !yielding::is_of(matrix)) {
+        let page = directory.join(format!("{}.md", matrix.name));
+        let picture = page.with_extension("svg");
         if matrix.is_about_deadlines() {
-            fs::write(&page, deadlines::page(&matrix))?;
-            if deadlines::has_picture(&matrix) {
-                deadlines::draw(&matrix, &picture)?;
+            fs::write(&page, deadlines::page(matrix))?;
+            if deadlines::has_picture(matrix) {
+                deadlines::draw(matrix, &picture)?;
                 written.push(picture);
             }
         } else if matrix.is_about_weights() {
-            fs::write(&page, weights::page(&matrix))?;
+            fs::write(&page, weights::page(matrix))?;
         } else {
-            fs::write(&page, markdown(&matrix))?;
+            fs::write(&page, markdown(matrix))?;
             if matrix.has_contenders() {
-                overview(&matrix, &picture)?;
+                overview(matrix, &picture)?;
                 written.push(picture);
             }
         }
         written.push(page);
+    }
+    if all.iter().any(yielding::is_of) {
+        let matrices = yielding::relevant(&all);
+        let page = directory.join(format!("{}.md", yielding::NAME));
+        let picture = page.with_extension("svg");
+        fs::write(&page, yielding::page(&matrices))?;
+        yielding::draw(&matrices, &picture)?;
+        written.extend([page, picture]);
     }
     if written.is_empty() {
         return Err(format!(
@@ -141,6 +143,28 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     }
     written.sort();
     Ok(written)
+}
+
+/// All matrices of a directory, by the names of their files; other files are
+/// left out.
+fn read_all(directory: &Path) -> Result<Vec<MatrixRecord>, Box<dyn Error>> {
+    let read = |error| format!("read {}: {error}", directory.display());
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(directory).map_err(read)? {
+        let path = entry?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let mut matrices = Vec::new();
+    for path in paths {
+        matrices.extend(serde_json::from_slice::<MatrixRecord>(&fs::read(&path)?).ok());
+    }
+    Ok(matrices)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::deadline::DeadlineFigures;
 use crate::record::Record;
 use crate::statistics::jain;
+use crate::yielding::YieldFigures;
 
 /// What the foreground got, what it felt, what the background got and what
 /// the lab itself cost.
@@ -53,7 +54,8 @@ pub fn terminal(record: &Record) -> String {
     text.push_str(&row(
         "RTT",
         &format!(
-            "median {}, 95 % within {}, {:.1} % of the probes lost",
+            "mean {}, median {}, 95 % within {}, {:.1} % of the probes lost",
+            measured(summary.rtt_mean_ms, 1, "ms"),
             measured(summary.rtt_median_ms, 1, "ms"),
             measured(summary.rtt_p95_ms, 1, "ms"),
             100.0 * summary.probe_loss
@@ -68,13 +70,14 @@ pub fn terminal(record: &Record) -> String {
     let among = summary
         .background_jain
         .filter(|_| record.background.len() > 1);
-    let fairness = among.map_or(String::new(), |jain| {
-        format!(", Jain's index of its connections {jain:.3}")
-    });
+    let fairness = among.map_or(String::new(), |jain| format!(", Jain's index {jain:.3}"));
     let rate = format!("{:.2} Mbit/s{fairness}{end}", summary.background_mbit);
     text.push_str(&row("background", &rate));
     if let Some(figures) = &summary.deadline {
         text.push_str(&deadline(figures));
+    }
+    if let Some(figures) = &summary.yielding {
+        text.push_str(&yielding(figures));
     }
     if let Some(failure) = record.failure() {
         text.push_str(&row("", &format!("FAILED: {failure}")));
@@ -135,6 +138,46 @@ fn deadline(figures: &DeadlineFigures) -> String {
     text
 }
 
+/// How it yielded, and what it used.
+fn yielding(figures: &YieldFigures) -> String {
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let seconds = |time: f64| format!("{time:.2} s");
+    let mut text = row(
+        "of what is left",
+        &format!(
+            "{}; {} from its start to its end",
+            percent(figures.spare_used),
+            percent(figures.spare_used_whole)
+        ),
+    );
+    text.push_str(&row("full rate after", &seconds(figures.full_rate_s)));
+    let queue = format!("{:.1} ms in the median", figures.queue_median_ms);
+    text.push_str(&row("standing queue", &queue));
+    if let Some(time) = figures.reaped_s {
+        text.push_str(&row("reaped after", &seconds(time)));
+    }
+    if let Some(turns) = figures.turns {
+        let words = format!(
+            "{} of the pauses in use, {} of the payload in turns",
+            percent(turns.off_use),
+            percent(turns.on_share)
+        );
+        text.push_str(&row("on, off", &words));
+    }
+    if let Some(share) = figures.latecomer_share {
+        let words = format!("{} of the end", percent(share));
+        text.push_str(&row("last to come", &words));
+    }
+    if let Some(time) = figures.recovery_s {
+        text.push_str(&row("recovered after", &seconds(time)));
+    }
+    text.push_str(&row("longest gap", &seconds(figures.longest_gap_s)));
+    if let Some(cores) = figures.cores {
+        text.push_str(&row("its processor", &percent(cores)));
+    }
+    text
+}
+
 /// Whether all foreground flows are of a kind, so that it makes sense to ask
 /// how evenly they share.
 fn is_alike(record: &Record) -> bool {
@@ -160,6 +203,7 @@ mod tests {
     use crate::deadline::ControlFigures;
     use crate::picture::synthetic;
     use crate::record::TransferRecord;
+    use crate::yielding::TurnFigures;
 
     #[test]
     fn deadlines_are_told_one_by_one() {
@@ -194,6 +238,44 @@ mod tests {
     }
 
     #[test]
+    fn yielding_is_told_as_far_as_there_is_something_to_tell() {
+        let figures = YieldFigures {
+            spare_used: 0.951,
+            spare_used_whole: 0.9,
+            full_rate_s: 1.234,
+            queue_median_ms: 4.0,
+            ..YieldFigures::default()
+        };
+        let few = yielding(&figures);
+        assert!(few.contains("95.1 %; 90.0 % from"), "{few}");
+        assert!(few.contains("full rate after     1.23 s\n"), "{few}");
+        assert!(
+            !few.contains("reaped") && !few.contains("recovered"),
+            "{few}"
+        );
+        let many = yielding(&YieldFigures {
+            reaped_s: Some(2.5),
+            turns: Some(TurnFigures {
+                off_use: 0.25,
+                on_share: 0.11,
+            }),
+            latecomer_share: Some(0.45),
+            recovery_s: Some(3.0),
+            cores: Some(0.013),
+            ..figures
+        });
+        for line in [
+            "reaped after        2.50 s\n",
+            "25.0 % of the pauses in use, 11.0 % of the payload in turns\n",
+            "last to come        45.0 % of the end\n",
+            "recovered after     3.00 s\n",
+            "its processor       1.3 %\n",
+        ] {
+            assert!(many.contains(line), "{many}");
+        }
+    }
+
+    #[test]
     fn a_run_is_told_in_a_few_lines() {
         let records = synthetic::all();
         let find = |wanted: &str| {
@@ -212,7 +294,7 @@ mod tests {
         assert!(text.contains(" unfinished\n"), "{text}");
         let silent = terminal(&find("silent"));
         assert!(
-            silent.contains("median \u{2013}, 95 % within \u{2013}, 100.0 %"),
+            silent.contains("mean \u{2013}, median \u{2013}, 95 % within \u{2013}, 100.0 %"),
             "{silent}"
         );
         assert!(silent.contains("FAILED: curl: (56)"), "{silent}");

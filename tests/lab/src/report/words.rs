@@ -56,18 +56,21 @@ pub(super) fn server(congestion_control: Option<&str>) -> String {
 /// Runs that failed and why, as a list with a line before it; nothing without
 /// any.
 pub(super) fn failures(rows: &[Row<'_>]) -> String {
-    let failures = rows.iter().flat_map(|row| {
-        let failures = row.failures();
-        failures.map(|(run, failure)| {
-            let words: Vec<_> = failure.split_whitespace().collect();
-            format!("- {}, seed {}: {}", row.name(), run.seed, words.join(" "))
-        })
-    });
-    let failures: Vec<_> = failures.collect();
+    let failures: Vec<_> = rows.iter().flat_map(failed).collect();
     if failures.is_empty() {
         return String::new();
     }
-    format!("\nFailed:\n\n{}\n", failures.join("\n"))
+    format!("\nFailed:\n\n- {}\n", failures.join("\n- "))
+}
+
+/// The runs of a row that failed, and why.
+pub(super) fn failed(row: &Row<'_>) -> Vec<String> {
+    let failures = row.failures();
+    let words = failures.map(|(run, failure)| {
+        let words: Vec<_> = failure.split_whitespace().collect();
+        format!("{}, seed {}: {}", row.name(), run.seed, words.join(" "))
+    });
+    words.collect()
 }
 
 /// The median and, unless all are the same to these digits, least and most
@@ -105,6 +108,13 @@ pub(super) fn terms(scenario: &Scenario) -> String {
         if link.loss > 0.0 {
             let _ = write!(words, ", {} % lost at random", 100.0 * link.loss);
         }
+        if link.jitter_ms > 0.0 {
+            let _ = write!(words, ", up to {} ms later at random", link.jitter_ms);
+        }
+        for outage in &link.outage {
+            let (from, until) = (outage.from_s, outage.until_s);
+            let _ = write!(words, ", nothing from {from} to {until} s");
+        }
         for step in &link.schedule {
             let _ = write!(words, ", {} Mbit/s from {} s", step.rate_mbit, step.at_s);
         }
@@ -128,7 +138,13 @@ fn queue(queue: QueueSpec) -> String {
     }
 }
 
+/// Where and how a matrix was measured, under a heading.
 pub(super) fn how(matrix: &MatrixRecord) -> String {
+    format!("\n## How\n{}", measured(matrix))
+}
+
+/// Where and how a matrix was measured.
+pub(super) fn measured(matrix: &MatrixRecord) -> String {
     let provenance = &matrix.provenance;
     let seeds: Vec<_> = seeds(matrix).iter().map(ToString::to_string).collect();
     let most = |figure: fn(&RunSummary) -> f64| {
@@ -136,8 +152,7 @@ pub(super) fn how(matrix: &MatrixRecord) -> String {
         figures.fold(0.0, f64::max)
     };
     let mut text = format!(
-        "\n## How\n\n\
-         `{}`, commit {}, seeds {}, begun {}. {}, {}. Labs side by side: {}. The busiest run took \
+        "\n`{}`, commit {}, seeds {}, begun {}. {}, {}. Labs side by side: {}. The busiest run took \
          {:.2} of a core for its links and {:.2} for the lab as a whole. The least exact handed 99 % \
          of its packets over within {:.2} ms of their time.\n\n",
         provenance.command,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{cubic, is_zero};
+use super::{Interval, cubic, is_zero};
 
 /// What the contender is asked to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,17 @@ pub struct Background {
     /// get --weight`); its own default if it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
+    /// Connections to begin with, for `fairbat` (`--split`); its own default if
+    /// it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
+    /// The server sends no more than this on each connection, kB/s (1000
+    /// bytes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_kb_s: Option<f64>,
+    /// When the program is stopped by SIGSTOP, and goes on, s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Interval>,
     /// How many contenders there are, each with a transfer of its own.
     #[serde(skip_serializing_if = "is_one")]
     pub copies: u32,
@@ -66,6 +77,9 @@ impl Default for Background {
             size_mb: None,
             deadline_s: None,
             weight: None,
+            connections: None,
+            server_kb_s: None,
+            stopped: None,
             copies: 1,
             stagger_s: 0.0,
             jobs: None,

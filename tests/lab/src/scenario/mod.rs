@@ -4,6 +4,7 @@
 
 mod background;
 mod check;
+mod path;
 mod quick;
 mod share;
 
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::background::{Background, Jobs, Transfer};
 pub use self::check::{congestion_control, weight};
+pub use self::path::Path;
 use crate::files::Content;
 
 /// One scenario, as its file says it.
@@ -70,6 +72,16 @@ impl Scenario {
         kinds.flat_map(|foreground| std::iter::repeat_n(foreground, foreground.flows()))
     }
 
+    /// What happens to the background for a while: it is stopped, or the first
+    /// link carries nothing, s. The first of the latter counts.
+    #[must_use]
+    pub fn disturbance(&self) -> Option<Range<f64>> {
+        let outages = self.link.first().map(|link| link.outage.as_slice());
+        let outage = outages.and_then(<[Interval]>::first).copied();
+        let interval = self.background.stopped.or(outage)?;
+        Some(interval.from_s..interval.until_s)
+    }
+
     /// The round-trip time without any queue.
     #[must_use]
     pub fn base_rtt(&self) -> Duration {
@@ -93,11 +105,18 @@ pub struct LinkSpec {
     /// Probability of a packet to be lost besides, 0 to 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub loss: f64,
+    /// Each packet is up to so much later, at random, and none before another,
+    /// ms.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub jitter_ms: f64,
     /// Changes of the rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedule: Vec<RateStep>,
-    /// The other direction; unless it is given it has the same rate, delay and
-    /// queue, and neither schedule nor loss.
+    /// When nothing gets through, s.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outage: Vec<Interval>,
+    /// The other direction; unless it is given it has the same rate, delay,
+    /// queue and outages, and neither schedule nor loss nor jitter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backward: Option<DirectionSpec>,
 }
@@ -111,7 +130,9 @@ impl LinkSpec {
             delay_ms: self.delay_ms,
             queue: self.queue,
             loss: self.loss,
+            jitter_ms: self.jitter_ms,
             schedule: self.schedule.clone(),
+            outage: self.outage.clone(),
         }
     }
 
@@ -120,6 +141,7 @@ impl LinkSpec {
     pub fn backward(&self) -> DirectionSpec {
         self.backward.clone().unwrap_or_else(|| DirectionSpec {
             loss: 0.0,
+            jitter_ms: 0.0,
             schedule: Vec::new(),
             ..self.forward()
         })
@@ -139,9 +161,26 @@ pub struct DirectionSpec {
     /// Probability of a packet to be lost besides, 0 to 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub loss: f64,
+    /// Each packet is up to so much later, at random, and none before another,
+    /// ms.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub jitter_ms: f64,
     /// Changes of the rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedule: Vec<RateStep>,
+    /// When nothing gets through, s.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outage: Vec<Interval>,
+}
+
+/// A time within a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interval {
+    /// From when, s.
+    pub from_s: f64,
+    /// Until when, s.
+    pub until_s: f64,
 }
 
 /// A change of a link's rate.
@@ -152,6 +191,15 @@ pub struct RateStep {
     pub at_s: f64,
     /// To what, Mbit/s.
     pub rate_mbit: f64,
+}
+
+impl Interval {
+    /// Its ends, since the run began.
+    #[must_use]
+    pub fn moments(&self) -> (Duration, Duration) {
+        let moment = Duration::from_secs_f64;
+        (moment(self.from_s), moment(self.until_s))
+    }
 }
 
 /// How much a drop-tail queue holds, the packet being sent included.

@@ -1,6 +1,6 @@
 //! The quick variant of a scenario.
 
-use super::{Scenario, Traffic};
+use super::{Interval, Scenario, Traffic};
 
 impl Scenario {
     /// The quick variant, as [`super::Quick`] says.
@@ -40,6 +40,11 @@ impl Scenario {
             for step in link.schedule.iter_mut().chain(backward) {
                 step.at_s *= by;
             }
+            let backward = link.backward.iter_mut().flat_map(|spec| &mut spec.outage);
+            link.outage
+                .iter_mut()
+                .chain(backward)
+                .for_each(|outage| outage.scale(by));
         }
         for foreground in &mut self.foreground {
             foreground.start_s *= by;
@@ -59,10 +64,20 @@ impl Scenario {
         for value in [size, deadline].into_iter().flatten() {
             *value *= by;
         }
+        if let Some(stopped) = &mut background.stopped {
+            stopped.scale(by);
+        }
         for transfer in &mut background.transfer {
             transfer.size_mb *= by;
             transfer.deadline_s *= by;
         }
+    }
+}
+
+impl Interval {
+    fn scale(&mut self, by: f64) {
+        self.from_s *= by;
+        self.until_s *= by;
     }
 }
 
@@ -134,6 +149,7 @@ mod tests {
             delay_ms = 20
             queue = { packets = 50 }
             schedule = [{ at_s = 20, rate_mbit = 5 }]
+            outage = [{ from_s = 60, until_s = 62 }]
             backward = { rate_mbit = 1, delay_ms = 2, queue = { packets = 5 }, schedule = [{ at_s = 30, rate_mbit = 5 }] }
             [[foreground]]
             traffic = { on_off = { on_s = 4, off_s = 6 } }
@@ -145,6 +161,7 @@ mod tests {
             deadline_s = 90
             copies = 3
             stagger_s = 12
+            stopped = { from_s = 30, until_s = 40 }
             transfer = [{ size_mb = 8, deadline_s = 40 }]
             "#,
         )
@@ -158,6 +175,8 @@ mod tests {
         same(scenario.pressure_until_s.unwrap(), 30.0);
         same(scenario.link[0].schedule[0].at_s, 10.0);
         same(scenario.link[0].backward().schedule[0].at_s, 15.0);
+        same(scenario.link[0].outage[0].until_s, 31.0);
+        same(scenario.background.stopped.unwrap().from_s, 15.0);
         same(scenario.link[0].delay_ms, link.delay_ms);
         same(scenario.foreground[0].start_s, 4.0);
         same(scenario.foreground[0].stop_s.unwrap(), 25.0);

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
+use fairbat_tests::netns::skipped;
 use fairbat_tests::poll::wait_until;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::{is_root, lab, turn};
+use crate::{expect_success, is_root, lab, record_in, turn};
 
 /// A run with everything in it: a server and a client of the contender's.
 const SCENARIO: &str = r#"
@@ -281,6 +282,51 @@ fn a_crash_leaves_nothing() {
     for path in temporary().difference(&before) {
         fs::remove_dir(path).expect("what is left is empty");
     }
+}
+
+#[test]
+fn a_run_sees_no_observer_of_the_host() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let entries = |root: &str| {
+        let entries = fs::read_dir(format!("{root}/run")).expect("read /run");
+        entries.count()
+    };
+    let before = entries("");
+    assert!(before > 0, "there is something to be hidden");
+    let run = Run::start(60);
+    for pid in run.processes() {
+        // Whatever is there is in the mount namespace of the run.
+        assert_eq!(entries(&format!("/proc/{pid}/root")), 0, "{:?}", name(pid));
+    }
+    assert!(entries("") > 0);
+}
+
+#[test]
+fn an_observer_is_gone_with_its_run() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let pinned = || PathBuf::from("/run/fairbat").exists();
+    let before = pinned();
+    let directory = tempfile::tempdir().expect("a temp dir");
+    let output = lab(&["run", "physics-short", "--contender", "fairbat-observed"])
+        .arg("--output")
+        .arg(directory.path())
+        .output()
+        .expect("start lab");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("needs an observer") {
+        // As on a kernel that cannot have one.
+        return skipped(stderr.trim());
+    }
+    expect_success(&output);
+    let record = record_in(directory.path());
+    assert!(record.summary.background_mbit > 1.0, "{:?}", record.summary);
+    assert_eq!(pinned(), before);
 }
 
 #[test]

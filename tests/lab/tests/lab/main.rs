@@ -5,6 +5,7 @@
 //! they take turns.
 
 mod calibration;
+mod fresh;
 mod leftovers;
 mod matrix;
 mod physics;

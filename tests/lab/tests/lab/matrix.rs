@@ -21,6 +21,8 @@ fn scenarios_and_matrices_can_all_be_read() {
         "deadline-three",
         "fairbat-no-deadline",
         "deadlines-long",
+        "fairbat-vulture-observed",
+        "yielding-unseen",
     ] {
         assert!(stdout.contains(name), "{name}: {stdout}");
     }
@@ -32,6 +34,11 @@ fn what_is_not_there_is_a_clear_error() {
         (&["run", "no-such-scenario"][..], "lab list"),
         (&["run", "dalbe-10", "--contender", "none-such"], "fairbat"),
         (&["matrix", "none-such"], "lab list"),
+        (
+            &["matrix", "lever", "--contender", "curl"],
+            "it has fairbat-no-deadline, fairbat-observed",
+        ),
+        (&["run", "dalbe-10", "--path", "40,20"], "as 40,20,0.5"),
     ] {
         let output = lab(args).output().expect("start lab");
         let stderr = String::from_utf8_lossy(&output.stderr);

@@ -1,0 +1,194 @@
+use super::super::synthetic::{matrix, run};
+use super::super::{ALONE, RunSummary};
+use super::*;
+use crate::deadline::DeadlineFigures;
+use crate::yielding::{TurnFigures, YieldFigures};
+
+/// A run of one of ours: what the foreground kept (Mbit/s) and which part of
+/// what it left was used.
+fn ours(scenario: &str, seed: u64, kept: f64, used: f64) -> RunSummary {
+    let mut run = run(scenario, "fairbat-no-deadline", seed, &[kept]);
+    run.summary.rtt_mean_ms = Some(108.0);
+    run.summary.background_mbit = 9.6 - kept;
+    run.summary.yielding = Some(YieldFigures {
+        spare_used: used,
+        ..YieldFigures::default()
+    });
+    run
+}
+
+fn alone(scenario: &str, seed: u64, got: f64) -> RunSummary {
+    let mut run = run(scenario, ALONE, seed, &[got]);
+    run.summary.rtt_mean_ms = Some(102.0);
+    run
+}
+
+fn named(name: &str, runs: Vec<RunSummary>) -> MatrixRecord {
+    let mut matrix = matrix();
+    name.clone_into(&mut matrix.name);
+    matrix.runs = runs;
+    matrix
+}
+
+fn varied(variant: &str, mut run: RunSummary) -> RunSummary {
+    run.variant = Some(variant.to_owned());
+    run
+}
+
+fn line<'a>(page: &'a str, start: &str) -> &'a str {
+    let found = page.lines().find(|line| line.starts_with(start));
+    found.unwrap_or_else(|| panic!("no line {start:?} in\n{page}"))
+}
+
+fn constant() -> Vec<RunSummary> {
+    let mut runs = Vec::new();
+    for (seed, kept, used) in [(1, 5.97, 0.94), (2, 5.99, 0.96), (3, 6.0, 0.949)] {
+        runs.push(alone("vulture-constant", seed, 6.0));
+        runs.push(ours("vulture-constant", seed, kept, used));
+    }
+    runs
+}
+
+#[test]
+fn figures_stand_beside_their_bounds_and_the_papers() {
+    let mut vulture = ours("vulture-constant", 1, 5.5, 0.8);
+    vulture.contender = "fairbat-vulture".to_owned();
+    vulture.congestion_control = Some("bbr".to_owned());
+    let mut runs = constant();
+    runs.push(vulture);
+    let matrices = [named("yielding", runs)];
+    let page = page(&matrices);
+    let columns = "fairbat get, no deadline, cubic | Vulture, bbr |";
+    assert!(page.contains(&format!("| | bound | Vulture's report | {columns}")));
+    assert_eq!(
+        line(&page, "| goodput it keeps"),
+        "| goodput it keeps, % | \u{2265} 99.5 | 99.8 | 99.8 (99.5\u{2013}100.0) | **91.7** |"
+    );
+    assert_eq!(
+        line(&page, "| its mean RTT"),
+        "| its mean RTT longer by, % | \u{2264} 8 | 40 | 5.9 | 5.9 |"
+    );
+    assert_eq!(
+        line(&page, "| used of what it leaves"),
+        "| used of what it leaves, % | \u{2265} 95 | 83 | **94.9 (94.0\u{2013}96.0)** | **80.0** |"
+    );
+    assert_eq!(
+        line(&page, "| Beside a live stream"),
+        "| Beside a live stream of 6 Mbit/s | **2 of 3** | **1 of 3** |"
+    );
+    assert!(!page.contains("## Alone"), "nothing was measured of it");
+    assert!(page.contains("from yielding.json, where"), "{page}");
+}
+
+#[test]
+fn other_paths_have_more_room_and_are_told_apart() {
+    let variant = "2 Mbit, 40 ms, 1 BDP";
+    let runs = constant().into_iter().map(|run| varied(variant, run));
+    let matrices = [named("yielding-unseen", runs.collect())];
+    let page = page(&matrices);
+    let row = line(&page, "| 2 Mbit, 40 ms, 1 BDP: live stream: used");
+    assert!(row.contains("| \u{2265} 85.5 | 94.9 ("), "{row}");
+    assert!(!page.contains("\n## Beside a live stream"), "{page}");
+    assert!(!page.contains("| bound | Vulture"), "{page}");
+}
+
+#[test]
+fn a_weight_is_beside_its_model_and_must_not_fall() {
+    let weighed = [
+        (0.02, 0.5),
+        (0.1, 2.0),
+        (0.25, 1.5),
+        (0.5, 3.2),
+        (0.75, 4.0),
+        (1.0, 4.8),
+    ];
+    let runs = weighed.map(|(weight, got)| {
+        varied(
+            &format!("w {weight}"),
+            ours("lever-050ms", 1, 9.6 - got, 0.0),
+        )
+    });
+    let matrices = [named("yielding", constant()), named("lever", runs.into())];
+    let page = page(&matrices);
+    let row = line(&page, "| RTT 50 ms, w = 0.25");
+    assert!(row.ends_with("| 15\u{2013}25 | 15.6 |"), "{row}");
+    let row = line(&page, "| RTT 50 ms, w = 0.02");
+    assert!(row.ends_with("|  | 5.2 |"), "{row}");
+    let row = line(&page, "| RTT 50 ms: a higher weight");
+    assert!(row.ends_with("| \u{2264} 0 | **5.2** |"), "{row}");
+}
+
+#[test]
+fn what_it_costs_is_the_difference_of_two_runs() {
+    let cost = |variant: &str, cores| {
+        let mut run = ours("cost-100m", 1, 0.0, 1.0);
+        run.summary.yielding = Some(YieldFigures {
+            cores: Some(cores),
+            ..YieldFigures::default()
+        });
+        varied(variant, run)
+    };
+    let runs = vec![cost("w 0.02", 0.095), cost("w 1", 0.07)];
+    let matrices = [named("yielding-cost", runs)];
+    let page = page(&matrices);
+    assert!(line(&page, "| without").ends_with("|  | 7.0 |"));
+    assert!(line(&page, "| more with it").ends_with("| \u{2264} 2 | **2.5** |"));
+}
+
+#[test]
+fn deadlines_are_beside_what_they_were() {
+    let fetches = |contender: &str, seed, mean| {
+        let mut run = run("deadline-greedy-10", contender, seed, &[4.0]);
+        run.summary.fetch_mean_s = Some(mean);
+        run.summary.deadline = Some(DeadlineFigures {
+            met: seed != 1,
+            ..DeadlineFigures::default()
+        });
+        run
+    };
+    let mut runs = Vec::new();
+    for seed in 1..=5 {
+        runs.push(fetches(ALONE, seed, 0.5));
+        runs.push(fetches("fairbat", seed, 0.5305));
+        runs.push(fetches("curl", seed, 0.9));
+    }
+    let matrices = [named("yielding", constant()), named("deadlines", runs)];
+    let page = page(&matrices);
+    // 6.1 % in place of 12.2.
+    let row = line(&page, "| deadline-greedy-10: longer");
+    assert!(row.ends_with("| \u{2264} 0.5 | 0.50 |"), "{row}");
+    // 4 of 5, in place of all.
+    let row = line(&page, "| deadlines met");
+    assert!(row.ends_with("| \u{2265} 0 | **-1** |"), "{row}");
+}
+
+#[test]
+fn a_failure_is_listed_and_the_rest_is_drawn() {
+    let mut runs = constant();
+    let mut pauses = ours("vulture-on-off-05s", 1, 5.0, 0.5);
+    pauses.summary.yielding = Some(YieldFigures {
+        turns: Some(TurnFigures {
+            off_use: 0.7,
+            on_share: 0.1,
+        }),
+        ..YieldFigures::default()
+    });
+    runs.push(pauses);
+    let mut failed = ours("constant", 1, 1.0, 0.5);
+    failed.failure = Some("fairbat-observed needs an observer".to_owned());
+    runs.push(failed);
+    let matrices = [named("yielding", runs)];
+    let page = page(&matrices);
+    let row = line(&page, "- constant: fairbat-no-deadline, cubic, seed 1");
+    assert!(
+        row.ends_with(": fairbat-observed needs an observer"),
+        "{row}"
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("yielding.svg");
+    draw(&matrices, &path).unwrap();
+    let svg = std::fs::read_to_string(&path).unwrap();
+    // Two panels have a dot, and the head one for the contender.
+    assert_eq!(svg.matches("<circle").count(), 3);
+    assert!(!svg.contains("NaN"));
+}
