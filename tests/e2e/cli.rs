@@ -36,6 +36,8 @@ fn usage_errors_exit_2_and_touch_nothing() {
         &["get", "--chunk-size", "1X", URL],
         &["get", "--limit-rate", "fast", URL],
         &["get", "--file-allocation", "trunc", URL],
+        &["get", "--receiver", "ledbat", URL],
+        &["get", "--receiver", "", URL],
         &["get", "--retry", "-1", URL],
         &["get", "--retry-wait", "soon", URL],
         &["get", "--max-time", "yesterday", URL],
@@ -84,6 +86,8 @@ fn help_names_every_flag() {
         "--stall-timeout",
         "--max-time",
         "--deadline",
+        "--weight",
+        "--receiver",
         "--fail-late",
         "--json",
         "-q, --quiet",
@@ -177,6 +181,7 @@ fn flags_can_come_from_the_environment_and_the_command_line_wins() {
         ("FAIRBAT_DEADLINE", "x"),
         ("FAIRBAT_CHECKSUM", "x"),
         ("FAIRBAT_FILE_ALLOCATION", "x"),
+        ("FAIRBAT_RECEIVER", "x"),
     ] {
         let outcome = get().env(name, value).run();
         assert_eq!(outcome.code, Some(2), "{name}={value}: {outcome}");

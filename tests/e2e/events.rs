@@ -52,7 +52,7 @@ fn every_json_line_is_an_event_with_its_time() {
     assert_eq!(events[0]["event"], "start", "{outcome}");
 
     let only = |name| outcome.event(name);
-    assert_fields(&only("start"), &["urls", "lever"]);
+    assert_fields(&only("start"), &["urls", "lever", "receiver"]);
     assert_fields(
         &only("file"),
         &["url", "path", "bytes", "resumed_bytes", "ranges"],
@@ -81,7 +81,8 @@ fn every_json_line_is_an_event_with_its_time() {
         for field in numbers {
             assert!(sample[field].is_number(), "{field} in {sample}");
         }
-        assert_fields(sample, &["window", "zeta", "lag", "rtt_ms", "bytes_total"]);
+        let fields = ["window", "brake", "zeta", "lag", "rtt_ms", "bytes_total"];
+        assert_fields(sample, &fields);
         let w = sample["w"].as_f64();
         assert!(w.is_some_and(|w| (0.02..=1.0).contains(&w)), "{sample}");
         for field in ["zeta", "lag"] {

@@ -1,4 +1,5 @@
-//! Two network namespaces with a link of a test's own between them.
+//! Two network namespaces with a link of a test's own between them, and a
+//! queue on the way if it is asked for.
 
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
@@ -16,6 +17,8 @@ const CLIENT: &str = "10.77.0.2";
 pub struct Link {
     server: String,
     client: String,
+    /// Where the queue is, if there is one.
+    middle: Option<String>,
 }
 
 impl Link {
@@ -24,33 +27,64 @@ impl Link {
     /// and returns `None`.
     #[must_use]
     pub fn new(rate: &str) -> Option<Self> {
+        let link = Self::ends()?;
+        let (server, client) = (&link.server, &link.client);
+        ip(&[
+            "link", "add", "eth0", "netns", server, "type", "veth", "peer", "eth0", "netns", client,
+        ]);
+        link.set_up();
+        shape(server, "eth0", rate);
+        Some(link)
+    }
+
+    /// The same with the queue in a bridge between the two: one at the
+    /// server's own end its TCP keeps short (TCP small queues), whoever else
+    /// there is.
+    #[must_use]
+    pub fn with_queue(rate: &str) -> Option<Self> {
+        let mut link = Self::ends()?;
+        let middle = format!("{}-middle", link.server);
+        link.middle = Some(middle.clone());
+        ip(&["netns", "add", &middle]);
+        ip(&["-n", &middle, "link", "add", "bridge", "type", "bridge"]);
+        ip(&["-n", &middle, "link", "set", "bridge", "up"]);
+        for (namespace, port) in [(&link.server, "server"), (&link.client, "client")] {
+            ip(&[
+                "link", "add", "eth0", "netns", namespace, "type", "veth", "peer", port, "netns",
+                &middle,
+            ]);
+            ip(&["-n", &middle, "link", "set", port, "master", "bridge", "up"]);
+        }
+        link.set_up();
+        shape(&middle, "client", rate);
+        Some(link)
+    }
+
+    /// The namespaces of the two ends, with nothing in them.
+    fn ends() -> Option<Self> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::SeqCst);
         let name = |end: &str| format!("fairbat-{}-{number}-{end}", std::process::id());
         let link = Self {
             server: name("server"),
             client: name("client"),
+            middle: None,
         };
         if !may("ip", &["netns", "add", &link.server]) {
             return None;
         }
-        let (server, client) = (&link.server, &link.client);
-        ip(&["netns", "add", client]);
-        ip(&[
-            "link", "add", "eth0", "netns", server, "type", "veth", "peer", "eth0", "netns", client,
-        ]);
-        for (namespace, address) in [(server, SERVER), (client, CLIENT)] {
+        ip(&["netns", "add", &link.client]);
+        Some(link)
+    }
+
+    /// Addresses, and everything up.
+    fn set_up(&self) {
+        for (namespace, address) in [(&self.server, SERVER), (&self.client, CLIENT)] {
             let address = format!("{address}/24");
             ip(&["-n", namespace, "address", "add", &address, "dev", "eth0"]);
             ip(&["-n", namespace, "link", "set", "lo", "up"]);
             ip(&["-n", namespace, "link", "set", "eth0", "up"]);
         }
-        let shaper = [
-            "-n", server, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate, "burst",
-            "32kb", "latency", "100ms",
-        ];
-        run("tc", &shaper).unwrap_or_else(|error| panic!("{error}"));
-        Some(link)
     }
 
     /// Name of the server's namespace.
@@ -78,11 +112,19 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        for namespace in [&self.client, &self.server] {
+        for namespace in [&self.client, &self.server].into_iter().chain(&self.middle) {
             // One that was not made is not there to remove.
             let _ = run("ip", &["netns", "delete", namespace]);
         }
     }
+}
+
+fn shape(namespace: &str, interface: &str, rate: &str) {
+    let shaper = [
+        "-n", namespace, "qdisc", "add", "dev", interface, "root", "tbf", "rate", rate, "burst",
+        "32kb", "latency", "100ms",
+    ];
+    run("tc", &shaper).unwrap_or_else(|error| panic!("{error}"));
 }
 
 fn ip(args: &[&str]) {

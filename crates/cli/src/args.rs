@@ -15,7 +15,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-pub(crate) use get::{AllocationMethod, GetArgs};
+pub(crate) use get::{AllocationMethod, GetArgs, ReceiverMethod};
 pub(crate) use plan::PlanArgs;
 pub(crate) use shared::{LogArgs, RequestArgs, TimeoutArgs};
 
@@ -94,6 +94,22 @@ pub(crate) enum Command {
     )]
     Doctor(DoctorArgs),
     #[command(
+        about = "Let all users of this machine see when their packets arrive (root)",
+        long_about = "Loads the packet observer into the kernel: an eBPF program that keeps, of \
+            those connections whose owner asks for it, statistics of when each packet was \
+            sent and when it arrived. fairbat get asks for it of its own downloads, as any \
+            user; other connections are not looked at. Nothing is written to the disk, and no \
+            packet is changed.\n\n\
+            Only root may do that, once: it lasts until the machine restarts or --remove. It \
+            takes a kernel of 5.15 or newer with BTF, as distributions have them, and lives in \
+            a BPF file system of its own, /run/fairbat/bpf. Doing it again changes nothing; \
+            after an upgrade it puts the new version in the place of the old one.",
+        args_override_self = true,
+        after_help = appendix::text("setup", appendix::Length::Short),
+        after_long_help = appendix::text("setup", appendix::Length::Long)
+    )]
+    Setup(SetupArgs),
+    #[command(
         about = "Print a completion script for a shell",
         after_help = appendix::text("completions", appendix::Length::Short)
     )]
@@ -111,6 +127,21 @@ pub(crate) struct DoctorArgs {
     /// Print one JSON object instead of text
     #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SetupArgs {
+    /// Undo it: take the observer out of the kernel, whichever version it is
+    #[arg(long, env = "FAIRBAT_REMOVE", value_parser = FalseyValueParser::new())]
+    pub(crate) remove: bool,
+    /// Only tell whether it is set up, on standard output; needs no root
+    #[arg(
+        long,
+        env = "FAIRBAT_STATUS",
+        value_parser = FalseyValueParser::new(),
+        conflicts_with = "remove"
+    )]
+    pub(crate) status: bool,
 }
 
 #[derive(Debug, clap::Args)]

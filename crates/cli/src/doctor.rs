@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use dalbe::support::{Capability, CongestionControls, Feature, Rung, Support};
+use dalbe::support::{Addition, Capability, CongestionControls, Feature, Rung, Support};
 use serde::Serialize;
 
 /// Columns of a line for people.
@@ -40,6 +40,7 @@ struct Findings<'a> {
     capabilities: Vec<Finding<'a>>,
     receive_window_max: Option<u64>,
     congestion: &'a CongestionControls,
+    root_could: Option<Addition>,
 }
 
 /// A capability and whether transfers use it.
@@ -65,6 +66,7 @@ impl<'a> Findings<'a> {
             capabilities: support.capabilities.iter().map(finding).collect(),
             receive_window_max: support.receive_window_max,
             congestion: &support.congestion,
+            root_could: support.root_could,
         }
     }
 }
@@ -86,7 +88,14 @@ fn tell(support: &Support, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\nUsed by transfers, where there is a yes")?;
     tell_capabilities(&used, out)?;
     writeln!(out, "\nNot used by this version")?;
-    tell_capabilities(&unused, out)
+    tell_capabilities(&unused, out)?;
+    if let Some(Addition { command, gain }) = support.root_could {
+        writeln!(out, "\nRoot could add: sudo {command}")?;
+        for line in wrapped(gain, WIDTH - 2) {
+            writeln!(out, "  {line}")?;
+        }
+    }
+    Ok(())
 }
 
 fn tell_capabilities(capabilities: &[&Capability], out: &mut impl Write) -> io::Result<()> {
@@ -103,6 +112,9 @@ fn tell_capabilities(capabilities: &[&Capability], out: &mut impl Write) -> io::
 
 fn lever_title(lever: Rung) -> &'static str {
     match lever {
+        Rung::ObservedReceiveWindow => {
+            "observed-receive-window, which times each packet of a download"
+        }
         Rung::ReceiveWindow => "receive-window, how much a download lets its server send",
         Rung::DscpLe => "dscp-le, the Lower-Effort mark",
         Rung::None => "none",
@@ -119,6 +131,7 @@ fn feature_title(feature: Feature) -> &'static str {
         Feature::ReceiveBuffer => "fixed receive buffer",
         Feature::PacingRate => "sending rate limit",
         Feature::CongestionControl => "congestion control",
+        Feature::Observer => "packet observer",
     }
 }
 
@@ -129,7 +142,8 @@ fn transfers_use(feature: Feature) -> bool {
         | Feature::LowerEffortV6
         | Feature::TcpInfo
         | Feature::WindowClamp
-        | Feature::ReceiveBuffer => true,
+        | Feature::ReceiveBuffer
+        | Feature::Observer => true,
         Feature::PacingRate | Feature::CongestionControl => false,
     }
 }
@@ -170,6 +184,11 @@ mod tests {
             ],
             receive_window_max: Some(212_992),
             congestion: CongestionControls::default(),
+            root_could: Some(Addition {
+                command: "fairbat setup",
+                gain: "The kernel then tells more than it tells now, of every download of every \
+                       user on this machine.",
+            }),
         }
     }
 
@@ -184,6 +203,10 @@ mod tests {
             "{text}"
         );
         assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
+        assert!(
+            text.contains("Root could add: sudo fairbat setup\n  The"),
+            "{text}"
+        );
         let words = text.matches("long").count();
         assert_eq!(words, 30, "{text}");
     }
@@ -200,6 +223,7 @@ mod tests {
             (used(0), used(1), used(2)),
             (true.into(), false.into(), false.into())
         );
+        assert_eq!(json["root_could"]["command"], "fairbat setup");
         assert_eq!(json["capabilities"][1]["name"], "lower-effort-v6");
         assert_eq!(
             json["capabilities"][1]["reason"],

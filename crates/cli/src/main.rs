@@ -15,6 +15,7 @@ mod man;
 mod plan;
 mod progress;
 mod settings;
+mod setup;
 mod signals;
 
 use std::io;
@@ -28,6 +29,7 @@ fn main() -> std::process::ExitCode {
         Command::Get(args) => get::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Doctor(args) => written(doctor::run(args.json)),
+        Command::Setup(args) => setup::run(&args),
         Command::Completions(args) => written(completions::run(args.shell)),
         Command::Man(args) => written(man::run(args.dir.as_deref())),
     }

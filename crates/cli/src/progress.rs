@@ -6,6 +6,7 @@ mod messages;
 
 use std::collections::HashMap;
 
+use dalbe::brake::BrakeState;
 use fairbat::event::{Event, TimedEvent};
 use indicatif::{MultiProgress, ProgressDrawTarget};
 
@@ -13,12 +14,16 @@ use self::bars::Bars;
 pub(crate) use self::messages::{failed, failed_to_start};
 use crate::console::Console;
 
+/// Without bars a change between yielding and not is told no more often, s:
+/// web pages come every few seconds, and a log is read later.
+const YIELDING_AGAIN_S: f64 = 60.0;
+
 /// How much to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Display {
     /// Bars, start, results and errors.
     Bars,
-    /// A line each for start, retries, results and errors.
+    /// A line each for start, yielding, retries, results and errors.
     Lines,
     /// Errors only.
     Errors,
@@ -59,6 +64,8 @@ pub(crate) struct Progress {
     bars: Option<Bars>,
     /// Bytes that earlier runs left, by URL, of the transfers that began.
     resumed: HashMap<String, u64>,
+    /// What was last said of yielding, and when, s.
+    said_yielding: Option<(f64, bool)>,
 }
 
 impl Progress {
@@ -79,6 +86,7 @@ impl Progress {
             console,
             bars,
             resumed: HashMap::new(),
+            said_yielding: None,
         }
     }
 
@@ -89,7 +97,7 @@ impl Progress {
 
     /// Shows one event.
     pub(crate) fn show(&mut self, event: &TimedEvent) {
-        let event = &event.event;
+        let TimedEvent { t, ref event } = *event;
         if let Event::File {
             url, resumed_bytes, ..
         } = event
@@ -102,6 +110,25 @@ impl Progress {
         if let Some(text) = self.message(event) {
             self.console.line(&text);
         }
+        if let Event::Control(control) = event
+            && let Some(text) = self.yielding(t, control.brake)
+        {
+            self.console.line(text);
+        }
+    }
+
+    /// The line that says, without bars, that yielding has begun or ended.
+    fn yielding(&mut self, t: f64, brake: Option<BrakeState>) -> Option<&'static str> {
+        let is_yielding = brake? == BrakeState::Yielding;
+        let is_news = is_yielding != self.said_yielding.is_some_and(|(_, said)| said)
+            && self
+                .said_yielding
+                .is_none_or(|(at, _)| t >= at + YIELDING_AGAIN_S);
+        if self.display != Display::Lines || !is_news {
+            return None;
+        }
+        self.said_yielding = Some((t, is_yielding));
+        Some(messages::yielding(is_yielding))
     }
 
     /// Removes the bars; what was written above them stays.
@@ -116,7 +143,11 @@ impl Progress {
         let lines = self.display == Display::Lines;
         let results = lines || self.display == Display::Bars;
         match event {
-            Event::Start { urls, lever } if results => Some(messages::started(urls, *lever)),
+            Event::Start {
+                urls,
+                lever,
+                receiver,
+            } if results => Some(messages::started(urls, *lever, *receiver)),
             Event::Retry {
                 url,
                 reason,

@@ -15,7 +15,7 @@ use std::io::BufRead;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dalbe::brake::LEAST_WEIGHT;
+use dalbe::brake::{LEAST_WEIGHT, ReceiverPolicy};
 use fairbat::deadline::{DeadlineError, parse_deadline};
 use fairbat::duration::parse_duration;
 use fairbat::settings::{
@@ -24,7 +24,7 @@ use fairbat::settings::{
 use fairbat::size::{SizeError, parse_size};
 
 pub(crate) use self::plan::{Question, question};
-use crate::args::{AllocationMethod, GetArgs, RequestArgs, TimeoutArgs};
+use crate::args::{AllocationMethod, GetArgs, ReceiverMethod, RequestArgs, TimeoutArgs};
 
 /// m_max when nobody says otherwise: enough to catch up on a long path, few
 /// enough for any server.
@@ -79,6 +79,10 @@ pub(crate) fn resolve(
         split: args.pace.split,
         max_connections: max_connections(args.pace.split, args.pace.max_connections)?,
         weight: value("--weight", &args.pace.weight, weight)?,
+        receiver: match args.pace.receiver {
+            ReceiverMethod::Delay => ReceiverPolicy::Delay,
+            ReceiverMethod::Vulture => ReceiverPolicy::Vulture,
+        },
         chunk_size: optional("--chunk-size", &args.pace.chunk_size, parse_size)?,
         file_allocation: match args.files.file_allocation {
             AllocationMethod::None => FileAllocation::None,

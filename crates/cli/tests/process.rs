@@ -37,6 +37,7 @@ fn every_flag_with_a_value_is_read_from_the_environment() {
         ("FAIRBAT_DEADLINE", "x", "--deadline: "),
         ("FAIRBAT_MAX_TIME", "x", "--max-time: "),
         ("FAIRBAT_LIMIT_RATE", "x", "--limit-rate: "),
+        ("FAIRBAT_RECEIVER", "x", "--receiver"),
         ("FAIRBAT_SPLIT", "0", "--split"),
         ("FAIRBAT_MAX_CONNECTIONS", "0", "--max-connections"),
         ("FAIRBAT_CHUNK_SIZE", "x", "--chunk-size: "),

@@ -52,6 +52,13 @@ impl Capacity {
         self.bytes = 0;
     }
 
+    /// Somebody else has seen this rate, byte/s.
+    pub fn learn(&mut self, at: Duration, rate: f64) {
+        if rate > self.rate(at) {
+            (self.peak, self.peak_at) = (rate, at);
+        }
+    }
+
     /// Flows without any brake got this rate, byte/s. Beside others that is
     /// less than the path carries, but not by orders of magnitude.
     pub fn doubt(&mut self, rate: f64) {

@@ -2,8 +2,9 @@
 //! what deadlines ask for ([`deadline`]), how aggressive a flow has to be to
 //! give it ([`weight`], by [`model`] from the highest rate seen, [`capacity`]),
 //! what holds a download back accordingly ([`brake`]), what a TCP connection
-//! can be asked and told ([`socket`]), and what this kernel and this user may
-//! do with it ([`support`]).
+//! can be asked and told ([`socket`]), what arrives on it packet by packet
+//! ([`observer`]), and what this kernel and this user may do with it
+//! ([`support`]).
 //!
 //! [`pid`], the [`price`]s of congestion controls and [`phi`] are DA-LBE's for
 //! flows whose congestion control is ours. The lab's numerical experiments run
@@ -18,6 +19,7 @@ pub mod controller;
 pub mod deadline;
 pub mod limiter;
 pub mod model;
+pub mod observer;
 pub mod phi;
 pub mod pid;
 pub mod price;

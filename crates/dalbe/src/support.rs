@@ -5,13 +5,21 @@
 //! answer needs neither a network nor privileges and counts what a sandbox
 //! forbids. What a transfer then does with the answer is not decided here.
 
+mod congestion;
+mod observer;
+
 use std::io;
 use std::os::fd::OwnedFd;
 
 use serde::Serialize;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::socket::{CongestionError, LOWER_EFFORT, TcpSocket, fields_beyond};
+pub use self::congestion::CongestionControls;
+use self::congestion::congestion_controls;
+pub use self::observer::Addition;
+use self::observer::{observe, root_could};
+use crate::observer::Observer;
+use crate::socket::{LOWER_EFFORT, TcpSocket, fields_beyond};
 
 /// What this kernel and this user may do.
 #[derive(Debug, Clone, Serialize)]
@@ -26,6 +34,8 @@ pub struct Support {
     pub receive_window_max: Option<u64>,
     /// The kernel's TCP congestion controls.
     pub congestion: CongestionControls,
+    /// What root could add; `None` if there is nothing.
+    pub root_could: Option<Addition>,
 }
 
 /// One thing a connection may be asked or told, and whether it works here.
@@ -58,23 +68,17 @@ pub enum Feature {
     PacingRate,
     /// Choosing the congestion control of one connection (`TCP_CONGESTION`).
     CongestionControl,
-}
-
-/// The kernel's TCP congestion controls, from this user's point of view.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct CongestionControls {
-    /// The one a new connection has.
-    pub default: Option<String>,
-    /// Those this user may choose for a connection.
-    pub allowed: Vec<String>,
-    /// Those the kernel has loaded but refuses to this user.
-    pub refused: Vec<String>,
+    /// Seeing each packet that arrives ([`crate::observer`]).
+    Observer,
 }
 
 /// What makes the flows of this machine yield to others, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rung {
+    /// As [`Rung::ReceiveWindow`], by what the observer sees of each packet
+    /// ([`crate::observer`]).
+    ObservedReceiveWindow,
     /// Downloads yield by their receive window ([`crate::brake`]); what we
     /// send is marked Lower-Effort as well.
     ReceiveWindow,
@@ -86,9 +90,21 @@ pub enum Rung {
 }
 
 impl Rung {
+    /// Whether the receive window of a download is held.
+    pub fn holds_window(self) -> bool {
+        matches!(self, Self::ObservedReceiveWindow | Self::ReceiveWindow)
+    }
+
     /// What this means for the flows, and why, in plain words.
     pub fn explanation(self) -> &'static str {
         match self {
+            Self::ObservedReceiveWindow => {
+                "A download offers its server a window no larger than what the path carries \
+                 without a queue, so that it yields to other traffic; the more its deadline \
+                 presses, the less it does. The kernel tells when each of its packets was sent \
+                 and when it arrived, which root has set up. What this machine sends is marked \
+                 Lower-Effort (RFC 8622) where that works, and does not yield otherwise."
+            }
             Self::ReceiveWindow => {
                 "A download offers its server a window no larger than what the path carries \
                  without a queue, so that it yields to other traffic; the more its deadline \
@@ -107,6 +123,28 @@ impl Rung {
             }
         }
     }
+
+    /// What a download does under it, in a few words.
+    pub fn brief(self) -> &'static str {
+        match self {
+            Self::ObservedReceiveWindow => {
+                "yields to other traffic by its receive window, each packet observed"
+            }
+            Self::ReceiveWindow => "yields to other traffic by its receive window",
+            Self::DscpLe => "does not yield, packets are only marked Lower-Effort (RFC 8622)",
+            Self::None => "does not yield, this machine allows no lever",
+        }
+    }
+
+    /// As it is written in events.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ObservedReceiveWindow => "observed-receive-window",
+            Self::ReceiveWindow => "receive-window",
+            Self::DscpLe => "dscp-le",
+            Self::None => "none",
+        }
+    }
 }
 
 impl Support {
@@ -119,6 +157,7 @@ impl Support {
         let tcp = v4.as_ref().or(v6.as_ref());
         let receive_window_max = tcp.ok().and_then(receive_window_max);
         let congestion = tcp.map(congestion_controls).unwrap_or_default();
+        let observer = Observer::open();
         let capabilities = vec![
             Capability::from_trial(Feature::LowerEffortV4, v4.as_ref(), mark_v4),
             Capability::from_trial(Feature::LowerEffortV6, v6.as_ref(), mark_v6),
@@ -129,12 +168,16 @@ impl Support {
             }),
             Capability::from_trial(Feature::PacingRate, tcp, pace),
             Capability::from_trial(Feature::CongestionControl, tcp, |_| congestion.describe()),
+            Capability::from_trial(Feature::Observer, tcp, |socket| {
+                observe(socket, observer.as_ref())
+            }),
         ];
         Self {
             kernel: proc_value("/proc/sys/kernel/osrelease"),
             capabilities,
             receive_window_max,
             congestion,
+            root_could: root_could(observer.err().as_ref()),
         }
     }
 
@@ -146,7 +189,11 @@ impl Support {
             Feature::ReceiveBuffer,
         ];
         if window.into_iter().all(|feature| self.has(feature)) {
-            Rung::ReceiveWindow
+            if self.has(Feature::Observer) {
+                Rung::ObservedReceiveWindow
+            } else {
+                Rung::ReceiveWindow
+            }
         } else if self.has(Feature::LowerEffortV4) || self.has(Feature::LowerEffortV6) {
             Rung::DscpLe
         } else {
@@ -291,42 +338,6 @@ fn pace(socket: &TcpSocket) -> Result<String, Refusal> {
     }
 }
 
-fn congestion_controls(socket: &TcpSocket) -> CongestionControls {
-    let mut controls = CongestionControls {
-        default: socket.sender().congestion().ok(),
-        ..CongestionControls::default()
-    };
-    let loaded = proc_value("/proc/sys/net/ipv4/tcp_available_congestion_control");
-    for name in loaded.as_deref().unwrap_or_default().split_whitespace() {
-        match socket.sender().set_congestion(name) {
-            Ok(()) => controls.allowed.push(name.to_owned()),
-            Err(CongestionError::NotAllowed { name }) => controls.refused.push(name),
-            // Unloaded since the list was read, or not for this socket.
-            Err(CongestionError::Unknown { .. } | CongestionError::Socket { .. }) => {}
-        }
-    }
-    controls
-}
-
-impl CongestionControls {
-    fn describe(&self) -> Result<String, Refusal> {
-        if self.allowed.is_empty() {
-            return Err(Refusal("the kernel lets this user choose none".to_owned()));
-        }
-        let mut words = format!("this user may choose {}", self.allowed.join(", "));
-        if let Some(default) = &self.default {
-            words.push_str(&format!("; new connections have {default}"));
-        }
-        if !self.refused.is_empty() {
-            words.push_str(&format!(
-                "; refused: {} (sysctl net.ipv4.tcp_allowed_congestion_control)",
-                self.refused.join(", ")
-            ));
-        }
-        Ok(words)
-    }
-}
-
 fn proc_value(path: &str) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned()).filter(|value| !value.is_empty())
@@ -356,6 +367,13 @@ mod tests {
     }
 
     #[test]
+    fn a_lever_is_written_as_it_is_named() {
+        for lever in [Rung::ReceiveWindow, Rung::DscpLe, Rung::None] {
+            assert_eq!(serde_json::to_value(lever).unwrap(), lever.name());
+        }
+    }
+
+    #[test]
     fn the_lever_follows_what_works() {
         let mut support = Support::probe();
         for capability in &mut support.capabilities {
@@ -366,5 +384,13 @@ mod tests {
             capability.available = capability.name == Feature::TcpInfo;
         }
         assert_eq!(support.best_lever(), Rung::None);
+        for capability in &mut support.capabilities {
+            capability.available = capability.name != Feature::Observer;
+        }
+        assert_eq!(support.best_lever(), Rung::ReceiveWindow);
+        for capability in &mut support.capabilities {
+            capability.available = true;
+        }
+        assert_eq!(support.best_lever(), Rung::ObservedReceiveWindow);
     }
 }

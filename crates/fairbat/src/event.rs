@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use dalbe::brake::{BrakeState, ReceiverPolicy};
 use dalbe::support::Rung;
 use serde::Serialize;
 
@@ -30,6 +31,9 @@ pub enum Event {
         urls: Vec<String>,
         /// The lever the flows of this run are under.
         lever: Rung,
+        /// What decides how far the flows yield; `None` where nothing does,
+        /// under another lever or at weight 1.
+        receiver: Option<ReceiverPolicy>,
     },
     /// A transfer has been probed and planned; bytes begin to move.
     File {
@@ -112,6 +116,9 @@ pub struct Control {
     /// The lever's value: mean receive window of the active connections,
     /// bytes; `None` when there is none to ask, and when the lever is another.
     pub window: Option<f64>,
+    /// What the brakes of the active connections do: `Yielding` if any of
+    /// them does and all together carry less than they could; `None` when there is none, and when the lever is another.
+    pub brake: Option<BrakeState>,
     /// Lowest rate that still meets the deadline(s), byte/s; `None` without
     /// one.
     pub zeta: Option<f64>,

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dalbe::brake::ReceiverPolicy;
 use http::{HeaderName, HeaderValue};
 use url::Url;
 
@@ -54,6 +55,8 @@ pub struct Settings {
     /// w_min: weight that every flow has at least, 0.02 (yield to anybody) to
     /// 1 (one best-effort flow: never yield).
     pub weight: f64,
+    /// What decides on the window of a flow that yields.
+    pub receiver: ReceiverPolicy,
     /// Fixed chunk length in bytes; `None` lets it follow the measured rate.
     pub chunk_size: Option<u64>,
     /// How disk space for a file of known size is reserved.

@@ -37,6 +37,14 @@ pub(crate) fn of(command: &str) -> Vec<Section> {
                 body: table(&PLAN_EXIT_STATUS),
             },
         ],
+        "setup" => vec![
+            examples(SETUP_EXAMPLES),
+            section("Files", SETUP_FILES),
+            Section {
+                heading: "Exit status",
+                body: table(&SETUP_EXIT_STATUS),
+            },
+        ],
         "completions" => vec![examples(COMPLETIONS_EXAMPLES)],
         "man" => vec![examples(MAN_EXAMPLES)],
         _ => vec![],
@@ -128,6 +136,33 @@ const PLAN_EXIT_STATUS: [(ExitCode, &str); 6] = [
 const GET_SIGNALS: &str = "\
 SIGINT and SIGTERM stop the downloads so that the same command continues
 them; a second signal ends the process at once.";
+
+const SETUP_EXAMPLES: &str = "\
+sudo fairbat setup
+fairbat setup --status
+sudo fairbat setup --remove
+At every start of the machine, as /etc/systemd/system/fairbat-setup.service:
+    [Service]
+    Type=oneshot
+    ExecStart=/usr/local/bin/fairbat setup
+    [Install]
+    WantedBy=multi-user.target";
+
+const SETUP_FILES: &str = "\
+/run/fairbat/bpf    a BPF file system, with what is loaded";
+
+const SETUP_EXIT_STATUS: [(ExitCode, &str); 3] = [
+    (
+        ExitCode::Done,
+        "set up, or removed; also when it already was. --status: set up",
+    ),
+    (
+        ExitCode::Other,
+        "not root, the kernel refuses, or something is in the way: then all is as it was. \
+         --status: not set up, or another version",
+    ),
+    (ExitCode::Usage, "wrong usage"),
+];
 
 const COMPLETIONS_EXAMPLES: &str = "\
 fairbat completions bash > ~/.local/share/bash-completion/completions/fairbat

@@ -161,6 +161,18 @@ pub(crate) struct PaceArgs {
     #[arg(long, value_name = "W", env = "FAIRBAT_WEIGHT", default_value = "0.02")]
     pub(crate) weight: String,
 
+    /// What decides how far a connection yields
+    ///
+    /// In each case by its receive window, and as its weight allows. Vulture is
+    /// here for comparison.
+    #[arg(
+        long,
+        value_name = "POLICY",
+        env = "FAIRBAT_RECEIVER",
+        default_value = "delay"
+    )]
+    pub(crate) receiver: ReceiverMethod,
+
     /// Exit with 11 instead of 0 when a file was finished after the deadline
     #[arg(long, env = "FAIRBAT_FAIL_LATE", value_parser = FalseyValueParser::new())]
     pub(crate) fail_late: bool,
@@ -210,6 +222,16 @@ pub(crate) struct PaceArgs {
     /// follows the speed
     #[arg(long, value_name = "SIZE", env = "FAIRBAT_CHUNK_SIZE")]
     pub(crate) chunk_size: Option<String>,
+}
+
+/// What decides how far a connection yields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReceiverMethod {
+    /// Queueing delay: the round-trip time against the least one of late
+    Delay,
+    /// Vulture's packet-interval variations (Li and Welzl 2017); without
+    /// per-packet timestamps, changes of the round-trip time in their place
+    Vulture,
 }
 
 #[derive(Debug, Args)]

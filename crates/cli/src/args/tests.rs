@@ -83,6 +83,9 @@ fn each_flag_reaches_its_field() {
             a.pace.deadline.as_deref() == Some("06:00")
         }),
         (&["--weight", "0.3"], |a| a.pace.weight == "0.3"),
+        (&["--receiver", "vulture"], |a| {
+            a.pace.receiver == ReceiverMethod::Vulture
+        }),
         (&["--fail-late"], |a| a.pace.fail_late),
         (&["--max-time", "1h"], |a| {
             a.pace.max_time.as_deref() == Some("1h")
@@ -183,6 +186,7 @@ fn wrong_usage_is_explained() {
         (&["get", "-s", "many", "u"], "--split"),
         (&["get", "-x", "0", "u"], "--max-connections"),
         (&["get", "--file-allocation", "prealloc", "u"], "falloc"),
+        (&["get", "--receiver", "ledbat", "u"], "delay, vulture"),
         (&["get", "--seed", "-1", "u"], "-1"),
         (&["get", "u", "-o"], "--output"),
         (&["plan", "--deadline", "4h"], "URL"),

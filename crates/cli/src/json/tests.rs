@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use dalbe::brake::{BrakeState, ReceiverPolicy};
 use dalbe::support::Rung;
 use fairbat::error::ErrorKind;
 use fairbat::event::Control;
@@ -22,6 +23,7 @@ fn samples() -> Vec<Event> {
         Event::Start {
             urls: vec![url()],
             lever: Rung::ReceiveWindow,
+            receiver: Some(ReceiverPolicy::Delay),
         },
         Event::File {
             url: url(),
@@ -36,6 +38,7 @@ fn samples() -> Vec<Event> {
             active: 1,
             w: 1.0,
             window: Some(65_536.0),
+            brake: Some(BrakeState::Filling),
             zeta: Some(1.0),
             lag: Some(-1.0),
             rate: 1.0,
@@ -156,7 +159,7 @@ fn the_examples_have_the_fields_that_are_written() {
 }
 
 #[test]
-fn the_document_names_every_kind_of_error_and_lever() {
+fn the_document_names_every_kind_of_error_lever_policy_and_state() {
     use ErrorKind::*;
     for kind in [
         Refused,
@@ -177,13 +180,27 @@ fn the_document_names_every_kind_of_error_and_lever() {
             .unwrap_or_else(|| panic!("{kind} is not documented"));
         assert!(row.ends_with(&format!("| {code} |")), "{row}");
     }
-    for lever in [Rung::ReceiveWindow, Rung::DscpLe, Rung::None] {
+    for lever in [
+        Rung::ObservedReceiveWindow,
+        Rung::ReceiveWindow,
+        Rung::DscpLe,
+        Rung::None,
+    ] {
         let lever = serde_json::to_value(lever).expect("a lever is a string");
         let lever = lever.as_str().expect("a lever is a string");
         assert!(
             chapter("start").contains(&format!("`{lever}`")),
             "{lever} is not documented"
         );
+    }
+    for policy in [ReceiverPolicy::Delay, ReceiverPolicy::Vulture] {
+        let row = format!("| `{}` |", policy.name());
+        assert!(chapter("start").contains(&row), "{row} is not documented");
+    }
+    for state in [BrakeState::Free, BrakeState::Filling, BrakeState::Yielding] {
+        let state = serde_json::to_value(state).expect("a state is a string");
+        let row = format!("| `{}` |", state.as_str().expect("a state is a string"));
+        assert!(chapter("control").contains(&row), "{row} is not documented");
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use dalbe::brake::BrakeState;
 use fairbat::event::{Control, Event, FileProgress};
 use indicatif::{
     HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
@@ -137,10 +138,14 @@ impl Bars {
 
 impl Counts {
     fn status(&self, control: &Control) -> String {
-        let mut parts = vec![
+        let mut parts = vec![];
+        if control.brake == Some(BrakeState::Yielding) {
+            parts.push("yielding".to_owned());
+        }
+        parts.extend([
             format!("m {:.2}", control.m),
             plural(control.active as u64, "connection", "connections"),
-        ];
+        ]);
         if let Some(rtt) = control.rtt_ms {
             parts.push(format!("rtt {rtt:.0} ms"));
         }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use dalbe::brake::ReceiverPolicy;
 use dalbe::support::Rung;
 use fairbat::error::{ErrorKind, TransferError};
 use indicatif::BinaryBytes;
@@ -19,17 +20,30 @@ pub(super) struct Saved<'a> {
     pub(super) deadline_met: Option<bool>,
 }
 
-pub(super) fn started(urls: &[String], lever: Rung) -> String {
+/// The run begins, under this lever; `receiver` decides how far it yields, if
+/// anything does.
+pub(super) fn started(urls: &[String], lever: Rung, receiver: Option<ReceiverPolicy>) -> String {
     let what = match urls {
         [url] => url.clone(),
         urls => format!("{} files", urls.len()),
     };
-    let lever = match lever {
-        Rung::ReceiveWindow => "yielding to other traffic by its receive window",
-        Rung::DscpLe => "not yielding: packets are only marked Lower-Effort (RFC 8622)",
-        Rung::None => "not yielding: this machine allows no lever",
-    };
-    format!("fetching {what}; {lever}")
+    let (name, brief) = (lever.name(), lever.brief());
+    match receiver {
+        Some(policy) => format!("fetching {what}; {name} ({}): {brief}", policy.name()),
+        None if lever.holds_window() => {
+            format!("fetching {what}; {name}: does not yield, its weight is 1")
+        }
+        None => format!("fetching {what}; {name}: {brief}"),
+    }
+}
+
+/// Whether the connections are held back for others has changed.
+pub(super) fn yielding(is_yielding: bool) -> &'static str {
+    if is_yielding {
+        "yielding to other traffic"
+    } else {
+        "no longer yielding"
+    }
 }
 
 /// A deadline that will probably be missed.

@@ -2,6 +2,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use dalbe::brake::{BrakeState, ReceiverPolicy};
 use dalbe::support::Rung;
 use fairbat::error::ErrorKind;
 use fairbat::event::{Control, FileProgress};
@@ -43,13 +44,14 @@ fn bars_need_a_terminal_of_their_own() {
 }
 
 fn start() -> Event {
-    start_under(Rung::ReceiveWindow)
+    start_under(Rung::ReceiveWindow, Some(ReceiverPolicy::Delay))
 }
 
-fn start_under(lever: Rung) -> Event {
+fn start_under(lever: Rung, receiver: Option<ReceiverPolicy>) -> Event {
     Event::Start {
         urls: vec![URL.to_owned()],
         lever,
+        receiver,
     }
 }
 
@@ -73,12 +75,17 @@ fn file(resumed_bytes: u64) -> Event {
 }
 
 fn control(bytes_done: u64) -> Event {
+    control_while(bytes_done, Some(BrakeState::Filling))
+}
+
+fn control_while(bytes_done: u64, brake: Option<BrakeState>) -> Event {
     Event::Control(Control {
         n: 0.0,
         m: 1.25,
         active: 1,
         w: 1.0,
         window: None,
+        brake,
         zeta: None,
         lag: None,
         rate: 0.0,
@@ -168,16 +175,36 @@ fn what_each_display_leaves_behind() {
 #[test]
 fn the_lines_say_what_happened() {
     let line = |events: &[Event]| message(Display::Lines, events).expect("a line");
-    for (lever, said) in [
-        (Rung::ReceiveWindow, "; yielding"),
+    use ReceiverPolicy::{Delay, Vulture};
+    for (lever, receiver, said) in [
+        (
+            Rung::ReceiveWindow,
+            Some(Delay),
+            "receive-window (delay): yields to other traffic by its receive window",
+        ),
+        (
+            Rung::ReceiveWindow,
+            Some(Vulture),
+            "receive-window (vulture): yields to other traffic by its receive window",
+        ),
+        (
+            Rung::ReceiveWindow,
+            None,
+            "receive-window: does not yield, its weight is 1",
+        ),
         (
             Rung::DscpLe,
-            "not yielding: packets are only marked Lower-Effort",
+            None,
+            "dscp-le: does not yield, packets are only marked Lower-Effort (RFC 8622)",
         ),
-        (Rung::None, "not yielding"),
+        (
+            Rung::None,
+            None,
+            "none: does not yield, this machine allows no lever",
+        ),
     ] {
-        let started = line(&[start_under(lever)]);
-        assert!(started.contains(URL) && started.contains(said), "{started}");
+        let started = line(&[start_under(lever, receiver)]);
+        assert_eq!(started, format!("fetching {URL}; {said}"));
     }
     assert_eq!(
         line(&[forecast(90.0)]),
@@ -211,6 +238,31 @@ fn the_lines_say_what_happened() {
         line(&[error(ErrorKind::Refused, "check the URL")]),
         format!("error: {URL}: 404 Not Found\n  hint: check the URL")
     );
+}
+
+#[test]
+fn a_log_tells_when_yielding_begins_and_ends_but_not_all_the_time() {
+    use BrakeState::{Filling, Free, Yielding};
+    let mut progress = Progress::on(Display::Lines, ProgressDrawTarget::hidden());
+    let (begun, ended) = ("yielding to other traffic", "no longer yielding");
+    for (t, brake, said) in [
+        (1.0, Some(Filling), None),
+        (2.0, Some(Yielding), Some(begun)),
+        (3.0, Some(Yielding), None),
+        (4.0, Some(Filling), None),
+        (5.0, Some(Yielding), None),
+        (61.0, Some(Filling), None),
+        (62.0, None, None),
+        (63.0, Some(Free), Some(ended)),
+        (64.0, Some(Yielding), None),
+        (200.0, Some(Yielding), Some(begun)),
+    ] {
+        assert_eq!(progress.yielding(t, brake), said, "at {t}");
+    }
+    for display in [Display::Bars, Display::Errors] {
+        let mut progress = Progress::on(display, ProgressDrawTarget::hidden());
+        assert_eq!(progress.yielding(2.0, Some(Yielding)), None, "{display:?}");
+    }
 }
 
 /// A terminal that keeps everything that was drawn on it.
@@ -284,6 +336,15 @@ fn bars_show_files_and_the_control_loop() {
         moved.contains("m 1.25, 1 connection, rtt 35 ms, 0 retries"),
         "{moved}"
     );
+    assert!(!moved.contains("yielding"), "{moved}");
+    let yielding = drawn(control_while(2 << 20, Some(BrakeState::Yielding)));
+    assert!(yielding.contains("yielding, m 1.25"), "{yielding}");
+    for brake in [None, Some(BrakeState::Free)] {
+        let other = drawn(control_while(2 << 20, brake));
+        // The bar above is drawn first, with the line as it was.
+        let status = other.rsplit("ETA").next().unwrap_or_default();
+        assert!(!status.contains("yielding"), "{other}");
+    }
     assert!(drawn(retry()).contains("next try in 1.5 s: connection reset"));
     assert!(drawn(control(2 << 20)).contains("1 retry"));
     let done = drawn(done(None));

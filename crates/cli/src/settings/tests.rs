@@ -58,6 +58,7 @@ fn defaults() {
     let settings = settings(&[]);
     assert_eq!((settings.split, settings.max_connections), (1, 4));
     assert_eq!(settings.weight, LEAST_WEIGHT);
+    assert_eq!(settings.receiver, ReceiverPolicy::Delay);
     assert_eq!(settings.chunk_size, None);
     assert_eq!(settings.file_allocation, FileAllocation::Falloc);
     assert_eq!(
@@ -128,7 +129,10 @@ fn values_are_parsed() {
         "--seed",
         "7",
         "--no-continue",
+        "--receiver",
+        "vulture",
     ]);
+    assert_eq!(settings.receiver, ReceiverPolicy::Vulture);
     assert_eq!(settings.chunk_size, Some(1 << 20));
     assert_eq!(settings.limit_rate, Some(500 << 10));
     assert_eq!(settings.max_time, Some(Duration::from_secs(90)));

@@ -4,11 +4,13 @@
 //! A download can only be slowed from its own end, by the receive window: a
 //! window per round trip is a rate. Two windows are kept, and the larger one
 //! is offered:
-//! - the window of a flow that yields to anybody (w = w_min, `yielding.rs`);
+//! - the window of a flow that yields to anybody (w = w_min), by one of the
+//!   policies of [`ReceiverPolicy`];
 //! - the window that carries a share w/(1 + w) of what the path carries,
 //!   whoever else is there ([`Order::share`]): what a flow of weight w gets
 //!   beside one best-effort flow under proportional fairness (Kelly, Maulloo
-//!   and Tan 1998).
+//!   and Tan 1998). What the path carries is the most that was seen, or what
+//!   an active test of the bottleneck says.
 //!
 //! At w = 1 there is no brake at all: the sender's congestion control alone
 //! decides. The window is monotone in w by construction.
@@ -16,15 +18,36 @@
 //! [`Brake`] is pure; [`WindowLever`] puts its window on a socket. Neither
 //! knows of deadlines, nor why w is what it is.
 
-mod base_rtt;
+mod bottleneck;
+mod crawl;
+mod history;
+mod least;
 mod lever;
+mod policy;
+mod renewals;
+mod samples;
+mod stale;
+mod state;
+pub mod vulture;
+mod watched;
 mod yielding;
 
 use std::time::Duration;
 
-pub use lever::{PathMemory, WindowLever};
+pub use lever::{Hold, LeverSettings, PathMemory, WindowLever};
+pub use policy::ReceiverPolicy;
+pub use renewals::Renewals;
+pub use state::{BrakeState, HELD_BACK};
+pub use watched::Arrivals;
 
-use self::yielding::{Seen, Yielding};
+use self::bottleneck::Bottleneck;
+use self::crawl::Crawl;
+use self::least::Least;
+use self::policy::Rule;
+use self::samples::RttSamples;
+use self::stale::{Look, Stale};
+use self::state::Yield;
+use self::yielding::Seen;
 use crate::socket::TcpInfo;
 
 /// w_min: the least weight. Flows that have it yield to anybody.
@@ -33,7 +56,11 @@ pub const LEAST_WEIGHT: f64 = 0.02;
 /// 1 − w at which a weight begins to be good for more than its share. The
 /// wider this range, the smaller the steps that a controller has to make in
 /// it.
-const OPENING_FROM: f64 = 0.5;
+const OPENING_FROM: f64 = 0.2;
+
+/// From this weight on a flow begins to test the bottleneck with what every
+/// new flow may have in flight ([`OPENING`]); below, with less in proportion.
+const TESTED_WHOLE: f64 = 0.25;
 
 /// From half a flow on the whole path is filled fast when it becomes free:
 /// what comes in gaps need not be taken from anybody later.
@@ -52,6 +79,9 @@ const FREE_LEAST: f64 = 262_144.0;
 /// trips, in which little arrives in order.
 const FREE_MEMORY: Duration = Duration::from_secs(10);
 
+/// A window of which less than this is used is not what holds a flow back.
+const LIMITING: f64 = 0.6;
+
 /// Segments of this size are assumed until the kernel knows better, bytes
 /// (RFC 9293 section 3.7.1).
 const SEGMENT_LEAST: u32 = 536;
@@ -59,6 +89,10 @@ const SEGMENT_LEAST: u32 = 536;
 /// Window offered beyond the end of a response, segments: what the next one
 /// may begin with at once (the initial window of RFC 6928).
 const OPENING: f64 = 10.0;
+
+/// What the sender may send at once after the silence between two responses,
+/// as a share of the window: a burst that most buffers hold.
+const OPENING_SHARE: f64 = 0.25;
 
 /// What a flow is to do.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,9 +118,11 @@ impl Order {
     };
 
     /// The rate that this weight is good for whatever the others do, byte/s:
-    /// a share w/(1 + w) of the capacity, and from half a flow on increasingly
-    /// more, up to no limit at w = 1. The capacity is the most that was seen,
-    /// and beside others that is too little.
+    /// a share w/(1 + w) of the capacity, and from four fifths of a flow on
+    /// increasingly more, up to no limit at w = 1, where the sender's
+    /// congestion control alone decides. If the capacity is the most that was
+    /// seen, that is too little beside others: then an active test of the
+    /// bottleneck says more.
     #[must_use]
     pub fn share(&self) -> f64 {
         if self.w <= LEAST_WEIGHT {
@@ -101,10 +137,23 @@ impl Order {
 /// milliseconds while data arrives.
 #[derive(Debug, Clone)]
 pub struct Brake {
-    yielding: Yielding,
+    rule: Rule,
+    base: Least<Duration>,
+    samples: RttSamples,
+    /// Least one-way delay, µs, against an arbitrary zero.
+    delay_base: Least<i64>,
+    /// Queueing delay that the observer has seen since the last look, s;
+    /// `None` without one.
+    observed: Option<Option<f64>>,
     /// Widest use of late, bytes, and when that was.
     widest: (f64, Duration),
     opening: Opening,
+    bottleneck: Bottleneck,
+    crawl: Crawl,
+    yields: Yield,
+    stale: Stale,
+    /// Whether there was no brake at the last look.
+    is_free: bool,
 }
 
 /// How a response begins. The sender still has its congestion window from
@@ -129,14 +178,53 @@ impl Default for Brake {
 }
 
 impl Brake {
-    /// For a connection of which nothing is known yet.
+    /// For a connection of which nothing is known yet, under the default
+    /// policy.
     #[must_use]
     pub fn new() -> Self {
+        Self::under(ReceiverPolicy::default())
+    }
+
+    /// For a connection of which nothing is known yet.
+    #[must_use]
+    pub fn under(policy: ReceiverPolicy) -> Self {
         Self {
-            yielding: Yielding::new(),
+            rule: Rule::new(policy),
+            base: Least::default(),
+            samples: RttSamples::default(),
+            delay_base: Least::default(),
+            observed: None,
             widest: (0.0, Duration::ZERO),
             opening: Opening::Done,
+            bottleneck: Bottleneck::default(),
+            crawl: Crawl::default(),
+            yields: Yield::default(),
+            stale: Stale::default(),
+            is_free: false,
         }
+    }
+
+    /// What it is doing, as of the last second.
+    #[must_use]
+    pub fn state(&self) -> BrakeState {
+        if self.is_free {
+            BrakeState::Free
+        } else if self.yields.is_yielding() {
+            BrakeState::Yielding
+        } else {
+            BrakeState::Filling
+        }
+    }
+
+    /// What an observer of single packets has seen since it was last asked;
+    /// to be told before each look ([`Self::update`]). Without an observer
+    /// the round-trip time has to do.
+    pub fn arrived(&mut self, now: Duration, arrivals: &Arrivals) {
+        self.observed = Some(arrivals.delay_us.map(|delay| {
+            let base = self.delay_base.update(now, delay);
+            (delay - base) as f64 * 1e-6
+        }));
+        self.rule.arrived(arrivals);
     }
 
     /// Another response is about to come over the connection, after so many
@@ -149,14 +237,46 @@ impl Brake {
     /// the same path. A new connection beside a full queue has no other way
     /// to know.
     pub fn learn_base(&mut self, now: Duration, rtt: Duration) {
-        self.yielding.learn_base(now, rtt);
+        self.base.update(now, rtt);
     }
 
     /// When the least round-trip time of the last minute was seen, and it;
     /// once there is one.
     #[must_use]
     pub fn base(&self) -> Option<(Duration, Duration)> {
-        self.yielding.base()
+        self.base.least()
+    }
+
+    /// The time from one window of two segments to the next, if even one per
+    /// round trip is too much; as of the last look.
+    #[must_use]
+    pub fn pause(&self) -> Option<Duration> {
+        self.crawl.pause()
+    }
+
+    /// What another connection has carried over the same path, byte/s.
+    pub fn learn_carried(&mut self, at: Duration, rate: f64) {
+        self.stale.learn(at, rate);
+    }
+
+    /// The most that the flow, or one before it, has carried of late, byte/s.
+    #[must_use]
+    pub fn carried(&self, now: Duration) -> f64 {
+        self.stale.carried(now)
+    }
+
+    /// Whether there was a queue at the last look.
+    #[must_use]
+    pub fn meets_queue(&self) -> bool {
+        self.stale.meets_queue()
+    }
+
+    /// The rate of the sender, byte/s, if the path has become free and a fresh
+    /// connection would follow its window sooner: `remaining` bytes are still
+    /// to come, over whatever connection.
+    #[must_use]
+    pub fn stale_rate(&self, now: Duration, remaining: u64) -> Option<f64> {
+        self.stale.rate(now, remaining)
     }
 
     /// The window to offer now, bytes; `None` while nothing is known. Of the
@@ -170,42 +290,121 @@ impl Brake {
         remaining: Option<u64>,
     ) -> Option<u32> {
         let rtt = info.path_rtt()?;
+        let bytes = info.bytes_received?;
+        // The handshake's packets are small: on a slow link a segment takes
+        // longer than they do without any queue.
+        let base = info.rcv_rtt.map_or(rtt, |rtt| self.base.update(now, rtt));
+        let newest = self
+            .samples
+            .newest(now, rtt, info.data_segs_in.unwrap_or(0), base);
         let segment = f64::from(info.rcv_mss.max(SEGMENT_LEAST));
         let seen = Seen {
             rtt,
+            base,
+            queueing: self
+                .observed
+                .take()
+                .unwrap_or_else(|| newest.map(|rtt| rtt.saturating_sub(base).as_secs_f64())),
             segment,
-            bytes: info.bytes_received?,
+            bytes,
             out_of_order: info.rcv_ooopack.unwrap_or(0),
             capacity: order.capacity,
             eagerness: (EAGERNESS * order.w).min(1.0),
         };
-        if order.w >= 1.0 {
+        self.is_free = order.w >= 1.0;
+        if self.is_free {
             self.opening = Opening::Done;
         }
         let yielding = match self.opening {
-            Opening::Done => self.yielding.update(now, &seen),
-            Opening::Awaited(_) | Opening::Since(_) => self.yielding.wait(now, &seen),
+            Opening::Done if self.crawl.pause().is_none() => {
+                self.rule.update(now, &seen, self.is_free)
+            }
+            // Single probes are no round trips to go by.
+            _ => self.rule.wait(now, &seen),
         };
-        let used = self.yielding.rate() * rtt.as_secs_f64();
+        let used = self.rule.rate() * rtt.as_secs_f64();
         if used >= self.widest.0 || now >= self.widest.1 + FREE_MEMORY {
             self.widest = (used, now);
         }
         let free = (FREE * self.widest.0).max(FREE_LEAST).max(yielding);
+        let (level, share) = self.share(order, rtt, segment);
+        let wide = if order.w < 1.0 {
+            yielding.max(share).min(free)
+        } else {
+            free
+        };
         let window = if order.w < 1.0 {
-            let window = yielding.max(order.share() * rtt.as_secs_f64()).min(free);
             let to_come = remaining.map_or(f64::INFINITY, |bytes| bytes as f64);
-            self.opened(now, &seen, window)
+            self.opened(now, &seen, rtt, wide)
                 .min(to_come + OPENING * segment)
         } else {
             free
         };
+        let arrived = info.data_segs_in;
+        self.bottleneck.look(
+            now,
+            bottleneck::Look {
+                base: base.as_secs_f64(),
+                queueing: seen.queueing,
+                arrived: arrived.map_or(bytes as f64, |segments| f64::from(segments) * segment),
+                segment,
+                window,
+                level,
+                is_steady: share > yielding && window == share,
+            },
+        );
+        let crawling = crawl::Seen {
+            is_least: matches!(self.rule, Rule::Delay(_)) && window < crawl::FEW * segment,
+            rtt,
+            base,
+            queueing: seen.queueing,
+            segment,
+            capacity: order.capacity,
+        };
+        self.crawl.update(now, &crawling);
+        match self.opening {
+            Opening::Done => {
+                let holds = used >= LIMITING * window && self.rule.sees_others();
+                self.yields.update(now, seen.bytes, holds);
+                if self.is_free {
+                    self.stale.pause(seen.bytes);
+                } else {
+                    self.stale.update(now, &look(&seen, wide));
+                }
+            }
+            Opening::Awaited(_) | Opening::Since(_) => {
+                self.yields.pause(seen.bytes);
+                self.stale.pause(seen.bytes);
+            }
+        }
         // Saturates; never NaN, for all of its parts are finite.
-        Some((window.max(2.0 * segment)) as u32)
+        Some((window.max(crawl::PROBE * segment)) as u32)
+    }
+
+    /// The window that carries what the weight is good for, and what it swings
+    /// about, bytes. Where the flow has never had the path for itself, an
+    /// active test says what that carries, as far as that reaches.
+    fn share(&self, order: Order, rtt: Duration, segment: f64) -> (f64, f64) {
+        if order.w <= LEAST_WEIGHT {
+            return (0.0, 0.0);
+        }
+        let bottleneck = &self.bottleneck;
+        let first = OPENING * segment * (order.w / TESTED_WHOLE).min(1.0);
+        let tested = Order {
+            capacity: bottleneck.rate(),
+            ..order
+        };
+        // The smaller one: the rate may be infinite, and the time 0.
+        let most = bottleneck.most(first);
+        let tested = most.min(tested.share() * bottleneck.rtt());
+        let level = tested.max(order.share() * rtt.as_secs_f64());
+        let share = bottleneck.about(level, segment).max(2.0 * segment);
+        (level, share)
     }
 
     /// How much of `window` is open by now, bytes.
-    fn opened(&mut self, now: Duration, seen: &Seen, window: f64) -> f64 {
-        let least = OPENING * seen.segment;
+    fn opened(&mut self, now: Duration, seen: &Seen, rtt: Duration, window: f64) -> f64 {
+        let least = (OPENING * seen.segment).max(OPENING_SHARE * window);
         if let Opening::Awaited(before) = self.opening
             && seen.bytes > before
         {
@@ -213,15 +412,24 @@ impl Brake {
         }
         let opened = match self.opening {
             Opening::Awaited(_) => least,
-            Opening::Since(began) => {
-                least * now.saturating_sub(began).div_duration_f64(seen.rtt).exp2()
-            }
+            Opening::Since(began) => least * now.saturating_sub(began).div_duration_f64(rtt).exp2(),
             Opening::Done => window,
         };
         if opened >= window {
             self.opening = Opening::Done;
         }
         opened.min(window)
+    }
+}
+
+fn look(seen: &Seen, window: f64) -> Look {
+    Look {
+        rtt: seen.rtt.as_secs_f64(),
+        base: seen.base.as_secs_f64(),
+        queueing: seen.queueing,
+        bytes: seen.bytes,
+        out_of_order: seen.out_of_order,
+        window,
     }
 }
 

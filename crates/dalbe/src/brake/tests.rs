@@ -1,4 +1,7 @@
+mod greedy;
 mod link;
+mod others;
+mod pause;
 
 use proptest::prelude::*;
 
@@ -72,7 +75,8 @@ fn what_a_weight_is_good_for_is_carried_whoever_is_there() {
     link.is_contended = true;
     link.run(&mut brake, order, 10);
     let beside = link.run(&mut brake, order, 10);
-    assert!((beside.share - 0.2).abs() < 0.01, "{beside:?}");
+    // The window swings, and swings less far up than down (bottleneck.rs).
+    assert!((0.17..=0.21).contains(&beside.share), "{beside:?}");
 }
 
 #[test]
@@ -129,6 +133,9 @@ fn nothing_is_offered_while_nothing_is_known() {
             .update(ms(5), &handshake, Order::YIELD, None)
             .is_some()
     );
+    // Its packets are smaller than segments: the path may take longer.
+    assert_eq!(least(&brake), None);
+    brake.update(ms(25), &known, Order::YIELD, None);
     assert_eq!(least(&brake), Some(ms(30)));
 }
 
@@ -185,7 +192,7 @@ fn a_brake_that_returns_within_a_response_does_not_open_it_anew() {
 }
 
 #[test]
-fn a_loss_halves_the_window_of_a_flow_that_yields() {
+fn a_loss_narrows_the_window_of_a_flow_that_yields() {
     let (mut brake, rtt) = (Brake::new(), ms(50));
     let look = |brake: &mut Brake, round: u64, out_of_order| {
         // So little that the window is not what limits it: it stays.
@@ -201,7 +208,9 @@ fn a_loss_halves_the_window_of_a_flow_that_yields() {
     let overtaken = look(&mut brake, 5, 2);
     assert_eq!(overtaken, before, "two have been overtaken");
     let after = look(&mut brake, 6, 5);
-    assert!(after.abs_diff(before / 2) <= 1, "{before}, then {after}");
+    // There is no queue: perhaps it was only noise.
+    let (most, least) = (before / 10 * 9, before / 2);
+    assert!((least..most).contains(&after), "{before}, then {after}");
     let later = look(&mut brake, 7, 5);
     assert_eq!(later, after, "once for each");
 }
@@ -215,7 +224,7 @@ fn at_speed() -> (Link, Brake, Order) {
 }
 
 #[test]
-fn the_next_response_opens_from_ten_segments_and_doubles_with_each_round_trip() {
+fn the_next_response_opens_from_a_part_and_doubles_with_each_round_trip() {
     let (link, mut brake, order) = at_speed();
     let bytes = link.received as u64;
     let mut look = |now, bytes| {
@@ -230,11 +239,17 @@ fn the_next_response_opens_from_ten_segments_and_doubles_with_each_round_trip() 
     };
     for wait in 0..20 {
         let window = look(link.now + link.base * wait, bytes);
-        assert_eq!(window, 10.0 * SEGMENT, "no data has come: it waits");
+        assert!(
+            (window - full / 4.0).abs() < 2.0,
+            "no data has come: it waits with {window} of {full}"
+        );
     }
     let began = link.now + link.base * 20;
-    let mut expected = 10.0 * SEGMENT;
-    assert!(full > 8.0 * expected, "else there is nothing to see");
+    let mut expected = full / 4.0;
+    assert!(
+        expected > 10.0 * SEGMENT,
+        "a small one opens from ten segments"
+    );
     for round in 0..12 {
         let window = look(began + link.base * round, bytes + 1);
         assert!(

@@ -24,6 +24,7 @@ mod offset {
     pub(super) const BYTES_ACKED: usize = 120;
     pub(super) const BYTES_RECEIVED: usize = 128;
     pub(super) const MIN_RTT: usize = 148;
+    pub(super) const DATA_SEGS_IN: usize = 152;
     pub(super) const DELIVERY_RATE: usize = 160;
     pub(super) const BUSY_TIME: usize = 168;
     pub(super) const RWND_LIMITED: usize = 176;
@@ -38,11 +39,12 @@ const REQUIRED: usize = offset::TOTAL_RETRANS + 4;
 
 /// The fields beyond [`REQUIRED`]: name, end in bytes, and the first Linux
 /// that has it.
-const OPTIONAL: [(&str, usize, &str); 11] = [
+const OPTIONAL: [(&str, usize, &str); 12] = [
     ("pacing_rate", offset::PACING_RATE + 8, "3.15"),
     ("bytes_acked", offset::BYTES_ACKED + 8, "4.1"),
     ("bytes_received", offset::BYTES_RECEIVED + 8, "4.1"),
     ("min_rtt", offset::MIN_RTT + 4, "4.6"),
+    ("data_segs_in", offset::DATA_SEGS_IN + 4, "4.6"),
     ("delivery_rate", offset::DELIVERY_RATE + 8, "4.9"),
     ("busy_time", offset::BUSY_TIME + 8, "4.10"),
     ("rwnd_limited", offset::RWND_LIMITED + 8, "4.10"),
@@ -99,6 +101,8 @@ pub struct TcpInfo {
     /// Smallest round-trip time of what we sent in the kernel's window
     /// (`net.ipv4.tcp_min_rtt_wlen`, 5 minutes unless changed).
     pub min_rtt: Option<Duration>,
+    /// Segments received that carried data (RFC 4898).
+    pub data_segs_in: Option<u32>,
     /// Latest measured rate at which the peer acknowledged our data, byte/s.
     /// Lower than the path allows when we had too little to send.
     pub delivery_rate: Option<u64>,
@@ -184,6 +188,7 @@ impl TcpInfo {
             bytes_acked: u64_at(raw, offset::BYTES_ACKED),
             bytes_received: u64_at(raw, offset::BYTES_RECEIVED),
             min_rtt: u32_at(raw, offset::MIN_RTT).and_then(measured_micros),
+            data_segs_in: u32_at(raw, offset::DATA_SEGS_IN),
             delivery_rate: u64_at(raw, offset::DELIVERY_RATE).filter(|&rate| rate > 0),
             busy_time: u64_at(raw, offset::BUSY_TIME).map(Duration::from_micros),
             rwnd_limited: u64_at(raw, offset::RWND_LIMITED).map(Duration::from_micros),
@@ -300,6 +305,10 @@ mod tests {
             ),
             (offset::MIN_RTT, offset_of!(tcp_info, tcpi_min_rtt)),
             (
+                offset::DATA_SEGS_IN,
+                offset_of!(tcp_info, tcpi_data_segs_in),
+            ),
+            (
                 offset::DELIVERY_RATE,
                 offset_of!(tcp_info, tcpi_delivery_rate),
             ),
@@ -331,7 +340,7 @@ mod tests {
         let missing = fields_beyond(through_bytes_received);
         assert_eq!(missing.first(), Some(&("min_rtt", "4.6")));
         assert_eq!(missing.last(), Some(&("rcv_wnd", "6.2")));
-        assert_eq!(missing.len(), 8);
+        assert_eq!(missing.len(), 9);
     }
 
     #[test]

@@ -239,6 +239,21 @@ impl<'a> ReceiverSocket<'a> {
         let held = self.hold_receive_buffer(true);
         made.and(taken_back).and(held)
     }
+
+    /// Makes the receive buffer so small that little more than a window of so
+    /// many bytes fits, and fixes it. The clamp is undefined afterwards.
+    ///
+    /// What has been offered beyond that would be dropped when it comes: do
+    /// this only when no more is on offer.
+    ///
+    /// # Errors
+    /// Not a socket, or a kernel without `SO_BUF_LOCK` (Linux 5.14).
+    pub fn leave_room(&self, window: u32) -> io::Result<()> {
+        // As small as the kernel makes them; what bytes mean in its measure,
+        // in which every packet has its overhead, it knows best itself.
+        self.lock_receive_buffer(0)?;
+        self.make_room(window)
+    }
 }
 
 /// The nearest value the kernel's signed integer holds; a wrapped one would

@@ -12,7 +12,7 @@ use crate::{Connection, levers_of};
 
 /// What a usual path carries; the loopback's own 64 kB is more than the
 /// windows tried here.
-const SEGMENT: u32 = 1448;
+pub(crate) const SEGMENT: u32 = 1448;
 const BUFFER: u32 = 256 * 1024;
 const CLAMP: u32 = 8 * 1024;
 

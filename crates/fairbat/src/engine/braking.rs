@@ -11,12 +11,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dalbe::brake::{Order, PathMemory, WindowLever};
+use dalbe::brake::{BrakeState, LeverSettings, Order, PathMemory, Renewals, WindowLever};
 use dalbe::socket::TcpSocket;
 
 /// Parked brakes are forgotten after this time: the connection pool closes
 /// idle connections after 90 s.
 const FORGET_AFTER: Duration = Duration::from_secs(120);
+
+/// What a connection was doing still holds for this time after its response:
+/// the next one is asked for at once.
+const RECENT: Duration = Duration::from_secs(1);
 
 /// A connection's two ends.
 type Ends = (SocketAddr, SocketAddr);
@@ -25,29 +29,49 @@ type Ends = (SocketAddr, SocketAddr);
 #[derive(Debug)]
 pub(super) struct Braking {
     state: Mutex<State>,
-    /// Largest window to offer, bytes.
-    most: Option<u32>,
+    settings: LeverSettings,
 }
 
 #[derive(Debug)]
 struct State {
     order: Order,
+    /// What the connections under control do.
+    engaged: HashMap<Ends, BrakeState>,
     parked: HashMap<Ends, (Duration, WindowLever)>,
-    paths: HashMap<IpAddr, PathMemory>,
+    paths: HashMap<IpAddr, Path>,
+}
+
+/// What is remembered of the path to an address.
+#[derive(Debug, Default)]
+struct Path {
+    memory: Option<PathMemory>,
+    renewals: Renewals,
+    /// The fresh connection that has to show what it is good for.
+    fresh: Option<Ends>,
 }
 
 impl Braking {
-    /// Follows `order` until told otherwise. `most` limits every window,
-    /// bytes.
-    pub(super) fn new(most: Option<u32>, order: Order) -> Self {
+    /// Follows `order` until told otherwise.
+    pub(super) fn new(settings: LeverSettings, order: Order) -> Self {
         Self {
             state: Mutex::new(State {
                 order,
+                engaged: HashMap::new(),
                 parked: HashMap::new(),
                 paths: HashMap::new(),
             }),
-            most,
+            settings,
         }
+    }
+
+    /// What the brakes do: [`BrakeState::Yielding`] if any of them does;
+    /// `None` without any.
+    pub(super) fn activity(&self, now: Duration) -> Option<BrakeState> {
+        let state = self.state();
+        let parked = state.parked.values();
+        let recent = parked.filter(|(at, _)| now < *at + RECENT);
+        let recent = recent.map(|(_, lever)| lever.state());
+        state.engaged.values().copied().chain(recent).max()
     }
 
     /// All connections follow this from now on.
@@ -65,9 +89,9 @@ impl Braking {
                 lever
             }
             None => {
-                let mut lever = WindowLever::new(self.most);
-                if let Some(&memory) = state.paths.get(&ends.1.ip()) {
-                    lever.learn(memory);
+                let mut lever = WindowLever::new(self.settings.clone());
+                if let Some(path) = state.paths.get_mut(&ends.1.ip()) {
+                    path.meet(ends, &mut lever);
                 }
                 lever
             }
@@ -77,12 +101,40 @@ impl Braking {
             socket: Arc::clone(socket),
             ends,
             lever: Some(lever),
+            is_given_up: false,
             now,
         })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Path {
+    /// Another connection over it.
+    fn meet(&mut self, ends: Ends, lever: &mut WindowLever) {
+        if let Some(memory) = self.memory {
+            lever.learn(memory);
+        }
+        if self.renewals.is_on_trial() {
+            self.fresh.get_or_insert(ends);
+        }
+    }
+
+    /// What a connection has learnt of it.
+    fn learn(&mut self, memory: PathMemory, now: Duration) {
+        let Some(old) = self.memory else {
+            self.memory = Some(memory);
+            return;
+        };
+        let has_base = memory.base <= old.base || now >= old.at + FORGET_AFTER;
+        let (base, at) = if has_base {
+            (memory.base, memory.at)
+        } else {
+            (old.base, old.at)
+        };
+        self.memory = Some(PathMemory { base, at, ..memory });
     }
 }
 
@@ -94,40 +146,87 @@ pub(super) struct Engaged<'a> {
     ends: Ends,
     /// Until it is parked or has failed.
     lever: Option<WindowLever>,
+    /// Whether it is not to be used again.
+    is_given_up: bool,
     now: Duration,
 }
 
 impl Engaged<'_> {
     /// Looks at the connection and sets its window; to be called every few
-    /// milliseconds.
-    pub(super) fn update(&mut self, now: Duration, remaining: Option<u64>) {
+    /// milliseconds. Returns how long the reader is to pause between two reads
+    /// from now on, if it is to pause at all.
+    pub(super) fn update(&mut self, now: Duration, remaining: Option<u64>) -> Option<Duration> {
         self.now = now;
         let order = self.braking.state().order;
-        let Some(lever) = &mut self.lever else {
-            return;
-        };
-        if let Err(error) = lever.update(now, &self.socket, order, remaining) {
-            tracing::warn!(%error, "a connection cannot be held back; it goes on without a brake");
-            self.lever = None;
-            WindowLever::release(&self.socket);
+        let lever = self.lever.as_mut()?;
+        match lever.update(now, &self.socket, order, remaining) {
+            Ok(hold) => {
+                let (does, (bytes, meets_queue)) = (lever.state(), lever.progress());
+                let mut state = self.braking.state();
+                state.engaged.insert(self.ends, does);
+                if let Some(path) = state.paths.get_mut(&self.ends.1.ip())
+                    && path.fresh == Some(self.ends)
+                {
+                    path.renewals.carried(now, bytes, meets_queue);
+                    path.fresh = path.fresh.filter(|_| path.renewals.is_on_trial());
+                }
+                hold?.pause
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection cannot be held back; it goes on without a brake");
+                self.lever = None;
+                WindowLever::release(&self.socket);
+                self.braking.state().engaged.remove(&self.ends);
+                None
+            }
         }
+    }
+
+    /// Whether to ask for the rest over a fresh connection, for this one's
+    /// sender does not follow its window and `remaining` bytes are worth it.
+    /// Whoever is told so gives the connection up.
+    pub(super) fn is_outgrown(&mut self, now: Duration, remaining: u64) -> bool {
+        let rate = self
+            .lever
+            .as_ref()
+            .and_then(|lever| lever.stale_rate(now, remaining));
+        let Some(rate) = rate else {
+            return false;
+        };
+        let mut state = self.braking.state();
+        let path = state.paths.entry(self.ends.1.ip()).or_default();
+        if !path.renewals.allows(now) {
+            return false;
+        }
+        path.renewals.begin(now, rate);
+        path.fresh = None;
+        self.is_given_up = true;
+        tracing::debug!(
+            rate,
+            "the path is free again, but the sender is slow: asking over a fresh connection"
+        );
+        true
     }
 }
 
 impl Drop for Engaged<'_> {
     fn drop(&mut self) {
-        let Some(lever) = self.lever.take() else {
+        let Some(mut lever) = self.lever.take() else {
             return;
         };
+        if let Err(error) = lever.rest(&self.socket) {
+            tracing::debug!(%error, "a receive buffer was not put right");
+        }
         let now = self.now;
         let mut state = self.braking.state();
-        if let Some(memory) = lever.memory() {
-            let path = state.paths.entry(self.ends.1.ip()).or_insert(memory);
-            if memory.base <= path.base || now >= path.at + FORGET_AFTER {
-                *path = memory;
-            }
+        state.engaged.remove(&self.ends);
+        if let Some(memory) = lever.memory(now) {
+            let path = state.paths.entry(self.ends.1.ip()).or_default();
+            path.learn(memory, now);
         }
-        state.parked.insert(self.ends, (now, lever));
+        if !self.is_given_up {
+            state.parked.insert(self.ends, (now, lever));
+        }
         state.parked.retain(|_, (at, _)| now < *at + FORGET_AFTER);
     }
 }

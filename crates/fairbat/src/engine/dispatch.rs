@@ -164,16 +164,19 @@ impl Lane {
 
     /// What a worker is to do for a lease, and the offset it starts from.
     fn job(&mut self, lease: Lease) -> Option<(Job, u64)> {
+        let remaining = self.queue.remaining(lease.transfer).unwrap_or_default();
         let moving = self.transfer(lease.transfer).moving()?;
         let part = Arc::clone(&moving.part);
         Some(match lease.piece {
             Piece::Range(range) => {
                 let (source, first) = (Arc::clone(&moving.source), range.start);
+                let beyond = remaining.saturating_sub(range.end - range.start);
                 (
                     Job::Range {
                         part,
                         source,
                         range,
+                        beyond,
                     },
                     first,
                 )

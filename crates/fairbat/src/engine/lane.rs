@@ -29,7 +29,7 @@ use crate::event::{Control, Event, FileProgress, TimedEvent};
 use crate::hosts::HostLimits;
 use crate::queue::{LeaseId, Queue, QueueError, TransferId};
 use crate::settings::{Settings, TransferRequest};
-use dalbe::brake::Order;
+use dalbe::brake::{BrakeState, HELD_BACK, Order, ReceiverPolicy};
 use dalbe::deadline::{Deadline, Demand};
 use jiff::SignedDuration;
 
@@ -45,6 +45,8 @@ pub(super) struct Lane {
     pub(super) rng: StdRng,
     pub(super) queue: Queue,
     pub(super) pace: Pace,
+    /// What decides how far the flows yield, if anything does.
+    receiver: Option<ReceiverPolicy>,
     /// m_max.
     pub(super) most_connections: u32,
     /// Ceiling on the rate of the whole run, byte/s.
@@ -111,6 +113,8 @@ impl Lane {
             rng: StdRng::seed_from_u64(settings.seed),
             queue: Queue::new(),
             pace,
+            receiver: (shared.braking.is_some() && settings.weight < 1.0)
+                .then_some(settings.receiver),
             most_connections: settings.max_connections,
             ceiling: settings.limit_rate.map(|rate| rate as f64),
             saturation: None,
@@ -134,7 +138,11 @@ impl Lane {
             .iter()
             .map(|transfer| transfer.url.clone())
             .collect();
-        self.emit(Event::Start { urls, lever });
+        self.emit(Event::Start {
+            urls,
+            lever,
+            receiver: self.receiver,
+        });
         self.dispatch();
     }
 
@@ -240,6 +248,8 @@ impl Lane {
                 self.sizer.finished(chunk);
                 self.after_fetch(transfer, chunk.bytes);
             }
+            // What is left of its range waits in front again.
+            WorkerOutcome::Cut(chunk) => self.sizer.finished(chunk),
             WorkerOutcome::Probed(probed) => self.on_probed(transfer, *probed),
             WorkerOutcome::Failed(failure) => self.on_failure(transfer, failure),
             WorkerOutcome::Lost => self.on_lost(transfer),
@@ -303,6 +313,7 @@ impl Lane {
             active: self.workers.len(),
             w: sample.w,
             window: self.window(),
+            brake: self.brake(sample.rate),
             lag,
             zeta: demand
                 .map(|demand| demand.zeta)
@@ -344,6 +355,20 @@ impl Lane {
     fn window(&self) -> Option<f64> {
         self.shared.braking.as_ref()?;
         self.mean_over_sockets(|socket| socket.receiver().window_clamp().ok().map(f64::from))
+    }
+
+    /// What the brakes of the connections in use do. Connections that hold
+    /// each other back and together carry what the path does, or what the user
+    /// allows, yield to nobody.
+    fn brake(&self, rate: f64) -> Option<BrakeState> {
+        let state = self.shared.braking.as_ref()?.activity(self.now)?;
+        let most = self.pace.capacity(self.now);
+        let most = self.ceiling.map_or(most, |ceiling| most.min(ceiling));
+        let is_held_back = rate < HELD_BACK * most;
+        Some(match state {
+            BrakeState::Yielding if !is_held_back => BrakeState::Filling,
+            state => state,
+        })
     }
 
     /// `None` when there is none to ask.

@@ -39,6 +39,9 @@ pub(super) enum Outcome {
     Probed(Box<Probed>),
     /// A range or stream has been written whole.
     Fetched(FinishedChunk),
+    /// It gave its connection up for a fresh one, with this much of its range
+    /// written; the rest may be asked for at once.
+    Cut(FinishedChunk),
     /// It failed; what it has written is written.
     Failed(Failure),
     /// It was told to stop.

@@ -20,9 +20,11 @@ mod stop;
 mod transfer;
 mod worker;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use dalbe::brake::Order;
+use dalbe::brake::{LeverSettings, Order};
+use dalbe::observer::Observer;
 use dalbe::support::{Rung, Support};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
@@ -89,7 +91,7 @@ pub async fn run(
     let lever = Support::probe().best_lever();
     let window = ReceiveWindow {
         most: settings.limit_rate.map(window_for),
-        is_held: lever == Rung::ReceiveWindow,
+        is_held: lever.holds_window(),
     };
     let order = Order {
         w: settings.weight,
@@ -97,7 +99,9 @@ pub async fn run(
     };
     let shared = Shared {
         client: HttpClient::new(&settings.http, settings.max_connections, window)?,
-        braking: window.is_held.then(|| Braking::new(window.most, order)),
+        braking: window
+            .is_held
+            .then(|| Braking::new(levers(&settings, lever, window), order)),
         store: Store::new(settings.resume, settings.file_allocation),
         clock,
         limiter: settings.limit_rate.map(RateLimiter::new),
@@ -153,5 +157,17 @@ async fn sleep_until(clock: Clock, moment: Option<Duration>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(clock.at(moment)).await,
         None => std::future::pending().await,
+    }
+}
+
+/// How windows are controlled on this machine.
+fn levers(settings: &Settings, rung: Rung, window: ReceiveWindow) -> LeverSettings {
+    LeverSettings {
+        policy: settings.receiver,
+        most: window.most,
+        observer: match rung {
+            Rung::ObservedReceiveWindow => Observer::open().ok().map(Arc::new),
+            Rung::ReceiveWindow | Rung::DscpLe | Rung::None => None,
+        },
     }
 }

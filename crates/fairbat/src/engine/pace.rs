@@ -22,6 +22,11 @@ const FULL_WINDOW: Duration = Duration::from_secs(120);
 /// faster than samples are taken.
 const SPEED_MOST: f64 = 5.0;
 
+/// A connection that is alone and not pressed by any deadline takes so many
+/// chunks at once: the limit on connections has nothing to act on, and after
+/// each request some round trips are lost.
+const ALONE: NonZeroU64 = NonZeroU64::new(16).expect("not 0");
+
 /// Chunks are not cut shorter than this for the deadline's sake, bytes: below
 /// it the gaps between requests would weigh more.
 const CHUNK_LEAST: u64 = 256 * 1024;
@@ -243,6 +248,11 @@ impl Pace {
     /// near the end, so that every connection has work until the last byte
     /// (guided self-scheduling, Polychronopoulos and Kuck 1987).
     pub(super) fn chunk_length(&self, natural: NonZeroU64, pending: u64) -> NonZeroU64 {
+        let natural = if self.allowed == 1 && !self.had_demand {
+            natural.saturating_mul(ALONE)
+        } else {
+            natural
+        };
         let share = pending / u64::from(self.allowed.max(1));
         let length = self.unit(natural).get().min(share).max(CHUNK_LEAST);
         NonZeroU64::new(length).map_or(natural, |length| length.min(natural))

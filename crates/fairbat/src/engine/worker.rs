@@ -123,6 +123,8 @@ pub(super) enum Job {
         part: Arc<PartFile>,
         source: Arc<Source>,
         range: Range<u64>,
+        /// Bytes of the file that are missing besides.
+        beyond: u64,
     },
     /// Read an answer to its end.
     Stream { part: Arc<PartFile>, body: Body },
@@ -133,33 +135,30 @@ pub(super) async fn fetch(shared: Arc<Shared>, permit: Permit, job: Job, mut sto
     // The part file is let go before the loop hears of the end: it may be
     // opened again at once.
     let outcome = carry_out(&shared, &permit, job, &mut stop).await;
-    permit.end(match outcome {
-        Ok(Some(chunk)) => Outcome::Fetched(chunk),
-        Ok(None) => Outcome::Stopped,
-        Err(failure) => Outcome::Failed(failure),
-    });
+    permit.end(outcome.unwrap_or_else(Outcome::Failed));
 }
 
-/// Does the job; `Ok(None)` means it was told to stop.
+/// Does the job.
 async fn carry_out(
     shared: &Shared,
     permit: &Permit,
     job: Job,
     stop: &mut StopSignal,
-) -> Result<Option<FinishedChunk>, Failure> {
+) -> Result<Outcome, Failure> {
     let started = shared.clock.now();
-    let (part, offset, body) = match job {
-        Job::Stream { part, body } => (part, 0, body),
+    let (part, offset, body, beyond) = match job {
+        Job::Stream { part, body } => (part, 0, body, None),
         Job::Range {
             part,
             source,
             range,
+            beyond,
         } => {
             let opened = tokio::select! {
-                () = stopped(stop) => return Ok(None),
+                () = stopped(stop) => return Ok(Outcome::Stopped),
                 opened = shared.client.range(&source, range.clone()) => opened,
             };
-            (part, range.start, opened?)
+            (part, range.start, opened?, Some(beyond))
         }
     };
     let first_byte = shared.clock.now();
@@ -169,13 +168,30 @@ async fn carry_out(
         sink: Sink::new(part, offset),
         received: 0,
         reported: offset,
+        beyond,
     };
-    let received = receiver.run(body, stop).await?;
-    Ok(received.map(|bytes| FinishedChunk {
+    let (end, bytes) = receiver.run(body, stop).await?;
+    let chunk = FinishedChunk {
         bytes,
         duration: shared.clock.now().saturating_sub(started),
         gap: first_byte.saturating_sub(started),
-    }))
+    };
+    Ok(match end {
+        End::Whole => Outcome::Fetched(chunk),
+        End::Stale => Outcome::Cut(chunk),
+        End::Stopped => Outcome::Stopped,
+    })
+}
+
+/// Why no more of a body is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// There is no more.
+    Whole,
+    /// A fresh connection would bring the rest sooner.
+    Stale,
+    /// The worker was told to stop.
+    Stopped,
 }
 
 struct Receiver<'a> {
@@ -185,12 +201,30 @@ struct Receiver<'a> {
     received: u64,
     /// The offset the loop knows to be written.
     reported: u64,
+    /// Bytes of the file that are missing besides those of this response;
+    /// `None` if the response cannot be cut short.
+    beyond: Option<u64>,
+}
+
+/// The time between two reads, where the brake wants some.
+#[derive(Debug, Default)]
+struct Pauses {
+    length: Option<Duration>,
+    last_read: Duration,
+}
+
+impl Pauses {
+    /// How much of the present pause is left; `None` when it is time to read.
+    fn left(&self, now: Duration) -> Option<Duration> {
+        let left = (self.last_read + self.length?).saturating_sub(now);
+        (!left.is_zero()).then_some(left)
+    }
 }
 
 impl<'a> Receiver<'a> {
-    /// Receives the body. `Ok(None)` means it was told to stop. However it
-    /// ends, what was received has been written.
-    async fn run(mut self, mut body: Body, stop: &mut StopSignal) -> Result<Option<u64>, Failure> {
+    /// Receives the body; returns why it ended, and how many bytes came.
+    /// However it ends, they have been written.
+    async fn run(mut self, mut body: Body, stop: &mut StopSignal) -> Result<(End, u64), Failure> {
         let expected = body.expected;
         let socket = body.socket.take().map(Arc::new);
         if let Some(socket) = &socket {
@@ -204,15 +238,14 @@ impl<'a> Receiver<'a> {
         written.map_err(disk_failure)?;
         // All bytes are there: what came after them does not matter.
         if expected == Some(self.received) {
-            return Ok(Some(self.received));
+            return Ok((End::Whole, self.received));
         }
         match (received?, expected) {
-            (false, _) => Ok(None),
-            (true, Some(expected)) => Err(Failure::network(format!(
+            (End::Whole, Some(expected)) => Err(Failure::network(format!(
                 "the connection ended after {} of {expected} bytes",
                 self.received
             ))),
-            (true, None) => Ok(Some(self.received)),
+            (end, _) => Ok((end, self.received)),
         }
     }
 
@@ -221,31 +254,42 @@ impl<'a> Receiver<'a> {
         braking.engage(self.shared.clock.now(), socket?)
     }
 
-    /// Reads until the end (true) or the stop signal (false).
+    /// Reads until there is a reason not to.
     async fn receive(
         &mut self,
         body: &mut Body,
         stop: &mut StopSignal,
         mut brake: Option<&mut Engaged<'_>>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<End, Failure> {
         let expected = body.expected;
         let mut flush = tokio::time::interval(FLUSH_EVERY);
         flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut pauses = Pauses::default();
         loop {
             let piece = tokio::select! {
                 biased;
-                () = stopped(stop) => return Ok(false),
+                () = stopped(stop) => return Ok(End::Stopped),
                 _ = flush.tick() => {
+                    let now = self.shared.clock.now();
                     if let Some(brake) = &mut brake {
                         let remaining = expected.map(|bytes| bytes.saturating_sub(self.received));
-                        brake.update(self.shared.clock.now(), remaining);
+                        pauses.length = brake.update(now, remaining);
+                        if self.is_stale(brake, remaining) {
+                            return Ok(End::Stale);
+                        }
+                    }
+                    if let Some(left) = pauses.left(now) {
+                        flush.reset_after(left.min(FLUSH_EVERY));
                     }
                     self.flush().await?;
                     continue;
                 }
-                piece = body.next() => piece?,
+                piece = body.next(), if pauses.left(self.shared.clock.now()).is_none() => piece?,
             };
-            let Some(piece) = piece else { return Ok(true) };
+            pauses.last_read = self.shared.clock.now();
+            let Some(piece) = piece else {
+                return Ok(End::Whole);
+            };
             self.received += piece.len() as u64;
             if expected.is_some_and(|expected| self.received > expected) {
                 return Err(Failure::server(
@@ -260,11 +304,18 @@ impl<'a> Receiver<'a> {
             if !wait.is_zero() {
                 self.flush().await?;
                 tokio::select! {
-                    () = stopped(stop) => return Ok(false),
+                    () = stopped(stop) => return Ok(End::Stopped),
                     () = tokio::time::sleep(wait) => {}
                 }
             }
         }
+    }
+
+    fn is_stale(&self, brake: &mut Engaged<'_>, remaining: Option<u64>) -> bool {
+        let (Some(here), Some(beyond)) = (remaining, self.beyond) else {
+            return false;
+        };
+        brake.is_outgrown(self.shared.clock.now(), here.saturating_add(beyond))
     }
 
     async fn flush(&mut self) -> Result<(), Failure> {

@@ -7,8 +7,8 @@ mod meter;
 
 use std::time::{Duration, Instant};
 
-use dalbe::brake::{Order, WindowLever};
-use dalbe::support::{Rung, Support};
+use dalbe::brake::{LeverSettings, Order, WindowLever};
+use dalbe::support::Support;
 use tokio::time::MissedTickBehavior;
 use url::Url;
 
@@ -60,7 +60,7 @@ pub async fn survey(
 ) -> Result<Survey, TransferError> {
     let window = ReceiveWindow {
         most: None,
-        is_held: Support::probe().best_lever() == Rung::ReceiveWindow,
+        is_held: Support::probe().best_lever().holds_window(),
     };
     let client = HttpClient::new(http, 1, window)?;
     // An answer that carries the whole file is dropped unread.
@@ -91,7 +91,7 @@ async fn measure(
     let mut measuring = Measuring {
         stopwatch: Stopwatch::start(),
         polite_until: at_most.mul_f64(POLITE_SHARE),
-        lever: is_held.then(|| WindowLever::new(None)),
+        lever: is_held.then(|| WindowLever::new(LeverSettings::default())),
         meter: None,
     };
     let fetched = measuring.fetch(client, source, total);

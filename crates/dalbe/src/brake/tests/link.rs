@@ -22,6 +22,7 @@ pub(super) fn info(rtt: Duration, bytes: u64, out_of_order: u32) -> TcpInfo {
         rcv_mss: SEGMENT as u32,
         rcv_rtt: Some(rtt),
         bytes_received: Some(bytes),
+        data_segs_in: Some((bytes as f64 / SEGMENT) as u32),
         rcv_ooopack: Some(out_of_order),
         ..nothing()
     }

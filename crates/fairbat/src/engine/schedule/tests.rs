@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use dalbe::brake::ReceiverPolicy;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
@@ -29,6 +30,7 @@ fn settings() -> Settings {
         split: 1,
         max_connections: 4,
         weight: 0.02,
+        receiver: ReceiverPolicy::default(),
         chunk_size: None,
         file_allocation: FileAllocation::None,
         retry: RetrySettings {

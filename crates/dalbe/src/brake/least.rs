@@ -1,10 +1,10 @@
-//! The round-trip time of a path without any queue: the least one seen
-//! lately. Knows nothing of windows.
+//! The delay of a path without any queue: the least one seen lately. Knows
+//! nothing of windows.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How long a least round-trip time is remembered. Long enough to meet a
+/// How long a least delay is remembered. Long enough to meet a
 /// moment without a queue beside most traffic, short enough to follow a new
 /// route (LEDBAT keeps minutes, RFC 6817 section 3.4.2; BBR keeps 10 s).
 const MEMORY: Duration = Duration::from_secs(60);
@@ -13,28 +13,36 @@ const MEMORY: Duration = Duration::from_secs(60);
 const STEP: Duration = Duration::from_secs(6);
 
 /// Least value of the last minute.
-#[derive(Debug, Clone, Default)]
-pub(super) struct BaseRtt {
+#[derive(Debug, Clone)]
+pub(super) struct Least<T> {
     /// When each step began, and the least value within it.
-    steps: VecDeque<(Duration, Duration)>,
+    steps: VecDeque<(Duration, T)>,
 }
 
-impl BaseRtt {
-    /// Takes a measured round-trip time and returns the base.
-    pub(super) fn update(&mut self, now: Duration, rtt: Duration) -> Duration {
+impl<T> Default for Least<T> {
+    fn default() -> Self {
+        Self {
+            steps: VecDeque::new(),
+        }
+    }
+}
+
+impl<T: Copy + Ord> Least<T> {
+    /// Takes a measured delay and returns the least.
+    pub(super) fn update(&mut self, now: Duration, delay: T) -> T {
         match self.steps.back_mut() {
-            Some((began, least)) if now < *began + STEP => *least = rtt.min(*least),
-            _ => self.steps.push_back((now, rtt)),
+            Some((began, least)) if now < *began + STEP => *least = delay.min(*least),
+            _ => self.steps.push_back((now, delay)),
         }
         while self.steps.len() > 1 && self.steps[0].0 + MEMORY <= now {
             self.steps.pop_front();
         }
-        self.least().map_or(rtt, |(_, least)| least)
+        self.least().map_or(delay, |(_, least)| least)
     }
 
-    /// When the step began in which the base was measured, and the base; once
-    /// there is any.
-    pub(super) fn least(&self) -> Option<(Duration, Duration)> {
+    /// When the step began in which the least was measured, and it; once there
+    /// is any.
+    pub(super) fn least(&self) -> Option<(Duration, T)> {
         self.steps.iter().copied().min_by_key(|&(_, least)| least)
     }
 }
@@ -49,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_least_of_a_minute_is_kept_and_then_forgotten() {
-        let mut base = BaseRtt::default();
+        let mut base = Least::default();
         assert_eq!(base.least(), None);
         assert_eq!(base.update(ms(0), ms(40)), ms(40));
         for second in 1..60 {

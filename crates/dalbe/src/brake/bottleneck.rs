@@ -1,0 +1,453 @@
+//! How fast the bottleneck is, found by an active test: what a share of it is a
+//! share of, when the flow has never had it for itself.
+//!
+//! What all flows have in flight through a first-in-first-out queue is what it
+//! carries in a round trip (Little 1961): another `s` bytes in flight are
+//! another `s`/C of delay, for everybody, however many the others are and
+//! whatever their congestion control is. So the window swings a little about
+//! its level, and the delay is compared with that before and after: what goes
+//! on evenly meanwhile cancels out. It swings up only after others have made
+//! room, and stops before the buffer is full: else the swings would cost
+//! packets, and others back off in their midst.
+//!
+//! Knows nothing of weights, nor of what the window is for; pure.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The window swings by this share of its level to each side: little enough
+/// for the room that one CUBIC flow makes (0.3 of its own window, RFC 9438
+/// section 4.6), ...
+const SWING: f64 = 0.12;
+/// ... and by this many segments at least.
+const SWING_LEAST: f64 = 1.0;
+
+/// A swing lasts for so many round trips, ...
+const LASTS: f64 = 2.5;
+/// ... and at least for this time, s: some looks.
+const LASTS_LEAST: f64 = 0.08;
+
+/// Round trips after which a changed window shows in the delay: one until the
+/// sender has it in flight, and one until that has come.
+const SHOWS: f64 = 2.0;
+
+/// Swings begin below this part of what the delay has been of late, ...
+const LOW: f64 = 0.5;
+/// ... and the window does not swing up above this one.
+const HIGH: f64 = 0.7;
+
+/// Both may be wherever a swing leaves the delay below this part.
+const ROOM: f64 = 0.95;
+
+/// One in so many delays may be wrong on either side: they are computed back
+/// from the kernel's mean.
+const WRONG: usize = 16;
+
+/// The delay is even while it changes by less than this part of what a swing
+/// does, as long as one lasts.
+const EVEN: f64 = 0.3;
+
+/// Nobody makes room where the delay of late has kept within this, s, and this
+/// share of the base: a queue that others fill at once says nothing.
+const FULL: f64 = 0.002;
+const FULL_SHARE: f64 = 0.02;
+
+/// Of late: so many round trips and a second, but no longer than this, s. The sawtooth of CUBIC takes some
+/// ten of them on a short path, seconds on a long one.
+const LATE: f64 = 20.0;
+const LATE_MOST: f64 = 30.0;
+
+/// The delay "now" is the median over so many round trips, ...
+const NOW: f64 = 1.5;
+/// ... and at least over this time, s.
+const NOW_LEAST: f64 = 0.06;
+
+/// What one delay is measured to, s: a tick of the timestamp clock (Linux).
+const TICK: f64 = 0.001;
+
+/// Error of a single test, ticks. What is left of it in the mean of all is
+/// taken for delay: as long as little is known, a rate is rather found too low.
+const ERROR: f64 = 0.9;
+
+/// Who has less than this share of its window in flight has another limit, and
+/// the swings are not its own.
+const USED: f64 = 0.9;
+
+/// So it is if what is in flight swings by less than this part of the window.
+/// Windows arrive in bunches: that is seen over some tests only; part of the
+/// older ones that is left after a new one.
+const SWUNG: f64 = 0.3;
+const SWUNG_KEPT: f64 = 0.87;
+
+/// Then the level comes down by this factor, until it is the limit again, but
+/// not further below what is used than this.
+const RETREAT: f64 = 0.93;
+const BELOW_USED: f64 = 0.95;
+
+/// The level may be so many times the one that was tested: the wider the
+/// swings, the better the estimate.
+const GROWTH: f64 = 1.5;
+
+/// How much of the way from the old tested level to a new one is gone at once.
+const GAIN: f64 = 0.8;
+
+/// Part of the older tests that is left after a new one: about fourteen count.
+const KEPT: f64 = 0.93;
+
+/// Tests after which one alone is not believed to be very different.
+const ENOUGH: f64 = 3.0;
+
+/// Most that a test may say, in what was expected.
+const MOST: f64 = 3.0;
+
+/// From so many tests on, those below the level rest for so many round trips:
+/// they cost some of it.
+const MANY: f64 = 8.0;
+const REST: f64 = 20.0;
+
+/// A level that has moved by this share says more than the swings about it.
+const MOVED: f64 = 0.15;
+
+/// A fall of the delay by so much of what is expected of a swing, and a tick,
+/// is somebody else's.
+const FALL: f64 = 0.2;
+
+/// Least queueing delay that keeps a link busy: this, s, and this share of the
+/// base.
+const BUSY: f64 = 0.001;
+const BUSY_SHARE: f64 = 0.01;
+
+/// Time constant of the mean round-trip time, s: the level shall not follow
+/// each swing.
+const MEAN: f64 = 2.0;
+
+/// One look at the connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    /// Round-trip time without a queue, s.
+    pub(super) base: f64,
+    /// Queueing delay of what came since the last look, s; `None` if nothing
+    /// came.
+    pub(super) queueing: Option<f64>,
+    /// Bytes that have come, in order or not.
+    pub(super) arrived: f64,
+    /// Largest segment, bytes.
+    pub(super) segment: f64,
+    /// Window that is offered, bytes.
+    pub(super) window: f64,
+    /// What it swings about, bytes.
+    pub(super) level: f64,
+    /// Whether nothing else decides on the window.
+    pub(super) is_steady: bool,
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Bottleneck {
+    looks: VecDeque<(Duration, Look)>,
+    /// Mean round-trip time, s; 0 before the first.
+    rtt: f64,
+    estimate: Estimate,
+    /// Weighted sums over the tests: by how much what was in flight has swung,
+    /// and the window, bytes².
+    swung: (f64, f64),
+    /// Level up to which the tests reach, bytes.
+    tested: f64,
+    swing: Option<Swing>,
+    /// The one that is over, while its effect is still to come, and when it
+    /// ended.
+    last: Option<(Swing, Duration)>,
+    /// Without room there is no test before.
+    rest: Duration,
+    /// What the last three did.
+    effects: VecDeque<Effect>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Swing {
+    began: Duration,
+    /// Round-trip time then, s, and level, bytes.
+    rtt: f64,
+    level: f64,
+    is_up: bool,
+    /// Whether there is room above the level, or only below it.
+    has_room: bool,
+}
+
+/// What came of a swing.
+#[derive(Debug, Clone, Copy)]
+struct Effect {
+    swing: Swing,
+    /// s
+    queueing: f64,
+    /// Bytes in flight, from what arrived.
+    flight: f64,
+}
+
+/// Weighted sums over the tests; the weight of each is its width.
+#[derive(Debug, Clone, Copy, Default)]
+struct Estimate {
+    /// Bytes in flight that were added or taken away, and the delay of that.
+    bytes: f64,
+    delay: f64,
+    weight: f64,
+    tests: f64,
+}
+
+impl Estimate {
+    fn add(&mut self, width: f64, bytes: f64, delay: f64) {
+        let delay = if self.tests >= ENOUGH {
+            let expected = bytes / self.rate();
+            delay.clamp(-expected, MOST * expected)
+        } else {
+            delay
+        };
+        self.bytes = KEPT * self.bytes + width * bytes;
+        self.delay = KEPT * self.delay + width * delay;
+        self.weight = KEPT * self.weight + width;
+        self.tests = KEPT * self.tests + 1.0;
+    }
+
+    /// byte/s; infinite before the first test.
+    fn rate(&self) -> f64 {
+        if self.tests < 1.0 {
+            return f64::INFINITY;
+        }
+        let error = ERROR * TICK / self.tests;
+        self.bytes / (self.delay.max(0.0) + error * self.weight)
+    }
+}
+
+fn seconds(s: f64) -> Duration {
+    Duration::try_from_secs_f64(s).unwrap_or_default()
+}
+
+fn width(level: f64, segment: f64) -> f64 {
+    (SWING * level).max(SWING_LEAST * segment)
+}
+
+impl Bottleneck {
+    /// Rate of the bottleneck, byte/s; infinite before anything is known.
+    pub(super) fn rate(&self) -> f64 {
+        self.estimate.rate()
+    }
+
+    /// The highest level that the tests speak for, bytes: at least `first`.
+    pub(super) fn most(&self, first: f64) -> f64 {
+        (GROWTH * self.tested).max(first)
+    }
+
+    /// Mean round-trip time, s; 0 before anything has come.
+    pub(super) fn rtt(&self) -> f64 {
+        self.rtt
+    }
+
+    /// The window to offer now about a level, bytes.
+    pub(super) fn about(&self, level: f64, segment: f64) -> f64 {
+        let width = width(level, segment);
+        match self.swing {
+            Some(swing) if swing.is_up => level + if swing.has_room { width } else { 0.0 },
+            Some(swing) => level - if swing.has_room { width } else { 2.0 * width },
+            None => level,
+        }
+    }
+
+    /// What was seen, and what was offered for it.
+    pub(super) fn look(&mut self, now: Duration, look: Look) {
+        self.follow(now, &look);
+        self.looks.push_back((now, look));
+        let late = now.saturating_sub(seconds((LATE * self.rtt + 1.0).min(LATE_MOST)));
+        while self.looks.front().is_some_and(|&(at, _)| at < late) {
+            self.looks.pop_front();
+        }
+        if !look.is_steady {
+            (self.swing, self.last) = (None, None);
+            self.effects.clear();
+            return;
+        }
+        if let Some((swing, end)) = self.last
+            && now >= end + seconds(swing.rtt)
+        {
+            self.last = None;
+            self.came_of(swing, now, &look);
+        }
+        match self.swing {
+            None if self.last.is_none() => {
+                let has_room = self.has_room(now, &look, LOW);
+                let is_due = self.estimate.tests < MANY || now >= self.rest;
+                let is_even = has_room.is_some() && is_due && self.is_even(now, &look);
+                if has_room == Some(true) || is_even {
+                    self.effects.clear();
+                    self.begin(now, look.level, false, has_room == Some(true));
+                }
+            }
+            Some(swing) if now >= swing.began + seconds((LASTS * swing.rtt).max(LASTS_LEAST)) => {
+                self.last = Some((swing, now));
+                self.swing = None;
+                let goes_on = if swing.has_room {
+                    swing.is_up || self.has_room(now, &look, HIGH) == Some(true)
+                } else {
+                    let is_known = self.estimate.tests >= MANY && self.effects.len() > 1;
+                    !swing.is_up || !is_known
+                };
+                if !swing.has_room && !goes_on {
+                    self.rest = now + seconds(REST * swing.rtt);
+                }
+                if goes_on {
+                    self.begin(now, look.level, !swing.is_up, swing.has_room);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, now: Duration, level: f64, is_up: bool, has_room: bool) {
+        self.swing = Some(Swing {
+            began: now,
+            rtt: self.rtt,
+            level,
+            is_up,
+            has_room,
+        });
+    }
+
+    fn follow(&mut self, now: Duration, look: &Look) {
+        let Some(queueing) = look.queueing else {
+            return;
+        };
+        let rtt = look.base + queueing;
+        let before = self.looks.back().map(|&(at, _)| now.saturating_sub(at));
+        let kept = before.map_or(0.0, |elapsed| (-elapsed.as_secs_f64() / MEAN).exp());
+        let old = if self.rtt > 0.0 { self.rtt } else { rtt };
+        self.rtt = rtt + kept * (old - rtt);
+    }
+
+    fn within(&self, from: Duration, until: Duration) -> impl Iterator<Item = &(Duration, Look)> {
+        let looks = self.looks.iter();
+        looks.filter(move |&&(at, _)| from < at && at <= until)
+    }
+
+    /// Median queueing delay, s.
+    fn queueing(&self, from: Duration, until: Duration) -> Option<f64> {
+        let within = self.within(from, until);
+        let mut delays: Vec<f64> = within.filter_map(|(_, look)| look.queueing).collect();
+        delays.sort_by(f64::total_cmp);
+        delays.get(delays.len() / 2).copied()
+    }
+
+    /// Whether the delay is below a part of its range of late, or a swing up
+    /// would still leave room; `None` where nobody ever makes any.
+    fn has_room(&self, now: Duration, look: &Look, part: f64) -> Option<bool> {
+        let looks = self.looks.iter();
+        let mut delays: Vec<f64> = looks.filter_map(|(_, look)| look.queueing).collect();
+        delays.sort_by(f64::total_cmp);
+        let wrong = delays.len() / WRONG;
+        let (low, high) = (delays.get(wrong)?, delays.iter().rev().nth(wrong)?);
+        if high - low < FULL + FULL_SHARE * look.base {
+            return None;
+        }
+        let swing = 2.0 * width(look.level, look.segment) / self.rate();
+        let below = (part * (high - low)).max(ROOM * (high - low) - swing);
+        Some(self.queueing(now.saturating_sub(self.lately()), now)? <= low + below)
+    }
+
+    fn lately(&self) -> Duration {
+        seconds((NOW * self.rtt).max(NOW_LEAST))
+    }
+
+    /// Whether the delay hardly grows, so that what was taken away finds room
+    /// again: the plateau of CUBIC.
+    fn is_even(&self, now: Duration, look: &Look) -> bool {
+        let swing = 2.0 * width(look.level, look.segment) / self.rate();
+        let before = now.saturating_sub(seconds(LASTS * self.rtt));
+        let old = self.queueing(before.saturating_sub(self.lately()), before);
+        let new = self.queueing(now.saturating_sub(self.lately()), now);
+        let grown = new.zip(old).map(|(new, old)| (new - old).abs());
+        grown.is_some_and(|grown| grown < (EVEN * swing).max(TICK))
+    }
+
+    /// Mean rate, byte/s.
+    fn arriving(&self, from: Duration, until: Duration) -> f64 {
+        let looks = || self.within(from, until);
+        let (Some((began, first)), Some((ended, last))) = (looks().next(), looks().last()) else {
+            return 0.0;
+        };
+        let rate = (last.arrived - first.arrived) / (*ended - *began).as_secs_f64();
+        if rate.is_finite() { rate } else { 0.0 }
+    }
+
+    /// Which share of what was offered since then has come.
+    fn used(&self, from: Duration, now: Duration) -> f64 {
+        let looks = || self.within(from, now);
+        let (Some((_, first)), Some((_, last))) = (looks().next(), looks().last()) else {
+            return 0.0;
+        };
+        let (mut queueing, mut offered) = (0.0, 0.0);
+        for (&(at, look), &(next, _)) in looks().zip(looks().skip(1)) {
+            queueing = look.queueing.unwrap_or(queueing);
+            offered += look.window / (look.base + queueing) * (next - at).as_secs_f64();
+        }
+        let used = (last.arrived - first.arrived) / offered;
+        if used.is_finite() { used } else { 0.0 }
+    }
+
+    /// The effect of a swing has come.
+    fn came_of(&mut self, swing: Swing, now: Duration, look: &Look) {
+        let shows = swing.began + seconds(SHOWS * swing.rtt);
+        let Some(queueing) = self.queueing(shows, now) else {
+            self.effects.clear();
+            return;
+        };
+        self.effects.push_back(Effect {
+            swing,
+            queueing,
+            flight: self.arriving(shows, now) * (look.base + queueing),
+        });
+        if self.effects.len() > 3 {
+            self.effects.pop_front();
+        }
+        if let &mut [before, at, after] = self.effects.make_contiguous() {
+            self.compare(now, look, [before, at, after]);
+        }
+    }
+
+    /// One swing against those before and after it.
+    fn compare(&mut self, now: Duration, look: &Look, effects: [Effect; 3]) {
+        let [before, at, after] = effects.map(|effect| effect.queueing);
+        let used = self.used(effects[0].swing.began, now);
+        let width = 2.0 * width(look.level, look.segment);
+        let bytes = width * used.min(1.0);
+        let sign = if effects[1].swing.is_up { 1.0 } else { -1.0 };
+        let delay = sign * (at - 0.5 * (before + after));
+        let expected = if self.estimate.tests >= ENOUGH {
+            bytes / self.rate()
+        } else {
+            0.0
+        };
+        let moved = (look.level - effects[0].swing.level).abs();
+        let is_busy = before.min(at).min(after) >= BUSY + BUSY_SHARE * look.base;
+        // Where there was no room, others may have taken what was made.
+        let is_filled = !effects[1].swing.has_room && delay < TICK;
+        if after < before - TICK - FALL * expected
+            || !is_busy
+            || is_filled
+            || moved > MOVED * look.level
+        {
+            return;
+        }
+        let flights = effects.map(|effect| effect.flight);
+        let swung = sign * (flights[1] - 0.5 * (flights[0] + flights[2]));
+        self.swung.0 = SWUNG_KEPT * self.swung.0 + width * swung;
+        self.swung.1 = SWUNG_KEPT * self.swung.1 + width * width;
+        if used < USED || self.swung.0 < SWUNG * self.swung.1 {
+            let most = (RETREAT * look.level).max(BELOW_USED * used * look.level);
+            self.tested = self.tested.min(most.min(look.level) / GROWTH);
+            return;
+        }
+        self.estimate.add(width, bytes, delay);
+        self.tested += GAIN * (look.level - self.tested);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! What a connection has reported in the last few round trips, and what can be
+//! read from it: how fast it is, how long the queue has stood, and whether it
+//! has grown by more than we have. Decides nothing.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Remembered round trips: a larger window shows in the delay two round trips
+/// later, one later than it is offered, and is seen for one.
+const ROUND_TRIPS: f64 = 4.0;
+
+/// Remembered at least, whatever the round-trip time: some looks.
+const LEAST: Duration = Duration::from_millis(200);
+
+/// What is new is taken over this share of a round trip, ...
+const FRESH_SHARE: f64 = 0.25;
+/// ... but over two looks at least.
+const FRESH_LEAST: Duration = Duration::from_millis(40);
+
+/// Up to so many measurements in a round trip, a single one may be wrong.
+const FEW: usize = 4;
+
+/// Of many measurements the least but this share: a queue that stands is there
+/// all the time, and one of bursts is not.
+const STANDING: usize = 8;
+
+/// What is to be seen at one look at a connection.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Look {
+    pub(super) at: Duration,
+    /// Bytes received since the connection was opened.
+    pub(super) bytes: u64,
+    /// Queueing delay of what came since the last look, s; `None` if nothing
+    /// came.
+    pub(super) queueing: Option<f64>,
+    /// Window on offer, bytes.
+    pub(super) window: f64,
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub(super) struct History {
+    looks: VecDeque<Look>,
+}
+
+impl History {
+    /// Another look; what is older than some round trips is forgotten.
+    pub(super) fn add(&mut self, look: Look, rtt: Duration) {
+        self.looks.push_back(look);
+        let keep = rtt.mul_f64(ROUND_TRIPS).max(LEAST);
+        while self.looks.len() > 1 && self.looks[0].at + keep < look.at {
+            self.looks.pop_front();
+        }
+    }
+
+    /// The newest queueing delay, s; 0 if there is none.
+    pub(super) fn newest(&self) -> f64 {
+        let newest_first = self.looks.iter().rev();
+        newest_first
+            .filter_map(|look| look.queueing)
+            .next()
+            .unwrap_or(0.0)
+    }
+
+    /// Mean rate over the last `time`, byte/s; `None` while that is longer
+    /// than what is remembered. A window arrives in bunches, one in each round
+    /// trip: over any other time the rate would seem to swing.
+    pub(super) fn rate(&self, time: Duration) -> Option<f64> {
+        let last = self.looks.back()?;
+        let from = last.at.checked_sub(time)?;
+        let after = self.looks.iter().position(|look| look.at > from)?;
+        let (before, after) = (self.looks.get(after.checked_sub(1)?)?, self.looks[after]);
+        let bytes = after.bytes.saturating_sub(before.bytes) as f64;
+        let share = (from - before.at).div_duration_f64(after.at - before.at);
+        let since = last.bytes.saturating_sub(before.bytes) as f64 - bytes * share;
+        Some(since / time.as_secs_f64())
+    }
+
+    /// The queueing delay that has been there all through the last round trip,
+    /// s.
+    pub(super) fn standing(&self, rtt: Duration) -> f64 {
+        let Some(now) = self.looks.back().map(|look| look.at) else {
+            return 0.0;
+        };
+        let mut delays: Vec<f64> = self.delays(now.saturating_sub(rtt), now).collect();
+        let place = if delays.len() <= FEW {
+            let newest_first = self.looks.iter().rev();
+            delays = newest_first
+                .filter_map(|look| look.queueing)
+                .take(3)
+                .collect();
+            delays.len() / 2
+        } else {
+            delays.len() / STANDING
+        };
+        delays.sort_by(f64::total_cmp);
+        delays.get(place).copied().unwrap_or(0.0)
+    }
+
+    /// By how much the queueing delay has risen of late, s; `None` if nothing
+    /// is known.
+    pub(super) fn rise(&self, rtt: Duration) -> Option<f64> {
+        let last = self.looks.back()?;
+        last.queueing?;
+        let fresh = FRESH_LEAST.max(rtt.mul_f64(FRESH_SHARE));
+        let split = last.at.saturating_sub(fresh);
+        let new = self.delays(split, last.at).reduce(f64::min)?;
+        let from = split.saturating_sub(rtt.mul_f64(2.0));
+        let before = self.delays(from, split.saturating_sub(Duration::from_nanos(1)));
+        Some(new - before.reduce(f64::min)?)
+    }
+
+    /// By how much our own window has grown, bytes.
+    pub(super) fn growth(&self) -> f64 {
+        let windows = || self.looks.iter().map(|look| look.window);
+        let most = windows().fold(0.0, f64::max);
+        most - windows().fold(most, f64::min)
+    }
+
+    /// Queueing delays that were seen between two moments, both included, s.
+    fn delays(&self, from: Duration, until: Duration) -> impl Iterator<Item = f64> {
+        let within = self.looks.iter();
+        let within = within.filter(move |look| (from..=until).contains(&look.at));
+        within.filter_map(|look| look.queueing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn at(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// Looks every 20 ms, with these delays in ms.
+    fn history(delays: &[Option<f64>]) -> History {
+        let mut history = History::default();
+        for (number, delay) in (0..).zip(delays) {
+            let look = Look {
+                at: at(1000 + 20 * number),
+                bytes: 2500 * number,
+                queueing: delay.map(|ms| ms * 1e-3),
+                window: 50_000.0,
+            };
+            history.add(look, RTT);
+        }
+        history
+    }
+
+    #[test]
+    fn a_rate_is_taken_over_the_time_that_is_asked_for() {
+        let history = history(&[Some(0.0); 12]);
+        for time in [20, 50, 100, 133] {
+            let rate = history.rate(at(time)).unwrap();
+            assert!((rate - 125_000.0).abs() < 1e-3, "{rate} over {time} ms");
+        }
+        assert_eq!(history.rate(at(500)), None, "so much is not remembered");
+    }
+
+    #[test]
+    fn a_queue_stands_if_it_is_always_there() {
+        let standing = |delays: &[Option<f64>]| (history(delays).standing(RTT) * 1e3).round();
+        assert_eq!(
+            standing(&[
+                Some(0.0),
+                Some(9.0),
+                Some(9.0),
+                Some(0.0),
+                Some(9.0),
+                Some(9.0)
+            ]),
+            0.0
+        );
+        assert_eq!(standing(&[Some(9.0); 6]), 9.0);
+        // One of few is wrong.
+        let few = [
+            Some(60.0),
+            None,
+            None,
+            None,
+            Some(0.0),
+            None,
+            None,
+            None,
+            Some(58.0),
+        ];
+        assert_eq!(standing(&few), 58.0);
+        assert_eq!(standing(&[None; 5]), 0.0);
+    }
+
+    #[test]
+    fn a_rise_is_what_is_new_against_what_was() {
+        let mut delays = vec![Some(3.0); 10];
+        assert_eq!(history(&delays).rise(RTT), Some(0.0));
+        delays.extend([Some(15.0); 3]);
+        let rise = history(&delays).rise(RTT).unwrap();
+        assert!((rise - 0.012).abs() < 1e-9, "{rise}");
+        delays.push(None);
+        assert_eq!(history(&delays).rise(RTT), None, "nothing has come");
+    }
+
+    #[test]
+    fn old_looks_are_forgotten_and_with_them_our_growth() {
+        let mut history = History::default();
+        for number in 0..60 {
+            let look = Look {
+                at: at(20 * number),
+                bytes: 0,
+                queueing: None,
+                window: if number < 10 { 10.0 } else { 30.0 },
+            };
+            history.add(look, RTT);
+            if number == 20 {
+                assert_eq!(history.growth(), 20.0);
+            }
+        }
+        assert_eq!(history.growth(), 0.0);
+    }
+}

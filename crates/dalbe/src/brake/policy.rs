@@ -1,0 +1,115 @@
+//! Which rule holds a download back: the closed set of receiver policies, and
+//! the one place that tells them apart.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::Arrivals;
+use super::vulture::{Look, Vulture};
+use super::yielding::{Seen, Yielding};
+
+/// What decides on the window of a flow that yields.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReceiverPolicy {
+    /// The project's own: queueing delay against the least round-trip time
+    /// of late.
+    #[default]
+    Delay,
+    /// Vulture's: packet-interval variations (Li and Welzl 2017, see
+    /// [`super::vulture`]).
+    Vulture,
+}
+
+impl ReceiverPolicy {
+    /// As it is written in flags and events.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delay => "delay",
+            Self::Vulture => "vulture",
+        }
+    }
+}
+
+/// A policy at work on one connection.
+#[derive(Debug, Clone)]
+pub(super) enum Rule {
+    Delay(Yielding),
+    Vulture(Vulture),
+}
+
+impl Rule {
+    pub(super) fn new(policy: ReceiverPolicy) -> Self {
+        match policy {
+            ReceiverPolicy::Delay => Self::Delay(Yielding::new()),
+            ReceiverPolicy::Vulture => Self::Vulture(Vulture::new()),
+        }
+    }
+
+    /// See [`super::Brake::arrived`]. The other policy takes the round-trip
+    /// time alone.
+    pub(super) fn arrived(&mut self, arrivals: &Arrivals) {
+        if let Self::Vulture(law) = self {
+            law.arrived(arrivals);
+        }
+    }
+
+    /// Mean rate over the last round trip or so, byte/s.
+    pub(super) fn rate(&self) -> f64 {
+        match self {
+            Self::Delay(law) => law.rate(),
+            Self::Vulture(law) => law.rate(),
+        }
+    }
+
+    /// The window while it is not in force and says nothing: bytes.
+    pub(super) fn wait(&mut self, now: Duration, seen: &Seen) -> f64 {
+        match self {
+            Self::Delay(law) => law.wait(now, seen),
+            Self::Vulture(law) => law.wait(now, &look(seen)),
+        }
+    }
+
+    /// Looks at the connection; returns the window, bytes. `is_free` while
+    /// there is no brake.
+    pub(super) fn update(&mut self, now: Duration, seen: &Seen, is_free: bool) -> f64 {
+        match self {
+            Self::Delay(law) => law.update(now, seen),
+            Self::Vulture(law) if is_free => law.best_effort(now, &look(seen)),
+            Self::Vulture(law) => law.update(now, &look(seen)),
+        }
+    }
+
+    /// Whether what was seen last may be other traffic on the path: a queue
+    /// may be the flow's own too.
+    pub(super) fn sees_others(&self) -> bool {
+        match self {
+            Self::Delay(law) => law.sees_queue(),
+            Self::Vulture(law) => law.sees_others(),
+        }
+    }
+}
+
+fn look(seen: &Seen) -> Look {
+    Look {
+        rtt: seen.rtt,
+        segment: seen.segment,
+        bytes: seen.bytes,
+        out_of_order: seen.out_of_order,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_written_as_it_is_named() {
+        for policy in [ReceiverPolicy::Delay, ReceiverPolicy::Vulture] {
+            let written = serde_json::to_value(policy).unwrap();
+            assert_eq!(written, policy.name());
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The fresh connections that a path has to bear: whether they have helped,
+//! and when the next may be tried. Knows nothing of what makes one desirable
+//! (see the module `stale`).
+
+use std::time::Duration;
+
+/// A fresh connection is not tried for again within this time, ...
+const WAIT: Duration = Duration::from_secs(5);
+/// ... and twice as long after each that was no faster. After so many in a row
+/// the server limits its rate itself, and is not asked again.
+const IN_VAIN: u32 = 3;
+/// A trial of which nothing can be said counts for so much less than one in
+/// vain.
+const UNCLEAR: u32 = 4;
+/// A fresh connection is faster if it carries this many times as much, ...
+const FASTER: f64 = 1.3;
+/// ... once slow start is over, and a server that lets the first second of a
+/// response pass unbraked (nginx's `limit_rate`) no longer does, ...
+const SETTLES: Duration = Duration::from_secs(1);
+/// ... over this time.
+const JUDGED: Duration = Duration::from_secs(1);
+
+/// See the module.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Renewals {
+    /// No other before.
+    not_before: Duration,
+    /// Trials without success since the last that had some, 1/[`UNCLEAR`].
+    failures: u32,
+    trial: Option<Trial>,
+}
+
+/// A fresh connection that has to show what it is good for.
+#[derive(Debug, Clone, Copy)]
+struct Trial {
+    /// Rate of the old one, byte/s.
+    old: f64,
+    began: Duration,
+    /// When judging began, and the bytes then.
+    from: Option<(Duration, u64)>,
+    looks: u32,
+    /// Looks at which there was a queue.
+    queued: u32,
+}
+
+impl Renewals {
+    /// Whether a fresh connection may be tried now.
+    #[must_use]
+    pub fn allows(&self, now: Duration) -> bool {
+        now >= self.not_before && self.failures < IN_VAIN * UNCLEAR
+    }
+
+    /// A connection that carried `old` byte/s is given up for a fresh one.
+    pub fn begin(&mut self, now: Duration, old: f64) {
+        self.failures += u32::from(self.trial.is_some());
+        self.trial = Some(Trial {
+            old,
+            began: now,
+            from: None,
+            looks: 0,
+            queued: 0,
+        });
+        self.not_before = now + WAIT * (1 << (self.failures / UNCLEAR).min(IN_VAIN));
+    }
+
+    /// Whether a fresh connection has still to show what it is good for.
+    #[must_use]
+    pub fn is_on_trial(&self) -> bool {
+        self.trial.is_some()
+    }
+
+    /// The fresh connection has received `bytes` since it was opened; the
+    /// path is no longer free if it meets a queue.
+    pub fn carried(&mut self, now: Duration, bytes: u64, meets_queue: bool) {
+        let Some(trial) = &mut self.trial else {
+            return;
+        };
+        if now < trial.began + SETTLES {
+            return;
+        }
+        let (from, before) = *trial.from.get_or_insert((now, bytes));
+        trial.looks += 1;
+        trial.queued += u32::from(meets_queue);
+        let elapsed = now.saturating_sub(from);
+        if elapsed < JUDGED {
+            return;
+        }
+        let rate = bytes.saturating_sub(before) as f64 / elapsed.as_secs_f64();
+        let is_disturbed = 2 * trial.queued > trial.looks;
+        let began = trial.began;
+        self.failures = if rate >= FASTER * trial.old {
+            0
+        } else {
+            self.failures + if is_disturbed { 1 } else { UNCLEAR }
+        };
+        self.not_before = began + WAIT * (1 << (self.failures / UNCLEAR).min(IN_VAIN));
+        self.trial = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: f64 = 100_000.0;
+
+    fn s(seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds)
+    }
+
+    /// A trial at this moment, of a connection with this rate; until it is
+    /// judged.
+    fn trial(renewals: &mut Renewals, at: f64, rate: f64, meets_queue: bool) {
+        assert!(renewals.allows(s(at)), "{at}: {renewals:?}");
+        renewals.begin(s(at), OLD);
+        for look in 1..150 {
+            let after = f64::from(look) * 0.02;
+            // As nginx under `limit_rate`: a second's worth at once.
+            let bytes = rate * (after + 1.0);
+            renewals.carried(s(at + after), bytes as u64, meets_queue);
+        }
+        assert!(!renewals.is_on_trial());
+    }
+
+    /// Seconds until the next may be tried; `None` if never.
+    fn pause(renewals: &Renewals, at: f64) -> Option<f64> {
+        (1..1000)
+            .map(f64::from)
+            .find(|pause| renewals.allows(s(at + pause)))
+    }
+
+    #[test]
+    fn what_helps_may_be_repeated() {
+        let mut renewals = Renewals::default();
+        for trial_at in [3.0, 8.0, 13.0, 100.0, 105.0] {
+            trial(&mut renewals, trial_at, 5.0 * OLD, false);
+            assert_eq!(pause(&renewals, trial_at), Some(5.0));
+        }
+    }
+
+    #[test]
+    fn a_server_that_limits_its_rate_itself_is_asked_three_times() {
+        let mut renewals = Renewals::default();
+        trial(&mut renewals, 3.0, OLD, false);
+        assert_eq!(pause(&renewals, 3.0), Some(10.0));
+        trial(&mut renewals, 13.0, OLD, false);
+        assert_eq!(pause(&renewals, 13.0), Some(20.0));
+        trial(&mut renewals, 33.0, OLD, false);
+        assert_eq!(pause(&renewals, 33.0), None);
+    }
+
+    #[test]
+    fn one_success_makes_up_for_failures() {
+        let mut renewals = Renewals::default();
+        trial(&mut renewals, 3.0, OLD, false);
+        trial(&mut renewals, 13.0, OLD, false);
+        trial(&mut renewals, 33.0, 1.5 * OLD, false);
+        assert_eq!(pause(&renewals, 33.0), Some(5.0));
+    }
+
+    #[test]
+    fn a_trial_that_others_disturb_says_little_but_not_nothing() {
+        let mut renewals = Renewals::default();
+        let mut at = 0.0;
+        let mut trials = 0;
+        while let Some(after) = pause(&renewals, at) {
+            at += after;
+            trial(&mut renewals, at, 0.5 * OLD, true);
+            trials += 1;
+        }
+        assert_eq!(trials, IN_VAIN * UNCLEAR);
+    }
+
+    #[test]
+    fn a_fresh_connection_that_never_came_counts_as_disturbed() {
+        let mut renewals = Renewals::default();
+        for trial in 0..IN_VAIN * UNCLEAR {
+            let at = s(100.0 * f64::from(trial));
+            assert!(renewals.allows(at));
+            renewals.begin(at, OLD);
+        }
+        trial(&mut renewals, 2000.0, 2.0 * OLD, false);
+        assert_eq!(pause(&renewals, 2000.0), Some(5.0));
+    }
+}

@@ -1,0 +1,459 @@
+//! When a fresh connection would do better than the one at hand.
+//!
+//! While a flow yields, the others' losses are its own too, and they cut its
+//! sender's congestion window (CUBIC, RFC 9438: by 30 % each time); a
+//! bandwidth estimate (BBR) forgets what the path carries within ten round
+//! trips. When the path is free again the receiver may offer what it likes:
+//! CUBIC grows back over seconds, BBR by a quarter in eight round trips. A
+//! new connection doubles its window each round trip from ten segments on
+//! (slow start, RFC 5681 and RFC 6928).
+//!
+//! Knows nothing of requests, nor how often a path may bear it
+//! ([`super::Renewals`]).
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::capacity::Capacity;
+
+/// A queueing delay beyond the base that is a queue: this long, s, and ...
+const QUEUE: f64 = 0.0015;
+/// ... this share of the base: of a flow that is nearly at rest a round-trip
+/// time is known no better.
+const QUEUE_SHARE: f64 = 0.05;
+
+/// What counts as a yield is decided over this time: shorter ones cost the
+/// sender little.
+const PERIOD: Duration = Duration::from_secs(1);
+/// A yield is a period in which a queue was seen at more than this share of
+/// the looks at which anything had come ...
+const QUEUED: f64 = 0.5;
+/// ... and in which the window was at most this share of today's.
+const HELD: f64 = 0.5;
+/// A yield explains a slow sender for this time: CUBIC is back at its old
+/// window by then (RFC 9438: K = 5.3 s for a window of 200 segments).
+const EXPLAINS: Duration = Duration::from_secs(10);
+
+/// Round trips over which the sender has to fall short: BBR probes once in
+/// eight, and the window's own steps show one round trip later.
+const ROUNDS: usize = 4;
+/// It falls short with less than this share of the window.
+const SHORT: f64 = 0.7;
+/// It does not catch up either if the later half of the round trips brings
+/// less than this many times the former half: slow start has 4, or 2.25 with
+/// delayed acknowledgements.
+const CATCHES_UP: f64 = 1.5;
+/// Nothing may have been lost for this time: where losses go on, slow start
+/// ends early too.
+const LOSSLESS: Duration = Duration::from_secs(1);
+
+/// So many windows have to be left for a handshake, a request and what is
+/// thrown away (two round trips and a half) to be little.
+const WORTH: f64 = 20.0;
+
+/// What is seen of a connection, look by look.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    /// Round-trip time, s.
+    pub(super) rtt: f64,
+    /// Round-trip time without a queue, s.
+    pub(super) base: f64,
+    /// Queueing delay since the last look, s; `None` if nothing came.
+    pub(super) queueing: Option<f64>,
+    /// Bytes received since the connection was opened.
+    pub(super) bytes: u64,
+    /// Segments received out of order since the connection was opened.
+    pub(super) out_of_order: u32,
+    /// The window offered, bytes.
+    pub(super) window: f64,
+}
+
+/// Whether a connection's sender lags behind a path that has become free.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stale {
+    /// What the connection has carried.
+    carried: Capacity,
+    /// At the last look.
+    bytes: Option<u64>,
+    out_of_order: u32,
+    last_loss: Duration,
+    period: Option<Period>,
+    yields: VecDeque<Yield>,
+    round: Option<Round>,
+    /// The latest round trips, as long as there was no queue.
+    rounds: VecDeque<Short>,
+    /// The window now, bytes.
+    window: f64,
+    rtt: f64,
+    meets_queue: bool,
+}
+
+/// A stretch of time in which it may have yielded.
+#[derive(Debug, Clone, Copy)]
+struct Period {
+    began: Duration,
+    /// Looks at which something had come.
+    looks: u32,
+    /// Those at which there was a queue.
+    queued: u32,
+    /// Widest window, bytes.
+    window: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Yield {
+    until: Duration,
+    /// Widest window meanwhile, bytes.
+    window: f64,
+    /// The most that had been carried by then, byte/s.
+    carried: f64,
+}
+
+/// The round trip at hand.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    began: Duration,
+    bytes: u64,
+    /// The window at its beginning, bytes.
+    window: f64,
+    /// The window one round trip earlier: what comes now was sent under it.
+    offered: f64,
+    least_queueing: f64,
+}
+
+/// A round trip that is over, or the mean of some.
+#[derive(Debug, Clone, Copy, Default)]
+struct Short {
+    /// byte/s
+    rate: f64,
+    /// What the window would have allowed, byte/s.
+    offered: f64,
+}
+
+impl Stale {
+    /// Another connection over the path has carried this, byte/s.
+    pub(super) fn learn(&mut self, at: Duration, carried: f64) {
+        self.carried.learn(at, carried);
+    }
+
+    /// The most that was carried of late, byte/s; 0 while nothing is known.
+    pub(super) fn carried(&self, now: Duration) -> f64 {
+        self.carried.rate(now)
+    }
+
+    /// Whether there was a queue at the last look.
+    pub(super) fn meets_queue(&self) -> bool {
+        self.meets_queue
+    }
+
+    /// The next response is awaited, or there is no brake: what comes now says
+    /// nothing.
+    pub(super) fn pause(&mut self, bytes: u64) {
+        self.bytes = Some(bytes);
+        self.round = None;
+        self.period = None;
+    }
+
+    /// Looks at the connection.
+    pub(super) fn update(&mut self, now: Duration, look: &Look) {
+        let before = self.bytes.replace(look.bytes).unwrap_or(look.bytes);
+        self.carried.moved(now, look.bytes.saturating_sub(before));
+        (self.window, self.rtt) = (look.window, look.rtt);
+        self.meets_queue = look
+            .queueing
+            .is_some_and(|queueing| look.is_queue(queueing));
+        if look.out_of_order != self.out_of_order {
+            self.out_of_order = look.out_of_order;
+            self.last_loss = now;
+            self.rounds.clear();
+        }
+        self.note_yield(now, look);
+        self.note_round(now, look);
+    }
+
+    fn note_yield(&mut self, now: Duration, look: &Look) {
+        let period = self.period.get_or_insert(Period {
+            began: now,
+            looks: 0,
+            queued: 0,
+            window: 0.0,
+        });
+        period.looks += u32::from(look.queueing.is_some());
+        period.queued += u32::from(self.meets_queue);
+        period.window = period.window.max(look.window);
+        if now < period.began + PERIOD {
+            return;
+        }
+        let Period {
+            looks,
+            queued,
+            window,
+            ..
+        } = *period;
+        self.period = None;
+        if f64::from(queued) > QUEUED * f64::from(looks) {
+            self.yields.push_back(Yield {
+                until: now,
+                window,
+                carried: self.carried(now),
+            });
+        }
+        while self
+            .yields
+            .front()
+            .is_some_and(|old| old.until + EXPLAINS < now)
+        {
+            self.yields.pop_front();
+        }
+    }
+
+    fn note_round(&mut self, now: Duration, look: &Look) {
+        let began = |offered| Round {
+            began: now,
+            bytes: look.bytes,
+            window: look.window,
+            offered,
+            least_queueing: f64::INFINITY,
+        };
+        let round = self.round.get_or_insert_with(|| began(look.window));
+        if let Some(queueing) = look.queueing {
+            round.least_queueing = round.least_queueing.min(queueing);
+        }
+        let elapsed = now.saturating_sub(round.began).as_secs_f64();
+        if elapsed < look.rtt {
+            return;
+        }
+        let over = std::mem::replace(round, began(round.window));
+        if over.least_queueing.is_infinite() {
+            // Nothing came: the sender has paused, or nobody reads.
+            self.rounds.clear();
+        } else if look.is_queue(over.least_queueing) {
+            self.rounds.clear();
+        } else {
+            self.rounds.push_back(Short {
+                rate: look.bytes.saturating_sub(over.bytes) as f64 / elapsed,
+                offered: over.offered / look.rtt,
+            });
+        }
+        if self.rounds.len() > ROUNDS {
+            self.rounds.pop_front();
+        }
+    }
+
+    /// The rate of the sender, byte/s, if it is so far behind what the path
+    /// may carry that a fresh connection would do better; `remaining` bytes
+    /// are still to come, over whatever connection.
+    pub(super) fn rate(&self, now: Duration, remaining: u64) -> Option<f64> {
+        if self.rounds.len() < ROUNDS || self.meets_queue || now < self.last_loss + LOSSLESS {
+            return None;
+        }
+        let former = Short::mean(self.rounds.range(..ROUNDS / 2));
+        let later = Short::mean(self.rounds.range(ROUNDS / 2..));
+        let is_short = |half: Short| half.rate < SHORT * half.offered;
+        if !is_short(former) || !is_short(later) || later.rate >= CATCHES_UP * former.rate {
+            return None;
+        }
+        let rate = later.rate;
+        let yields = self
+            .yields
+            .iter()
+            .filter(|old| now <= old.until + EXPLAINS && old.window <= HELD * self.window);
+        let before = yields.map(|old| old.carried).reduce(f64::max)?;
+        // What it exceeds already is no measure of the path.
+        if rate < before && rate > SHORT * before {
+            return None;
+        }
+        let window = self.window.max(before * self.rtt);
+        (remaining as f64 >= WORTH * window).then_some(rate)
+    }
+}
+
+impl Short {
+    fn mean<'a>(rounds: impl Iterator<Item = &'a Self>) -> Self {
+        let (mut sum, mut count) = (Self::default(), 0.0);
+        for round in rounds {
+            sum.rate += round.rate;
+            sum.offered += round.offered;
+            count += 1.0;
+        }
+        Self {
+            rate: sum.rate / count,
+            offered: sum.offered / count,
+        }
+    }
+}
+
+impl Look {
+    fn is_queue(&self, queueing: f64) -> bool {
+        queueing > QUEUE + QUEUE_SHARE * self.base
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEGMENT: f64 = 1448.0;
+    const RTT: u64 = 100;
+    /// A window that fills the path, segments.
+    const FULL: f64 = 83.0;
+    const MUCH: u64 = 100_000_000;
+
+    /// A connection looked at every 20 ms, and what is said of it in the end.
+    #[derive(Default)]
+    struct Flow {
+        stale: Stale,
+        now: Duration,
+        bytes: f64,
+        lost: u32,
+    }
+
+    impl Flow {
+        /// So many round trips under a window of which so many segments come,
+        /// both multiplied by `growth` with each; a queue of so many ms.
+        fn pass(&mut self, trips: u32, window: f64, comes: f64, growth: f64, queue_ms: f64) {
+            for trip in 0..trips {
+                let factor = growth.powi(trip as i32);
+                for _ in 0..5 {
+                    self.now += Duration::from_millis(RTT / 5);
+                    self.bytes += comes * factor * SEGMENT / 5.0;
+                    let look = Look {
+                        rtt: RTT as f64 * 1e-3,
+                        base: RTT as f64 * 1e-3,
+                        queueing: (comes > 0.0).then_some(queue_ms * 1e-3),
+                        bytes: self.bytes as u64,
+                        out_of_order: self.lost,
+                        window: window * factor * SEGMENT,
+                    };
+                    self.stale.update(self.now, &look);
+                }
+            }
+        }
+
+        /// Carries all there is, then yields.
+        fn yielded() -> Self {
+            let mut flow = Self::default();
+            flow.pass(50, FULL, FULL, 1.0, 0.0);
+            flow.pass(30, 2.0, 2.0, 1.0, 40.0);
+            flow
+        }
+
+        /// Segments per round trip that are too few.
+        fn verdict(&self) -> Option<f64> {
+            let rate = self.stale.rate(self.now, MUCH)?;
+            Some((rate * RTT as f64 * 1e-3 / SEGMENT).round())
+        }
+    }
+
+    #[test]
+    fn a_sender_that_stays_behind_after_a_yield_is_stale() {
+        let mut flow = Flow::yielded();
+        flow.pass(2, FULL, 40.0, 1.0, 0.0);
+        assert_eq!(flow.verdict(), None, "too early to tell");
+        flow.pass(6, FULL, 40.0, 1.0, 0.0);
+        assert_eq!(flow.verdict(), Some(40.0));
+        flow.pass(1, FULL, 40.0, 1.0, 30.0);
+        assert_eq!(flow.verdict(), None, "there is a queue again");
+    }
+
+    #[test]
+    fn so_is_one_that_grows_by_a_quarter_in_eight_round_trips() {
+        let mut flow = Flow::yielded();
+        flow.pass(6, 8.0, 3.0, 1.25_f64.powf(1.0 / 8.0), 0.0);
+        assert_eq!(flow.verdict(), Some(3.0));
+    }
+
+    #[test]
+    fn a_sender_that_doubles_is_not() {
+        let mut flow = Flow::yielded();
+        for comes in [2.0, 4.0, 8.0, 16.0, 32.0] {
+            flow.pass(1, FULL, comes, 1.0, 0.0);
+            assert_eq!(flow.verdict(), None, "{comes}");
+        }
+    }
+
+    #[test]
+    fn nor_one_that_fills_its_window() {
+        let mut flow = Flow::yielded();
+        flow.pass(10, 20.0, 17.0, 1.0, 0.0);
+        assert_eq!(flow.verdict(), None);
+        // What a wider window brings comes one round trip later.
+        let mut flow = Flow::yielded();
+        flow.pass(6, 4.0, 2.0, 2.0, 0.0);
+        assert_eq!(flow.verdict(), None);
+    }
+
+    #[test]
+    fn without_a_yield_a_slow_sender_is_just_slow() {
+        let mut flow = Flow::default();
+        flow.pass(50, FULL, FULL, 1.0, 0.0);
+        flow.pass(30, FULL, 30.0, 1.0, 0.0);
+        assert_eq!(flow.verdict(), None);
+        // A small window without a queue is no yield.
+        let mut flow = Flow::default();
+        flow.pass(30, 10.0, 10.0, 1.0, 0.0);
+        flow.pass(10, FULL, 30.0, 1.0, 0.0);
+        assert_eq!(flow.verdict(), None);
+    }
+
+    #[test]
+    fn a_yield_long_ago_is_no_excuse() {
+        let mut flow = Flow::yielded();
+        flow.pass(90, FULL, 40.0, 1.0, 0.0);
+        assert_eq!(flow.verdict(), Some(40.0));
+        flow.pass(15, FULL, 40.0, 1.0, 0.0);
+        assert_eq!(flow.verdict(), None);
+    }
+
+    #[test]
+    fn what_it_has_always_carried_is_enough() {
+        let mut flow = Flow::default();
+        flow.pass(50, FULL, 40.0, 1.0, 0.0);
+        flow.pass(30, 2.0, 2.0, 1.0, 40.0);
+        flow.pass(10, FULL, 40.0, 1.0, 0.0);
+        assert_eq!(flow.verdict(), None);
+        // Others over the path may have carried more.
+        let rate = FULL * SEGMENT / (RTT as f64 * 1e-3);
+        let mut flow = Flow::default();
+        flow.stale.learn(flow.now, rate);
+        flow.pass(50, FULL, 40.0, 1.0, 0.0);
+        flow.pass(30, 2.0, 2.0, 1.0, 40.0);
+        flow.pass(10, FULL, 40.0, 1.0, 0.0);
+        assert_eq!(flow.verdict(), Some(40.0));
+    }
+
+    #[test]
+    fn where_segments_are_lost_a_fresh_connection_fares_no_better() {
+        let mut flow = Flow::yielded();
+        for _ in 0..10 {
+            flow.lost += 1;
+            flow.pass(6, FULL, 40.0, 1.0, 0.0);
+            assert_eq!(flow.verdict(), None);
+        }
+        flow.pass(6, FULL, 40.0, 1.0, 0.0);
+        assert_eq!(flow.verdict(), Some(40.0));
+    }
+
+    #[test]
+    fn the_end_of_a_file_is_not_worth_it() {
+        let mut flow = Flow::yielded();
+        flow.pass(10, FULL, 40.0, 1.0, 0.0);
+        let enough = (WORTH * FULL * SEGMENT) as u64 * 21 / 20;
+        assert!(flow.stale.rate(flow.now, enough).is_some());
+        assert!(flow.stale.rate(flow.now, enough * 9 / 10).is_none());
+    }
+
+    #[test]
+    fn a_pause_is_no_slowness() {
+        let mut flow = Flow::yielded();
+        flow.pass(20, FULL, 0.0, 1.0, 0.0);
+        assert_eq!(flow.verdict(), None);
+        // Awaiting a response neither: what is known stays.
+        let mut flow = Flow::yielded();
+        flow.pass(3, FULL, 40.0, 1.0, 0.0);
+        flow.now += Duration::from_millis(300);
+        flow.stale.pause(flow.bytes as u64);
+        flow.pass(5, FULL, 40.0, 1.0, 0.0);
+        assert_eq!(flow.verdict(), Some(40.0));
+    }
+}

@@ -1,0 +1,322 @@
+//! Vulture: less than best effort by the receive window alone (Li and Welzl,
+//! "Vulture – Variable Aggressiveness Ultra Low Impact Transport Using
+//! Receiver-based Flow-control Mechanism", University of Oslo, research
+//! report 474, 2017), for comparison and for the record.
+//!
+//! Algorithms 1 to 6 as they stand, one in each file below, with the
+//! thresholds in ms where the paper counts jiffies of 4 ms. This file is the
+//! order they come in: a decision about once in a round trip, then a wait for
+//! its effect. What the paper leaves open is decided here, and only that:
+//! - `rwnd` does not fall below two segments (RFC 9840 section 4.2.2), and
+//!   `rwndThresh` is without limit before the first decrease;
+//! - "double" and "halve" end when they have doubled or halved: acknowledged
+//!   bytes alone would take a whole window off;
+//! - one burst of losses halves once;
+//! - a round trip in which no interval could be measured decides nothing.
+//!
+//! **Where the intervals come from.** With the observer they are those of all
+//! packets, counted in the kernel ([`Arrivals`]). Without it nobody sees
+//! single packets, and the changes of the kernel's estimate of the round-trip
+//! time, looked at every 20 ms, are taken for them. That is a substitute, and
+//! costs: there is one value in 20 ms in place of one for each packet, so
+//! that a round trip of 100 ms gives five, and one of 20 ms a single one; the
+//! estimate is smoothed over eight samples, so that at a few packets per
+//! round trip a step of the queue comes as a row of small changes, most of
+//! them "low"; it has the delay of the way back in it; and two packets behind
+//! each other in a burst are not told apart. So it sees the queue grow and
+//! shrink, and the spread that cross traffic gives to single packets not at
+//! all.
+//!
+//! Knows nothing of weights, deadlines or sockets.
+
+mod apply;
+mod classify;
+mod cwnd;
+mod decide;
+mod interval;
+
+use std::time::Duration;
+
+use self::apply::Application;
+pub use self::classify::{Classified, IntervalCounts, Mode};
+pub use self::cwnd::CwndEstimate;
+use self::decide::{WindowPolicy, decide};
+pub use self::interval::PacketIntervals;
+use super::Arrivals;
+
+/// Time from one look at the round-trip time to the next, where its changes
+/// stand for packet intervals: `PSI` of algorithm 1.
+const SUBSTITUTE_EVERY: Duration = Duration::from_micros(interval::PSI_US as u64);
+
+/// `rwnd` before anything has come, bytes: what Linux offers at the handshake
+/// and cannot take back.
+const INITIAL: f64 = 65_536.0;
+
+/// Least `rwnd`, segments (RFC 9840 section 4.2.2).
+const FLOOR: f64 = 2.0;
+
+/// Largest `rwnd`, bytes (RFC 7323 section 2.3).
+const MOST: f64 = 1_073_725_440.0;
+
+/// What the connection itself reports.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Look {
+    /// Round-trip time now.
+    pub(super) rtt: Duration,
+    /// Largest segment, bytes.
+    pub(super) segment: f64,
+    /// Bytes received since the connection was opened.
+    pub(super) bytes: u64,
+    /// Segments received out of order since the connection was opened.
+    pub(super) out_of_order: u32,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(super) struct Vulture {
+    /// Bytes.
+    rwnd: f64,
+    /// `rwndThresh`: `rwnd` before it was last reduced, bytes.
+    thresh: Option<f64>,
+    phase: Phase,
+    application: Application,
+    /// Of the round trip at hand.
+    intervals: IntervalCounts,
+    /// How the last round trip was judged.
+    mode: Option<Mode>,
+    /// What the observer has seen since the last look.
+    arrivals: Option<Arrivals>,
+    substitute: Substitute,
+    /// The sender's congestion window, bytes; `None` before anything came.
+    cwnd: Option<f64>,
+    /// Mean over the last round trip or so, byte/s.
+    rate: f64,
+    /// Where that round trip began: when, and the bytes then.
+    mark: Option<(Duration, u64)>,
+    /// Counters at the last look.
+    last: Option<(u64, u32)>,
+}
+
+/// What a look has come to.
+#[derive(Debug, Clone, Copy)]
+struct Advanced {
+    /// Bytes.
+    rwnd: f64,
+    /// Whether packets were lost or reordered since the look before.
+    is_lossy: bool,
+}
+
+/// Where it is in its cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Best effort: nothing is held back, or nothing has come yet.
+    BestEffort,
+    /// A change is under way, and what arrives does not reflect it yet.
+    Waiting {
+        /// When the first packet comes that does.
+        until: Duration,
+    },
+    /// Intervals are gathered.
+    Gathering {
+        /// When this round trip began.
+        since: Duration,
+    },
+}
+
+impl Vulture {
+    /// For a connection of which nothing is known yet.
+    pub(super) fn new() -> Self {
+        Self {
+            rwnd: INITIAL,
+            thresh: None,
+            phase: Phase::BestEffort,
+            application: Application::none(),
+            intervals: IntervalCounts::default(),
+            mode: None,
+            arrivals: None,
+            substitute: Substitute::default(),
+            cwnd: None,
+            rate: 0.0,
+            mark: None,
+            last: None,
+        }
+    }
+
+    /// What an observer has seen since it was last asked; to be told before
+    /// each look.
+    pub(super) fn arrived(&mut self, arrivals: &Arrivals) {
+        let sum = self.arrivals.get_or_insert_default();
+        sum.intervals.merge(&arrivals.intervals);
+        sum.cwnd = arrivals.cwnd.or(sum.cwnd);
+    }
+
+    /// Mean rate over the last round trip or so, byte/s.
+    pub(super) fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// Whether the window is below the one at which other flows were met, and
+    /// they are still believed to be there.
+    pub(super) fn sees_others(&self) -> bool {
+        self.mode == Some(Mode::Conservative)
+            && self.thresh.is_some_and(|thresh| self.rwnd < thresh)
+    }
+
+    /// Nothing is held back; the sender's congestion window is estimated all
+    /// the same (algorithm 6). Returns what `rwnd` would be with a brake, bytes.
+    pub(super) fn best_effort(&mut self, now: Duration, look: &Look) -> f64 {
+        let rwnd = self.clone().advance(now, look).rwnd;
+        self.measure(now, look);
+        self.phase = Phase::BestEffort;
+        rwnd
+    }
+
+    /// The window is not in force, and what arrives says nothing of it.
+    /// Returns `rwnd`, bytes.
+    pub(super) fn wait(&mut self, now: Duration, look: &Look) -> f64 {
+        self.advance(now, look);
+        if self.phase != Phase::BestEffort {
+            let until = now + look.rtt;
+            self.begin(Phase::Waiting { until });
+        }
+        self.rwnd
+    }
+
+    /// Looks at the connection; returns `rwnd`, bytes. To be called every
+    /// few milliseconds.
+    pub(super) fn update(&mut self, now: Duration, look: &Look) -> f64 {
+        let is_lossy = self.advance(now, look).is_lossy;
+        match self.phase {
+            Phase::BestEffort => {}
+            _ if is_lossy && !self.is_being_halved() => {
+                self.apply(now, look, WindowPolicy::Halve);
+            }
+            Phase::Waiting { until } => {
+                if now >= until {
+                    self.begin(Phase::Gathering { since: now });
+                }
+            }
+            Phase::Gathering { since } => {
+                if now.saturating_sub(since) >= look.rtt && self.intervals.count() > 0 {
+                    let classified = self.intervals.classify();
+                    self.mode = Some(classified.mode);
+                    let policy = decide(&classified, self.rwnd, self.thresh);
+                    self.apply(now, look, policy);
+                }
+            }
+        }
+        self.rwnd
+    }
+
+    /// Takes in what has come, and moves `rwnd` as it was decided before.
+    fn advance(&mut self, now: Duration, look: &Look) -> Advanced {
+        let (acknowledged, is_lossy) = self.measure(now, look);
+        if let (Phase::BestEffort, Some(cwnd)) = (self.phase, self.cwnd) {
+            // Algorithm 6: on entering the mode, rwnd := cwndEstimate.
+            self.rwnd = cwnd;
+            self.application = Application::none();
+            let until = now + look.rtt;
+            self.begin(Phase::Waiting { until });
+        } else {
+            self.rwnd = self.application.acknowledged(self.rwnd, acknowledged);
+        }
+        let floor = FLOOR * look.segment;
+        self.rwnd = self.rwnd.clamp(floor, MOST.max(floor));
+        Advanced {
+            rwnd: self.rwnd,
+            is_lossy,
+        }
+    }
+
+    /// A decision: it is carried out as acknowledgements leave, and judged
+    /// by what comes a round trip later.
+    fn apply(&mut self, now: Duration, look: &Look, policy: WindowPolicy) {
+        if policy == WindowPolicy::Halve {
+            self.thresh = Some(self.rwnd);
+        }
+        self.application = Application::of(policy, self.rwnd, look.segment, FLOOR * look.segment);
+        let until = now + look.rtt;
+        self.begin(match policy {
+            // Nothing changes, so there is nothing to wait for.
+            WindowPolicy::Fix => Phase::Gathering { since: now },
+            WindowPolicy::Double | WindowPolicy::Increase | WindowPolicy::Halve => {
+                Phase::Waiting { until }
+            }
+        });
+    }
+
+    /// Whether what arrives does not reflect a halved window yet.
+    fn is_being_halved(&self) -> bool {
+        matches!(self.phase, Phase::Waiting { .. })
+            && self.application.policy() == WindowPolicy::Halve
+    }
+
+    fn begin(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.intervals = IntervalCounts::default();
+    }
+
+    /// Takes counters and intervals in; returns the bytes acknowledged since
+    /// the last look, and whether packets were lost or reordered.
+    fn measure(&mut self, now: Duration, look: &Look) -> (u64, bool) {
+        let (bytes, out_of_order) = self.last.unwrap_or((look.bytes, look.out_of_order));
+        self.last = Some((look.bytes, look.out_of_order));
+        let acknowledged = look.bytes.saturating_sub(bytes);
+        match self.arrivals.take() {
+            Some(arrivals) => {
+                self.intervals.merge(&arrivals.intervals);
+                self.measure_rate(now, look, acknowledged);
+                self.cwnd = arrivals.cwnd.filter(|cwnd| cwnd.is_finite()).or(self.cwnd);
+            }
+            None => {
+                if let Some(variation) = self.substitute.look(now, look.rtt, acknowledged > 0) {
+                    self.intervals.add(variation);
+                }
+                self.measure_rate(now, look, acknowledged);
+            }
+        }
+        (acknowledged, look.out_of_order > out_of_order)
+    }
+
+    /// Bytes per round trip: what algorithm 6 estimates. Nothing is measured
+    /// over a silence: no pause of the sender shall count as slowness.
+    fn measure_rate(&mut self, now: Duration, look: &Look, acknowledged: u64) {
+        let (began, before) = *self.mark.get_or_insert((now, look.bytes));
+        let elapsed = now.saturating_sub(began);
+        let bytes = look.bytes.saturating_sub(before);
+        if bytes == 0 && acknowledged == 0 {
+            self.mark = Some((now, look.bytes));
+        } else if elapsed >= look.rtt && !elapsed.is_zero() {
+            self.rate = bytes as f64 / elapsed.as_secs_f64();
+            self.cwnd = Some(self.rate * look.rtt.as_secs_f64());
+            self.mark = Some((now, look.bytes));
+        }
+    }
+}
+
+/// Changes of the round-trip time in place of packet-interval variations, see
+/// the module.
+#[derive(Debug, Clone, Copy, Default)]
+struct Substitute {
+    last: Option<(Duration, Duration)>,
+    /// Whether data has come since.
+    is_fresh: bool,
+}
+
+impl Substitute {
+    /// The variation, µs, at most once in 20 ms, and only when data has come:
+    /// without it the estimate stands still.
+    fn look(&mut self, now: Duration, rtt: Duration, has_data: bool) -> Option<i64> {
+        self.is_fresh |= has_data;
+        let (at, before) = *self.last.get_or_insert((now, rtt));
+        if now.saturating_sub(at) < SUBSTITUTE_EVERY {
+            return None;
+        }
+        self.last = Some((now, rtt));
+        let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        std::mem::take(&mut self.is_fresh).then(|| micros(rtt).saturating_sub(micros(before)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

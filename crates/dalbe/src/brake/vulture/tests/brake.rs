@@ -1,0 +1,127 @@
+//! Vulture within a brake: weights, and what is said of it.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::{RTT, Seen, any_seen, ms, variations};
+use crate::brake::Arrivals;
+use crate::brake::vulture::IntervalCounts;
+use crate::brake::{Brake, BrakeState, LEAST_WEIGHT, Order, ReceiverPolicy};
+use crate::socket::TcpInfo;
+
+/// What the kernel says of such a connection.
+fn info(seen: &Seen, bytes: u64) -> TcpInfo {
+    TcpInfo {
+        rcv_mss: seen.segment,
+        rcv_rtt: Some(seen.rtt),
+        bytes_received: Some(bytes),
+        rcv_ooopack: Some(seen.out_of_order),
+        ..TcpInfo::parse(&[0; 240]).unwrap()
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_window_is_monotone_in_w(
+        all in prop::collection::vec(any_seen(), 1..40),
+        capacity in prop_oneof![Just(0.0), 0.0..1e9_f64],
+        weights in (LEAST_WEIGHT..=1.0_f64, prop_oneof![LEAST_WEIGHT..=1.0_f64, Just(1.0)]),
+        history in LEAST_WEIGHT..=1.0_f64,
+    ) {
+        let mut brake = Brake::under(ReceiverPolicy::Vulture);
+        let (mut now, mut bytes) = (Duration::ZERO, 0);
+        for seen in &all {
+            now += seen.gap;
+            bytes += seen.more;
+            if let Some(arrivals) = &seen.arrivals {
+                brake.arrived(now, arrivals);
+            }
+            if seen.how == 1 {
+                brake.restart(bytes);
+            }
+            let seen = info(seen, bytes);
+            let window = |w| brake.clone().update(now, &seen, Order { w, capacity }, None).unwrap();
+            let (low, high) = (weights.0.min(weights.1), weights.0.max(weights.1));
+            prop_assert!(window(low) <= window(high), "{} and {}", window(low), window(high));
+            brake.update(now, &seen, Order { w: history, capacity }, None);
+        }
+    }
+}
+
+/// A brake after 3 s at 10 Mbit/s and 100 ms, whose packets say this.
+fn braked(order: Order, each: IntervalCounts) -> (Brake, Option<u32>) {
+    let mut brake = Brake::under(ReceiverPolicy::Vulture);
+    let mut window = None;
+    for number in 1..=150 {
+        brake.arrived(
+            ms(20) * number as u32,
+            &Arrivals {
+                intervals: each,
+                cwnd: None,
+                delay_us: None,
+            },
+        );
+        let seen = Seen {
+            gap: ms(20),
+            rtt: RTT,
+            segment: 1000,
+            more: 25_000,
+            out_of_order: 0,
+            arrivals: None,
+            how: 2,
+        };
+        let seen = info(&seen, 25_000 * number);
+        window = brake.update(ms(20 * number), &seen, order, None);
+    }
+    (brake, window)
+}
+
+#[test]
+fn a_weight_gets_its_share_however_much_is_queued() {
+    let high = variations(4, 25);
+    let (_, least) = braked(Order::YIELD, high);
+    assert_eq!(least, Some(2000), "two segments");
+    let capacity = 1.25e6;
+    // Half of a best-effort flow: a third of 125,000 bytes.
+    let (brake, window) = braked(Order { w: 0.5, capacity }, high);
+    assert_eq!(window, Some(41_666));
+    assert_eq!(brake.state(), BrakeState::Filling, "it carries what it did");
+    let (brake, window) = braked(Order::FREE, high);
+    assert!(window >= Some(4 * 125_000), "{window:?}");
+    assert_eq!(brake.state(), BrakeState::Free);
+}
+
+#[test]
+fn it_yields_to_others_that_it_sees() {
+    let mut brake = Brake::under(ReceiverPolicy::Vulture);
+    let (mut bytes, mut number) = (0, 0);
+    let mut run = |more: u64, each: IntervalCounts| {
+        for _ in 0..100 {
+            number += 1;
+            bytes += more;
+            brake.arrived(
+                ms(20) * number as u32,
+                &Arrivals {
+                    intervals: each,
+                    cwnd: None,
+                    delay_us: None,
+                },
+            );
+            let seen = Seen {
+                gap: ms(20),
+                rtt: RTT,
+                segment: 1000,
+                more,
+                out_of_order: 0,
+                arrivals: None,
+                how: 2,
+            };
+            brake.update(ms(20 * number), &info(&seen, bytes), Order::YIELD, None);
+        }
+        brake.state()
+    };
+    assert_eq!(run(25_000, variations(4, 4)), BrakeState::Filling);
+    assert_eq!(run(5_000, variations(4, 25)), BrakeState::Yielding);
+    assert_eq!(run(25_000, variations(4, 4)), BrakeState::Filling);
+}

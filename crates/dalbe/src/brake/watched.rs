@@ -1,0 +1,94 @@
+//! What the observer sees of one connection, look by look. Decides nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::vulture::IntervalCounts;
+use crate::observer::{Interval, Observer};
+use crate::socket::TcpSocket;
+
+/// Length of the observer's intervals: half of what passes between two looks.
+const INTERVAL: Duration = Duration::from_millis(10);
+
+/// What an observer has seen of the packets of one connection since it was
+/// last asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Arrivals {
+    /// Packet-interval variations (Vulture, algorithm 1).
+    pub intervals: IntervalCounts,
+    /// The sender's congestion window (Vulture, algorithm 6), bytes; `None`
+    /// where it is not known.
+    pub cwnd: Option<f64>,
+    /// Least one-way delay, against an arbitrary zero, µs; `None` if nothing
+    /// came.
+    pub delay_us: Option<i64>,
+}
+
+/// One connection under observation.
+#[derive(Debug, Clone)]
+pub(super) struct Watched {
+    observer: Arc<Observer>,
+    is_asked: bool,
+    /// End of the last interval that was taken.
+    seen: Duration,
+}
+
+impl Watched {
+    pub(super) fn new(observer: Arc<Observer>) -> Self {
+        Self {
+            observer,
+            is_asked: false,
+            seen: Duration::ZERO,
+        }
+    }
+
+    /// What has come since the last call; `None` where nothing can be
+    /// observed (no room in the kernel, a sandbox, no timestamps).
+    pub(super) fn arrivals(&mut self, socket: &TcpSocket) -> Option<Arrivals> {
+        if !self.is_asked {
+            self.observer.watch(socket, INTERVAL).ok()?;
+            self.is_asked = true;
+        }
+        let intervals = self.observer.arrivals(socket).ok()?;
+        if intervals.iter().all(|interval| interval.delay.is_none()) {
+            return None;
+        }
+        let fresh = intervals
+            .iter()
+            .filter(|interval| interval.began >= self.seen);
+        let arrivals = sum(fresh);
+        if let Some(last) = intervals.last() {
+            self.seen = last.began + last.length;
+        }
+        Some(arrivals)
+    }
+}
+
+fn sum<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Arrivals {
+    let mut arrivals = Arrivals::default();
+    for interval in intervals {
+        let piv = &interval.piv;
+        let bands = [
+            piv.below_4_ms,
+            piv.from_4_ms,
+            piv.from_8_ms,
+            piv.above_12_ms,
+            piv.from_20_ms,
+        ];
+        let counts: &mut IntervalCounts = &mut arrivals.intervals;
+        for (sum, band) in counts.bands.iter_mut().zip(bands) {
+            *sum += u64::from(band);
+        }
+        counts.positive += u64::from(piv.positive);
+        counts.sum_us += piv.sum_us;
+        arrivals.cwnd = interval
+            .cwnd_bytes
+            .map(|bytes| bytes as f64)
+            .or(arrivals.cwnd);
+        if let Some(delay) = interval.delay {
+            let least = arrivals.delay_us.unwrap_or(i64::MAX);
+            arrivals.delay_us = Some(delay.least_us.min(least));
+        }
+    }
+    arrivals
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What the kernel's side and the process's side of the observer share. Its
+ * counterpart is layout.rs; both assert the sizes.
+ */
+#pragma once
+
+/* To be raised with every change of the structures or of what the kernel's
+ * side does: it is how a process and the observer that root has set up know
+ * whether they belong together. */
+#define OBSERVER_VERSION 1
+
+/* Intervals that are kept; a power of two. */
+#define SLOTS 32
+/* Packets that wait for a later one, one for each millisecond of sending
+ * time: more than PSI_MS. A power of two. */
+#define QUEUE 32
+/* Least sending distance of a packet-interval variation (Vulture, algorithm 1:
+ * 5 jiffies of 4 ms). */
+#define PSI_MS 20
+/* RFC 7323 allows 1 ms to 1 s; 1 ms is what Linux, Windows and BSD have. */
+#define USUAL_TICK_US 1000
+/* Sending times count from here, so that those before are above zero. */
+#define SENT_ZERO_US (1ULL << 40)
+/* Lengths that an interval may have. */
+#define LEAST_INTERVAL_US 1000
+#define MOST_INTERVAL_US 1000000
+/* Delays above the reference, in units of 2^7 us: the first four buckets hold
+ * one unit each, then four buckets share each octave. */
+#define DELAY_UNIT_SHIFT 7
+#define DELAY_MOST_UNITS 8191
+#define DELAY_BUCKETS 48
+
+/* What a process writes for its socket. */
+struct watch {
+	__u32 interval_us;
+	__u32 reserved;
+};
+_Static_assert(sizeof(struct watch) == 8, "as in layout.rs");
+
+struct interval {
+	/* On the clock of bpf_ktime_get_ns(), CLOCK_MONOTONIC. */
+	__u64 began_us;
+	/* Of another epoch than the statistics': not of this ring any more. */
+	__u32 epoch;
+	__u32 tick_us;
+	__u64 bytes;
+	__u32 packets;
+	__u32 out_of_order;
+	__u32 holes;
+	__u32 delays;
+	__s64 delay_sum_us;
+	__s64 delay_least_us;
+	/* What the buckets count from. */
+	__s64 delay_reference_us;
+	__s64 piv_sum_us;
+	__u32 piv_positive;
+	__u32 piv_bands[5];
+	__u64 round_bytes;
+	__u32 round_us;
+	__u32 rounds;
+	__u16 delay_buckets[DELAY_BUCKETS];
+};
+_Static_assert(sizeof(struct interval) == 208, "as in layout.rs");
+
+/* What the kernel's side alone reads and writes. */
+struct tracker {
+	__u64 first_us;
+	__u64 last_us;
+	__u64 sent_us;
+	__s64 least_us;
+	__u64 round_began_us;
+	__u64 round_bytes;
+	__u32 round_tsval;
+	__u32 in_round;
+	__u32 tsval;
+	__u32 highest;
+	__u32 has_highest;
+	__u32 tick_is_known;
+	__u32 oldest;
+	__u32 queued;
+};
+
+struct sent {
+	__u64 sent_ms;
+	__u64 arrived_us;
+};
+
+/* What the kernel writes for a socket that is watched. */
+struct statistics {
+	__u32 version;
+	__u32 interval_us;
+	__u32 epoch;
+	__u32 tick_us;
+	struct interval intervals[SLOTS];
+	struct tracker tracker;
+	struct sent queue[QUEUE];
+};
+_Static_assert(sizeof(struct statistics) == 7264, "as in layout.rs");

@@ -1,0 +1,139 @@
+//! The BPF file system that the observer is pinned in: made, checked, removed.
+
+use std::ffi::CString;
+use std::fs::{self, DirBuilder, DirEntry, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use rustix::fs::statfs;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::process::geteuid;
+
+use super::undo::{Done, Undo};
+use super::{DIRECTORY, SetupError, failed};
+
+/// `BPF_FS_MAGIC` of the kernel's `linux/magic.h`.
+const MAGIC: u64 = 0xcafe_4a11;
+
+/// Everybody may look, the owner may write.
+pub(super) const OPEN: u32 = 0o755;
+
+/// Makes sure that this directory is a BPF file system which everybody can
+/// enter and nobody else can write to.
+pub(super) fn make(directory: &Path, undo: &mut Undo) -> Result<(), SetupError> {
+    if let Some(parent) = directory.parent() {
+        make_directory(parent, undo)?;
+        check(parent)?;
+    }
+    make_directory(directory, undo)?;
+    check(directory)?;
+    if is_bpffs(directory)? {
+        return Ok(());
+    }
+    if !is_empty(directory)? {
+        return Err(SetupError::NotOurs {
+            path: directory.to_owned(),
+            why: "it is no BPF file system and not empty",
+        });
+    }
+    let options = CString::new(format!("mode={OPEN:04o}")).ok();
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("fairbat", directory, "bpf", flags, options.as_deref())
+        .map_err(|error| failed(format!("mount {}", directory.display()), error))?;
+    undo.note(Done::Mount(directory.to_owned()));
+    Ok(())
+}
+
+/// Unmounts it and removes the directories, if nothing is left in it. A file
+/// system that was mounted elsewhere, above, stays.
+pub(super) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
+    if !is_empty(directory)? {
+        return Ok(());
+    }
+    if is_mount_point(directory)? {
+        // A process may stand in it; it then goes when that does.
+        unmount(directory, UnmountFlags::DETACH)
+            .map_err(|error| failed(format!("unmount {}", directory.display()), error))?;
+    }
+    let removed = |path: &Path| {
+        fs::remove_dir(path).map_err(|error| failed(format!("remove {}", path.display()), error))
+    };
+    removed(directory)?;
+    match directory.parent() {
+        // Others may have put something there; of any other path the parent
+        // is not ours.
+        Some(parent) if directory == Path::new(DIRECTORY) && is_empty(parent)? => removed(parent),
+        _ => Ok(()),
+    }
+}
+
+/// Whether there is a BPF file system.
+pub(super) fn is_bpffs(directory: &Path) -> Result<bool, SetupError> {
+    match statfs(directory) {
+        Ok(found) => Ok(u64::try_from(found.f_type).is_ok_and(|kind| kind & 0xffff_ffff == MAGIC)),
+        Err(rustix::io::Errno::NOENT) => Ok(false),
+        Err(error) => Err(failed(format!("look at {}", directory.display()), error)),
+    }
+}
+
+/// Makes a directory that everybody may look into, if there is none.
+pub(super) fn make_directory(path: &Path, undo: &mut Undo) -> Result<(), SetupError> {
+    let doing = || format!("make {}", path.display());
+    match DirBuilder::new().mode(OPEN).create(path) {
+        Ok(()) => undo.note(Done::Directory(path.to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(error) => return Err(failed(doing(), error)),
+    }
+    // The process's mask may have taken something away.
+    fs::set_permissions(path, Permissions::from_mode(OPEN)).map_err(|error| failed(doing(), error))
+}
+
+/// Refuses what another user could change, or could not enter.
+fn check(path: &Path) -> Result<(), SetupError> {
+    let found = fs::symlink_metadata(path)
+        .map_err(|error| failed(format!("look at {}", path.display()), error))?;
+    if found.uid() == 0 && !geteuid().is_root() {
+        let refused = io::Error::from_raw_os_error(libc::EACCES);
+        return Err(failed(format!("write to {}", path.display()), refused));
+    }
+    let why = if !found.is_dir() {
+        "it is no directory"
+    } else if found.uid() != geteuid().as_raw() {
+        "it belongs to another user"
+    } else if found.mode() & 0o022 != 0 {
+        "other users may write to it"
+    } else if found.mode() & 0o005 != 0o005 {
+        "other users may not look into it"
+    } else {
+        return Ok(());
+    };
+    Err(SetupError::NotOurs {
+        path: path.to_owned(),
+        why,
+    })
+}
+
+/// Whether nothing is in it. In a BPF file system the names with a dot are the
+/// kernel's own (`maps.debug`), and nobody else may have such.
+fn is_empty(path: &Path) -> Result<bool, SetupError> {
+    let is_bpffs = is_bpffs(path)?;
+    let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let entries = entries.map_err(|error| failed(format!("read {}", path.display()), error))?;
+    let is_kernels =
+        |entry: &DirEntry| is_bpffs && entry.file_name().as_encoded_bytes().contains(&b'.');
+    Ok(entries.iter().all(is_kernels))
+}
+
+fn is_mount_point(path: &Path) -> Result<bool, SetupError> {
+    let device = |path: &Path| {
+        let found = fs::symlink_metadata(path);
+        found
+            .map(|found| found.dev())
+            .map_err(|error| failed(format!("look at {}", path.display()), error))
+    };
+    match path.parent() {
+        Some(parent) => Ok(device(path)? != device(parent)?),
+        None => Ok(true),
+    }
+}

@@ -1,0 +1,144 @@
+//! The order in which the observer comes and goes.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::load::Loaded;
+use super::place::{LINK, Place, STATISTICS, WATCH, is_ours};
+use super::undo::{Done, Undo};
+use super::{Installed, SetupError, Status, bpffs, failed};
+use crate::observer::layout::VERSION;
+
+/// See [`super::install`].
+pub(super) fn install(directory: &Path) -> Result<Installed, SetupError> {
+    let place = Place::new(directory);
+    let mut undo = Undo::default();
+    bpffs::make(directory, &mut undo)?;
+    let _lock = lock(directory)?;
+    let before = status(directory)?;
+    if before == Status::SetUp {
+        undo.keep();
+        return Ok(Installed::Already);
+    }
+    let loaded = Loaded::new()?;
+    check_entries(&place)?;
+    bpffs::make_directory(&place.observer(), &mut undo)?;
+    let unfinished = place.unfinished();
+    // Left by a process that was killed meanwhile.
+    remove_pins(&unfinished)?;
+    bpffs::make_directory(&unfinished, &mut undo)?;
+    undo.note(Done::Pins(unfinished.clone()));
+    loaded.pin(&unfinished)?;
+    let finished = place.version(VERSION);
+    // Somebody has removed a part of it.
+    remove_pins(&finished)?;
+    fs::rename(&unfinished, &finished)
+        .map_err(|error| failed(format!("make {}", finished.display()), error))?;
+    undo.keep();
+    for other in versions(&place)? {
+        if other != VERSION {
+            remove_pins(&place.version(other))?;
+        }
+    }
+    Ok(match before {
+        Status::OtherVersion { version } => Installed::Replaced { version },
+        Status::NotSetUp | Status::SetUp => Installed::New,
+    })
+}
+
+/// See [`super::remove`].
+pub(super) fn remove(directory: &Path) -> Result<bool, SetupError> {
+    let place = Place::new(directory);
+    if !bpffs::is_bpffs(directory)? {
+        return Ok(false);
+    }
+    let _lock = lock(directory)?;
+    check_entries(&place)?;
+    let versions = versions(&place)?;
+    for &version in &versions {
+        remove_pins(&place.version(version))?;
+    }
+    remove_pins(&place.unfinished())?;
+    removed(fs::remove_dir(place.observer()), &place.observer())?;
+    bpffs::remove_if_empty(directory)?;
+    Ok(!versions.is_empty())
+}
+
+/// See [`super::status`].
+pub(super) fn status(directory: &Path) -> Result<Status, SetupError> {
+    let place = Place::new(directory);
+    // What cannot be read is an error, and not the same as nothing.
+    versions(&place)?;
+    Ok(if place.is_complete(VERSION) {
+        Status::SetUp
+    } else if let Some(version) = place.other_version(VERSION) {
+        Status::OtherVersion { version }
+    } else {
+        Status::NotSetUp
+    })
+}
+
+/// Removes one version of the observer, the attachment first: with it the
+/// program stops.
+pub(super) fn remove_pins(version: &Path) -> Result<(), SetupError> {
+    for name in [LINK, WATCH, STATISTICS] {
+        let path = version.join(name);
+        removed(fs::remove_file(&path), &path)?;
+    }
+    removed(fs::remove_dir(version), version)
+}
+
+/// What was not there is removed as well.
+fn removed(result: io::Result<()>, path: &Path) -> Result<(), SetupError> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(failed(format!("remove {}", path.display()), error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// One at a time; released when dropped.
+fn lock(directory: &Path) -> Result<File, SetupError> {
+    let doing = || format!("lock {}", directory.display());
+    let file = File::open(directory).map_err(|error| failed(doing(), error))?;
+    flock(&file, FlockOperation::LockExclusive).map_err(|error| failed(doing(), error))?;
+    Ok(file)
+}
+
+fn versions(place: &Place) -> Result<Vec<u32>, SetupError> {
+    let doing = || format!("read {}", place.observer().display());
+    place.versions().map_err(|error| failed(doing(), error))
+}
+
+/// Refuses to touch what did not come from here.
+fn check_entries(place: &Place) -> Result<(), SetupError> {
+    let doing = |path: &Path| format!("read {}", path.display());
+    let read = |path: &Path| match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries
+            .and_then(Iterator::collect::<io::Result<Vec<_>>>)
+            .map_err(|error| failed(doing(path), error)),
+    };
+    let not_ours = |path| {
+        Err(SetupError::NotOurs {
+            path,
+            why: "fairbat setup did not put it there",
+        })
+    };
+    for version in read(&place.observer())? {
+        if !version.file_name().to_str().is_some_and(is_ours) {
+            return not_ours(version.path());
+        }
+        for pin in read(&version.path())? {
+            let name = pin.file_name();
+            if ![LINK, WATCH, STATISTICS].iter().any(|&known| name == known) {
+                return not_ours(pin.path());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! Takes back what was done, the last first, unless it came to a good end.
+
+use std::fs;
+use std::path::PathBuf;
+
+use rustix::mount::{UnmountFlags, unmount};
+
+use super::install::remove_pins;
+
+/// Something that was done.
+#[derive(Debug)]
+pub(super) enum Done {
+    /// An empty directory was made.
+    Directory(PathBuf),
+    /// A file system was mounted.
+    Mount(PathBuf),
+    /// A directory was made, for pins.
+    Pins(PathBuf),
+}
+
+/// What was done so far.
+#[derive(Debug, Default)]
+pub(super) struct Undo(Vec<Done>);
+
+impl Undo {
+    pub(super) fn note(&mut self, done: Done) {
+        self.0.push(done);
+    }
+
+    /// It is to stay.
+    pub(super) fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        // The error that led here is what people are told; what cannot be
+        // taken back either, they find by it.
+        while let Some(done) = self.0.pop() {
+            let _ = match done {
+                Done::Directory(path) => fs::remove_dir(path).ok(),
+                Done::Mount(path) => unmount(path, UnmountFlags::DETACH).ok(),
+                Done::Pins(path) => remove_pins(&path).ok(),
+            };
+        }
+    }
+}

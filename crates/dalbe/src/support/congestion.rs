@@ -1,0 +1,54 @@
+//! The congestion controls that this user may choose.
+
+use serde::Serialize;
+
+use super::{Refusal, proc_value};
+use crate::socket::{CongestionError, TcpSocket};
+
+/// The kernel's TCP congestion controls, from this user's point of view.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct CongestionControls {
+    /// The one a new connection has.
+    pub default: Option<String>,
+    /// Those this user may choose for a connection.
+    pub allowed: Vec<String>,
+    /// Those the kernel has loaded but refuses to this user.
+    pub refused: Vec<String>,
+}
+
+/// Tries them all on this socket.
+pub(super) fn congestion_controls(socket: &TcpSocket) -> CongestionControls {
+    let mut controls = CongestionControls {
+        default: socket.sender().congestion().ok(),
+        ..CongestionControls::default()
+    };
+    let loaded = proc_value("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    for name in loaded.as_deref().unwrap_or_default().split_whitespace() {
+        match socket.sender().set_congestion(name) {
+            Ok(()) => controls.allowed.push(name.to_owned()),
+            Err(CongestionError::NotAllowed { name }) => controls.refused.push(name),
+            // Unloaded since the list was read, or not for this socket.
+            Err(CongestionError::Unknown { .. } | CongestionError::Socket { .. }) => {}
+        }
+    }
+    controls
+}
+
+impl CongestionControls {
+    pub(super) fn describe(&self) -> Result<String, Refusal> {
+        if self.allowed.is_empty() {
+            return Err(Refusal("the kernel lets this user choose none".to_owned()));
+        }
+        let mut words = format!("this user may choose {}", self.allowed.join(", "));
+        if let Some(default) = &self.default {
+            words.push_str(&format!("; new connections have {default}"));
+        }
+        if !self.refused.is_empty() {
+            words.push_str(&format!(
+                "; refused: {} (sysctl net.ipv4.tcp_allowed_congestion_control)",
+                self.refused.join(", ")
+            ));
+        }
+        Ok(words)
+    }
+}

@@ -1,0 +1,281 @@
+//! Coming and going: by whom, what is left, and what is not touched.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use dalbe::observer::setup::{Installed, SetupError, Status, install, remove, status};
+use dalbe::observer::{Observer, Unavailable};
+use libbpf_rs::query::ProgInfoIter;
+
+use super::*;
+
+/// Where it is set up.
+fn directory() -> &'static Path {
+    Path::new(DIRECTORY)
+}
+
+/// Programs of this name in the kernel, whoever has loaded them.
+fn programs() -> Vec<u32> {
+    ProgInfoIter::default()
+        .filter(|program| program.name == "observe")
+        .map(|program| program.id)
+        .collect()
+}
+
+/// The program of the observer that is set up in this namespace.
+fn own_program(link: &Path) -> u32 {
+    let link = libbpf_rs::Link::open(link).expect("the pinned link");
+    link.info().expect("a link").prog_id
+}
+
+/// Waits until the kernel has let go of this program.
+fn assert_goes(program: u32) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while programs().contains(&program) {
+        assert!(
+            Instant::now() < deadline,
+            "program {program} is still there"
+        );
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn it_comes_and_goes_without_a_trace() {
+    in_own_namespace(|| {
+        assert_eq!(status(directory()).expect("readable"), Status::NotSetUp);
+        assert!(matches!(Observer::open(), Err(Unavailable::NotSetUp)));
+        assert!(!remove(directory()).expect("nothing to remove"));
+
+        assert_eq!(install(directory()).expect("root"), Installed::New);
+        assert_eq!(status(directory()).expect("readable"), Status::SetUp);
+        assert_eq!(install(directory()).expect("root"), Installed::Already);
+        let mode = |name: &str| {
+            let path = directory().join("observer/v1").join(name);
+            fs::metadata(path).expect("pinned").permissions().mode() & 0o777
+        };
+        assert_eq!(
+            [mode("watch"), mode("statistics"), mode("link")],
+            [0o666, 0o444, 0o600]
+        );
+        let program = own_program(&directory().join("observer/v1/link"));
+
+        assert!(remove(directory()).expect("root"));
+        assert_goes(program);
+        assert_eq!(status(directory()).expect("readable"), Status::NotSetUp);
+        assert!(!Path::new("/run/fairbat").exists());
+        assert!(matches!(Observer::open(), Err(Unavailable::NotSetUp)));
+    });
+}
+
+#[test]
+fn who_has_it_open_gets_nothing_new_after_its_removal() {
+    in_own_namespace(|| {
+        set_up();
+        let observer = Observer::open().expect("set up");
+        let (mut client, mut server) = loopback();
+        let socket = socket_of(&client);
+        observer
+            .watch(&socket, Duration::from_secs(1))
+            .expect("its own socket");
+        transfer(&mut server, &mut client, 2_000);
+        remove(directory()).expect("root");
+        transfer(&mut server, &mut client, 2_000);
+        let intervals = observed(&observer, &socket, 2_000);
+        assert!(intervals.iter().map(|i| i.bytes).sum::<u64>() <= 2_000);
+    });
+}
+
+#[test]
+fn it_ends_with_the_namespace_that_it_was_set_up_in() {
+    let mut program = None;
+    in_own_namespace(|| {
+        set_up();
+        let own = own_program(&directory().join("observer/v1/link"));
+        assert!(programs().contains(&own));
+        program = Some(own);
+    });
+    if let Some(program) = program {
+        assert_goes(program);
+    }
+}
+
+#[test]
+fn another_version_is_told_and_replaced() {
+    in_own_namespace(|| {
+        set_up();
+        let versions = directory().join("observer");
+        fs::rename(versions.join("v1"), versions.join("v0")).expect("root");
+        let old = own_program(&versions.join("v0/link"));
+        assert_eq!(
+            status(directory()).expect("readable"),
+            Status::OtherVersion { version: 0 }
+        );
+        as_nobody(|| {
+            let error = Observer::open().expect_err("another version");
+            assert!(
+                matches!(
+                    error,
+                    Unavailable::OtherVersion {
+                        found: 0,
+                        needed: 1
+                    }
+                ),
+                "{error:?}"
+            );
+            assert!(error.to_string().contains("sudo fairbat setup"), "{error}");
+        });
+        assert_eq!(
+            install(directory()).expect("root"),
+            Installed::Replaced { version: 0 }
+        );
+        assert_goes(old);
+        assert_eq!(entries(&versions), ["v1"]);
+        Observer::open().expect("set up");
+    });
+}
+
+#[test]
+fn what_a_killed_setup_left_is_cleared_away() {
+    in_own_namespace(|| {
+        set_up();
+        let versions = directory().join("observer");
+        fs::rename(versions.join("v1"), versions.join("unfinished")).expect("root");
+        assert_eq!(status(directory()).expect("readable"), Status::NotSetUp);
+        let old = own_program(&versions.join("unfinished/link"));
+        assert_eq!(install(directory()).expect("root"), Installed::New);
+        assert_goes(old);
+        assert_eq!(entries(&versions), ["v1"]);
+    });
+}
+
+#[test]
+fn what_somebody_has_taken_apart_is_made_whole() {
+    in_own_namespace(|| {
+        set_up();
+        fs::remove_file(directory().join("observer/v1/link")).expect("root");
+        assert_eq!(status(directory()).expect("readable"), Status::NotSetUp);
+        assert_eq!(install(directory()).expect("root"), Installed::New);
+        assert_eq!(status(directory()).expect("readable"), Status::SetUp);
+        assert_eq!(entries(&directory().join("observer")), ["v1"]);
+    });
+}
+
+#[test]
+fn a_kernel_that_cannot_leaves_nothing_half_done() {
+    in_own_namespace(|| {
+        // Without the description of its types.
+        mount("sys", "/sys", "tmpfs", MountFlags::empty(), None).expect("root");
+        let error = install(directory()).expect_err("no BTF");
+        assert!(matches!(error, SetupError::NoBtf), "{error}");
+        assert_eq!(entries(Path::new("/run")), [""; 0]);
+    });
+}
+
+#[test]
+fn somebody_without_privilege_is_refused_and_leaves_nothing() {
+    in_own_namespace(|| {
+        as_nobody(|| {
+            let error = install(directory()).expect_err("not root");
+            assert!(matches!(error, SetupError::NotPermitted { .. }), "{error}");
+            assert!(error.to_string().contains("sudo"), "{error}");
+        });
+        assert_eq!(entries(Path::new("/run")), [""; 0]);
+        // Where the directory is there and theirs, the kernel refuses.
+        let theirs = Path::new("/run/theirs");
+        fs::create_dir(theirs).expect("root");
+        std::os::unix::fs::chown(theirs, Some(NOBODY), Some(NOBODY)).expect("root");
+        as_nobody(|| {
+            let error = install(&theirs.join("bpf")).expect_err("not root");
+            assert!(matches!(error, SetupError::NotPermitted { .. }), "{error}");
+        });
+        assert_eq!(entries(theirs), [""; 0]);
+        set_up();
+        as_nobody(|| {
+            for error in [
+                install(directory()).expect_err("not root"),
+                remove(directory()).expect_err("not root"),
+            ] {
+                assert!(matches!(error, SetupError::NotPermitted { .. }), "{error}");
+            }
+        });
+        assert_eq!(status(directory()).expect("readable"), Status::SetUp);
+    });
+}
+
+#[test]
+fn what_is_not_ours_is_left_as_it_is() {
+    in_own_namespace(|| {
+        let refused = |path: &Path| {
+            let error = install(path).expect_err("in the way");
+            assert!(matches!(error, SetupError::NotOurs { .. }), "{error}");
+        };
+        let base = PathBuf::from("/run/other");
+        fs::create_dir(&base).expect("root");
+        fs::set_permissions(&base, fs::Permissions::from_mode(0o755)).expect("root");
+
+        let full = base.join("full");
+        fs::create_dir(&full).expect("root");
+        fs::write(full.join("file"), "theirs").expect("root");
+        refused(&full);
+        assert_eq!(entries(&full), ["file"]);
+
+        let link = base.join("link");
+        std::os::unix::fs::symlink("/run/other/full", &link).expect("root");
+        refused(&link);
+
+        let writable = base.join("writable");
+        fs::create_dir(&writable).expect("root");
+        fs::set_permissions(&writable, fs::Permissions::from_mode(0o777)).expect("root");
+        refused(&writable);
+        refused(&writable.join("bpf"));
+        assert_eq!(entries(&writable), [""; 0]);
+
+        set_up();
+        let strange = directory().join("observer/strange");
+        fs::create_dir(&strange).expect("root");
+        let error = remove(directory()).expect_err("in the way");
+        assert!(matches!(error, SetupError::NotOurs { .. }), "{error}");
+        assert_eq!(status(directory()).expect("readable"), Status::SetUp);
+        fs::remove_dir(&strange).expect("root");
+        // Something else of ours, or of anybody, beside the observer.
+        fs::create_dir(directory().join("beside")).expect("root");
+        assert!(remove(directory()).expect("root"));
+        assert_eq!(entries(directory()), ["beside"]);
+    });
+}
+
+#[test]
+fn a_file_system_that_is_there_is_used() {
+    in_own_namespace(|| {
+        let given = Path::new("/run/given");
+        fs::create_dir(given).expect("root");
+        fs::set_permissions(given, fs::Permissions::from_mode(0o755)).expect("root");
+        mount(
+            "given",
+            given,
+            "bpf",
+            MountFlags::empty(),
+            Some(c"mode=0755"),
+        )
+        .expect("root");
+        let within = given.join("fairbat");
+        assert_eq!(install(&within).expect("root"), Installed::New);
+        as_nobody(|| Observer::open_in(&within).expect("everybody may"));
+        assert!(remove(&within).expect("root"));
+        assert_eq!(entries(given), [""; 0]);
+    });
+}
+
+/// The names in a directory, without the kernel's own (`maps.debug`).
+fn entries(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("readable");
+    let name = |entry: std::io::Result<fs::DirEntry>| {
+        let name = entry.expect("readable").file_name();
+        name.into_string().expect("our names are UTF-8")
+    };
+    let mut names: Vec<String> = entries.map(name).filter(|n| !n.contains('.')).collect();
+    names.sort();
+    names
+}
