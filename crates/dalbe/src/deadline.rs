@@ -99,7 +99,9 @@ impl Demand {
     /// remaining, in any order; `None` without any.
     pub fn of(now: Duration, due: impl IntoIterator<Item = (Deadline, u64)>) -> Option<Self> {
         let mut due: Vec<_> = due.into_iter().collect();
-        due.sort_by_key(|(deadline, _)| deadline.by);
+        // Of those that are due at once the one with the widest margin is the last:
+        // all of them are work that it has to wait for.
+        due.sort_by_key(|(deadline, _)| (deadline.by, deadline.margin));
         let nothing = Self {
             zeta: 0.0,
             remaining: 0,
@@ -184,6 +186,18 @@ mod tests {
     fn what_is_past_its_deadline_is_overdue_and_the_rest_is_not() {
         let demand = Demand::of(secs(20.0), [(deadline(30.0), 7), (deadline(10.0), 5)]).unwrap();
         assert_eq!((demand.overdue, demand.remaining), (5, 12));
+    }
+
+    #[test]
+    fn of_those_due_at_once_the_widest_margin_counts_for_all() {
+        let by = Duration::from_secs(1000);
+        let early = Deadline::new(Duration::ZERO, by);
+        let late = Deadline::new(secs(890.0), by);
+        assert!(early.margin > late.margin);
+        let demand = |due| Demand::of(secs(900.0), due).unwrap().zeta;
+        let zeta = demand([(early, 500), (late, 500)]);
+        assert_eq!(zeta, 1000.0 / early.time_left(secs(900.0)));
+        assert_eq!(zeta, demand([(late, 500), (early, 500)]));
     }
 
     #[test]

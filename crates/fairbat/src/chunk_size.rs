@@ -1,7 +1,7 @@
 //! How long the next chunk should be.
 //!
 //! A chunk is the unit in which the limit on connections acts, because a
-//! running one is never interrupted: it should last a few seconds, so that
+//! running one is not interrupted for it: it should last a few seconds, so that
 //! the limit acts soon, yet so long that the silence between two requests of
 //! a connection (one round trip and the server's thinking time) stays under
 //! one per cent of the time. Knows nothing of queues, connections or clocks.

@@ -110,11 +110,15 @@ impl History {
         Some(new - before.reduce(f64::min)?)
     }
 
-    /// By how much our own window has grown, bytes.
+    /// By how much our own window has grown, bytes: the most by which it was
+    /// ever above what it had been before.
     pub(super) fn growth(&self) -> f64 {
-        let windows = || self.looks.iter().map(|look| look.window);
-        let most = windows().fold(0.0, f64::max);
-        most - windows().fold(most, f64::min)
+        let (mut least, mut growth) = (f64::INFINITY, 0.0_f64);
+        for look in &self.looks {
+            least = least.min(look.window);
+            growth = growth.max(look.window - least);
+        }
+        growth
     }
 
     /// Queueing delays that were seen between two moments, both included, s.
@@ -200,6 +204,21 @@ mod tests {
         assert!((rise - 0.012).abs() < 1e-9, "{rise}");
         delays.push(None);
         assert_eq!(history(&delays).rise(RTT), None, "nothing has come");
+    }
+
+    #[test]
+    fn a_window_that_shrinks_has_not_grown() {
+        let mut history = History::default();
+        for (number, window) in (0..).zip([30.0, 30.0, 10.0, 14.0, 12.0]) {
+            let look = Look {
+                at: at(20 * number),
+                bytes: 0,
+                queueing: None,
+                window,
+            };
+            history.add(look, RTT);
+        }
+        assert_eq!(history.growth(), 4.0);
     }
 
     #[test]

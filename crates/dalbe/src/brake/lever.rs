@@ -75,7 +75,9 @@ pub struct Hold {
     /// The window on offer, bytes.
     pub window: u32,
     /// At least this time has to pass from one read to the next; `None`
-    /// without any pause. While nobody reads, the window closes.
+    /// without any pause. While nobody reads, the window closes. Over TLS a
+    /// read takes a whole record, of up to 16 KiB, as it comes: there it is
+    /// records that are paused between.
     pub pause: Option<Duration>,
 }
 

@@ -82,6 +82,21 @@ const FREE_MEMORY: Duration = Duration::from_secs(10);
 /// A window of which less than this is used is not what holds a flow back.
 const LIMITING: f64 = 0.6;
 
+/// A delay that changes by no more than this, s, ...
+const FLAT: f64 = 0.002;
+/// ... and this share of the base ...
+const FLAT_SHARE: f64 = 0.01;
+/// ... in this time is no queue that somebody keeps: CUBIC's sawtooth takes
+/// some seconds, and BBR looks for more every eight round trips.
+const FLAT_TIME: Duration = Duration::from_secs(10);
+
+/// Round-trip times are known to a tick of the timestamp clock (Linux).
+const TICK: Duration = Duration::from_millis(1);
+
+/// Of a window of so few segments a good part is left over, and it holds a flow
+/// back nevertheless.
+const FEW: f64 = 4.0;
+
 /// Segments of this size are assumed until the kernel knows better, bytes
 /// (RFC 9293 section 3.7.1).
 const SEGMENT_LEAST: u32 = 536;
@@ -142,6 +157,8 @@ pub struct Brake {
     samples: RttSamples,
     /// Least one-way delay, µs, against an arbitrary zero.
     delay_base: Least<i64>,
+    /// Of the sender's timestamps, with which that zero changes.
+    tick: Duration,
     /// Queueing delay that the observer has seen since the last look, s;
     /// `None` without one.
     observed: Option<Option<f64>>,
@@ -149,11 +166,26 @@ pub struct Brake {
     widest: (f64, Duration),
     opening: Opening,
     bottleneck: Bottleneck,
+    /// Segments at the last look, and bytes that came in them; some of them
+    /// may have come twice.
+    arrived: (u32, f64),
     crawl: Crawl,
     yields: Yield,
     stale: Stale,
+    flat: Option<Flat>,
     /// Whether there was no brake at the last look.
     is_free: bool,
+}
+
+/// A delay at the least window that does not change.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Flat {
+    since: Duration,
+    /// Queueing delay, s.
+    least: f64,
+    most: f64,
+    /// Segments received out of order so far.
+    out_of_order: u32,
 }
 
 /// How a response begins. The sender still has its congestion window from
@@ -193,13 +225,16 @@ impl Brake {
             base: Least::default(),
             samples: RttSamples::default(),
             delay_base: Least::default(),
+            tick: Duration::ZERO,
             observed: None,
             widest: (0.0, Duration::ZERO),
             opening: Opening::Done,
             bottleneck: Bottleneck::default(),
+            arrived: (0, 0.0),
             crawl: Crawl::default(),
             yields: Yield::default(),
             stale: Stale::default(),
+            flat: None,
             is_free: false,
         }
     }
@@ -220,6 +255,10 @@ impl Brake {
     /// to be told before each look ([`Self::update`]). Without an observer
     /// the round-trip time has to do.
     pub fn arrived(&mut self, now: Duration, arrivals: &Arrivals) {
+        if arrivals.delay_us.is_some() && arrivals.tick != self.tick {
+            self.tick = arrivals.tick;
+            self.delay_base = Least::default();
+        }
         self.observed = Some(arrivals.delay_us.map(|delay| {
             let base = self.delay_base.update(now, delay);
             (delay - base) as f64 * 1e-6
@@ -294,16 +333,18 @@ impl Brake {
         // The handshake's packets are small: on a slow link a segment takes
         // longer than they do without any queue.
         let base = info.rcv_rtt.map_or(rtt, |rtt| self.base.update(now, rtt));
-        let newest = self
-            .samples
-            .newest(now, rtt, info.data_segs_in.unwrap_or(0), base);
+        let segments = info.data_segs_in.unwrap_or(0);
+        let newest = self.samples.newest(now, rtt, segments, base);
+        // What the way there has of a queue, the way there and back has too:
+        // more than that is a clock that drifts.
+        let most = newest.unwrap_or(rtt).max(rtt).saturating_sub(base) + TICK;
+        let observed = self.observed.take();
+        let observed = observed.map(|delay| delay.map(|s| s.min(most.as_secs_f64())));
         let segment = f64::from(info.rcv_mss.max(SEGMENT_LEAST));
         let seen = Seen {
             rtt,
             base,
-            queueing: self
-                .observed
-                .take()
+            queueing: observed
                 .unwrap_or_else(|| newest.map(|rtt| rtt.saturating_sub(base).as_secs_f64())),
             segment,
             bytes,
@@ -340,13 +381,19 @@ impl Brake {
         } else {
             free
         };
-        let arrived = info.data_segs_in;
+        // Counted up, since the kernel's idea of a segment changes.
+        let more = segments.wrapping_sub(self.arrived.0);
+        self.arrived = (segments, self.arrived.1 + f64::from(more) * segment);
         self.bottleneck.look(
             now,
             bottleneck::Look {
                 base: base.as_secs_f64(),
                 queueing: seen.queueing,
-                arrived: arrived.map_or(bytes as f64, |segments| f64::from(segments) * segment),
+                arrived: if segments == 0 {
+                    bytes as f64
+                } else {
+                    self.arrived.1
+                },
                 segment,
                 window,
                 level,
@@ -362,9 +409,11 @@ impl Brake {
             capacity: order.capacity,
         };
         self.crawl.update(now, &crawling);
+        self.keep_base(now, &seen, window);
         match self.opening {
             Opening::Done => {
-                let holds = used >= LIMITING * window && self.rule.sees_others();
+                let limits = used >= LIMITING * window || window < FEW * segment;
+                let holds = limits && self.rule.sees_others() || self.crawl.pause().is_some();
                 self.yields.update(now, seen.bytes, holds);
                 if self.is_free {
                     self.stale.pause(seen.bytes);
@@ -379,6 +428,39 @@ impl Brake {
         }
         // Saturates; never NaN, for all of its parts are finite.
         Some((window.max(crawl::PROBE * segment)) as u32)
+    }
+
+    /// Beside others who keep a queue the base cannot be seen, and is not to be
+    /// forgotten. But no queue that others keep has the same length for long:
+    /// a delay that has is the path's own, a longer one than before.
+    fn keep_base(&mut self, now: Duration, seen: &Seen, window: f64) {
+        let is_least = window < crawl::FEW * seen.segment && self.rule.sees_others();
+        if !is_least {
+            self.flat = None;
+            return;
+        }
+        self.base.keep(now);
+        self.delay_base.keep(now);
+        let Some(queue) = seen.queueing else {
+            return;
+        };
+        let fresh = Flat {
+            since: now,
+            least: queue,
+            most: queue,
+            out_of_order: seen.out_of_order,
+        };
+        let flat = self.flat.get_or_insert(fresh);
+        flat.least = flat.least.min(queue);
+        flat.most = flat.most.max(queue);
+        let varies = FLAT + FLAT_SHARE * seen.base.as_secs_f64();
+        if flat.most - flat.least > varies || seen.out_of_order != flat.out_of_order {
+            *flat = fresh;
+        } else if now >= flat.since + FLAT_TIME {
+            self.base = Least::default();
+            self.delay_base = Least::default();
+            self.flat = None;
+        }
     }
 
     /// The window that carries what the weight is good for, and what it swings

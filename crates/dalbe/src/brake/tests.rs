@@ -95,10 +95,9 @@ fn a_new_connection_beside_a_full_queue_learns_what_the_path_is_without() {
     let (base, window) = run(taught);
     let (wrong, alone) = run(Brake::new());
     assert_eq!(base, Some(link.base));
-    assert_eq!(
-        wrong,
-        Some(2 * link.base),
-        "it takes the queue for the path"
+    assert!(
+        wrong > Some(link.base.mul_f64(1.7)),
+        "it takes the queue for the path: {wrong:?}"
     );
     assert!(window < 8.0 && window < alone / 4.0, "{window} and {alone}");
 }

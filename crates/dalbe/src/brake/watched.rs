@@ -22,22 +22,34 @@ pub struct Arrivals {
     /// Least one-way delay, against an arbitrary zero, µs; `None` if nothing
     /// came.
     pub delay_us: Option<i64>,
+    /// The tick of the sender's timestamps; with another one the zero of the
+    /// delays is another.
+    pub tick: Duration,
 }
 
 /// One connection under observation.
 #[derive(Debug, Clone)]
 pub(super) struct Watched {
     observer: Arc<Observer>,
-    is_asked: bool,
+    asked: Asked,
     /// End of the last interval that was taken.
     seen: Duration,
+}
+
+/// Whether the connection is observed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Not,
+    Granted,
+    /// It will not be otherwise at the next look.
+    InVain,
 }
 
 impl Watched {
     pub(super) fn new(observer: Arc<Observer>) -> Self {
         Self {
             observer,
-            is_asked: false,
+            asked: Asked::Not,
             seen: Duration::ZERO,
         }
     }
@@ -45,9 +57,12 @@ impl Watched {
     /// What has come since the last call; `None` where nothing can be
     /// observed (no room in the kernel, a sandbox, no timestamps).
     pub(super) fn arrivals(&mut self, socket: &TcpSocket) -> Option<Arrivals> {
-        if !self.is_asked {
-            self.observer.watch(socket, INTERVAL).ok()?;
-            self.is_asked = true;
+        if self.asked == Asked::Not {
+            let watching = self.observer.watch(socket, INTERVAL);
+            self.asked = watching.map_or(Asked::InVain, |()| Asked::Granted);
+        }
+        if self.asked == Asked::InVain {
+            return None;
         }
         let intervals = self.observer.arrivals(socket).ok()?;
         if intervals.iter().all(|interval| interval.delay.is_none()) {
@@ -78,6 +93,10 @@ fn sum<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Arrivals {
         let counts: &mut IntervalCounts = &mut arrivals.intervals;
         for (sum, band) in counts.bands.iter_mut().zip(bands) {
             *sum += u64::from(band);
+        }
+        if interval.tick != arrivals.tick {
+            arrivals.tick = interval.tick;
+            arrivals.delay_us = None;
         }
         counts.positive += u64::from(piv.positive);
         counts.sum_us += piv.sum_us;

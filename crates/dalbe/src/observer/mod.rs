@@ -74,8 +74,9 @@ impl Observer {
     /// end has shut down its sending half.
     ///
     /// # Errors
-    /// A length out of range, not a TCP socket, or the kernel has no room
-    /// (`net.core.optmem_max` below 20480).
+    /// A length out of range, not a TCP socket, or no memory. A kernel that has
+    /// no room for the statistics (`net.core.optmem_max` below 20480) does not
+    /// say so: there are none then.
     pub fn watch(&self, socket: &TcpSocket, interval: Duration) -> io::Result<()> {
         if !INTERVALS.contains(&interval) {
             return Err(io::Error::new(
@@ -91,8 +92,7 @@ impl Observer {
     /// is there again. One system call. Intervals in which nothing arrived
     /// are left out; a connection that is not watched has none.
     ///
-    /// An interval is finished 1 ms after its end, or when a packet of a later
-    /// one has come.
+    /// An interval is finished 1 ms after its end.
     ///
     /// # Errors
     /// Not a TCP socket.

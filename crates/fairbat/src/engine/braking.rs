@@ -85,7 +85,11 @@ impl Braking {
         let mut state = self.state();
         let lever = match state.parked.remove(&ends) {
             Some((_, mut lever)) => {
-                lever.restart(socket).ok()?;
+                if let Err(error) = lever.restart(socket) {
+                    tracing::warn!(%error, "a connection cannot be held back");
+                    WindowLever::release(socket);
+                    return None;
+                }
                 lever
             }
             None => {
@@ -128,13 +132,22 @@ impl Path {
             self.memory = Some(memory);
             return;
         };
-        let has_base = memory.base <= old.base || now >= old.at + FORGET_AFTER;
-        let (base, at) = if has_base {
-            (memory.base, memory.at)
+        let base = if memory.base <= old.base || now >= old.at + FORGET_AFTER {
+            memory
         } else {
-            (old.base, old.at)
+            old
         };
-        self.memory = Some(PathMemory { base, at, ..memory });
+        let carried = if memory.carried >= old.carried || now >= old.seen + FORGET_AFTER {
+            memory
+        } else {
+            old
+        };
+        self.memory = Some(PathMemory {
+            base: base.base,
+            at: base.at,
+            carried: carried.carried,
+            seen: carried.seen,
+        });
     }
 }
 

@@ -28,6 +28,10 @@ use crate::store::{Incoming, Store, name};
 /// often: well within a round trip of any path on which it matters.
 const FLUSH_EVERY: Duration = Duration::from_millis(20);
 
+/// A response with no more than this to come is not cut short, bytes: if all
+/// of it is here already the connection stays open, and would be used again.
+const TAIL: u64 = 64 * 1024;
+
 /// What all workers of a run share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -315,7 +319,7 @@ impl<'a> Receiver<'a> {
         let (Some(here), Some(beyond)) = (remaining, self.beyond) else {
             return false;
         };
-        brake.is_outgrown(self.shared.clock.now(), here.saturating_add(beyond))
+        here > TAIL && brake.is_outgrown(self.shared.clock.now(), here.saturating_add(beyond))
     }
 
     async fn flush(&mut self) -> Result<(), Failure> {

@@ -13,6 +13,9 @@ use crate::socket::TcpInfo;
 
 pub(super) const SEGMENT: f64 = 1448.0;
 
+/// Period of a greedy flow that fills the buffer and backs off, s.
+const SAWTOOTH: f64 = 4.0;
+
 /// Looks at the connection per base round-trip time.
 const LOOKS: usize = 8;
 
@@ -104,7 +107,9 @@ impl Link {
             self.out_of_order += 1;
         }
         let queue = if self.is_contended {
-            self.buffer
+            // The other flow's sawtooth.
+            let phase = (self.now.as_secs_f64() / SAWTOOTH).fract();
+            self.buffer * (0.8 + 0.2 * phase)
         } else {
             excess.clamp(0.0, self.buffer)
         };

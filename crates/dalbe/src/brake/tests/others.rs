@@ -45,13 +45,15 @@ impl Flow {
     /// One look; returns the window, segments.
     fn look(&mut self) -> f64 {
         let window = self.under_way.pop_front().unwrap();
-        let own = (window - self.left).max(0.0) * 0.0012;
-        let rtt = BASE.as_secs_f64() + own + self.others;
+        let bare = BASE.as_secs_f64() + self.way_back;
+        let carried = self.left * bare / BASE.as_secs_f64();
+        let own = (window - carried).max(0.0) * 0.0012;
+        let rtt = bare + own + self.others;
         let rate = (window / rtt).min(self.left / BASE.as_secs_f64());
         self.now += ms(20);
         self.received += rate * 0.02 * SEGMENT;
         let seen = info(
-            Duration::from_secs_f64(rtt + self.way_back),
+            Duration::from_secs_f64(rtt),
             self.received as u64,
             self.out_of_order,
         );
@@ -168,4 +170,19 @@ fn an_observer_is_believed_rather_than_the_round_trip_time() {
     (flow.others, flow.left) = (0.030, 0.5 * FULL);
     let windows = flow.run(2.0);
     assert!(*windows.last().unwrap() < 4.0, "{windows:?}");
+}
+
+#[test]
+fn a_longer_route_is_no_queue() {
+    let mut flow = Flow::new();
+    flow.run(20.0);
+    flow.way_back = 0.025;
+    let windows = flow.run(30.0);
+    assert!(
+        windows.iter().any(|&window| window < 4.0),
+        "first it yields"
+    );
+    let longer = 1.25 * FULL;
+    let last = windows.last().unwrap();
+    assert!(*last > 0.85 * longer, "{last}: {windows:?}");
 }

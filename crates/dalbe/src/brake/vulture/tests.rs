@@ -56,6 +56,7 @@ impl Path {
             intervals,
             cwnd,
             delay_us: None,
+            tick: Duration::ZERO,
         });
     }
 
@@ -308,6 +309,7 @@ fn any_seen() -> impl Strategy<Value = Seen> {
         intervals,
         cwnd,
         delay_us: None,
+        tick: Duration::ZERO,
     });
     (
         0_u64..200_000,

@@ -63,7 +63,10 @@ pub enum SetupError {
     )]
     NotBuilt,
     /// This process may not.
-    #[error("only root may do that; run it with sudo ({doing}: {source})")]
+    #[error(
+        "only root may do that, with CAP_SYS_ADMIN, CAP_BPF and CAP_PERFMON, which many containers \
+         lack; run it with sudo on the host ({doing}: {source})"
+    )]
     NotPermitted {
         /// What it was about to do.
         doing: String,

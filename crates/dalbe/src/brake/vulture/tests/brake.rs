@@ -60,6 +60,7 @@ fn braked(order: Order, each: IntervalCounts) -> (Brake, Option<u32>) {
                 intervals: each,
                 cwnd: None,
                 delay_us: None,
+                tick: Duration::ZERO,
             },
         );
         let seen = Seen {
@@ -106,6 +107,7 @@ fn it_yields_to_others_that_it_sees() {
                     intervals: each,
                     cwnd: None,
                     delay_us: None,
+                    tick: Duration::ZERO,
                 },
             );
             let seen = Seen {
