@@ -12,8 +12,15 @@
 //!
 //! Knows nothing of weights, nor of what the window is for; pure.
 
+mod estimate;
+mod looks;
+
 use std::collections::VecDeque;
 use std::time::Duration;
+
+use self::estimate::{Estimate, TICK};
+pub(super) use self::looks::Look;
+use self::looks::{Looks, seconds};
 
 /// The window swings by this share of its level to each side: little enough
 /// for the room that one CUBIC flow makes (0.3 of its own window, RFC 9438
@@ -39,10 +46,6 @@ const HIGH: f64 = 0.7;
 /// Both may be wherever a swing leaves the delay below this part.
 const ROOM: f64 = 0.95;
 
-/// One in so many delays may be wrong on either side: they are computed back
-/// from the kernel's mean.
-const WRONG: usize = 16;
-
 /// The delay is even while it changes by less than this part of what a swing
 /// does, as long as one lasts.
 const EVEN: f64 = 0.3;
@@ -52,37 +55,31 @@ const EVEN: f64 = 0.3;
 const FULL: f64 = 0.002;
 const FULL_SHARE: f64 = 0.02;
 
-/// Of late: so many round trips and a second, but no longer than this, s. The sawtooth of CUBIC takes some
-/// ten of them on a short path, seconds on a long one.
-const LATE: f64 = 20.0;
-const LATE_MOST: f64 = 30.0;
-
 /// The delay "now" is the median over so many round trips, ...
 const NOW: f64 = 1.5;
 /// ... and at least over this time, s.
 const NOW_LEAST: f64 = 0.06;
 
-/// What one delay is measured to, s: a tick of the timestamp clock (Linux).
-const TICK: f64 = 0.001;
-
-/// Error of a single test, ticks. What is left of it in the mean of all is
-/// taken for delay: as long as little is known, a rate is rather found too low.
-const ERROR: f64 = 0.9;
-
 /// Who has less than this share of its window in flight has another limit, and
 /// the swings are not its own.
 const USED: f64 = 0.9;
-
-/// So it is if what is in flight swings by less than this part of the window.
-/// Windows arrive in bunches: that is seen over some tests only; part of the
-/// older ones that is left after a new one.
-const SWUNG: f64 = 0.3;
-const SWUNG_KEPT: f64 = 0.87;
 
 /// Then the level comes down by this factor, until it is the limit again, but
 /// not further below what is used than this.
 const RETREAT: f64 = 0.93;
 const BELOW_USED: f64 = 0.95;
+
+/// Neither are they if what is in flight swings by less than this part of them,
+/// in the mean over so many tests: a window arrives in bunches, and one test
+/// shows little of it. Then the level comes down as far as this.
+const SWUNG: f64 = 0.3;
+const ENOUGH_TO_JUDGE: u32 = 6;
+const FAR: f64 = 0.85;
+
+/// The part that is used counts from here to 1, and a new test for so much in
+/// it.
+const USED_LEAST: f64 = 0.8;
+const USED_GAIN: f64 = 0.1;
 
 /// The level may be so many times the one that was tested: the wider the
 /// swings, the better the estimate.
@@ -90,15 +87,6 @@ const GROWTH: f64 = 1.5;
 
 /// How much of the way from the old tested level to a new one is gone at once.
 const GAIN: f64 = 0.8;
-
-/// Part of the older tests that is left after a new one: about fourteen count.
-const KEPT: f64 = 0.93;
-
-/// Tests after which one alone is not believed to be very different.
-const ENOUGH: f64 = 3.0;
-
-/// Most that a test may say, in what was expected.
-const MOST: f64 = 3.0;
 
 /// From so many tests on, those below the level rest for so many round trips:
 /// they cost some of it.
@@ -121,36 +109,19 @@ const BUSY_SHARE: f64 = 0.01;
 /// each swing.
 const MEAN: f64 = 2.0;
 
-/// One look at the connection.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
-    /// Round-trip time without a queue, s.
-    pub(super) base: f64,
-    /// Queueing delay of what came since the last look, s; `None` if nothing
-    /// came.
-    pub(super) queueing: Option<f64>,
-    /// Bytes that have come, in order or not.
-    pub(super) arrived: f64,
-    /// Largest segment, bytes.
-    pub(super) segment: f64,
-    /// Window that is offered, bytes.
-    pub(super) window: f64,
-    /// What it swings about, bytes.
-    pub(super) level: f64,
-    /// Whether nothing else decides on the window.
-    pub(super) is_steady: bool,
-}
-
 /// See the module.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Bottleneck {
-    looks: VecDeque<(Duration, Look)>,
+    looks: Looks,
     /// Mean round-trip time, s; 0 before the first.
     rtt: f64,
+    /// Part of what is offered that is used.
+    used: f64,
     estimate: Estimate,
-    /// Weighted sums over the tests: by how much what was in flight has swung,
-    /// and the window, bytes².
-    swung: (f64, f64),
+    /// By how much what was in flight has swung in the last tests, in swings
+    /// of the window, and how many these are.
+    swung: f64,
+    watched: u32,
     /// Level up to which the tests reach, bytes.
     tested: f64,
     swing: Option<Swing>,
@@ -184,46 +155,26 @@ struct Effect {
     flight: f64,
 }
 
-/// Weighted sums over the tests; the weight of each is its width.
-#[derive(Debug, Clone, Copy, Default)]
-struct Estimate {
-    /// Bytes in flight that were added or taken away, and the delay of that.
-    bytes: f64,
-    delay: f64,
-    weight: f64,
-    tests: f64,
-}
-
-impl Estimate {
-    fn add(&mut self, width: f64, bytes: f64, delay: f64) {
-        let delay = if self.tests >= ENOUGH {
-            let expected = bytes / self.rate();
-            delay.clamp(-expected, MOST * expected)
-        } else {
-            delay
-        };
-        self.bytes = KEPT * self.bytes + width * bytes;
-        self.delay = KEPT * self.delay + width * delay;
-        self.weight = KEPT * self.weight + width;
-        self.tests = KEPT * self.tests + 1.0;
-    }
-
-    /// byte/s; infinite before the first test.
-    fn rate(&self) -> f64 {
-        if self.tests < 1.0 {
-            return f64::INFINITY;
-        }
-        let error = ERROR * TICK / self.tests;
-        self.bytes / (self.delay.max(0.0) + error * self.weight)
-    }
-}
-
-fn seconds(s: f64) -> Duration {
-    Duration::try_from_secs_f64(s).unwrap_or_default()
-}
-
 fn width(level: f64, segment: f64) -> f64 {
     (SWING * level).max(SWING_LEAST * segment)
+}
+
+impl Default for Bottleneck {
+    fn default() -> Self {
+        Self {
+            looks: Looks::default(),
+            rtt: 0.0,
+            used: 1.0,
+            estimate: Estimate::default(),
+            swung: 0.0,
+            watched: 0,
+            tested: 0.0,
+            swing: None,
+            last: None,
+            rest: Duration::ZERO,
+            effects: VecDeque::new(),
+        }
+    }
 }
 
 impl Bottleneck {
@@ -235,6 +186,12 @@ impl Bottleneck {
     /// The highest level that the tests speak for, bytes: at least `first`.
     pub(super) fn most(&self, first: f64) -> f64 {
         (GROWTH * self.tested).max(first)
+    }
+
+    /// What has to be offered for one byte in flight, bytes: no window is used
+    /// to the last segment, and after a loss less of it.
+    pub(super) fn allowance(&self) -> f64 {
+        1.0 / self.used
     }
 
     /// Mean round-trip time, s; 0 before anything has come.
@@ -255,11 +212,7 @@ impl Bottleneck {
     /// What was seen, and what was offered for it.
     pub(super) fn look(&mut self, now: Duration, look: Look) {
         self.follow(now, &look);
-        self.looks.push_back((now, look));
-        let late = now.saturating_sub(seconds((LATE * self.rtt + 1.0).min(LATE_MOST)));
-        while self.looks.front().is_some_and(|&(at, _)| at < late) {
-            self.looks.pop_front();
-        }
+        self.looks.add(now, look, self.rtt);
         if !look.is_steady {
             (self.swing, self.last) = (None, None);
             self.effects.clear();
@@ -274,7 +227,7 @@ impl Bottleneck {
         match self.swing {
             None if self.last.is_none() => {
                 let has_room = self.has_room(now, &look, LOW);
-                let is_due = self.estimate.tests < MANY || now >= self.rest;
+                let is_due = self.estimate.tests() < MANY || now >= self.rest;
                 let is_even = has_room.is_some() && is_due && self.is_even(now, &look);
                 if has_room == Some(true) || is_even {
                     self.effects.clear();
@@ -284,11 +237,12 @@ impl Bottleneck {
             Some(swing) if now >= swing.began + seconds((LASTS * swing.rtt).max(LASTS_LEAST)) => {
                 self.last = Some((swing, now));
                 self.swing = None;
+                let has_room = self.has_room(now, &look, HIGH);
                 let goes_on = if swing.has_room {
-                    swing.is_up || self.has_room(now, &look, HIGH) == Some(true)
+                    swing.is_up || has_room == Some(true)
                 } else {
-                    let is_known = self.estimate.tests >= MANY && self.effects.len() > 1;
-                    !swing.is_up || !is_known
+                    let is_known = self.estimate.tests() >= MANY && self.effects.len() > 1;
+                    has_room.is_some() && !(swing.is_up && is_known)
                 };
                 if !swing.has_room && !goes_on {
                     self.rest = now + seconds(REST * swing.rtt);
@@ -316,39 +270,26 @@ impl Bottleneck {
             return;
         };
         let rtt = look.base + queueing;
-        let before = self.looks.back().map(|&(at, _)| now.saturating_sub(at));
+        let before = self.looks.last_at().map(|at| now.saturating_sub(at));
         let kept = before.map_or(0.0, |elapsed| (-elapsed.as_secs_f64() / MEAN).exp());
         let old = if self.rtt > 0.0 { self.rtt } else { rtt };
         self.rtt = rtt + kept * (old - rtt);
     }
 
-    fn within(&self, from: Duration, until: Duration) -> impl Iterator<Item = &(Duration, Look)> {
-        let looks = self.looks.iter();
-        looks.filter(move |&&(at, _)| from < at && at <= until)
-    }
-
-    /// Median queueing delay, s.
-    fn queueing(&self, from: Duration, until: Duration) -> Option<f64> {
-        let within = self.within(from, until);
-        let mut delays: Vec<f64> = within.filter_map(|(_, look)| look.queueing).collect();
-        delays.sort_by(f64::total_cmp);
-        delays.get(delays.len() / 2).copied()
-    }
-
     /// Whether the delay is below a part of its range of late, or a swing up
     /// would still leave room; `None` where nobody ever makes any.
     fn has_room(&self, now: Duration, look: &Look, part: f64) -> Option<bool> {
-        let looks = self.looks.iter();
-        let mut delays: Vec<f64> = looks.filter_map(|(_, look)| look.queueing).collect();
-        delays.sort_by(f64::total_cmp);
-        let wrong = delays.len() / WRONG;
-        let (low, high) = (delays.get(wrong)?, delays.iter().rev().nth(wrong)?);
+        let (low, high) = self.looks.range()?;
         if high - low < FULL + FULL_SHARE * look.base {
             return None;
         }
         let swing = 2.0 * width(look.level, look.segment) / self.rate();
         let below = (part * (high - low)).max(ROOM * (high - low) - swing);
-        Some(self.queueing(now.saturating_sub(self.lately()), now)? <= low + below)
+        Some(
+            self.looks
+                .queueing(now.saturating_sub(self.lately()), now)?
+                <= low + below,
+        )
     }
 
     fn lately(&self) -> Duration {
@@ -360,48 +301,25 @@ impl Bottleneck {
     fn is_even(&self, now: Duration, look: &Look) -> bool {
         let swing = 2.0 * width(look.level, look.segment) / self.rate();
         let before = now.saturating_sub(seconds(LASTS * self.rtt));
-        let old = self.queueing(before.saturating_sub(self.lately()), before);
-        let new = self.queueing(now.saturating_sub(self.lately()), now);
+        let old = self
+            .looks
+            .queueing(before.saturating_sub(self.lately()), before);
+        let new = self.looks.queueing(now.saturating_sub(self.lately()), now);
         let grown = new.zip(old).map(|(new, old)| (new - old).abs());
         grown.is_some_and(|grown| grown < (EVEN * swing).max(TICK))
-    }
-
-    /// Mean rate, byte/s.
-    fn arriving(&self, from: Duration, until: Duration) -> f64 {
-        let looks = || self.within(from, until);
-        let (Some((began, first)), Some((ended, last))) = (looks().next(), looks().last()) else {
-            return 0.0;
-        };
-        let rate = (last.arrived - first.arrived) / (*ended - *began).as_secs_f64();
-        if rate.is_finite() { rate } else { 0.0 }
-    }
-
-    /// Which share of what was offered since then has come.
-    fn used(&self, from: Duration, now: Duration) -> f64 {
-        let looks = || self.within(from, now);
-        let (Some((_, first)), Some((_, last))) = (looks().next(), looks().last()) else {
-            return 0.0;
-        };
-        let (mut queueing, mut offered) = (0.0, 0.0);
-        for (&(at, look), &(next, _)) in looks().zip(looks().skip(1)) {
-            queueing = look.queueing.unwrap_or(queueing);
-            offered += look.window / (look.base + queueing) * (next - at).as_secs_f64();
-        }
-        let used = (last.arrived - first.arrived) / offered;
-        if used.is_finite() { used } else { 0.0 }
     }
 
     /// The effect of a swing has come.
     fn came_of(&mut self, swing: Swing, now: Duration, look: &Look) {
         let shows = swing.began + seconds(SHOWS * swing.rtt);
-        let Some(queueing) = self.queueing(shows, now) else {
+        let Some(queueing) = self.looks.queueing(shows, now) else {
             self.effects.clear();
             return;
         };
         self.effects.push_back(Effect {
             swing,
             queueing,
-            flight: self.arriving(shows, now) * (look.base + queueing),
+            flight: self.looks.came_in(now, look.base + queueing),
         });
         if self.effects.len() > 3 {
             self.effects.pop_front();
@@ -414,16 +332,12 @@ impl Bottleneck {
     /// One swing against those before and after it.
     fn compare(&mut self, now: Duration, look: &Look, effects: [Effect; 3]) {
         let [before, at, after] = effects.map(|effect| effect.queueing);
-        let used = self.used(effects[0].swing.began, now);
+        let used = self.looks.used(effects[0].swing.began, now);
         let width = 2.0 * width(look.level, look.segment);
         let bytes = width * used.min(1.0);
         let sign = if effects[1].swing.is_up { 1.0 } else { -1.0 };
         let delay = sign * (at - 0.5 * (before + after));
-        let expected = if self.estimate.tests >= ENOUGH {
-            bytes / self.rate()
-        } else {
-            0.0
-        };
+        let expected = self.estimate.expected(bytes).unwrap_or(0.0);
         let moved = (look.level - effects[0].swing.level).abs();
         let is_busy = before.min(at).min(after) >= BUSY + BUSY_SHARE * look.base;
         // Where there was no room, others may have taken what was made.
@@ -435,17 +349,37 @@ impl Bottleneck {
         {
             return;
         }
+        self.used += USED_GAIN * (used.clamp(USED_LEAST, 1.0) - self.used);
         let flights = effects.map(|effect| effect.flight);
         let swung = sign * (flights[1] - 0.5 * (flights[0] + flights[2]));
-        self.swung.0 = SWUNG_KEPT * self.swung.0 + width * swung;
-        self.swung.1 = SWUNG_KEPT * self.swung.1 + width * width;
-        if used < USED || self.swung.0 < SWUNG * self.swung.1 {
-            let most = (RETREAT * look.level).max(BELOW_USED * used * look.level);
-            self.tested = self.tested.min(most.min(look.level) / GROWTH);
-            return;
+        if used < USED {
+            let most = RETREAT.max(BELOW_USED * used) * look.level;
+            self.retreat(most);
+        } else if self.follows(swung / width) {
+            self.estimate.add(width, bytes, delay);
+            if self.rate().is_finite() {
+                self.tested += GAIN * (look.level - self.tested);
+            }
+        } else {
+            self.retreat(FAR * look.level);
         }
-        self.estimate.add(width, bytes, delay);
-        self.tested += GAIN * (look.level - self.tested);
+    }
+
+    fn retreat(&mut self, most: f64) {
+        self.tested = self.tested.min(most / GROWTH);
+    }
+
+    /// Whether the sender follows the window, when what is in flight has swung
+    /// by such a part of it.
+    fn follows(&mut self, swung: f64) -> bool {
+        self.swung += swung;
+        self.watched += 1;
+        if self.watched < ENOUGH_TO_JUDGE {
+            return true;
+        }
+        let follows = self.swung >= SWUNG * f64::from(self.watched);
+        (self.swung, self.watched) = (0.0, 0);
+        follows
     }
 }
 

@@ -401,7 +401,9 @@ impl Brake {
             },
         );
         let crawling = crawl::Seen {
-            is_least: matches!(self.rule, Rule::Delay(_)) && window < crawl::FEW * segment,
+            is_least: matches!(self.rule, Rule::Delay(_))
+                && window < crawl::FEW * segment
+                && level < crawl::PROBE * segment,
             rtt,
             base,
             queueing: seen.queueing,
@@ -478,7 +480,7 @@ impl Brake {
         };
         // The smaller one: the rate may be infinite, and the time 0.
         let most = bottleneck.most(first);
-        let tested = most.min(tested.share() * bottleneck.rtt());
+        let tested = most.min(tested.share() * bottleneck.rtt() * bottleneck.allowance());
         let level = tested.max(order.share() * rtt.as_secs_f64());
         let share = bottleneck.about(level, segment).max(2.0 * segment);
         (level, share)

@@ -16,6 +16,7 @@ struct Path {
     now: f64,
     arrived: f64,
     windows: Vec<f64>,
+    look: Option<Look>,
     /// Part of its window that the flow has in flight.
     used: f64,
 }
@@ -27,14 +28,15 @@ impl Path {
             now: 0.0,
             arrived: 0.0,
             windows: Vec::new(),
+            look: None,
             used: 1.0,
         }
     }
 
     /// Looks for some seconds; `others` have so many bytes in flight at a
     /// moment.
-    fn run(&mut self, seconds: f64, level: f64, others: impl Fn(f64) -> f64) {
-        for _ in 0..(seconds / LOOK) as usize {
+    fn run(&mut self, time: f64, level: f64, others: impl Fn(f64) -> f64) {
+        for _ in 0..(time / LOOK) as usize {
             self.now += LOOK;
             let sent = self.windows.iter().rev().nth(4).copied().unwrap_or(level);
             let flight = sent * self.used;
@@ -51,13 +53,10 @@ impl Path {
                 level,
                 is_steady: true,
             };
-            self.bottleneck.look(seconds_of(self.now), look);
+            self.look = Some(look);
+            self.bottleneck.look(seconds(self.now), look);
         }
     }
-}
-
-fn seconds_of(s: f64) -> Duration {
-    Duration::from_secs_f64(s)
 }
 
 /// Grows evenly, and makes room every two seconds.
@@ -125,9 +124,9 @@ fn a_window_that_others_decide_on_does_not_swing() {
     path.run(5.0, 20_000.0, sawtooth);
     let look = Look {
         is_steady: false,
-        ..path.bottleneck.looks.back().unwrap().1
+        ..path.look.unwrap()
     };
-    path.bottleneck.look(seconds_of(path.now + LOOK), look);
+    path.bottleneck.look(seconds(path.now + LOOK), look);
     assert_eq!(path.bottleneck.about(20_000.0, SEGMENT), 20_000.0);
 }
 
