@@ -36,7 +36,7 @@ fn what_is_not_there_is_a_clear_error() {
         (&["matrix", "none-such"], "lab list"),
         (
             &["matrix", "lever", "--contender", "curl"],
-            "it has fairbat-no-deadline, fairbat-observed",
+            "it has fairbat-no-deadline",
         ),
         (&["run", "dalbe-10", "--path", "40,20"], "as 40,20,0.5"),
     ] {
