@@ -13,8 +13,10 @@
 
 use std::time::Duration;
 
+use super::limits::{FLOOR, short_queue};
+
 /// Segments of a probe: the least window.
-pub(super) const PROBE: f64 = 2.0;
+const PROBE: f64 = FLOOR;
 
 /// A window of fewer segments is as good as the least one: a whole segment more
 /// does not fit.
@@ -52,12 +54,7 @@ const PERSIST: Duration = Duration::from_millis(200);
 /// the others send, and is where it was at once.
 const RELAPSE: Duration = Duration::from_secs(2);
 
-/// A delay above the base that is no queue: this long, s, and this share of
-/// the base (clock ticks and jitter grow with the path).
-const NO_QUEUE: f64 = 0.0015;
-const NO_QUEUE_SHARE: f64 = 0.01;
-
-/// A delay so much longer, s, is a queue that somebody else keeps up.
+/// A delay that is so much longer than none, s, is a queue that somebody else keeps up.
 const QUEUE: f64 = 0.002;
 
 /// What is seen of a flow.
@@ -112,7 +109,7 @@ impl Crawl {
     /// Looks at the flow; returns the time from one probe to the next, `None`
     /// for no pause at all. May be called as often as one likes.
     pub(super) fn update(&mut self, now: Duration, seen: &Seen) -> Option<Duration> {
-        let none = NO_QUEUE + NO_QUEUE_SHARE * seen.base.as_secs_f64();
+        let none = short_queue(seen.base.as_secs_f64());
         let is_free = seen.queueing.is_some_and(|queueing| queueing <= none);
         if !seen.is_least || is_free || !seen.matters() {
             (self.next, self.pause) = (None, None);

@@ -77,13 +77,14 @@ impl History {
     }
 
     /// The queueing delay that has been there all through the last round trip,
-    /// s.
-    pub(super) fn standing(&self, rtt: Duration) -> f64 {
+    /// s. Of a flow that carries little (`is_small`) a single measurement may be
+    /// wrong.
+    pub(super) fn standing(&self, rtt: Duration, is_small: bool) -> f64 {
         let Some(now) = self.looks.back().map(|look| look.at) else {
             return 0.0;
         };
         let mut delays: Vec<f64> = self.delays(now.saturating_sub(rtt), now).collect();
-        let place = if delays.len() <= FEW {
+        let place = if delays.is_empty() || is_small && delays.len() <= FEW {
             let newest_first = self.looks.iter().rev();
             delays = newest_first
                 .filter_map(|look| look.queueing)
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_queue_stands_if_it_is_always_there() {
-        let standing = |delays: &[Option<f64>]| (history(delays).standing(RTT) * 1e3).round();
+        let standing = |delays: &[Option<f64>]| (history(delays).standing(RTT, true) * 1e3).round();
         assert_eq!(
             standing(&[
                 Some(0.0),

@@ -23,6 +23,7 @@ mod crawl;
 mod history;
 mod least;
 mod lever;
+mod limits;
 mod policy;
 mod renewals;
 mod samples;
@@ -403,7 +404,7 @@ impl Brake {
         let crawling = crawl::Seen {
             is_least: matches!(self.rule, Rule::Delay(_))
                 && window < crawl::FEW * segment
-                && level < crawl::PROBE * segment,
+                && level < limits::FLOOR * segment,
             rtt,
             base,
             queueing: seen.queueing,
@@ -429,7 +430,7 @@ impl Brake {
             }
         }
         // Saturates; never NaN, for all of its parts are finite.
-        Some((window.max(crawl::PROBE * segment)) as u32)
+        Some((window.max(limits::FLOOR * segment)) as u32)
     }
 
     /// Beside others who keep a queue the base cannot be seen, and is not to be
@@ -482,7 +483,9 @@ impl Brake {
         let most = bottleneck.most(first);
         let tested = most.min(tested.share() * bottleneck.rtt() * bottleneck.allowance());
         let level = tested.max(order.share() * rtt.as_secs_f64());
-        let share = bottleneck.about(level, segment).max(2.0 * segment);
+        let share = bottleneck
+            .about(level, segment)
+            .max(limits::FLOOR * segment);
         (level, share)
     }
 

@@ -5,9 +5,7 @@
 //! - *Filling.* A delay-based rule after FAST TCP (Wei, Jin, Low and Hegde
 //!   2006, eq. 1) and TCP Vegas (Brakmo and Peterson 1995): with a short queue
 //!   the window goes to what the path carries without one, plus a little;
-//!   without a queue it grows. Vulture's `rwndThresh` is remembered: growth
-//!   is fast up to the window at which the queue was last met, and careful
-//!   beyond, until nothing has been met for some time.
+//!   without a queue it grows.
 //! - *Yielding.* A queue that grows by more than our own window has grown is
 //!   somebody else's (an active test: only our own part of the delay follows
 //!   our window), and so is one that is longer than ours ever gets. The window
@@ -20,22 +18,15 @@
 //! Knows nothing of weights, deadlines or sockets, nor where its delays come
 //! from.
 
+mod growth;
+mod step;
+
 use std::time::Duration;
 
+use self::growth::{Growth, MOST_CAREFUL};
+use self::step::{SMALL, Step, USED};
 use super::history::{History, Look};
-
-/// Least window, segments: with less, a delayed acknowledgement stops the
-/// sender (RFC 9840 section 4.2.2 uses the same floor).
-const FLOOR: f64 = 2.0;
-
-/// Window to begin with, bytes: what Linux offers at the handshake and cannot
-/// take back.
-const INITIAL: f64 = 65_536.0;
-
-/// A delay above the base that is a queue: this long, s, and ...
-const QUEUE: f64 = 0.0015;
-/// ... this share of the base (clock ticks and jitter grow with the path).
-const QUEUE_SHARE: f64 = 0.01;
+use super::limits::{FLOOR, INITIAL, short_queue};
 
 /// A delay above the base that is no queue at all: this long, s, and ...
 const CLEAR: f64 = 0.0008;
@@ -52,31 +43,15 @@ const SOON: Duration = Duration::from_secs(3);
 
 /// A rise of the delay that our growth does not explain is somebody who
 /// comes: this long, s, ...
-const RISE: f64 = 0.006;
+const RISE: f64 = 0.0075;
 /// ... or this share of the base, if that is longer.
 const RISE_SHARE: f64 = 0.03;
 
-/// Our own part of the queue, segments (alpha of Vegas and FAST), times the
-/// square root of the window. One flow then leaves as short a queue as it can
-/// regulate, n flows one that is only sqrt(n) times as long; and smaller
-/// flows have more of it for their size, so that shares become equal.
-const OWN_QUEUE: f64 = 0.25;
+/// Of a window that a queue keeps short, from this share on it is used up.
+const USED_UP: f64 = 0.9;
 
-/// Growth per step near the threshold, segments, times the square root of the
-/// window, for the same reason; at most [`MOST_GROWTH`].
-const GROWTH: f64 = 0.11;
-/// Additive increase (RFC 5681 section 3.1), segments.
-const MOST_GROWTH: f64 = 1.0;
-
-/// Growth per step far below the threshold (slow start, RFC 5681).
-const FAST_GROWTH: f64 = 2.0;
-/// Where "far below" ends.
-const NEAR: f64 = 0.9;
-/// After so many steps with no queue at all more of the path must have become
-/// free, ...
-const QUIET_STEPS: f64 = 3.0;
-/// ... and growth doubles within so many steps.
-const QUIET_DOUBLING: f64 = 1.3;
+/// A rate is known better over so many round trips than over one.
+const STEADY: f64 = 3.0;
 
 /// What is left of the window when others are there.
 const YIELD: f64 = 0.5;
@@ -85,33 +60,19 @@ const YIELD: f64 = 0.5;
 /// too much traffic (random loss, a policer).
 const LOSS_ALONE: f64 = 0.85;
 
-/// The threshold is the mean of the old one and the window at which the queue
-/// is met again: who comes and goes shall not shut us out for long.
-const MEMORY: f64 = 0.7;
-
 /// So many segments out of order are a loss, and fewer are packets that have
 /// overtaken each other (the duplicate acknowledgements of RFC 5681 section
 /// 3.2).
 const REORDERED: u32 = 3;
-
-/// A window of which less than this share is used does not limit the flow, and
-/// its delay says nothing of it.
-const USED: f64 = 0.6;
-/// Near the threshold growth waits until this share is used: that of the last
-/// step is on its way.
-const USED_NEAR: f64 = 0.85;
-/// A sender sends whole segments, two by two: so many may be left over.
-const LEFT_OVER: f64 = 2.5;
-/// A window of fewer segments is small: what is left over of it counts.
-const SMALL: f64 = 10.0;
-/// The window is never more than this many times what is used.
-const AHEAD: f64 = 2.0;
 
 /// Round trips from one step to the next, for its effect to show: after
 /// growth and yielding, ...
 const AFTER_STEP: f64 = 1.2;
 /// ... after going down to what the path carries, ...
 const AFTER_DECREASE: f64 = 1.8;
+/// ... after a time in which it was not in force: what it is good for comes
+/// one round trip later, and is measured over another, ...
+const AFTER_WAIT: f64 = 2.2;
 /// ... and after a loss.
 const AFTER_LOSS: f64 = 2.0;
 /// Round trips in which no growth follows on somebody who has come.
@@ -152,16 +113,15 @@ pub(super) struct Yielding {
     history: History,
     /// Bytes.
     window: f64,
-    /// Window at which the queue was met, bytes.
-    threshold: Option<f64>,
-    /// Whether the window has not grown since.
-    has_met: bool,
-    /// Steps since any queue was seen.
-    quiet: u32,
+    growth: Growth,
     /// Mean rate in the last round trip, byte/s.
     rate: f64,
+    /// Bytes that came more in the last round trip than in the one before.
+    faster: f64,
     /// Whether the window was what limited the flow at the last step.
     is_limiting: bool,
+    /// Whether there was a queue at the last step.
+    was_queued: bool,
     /// When somebody came, last.
     came: Option<Duration>,
     next_step: Duration,
@@ -175,29 +135,16 @@ pub(super) struct Yielding {
     out_of_order: Option<u32>,
 }
 
-/// What is known at a step, in segments and seconds.
-#[derive(Debug, Clone, Copy)]
-struct Step {
-    window: f64,
-    /// What the path carries in a round trip without a queue.
-    carried: f64,
-    /// What was used of the window.
-    used: f64,
-    base: f64,
-    /// The queue that stood through the last round trip.
-    queue: f64,
-}
-
 impl Yielding {
     pub(super) fn new() -> Self {
         Self {
             history: History::default(),
             window: INITIAL,
-            threshold: None,
-            has_met: false,
-            quiet: 0,
+            growth: Growth::default(),
             rate: 0.0,
+            faster: 0.0,
             is_limiting: false,
+            was_queued: false,
             came: None,
             next_step: Duration::ZERO,
             hold: Duration::ZERO,
@@ -214,15 +161,15 @@ impl Yielding {
 
     /// Whether a queue holds the window down.
     pub(super) fn sees_queue(&self) -> bool {
-        self.has_met
+        self.growth.has_met()
     }
 
     /// The window, while it is not in force and says nothing: bytes.
     pub(super) fn wait(&mut self, now: Duration, seen: &Seen) -> f64 {
         let rtt = self.look(now, seen);
         self.out_of_order = Some(seen.out_of_order);
-        self.next_step = now + rtt.mul_f64(AFTER_STEP);
-        self.calm = now + rtt.mul_f64(2.0);
+        self.next_step = now + rtt.mul_f64(AFTER_WAIT);
+        self.calm = self.next_step;
         self.window
     }
 
@@ -238,9 +185,10 @@ impl Yielding {
             && self.window > 2.0 * FLOOR * seen.segment
             && self.has_risen(seen, rtt)
         {
+            let has_just_come = self.has_just_come(now);
+            self.meet(seen.base.as_secs_f64(), has_just_come);
             self.came = Some(now);
             let used = (self.rate * rtt.as_secs_f64()).min(self.window);
-            self.meet(self.rate * seen.base.as_secs_f64());
             self.window = (used * YIELD).max(FLOOR * seen.segment);
             self.hold = now + rtt.mul_f64(HOLD);
             self.calm = now + rtt.mul_f64(AFTER_STEP);
@@ -248,6 +196,7 @@ impl Yielding {
         } else if now >= self.next_step
             && let Some(rate) = self.history.rate(rtt)
         {
+            self.faster = (rate - self.rate).max(0.0) * seen.base.as_secs_f64();
             self.rate = rate;
             let (window, round_trips) = self.step(now, seen, rtt);
             self.window = window * seen.segment;
@@ -284,139 +233,101 @@ impl Yielding {
         rise.is_some_and(|rise| rise - self.own_queue() > limit)
     }
 
-    /// Delay that our own growth explains, s.
-    fn own_queue(&self) -> f64 {
-        let growth = self.history.growth();
-        if growth > 0.0 {
-            growth / self.rate.max(1.0)
-        } else {
-            0.0
-        }
+    fn has_just_come(&self, now: Duration) -> bool {
+        self.came.is_some_and(|came| now < came + SOON)
     }
 
-    /// A queue was met with so many bytes carried in a round trip.
-    fn meet(&mut self, carried: f64) {
-        self.quiet = 0;
-        if !self.has_met {
-            let met = carried.min(self.window);
-            let mean = |old: f64| met.max(MEMORY * old + (1.0 - MEMORY) * met);
-            self.threshold = Some(self.threshold.map_or(met, mean));
-            self.has_met = true;
-        }
+    /// Delay that our own growth explains, s: of the window, or of what a
+    /// sender that does not use all of it sends.
+    fn own_queue(&self) -> f64 {
+        let growth = self.history.growth().max(self.faster);
+        growth / self.rate.max(1.0)
+    }
+
+    /// A queue was met by what was carried in the last round trip.
+    fn meet(&mut self, base: f64, stayed: bool) {
+        self.growth
+            .meet((self.rate * base).min(self.window), stayed);
     }
 
     /// The next window, segments, and the round trips until the one after.
     fn step(&mut self, now: Duration, seen: &Seen, rtt: Duration) -> (f64, f64) {
         let in_segments = |bytes: f64| bytes / seen.segment;
         let base = seen.base.as_secs_f64();
-        let queue = self.history.standing(rtt);
+        let queue = self
+            .history
+            .standing(rtt, self.window < SMALL * seen.segment);
+        let steady = self.history.rate(rtt.mul_f64(STEADY)).unwrap_or(self.rate);
         let step = Step {
             // The kernel's idea of a segment grows in the first round trips.
             window: in_segments(self.window),
             carried: in_segments(self.rate * base),
+            carried_steadily: in_segments(steady * base),
             used: in_segments(self.rate * (base + queue)),
             base,
+            capacity: in_segments(seen.capacity.max(self.rate)),
             queue,
         };
         self.is_limiting = step.fills(USED);
+        let short = short_queue(base);
         let lost = self
             .out_of_order
             .is_some_and(|before| seen.out_of_order >= before.saturating_add(REORDERED));
         if lost {
-            let kept = if queue > QUEUE + QUEUE_SHARE * base {
-                YIELD
-            } else {
-                LOSS_ALONE
-            };
-            self.meet(self.rate * base);
+            let kept = if queue > short { YIELD } else { LOSS_ALONE };
+            self.meet(base, false);
             self.hold = now + rtt.mul_f64(AFTER_LOSS);
             return ((step.window * kept).max(FLOOR), AFTER_LOSS);
         }
-        let has_just_come = self.came.is_some_and(|came| now < came + SOON);
+        let has_just_come = self.has_just_come(now);
         let (foreign, own) = if has_just_come {
             (FOREIGN_SOON, 0.0)
         } else {
             (FOREIGN, self.own_queue())
         };
-        let short = QUEUE + QUEUE_SHARE * base;
         if queue - own > short + foreign {
-            self.meet(self.rate * base);
+            self.meet(base, has_just_come);
             let yielded = (step.window.min(step.used) * YIELD).min(step.carried);
             return (yielded.max(FLOOR), AFTER_STEP);
         }
-        let capacity = in_segments(seen.capacity * base);
-        let near = self
-            .threshold
-            .map(|threshold| NEAR * in_segments(threshold).max(seen.eagerness * capacity));
-        let is_far = near.is_none_or(|near| step.window < near);
-        if queue > short + foreign || (queue > short && !is_far && self.is_limiting) {
-            return self.fill(&step, seen.segment);
-        }
-        if now < self.hold || !self.is_limiting {
-            return (step.window, AFTER_STEP);
-        }
+        let is_held = now < self.hold || !self.is_limiting;
         let unseen = self.clear.is_some_and(|clear| now >= clear + UNSEEN);
-        if unseen {
+        if unseen && !is_held {
             self.clear = Some(now);
             self.calm = now + rtt.mul_f64(2.0 * AFTER_LOSS);
             return ((ROOM * step.carried).max(FLOOR), AFTER_LOSS);
         }
-        (self.grow(&step, near), AFTER_STEP)
+        let filled = in_segments(seen.eagerness * seen.capacity * base);
+        let near = self.growth.near(seen.segment, filled);
+        let was_queued = std::mem::replace(&mut self.was_queued, queue > short);
+        if queue > short {
+            let is_far = near.is_none_or(|near| step.window < near);
+            // The bursts of a slow start make a queue for a moment.
+            return if !is_far || was_queued || queue > short + foreign {
+                self.fill(&step, seen.segment)
+            } else {
+                (step.window, AFTER_STEP)
+            };
+        }
+        if is_held {
+            return (step.window, AFTER_STEP);
+        }
+        (self.growth.grow(&step, near, has_just_come), AFTER_STEP)
     }
 
     /// With a short queue: as much as the path carries without one, and our
     /// own part of it.
     fn fill(&mut self, step: &Step, segment: f64) -> (f64, f64) {
-        // A small window is not used up by whole segments, and carries what it
-        // is good for nevertheless.
-        let carried = if step.window < SMALL && step.fills(USED_NEAR) {
-            step.carried
-                .max(step.window * step.base / (step.base + step.queue))
-        } else {
-            step.carried
-        };
-        let target = carried + OWN_QUEUE * carried.max(1.0).sqrt();
+        let full = step.full();
+        let target = full.max(step.least());
         if target < step.window - 1.0 {
-            self.meet(target * segment);
+            self.growth.meet((full * segment).min(self.window), false);
             return (target.max(FLOOR), AFTER_DECREASE);
         }
-        if step.fills(NEAR) {
-            return (target.min(step.window + MOST_GROWTH).max(FLOOR), AFTER_STEP);
+        if step.fills(USED_UP) {
+            let most = step.window + MOST_CAREFUL;
+            return (target.min(most).max(FLOOR), AFTER_STEP);
         }
         (step.window, AFTER_STEP)
-    }
-
-    /// Without a queue: fast up to `near`, where it was met.
-    fn grow(&mut self, step: &Step, near: Option<f64>) -> f64 {
-        if step.queue < CLEAR + CLEAR_SHARE * step.base {
-            self.quiet += 1;
-        } else {
-            self.quiet = self.quiet.min(QUIET_STEPS as u32 - 1);
-        }
-        let window = step.window;
-        let Some(near) = near else {
-            return window * FAST_GROWTH;
-        };
-        if window < near {
-            self.has_met = false;
-            return (window * FAST_GROWTH).min(near.max(window + 1.0));
-        }
-        let quiet = f64::from(self.quiet) - QUIET_STEPS;
-        if !step.fills(if quiet > 1.0 { USED } else { USED_NEAR }) {
-            return window;
-        }
-        self.has_met = false;
-        let careful = (GROWTH * window.sqrt()).min(MOST_GROWTH);
-        let growth = (quiet / QUIET_DOUBLING).exp2().max(careful).min(window);
-        (window + growth)
-            .min(AHEAD * step.used.max(window / 2.0).max(FLOOR))
-            .max(FLOOR)
-    }
-}
-
-impl Step {
-    /// Whether at least this share of the window was used.
-    fn fills(&self, share: f64) -> bool {
-        self.used >= (share * self.window).min(self.window - LEFT_OVER)
     }
 }

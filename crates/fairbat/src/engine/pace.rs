@@ -25,7 +25,11 @@ const SPEED_MOST: f64 = 5.0;
 /// A connection that is alone and not pressed by any deadline takes so many
 /// chunks at once: the limit on connections has nothing to act on, and after
 /// each request some round trips are lost.
-const ALONE: NonZeroU64 = NonZeroU64::new(16).expect("not 0");
+const ALONE: NonZeroU64 = NonZeroU64::new(64).expect("not 0");
+
+/// ... and this many bytes at least: the first chunks are short, for nothing is
+/// known of the path.
+const ALONE_LEAST: NonZeroU64 = NonZeroU64::new(64 * 1024 * 1024).expect("not 0");
 
 /// Chunks are not cut shorter than this for the deadline's sake, bytes: below
 /// it the gaps between requests would weigh more.
@@ -249,7 +253,7 @@ impl Pace {
     /// (guided self-scheduling, Polychronopoulos and Kuck 1987).
     pub(super) fn chunk_length(&self, natural: NonZeroU64, pending: u64) -> NonZeroU64 {
         let natural = if self.allowed == 1 && !self.had_demand {
-            natural.saturating_mul(ALONE)
+            natural.saturating_mul(ALONE).max(ALONE_LEAST)
         } else {
             natural
         };

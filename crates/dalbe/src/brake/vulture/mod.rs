@@ -43,17 +43,11 @@ pub use self::cwnd::CwndEstimate;
 use self::decide::{WindowPolicy, decide};
 pub use self::interval::PacketIntervals;
 use super::Arrivals;
+use super::limits::{FLOOR, INITIAL};
 
 /// Time from one look at the round-trip time to the next, where its changes
 /// stand for packet intervals: `PSI` of algorithm 1.
 const SUBSTITUTE_EVERY: Duration = Duration::from_micros(interval::PSI_US as u64);
-
-/// `rwnd` before anything has come, bytes: what Linux offers at the handshake
-/// and cannot take back.
-const INITIAL: f64 = 65_536.0;
-
-/// Least `rwnd`, segments (RFC 9840 section 4.2.2).
-const FLOOR: f64 = 2.0;
 
 /// Largest `rwnd`, bytes (RFC 7323 section 2.3).
 const MOST: f64 = 1_073_725_440.0;

@@ -1,0 +1,20 @@
+//! What the policies and what is built on them take for granted alike.
+
+/// Least window, segments: with less, a delayed acknowledgement stops the
+/// sender (RFC 9840 section 4.2.2 uses the same floor).
+pub(super) const FLOOR: f64 = 2.0;
+
+/// Window to begin with, bytes: what Linux offers at the handshake and cannot
+/// take back.
+pub(super) const INITIAL: f64 = 65_536.0;
+
+/// A delay above the base that is no longer than this is no queue: so long,
+/// s, ...
+const SHORT: f64 = 0.0015;
+/// ... and this share of the base (clock ticks and jitter grow with the path).
+const SHORT_SHARE: f64 = 0.01;
+
+/// The longest delay that is no queue, s, over this base, s.
+pub(super) fn short_queue(base: f64) -> f64 {
+    SHORT + SHORT_SHARE * base
+}

@@ -1,0 +1,72 @@
+//! What is known when the window is set anew, in segments and seconds, and
+//! what it would have to be for the path to be just full.
+
+use super::{CLEAR, CLEAR_SHARE};
+
+/// A window of which less than this share is used does not limit the flow, and
+/// its delay says nothing of it.
+pub(super) const USED: f64 = 0.6;
+/// A sender sends whole segments, two by two: so many may be left over.
+const LEFT_OVER: f64 = 2.5;
+/// A window of fewer segments is small: what is left over of it counts.
+pub(super) const SMALL: f64 = 10.0;
+/// Of a small window, from this share on it is used up.
+const USED_SMALL: f64 = 0.85;
+
+/// Our own part of the queue, segments (alpha of Vegas and FAST), times the
+/// square root of the window. One flow then leaves as short a queue as it can
+/// regulate, n flows one that is only sqrt(n) times as long; and smaller
+/// flows have more of it for their size, so that shares become equal.
+const OWN_QUEUE: f64 = 0.28;
+
+/// A decrease by more than the queue holds, as a share of the window: a rate
+/// that is still lower is one of a moment.
+const MOST_DECREASE: f64 = 0.15;
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    pub(super) window: f64,
+    /// What the path carries in a round trip without a queue.
+    pub(super) carried: f64,
+    /// The same over a longer time; as much as that, if it is not known.
+    pub(super) carried_steadily: f64,
+    /// What was used of the window.
+    pub(super) used: f64,
+    pub(super) base: f64,
+    /// The most that the path is known to carry, segments per second.
+    pub(super) capacity: f64,
+    /// The queue that stood through the last round trip.
+    pub(super) queue: f64,
+}
+
+impl Step {
+    /// Whether at least this share of the window was used.
+    pub(super) fn fills(&self, share: f64) -> bool {
+        self.used >= (share * self.window).min(self.window - LEFT_OVER)
+    }
+
+    /// Whether nothing is to be seen of a queue.
+    pub(super) fn is_clear(&self) -> bool {
+        self.queue < CLEAR + CLEAR_SHARE * self.base
+    }
+
+    /// As much as the path carries without a queue, and our own part of one.
+    pub(super) fn full(&self) -> f64 {
+        let carried = self.carried.max(self.carried_steadily);
+        // A small window is not used up by whole segments, and carries what it
+        // is good for nevertheless.
+        let carried = if self.window < SMALL && self.fills(USED_SMALL) {
+            carried.max(self.window * self.base / (self.base + self.queue))
+        } else {
+            carried
+        };
+        carried + OWN_QUEUE * carried.max(1.0).sqrt()
+    }
+
+    /// The least that may be left of the window for a queue that is short.
+    pub(super) fn least(&self) -> f64 {
+        let queued = self.queue * self.capacity;
+        self.window - queued.max(MOST_DECREASE * self.window)
+    }
+}
