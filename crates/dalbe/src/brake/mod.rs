@@ -402,9 +402,10 @@ impl Brake {
             },
         );
         let crawling = crawl::Seen {
+            // A share that is more than nothing is to be had all the time.
             is_least: matches!(self.rule, Rule::Delay(_))
-                && window < crawl::FEW * segment
-                && level < limits::FLOOR * segment,
+                && order.w <= LEAST_WEIGHT
+                && window < crawl::FEW * segment,
             rtt,
             base,
             queueing: seen.queueing,
