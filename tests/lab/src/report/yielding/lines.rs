@@ -48,7 +48,8 @@ fn figure(
 pub(super) fn lines(unseen: &[String]) -> Vec<Line> {
     vec![
         constant(),
-        idle(),
+        alone(),
+        reversed(),
         on_off(),
         greedy(),
         fairness(),
@@ -77,30 +78,42 @@ fn constant() -> Line {
     }
 }
 
-fn idle() -> Line {
-    let name = "vulture-idle";
+fn alone() -> Line {
+    let freed = figure(
+        "a link that becomes free is taken after, s",
+        "vulture-released",
+        Measure::Own(|it| of(it)?.reaped_s),
+        AtMost(2.5),
+        "20",
+    );
+    let figures = use_of("vulture-alone").into_iter();
     Line {
         title: "Alone",
-        figures: vec![
-            figure("full rate after, s", name, FULL, AtMost(1.5), ""),
-            figure(
-                "link used from the start, %",
-                name,
-                WHOLE,
-                AtLeast(98.0),
-                "93",
-            ),
-            figure("link used when stable, %", name, SPARE, AtLeast(99.5), "99"),
-            figure("standing queue, median, ms", name, QUEUE, AtMost(6.0), ""),
-            figure(
-                "a link that becomes free is taken after, s",
-                "vulture-released",
-                Measure::Own(|it| of(it)?.reaped_s),
-                AtMost(2.5),
-                "20",
-            ),
-        ],
+        figures: figures.chain([freed]).collect(),
     }
+}
+
+fn reversed() -> Line {
+    Line {
+        title: "Alone, and a live stream of 6 Mbit/s the other way",
+        figures: use_of("vulture-idle"),
+    }
+}
+
+/// What is made of a link that nobody else uses.
+fn use_of(name: &str) -> Vec<Figure> {
+    vec![
+        figure("full rate after, s", name, FULL, AtMost(1.5), ""),
+        figure(
+            "link used from the start, %",
+            name,
+            WHOLE,
+            AtLeast(98.0),
+            "93",
+        ),
+        figure("link used when stable, %", name, SPARE, AtLeast(99.5), "99"),
+        figure("standing queue, median, ms", name, QUEUE, AtMost(6.0), ""),
+    ]
 }
 
 /// Length of turns (s), required and reported use of the pauses (%).
@@ -268,14 +281,14 @@ fn cost() -> Line {
 /// On other paths, within a tenth of the bounds.
 fn elsewhere(variants: &[String]) -> Line {
     let figures = variants.iter().flat_map(|variant| {
-        let tuned = [constant(), idle(), greedy()].map(|line| line.figures);
-        let plain = ["vulture-constant", "vulture-idle", "vulture-greedy"];
+        let tuned = [constant(), alone(), greedy()].map(|line| line.figures);
+        let plain = ["vulture-constant", "vulture-alone", "vulture-greedy"];
         let tuned = tuned.into_iter().flatten();
         let those = tuned.filter(move |it| plain.contains(&it.place.scenario.as_str()));
         those.map(move |it| {
             let beside = match it.place.scenario.as_str() {
                 "vulture-constant" => "live stream: ",
-                "vulture-idle" => "alone: ",
+                "vulture-alone" => "alone: ",
                 _ => "",
             };
             Figure {
