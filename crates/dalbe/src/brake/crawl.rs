@@ -16,7 +16,7 @@ use std::time::Duration;
 use super::limits::{FLOOR, short_queue};
 
 /// Segments of a probe: the least window.
-const PROBE: f64 = FLOOR;
+pub(super) const PROBE: f64 = FLOOR;
 
 /// A window of fewer segments is as good as the least one: a whole segment more
 /// does not fit.
@@ -74,6 +74,8 @@ pub(super) struct Seen {
     /// What the path carries when nobody else uses it, byte/s; 0 while
     /// nothing is known of it.
     pub(super) capacity: f64,
+    /// The rate that its weight is good for whatever the others do, byte/s.
+    pub(super) share: f64,
 }
 
 impl Seen {
@@ -89,8 +91,8 @@ impl Seen {
 
     fn longest(&self) -> Duration {
         let longest = LONGEST.min(PERSIST + self.rtt);
-        let enough = PROBE * self.segment / (ENOUGH * self.capacity);
-        // Without a known capacity that is infinite.
+        let enough = PROBE * self.segment / (ENOUGH * self.capacity).max(self.share);
+        // Infinite if neither is known.
         Duration::try_from_secs_f64(enough).map_or(longest, |enough| enough.min(longest))
     }
 }
@@ -111,7 +113,7 @@ impl Crawl {
     pub(super) fn update(&mut self, now: Duration, seen: &Seen) -> Option<Duration> {
         let none = short_queue(seen.base.as_secs_f64());
         let is_free = seen.queueing.is_some_and(|queueing| queueing <= none);
-        if !seen.is_least || is_free || !seen.matters() {
+        if !seen.is_least || is_free || !seen.matters() || seen.longest() <= seen.rtt {
             (self.next, self.pause) = (None, None);
             return None;
         }
@@ -155,6 +157,7 @@ mod tests {
             base: Duration::from_millis(20),
             queueing: Some(0.02),
             segment: 1448.0,
+            share: 0.0,
             capacity: 1.25e6,
         }
     }
@@ -256,6 +259,7 @@ mod tests {
         for (base, matters) in [(20, true), (100, false)] {
             let seen = Seen {
                 base: Duration::from_millis(base),
+                share: 0.0,
                 capacity: 0.0,
                 ..queued()
             };

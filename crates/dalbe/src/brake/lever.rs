@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::limits::FLOOR;
+use super::crawl::PROBE;
 use super::watched::Watched;
 use super::{Brake, BrakeState, Order, ReceiverPolicy};
 use crate::observer::Observer;
@@ -16,7 +16,7 @@ const SPARE_ROOM: f64 = 2.0;
 /// Room that is left while reads are paused, segments: with a probe in the
 /// buffer there is none for another segment, and the window closes (the kernel
 /// offers no less than a segment).
-const LITTLE_ROOM: f64 = FLOOR + 0.95;
+const LITTLE_ROOM: f64 = PROBE + 0.95;
 
 /// Room of a buffer that is put right, bytes: Linux's first window.
 const ORDINARY_ROOM: u32 = 65_536;
@@ -239,8 +239,8 @@ impl WindowLever {
     /// and a kernel that does not tell what that is (before Linux 6.2) leaves
     /// it at the least window.
     fn narrow(&mut self, receiver: ReceiverSocket<'_>, info: &TcpInfo) -> io::Result<bool> {
-        let probe = FLOOR * f64::from(info.rcv_mss);
-        let room = (LITTLE_ROOM / FLOOR * probe) as u32;
+        let probe = PROBE * f64::from(info.rcv_mss);
+        let room = (LITTLE_ROOM / PROBE * probe) as u32;
         let is_used_up = info
             .rcv_wnd
             .is_some_and(|offered| (1..=room).contains(&offered));

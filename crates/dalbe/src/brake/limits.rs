@@ -14,6 +14,16 @@ const SHORT: f64 = 0.0015;
 /// ... and this share of the base (clock ticks and jitter grow with the path).
 const SHORT_SHARE: f64 = 0.01;
 
+/// A delay in which nothing at all is to be seen of a queue: this long, s, ...
+const NONE: f64 = 0.0008;
+/// ... and this share of the base.
+const NONE_SHARE: f64 = 0.004;
+
+/// Below this delay, s, over this base, s, the path is seen without a queue.
+pub(super) fn no_queue(base: f64) -> f64 {
+    NONE + NONE_SHARE * base
+}
+
 /// The longest delay that is no queue, s, over this base, s.
 pub(super) fn short_queue(base: f64) -> f64 {
     SHORT + SHORT_SHARE * base

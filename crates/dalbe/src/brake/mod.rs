@@ -20,10 +20,12 @@
 
 mod bottleneck;
 mod crawl;
+mod delays;
 mod history;
 mod least;
 mod lever;
 mod limits;
+mod order;
 mod policy;
 mod renewals;
 mod samples;
@@ -36,6 +38,7 @@ mod yielding;
 use std::time::Duration;
 
 pub use lever::{Hold, LeverSettings, PathMemory, WindowLever};
+pub use order::{LEAST_WEIGHT, Order};
 pub use policy::ReceiverPolicy;
 pub use renewals::Renewals;
 pub use state::{BrakeState, HELD_BACK};
@@ -43,21 +46,12 @@ pub use watched::Arrivals;
 
 use self::bottleneck::Bottleneck;
 use self::crawl::Crawl;
-use self::least::Least;
+use self::delays::Delays;
 use self::policy::Rule;
-use self::samples::RttSamples;
 use self::stale::{Look, Stale};
 use self::state::Yield;
 use self::yielding::Seen;
 use crate::socket::TcpInfo;
-
-/// w_min: the least weight. Flows that have it yield to anybody.
-pub const LEAST_WEIGHT: f64 = 0.02;
-
-/// 1 − w at which a weight begins to be good for more than its share. The
-/// wider this range, the smaller the steps that a controller has to make in
-/// it.
-const OPENING_FROM: f64 = 0.2;
 
 /// From this weight on a flow begins to test the bottleneck with what every
 /// new flow may have in flight ([`OPENING`]); below, with less in proportion.
@@ -83,17 +77,6 @@ const FREE_MEMORY: Duration = Duration::from_secs(10);
 /// A window of which less than this is used is not what holds a flow back.
 const LIMITING: f64 = 0.6;
 
-/// A delay that changes by no more than this, s, ...
-const FLAT: f64 = 0.002;
-/// ... and this share of the base ...
-const FLAT_SHARE: f64 = 0.01;
-/// ... in this time is no queue that somebody keeps: CUBIC's sawtooth takes
-/// some seconds, and BBR looks for more every eight round trips.
-const FLAT_TIME: Duration = Duration::from_secs(10);
-
-/// Round-trip times are known to a tick of the timestamp clock (Linux).
-const TICK: Duration = Duration::from_millis(1);
-
 /// Of a window of so few segments a good part is left over, and it holds a flow
 /// back nevertheless.
 const FEW: f64 = 4.0;
@@ -110,59 +93,12 @@ const OPENING: f64 = 10.0;
 /// as a share of the window: a burst that most buffers hold.
 const OPENING_SHARE: f64 = 0.25;
 
-/// What a flow is to do.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Order {
-    /// Weight, [`LEAST_WEIGHT`] to 1; 1 = one best-effort flow.
-    pub w: f64,
-    /// What the path carries when nobody else uses it, byte/s; 0 while
-    /// nothing is known of it.
-    pub capacity: f64,
-}
-
-impl Order {
-    /// Yield to anybody.
-    pub const YIELD: Self = Self {
-        w: LEAST_WEIGHT,
-        capacity: 0.0,
-    };
-
-    /// No brake: one best-effort flow.
-    pub const FREE: Self = Self {
-        w: 1.0,
-        capacity: 0.0,
-    };
-
-    /// The rate that this weight is good for whatever the others do, byte/s:
-    /// a share w/(1 + w) of the capacity, and from four fifths of a flow on
-    /// increasingly more, up to no limit at w = 1, where the sender's
-    /// congestion control alone decides. If the capacity is the most that was
-    /// seen, that is too little beside others: then an active test of the
-    /// bottleneck says more.
-    #[must_use]
-    pub fn share(&self) -> f64 {
-        if self.w <= LEAST_WEIGHT {
-            return 0.0;
-        }
-        let opening = (OPENING_FROM / (1.0 - self.w).max(f64::EPSILON)).max(1.0);
-        self.capacity * self.w / (1.0 + self.w) * opening
-    }
-}
-
 /// The window of one connection. Call [`Self::update`] every few
 /// milliseconds while data arrives.
 #[derive(Debug, Clone)]
 pub struct Brake {
     rule: Rule,
-    base: Least<Duration>,
-    samples: RttSamples,
-    /// Least one-way delay, µs, against an arbitrary zero.
-    delay_base: Least<i64>,
-    /// Of the sender's timestamps, with which that zero changes.
-    tick: Duration,
-    /// Queueing delay that the observer has seen since the last look, s;
-    /// `None` without one.
-    observed: Option<Option<f64>>,
+    delays: Delays,
     /// Widest use of late, bytes, and when that was.
     widest: (f64, Duration),
     opening: Opening,
@@ -173,20 +109,8 @@ pub struct Brake {
     crawl: Crawl,
     yields: Yield,
     stale: Stale,
-    flat: Option<Flat>,
     /// Whether there was no brake at the last look.
     is_free: bool,
-}
-
-/// A delay at the least window that does not change.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Flat {
-    since: Duration,
-    /// Queueing delay, s.
-    least: f64,
-    most: f64,
-    /// Segments received out of order so far.
-    out_of_order: u32,
 }
 
 /// How a response begins. The sender still has its congestion window from
@@ -223,11 +147,7 @@ impl Brake {
     pub fn under(policy: ReceiverPolicy) -> Self {
         Self {
             rule: Rule::new(policy),
-            base: Least::default(),
-            samples: RttSamples::default(),
-            delay_base: Least::default(),
-            tick: Duration::ZERO,
-            observed: None,
+            delays: Delays::default(),
             widest: (0.0, Duration::ZERO),
             opening: Opening::Done,
             bottleneck: Bottleneck::default(),
@@ -235,7 +155,6 @@ impl Brake {
             crawl: Crawl::default(),
             yields: Yield::default(),
             stale: Stale::default(),
-            flat: None,
             is_free: false,
         }
     }
@@ -256,14 +175,7 @@ impl Brake {
     /// to be told before each look ([`Self::update`]). Without an observer
     /// the round-trip time has to do.
     pub fn arrived(&mut self, now: Duration, arrivals: &Arrivals) {
-        if arrivals.delay_us.is_some() && arrivals.tick != self.tick {
-            self.tick = arrivals.tick;
-            self.delay_base = Least::default();
-        }
-        self.observed = Some(arrivals.delay_us.map(|delay| {
-            let base = self.delay_base.update(now, delay);
-            (delay - base) as f64 * 1e-6
-        }));
+        self.delays.arrived(now, arrivals);
         self.rule.arrived(arrivals);
     }
 
@@ -277,14 +189,14 @@ impl Brake {
     /// the same path. A new connection beside a full queue has no other way
     /// to know.
     pub fn learn_base(&mut self, now: Duration, rtt: Duration) {
-        self.base.update(now, rtt);
+        self.delays.learn(now, rtt);
     }
 
     /// When the least round-trip time of the last minute was seen, and it;
     /// once there is one.
     #[must_use]
     pub fn base(&self) -> Option<(Duration, Duration)> {
-        self.base.least()
+        self.delays.base()
     }
 
     /// The time from one window of two segments to the next, if even one per
@@ -331,22 +243,14 @@ impl Brake {
     ) -> Option<u32> {
         let rtt = info.path_rtt()?;
         let bytes = info.bytes_received?;
-        // The handshake's packets are small: on a slow link a segment takes
-        // longer than they do without any queue.
-        let base = info.rcv_rtt.map_or(rtt, |rtt| self.base.update(now, rtt));
         let segments = info.data_segs_in.unwrap_or(0);
-        let newest = self.samples.newest(now, rtt, segments, base);
-        // What the way there has of a queue, the way there and back has too:
-        // more than that is a clock that drifts.
-        let most = newest.unwrap_or(rtt).max(rtt).saturating_sub(base) + TICK;
-        let observed = self.observed.take();
-        let observed = observed.map(|delay| delay.map(|s| s.min(most.as_secs_f64())));
+        let delay = self.delays.look(now, info, rtt, segments);
+        let base = delay.base;
         let segment = f64::from(info.rcv_mss.max(SEGMENT_LEAST));
         let seen = Seen {
             rtt,
             base,
-            queueing: observed
-                .unwrap_or_else(|| newest.map(|rtt| rtt.saturating_sub(base).as_secs_f64())),
+            queueing: delay.queueing,
             segment,
             bytes,
             out_of_order: info.rcv_ooopack.unwrap_or(0),
@@ -370,17 +274,13 @@ impl Brake {
         }
         let free = (FREE * self.widest.0).max(FREE_LEAST).max(yielding);
         let (level, share) = self.share(order, rtt, segment);
-        let wide = if order.w < 1.0 {
-            yielding.max(share).min(free)
+        let (wide, window) = if self.is_free {
+            (free, free)
         } else {
-            free
-        };
-        let window = if order.w < 1.0 {
+            let wide = yielding.max(share).min(free);
             let to_come = remaining.map_or(f64::INFINITY, |bytes| bytes as f64);
-            self.opened(now, &seen, rtt, wide)
-                .min(to_come + OPENING * segment)
-        } else {
-            free
+            let opened = self.opened(now, &seen, rtt, wide);
+            (wide, opened.min(to_come + OPENING * segment))
         };
         // Counted up, since the kernel's idea of a segment changes.
         let more = segments.wrapping_sub(self.arrived.0);
@@ -402,18 +302,22 @@ impl Brake {
             },
         );
         let crawling = crawl::Seen {
-            // A share that is more than nothing is to be had all the time.
             is_least: matches!(self.rule, Rule::Delay(_))
-                && order.w <= LEAST_WEIGHT
-                && window < crawl::FEW * segment,
+                && window < crawl::FEW * segment
+                && level < crawl::PROBE * segment,
             rtt,
             base,
             queueing: seen.queueing,
             segment,
             capacity: order.capacity,
+            share: level / rtt.as_secs_f64(),
         };
         self.crawl.update(now, &crawling);
-        self.keep_base(now, &seen, window);
+        if window < crawl::FEW * segment && self.rule.sees_others() {
+            self.delays.keep(now, &delay, seen.out_of_order);
+        } else {
+            self.delays.move_on();
+        }
         match self.opening {
             Opening::Done => {
                 let limits = used >= LIMITING * window || window < FEW * segment;
@@ -432,39 +336,6 @@ impl Brake {
         }
         // Saturates; never NaN, for all of its parts are finite.
         Some((window.max(limits::FLOOR * segment)) as u32)
-    }
-
-    /// Beside others who keep a queue the base cannot be seen, and is not to be
-    /// forgotten. But no queue that others keep has the same length for long:
-    /// a delay that has is the path's own, a longer one than before.
-    fn keep_base(&mut self, now: Duration, seen: &Seen, window: f64) {
-        let is_least = window < crawl::FEW * seen.segment && self.rule.sees_others();
-        if !is_least {
-            self.flat = None;
-            return;
-        }
-        self.base.keep(now);
-        self.delay_base.keep(now);
-        let Some(queue) = seen.queueing else {
-            return;
-        };
-        let fresh = Flat {
-            since: now,
-            least: queue,
-            most: queue,
-            out_of_order: seen.out_of_order,
-        };
-        let flat = self.flat.get_or_insert(fresh);
-        flat.least = flat.least.min(queue);
-        flat.most = flat.most.max(queue);
-        let varies = FLAT + FLAT_SHARE * seen.base.as_secs_f64();
-        if flat.most - flat.least > varies || seen.out_of_order != flat.out_of_order {
-            *flat = fresh;
-        } else if now >= flat.since + FLAT_TIME {
-            self.base = Least::default();
-            self.delay_base = Least::default();
-            self.flat = None;
-        }
     }
 
     /// The window that carries what the weight is good for, and what it swings

@@ -26,15 +26,11 @@ use std::time::Duration;
 use self::growth::{Growth, MOST_CAREFUL};
 use self::step::{SMALL, Step, USED};
 use super::history::{History, Look};
-use super::limits::{FLOOR, INITIAL, short_queue};
+use super::limits::{FLOOR, INITIAL, no_queue, short_queue};
 
-/// A delay above the base that is no queue at all: this long, s, and ...
-const CLEAR: f64 = 0.0008;
-/// ... this share of the base.
-const CLEAR_SHARE: f64 = 0.004;
-
-/// A queue that is longer than ours by this much is somebody else's, s. Eight
-/// flows of ours together make one of 8 ms.
+/// A queue that is longer than ours by this much is somebody else's, s: with
+/// what is short that is more than eight flows of ours together make at
+/// 10 Mbit/s.
 const FOREIGN: f64 = 0.008;
 /// The same while others have just come.
 const FOREIGN_SOON: f64 = 0.004;
@@ -75,6 +71,8 @@ const AFTER_DECREASE: f64 = 1.8;
 const AFTER_WAIT: f64 = 2.2;
 /// ... and after a loss.
 const AFTER_LOSS: f64 = 2.0;
+/// The same after making room: the queue is empty for a round trip.
+const AFTER_ROOM: f64 = 2.0;
 /// Round trips in which no growth follows on somebody who has come.
 const HOLD: f64 = 3.0;
 
@@ -116,8 +114,12 @@ pub(super) struct Yielding {
     growth: Growth,
     /// Mean rate in the last round trip, byte/s.
     rate: f64,
-    /// Bytes that came more in the last round trip than in the one before.
+    /// Bytes by which the sender has sped up since the last step, in a round
+    /// trip, while the window did not hold it back.
     faster: f64,
+    /// When the window was lowered for somebody, last: what was carried before
+    /// is not carried now.
+    lowered: Duration,
     /// Whether the window was what limited the flow at the last step.
     is_limiting: bool,
     /// Whether there was a queue at the last step.
@@ -143,6 +145,7 @@ impl Yielding {
             growth: Growth::default(),
             rate: 0.0,
             faster: 0.0,
+            lowered: Duration::ZERO,
             is_limiting: false,
             was_queued: false,
             came: None,
@@ -170,6 +173,7 @@ impl Yielding {
         self.out_of_order = Some(seen.out_of_order);
         self.next_step = now + rtt.mul_f64(AFTER_WAIT);
         self.calm = self.next_step;
+        (self.faster, self.was_queued) = (0.0, false);
         self.window
     }
 
@@ -187,7 +191,7 @@ impl Yielding {
         {
             let has_just_come = self.has_just_come(now);
             self.meet(seen.base.as_secs_f64(), has_just_come);
-            self.came = Some(now);
+            (self.came, self.lowered) = (Some(now), now);
             let used = (self.rate * rtt.as_secs_f64()).min(self.window);
             self.window = (used * YIELD).max(FLOOR * seen.segment);
             self.hold = now + rtt.mul_f64(HOLD);
@@ -196,7 +200,11 @@ impl Yielding {
         } else if now >= self.next_step
             && let Some(rate) = self.history.rate(rtt)
         {
-            self.faster = (rate - self.rate).max(0.0) * seen.base.as_secs_f64();
+            self.faster = if self.rate > 0.0 && !self.is_limiting {
+                (rate - self.rate).max(0.0) * seen.base.as_secs_f64()
+            } else {
+                0.0
+            };
             self.rate = rate;
             let (window, round_trips) = self.step(now, seen, rtt);
             self.window = window * seen.segment;
@@ -209,10 +217,7 @@ impl Yielding {
     /// Takes note of what is to be seen; returns the round-trip time now.
     fn look(&mut self, now: Duration, seen: &Seen) -> Duration {
         let base = seen.base.as_secs_f64();
-        if seen
-            .queueing
-            .is_some_and(|queue| queue < CLEAR + CLEAR_SHARE * base)
-        {
+        if seen.queueing.is_some_and(|queue| queue < no_queue(base)) {
             self.clear = Some(now);
         }
         let rtt = seen.base + Duration::from_secs_f64(self.history.newest());
@@ -254,15 +259,16 @@ impl Yielding {
     fn step(&mut self, now: Duration, seen: &Seen, rtt: Duration) -> (f64, f64) {
         let in_segments = |bytes: f64| bytes / seen.segment;
         let base = seen.base.as_secs_f64();
-        let queue = self
-            .history
-            .standing(rtt, self.window < SMALL * seen.segment);
-        let steady = self.history.rate(rtt.mul_f64(STEADY)).unwrap_or(self.rate);
+        let carried = in_segments(self.rate * base);
+        let queue = self.history.standing(rtt, carried < SMALL);
+        let over = rtt.mul_f64(STEADY);
+        let steady = self.history.rate(over);
+        let steady = steady.filter(|_| now >= self.lowered + over);
         let step = Step {
             // The kernel's idea of a segment grows in the first round trips.
             window: in_segments(self.window),
-            carried: in_segments(self.rate * base),
-            carried_steadily: in_segments(steady * base),
+            carried,
+            carried_steadily: in_segments(steady.unwrap_or(self.rate) * base),
             used: in_segments(self.rate * (base + queue)),
             base,
             capacity: in_segments(seen.capacity.max(self.rate)),
@@ -270,13 +276,14 @@ impl Yielding {
         };
         self.is_limiting = step.fills(USED);
         let short = short_queue(base);
+        let was_queued = std::mem::replace(&mut self.was_queued, queue > short);
         let lost = self
             .out_of_order
             .is_some_and(|before| seen.out_of_order >= before.saturating_add(REORDERED));
         if lost {
             let kept = if queue > short { YIELD } else { LOSS_ALONE };
             self.meet(base, false);
-            self.hold = now + rtt.mul_f64(AFTER_LOSS);
+            (self.hold, self.lowered) = (now + rtt.mul_f64(AFTER_LOSS), now);
             return ((step.window * kept).max(FLOOR), AFTER_LOSS);
         }
         let has_just_come = self.has_just_come(now);
@@ -287,24 +294,25 @@ impl Yielding {
         };
         if queue - own > short + foreign {
             self.meet(base, has_just_come);
+            self.lowered = now;
             let yielded = (step.window.min(step.used) * YIELD).min(step.carried);
             return (yielded.max(FLOOR), AFTER_STEP);
         }
         let is_held = now < self.hold || !self.is_limiting;
         let unseen = self.clear.is_some_and(|clear| now >= clear + UNSEEN);
         if unseen && !is_held {
-            self.clear = Some(now);
-            self.calm = now + rtt.mul_f64(2.0 * AFTER_LOSS);
-            return ((ROOM * step.carried).max(FLOOR), AFTER_LOSS);
+            (self.clear, self.lowered) = (Some(now), now);
+            self.calm = now + rtt.mul_f64(2.0 * AFTER_ROOM);
+            let room = (ROOM * step.carried).min(step.window);
+            return (room.max(FLOOR), AFTER_ROOM);
         }
         let filled = in_segments(seen.eagerness * seen.capacity * base);
         let near = self.growth.near(seen.segment, filled);
-        let was_queued = std::mem::replace(&mut self.was_queued, queue > short);
         if queue > short {
             let is_far = near.is_none_or(|near| step.window < near);
             // The bursts of a slow start make a queue for a moment.
             return if !is_far || was_queued || queue > short + foreign {
-                self.fill(&step, seen.segment)
+                self.fill(&step, seen.segment, is_held)
             } else {
                 (step.window, AFTER_STEP)
             };
@@ -317,16 +325,23 @@ impl Yielding {
 
     /// With a short queue: as much as the path carries without one, and our
     /// own part of it.
-    fn fill(&mut self, step: &Step, segment: f64) -> (f64, f64) {
-        let full = step.full();
-        let target = full.max(step.least());
+    fn fill(&mut self, step: &Step, segment: f64, is_held: bool) -> (f64, f64) {
+        let target = step.full().max(step.least());
+        if !self.is_limiting {
+            // What the sender may still add to that queue is taken from it.
+            return (target.max(step.unlimiting()).min(step.window), AFTER_STEP);
+        }
         if target < step.window - 1.0 {
-            self.growth.meet((full * segment).min(self.window), false);
+            self.growth
+                .meet((step.full() * segment).min(self.window), false);
             return (target.max(FLOOR), AFTER_DECREASE);
         }
-        if step.fills(USED_UP) {
-            let most = step.window + MOST_CAREFUL;
-            return (target.min(most).max(FLOOR), AFTER_STEP);
+        if step.fills(USED_UP) && !is_held {
+            let next = target.min(step.window + MOST_CAREFUL).max(FLOOR);
+            if next > step.window {
+                self.growth.grown();
+            }
+            return (next, AFTER_STEP);
         }
         (step.window, AFTER_STEP)
     }

@@ -23,13 +23,9 @@ const FULL_WINDOW: Duration = Duration::from_secs(120);
 const SPEED_MOST: f64 = 5.0;
 
 /// A connection that is alone and not pressed by any deadline takes so many
-/// chunks at once: the limit on connections has nothing to act on, and after
-/// each request some round trips are lost.
+/// chunks at once, some minutes' worth: the limit on connections has nothing to
+/// act on, and with each request two round trips are lost.
 const ALONE: NonZeroU64 = NonZeroU64::new(64).expect("not 0");
-
-/// ... and this many bytes at least: the first chunks are short, for nothing is
-/// known of the path.
-const ALONE_LEAST: NonZeroU64 = NonZeroU64::new(64 * 1024 * 1024).expect("not 0");
 
 /// Chunks are not cut shorter than this for the deadline's sake, bytes: below
 /// it the gaps between requests would weigh more.
@@ -144,6 +140,8 @@ pub(super) struct Pace {
     time_scale: f64,
     /// Whether there was a deadline at the last sample.
     had_demand: bool,
+    /// Whether some deadline asks for a rate, or will.
+    is_pressed: bool,
     /// Connections allowed until the next sample.
     allowed: u32,
     n: f64,
@@ -218,6 +216,7 @@ impl Pace {
             fraction: Fraction::new(),
             time_scale,
             had_demand: false,
+            is_pressed: window.is_some(),
             allowed: m_min,
             n: 0.0,
             since_sample: Interval::default(),
@@ -252,8 +251,8 @@ impl Pace {
     /// near the end, so that every connection has work until the last byte
     /// (guided self-scheduling, Polychronopoulos and Kuck 1987).
     pub(super) fn chunk_length(&self, natural: NonZeroU64, pending: u64) -> NonZeroU64 {
-        let natural = if self.allowed == 1 && !self.had_demand {
-            natural.saturating_mul(ALONE).max(ALONE_LEAST)
+        let natural = if self.allowed == 1 && !self.is_pressed {
+            natural.saturating_mul(ALONE)
         } else {
             natural
         };
@@ -280,6 +279,7 @@ impl Pace {
         // The plan starts with the demand, not with the next full period.
         let is_new = load.demand.is_some() && !self.had_demand;
         self.had_demand = load.demand.is_some();
+        self.is_pressed = self.had_demand;
         if now >= self.since_sample.start + ASLEEP {
             self.since_weight.restart(now);
             self.since_update.restart(now);

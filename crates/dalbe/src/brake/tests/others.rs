@@ -144,6 +144,49 @@ fn a_window_that_is_not_used_does_not_grow_and_says_nothing_of_a_queue() {
 }
 
 #[test]
+fn a_slow_server_beside_a_short_queue_forgets_nothing() {
+    let mut flow = Flow::new();
+    flow.run(20.0);
+    flow.others = 0.004;
+    let mut window = 0.0;
+    for _ in 0..500 {
+        flow.left = 10.0;
+        flow.under_way.iter_mut().for_each(|window| *window = 10.0);
+        window = flow.look();
+    }
+    // What the server might add to that queue is taken from it ...
+    assert!((10.0..0.5 * FULL).contains(&window), "{window}");
+    // ... but what the path bears is remembered.
+    (flow.others, flow.left) = (0.0, FULL);
+    let windows = flow.run(1.0);
+    let last = *windows.last().unwrap();
+    assert!(last > 0.85 * FULL, "{windows:?}");
+}
+
+#[test]
+fn at_its_first_step_a_full_queue_is_somebody_elses() {
+    let mut flow = Flow::new();
+    flow.brake.learn_base(ms(0), BASE);
+    (flow.others, flow.left) = (0.050, 10.0);
+    let windows = flow.run(0.8);
+    assert!(*windows.last().unwrap() < 6.0, "{windows:?}");
+}
+
+#[test]
+fn while_it_is_held_it_does_not_grow() {
+    let mut flow = Flow::new();
+    flow.run(20.0);
+    (flow.others, flow.left) = (0.020, 0.9 * FULL);
+    let halved = *flow.run(0.2).last().unwrap();
+    flow.others = 0.004;
+    let after = flow.run(0.2);
+    assert!(
+        after.iter().all(|&window| window <= halved + 1e-9),
+        "{halved}: {after:?}"
+    );
+}
+
+#[test]
 fn room_is_made_now_and_then_to_see_the_path_without_a_queue() {
     let mut flow = Flow::new();
     flow.run(20.0);

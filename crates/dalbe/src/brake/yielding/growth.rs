@@ -2,7 +2,7 @@
 //!
 //! Vulture's `rwndThresh` is remembered: growth is fast up to the window at
 //! which a queue was last met, and careful beyond, until nothing has been met
-//! for some time. Knows nothing of delays, nor who was met.
+//! for some time. Decides neither whether there is a queue, nor whose it is.
 
 use super::super::limits::FLOOR;
 use super::step::{Step, USED};
@@ -23,8 +23,8 @@ const NEAR: f64 = 0.95;
 const QUIET_STEPS: u32 = 3;
 /// ... and growth doubles within so many steps; ...
 const QUIET_DOUBLING: f64 = 1.3;
-/// ... but beyond the most that was ever carried it is no more than this share
-/// of the window: what comes of it shows two round trips later.
+/// ... but beyond the most that was carried of late it is no more than this
+/// share of the window: what comes of it shows two round trips later.
 const QUIET_MOST: f64 = 0.5;
 
 /// While nothing is known of the path growth waits until this share of the
@@ -48,7 +48,7 @@ pub(super) struct Growth {
     threshold: Option<f64>,
     /// Whether the window has not grown since.
     has_met: bool,
-    /// Steps since any queue was seen.
+    /// Steps without any queue, on the way up as well.
     quiet: u32,
 }
 
@@ -70,8 +70,13 @@ impl Growth {
         }
     }
 
-    /// Where fast growth ends, segments; `None` while that is unknown. Never
-    /// below what fills this much of the path, segments.
+    /// The window has grown although there is a queue.
+    pub(super) fn grown(&mut self) {
+        self.has_met = false;
+    }
+
+    /// Where fast growth ends, segments; `None` while that is unknown. With a
+    /// threshold of at least so many segments.
     pub(super) fn near(&self, segment: f64, least: f64) -> Option<f64> {
         let threshold = self.threshold?;
         Some(NEAR * (threshold / segment).max(least))
@@ -80,7 +85,8 @@ impl Growth {
     /// The next window, segments. While somebody `has_come` it goes no faster
     /// than carefully beyond the most that the path is known to carry.
     pub(super) fn grow(&mut self, step: &Step, near: Option<f64>, has_come: bool) -> f64 {
-        self.quiet = if step.is_clear() {
+        let is_known = !has_come && step.window < NEAR * step.capacity * step.base;
+        self.quiet = if is_known || step.is_clear() {
             self.quiet.saturating_add(1)
         } else {
             self.quiet.min(QUIET_STEPS - 1)
@@ -113,5 +119,94 @@ impl Growth {
         (window + growth)
             .min(AHEAD * step.used.max(window / 2.0).max(FLOOR))
             .max(FLOOR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEGMENT: f64 = 1448.0;
+
+    /// A window that is used up without any queue, where the path is known to
+    /// carry `known` segments in a round trip.
+    fn used_up(window: f64, known: f64) -> Step {
+        Step {
+            window,
+            carried: window,
+            carried_steadily: window,
+            used: window,
+            base: 0.1,
+            capacity: known / 0.1,
+            queue: 0.0,
+        }
+    }
+
+    fn met(at: f64) -> Growth {
+        let mut growth = Growth::default();
+        growth.meet(at * SEGMENT, false);
+        growth
+    }
+
+    /// The next window where this one is used up.
+    fn grown(growth: &mut Growth, window: f64, known: f64, has_come: bool) -> f64 {
+        let near = growth.near(SEGMENT, 0.0);
+        growth.grow(&used_up(window, known), near, has_come)
+    }
+
+    #[test]
+    fn before_anything_was_met_it_doubles_what_is_used() {
+        let mut growth = Growth::default();
+        assert_eq!(grown(&mut growth, 40.0, 40.0, false), 80.0);
+        let unused = Step {
+            used: 40.0,
+            ..used_up(80.0, 40.0)
+        };
+        assert_eq!(growth.grow(&unused, None, false), 80.0);
+    }
+
+    #[test]
+    fn it_is_fast_as_far_as_the_threshold_and_careful_beyond() {
+        let mut growth = met(80.0);
+        assert_eq!(grown(&mut growth, 20.0, 80.0, false), 40.0);
+        assert_eq!(grown(&mut growth, 40.0, 80.0, false), 76.0);
+        let beyond = grown(&mut met(80.0), 80.0, 80.0, false);
+        assert!((80.5..=81.0).contains(&beyond), "{beyond}");
+    }
+
+    #[test]
+    fn when_nothing_is_met_for_long_it_is_fast_again() {
+        let windows = |has_come, known| {
+            let mut growth = met(20.0);
+            let mut windows = vec![20.0];
+            for _ in 0..12 {
+                let last = windows[windows.len() - 1];
+                windows.push(grown(&mut growth, last, known, has_come));
+            }
+            windows
+        };
+        let known = windows(false, 80.0);
+        assert!(known[12] > 80.0, "{known:?}");
+        let unknown = windows(false, 0.0);
+        assert!(unknown[12] > 80.0, "{unknown:?}");
+        let steepest = unknown.windows(2).map(|two| two[1] / two[0]);
+        assert!(steepest.fold(0.0, f64::max) <= 1.5, "{unknown:?}");
+        // Somebody has just come: no faster than carefully beyond what the path
+        // is known to carry.
+        let beside = windows(true, 30.0);
+        assert!(beside[12] < 36.0, "{beside:?}");
+    }
+
+    #[test]
+    fn who_comes_and_goes_is_forgotten_and_who_stays_is_not() {
+        let near = |stayed| {
+            let mut growth = met(80.0);
+            grown(&mut growth, 40.0, 80.0, false);
+            growth.meet(20.0 * SEGMENT, stayed);
+            growth.near(SEGMENT, 0.0).unwrap()
+        };
+        assert!((near(false) - 0.95 * 62.0).abs() < 1e-9, "{}", near(false));
+        assert!((near(true) - 0.95 * 20.0).abs() < 1e-9, "{}", near(true));
+        assert_eq!(met(20.0).near(SEGMENT, 60.0), Some(57.0));
     }
 }

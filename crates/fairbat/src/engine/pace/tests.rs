@@ -267,11 +267,11 @@ fn chunks_are_shorter_near_the_end_and_never_tiny() {
     let natural = NonZeroU64::new(8_000_000).unwrap();
     let mut run = Run::new(Some(W_MIN));
     let length = |pace: &Pace, pending| pace.chunk_length(natural, pending).get();
-    let plenty = length(&run.pace, 1 << 40);
-    assert!(
-        plenty > 4 * natural.get(),
-        "nobody waits for a connection, and no deadline presses: {plenty}"
-    );
+    // Nobody waits for a connection, and no deadline presses.
+    let calm = Pace::new(1, 4, None, Some(W_MIN)).unwrap();
+    assert_eq!(length(&calm, 1 << 40), ALONE.get() * natural.get());
+    // A deadline does before the first sample.
+    assert!(length(&run.pace, 1 << 40) <= natural.get());
     assert!(length(&run.pace, 1_000_000) <= 1_000_000);
     assert_eq!(length(&run.pace, 1), CHUNK_LEAST);
     // With four connections each has work until the end.

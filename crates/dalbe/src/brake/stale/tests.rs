@@ -1,0 +1,165 @@
+use super::*;
+
+const SEGMENT: f64 = 1448.0;
+const RTT: u64 = 100;
+/// A window that fills the path, segments.
+const FULL: f64 = 83.0;
+const MUCH: u64 = 100_000_000;
+
+/// A connection looked at every 20 ms, and what is said of it in the end.
+#[derive(Default)]
+struct Flow {
+    stale: Stale,
+    now: Duration,
+    bytes: f64,
+    lost: u32,
+}
+
+impl Flow {
+    /// So many round trips under a window of which so many segments come,
+    /// both multiplied by `growth` with each; a queue of so many ms.
+    fn pass(&mut self, trips: u32, window: f64, comes: f64, growth: f64, queue_ms: f64) {
+        for trip in 0..trips {
+            let factor = growth.powi(trip as i32);
+            for _ in 0..5 {
+                self.now += Duration::from_millis(RTT / 5);
+                self.bytes += comes * factor * SEGMENT / 5.0;
+                let look = Look {
+                    rtt: RTT as f64 * 1e-3,
+                    base: RTT as f64 * 1e-3,
+                    queueing: (comes > 0.0).then_some(queue_ms * 1e-3),
+                    bytes: self.bytes as u64,
+                    out_of_order: self.lost,
+                    window: window * factor * SEGMENT,
+                };
+                self.stale.update(self.now, &look);
+            }
+        }
+    }
+
+    /// Carries all there is, then yields.
+    fn yielded() -> Self {
+        let mut flow = Self::default();
+        flow.pass(50, FULL, FULL, 1.0, 0.0);
+        flow.pass(30, 2.0, 2.0, 1.0, 40.0);
+        flow
+    }
+
+    /// Segments per round trip that are too few.
+    fn verdict(&self) -> Option<f64> {
+        let rate = self.stale.rate(self.now, MUCH)?;
+        Some((rate * RTT as f64 * 1e-3 / SEGMENT).round())
+    }
+}
+
+#[test]
+fn a_sender_that_stays_behind_after_a_yield_is_stale() {
+    let mut flow = Flow::yielded();
+    flow.pass(2, FULL, 40.0, 1.0, 0.0);
+    assert_eq!(flow.verdict(), None, "too early to tell");
+    flow.pass(6, FULL, 40.0, 1.0, 0.0);
+    assert_eq!(flow.verdict(), Some(40.0));
+    flow.pass(1, FULL, 40.0, 1.0, 30.0);
+    assert_eq!(flow.verdict(), None, "there is a queue again");
+}
+
+#[test]
+fn so_is_one_that_grows_by_a_quarter_in_eight_round_trips() {
+    let mut flow = Flow::yielded();
+    flow.pass(6, 8.0, 3.0, 1.25_f64.powf(1.0 / 8.0), 0.0);
+    assert_eq!(flow.verdict(), Some(3.0));
+}
+
+#[test]
+fn a_sender_that_doubles_is_not() {
+    let mut flow = Flow::yielded();
+    for comes in [2.0, 4.0, 8.0, 16.0, 32.0] {
+        flow.pass(1, FULL, comes, 1.0, 0.0);
+        assert_eq!(flow.verdict(), None, "{comes}");
+    }
+}
+
+#[test]
+fn nor_one_that_fills_its_window() {
+    let mut flow = Flow::yielded();
+    flow.pass(10, 20.0, 17.0, 1.0, 0.0);
+    assert_eq!(flow.verdict(), None);
+    // What a wider window brings comes one round trip later.
+    let mut flow = Flow::yielded();
+    flow.pass(6, 4.0, 2.0, 2.0, 0.0);
+    assert_eq!(flow.verdict(), None);
+}
+
+#[test]
+fn without_a_yield_a_slow_sender_is_just_slow() {
+    let mut flow = Flow::default();
+    flow.pass(50, FULL, FULL, 1.0, 0.0);
+    flow.pass(30, FULL, 30.0, 1.0, 0.0);
+    assert_eq!(flow.verdict(), None);
+    // A small window without a queue is no yield.
+    let mut flow = Flow::default();
+    flow.pass(30, 10.0, 10.0, 1.0, 0.0);
+    flow.pass(10, FULL, 30.0, 1.0, 0.0);
+    assert_eq!(flow.verdict(), None);
+}
+
+#[test]
+fn a_yield_long_ago_is_no_excuse() {
+    let mut flow = Flow::yielded();
+    flow.pass(90, FULL, 40.0, 1.0, 0.0);
+    assert_eq!(flow.verdict(), Some(40.0));
+    flow.pass(15, FULL, 40.0, 1.0, 0.0);
+    assert_eq!(flow.verdict(), None);
+}
+
+#[test]
+fn what_it_has_always_carried_is_enough() {
+    let mut flow = Flow::default();
+    flow.pass(50, FULL, 40.0, 1.0, 0.0);
+    flow.pass(30, 2.0, 2.0, 1.0, 40.0);
+    flow.pass(10, FULL, 40.0, 1.0, 0.0);
+    assert_eq!(flow.verdict(), None);
+    // Others over the path may have carried more.
+    let rate = FULL * SEGMENT / (RTT as f64 * 1e-3);
+    let mut flow = Flow::default();
+    flow.stale.learn(flow.now, rate);
+    flow.pass(50, FULL, 40.0, 1.0, 0.0);
+    flow.pass(30, 2.0, 2.0, 1.0, 40.0);
+    flow.pass(10, FULL, 40.0, 1.0, 0.0);
+    assert_eq!(flow.verdict(), Some(40.0));
+}
+
+#[test]
+fn where_segments_are_lost_a_fresh_connection_fares_no_better() {
+    let mut flow = Flow::yielded();
+    for _ in 0..10 {
+        flow.lost += 1;
+        flow.pass(6, FULL, 40.0, 1.0, 0.0);
+        assert_eq!(flow.verdict(), None);
+    }
+    flow.pass(6, FULL, 40.0, 1.0, 0.0);
+    assert_eq!(flow.verdict(), Some(40.0));
+}
+
+#[test]
+fn the_end_of_a_file_is_not_worth_it() {
+    let mut flow = Flow::yielded();
+    flow.pass(10, FULL, 40.0, 1.0, 0.0);
+    let enough = (WORTH * FULL * SEGMENT) as u64 * 21 / 20;
+    assert!(flow.stale.rate(flow.now, enough).is_some());
+    assert!(flow.stale.rate(flow.now, enough * 9 / 10).is_none());
+}
+
+#[test]
+fn a_pause_is_no_slowness() {
+    let mut flow = Flow::yielded();
+    flow.pass(20, FULL, 0.0, 1.0, 0.0);
+    assert_eq!(flow.verdict(), None);
+    // Awaiting a response neither: what is known stays.
+    let mut flow = Flow::yielded();
+    flow.pass(3, FULL, 40.0, 1.0, 0.0);
+    flow.now += Duration::from_millis(300);
+    flow.stale.pause(flow.bytes as u64);
+    flow.pass(5, FULL, 40.0, 1.0, 0.0);
+    assert_eq!(flow.verdict(), Some(40.0));
+}
