@@ -259,7 +259,6 @@ mod tests {
         for (base, matters) in [(20, true), (100, false)] {
             let seen = Seen {
                 base: Duration::from_millis(base),
-                share: 0.0,
                 capacity: 0.0,
                 ..queued()
             };

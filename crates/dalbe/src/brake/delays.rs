@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Arrivals;
 use super::least::Least;
+use super::limits::TICK;
 use super::samples::RttSamples;
 use crate::socket::TcpInfo;
 
@@ -16,9 +17,6 @@ const FLAT_SHARE: f64 = 0.01;
 /// ... in this time is no queue that somebody keeps: CUBIC's sawtooth takes
 /// some seconds, and BBR looks for more every eight round trips.
 const FLAT_TIME: Duration = Duration::from_secs(10);
-
-/// Round-trip times are known to a tick of the timestamp clock (Linux).
-const TICK: Duration = Duration::from_millis(1);
 
 /// See the module.
 #[derive(Debug, Clone, Default)]

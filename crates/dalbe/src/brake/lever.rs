@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::crawl::PROBE;
+use super::limits::INITIAL;
 use super::watched::Watched;
 use super::{Brake, BrakeState, Order, ReceiverPolicy};
 use crate::observer::Observer;
@@ -19,7 +20,7 @@ const SPARE_ROOM: f64 = 2.0;
 const LITTLE_ROOM: f64 = PROBE + 0.95;
 
 /// Room of a buffer that is put right, bytes: Linux's first window.
-const ORDINARY_ROOM: u32 = 65_536;
+const ORDINARY_ROOM: u32 = INITIAL as u32;
 
 /// The end of a response is not held up, segments: a TLS record (16 KiB) and
 /// what waits unread.
@@ -239,14 +240,14 @@ impl WindowLever {
     /// and a kernel that does not tell what that is (before Linux 6.2) leaves
     /// it at the least window.
     fn narrow(&mut self, receiver: ReceiverSocket<'_>, info: &TcpInfo) -> io::Result<bool> {
-        let probe = PROBE * f64::from(info.rcv_mss);
-        let room = (LITTLE_ROOM / PROBE * probe) as u32;
+        let segment = f64::from(info.rcv_mss);
+        let room = (LITTLE_ROOM * segment) as u32;
         let is_used_up = info
             .rcv_wnd
             .is_some_and(|offered| (1..=room).contains(&offered));
         if !self.is_narrow && is_used_up && self.settings.most.is_none() {
             receiver.leave_room(room)?;
-            receiver.set_window_clamp(probe as u32)?;
+            receiver.set_window_clamp((PROBE * segment) as u32)?;
             self.is_narrow = true;
         }
         Ok(self.is_narrow)

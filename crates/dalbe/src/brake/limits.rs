@@ -1,5 +1,10 @@
 //! What the policies and what is built on them take for granted alike.
 
+use std::time::Duration;
+
+/// Round-trip times are known to a tick of the timestamp clock (Linux).
+pub(super) const TICK: Duration = Duration::from_millis(1);
+
 /// Least window, segments: with less, a delayed acknowledgement stops the
 /// sender (RFC 9840 section 4.2.2 uses the same floor).
 pub(super) const FLOOR: f64 = 2.0;
@@ -8,9 +13,13 @@ pub(super) const FLOOR: f64 = 2.0;
 /// take back.
 pub(super) const INITIAL: f64 = 65_536.0;
 
+/// A window of which less than this share is used does not limit the flow, and
+/// its delay says little of it.
+pub(super) const USED: f64 = 0.6;
+
 /// A delay above the base that is no longer than this is no queue: so long,
 /// s, ...
-const SHORT: f64 = 0.0015;
+pub(super) const SHORT: f64 = 0.0015;
 /// ... and this share of the base (clock ticks and jitter grow with the path).
 const SHORT_SHARE: f64 = 0.01;
 

@@ -68,14 +68,11 @@ const EAGERNESS: f64 = 2.0;
 const FREE: f64 = 4.0;
 
 /// Least window without a brake, bytes: four times Linux's first one.
-const FREE_LEAST: f64 = 262_144.0;
+const FREE_LEAST: f64 = 4.0 * limits::INITIAL;
 
 /// How long the widest use counts: a recovery from loss takes some round
 /// trips, in which little arrives in order.
 const FREE_MEMORY: Duration = Duration::from_secs(10);
-
-/// A window of which less than this is used is not what holds a flow back.
-const LIMITING: f64 = 0.6;
 
 /// Of a window of so few segments a good part is left over, and it holds a flow
 /// back nevertheless.
@@ -320,7 +317,7 @@ impl Brake {
         }
         match self.opening {
             Opening::Done => {
-                let limits = used >= LIMITING * window || window < FEW * segment;
+                let limits = used >= limits::USED * window || window < FEW * segment;
                 let holds = limits && self.rule.sees_others() || self.crawl.pause().is_some();
                 self.yields.update(now, seen.bytes, holds);
                 if self.is_free {

@@ -8,15 +8,14 @@
 
 use std::time::Duration;
 
+use super::limits::TICK;
+
 /// Gain of the kernel's average.
 const GAIN: f64 = 0.125;
 
 /// Segments that a sender sends per acknowledgement, and so per echoed
 /// timestamp (delayed acknowledgements, RFC 5681 section 4.2).
 const SEGMENTS_PER_UPDATE: u32 = 2;
-
-/// Period of the timestamp clock (Linux): no more than one update in it.
-const CLOCK: Duration = Duration::from_millis(1);
 
 /// The round-trip times of one connection.
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,7 +53,8 @@ impl RttSamples {
         if arrived == 0 {
             return None;
         }
-        let ticks = now.saturating_sub(last.at).div_duration_f64(CLOCK).max(1.0);
+        // No more than one update in each.
+        let ticks = now.saturating_sub(last.at).div_duration_f64(TICK).max(1.0);
         let updates = f64::from(arrived.div_ceil(SEGMENTS_PER_UPDATE)).min(ticks);
         let kept = (1.0 - GAIN).powf(updates);
         let (old, new) = (last.smoothed.as_secs_f64(), smoothed.as_secs_f64());

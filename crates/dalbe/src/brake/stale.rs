@@ -14,12 +14,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::limits;
 use crate::capacity::Capacity;
 
-/// A queueing delay beyond the base that is a queue: this long, s, and ...
-const QUEUE: f64 = 0.0015;
-/// ... this share of the base: of a flow that is nearly at rest a round-trip
-/// time is known no better.
+/// A queueing delay that is longer than a short one by this share of the base
+/// is a queue: of a flow that is nearly at rest a round-trip time is known no
+/// better.
 const QUEUE_SHARE: f64 = 0.05;
 
 /// What counts as a yield is decided over this time: shorter ones cost the
@@ -285,7 +285,7 @@ impl Short {
 
 impl Look {
     fn is_queue(&self, queueing: f64) -> bool {
-        queueing > QUEUE + QUEUE_SHARE * self.base
+        queueing > limits::SHORT + QUEUE_SHARE * self.base
     }
 }
 

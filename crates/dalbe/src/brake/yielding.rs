@@ -24,9 +24,9 @@ mod step;
 use std::time::Duration;
 
 use self::growth::{Growth, MOST_CAREFUL};
-use self::step::{SMALL, Step, USED};
+use self::step::{SMALL, Step};
 use super::history::{History, Look};
-use super::limits::{FLOOR, INITIAL, no_queue, short_queue};
+use super::limits::{FLOOR, INITIAL, USED, no_queue, short_queue};
 
 /// A queue that is longer than ours by this much is somebody else's, s: with
 /// what is short that is more than eight flows of ours together make at
@@ -326,14 +326,14 @@ impl Yielding {
     /// With a short queue: as much as the path carries without one, and our
     /// own part of it.
     fn fill(&mut self, step: &Step, segment: f64, is_held: bool) -> (f64, f64) {
-        let target = step.full().max(step.least());
+        let full = step.full();
+        let target = full.max(step.least());
         if !self.is_limiting {
             // What the sender may still add to that queue is taken from it.
             return (target.max(step.unlimiting()).min(step.window), AFTER_STEP);
         }
         if target < step.window - 1.0 {
-            self.growth
-                .meet((step.full() * segment).min(self.window), false);
+            self.growth.meet((full * segment).min(self.window), false);
             return (target.max(FLOOR), AFTER_DECREASE);
         }
         if step.fills(USED_UP) && !is_held {

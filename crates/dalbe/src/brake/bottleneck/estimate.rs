@@ -1,8 +1,10 @@
 //! The rate that all tests together speak for. Knows nothing of how they are
 //! made.
 
-/// What one delay is measured to, s: a tick of the timestamp clock (Linux).
-pub(super) const TICK: f64 = 0.001;
+use crate::brake::limits;
+
+/// What one delay is measured to, s.
+pub(super) const TICK: f64 = limits::TICK.as_secs_f64();
 
 /// Error of a single test, ticks. What is left of it in the mean of all is
 /// taken for delay: as long as little is known, a rate is rather found too low.

@@ -4,8 +4,8 @@
 //! which a queue was last met, and careful beyond, until nothing has been met
 //! for some time. Decides neither whether there is a queue, nor whose it is.
 
-use super::super::limits::FLOOR;
-use super::step::{Step, USED};
+use super::super::limits::{FLOOR, USED};
+use super::step::Step;
 
 /// Growth per step near the threshold, segments, times the square root of the
 /// window: smaller flows grow more for their size, and shares become equal; ...

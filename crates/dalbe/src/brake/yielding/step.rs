@@ -1,12 +1,10 @@
 //! What is known when the window is set anew, in segments and seconds, and
 //! what it would have to be for the path to be just full.
 
-use super::super::limits::no_queue;
+use super::super::limits::{USED, no_queue};
 
-/// A window of which less than this share is used does not limit the flow, and
-/// its delay says little of it.
-pub(super) const USED: f64 = 0.6;
-/// One that is so many times as wide as that does not, for sure.
+/// A window that is so many times as wide as one that limits the flow does not,
+/// for sure.
 const WIDER: f64 = 1.05;
 /// A sender sends whole segments, two by two: so many may be left over.
 const LEFT_OVER: f64 = 2.5;

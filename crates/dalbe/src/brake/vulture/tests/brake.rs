@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{RTT, Seen, any_seen, ms, variations};
+use super::{RTT, any_seen, ms, variations};
 use crate::brake::Arrivals;
 use crate::brake::vulture::IntervalCounts;
 use crate::brake::{Brake, BrakeState, LEAST_WEIGHT, Order, ReceiverPolicy};
 use crate::socket::TcpInfo;
 
 /// What the kernel says of such a connection.
-fn info(seen: &Seen, bytes: u64) -> TcpInfo {
+fn info(segment: u32, rtt: Duration, bytes: u64, out_of_order: u32) -> TcpInfo {
     TcpInfo {
-        rcv_mss: seen.segment,
-        rcv_rtt: Some(seen.rtt),
+        rcv_mss: segment,
+        rcv_rtt: Some(rtt),
         bytes_received: Some(bytes),
-        rcv_ooopack: Some(seen.out_of_order),
+        rcv_ooopack: Some(out_of_order),
         ..TcpInfo::parse(&[0; 240]).unwrap()
     }
 }
@@ -40,7 +40,7 @@ proptest! {
             if seen.how == 1 {
                 brake.restart(bytes);
             }
-            let seen = info(seen, bytes);
+            let seen = info(seen.segment, seen.rtt, bytes, seen.out_of_order);
             let window = |w| brake.clone().update(now, &seen, Order { w, capacity }, None).unwrap();
             let (low, high) = (weights.0.min(weights.1), weights.0.max(weights.1));
             prop_assert!(window(low) <= window(high), "{} and {}", window(low), window(high));
@@ -49,31 +49,29 @@ proptest! {
     }
 }
 
+/// The look of this number, one every 20 ms, after so many bytes, at a
+/// connection whose packets say this; returns the window.
+fn look(
+    brake: &mut Brake,
+    number: u64,
+    bytes: u64,
+    each: IntervalCounts,
+    order: Order,
+) -> Option<u32> {
+    let arrivals = Arrivals {
+        intervals: each,
+        ..Arrivals::default()
+    };
+    brake.arrived(ms(20 * number), &arrivals);
+    brake.update(ms(20 * number), &info(1000, RTT, bytes, 0), order, None)
+}
+
 /// A brake after 3 s at 10 Mbit/s and 100 ms, whose packets say this.
 fn braked(order: Order, each: IntervalCounts) -> (Brake, Option<u32>) {
     let mut brake = Brake::under(ReceiverPolicy::Vulture);
     let mut window = None;
     for number in 1..=150 {
-        brake.arrived(
-            ms(20) * number as u32,
-            &Arrivals {
-                intervals: each,
-                cwnd: None,
-                delay_us: None,
-                tick: Duration::ZERO,
-            },
-        );
-        let seen = Seen {
-            gap: ms(20),
-            rtt: RTT,
-            segment: 1000,
-            more: 25_000,
-            out_of_order: 0,
-            arrivals: None,
-            how: 2,
-        };
-        let seen = info(&seen, 25_000 * number);
-        window = brake.update(ms(20 * number), &seen, order, None);
+        window = look(&mut brake, number, 25_000 * number, each, order);
     }
     (brake, window)
 }
@@ -101,25 +99,7 @@ fn it_yields_to_others_that_it_sees() {
         for _ in 0..100 {
             number += 1;
             bytes += more;
-            brake.arrived(
-                ms(20) * number as u32,
-                &Arrivals {
-                    intervals: each,
-                    cwnd: None,
-                    delay_us: None,
-                    tick: Duration::ZERO,
-                },
-            );
-            let seen = Seen {
-                gap: ms(20),
-                rtt: RTT,
-                segment: 1000,
-                more,
-                out_of_order: 0,
-                arrivals: None,
-                how: 2,
-            };
-            brake.update(ms(20 * number), &info(&seen, bytes), Order::YIELD, None);
+            look(&mut brake, number, bytes, each, Order::YIELD);
         }
         brake.state()
     };
