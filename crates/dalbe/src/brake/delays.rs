@@ -89,7 +89,8 @@ impl Delays {
         // The handshake's packets are small: on a slow link a segment takes
         // longer than they do without any queue.
         let base = info.rcv_rtt.map_or(rtt, |rtt| self.base.update(now, rtt));
-        let newest = self.samples.newest(now, rtt, segments, base);
+        let is_short = info.min_rtt.is_some_and(|rtt| rtt < TICK);
+        let newest = self.samples.newest(now, rtt, segments, base, is_short);
         // What the way there has of a queue, the way there and back has too:
         // more than that is a clock that drifts.
         let most = newest.unwrap_or(rtt).max(rtt).saturating_sub(base) + TICK;

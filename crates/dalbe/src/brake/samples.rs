@@ -4,7 +4,9 @@
 //! 1/8, updated once per echoed timestamp (`tcp_rcv_rtt_update`). A flow that
 //! yields gets few updates: the average of one that receives two segments per
 //! round trip takes twenty round trips to forget a queue. So the average is
-//! undone. Knows nothing of queues.
+//! undone. Echoes that are back within the same tick of the timestamp clock are
+//! no update at all: of a short path whose queue has gone the kernel goes on
+//! reporting the average that the queue had. Knows nothing of queues.
 
 use std::time::Duration;
 
@@ -17,10 +19,17 @@ const GAIN: f64 = 0.125;
 /// timestamp (delayed acknowledgements, RFC 5681 section 4.2).
 const SEGMENTS_PER_UPDATE: u32 = 2;
 
+/// An average that has not moved at so many looks at which segments had come
+/// has had no update.
+const STILL: u32 = 4;
+
 /// The round-trip times of one connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RttSamples {
     last: Option<Look>,
+    /// Looks at which segments had come and the average had not moved, in a
+    /// row.
+    still: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -33,13 +42,15 @@ struct Look {
 impl RttSamples {
     /// The mean of what the kernel has measured since the last look, from its
     /// average `smoothed` and the `segments` received so far; `None` if there
-    /// was nothing to measure.
+    /// was nothing to measure. `is_short` is a path on which the handshake took
+    /// less than a tick.
     pub(super) fn newest(
         &mut self,
         now: Duration,
         smoothed: Duration,
         segments: u32,
         base: Duration,
+        is_short: bool,
     ) -> Option<Duration> {
         let look = Look {
             at: now,
@@ -52,6 +63,14 @@ impl RttSamples {
         let arrived = segments.wrapping_sub(last.segments);
         if arrived == 0 {
             return None;
+        }
+        self.still = if smoothed == last.smoothed {
+            self.still + 1
+        } else {
+            0
+        };
+        if is_short && self.still >= STILL {
+            return Some(base.min(TICK));
         }
         // No more than one update in each.
         let ticks = now.saturating_sub(last.at).div_duration_f64(TICK).max(1.0);
@@ -85,7 +104,7 @@ mod tests {
     fn newest(samples: &mut RttSamples, look: u64, average: f64, segments: u32) -> f64 {
         let now = Duration::from_millis(20 * look);
         let smoothed = Duration::from_secs_f64(average);
-        let newest = samples.newest(now, smoothed, segments, BASE);
+        let newest = samples.newest(now, smoothed, segments, BASE, false);
         newest.unwrap().as_secs_f64()
     }
 
@@ -115,10 +134,32 @@ mod tests {
     fn nothing_new_is_nothing_and_a_value_that_cannot_be_is_taken_as_it_is() {
         let mut samples = RttSamples::default();
         let _ = newest(&mut samples, 0, 0.180, 2);
-        let again = samples.newest(BASE, Duration::from_millis(180), 2, BASE);
+        let again = samples.newest(BASE, Duration::from_millis(180), 2, BASE, false);
         assert_eq!(again, None);
         // A whole window's time: 120 ms, and not an average of it.
         let seen = newest(&mut samples, 6, 0.120, 4);
         assert!((seen - 0.120).abs() < 1e-9, "{seen}");
+    }
+
+    /// What is seen of an average that stands still, at ten looks with so many
+    /// new segments each.
+    fn still(segments: u32, is_short: bool) -> Vec<Option<Duration>> {
+        let mut samples = RttSamples::default();
+        let looks = (0..10).map(|look| {
+            let now = Duration::from_millis(300 * u64::from(look));
+            samples.newest(now, STANDING, segments * look, BASE, is_short)
+        });
+        looks.collect()
+    }
+
+    const STANDING: Duration = Duration::from_micros(124_366);
+
+    #[test]
+    fn an_average_that_stands_still_is_a_path_shorter_than_a_tick() {
+        let seen = still(3, true);
+        assert!(seen[..4].iter().all(|&rtt| rtt == Some(STANDING)));
+        assert!(seen[4..].iter().all(|&rtt| rtt == Some(TICK)), "{seen:?}");
+        assert!(still(3, false).iter().all(|&rtt| rtt == Some(STANDING)));
+        assert!(still(0, true)[1..].iter().all(Option::is_none));
     }
 }
