@@ -15,6 +15,7 @@
 
 pub mod brake;
 pub mod capacity;
+pub mod congestion;
 pub mod controller;
 pub mod deadline;
 pub mod limiter;
@@ -24,5 +25,6 @@ pub mod phi;
 pub mod pid;
 pub mod price;
 pub mod socket;
+pub mod sender;
 pub mod support;
 pub mod weight;
