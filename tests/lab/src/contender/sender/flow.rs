@@ -9,14 +9,13 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nix::libc::EINPROGRESS;
 use socket2::{Domain, Socket, Type};
 
 use super::super::ContenderError;
+use super::super::over::Over;
 use super::super::site::Site;
 use crate::clock::Clock;
-
-/// How long to wait for the connection.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a call may wait before it is looked whether the run is over.
 const WAIT: Duration = Duration::from_millis(100);
@@ -40,25 +39,47 @@ impl Ends {
             .map_err(ContenderError::cannot("listen for the lab's sender"))
     }
 
-    /// Connects; the receiver receives from now on.
-    pub(super) fn join(self, site: &Site) -> io::Result<(Idle, Arc<Incoming>)> {
+    /// Connects; the receiver receives from now on. `None` if the run is over
+    /// before.
+    pub(super) fn join(
+        self,
+        site: &Site,
+        over: &Over,
+    ) -> io::Result<Option<(Idle, Arc<Incoming>)>> {
         let (from, to) = (site.server_address(), self.listener.local_addr()?);
-        let outgoing = site.server.within(move || connect((from, 0).into(), to))?;
+        let connecting = site.server.within(move || connect((from, 0).into(), to))?;
+        let mut error = None;
+        let is_over = over.comes_before(|| {
+            error = connecting.take_error().transpose();
+            error.is_some() || connecting.peer_addr().is_ok()
+        });
+        if let Some(error) = error {
+            return Err(error.unwrap_or_else(|error| error));
+        }
+        if is_over {
+            return Ok(None);
+        }
+        connecting.set_nonblocking(false)?;
+        connecting.set_write_timeout(Some(WAIT))?;
+        let outgoing = connecting.into();
         let (stream, _) = self.listener.accept()?;
         stream.set_read_timeout(Some(WAIT))?;
         let incoming = Arc::new(Incoming::default());
         let (counts, clock) = (Arc::clone(&incoming), site.clock);
         std::thread::spawn(move || counts.receive(stream, clock));
-        Ok((Idle { stream: outgoing }, incoming))
+        Ok(Some((Idle { stream: outgoing }, incoming)))
     }
 }
 
-fn connect(from: SocketAddr, to: SocketAddr) -> io::Result<TcpStream> {
+/// Begins to connect.
+fn connect(from: SocketAddr, to: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.bind(&from.into())?;
-    socket.connect_timeout(&to.into(), PATIENCE)?;
-    socket.set_write_timeout(Some(WAIT))?;
-    Ok(socket.into())
+    socket.set_nonblocking(true)?;
+    match socket.connect(&to.into()) {
+        Err(error) if error.raw_os_error() != Some(EINPROGRESS) => Err(error),
+        _ => Ok(socket),
+    }
 }
 
 /// A connection on which nothing has been sent.

@@ -52,7 +52,9 @@ fn drive(
     ends: Ends,
     over: &Over,
 ) -> io::Result<BackgroundRecord> {
-    let (outgoing, incoming) = ends.join(site)?;
+    let Some((outgoing, incoming)) = ends.join(site, over)? else {
+        return Ok(BackgroundRecord::default());
+    };
     let socket = TcpSocket::from_fd(outgoing.descriptor()?);
     // After connecting: the route would overwrite it.
     hold.take(&socket)?;
