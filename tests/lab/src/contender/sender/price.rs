@@ -152,3 +152,81 @@ impl Prices {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After so many packets of 1000 bytes, with these counts.
+    fn seen(t: u64, packets: u64, losses: u32, delays: u32, delay_share: f64) -> Seen {
+        Seen {
+            now: Duration::from_secs(t),
+            acked: 1000 * packets,
+            rtt: Duration::from_millis(50),
+            least_rtt: Duration::from_millis(30),
+            segment: 1000.0,
+            state: Some(State {
+                packets,
+                losses,
+                delays,
+                delay_share,
+                ..State::default()
+            }),
+        }
+    }
+
+    fn measurement(zeta: f64) -> Measurement {
+        Measurement {
+            period: Duration::from_secs(1),
+            zeta,
+            rate: 1e5,
+        }
+    }
+
+    #[test]
+    fn cubic_pays_for_losses_and_forgets_them_slowly() {
+        let period = Duration::from_secs(1);
+        let mut prices = Prices::new(Law::CubicPhantom, 1.0, period, Duration::ZERO);
+        let mut price = |seen: Seen| {
+            prices.watch(&seen);
+            prices.compare(&measurement(1e5), &seen, 1e6).0
+        };
+        assert_eq!(price(seen(1, 1000, 2, 0, 0.0)), 0.002);
+        // A second without any, half as many packets as before.
+        let kept = (-1.0_f64 / 6.0).exp();
+        let expected = 2.0 * kept / (1000.0 * kept + 500.0);
+        assert!((price(seen(2, 1500, 2, 0, 0.0)) - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn vegas_pays_for_delay_and_its_phi_follows_what_signals_remove() {
+        let period = Duration::from_secs(1);
+        let mut prices = Prices::new(Law::VegasPaper, 1.0, period, Duration::ZERO);
+        let mut last = 0.0;
+        for t in 1..=60_u64 {
+            let count = t as u32;
+            // A loss and ten delays a second, each of which removes a tenth.
+            let seen = seen(t, 1000 * t, count, 10 * count, f64::from(count));
+            prices.watch(&seen);
+            let (price, wanted) = prices.compare(&measurement(1e5), &seen, 1e6);
+            assert!((price - 0.02).abs() < 1e-12, "{price}");
+            // alpha packets in the queue, times phi.
+            let expected = prices.phi() * VEGAS_ALPHA * 1000.0 / 1e5;
+            assert!((wanted - expected).abs() < 1e-12, "{wanted}");
+            assert!(prices.phi() >= last, "it rises");
+            last = prices.phi();
+        }
+        // (0.3 + 1) / 0.3 are 4.3, and it rises by a tenth of that at a time.
+        assert!(last > 2.0 && last < 4.4, "{last}");
+    }
+
+    #[test]
+    fn cdg_pays_for_the_link() {
+        let period = Duration::from_secs(1);
+        let mut prices = Prices::new(Law::CdgPaper, 1.0, period, Duration::ZERO);
+        let seen = seen(1, 100, 0, 0, 0.0);
+        let (price, wanted) = prices.compare(&measurement(2e5), &seen, 1e6);
+        assert_eq!(price, 1e-6);
+        assert!(price < wanted, "less than its full weight");
+    }
+}
