@@ -247,6 +247,9 @@ pub struct BackgroundRecord {
     pub bytes: Option<u64>,
     /// What went wrong, for people.
     pub failure: Option<String>,
+    /// What a sender of the lab's saw, once a second; empty for the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sender: Vec<SenderSample>,
     /// When it began, if it did.
     #[serde(default)]
     pub began: Option<f64>,
@@ -309,6 +312,36 @@ pub struct ControlSample {
     pub zeta: Option<f64>,
     /// Measured rate, byte/s.
     pub rate: f64,
+}
+
+/// What a sender of the lab's saw of its connection. Counters count from its
+/// start; where the congestion control is not ours they are 0.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SenderSample {
+    /// When.
+    pub t: f64,
+    /// Weight.
+    pub w: f64,
+    /// DA-LBE's price ratio.
+    pub phi: f64,
+    /// What was acknowledged since the last sample, byte/s.
+    pub rate: f64,
+    /// Congestion window, packets.
+    pub cwnd: u32,
+    /// Smoothed round-trip time, ms.
+    pub rtt_ms: f64,
+    /// Round-trip time without a queue, as the sender sees it, ms.
+    pub base_rtt_ms: f64,
+    /// Indications of congestion by loss.
+    pub losses: u32,
+    /// The same by delay.
+    pub delays: u32,
+    /// Back-offs for a phantom or probabilistic signal.
+    pub phantoms: u32,
+    /// Reductions of the window altogether.
+    pub backoffs: u32,
+    /// Whether it yields to somebody; `None` where nobody knows.
+    pub is_yielding: Option<bool>,
 }
 
 /// The figures of a run, over the measured part of it.

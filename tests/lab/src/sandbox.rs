@@ -5,12 +5,14 @@
 //! network namespaces, without names, and the TUN devices in them are gone
 //! with the last process inside. Working files are on a tmpfs in a mount
 //! namespace, gone likewise, and so is /run, where `fairbat setup` keeps its
-//! observer.
+//! observer and its congestion controls. Names of the latter are the machine's:
+//! where they are loaded already, whoever needs them takes those.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use dalbe::observer::setup::{self, Status};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
@@ -42,11 +44,12 @@ pub fn require_root() -> Result<(), &'static str> {
 }
 
 /// Starts this command again inside, waits for it and returns how it ended;
-/// in the inner process, returns at once.
+/// in the inner process, returns at once. With `needs_setup` what `fairbat setup`
+/// has made outside, of this version, is there inside as well.
 ///
 /// # Errors
 /// Without the rights of root, or when the kernel lacks namespaces.
-pub fn enter() -> io::Result<Side> {
+pub fn enter(needs_setup: bool) -> io::Result<Side> {
     if let Some(work) = std::env::var_os(MARK) {
         // If the outer process is killed, nobody else would end this one.
         prctl::set_pdeathsig(Signal::SIGKILL)?;
@@ -62,9 +65,15 @@ pub fn enter() -> io::Result<Side> {
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
     let options = Some("size=75%");
     mount(none, work.path(), Some("tmpfs"), MsFlags::empty(), options)?;
-    // A run finds no observer but one of its own, which nobody else sees.
-    let options = Some("mode=755");
-    mount(none, "/run", Some("tmpfs"), MsFlags::empty(), options)?;
+    let is_set_up = matches!(
+        setup::status(Path::new(setup::DIRECTORY)),
+        Ok(Status::SetUp)
+    );
+    if !(needs_setup && is_set_up) {
+        // A run finds no observer but one of its own, which nobody else sees.
+        let options = Some("mode=755");
+        mount(none, "/run", Some("tmpfs"), MsFlags::empty(), options)?;
+    }
     let ended = supervise(work.path());
     nix::mount::umount(work.path())?;
     work.close()?;
@@ -77,7 +86,7 @@ pub fn of_its_own(command: &mut std::process::Command) {
 }
 
 /// Runs the inner process to its end, or to that of this one by a signal.
-fn supervise(work: &std::path::Path) -> io::Result<ExitCode> {
+fn supervise(work: &Path) -> io::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -45,6 +45,7 @@ pub fn of(contender: Contender) -> Vec<String> {
         }
         Contender::Iperf3(_) => return vec![version_of("iperf3")],
         Contender::Tcp => return vec![nginx_version()],
+        Contender::Sender(_) => return vec![format!("dalbe {}", env!("CARGO_PKG_VERSION"))],
         Contender::Engine => format!("fairbat {}", env!("CARGO_PKG_VERSION")),
         Contender::Fairbat | Contender::FairbatNoDeadline(_) => {
             version_of(&fairbat_binary().to_string_lossy())

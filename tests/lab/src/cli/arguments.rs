@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use fairbat_lab::contender::Contender;
 use fairbat_lab::run::SAMPLING;
-use fairbat_lab::scenario::Path;
+use fairbat_lab::scenario::{DeadlineController, Path};
 
 /// Measures transfers beside real foreground traffic over an emulated
 /// bottleneck. Needs root where it emulates, and touches nothing outside its own
@@ -57,6 +57,12 @@ pub(crate) struct RunArguments {
     /// The least weight of the contender's connections, in place of the scenario's
     #[arg(long, value_name = "W")]
     pub(crate) weight: Option<f64>,
+    /// CDG's back-off scale of the lab's senders, ms, in place of the scenario's
+    #[arg(long, value_name = "MS")]
+    pub(crate) g_ms: Option<f64>,
+    /// What makes a sender's weight of its deadline, in place of the scenario's: pid or mbc
+    #[arg(long, value_name = "NAME")]
+    pub(crate) controller: Option<DeadlineController>,
     /// Another path in place of the scenario's: Mbit/s, RTT in ms, queue in BDP
     #[arg(long, value_name = "RATE,RTT,QUEUE")]
     pub(crate) path: Option<Path>,

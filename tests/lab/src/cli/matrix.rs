@@ -52,6 +52,12 @@ impl<'a> Plan<'a> {
         for contender in &matrix.contenders {
             for scenario in scenarios.values() {
                 contender.check(scenario)?;
+                for variant in &matrix.variants {
+                    // It was looked at before.
+                    if let Ok(run) = variant.as_run(scenario) {
+                        contender.check(&run)?;
+                    }
+                }
             }
         }
         Ok(Self {
@@ -62,8 +68,19 @@ impl<'a> Plan<'a> {
         })
     }
 
+    /// Whether any of its contenders needs what `fairbat setup` makes.
+    pub(super) fn needs_setup(&self) -> bool {
+        self.matrix.contenders.iter().any(|one| one.needs_setup())
+    }
+
     /// Runs all of it and writes the results.
     pub(super) fn run(self) -> Outcome {
+        // Congestion controls have one name for the whole machine: they are loaded
+        // once, for all that run side by side.
+        let needing = self.matrix.contenders.iter();
+        if let Some(contender) = needing.copied().find(|one| one.needs_setup()) {
+            contender.set_up()?;
+        }
         let usual = match self.arguments.jobs {
             Some(jobs) => Budget::fixed(jobs),
             None => Budget::of(cost()?, versions::cores()),
@@ -226,12 +243,18 @@ impl<'a> Plan<'a> {
         if let Some(weight) = batch.weight() {
             command.args(["--weight", &weight.to_string()]);
         }
+        if let Some(g_ms) = batch.variant.and_then(|variant| variant.g_ms) {
+            command.args(["--g-ms", &g_ms.to_string()]);
+        }
+        if let Some(controller) = batch.variant.and_then(|variant| variant.controller) {
+            command.args(["--controller", controller.name()]);
+        }
         if self.arguments.quick {
             command.arg("--quick");
         } else if let Some(factor) = self.matrix.time_scale {
             command.args(["--time-scale", &factor.to_string()]);
         }
-        if cell.contender.is_fairbat() {
+        if cell.contender.is_fairbat() || cell.contender.needs_setup() {
             // Built once, and not beside runs.
             command.env("FAIRBAT_BIN", fairbat_binary());
         }
@@ -298,6 +321,8 @@ impl<'a> Batch<'a> {
             congestion_control: cell.congestion_control.clone(),
             variant: self.name(),
             weight: self.weight(),
+            g_ms: self.variant.and_then(|variant| variant.g_ms),
+            controller: self.variant.and_then(|variant| variant.controller),
             seed: cell.seed,
             summary: record.map_or_else(Summary::default, |record| record.summary),
             failure,

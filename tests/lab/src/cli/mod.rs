@@ -36,26 +36,30 @@ fn run(command: &Command) -> Outcome {
         Command::Report(arguments) => report::report(arguments),
         Command::Run(arguments) => {
             let (name, scenario) = run::scenario(arguments)?;
-            inside(|work| run::run(arguments, name, scenario, work))
+            let needs_setup = arguments.contender.needs_setup();
+            inside(needs_setup, |work| {
+                run::run(arguments, name, scenario, work)
+            })
         }
         Command::Demo => {
             let scenario = demo::scenario()?;
-            inside(|work| demo::demo(scenario, work))
+            inside(false, |work| demo::demo(scenario, work))
         }
         Command::Matrix(arguments) => {
             let plan = matrix::Plan::new(arguments)?;
-            inside(|_| plan.run())
+            let needs_setup = plan.needs_setup();
+            inside(needs_setup, |_| plan.run())
         }
         Command::Numerical(arguments) => numerical::numerical(arguments),
-        Command::Calibrate => inside(|_| calibrate::calibrate()),
+        Command::Calibrate => inside(false, |_| calibrate::calibrate()),
     }
 }
 
 /// Goes on in the sandbox. What was done before is done again there: so
 /// whatever is wrong is said without the rights of root, and what has to be
-/// built is built outside.
-fn inside(go_on: impl FnOnce(&Path) -> Outcome) -> Outcome {
-    match sandbox::enter()? {
+/// built is built outside. What needs `fairbat setup` finds that of the machine.
+fn inside(needs_setup: bool, go_on: impl FnOnce(&Path) -> Outcome) -> Outcome {
+    match sandbox::enter(needs_setup)? {
         Side::Outside(code) => Ok(code),
         Side::Inside(work) => go_on(&work),
     }

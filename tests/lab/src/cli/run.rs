@@ -31,7 +31,10 @@ pub(super) fn scenario(arguments: &RunArguments) -> Result<(String, Scenario), B
     if let Some(path) = &arguments.path {
         scenario.put_on(path);
     }
-    scenario.background.weight = arguments.weight.or(scenario.background.weight);
+    let background = &mut scenario.background;
+    background.weight = arguments.weight.or(background.weight);
+    background.g_ms = arguments.g_ms.or(background.g_ms);
+    background.controller = arguments.controller.or(background.controller);
     scenario.check().map_err(wrong)?;
     let measured = scenario.measured();
     let measured = Duration::from_secs_f64(measured.end - measured.start);
@@ -100,6 +103,12 @@ fn command(arguments: &RunArguments) -> String {
     }
     if let Some(weight) = arguments.weight {
         words.push(format!("--weight {weight}"));
+    }
+    if let Some(g_ms) = arguments.g_ms {
+        words.push(format!("--g-ms {g_ms}"));
+    }
+    if let Some(controller) = arguments.controller {
+        words.push(format!("--controller {}", controller.name()));
     }
     if let Some(path) = &arguments.path {
         words.push(format!("--path {path}"));

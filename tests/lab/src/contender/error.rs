@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use dalbe::observer::Unavailable;
+
 use super::Contender;
 
 /// Why a contender does not start.
@@ -38,13 +40,34 @@ pub enum ContenderError {
         "{0} is not stopped under way: a scenario with background.stopped is for download tools"
     )]
     GoesOn(Contender),
-    /// There is no observer.
-    #[error("{contender} needs an observer, and `fairbat setup` fails: {said}")]
-    NoObserver {
+    /// The machine could not be set up.
+    #[error("{contender} needs what `fairbat setup` makes, and that fails: {said}")]
+    NotSetUp {
         /// Who needs it.
         contender: Contender,
         /// What it said.
         said: String,
+    },
+    /// The scenario has something that only senders of the lab's heed.
+    #[error("{contender} does not heed background.{key}: it is for {who}")]
+    DoesNotHeed {
+        /// Who does not.
+        contender: Contender,
+        /// What.
+        key: &'static str,
+        /// Whom it is for.
+        who: &'static str,
+    },
+    /// The congestion controls of our own are not to be had.
+    #[error(
+        "{contender} needs the congestion controls that `fairbat setup` loads, and they are not \
+         there after it: {source}"
+    )]
+    NoCongestion {
+        /// Who needs them.
+        contender: Contender,
+        /// Why.
+        source: Unavailable,
     },
     /// Something that the transfer needs could not be made.
     #[error("cannot {what}: {source}")]

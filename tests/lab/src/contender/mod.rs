@@ -15,6 +15,7 @@ mod jobs;
 mod name;
 mod over;
 mod process;
+mod sender;
 mod site;
 mod tcp;
 #[cfg(test)]
@@ -28,18 +29,19 @@ use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use dalbe::congestion::Congestion;
 use fairbat_tests::bin::fairbat_binary;
 
 pub use self::error::ContenderError;
 use self::error::require;
-pub use self::name::{CongestionControl, Contender, Receiver};
+pub use self::name::{CongestionControl, Contender, Receiver, Sending};
 use self::over::Over;
 use self::site::{Origin, Site};
 pub(crate) use self::utp::PYTHON;
 use crate::clock::Clock;
 use crate::host::Host;
 use crate::record::BackgroundRecord;
-use crate::scenario::Scenario;
+use crate::scenario::{Background, Scenario};
 
 /// Drives a contender until it is done or the run is over.
 type Drive = Box<dyn FnOnce(&Site, &Over) -> BackgroundRecord + Send>;
@@ -60,12 +62,21 @@ impl Contender {
         if is_list && self != Self::None && !self.is_fairbat() {
             return Err(ContenderError::TakesNoList(self));
         }
-        let goes_on = matches!(self, Self::Engine | Self::Utp | Self::Iperf3(_) | Self::Tcp);
+        let goes_on = matches!(
+            self,
+            Self::Engine | Self::Utp | Self::Iperf3(_) | Self::Tcp | Self::Sender(_)
+        );
         if scenario.background.stopped.is_some() && goes_on {
             return Err(ContenderError::GoesOn(self));
         }
+        self.heeds(&scenario.background)?;
         match self {
-            Self::None => return Ok(()),
+            Self::None | Self::Sender(_) => {
+                if self.needs_setup() {
+                    let _ = fairbat_binary();
+                }
+                return Ok(());
+            }
             Self::Utp => return utp::require_libtorrent(),
             Self::Iperf3(_) => return require("iperf3", "iperf3"),
             Self::Curl => require("curl", "curl")?,
@@ -77,30 +88,74 @@ impl Contender {
         require("nginx", "nginx")
     }
 
-    /// Makes what this contender needs of the machine: an observer of its own
-    /// if it is to be observed. In the sandbox it is gone with the run; see
-    /// [`crate::sandbox`].
+    /// Whether it does what the keys for senders of the lab's ask for.
+    fn heeds(self, background: &Background) -> Result<(), ContenderError> {
+        let sending = match self {
+            Self::None => return Ok(()),
+            Self::Sender(sending) => Some(sending),
+            _ => None,
+        };
+        let has_weight = sending.is_some_and(Sending::has_weight);
+        let has_scale = sending.is_some_and(Sending::has_scale);
+        let is_kernel = sending.is_some() && !has_weight;
+        let refuse = |key, who| {
+            Err(ContenderError::DoesNotHeed {
+                contender: self,
+                key,
+                who,
+            })
+        };
+        if !background.weights.is_empty() && !has_weight {
+            return refuse("weights", "senders of the lab's with a weight");
+        }
+        if background.g_ms.is_some() && !has_scale {
+            return refuse("g_ms", "sender-cdg and sender-cdg-paper");
+        }
+        if background.phi.is_some() && sending.and_then(Sending::law).is_none() {
+            return refuse("phi", "senders with a congestion control of ours");
+        }
+        // One that cannot be controlled is the reference of those that can.
+        if background.controller.is_some() && !has_weight && !is_kernel {
+            return refuse("controller", "senders of the lab's");
+        }
+        Ok(())
+    }
+
+    /// Makes what this contender needs of the machine: an observer and
+    /// congestion controls of ours. In the sandbox they are gone with the run;
+    /// see [`crate::sandbox`].
     ///
     /// # Errors
     /// When there is none to be had.
     pub fn set_up(self) -> Result<(), ContenderError> {
-        let Self::FairbatNoDeadline(receiver) = self else {
-            return Ok(());
-        };
-        if !receiver.is_observed() {
+        if !self.needs_setup() {
             return Ok(());
         }
         let output = Command::new(fairbat_binary()).arg("setup").output();
         let output = output.map_err(ContenderError::cannot("start fairbat"))?;
         if output.status.success() {
-            return Ok(());
+            return self.opens();
         }
         let said = String::from_utf8_lossy(&output.stderr);
         let words: Vec<_> = said.split_whitespace().collect();
-        Err(ContenderError::NoObserver {
+        Err(ContenderError::NotSetUp {
             contender: self,
             said: words.join(" "),
         })
+    }
+
+    /// Whether there is what it needs, now that the machine is set up.
+    fn opens(self) -> Result<(), ContenderError> {
+        if !matches!(self, Self::Sender(_)) {
+            return Ok(());
+        }
+        match Congestion::open() {
+            Ok(_) => Ok(()),
+            Err(source) => Err(ContenderError::NoCongestion {
+                contender: self,
+                source,
+            }),
+        }
     }
 
     /// Prepares the servers now, and begins the transfer at
@@ -158,6 +213,10 @@ impl Contender {
             Self::Tcp => {
                 let origin = Origin::start(site)?;
                 Box::new(move |site, over| tcp::run(site, &origin, over))
+            }
+            Self::Sender(sending) => {
+                let ends = sender::Ends::open(site)?;
+                Box::new(move |site, over| sender::run(site, sending, ends, over))
             }
             Self::Utp => {
                 let seed = utp::Seed::start(site)?;

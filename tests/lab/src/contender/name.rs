@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use dalbe::congestion::Law;
 use serde::Deserialize;
 
 /// What runs in the background.
@@ -29,6 +30,73 @@ pub enum Contender {
     Iperf3(CongestionControl),
     /// Plain TCP: one connection, or one for each of the scenario's jobs.
     Tcp,
+    /// A sender of the lab's own, whose weight is what the scenario says.
+    Sender(Sending),
+}
+
+/// What holds a sender of the lab's back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sending {
+    /// A congestion control of ours.
+    Law(Law),
+    /// The rate of its packets, which needs no privilege.
+    Paced,
+    /// The kernel's congestion control and nothing else: what the others are
+    /// compared with.
+    Kernel(CongestionControl),
+}
+
+impl Sending {
+    /// The law that it follows.
+    #[must_use]
+    pub fn law(self) -> Option<Law> {
+        match self {
+            Self::Law(law) => Some(law),
+            Self::Paced | Self::Kernel(_) => None,
+        }
+    }
+
+    /// Whether it heeds a weight.
+    #[must_use]
+    pub fn has_weight(self) -> bool {
+        !matches!(self, Self::Kernel(_))
+    }
+
+    /// Whether it heeds CDG's back-off scale.
+    #[must_use]
+    pub fn has_scale(self) -> bool {
+        matches!(self.law(), Some(Law::Cdg | Law::CdgPaper))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Law(Law::Vegas) => "sender-vegas",
+            Self::Law(Law::VegasPaper) => "sender-vegas-paper",
+            Self::Law(Law::Cdg) => "sender-cdg",
+            Self::Law(Law::CdgPaper) => "sender-cdg-paper",
+            Self::Law(Law::CubicPhantom) => "sender-cubic-phantom",
+            Self::Law(Law::CubicBeta) => "sender-cubic-beta",
+            Self::Paced => "sender-paced",
+            Self::Kernel(CongestionControl::Reno) => "sender-kernel-reno",
+            Self::Kernel(CongestionControl::Cubic) => "sender-kernel-cubic",
+            Self::Kernel(CongestionControl::Bbr) => "sender-kernel-bbr",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Law(Law::Vegas) => "sender, Vegas",
+            Self::Law(Law::VegasPaper) => "sender, DA-LBE's Vegas",
+            Self::Law(Law::Cdg) => "sender, CDG",
+            Self::Law(Law::CdgPaper) => "sender, CDG as published",
+            Self::Law(Law::CubicPhantom) => "sender, CUBIC with phantom signals",
+            Self::Law(Law::CubicBeta) => "sender, CUBIC by beta",
+            Self::Paced => "sender, paced",
+            Self::Kernel(CongestionControl::Reno) => "sender, kernel's Reno",
+            Self::Kernel(CongestionControl::Cubic) => "sender, kernel's CUBIC",
+            Self::Kernel(CongestionControl::Bbr) => "sender, kernel's BBR",
+        }
+    }
 }
 
 /// By what and with what policy `fairbat get` yields.
@@ -85,7 +153,7 @@ impl CongestionControl {
 
 impl Contender {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 24] = [
         Self::None,
         Self::Engine,
         Self::Fairbat,
@@ -101,6 +169,15 @@ impl Contender {
         Self::Iperf3(CongestionControl::Cubic),
         Self::Iperf3(CongestionControl::Bbr),
         Self::Tcp,
+        Self::Sender(Sending::Law(Law::Vegas)),
+        Self::Sender(Sending::Law(Law::VegasPaper)),
+        Self::Sender(Sending::Law(Law::Cdg)),
+        Self::Sender(Sending::Law(Law::CdgPaper)),
+        Self::Sender(Sending::Law(Law::CubicPhantom)),
+        Self::Sender(Sending::Law(Law::CubicBeta)),
+        Self::Sender(Sending::Paced),
+        Self::Sender(Sending::Kernel(CongestionControl::Reno)),
+        Self::Sender(Sending::Kernel(CongestionControl::Cubic)),
     ];
 
     /// What it is called in tables and pictures.
@@ -122,6 +199,7 @@ impl Contender {
             Self::Iperf3(CongestionControl::Cubic) => "iperf3 CUBIC",
             Self::Iperf3(CongestionControl::Bbr) => "iperf3 BBR",
             Self::Tcp => "plain TCP",
+            Self::Sender(sending) => sending.title(),
         }
     }
 
@@ -131,7 +209,7 @@ impl Contender {
     #[must_use]
     pub fn heeds_server_congestion_control(self) -> bool {
         match self {
-            Self::None | Self::Utp | Self::Iperf3(_) => false,
+            Self::None | Self::Utp | Self::Iperf3(_) | Self::Sender(_) => false,
             Self::Engine
             | Self::Fairbat
             | Self::FairbatNoDeadline(_)
@@ -146,6 +224,16 @@ impl Contender {
     #[must_use]
     pub fn is_fairbat(self) -> bool {
         matches!(self, Self::Fairbat | Self::FairbatNoDeadline(_))
+    }
+
+    /// Whether it needs what `fairbat setup` makes of the machine.
+    #[must_use]
+    pub fn needs_setup(self) -> bool {
+        match self {
+            Self::FairbatNoDeadline(receiver) => receiver.is_observed(),
+            Self::Sender(sending) => sending.law().is_some(),
+            _ => false,
+        }
     }
 }
 
@@ -167,6 +255,7 @@ impl fmt::Display for Contender {
             Self::Iperf3(CongestionControl::Cubic) => "iperf3-cubic",
             Self::Iperf3(CongestionControl::Bbr) => "iperf3-bbr",
             Self::Tcp => "tcp",
+            Self::Sender(sending) => sending.name(),
         })
     }
 }
@@ -219,7 +308,9 @@ mod tests {
             error.to_string(),
             "there is no contender \"wget\"; there are none, engine, fairbat, \
              fairbat-no-deadline, fairbat-observed, fairbat-vulture, fairbat-vulture-observed, \
-             curl, aria2c, rclone, utp, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp"
+             curl, aria2c, rclone, utp, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, sender-vegas, \
+             sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
+             sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic"
         );
     }
 }

@@ -81,7 +81,9 @@ impl Site {
             is_kept: match contender {
                 // Both ends of a torrent know it beforehand, by its hashes.
                 Contender::Utp => false,
-                Contender::None | Contender::Iperf3(_) | Contender::Tcp => false,
+                Contender::None | Contender::Iperf3(_) | Contender::Tcp | Contender::Sender(_) => {
+                    false
+                }
                 Contender::Engine
                 | Contender::Fairbat
                 | Contender::FairbatNoDeadline(_)

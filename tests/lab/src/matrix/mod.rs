@@ -13,7 +13,7 @@ pub use self::pool::{Job, run_all};
 use crate::contender::Contender;
 use crate::files::Content;
 use crate::record::file_name;
-use crate::scenario::{self, Path, Scenario, congestion_control};
+use crate::scenario::{self, DeadlineController, Path, Scenario, congestion_control};
 
 /// What is to be run; the whole of a file in `matrices`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -53,6 +53,12 @@ pub struct Variant {
     /// The least weight of the contenders' connections, in place of the
     /// scenario's.
     pub weight: Option<f64>,
+    /// CDG's back-off scale of the lab's senders, ms, in place of the
+    /// scenario's.
+    pub g_ms: Option<f64>,
+    /// What makes the weight of the lab's senders of a deadline, in place of the
+    /// scenario's.
+    pub controller: Option<DeadlineController>,
     /// Another path in place of the scenarios'.
     pub path: Option<Path>,
 }
@@ -125,6 +131,10 @@ impl Variant {
         if let Some(path) = &self.path {
             scenario.put_on(path);
         }
+        let background = &mut scenario.background;
+        background.weight = self.weight.or(background.weight);
+        background.g_ms = self.g_ms.or(background.g_ms);
+        background.controller = self.controller.or(background.controller);
         scenario.check()?;
         Ok(scenario)
     }
@@ -146,7 +156,10 @@ impl Variant {
             return Err("variants: sampling_ms must be 1 to 10000".to_owned());
         }
         let weight = self.weight.map_or(Ok(()), scenario::weight);
-        weight.map_err(|error| format!("variants: {error}"))
+        let scale = self.g_ms.map_or(Ok(()), scenario::scale);
+        weight
+            .and(scale)
+            .map_err(|error| format!("variants: {error}"))
     }
 }
 
@@ -260,7 +273,7 @@ mod tests {
         congestion_controls = ["cubic", "bbr"]
         seeds = [1, 2]
         time_scale = 3
-        variants = [{ name = "slow", jobs = 1, sampling_ms = 10, weight = 0.3, path = { rate_mbit = 2, rtt_ms = 40, queue_bdp = 1 } }]
+        variants = [{ name = "slow", jobs = 1, sampling_ms = 10, weight = 0.3, g_ms = 2, path = { rate_mbit = 2, rtt_ms = 40, queue_bdp = 1 } }]
     "#;
 
     #[test]
@@ -314,6 +327,7 @@ mod tests {
             ("jobs = 1", "jobs = 0", "jobs must"),
             ("sampling_ms = 10", "sampling_ms = 0", "sampling_ms must"),
             ("weight = 0.3", "weight = 0", "variants: weight must"),
+            ("g_ms = 2", "g_ms = 0", "variants: g_ms must"),
         ] {
             assert!(GOOD.contains(good), "{good}");
             let error = check(&GOOD.replacen(good, bad, 1)).expect_err(bad);

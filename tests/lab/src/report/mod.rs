@@ -25,7 +25,7 @@ pub use self::markdown::markdown;
 pub use self::overview::overview;
 pub use self::terminal::terminal;
 use crate::record::{Provenance, Summary};
-use crate::scenario::Scenario;
+use crate::scenario::{DeadlineController, Scenario};
 
 /// The contender that does nothing, to which the others are compared.
 pub const ALONE: &str = "none";
@@ -89,6 +89,12 @@ pub struct RunSummary {
     /// The least weight of the background's connections, if it was varied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
+    /// CDG's back-off scale, ms, if it was varied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub g_ms: Option<f64>,
+    /// What made the weight of a deadline, if it was varied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<DeadlineController>,
     /// Seed of everything random.
     pub seed: u64,
     /// The figures.

@@ -49,6 +49,8 @@ pub(super) fn run(scenario: &str, contender: &str, seed: u64, foreground: &[f64]
         congestion_control: (contender != "none").then(|| "cubic".to_owned()),
         variant: None,
         weight: None,
+        g_ms: None,
+        controller: None,
         seed,
         summary: Summary {
             foreground_mbit: foreground.to_vec(),

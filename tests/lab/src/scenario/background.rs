@@ -1,5 +1,7 @@
 //! What the contender is asked to do in a scenario.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Interval, cubic, is_zero};
@@ -22,6 +24,22 @@ pub struct Background {
     /// get --weight`); its own default if it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
+    /// From when on a sender of the lab's has another weight; without a
+    /// deadline.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub weights: Vec<WeightStep>,
+    /// CDG's back-off scale G, ms, for senders that follow CDG; theirs follows
+    /// from the weight if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub g_ms: Option<f64>,
+    /// DA-LBE's price ratio that a sender of the lab's has at first; 1 if it is
+    /// not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phi: Option<f64>,
+    /// What a sender of the lab's makes its weight of when it has a deadline;
+    /// what `fairbat` does if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<DeadlineController>,
     /// Connections to begin with, for `fairbat` (`--split`); its own default if
     /// it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,6 +64,48 @@ pub struct Background {
     /// is told of them, all at once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transfer: Vec<Transfer>,
+}
+
+/// A change of a weight.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WeightStep {
+    /// When, s.
+    pub at_s: f64,
+    /// To what.
+    pub weight: f64,
+}
+
+/// A deadline controller of DA-LBE's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeadlineController {
+    /// By PID.
+    Pid,
+    /// By a model of the congestion control.
+    Mbc,
+}
+
+impl DeadlineController {
+    /// As it is written.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pid => "pid",
+            Self::Mbc => "mbc",
+        }
+    }
+}
+
+impl FromStr for DeadlineController {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        [Self::Pid, Self::Mbc]
+            .into_iter()
+            .find(|one| one.name() == name)
+            .ok_or_else(|| "must be pid or mbc".to_owned())
+    }
 }
 
 /// Transfers that arrive at random (Poisson), with sizes of exponential
@@ -77,6 +137,10 @@ impl Default for Background {
             size_mb: None,
             deadline_s: None,
             weight: None,
+            weights: Vec::new(),
+            g_ms: None,
+            phi: None,
+            controller: None,
             connections: None,
             server_kb_s: None,
             stopped: None,

@@ -31,6 +31,12 @@ const LOAD: RangeInclusive<f64> = 0.001..=10.0;
 /// Weights of a connection.
 const WEIGHT: RangeInclusive<f64> = LEAST_WEIGHT..=1.0;
 
+/// CDG's back-off scales, ms.
+const SCALE: RangeInclusive<f64> = 0.01..=1000.0;
+
+/// Price ratios.
+const PRICE_RATIO: RangeInclusive<f64> = 0.001..=1000.0;
+
 /// Mean sizes, kB.
 const MEAN_KB: RangeInclusive<f64> = 0.1..=1e6;
 
@@ -118,6 +124,17 @@ fn background(background: &Background) -> Result<(), String> {
     if let Some(of_each) = background.weight {
         weight(of_each)?;
     }
+    weights(background)?;
+    if let Some(g_ms) = background.g_ms {
+        scale(g_ms)?;
+    }
+    if let Some(phi) = background.phi {
+        within("phi", phi, PRICE_RATIO)?;
+    }
+    let has_deadline = background.size_mb.is_some() && background.deadline_s.is_some();
+    if background.controller.is_some() && !has_deadline {
+        return Err("controller needs size_mb and deadline_s".to_owned());
+    }
     if let Some(connections) = background.connections {
         within("connections", f64::from(connections), COUNT)?;
     }
@@ -144,6 +161,23 @@ fn background(background: &Background) -> Result<(), String> {
         if background.size_mb.is_some() {
             return Err("it has either size_mb or jobs".to_owned());
         }
+    }
+    Ok(())
+}
+
+/// What a sender's weight changes to.
+fn weights(background: &Background) -> Result<(), String> {
+    let mut before = 0.0;
+    for step in &background.weights {
+        within("weights: at_s", step.at_s, MOMENT)?;
+        weight(step.weight).map_err(|error| format!("weights: {error}"))?;
+        if step.at_s <= before {
+            return Err("weights: at_s must rise from above 0".to_owned());
+        }
+        before = step.at_s;
+    }
+    if !background.weights.is_empty() && background.deadline_s.is_some() {
+        return Err("it has either weights or a deadline, which makes them".to_owned());
     }
     Ok(())
 }
@@ -199,6 +233,14 @@ fn within(what: &str, value: f64, bounds: RangeInclusive<f64>) -> Result<(), Str
 /// Says that it could not.
 pub fn weight(weight: f64) -> Result<(), String> {
     within("weight", weight, WEIGHT)
+}
+
+/// Whether a connection could have this back-off scale of CDG's, ms.
+///
+/// # Errors
+/// Says that it could not.
+pub fn scale(g_ms: f64) -> Result<(), String> {
+    within("g_ms", g_ms, SCALE)
 }
 
 /// Whether a kernel could have a congestion control of this name.

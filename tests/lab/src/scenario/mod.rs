@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::background::{Background, Jobs, Transfer};
-pub use self::check::{congestion_control, weight};
+pub use self::background::{Background, DeadlineController, Jobs, Transfer, WeightStep};
+pub use self::check::{congestion_control, scale, weight};
 pub use self::path::Path;
 use crate::files::Content;
 

@@ -67,6 +67,9 @@ impl Scenario {
         if let Some(stopped) = &mut background.stopped {
             stopped.scale(by);
         }
+        for step in &mut background.weights {
+            step.at_s *= by;
+        }
         for transfer in &mut background.transfer {
             transfer.size_mb *= by;
             transfer.deadline_s *= by;
@@ -157,6 +160,7 @@ mod tests {
             stop_s = 50
             [background]
             start_s = 2
+            weights = [{ at_s = 30, weight = 0.5 }]
             size_mb = 70
             deadline_s = 90
             copies = 3
@@ -191,6 +195,7 @@ mod tests {
         same(scenario.background.deadline_s.unwrap(), 45.0);
         same(scenario.background.stagger_s, 6.0);
         assert_eq!(scenario.background.copies, 3);
+        same(scenario.background.weights[0].at_s, 15.0);
         let transfer = scenario.background.transfer[0];
         assert_eq!((transfer.size_mb, transfer.deadline_s), (4.0, 20.0));
     }

@@ -66,7 +66,9 @@ fn whoever_moves_nothing_has_failed() {
     let start_s = 4.0 * START_S;
     let scenario = scenario_from(start_s, "");
     let all = Contender::ALL.into_iter();
-    let all = all.filter(|contender| *contender != Contender::None);
+    // The test sets no machine up.
+    let is_loaded = |one: &Contender| matches!(one, Contender::Sender(Sending::Law(_)));
+    let all = all.filter(|contender| *contender != Contender::None && !is_loaded(contender));
     let can_run: Vec<_> = all
         .filter(|contender| Lab::new(*contender, &scenario).is_some())
         .collect();

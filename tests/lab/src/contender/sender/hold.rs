@@ -1,0 +1,128 @@
+//! What holds the connection back: set to a weight each time. Knows nothing of
+//! deadlines.
+
+use std::io;
+use std::time::Duration;
+
+use dalbe::brake::Order;
+use dalbe::congestion::{Congestion, Law, Parameters, State};
+use dalbe::sender::{SenderLever, SenderLevers, SenderPolicy, SenderRung};
+use dalbe::socket::TcpSocket;
+
+use super::super::Sending;
+
+/// What holds a connection back.
+#[derive(Debug)]
+pub(super) enum Hold {
+    /// The kernel's congestion control of this name.
+    Kernel(&'static str),
+    /// A congestion control of ours.
+    Law {
+        congestion: Congestion,
+        law: Law,
+        g_ms: Option<f64>,
+        set: Option<Parameters>,
+    },
+    /// The rate of its packets.
+    Paced {
+        levers: SenderLevers,
+        /// Once it is connected.
+        lever: Option<SenderLever>,
+        /// When to look again.
+        next: Duration,
+    },
+}
+
+impl Hold {
+    /// For connections that are not there yet, or why there is none.
+    pub(super) fn of(sending: Sending, g_ms: Option<f64>) -> Result<Self, String> {
+        match sending {
+            Sending::Kernel(control) => Ok(Self::Kernel(control.name())),
+            Sending::Law(law) => match Congestion::open() {
+                Ok(congestion) => Ok(Self::Law {
+                    congestion,
+                    law,
+                    g_ms,
+                    set: None,
+                }),
+                Err(error) => Err(format!("open the congestion controls: {error}")),
+            },
+            Sending::Paced => {
+                let levers = SenderLevers::open(SenderPolicy::default());
+                match levers.rung() {
+                    SenderRung::Pacing => Ok(Self::Paced {
+                        levers,
+                        lever: None,
+                        next: Duration::ZERO,
+                    }),
+                    other => Err(format!(
+                        "this machine has something better than pacing: {}",
+                        other.name()
+                    )),
+                }
+            }
+        }
+    }
+
+    /// Takes a connection on which nothing has been sent.
+    pub(super) fn take(&mut self, socket: &TcpSocket) -> io::Result<()> {
+        match self {
+            Self::Kernel(name) => {
+                let set = socket.sender().set_congestion(name);
+                set.map_err(io::Error::other)
+            }
+            Self::Law { .. } => self.hold(Duration::ZERO, socket, Order::YIELD, 1.0),
+            Self::Paced { levers, lever, .. } => {
+                *lever = Some(levers.take(socket));
+                Ok(())
+            }
+        }
+    }
+
+    /// Has the connection do what is ordered.
+    pub(super) fn hold(
+        &mut self,
+        now: Duration,
+        socket: &TcpSocket,
+        order: Order,
+        phi: f64,
+    ) -> io::Result<()> {
+        match self {
+            Self::Kernel(_) => Ok(()),
+            Self::Law {
+                congestion,
+                law,
+                g_ms,
+                set,
+            } => {
+                let parameters = Parameters {
+                    law: *law,
+                    w: order.w,
+                    phi,
+                    g_ms: *g_ms,
+                };
+                if *set != Some(parameters) {
+                    congestion.set(socket, &parameters)?;
+                    *set = Some(parameters);
+                }
+                Ok(())
+            }
+            Self::Paced { lever, next, .. } => {
+                if let Some(lever) = lever
+                    && now >= *next
+                {
+                    *next = now + lever.update(now, socket, order)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What the kernel's side tells of it, where it does.
+    pub(super) fn state(&self, socket: &TcpSocket) -> io::Result<Option<State>> {
+        match self {
+            Self::Law { congestion, .. } => congestion.state(socket),
+            Self::Kernel(_) | Self::Paced { .. } => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The price that the connection meets, and the one at which a model of its
+//! congestion control says that it would have the rate that is wanted: what
+//! DA-LBE's model-based control compares. Pure.
+//!
+//! DA-LBE (Hayes et al. 2017, NEAT D3.2 Appendix B): the price of CUBIC is the
+//! share of packets that were indications of loss, that of Vegas the delay in
+//! queues (fig. 7), whose price ratio phi follows eqs (22)–(26). CDG's is that
+//! of the link ([`PriceModel::Cdg`]).
+
+use std::time::Duration;
+
+use dalbe::congestion::{Law, State};
+use dalbe::controller::Measurement;
+use dalbe::limiter::{Limiter, STEP_OF_PHI};
+use dalbe::phi::{Congestion, Phi, PhiSettings};
+use dalbe::price::PriceModel;
+
+use super::weigh::Seen;
+
+/// T_phi in parts of T_w, 60 s of 10 s in the paper; losses are counted as long
+/// to have a price of them.
+const PHI_PERIODS: u32 = 6;
+
+/// CUBIC's share of the window that is left after a loss (RFC 9438, section
+/// 4.6).
+const CUBIC_BETA: f64 = 0.7;
+
+/// Packets that Vegas keeps in the queue (Brakmo and Peterson 1995; Linux's
+/// default). The paper does not tell its own.
+const VEGAS_ALPHA: f64 = 2.0;
+
+/// The prices of one connection.
+#[derive(Debug)]
+pub(super) struct Prices {
+    law: Law,
+    phi: Phi,
+    /// T_phi, s.
+    memory: f64,
+    /// Counters when they were last looked at.
+    counted: State,
+    /// Indications of loss and packets, older ones less.
+    losses: f64,
+    packets: f64,
+    /// Sum of round-trip times of the period, s, and how many.
+    round_trips: (f64, f64),
+}
+
+impl Prices {
+    /// For a connection that follows this law with this phi and period T_w.
+    pub(super) fn new(law: Law, phi: f64, period: Duration, began: Duration) -> Self {
+        let memory = period * PHI_PERIODS;
+        let settings = PhiSettings {
+            own: vec![Congestion::Loss, Congestion::Delay],
+            standard: vec![Congestion::Loss],
+            period: memory,
+            limiter: Limiter { step: STEP_OF_PHI },
+        };
+        Self {
+            law,
+            phi: Phi::new(settings, phi, began),
+            memory: memory.as_secs_f64(),
+            counted: State::default(),
+            losses: 0.0,
+            packets: 0.0,
+            round_trips: (0.0, 0.0),
+        }
+    }
+
+    /// phi now.
+    pub(super) fn phi(&self) -> f64 {
+        self.phi.phi()
+    }
+
+    /// Takes a round-trip time.
+    pub(super) fn watch(&mut self, seen: &Seen) {
+        self.round_trips.0 += seen.rtt.as_secs_f64();
+        self.round_trips.1 += 1.0;
+    }
+
+    /// q of the period that is over, and the price that is wanted of the next.
+    /// `capacity` is what the path carries altogether, byte/s.
+    pub(super) fn compare(
+        &mut self,
+        measurement: &Measurement,
+        seen: &Seen,
+        capacity: f64,
+    ) -> (f64, f64) {
+        self.count(measurement.period, seen);
+        let (sum, count) = std::mem::take(&mut self.round_trips);
+        let rtt = if count > 0.0 { sum / count } else { 0.0 };
+        let base = seen.base_rtt();
+        let segment = seen.segment;
+        let (price, model) = match self.law {
+            Law::CubicPhantom | Law::CubicBeta => (
+                self.loss_price(),
+                PriceModel::Cubic {
+                    beta: CUBIC_BETA,
+                    rtt: Duration::from_secs_f64(rtt),
+                    segment,
+                },
+            ),
+            Law::Vegas | Law::VegasPaper => (
+                (rtt - base).max(0.0),
+                PriceModel::Vegas {
+                    alpha: VEGAS_ALPHA,
+                    phi: self.phi(),
+                    segment,
+                },
+            ),
+            Law::Cdg | Law::CdgPaper => (
+                1.0 / capacity,
+                PriceModel::Cdg {
+                    base_rtt: Duration::from_secs_f64(base),
+                    capacity,
+                },
+            ),
+        };
+        (price, model.wanted_price(measurement.zeta))
+    }
+
+    /// Counts what has happened since the last time.
+    fn count(&mut self, period: Duration, seen: &Seen) {
+        let Some(state) = seen.state else {
+            return;
+        };
+        let before = std::mem::replace(&mut self.counted, state);
+        let since = |now: u32, before: u32| f64::from(now.saturating_sub(before));
+        let packets = state.packets.saturating_sub(before.packets) as f64;
+        let losses = since(state.losses, before.losses);
+        let delays = since(state.delays, before.delays);
+        let kept = (-period.as_secs_f64() / self.memory).exp();
+        self.losses = self.losses * kept + losses;
+        self.packets = self.packets * kept + packets;
+        if matches!(self.law, Law::Vegas | Law::VegasPaper) {
+            self.phi.packets(packets);
+            // What a loss takes from the flows that it competes with.
+            self.phi
+                .indications(Congestion::Loss, losses, 1.0 - CUBIC_BETA);
+            let removed = (state.delay_share - before.delay_share).max(0.0);
+            let kappa = if delays > 0.0 { removed / delays } else { 0.0 };
+            self.phi.indications(Congestion::Delay, delays, kappa);
+            self.phi.update(seen.now);
+        }
+    }
+
+    /// Indications of loss per packet; 0 before the first packet.
+    fn loss_price(&self) -> f64 {
+        if self.packets > 0.0 {
+            self.losses / self.packets
+        } else {
+            0.0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After so many packets of 1000 bytes, with these counts.
+    fn seen(t: u64, packets: u64, losses: u32, delays: u32, delay_share: f64) -> Seen {
+        Seen {
+            now: Duration::from_secs(t),
+            acked: 1000 * packets,
+            rtt: Duration::from_millis(50),
+            least_rtt: Duration::from_millis(30),
+            segment: 1000.0,
+            state: Some(State {
+                packets,
+                losses,
+                delays,
+                delay_share,
+                ..State::default()
+            }),
+        }
+    }
+
+    fn measurement(zeta: f64) -> Measurement {
+        Measurement {
+            period: Duration::from_secs(1),
+            zeta,
+            rate: 1e5,
+        }
+    }
+
+    #[test]
+    fn cubic_pays_for_losses_and_forgets_them_slowly() {
+        let period = Duration::from_secs(1);
+        let mut prices = Prices::new(Law::CubicPhantom, 1.0, period, Duration::ZERO);
+        let mut price = |seen: Seen| {
+            prices.watch(&seen);
+            prices.compare(&measurement(1e5), &seen, 1e6).0
+        };
+        assert_eq!(price(seen(1, 1000, 2, 0, 0.0)), 0.002);
+        // A second without any, half as many packets as before.
+        let kept = (-1.0_f64 / 6.0).exp();
+        let expected = 2.0 * kept / (1000.0 * kept + 500.0);
+        assert!((price(seen(2, 1500, 2, 0, 0.0)) - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn vegas_pays_for_delay_and_its_phi_follows_what_signals_remove() {
+        let period = Duration::from_secs(1);
+        let mut prices = Prices::new(Law::VegasPaper, 1.0, period, Duration::ZERO);
+        let mut last = 0.0;
+        for t in 1..=60_u64 {
+            let count = t as u32;
+            // A loss and ten delays a second, each of which removes a tenth.
+            let seen = seen(t, 1000 * t, count, 10 * count, f64::from(count));
+            prices.watch(&seen);
+            let (price, wanted) = prices.compare(&measurement(1e5), &seen, 1e6);
+            assert!((price - 0.02).abs() < 1e-12, "{price}");
+            // alpha packets in the queue, times phi.
+            let expected = prices.phi() * VEGAS_ALPHA * 1000.0 / 1e5;
+            assert!((wanted - expected).abs() < 1e-12, "{wanted}");
+            assert!(prices.phi() >= last, "it rises");
+            last = prices.phi();
+        }
+        // (0.3 + 1) / 0.3 are 4.3, and it rises by a tenth of that at a time.
+        assert!(last > 2.0 && last < 4.4, "{last}");
+    }
+
+    #[test]
+    fn cdg_pays_for_the_link() {
+        let period = Duration::from_secs(1);
+        let mut prices = Prices::new(Law::CdgPaper, 1.0, period, Duration::ZERO);
+        let seen = seen(1, 100, 0, 0, 0.0);
+        let (price, wanted) = prices.compare(&measurement(2e5), &seen, 1e6);
+        assert_eq!(price, 1e-6);
+        assert!(price < wanted, "less than its full weight");
+    }
+}

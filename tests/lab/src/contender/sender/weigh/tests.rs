@@ -1,0 +1,101 @@
+//! Weights against a connection that carries what its weight is good for.
+
+use super::*;
+
+/// What the link carries, byte/s.
+const LINK: f64 = 1e6;
+
+/// A transfer of 30 % of what the link carries in its window.
+const WINDOW_S: f64 = 100.0;
+const SIZE: u64 = 30_000_000;
+
+fn background(text: &str) -> Background {
+    toml::from_str(text).unwrap()
+}
+
+/// Of a packet of 1000 bytes and a round trip of 50 ms, 20 of them in queues;
+/// one of 2000 packets is lost.
+fn seen(t: f64, acked: f64) -> Seen {
+    let packets = (acked / 1000.0) as u64;
+    Seen {
+        now: Duration::from_secs_f64(t),
+        acked: acked as u64,
+        rtt: Duration::from_millis(50),
+        least_rtt: Duration::from_millis(40),
+        segment: 1000.0,
+        state: Some(State {
+            base_rtt: 0.03,
+            packets,
+            losses: (packets / 2000) as u32,
+            ..State::default()
+        }),
+    }
+}
+
+/// When everything was there, and the weights on the way: a weight w is good for
+/// w/(1 + w) of the link, and the least weight for nothing.
+fn transfer(controller: &str, law: Option<Law>) -> (f64, Vec<f64>) {
+    let text = format!("size_mb = 30.0\ndeadline_s = {WINDOW_S:?}\n{controller}");
+    let mut weigher = Weigher::new(&background(&text), Some(SIZE), law, Duration::ZERO);
+    let mut capacity = Capacity::new();
+    capacity.learn(Duration::ZERO, LINK);
+    let (mut t, mut acked, mut weights) = (0.0, 0.0, Vec::new());
+    while acked < SIZE as f64 && t < 3.0 * WINDOW_S {
+        let w = weigher.w();
+        acked += 0.1 * LINK * w / (1.0 + w);
+        t += 0.1;
+        weigher.look(&seen(t, acked), &mut capacity);
+        weights.push(weigher.w());
+    }
+    (t, weights)
+}
+
+#[test]
+fn a_weight_is_that_of_the_scenario_from_its_moments_on() {
+    let text = "weight = 0.1\nweights = [{ at_s = 5.0, weight = 0.5 }, { at_s = 9.0, weight = 1 }]";
+    let mut weigher = Weigher::new(&background(text), None, None, Duration::from_secs(2));
+    let mut at = |t: f64| {
+        weigher.look(&seen(t, 0.0), &mut Capacity::new());
+        weigher.w()
+    };
+    assert_eq!([at(4.9), at(5.0), at(8.9), at(9.1)], [0.1, 0.5, 0.5, 1.0]);
+    assert_eq!(weigher.zeta(), None);
+    let weigher = Weigher::new(&background(""), None, None, Duration::ZERO);
+    assert_eq!((weigher.w(), weigher.phi()), (LEAST_WEIGHT, 1.0));
+}
+
+#[test]
+fn every_controller_is_in_time() {
+    for (controller, law) in [
+        ("", None),
+        ("", Some(Law::Cdg)),
+        ("controller = \"pid\"", Some(Law::CubicBeta)),
+        ("controller = \"mbc\"", Some(Law::CubicPhantom)),
+        ("controller = \"mbc\"", Some(Law::VegasPaper)),
+        ("controller = \"mbc\"", Some(Law::Cdg)),
+    ] {
+        let (done, weights) = transfer(controller, law);
+        let latest = 1.1 * WINDOW_S;
+        assert!(done < latest, "{controller} {law:?}: {done} s");
+        let most = weights.iter().copied().fold(0.0, f64::max);
+        // A constant weight of 0.43 would do.
+        assert!(most > 0.4 && done > 0.5 * WINDOW_S, "{controller} {law:?}");
+    }
+}
+
+#[test]
+fn what_has_no_weight_is_let_be() {
+    let (_, weights) = transfer("controller = \"mbc\"", None);
+    assert!(weights.iter().all(|w| *w == LEAST_WEIGHT));
+}
+
+#[test]
+fn without_a_told_base_the_least_round_trip_is_one() {
+    let told = seen(1.0, 0.0);
+    assert_eq!(told.base_rtt(), 0.03);
+    let not = Seen {
+        state: None,
+        ..told
+    };
+    assert_eq!(not.base_rtt(), 0.04);
+}
