@@ -203,6 +203,7 @@ impl SenderLever {
                         w: order.w,
                         phi: 1.0,
                         g_ms: None,
+                        capacity: order.capacity,
                     };
                     congestion.set(socket, &parameters)?;
                     *w = Some(order.w);
