@@ -22,6 +22,7 @@ pub mod queue;
 pub mod ranges;
 pub mod release;
 mod retry;
+pub mod serve;
 pub mod settings;
 pub mod size;
 pub mod store;
