@@ -35,17 +35,17 @@ pub(super) async fn answer<B>(
     let mut response = respond(site, flow, request).await;
     response.headers_mut().insert(wish::OURS, wish::ours());
     let headers = response.headers();
+    let length = headers
+        .get(CONTENT_RANGE)
+        .or_else(|| headers.get(CONTENT_LENGTH));
     tracing::debug!(
         // Without the query, which nobody here needs and may hold a secret.
-        "{} {} {}: {}",
+        "{} {} {} {:?} {:?}",
         request.method(),
         request.uri().path(),
         response.status().as_u16(),
-        headers
-            .get(CONTENT_RANGE)
-            .or_else(|| headers.get(CONTENT_LENGTH))
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or("no content"),
+        length.unwrap_or(&HeaderValue::from_static("-")),
+        response.extensions().get().unwrap_or(&Manner::Ordinary),
     );
     response
 }
@@ -169,8 +169,11 @@ fn of_file<B>(
         return with(status, headers, FileBody::empty());
     }
     let wish = Wish::from_headers(asked);
-    let sending = flow.begin(Manner::of(&wish, length, site.background));
-    with(status, headers, FileBody::of(file, stamp, range, sending))
+    let manner = Manner::of(&wish, length, site.background);
+    let body = FileBody::of(file, stamp, range, flow.begin(manner));
+    let mut response = with(status, headers, body);
+    response.extensions_mut().insert(manner);
+    response
 }
 
 fn text(range: ContentRange) -> HeaderValue {
