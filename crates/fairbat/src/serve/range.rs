@@ -6,6 +6,9 @@ use std::ops::Range;
 use http::header::RANGE;
 use http::{HeaderMap, HeaderValue};
 
+/// Beyond every file: offsets have 63 bits.
+const BEYOND: u64 = u64::MAX - 1;
+
 /// Which bytes of a file a request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wanted {
@@ -48,7 +51,7 @@ impl Wanted {
         let first = position(first)?;
         let end = match last {
             "" => u64::MAX,
-            last => position(last)?.saturating_add(1),
+            last => position(last)? + 1,
         };
         // Inverted: invalid, not unsatisfiable (section 14.1.1).
         (first < end).then(|| Self::within(first, end, size))
@@ -64,10 +67,10 @@ impl Wanted {
     }
 }
 
-/// 1*DIGIT; what does not fit is beyond every file.
+/// 1*DIGIT; what does not fit is beyond every file, and one more fits always.
 fn position(digits: &str) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| digits.parse().unwrap_or(u64::MAX))
+    is_number.then(|| digits.parse().map_or(BEYOND, |at: u64| at.min(BEYOND)))
 }
 
 #[cfg(test)]
