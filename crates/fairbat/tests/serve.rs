@@ -1,6 +1,8 @@
 //! How long a server waits for peers that say or take nothing, with times
 //! short enough to wait for.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -293,7 +293,7 @@ mod tests {
                 headers.append(PRIORITY, value.clone());
                 headers.append(DEADLINE, value);
             }
-            Wish::from_headers(&headers);
+            let _ = Wish::from_headers(&headers);
             let seen = terms(&deadline);
             if let Some(w) = seen.and_then(|terms| terms.w) {
                 prop_assert!((LEAST_WEIGHT..=1.0).contains(&w));

@@ -153,9 +153,16 @@ fn of_file<B>(
             (StatusCode::PARTIAL_CONTENT, range)
         }
         Wanted::Unsatisfiable => {
-            let total = text(ContentRange::Unsatisfied { total: size });
-            let fields = [(CONTENT_RANGE, total)];
-            return without_content(StatusCode::RANGE_NOT_SATISFIABLE, fields);
+            headers.insert(
+                CONTENT_RANGE,
+                text(ContentRange::Unsatisfied { total: size }),
+            );
+            headers.insert(CONTENT_LENGTH, 0.into());
+            return with(
+                StatusCode::RANGE_NOT_SATISFIABLE,
+                headers,
+                FileBody::empty(),
+            );
         }
     };
     let length = range.end - range.start;

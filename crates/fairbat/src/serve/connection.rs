@@ -12,6 +12,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dalbe::brake::Order;
 use dalbe::sender::SenderLever;
 use dalbe::socket::TcpSocket;
 use hyper::server::conn::http1;
@@ -25,8 +26,8 @@ use tokio::sync::watch;
 use super::Site;
 use super::answer::answer;
 use super::body::CHUNK;
-use super::flow::Flow;
-use super::pace::{Manner, Pace};
+use super::flow::{Carried, Flow};
+use super::pace::Pace;
 
 /// Bytes that may wait in the kernel beyond what the congestion control lets
 /// out (`TCP_NOTSENT_LOWAT`, tcp(7)): more would be sent at the old weight when
@@ -100,7 +101,7 @@ async fn carry(site: &Arc<Site>, flow: &Flow, stream: impl AsyncRead + AsyncWrit
 /// Everything that a peer does, other than to read, ends in something that we
 /// send: so this sees those who read nothing of a response, those who keep a
 /// connection idle, and those who send a request without end.
-async fn hold(site: &Site, socket: &TcpSocket, mut watched: watch::Receiver<Option<Manner>>) {
+async fn hold(site: &Site, socket: &TcpSocket, mut watched: watch::Receiver<Carried>) {
     let mut pace = Pace::new();
     let mut lever = Lever::Unused;
     let mut is_sending = false;
@@ -114,7 +115,7 @@ async fn hold(site: &Site, socket: &TcpSocket, mut watched: watch::Receiver<Opti
         };
         let now = site.clock.now();
         if is_news {
-            let manner = *watched.borrow_and_update();
+            let manner = watched.borrow_and_update().manner;
             if let Some(manner) = manner {
                 pace.begin(now, manner, now < heard + TAIL);
                 heard = now;
@@ -157,13 +158,7 @@ enum Lever {
 
 impl Lever {
     /// Does what the order asks for; returns the time until the next look.
-    fn follow(
-        &mut self,
-        site: &Site,
-        now: Duration,
-        socket: &TcpSocket,
-        order: dalbe::brake::Order,
-    ) -> Duration {
+    fn follow(&mut self, site: &Site, now: Duration, socket: &TcpSocket, order: Order) -> Duration {
         if matches!(self, Self::Unused) && order.w < 1.0 {
             *self = Self::Engaged(site.levers.take(socket));
         }

@@ -111,8 +111,8 @@ pub enum ServeEvent {
         address: SocketAddr,
         /// Where the files are: `http://ADDRESS/` or `https://ADDRESS/`.
         url: String,
-        /// What holds back the responses that yield.
-        lever: SenderRung,
+        /// What holds back the responses that yield ([`SenderRung::name`]).
+        lever: &'static str,
         /// Which congestion control of our own; `None` under another lever.
         sender: Option<SenderPolicy>,
     },
@@ -221,7 +221,7 @@ impl Server {
         ServeEvent::Listening {
             address: self.address,
             url: self.url(),
-            lever: self.rung(),
+            lever: self.rung().name(),
             sender: self.site.levers.policy(),
         }
     }
