@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use fairbat_tests::bin::Fairbat;
 use fairbat_tests::content::repr_digest;
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::tls::Identity;
@@ -138,6 +139,32 @@ fn fairbat_gets_what_fairbat_serves() {
 }
 
 #[test]
+fn a_download_goes_on_when_the_server_comes_back() {
+    let mut server = Serving::start(&[]);
+    let large = Content::new(404, 8_000_000);
+    server.put("large", &large);
+    let work = Workdir::new();
+    let get = work
+        .get()
+        .args(["--limit-rate", "2M", "--chunk-size", "512K"]);
+    let get = get.args(["--file-allocation", "none", "--retry-max-wait", "200ms"]);
+    let mut get = get.arg(server.url("large")).spawn();
+    get.wait_for_progress(&work.join("large"), 1_000_000);
+    server.running.signal("KILL");
+    wait_until("the download to notice", SOON, || {
+        get.events().iter().any(|event| event["event"] == "retry")
+    });
+    let address = server.address.to_string();
+    let again = Fairbat::new(server.directory.path());
+    let _again = again.args(["serve", ".", "--listen", &address]).spawn();
+    let outcome = get.wait();
+    outcome.expect_code(0);
+    work.assert_holds(&[("large", &large)]);
+    // Not from the beginning: it is the same version, whoever serves it.
+    assert_eq!(outcome.events_named("file").len(), 1, "{outcome}");
+}
+
+#[test]
 fn a_digest_is_told_once_it_is_known() {
     let server = Serving::start(&[]);
     server.put("file", &FILE);
@@ -169,7 +196,7 @@ fn a_token_is_asked_for() {
     let path = keys.join("token");
     fs::write(&path, "s3cret-Token=\n").expect("written");
     let path = path.to_str().expect("UTF-8");
-    let server = Serving::run(|run| run.env("FAIRBAT_TOKEN_FILE", path));
+    let server = Serving::run(|run| run.arg("-vvv").env("FAIRBAT_TOKEN_FILE", path));
     server.put_fresh("file", &FILE);
     let url = server.url("file");
     let head = server.headers(&[&url]);
@@ -188,6 +215,10 @@ fn a_token_is_asked_for() {
         .run()
         .expect_code(0);
     work.assert_holds(&[("file", &FILE)]);
+    assert_eq!(server.status(&[&format!("{url}?key=s3cret")]), 401);
+    let outcome = server.end();
+    assert!(outcome.stderr.contains("GET /file 401"), "{outcome}");
+    assert!(!outcome.stderr.contains("s3cret"), "{outcome}");
 }
 
 #[test]
