@@ -35,6 +35,7 @@ mod plan;
 mod proxy;
 mod receiver;
 mod redirect;
+mod serve;
 mod setup;
 mod signed;
 mod status;

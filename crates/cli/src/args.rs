@@ -6,6 +6,7 @@
 pub(crate) mod appendix;
 mod get;
 mod plan;
+mod serve;
 mod shared;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub(crate) use get::{AllocationMethod, GetArgs, ReceiverMethod};
 pub(crate) use plan::PlanArgs;
+pub(crate) use serve::{SenderMethod, ServeArgs};
 pub(crate) use shared::{LogArgs, RequestArgs, TimeoutArgs};
 
 #[derive(Debug, Parser)]
@@ -88,6 +90,31 @@ pub(crate) enum Command {
         after_long_help = appendix::text("plan", appendix::Length::Long)
     )]
     Plan(Box<PlanArgs>),
+    #[command(
+        about = "Serve the files of a directory, yielding to other traffic as clients wish",
+        long_about = "Serves the regular files below a directory over HTTP/1.1, whole or in \
+            ranges, until it is told to stop. A response is held back at this end, which a \
+            download cannot do as well, when the client says that it may be: by the header \
+            Priority with an urgency of 6 or 7 (RFC 9218), as fairbat get sends it, it yields \
+            to anybody; by Fairbat-Deadline it yields as far as the deadline allows. That is a \
+            dictionary (RFC 9651) with due, seconds from now, remaining, bytes still to move \
+            by then, and w, the least weight: due=3600, remaining=5000000000, w=0.02. fairbat \
+            get sends it to servers that answer with the header Fairbat: 1, as this one does. \
+            Each connection looks after the deadline by itself. Other clients get what any \
+            server gives, unless --background is given.\n\n\
+            A file that changes while it is sent is broken off, so that the client sees it is \
+            not whole. Until some seconds after its last change a file has no ETag, and clients \
+            cannot resume it. A file's SHA-256 is sent (Repr-Digest, RFC 9530) once it is \
+            known; a request with Want-Repr-Digest has it computed, for those that come later. \
+            A connection on which nothing is acknowledged for 60 s during a response, or for \
+            30 s otherwise, is closed.\n\n\
+            Every flag can also be given as an environment variable; the command line \
+            wins. Of a flag given twice the last one counts.",
+        args_override_self = true,
+        after_help = appendix::text("serve", appendix::Length::Short),
+        after_long_help = appendix::text("serve", appendix::Length::Long)
+    )]
+    Serve(Box<ServeArgs>),
     #[command(
         about = "Tell what this machine offers for polite transfers, and what is missing",
         args_override_self = true

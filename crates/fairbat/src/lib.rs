@@ -5,6 +5,8 @@
 //! and a list of [`settings::TransferRequest`]s, reports [`event::Event`]s
 //! while it works and returns a [`engine::Report`]. [`survey::survey`] looks at
 //! a file before it is downloaded, and [`forecast`] says what follows.
+//! [`serve::Server`] is the other end: it serves files, and holds them back
+//! where they are sent.
 
 pub mod admission;
 pub mod checksum;
@@ -22,6 +24,7 @@ pub mod queue;
 pub mod ranges;
 pub mod release;
 mod retry;
+pub mod serve;
 pub mod settings;
 pub mod size;
 pub mod store;

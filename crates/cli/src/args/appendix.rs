@@ -37,6 +37,15 @@ pub(crate) fn of(command: &str) -> Vec<Section> {
                 body: table(&PLAN_EXIT_STATUS),
             },
         ],
+        "serve" => vec![
+            examples(SERVE_EXAMPLES),
+            section("Environment", SERVE_ENVIRONMENT),
+            section("Signals", SERVE_SIGNALS),
+            Section {
+                heading: "Exit status",
+                body: table(&SERVE_EXIT_STATUS),
+            },
+        ],
         "setup" => vec![
             examples(SETUP_EXAMPLES),
             section("Files", SETUP_FILES),
@@ -136,6 +145,39 @@ const PLAN_EXIT_STATUS: [(ExitCode, &str); 6] = [
 const GET_SIGNALS: &str = "\
 SIGINT and SIGTERM stop the downloads so that the same command continues
 them; a second signal ends the process at once.";
+
+const SERVE_EXAMPLES: &str = "\
+Backups, for machines that fetch them with fairbat get:
+    fairbat serve /srv/backup --listen 0.0.0.0:8080 --token-file /etc/fairbat/token
+The same, over HTTPS:
+    fairbat serve /srv/backup --listen '[::]:8443' --token-file /etc/fairbat/token \\
+        --tls-cert cert.pem --tls-key key.pem
+A mirror that yields to everything else, whoever asks:
+    fairbat serve --background /srv/mirror
+On a free port, for a program:
+    fairbat serve --json --listen 127.0.0.1:0 . | jq -r .url";
+
+const SERVE_ENVIRONMENT: &str = "\
+FAIRBAT_<FLAG>      any flag: FAIRBAT_LISTEN=[::]:8080, FAIRBAT_TOKEN_FILE=...
+FAIRBAT_LOG         log filter instead of -v: info, debug (each request), ...";
+
+const SERVE_SIGNALS: &str = "\
+SIGINT and SIGTERM end it at once; clients can resume what was under way.";
+
+const SERVE_EXIT_STATUS: [(ExitCode, &str); 5] = [
+    (ExitCode::Done, "ended by SIGTERM"),
+    (
+        ExitCode::Other,
+        "the address is in use or not of this machine, a token or certificate cannot be used, \
+         or the kernel is too old",
+    ),
+    (ExitCode::Usage, "wrong usage"),
+    (
+        ExitCode::Disk,
+        "DIR is missing, not readable or no directory",
+    ),
+    (ExitCode::Interrupted, "ended by SIGINT"),
+];
 
 const SETUP_EXAMPLES: &str = "\
 sudo fairbat setup

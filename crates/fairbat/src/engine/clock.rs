@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// A monotonic clock that starts with the run. Unlike [`Instant`] it goes on
 /// while the machine is suspended (CLOCK_BOOTTIME): deadlines do not wait.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     /// Since boot.
     start: Duration,
     /// The wall-clock moment of the start.
@@ -18,7 +18,7 @@ pub(super) struct Clock {
 
 impl Clock {
     #[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self {
             start: since_boot(),
             wall_start: jiff::Timestamp::now(),
@@ -35,7 +35,7 @@ impl Clock {
     }
 
     /// Time since the start.
-    pub(super) fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         since_boot().saturating_sub(self.start)
     }
 

@@ -5,7 +5,7 @@
 //! synchronously, so there is no lock and no shared state to reason about.
 
 mod braking;
-mod clock;
+pub(crate) mod clock;
 mod dispatch;
 mod finish;
 mod lane;
@@ -98,7 +98,8 @@ pub async fn run(
         capacity: 0.0,
     };
     let shared = Shared {
-        client: HttpClient::new(&settings.http, settings.max_connections, window)?,
+        client: HttpClient::new(&settings.http, settings.max_connections, window)?
+            .yielding(settings.weight < 1.0),
         braking: window
             .is_held
             .then(|| Braking::new(levers(&settings, lever, window), order)),

@@ -1,13 +1,15 @@
 //! One GET, redirects included: whom credentials are shown to, and which
 //! redirects are followed, is decided here. Knows nothing of files or queue.
 
+use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use http::HeaderValue;
 use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, IF_RANGE, LOCATION, RANGE, RETRY_AFTER, USER_AGENT,
 };
+use http::{HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Response, StatusCode};
@@ -17,6 +19,7 @@ use super::failure::Failure;
 use super::netrc::Netrc;
 use super::retry_after::parse_retry_after;
 use super::tap::ReceiveWindow;
+use super::wish::{self, Terms};
 use crate::error::{ErrorKind, TransferError};
 use crate::settings::{Credentials, HttpSettings};
 
@@ -34,6 +37,10 @@ pub struct HttpClient {
     client: Client,
     settings: HttpSettings,
     netrc: Option<Netrc>,
+    /// Whether servers are told that their responses may yield.
+    yields: bool,
+    /// Origins that have shown to be servers of ours.
+    ours: Arc<Mutex<HashSet<String>>>,
 }
 
 /// A request, as far as callers choose it.
@@ -47,6 +54,8 @@ pub(super) struct Get<'a> {
     pub(super) range: Option<Range<u64>>,
     /// Makes the range conditional (RFC 9110 section 13.1.5).
     pub(super) if_range: Option<HeaderValue>,
+    /// By when it is needed: only servers of ours are told.
+    pub(super) terms: Option<&'a Terms>,
 }
 
 /// A response that is not a redirect, and where it came from.
@@ -103,7 +112,21 @@ impl HttpClient {
                 .map_err(|error| setup_error(format!("cannot set up HTTPS: {error:?}")))?,
             settings: settings.clone(),
             netrc,
+            yields: false,
+            ours: Arc::default(),
         })
+    }
+
+    /// The same client, which tells servers with each request whether the
+    /// response may yield to everybody else ([`wish`]).
+    #[must_use]
+    pub fn yielding(self, yields: bool) -> Self {
+        Self { yields, ..self }
+    }
+
+    /// Whether any server has shown itself to be ours.
+    pub(crate) fn knows_ours(&self) -> bool {
+        !self.ours().is_empty()
     }
 
     /// Sends a GET and follows redirects.
@@ -111,6 +134,9 @@ impl HttpClient {
         let mut url = get.url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let response = self.request(&get, &url).send().await?;
+            if wish::is_ours(response.headers()) {
+                self.ours().insert(url.origin().ascii_serialization());
+            }
             if !is_redirect(response.status()) {
                 return Ok(Reply { response, url });
             }
@@ -141,6 +167,9 @@ impl HttpClient {
         if let Some(if_range) = &get.if_range {
             request = request.header(IF_RANGE, if_range);
         }
+        for (name, value) in self.wishes(get.terms, url) {
+            request = request.header(name, value);
+        }
         let is_named = is_same_host(get.named, url);
         let own = if is_named {
             self.settings.headers.as_slice()
@@ -158,6 +187,29 @@ impl HttpClient {
             Some(user) if !has_own => request.basic_auth(user.user, Some(user.password)),
             _ => request,
         }
+    }
+
+    /// What is wished of the server at `url`, but for what the user says by
+    /// headers of their own.
+    fn wishes(
+        &self,
+        terms: Option<&Terms>,
+        url: &Url,
+    ) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let is_ours = || self.ours().contains(&url.origin().ascii_serialization());
+        let terms = terms.filter(|_| self.yields && is_ours());
+        let own = &self.settings.headers;
+        [
+            (wish::PRIORITY, self.yields.then(wish::background)),
+            (wish::DEADLINE, terms.and_then(Terms::to_value)),
+        ]
+        .into_iter()
+        .filter(|(name, _)| !own.iter().any(|(own, _)| own == name))
+        .filter_map(|(name, value)| Some((name, value?)))
+    }
+
+    fn ours(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.ours.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `-u`, then the URL's own, then netrc.

@@ -13,6 +13,7 @@ pub mod retry_after;
 mod source;
 mod tap;
 pub mod validator;
+pub mod wish;
 
 pub use client::{HttpClient, without_credentials};
 pub use failure::{Failure, Transient};

@@ -21,6 +21,7 @@ use super::content_range::ContentRange;
 use super::failure::Failure;
 use super::tap;
 use super::validator::{Validator, Version, last_modified};
+use super::wish::Terms;
 use super::{content_disposition, digest};
 use crate::settings::Checksum;
 
@@ -116,6 +117,7 @@ impl HttpClient {
             url: named,
             range: Some(0..1),
             if_range: None,
+            terms: None,
         };
         let Reply { response, url } = self.get(first_byte).await?;
         match response.status() {
@@ -151,6 +153,7 @@ impl HttpClient {
                 url: named,
                 range: None,
                 if_range: None,
+                terms: None,
             })
             .await?;
         match reply.response.status() {
@@ -159,13 +162,19 @@ impl HttpClient {
         }
     }
 
-    /// Asks for `range` of the very version that was probed.
+    /// Asks for `range` of the very version that was probed, and a server of
+    /// ours, by [`Terms`], to send it so.
     ///
     /// # Errors
     /// [`Failure::Changed`] when the answer belongs to another version or
     /// cannot be shown to belong to this one; [`Failure::WholeFile`].
     /// [`Body::expected`] may be less than was asked for.
-    pub async fn range(&self, source: &Source, range: Range<u64>) -> Result<Body, Failure> {
+    pub async fn range(
+        &self,
+        source: &Source,
+        range: Range<u64>,
+        terms: Option<Terms>,
+    ) -> Result<Body, Failure> {
         let Some(version) = &source.version else {
             return Err(Failure::WholeFile);
         };
@@ -178,6 +187,7 @@ impl HttpClient {
             url: &source.url,
             range: Some(range.clone()),
             if_range: condition,
+            terms: terms.as_ref(),
         };
         let mut reply = self.get(get.clone()).await?;
         if reply.response.status() == StatusCode::OK && get.if_range.is_some() {
