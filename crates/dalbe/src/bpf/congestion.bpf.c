@@ -144,7 +144,8 @@ static __always_inline __u32 bound_of(const struct state *s, const struct look *
 {
 	__u32 capacity = most(s->trains.capacity, look->capacity);
 	__u32 packets_s_q8 = scaled(capacity, PACKET_Q8, look->segment);
-	__u32 all_q8 = scaled(packets_s_q8, look->rtt_min_us, 1000000);
+	__u32 rtt_us = look->rtt_min_us / 2 + look->rtt_max_us / 2;
+	__u32 all_q8 = scaled(packets_s_q8, rtt_us, 1000000);
 
 	if (look->w_q16 >= ONE_Q16 || all_q8 == 0)
 		return CUBIC_MOST_Q8;
@@ -165,10 +166,10 @@ static __always_inline __u32 weighted_law(struct state *s, const struct look *lo
 		return 0;
 	if (before <= LEAST_WEIGHT_Q16)
 		/* From yielding at once to what the weight is good for. */
-		weighted_begin(own, most(is_bound ? bound : 0, s->vegas.window_q8));
+		weighted_begin(own, most(is_bound ? 2 * bound : 0, s->vegas.window_q8));
 	weighted_grow(own, look, is_bound ? ONE_Q16 : look->w_q16);
-	/* One loss is what a flow of this weight need not heed. */
-	own->window_q8 = least(own->window_q8, least(bound + bound / 2, CUBIC_MOST_Q8));
+	/* A loss or two a flow of this weight need not heed. */
+	own->window_q8 = least(own->window_q8, least(2 * bound, CUBIC_MOST_Q8));
 	return least(own->window_q8, bound);
 }
 
@@ -295,6 +296,7 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 		look.is_timed = false;
 	round->base_us = look.base_us;
 	round->patience_us = patience_us(wish.w_q16, look.base_us);
+	round->is_yielding = wish.w_q16 <= LEAST_WEIGHT_Q16;
 
 	if (is_in_slow_start(tp)) {
 		__u32 carried = scaled(look.delivered * PACKET_Q8, look.base_us, look.elapsed_us);
@@ -406,6 +408,7 @@ void BPF_PROG(begin, struct sock *sk)
 	__builtin_memset(round, 0, sizeof(*round));
 	begin_round(tp, round, bpf_ktime_get_ns() / 1000);
 	round->patience_us = 4000;
+	round->is_yielding = 1;
 	/* Unpaced, its first packets are a train. */
 	train_begin(round, tp->snd_nxt, TRAIN * tp->mss_cache);
 }
@@ -433,10 +436,11 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	round->rtt_few_us = least(round->rtt_few_us, rtt_us);
 	if (round->samples % FEW_SAMPLES)
 		return;
-	/* What is on its way now is what was on its way when those left, and
-	 * as much again: half of it would do. A queue of a moment passes. */
 	if (round->base_us && round->rtt_few_us > round->base_us + round->patience_us) {
-		tp->snd_cwnd = most(tp->snd_cwnd / 2, 2);
+		/* What is on its way now is what was on its way when those
+		 * left, and as much again: half of it would do. */
+		if (round->is_yielding)
+			tp->snd_cwnd = most(tp->snd_cwnd / 2, 2);
 		tp->snd_ssthresh = tp->snd_cwnd;
 	}
 	round->rtt_few_us = 0xffffffff;

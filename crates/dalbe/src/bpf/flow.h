@@ -34,6 +34,8 @@ struct round {
 	__u8 train;
 	/* The flow was in slow start in this round trip. */
 	__u8 is_slow_start;
+	/* Its weight is the least. */
+	__u8 is_yielding;
 	/* TCP paces it because we have said so. */
 	__u8 is_paced;
 };

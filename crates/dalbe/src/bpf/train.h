@@ -13,8 +13,8 @@
 #pragma once
 
 /* Packets of a train beyond those that would leave anyway. */
-#define TRAIN 8
-#define TRAIN_EVERY_US 3000000ULL
+#define TRAIN 6
+#define TRAIN_EVERY_US 10000000ULL
 /* Less than so much between the first and the last acknowledgement is no
  * measurement, bytes and us. */
 #define TRAIN_LEAST 4000
