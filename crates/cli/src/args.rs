@@ -6,6 +6,7 @@
 pub(crate) mod appendix;
 mod get;
 mod plan;
+mod put;
 mod shared;
 
 use std::path::PathBuf;
@@ -17,7 +18,8 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub(crate) use get::{AllocationMethod, GetArgs, ReceiverMethod};
 pub(crate) use plan::PlanArgs;
-pub(crate) use shared::{LogArgs, RequestArgs, TimeoutArgs};
+pub(crate) use put::{PutArgs, SenderMethod};
+pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -88,6 +90,27 @@ pub(crate) enum Command {
         after_long_help = appendix::text("plan", appendix::Length::Long)
     )]
     Plan(Box<PlanArgs>),
+    #[command(
+        about = "Upload a file",
+        long_about = "Sends FILE to a server by HTTP PUT, over one connection, and yields to \
+            other traffic by holding back what it sends. The nearer the deadline presses, the \
+            less it yields, up to the weight of one ordinary connection. Without a deadline it \
+            always yields; with --weight 1 it never does.\n\n\
+            A URL that ends with / is a directory of the server's and gets the name of the \
+            file. A server that takes uploads by PUT has the old file until it has all of the \
+            new one. An upload that broke starts over; it is not continued, because no server \
+            tells whether it would take the rest for the whole. A file that changes while it is \
+            read is broken off before its last byte, and never reported as uploaded.\n\n\
+            Redirects 307 and 308 are followed; 301, 302 and 303 are not, because they do not \
+            say that an upload may go there.\n\n\
+            Every flag can also be given as an environment variable; the command line \
+            wins. Of a flag given twice the last one counts.",
+        override_usage = "fairbat put [OPTIONS] FILE URL",
+        args_override_self = true,
+        after_help = appendix::text("put", appendix::Length::Short),
+        after_long_help = appendix::text("put", appendix::Length::Long)
+    )]
+    Put(Box<PutArgs>),
     #[command(
         about = "Tell what this machine offers for polite transfers, and what is missing",
         args_override_self = true

@@ -14,6 +14,8 @@ mod log;
 mod man;
 mod plan;
 mod progress;
+mod put;
+mod session;
 mod settings;
 mod setup;
 mod signals;
@@ -28,6 +30,7 @@ fn main() -> std::process::ExitCode {
     match args::parse() {
         Command::Get(args) => get::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Put(args) => put::run(&args),
         Command::Doctor(args) => written(doctor::run(args.json)),
         Command::Setup(args) => setup::run(&args),
         Command::Completions(args) => written(completions::run(args.shell)),

@@ -24,7 +24,7 @@ pub mod observer;
 pub mod phi;
 pub mod pid;
 pub mod price;
-pub mod socket;
 pub mod sender;
+pub mod socket;
 pub mod support;
 pub mod weight;

@@ -5,6 +5,7 @@
 //! and a list of [`settings::TransferRequest`]s, reports [`event::Event`]s
 //! while it works and returns a [`engine::Report`]. [`survey::survey`] looks at
 //! a file before it is downloaded, and [`forecast`] says what follows.
+//! [`put::run`] is the other direction: it uploads a file.
 
 pub mod admission;
 pub mod checksum;
@@ -18,6 +19,7 @@ pub mod forecast;
 mod hosts;
 pub mod http;
 mod plan;
+pub mod put;
 pub mod queue;
 pub mod ranges;
 pub mod release;

@@ -16,6 +16,14 @@ pub(crate) fn plan_from(words: &[&str]) -> PlanArgs {
     }
 }
 
+/// The arguments of `fairbat put`; panics when they are wrong.
+pub(crate) fn put_from(words: &[&str]) -> PutArgs {
+    match parse(&[&["put"], words].concat()) {
+        Ok(Command::Put(args)) => *args,
+        other => panic!("{words:?}: {other:?}"),
+    }
+}
+
 fn parse(words: &[&str]) -> Result<Command, clap::Error> {
     let words = ["fairbat"].iter().chain(words);
     from_matches(&command().try_get_matches_from(words)?)

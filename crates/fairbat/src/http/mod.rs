@@ -12,9 +12,13 @@ pub mod netrc;
 pub mod retry_after;
 mod source;
 mod tap;
+mod upload;
 pub mod validator;
 
+pub(crate) use client::MAX_REDIRECTS;
 pub use client::{HttpClient, without_credentials};
 pub use failure::{Failure, Transient};
 pub use source::{Body, Probe, Source};
 pub use tap::ReceiveWindow;
+pub(crate) use tap::{Opened, SendTap};
+pub(crate) use upload::{Answer, Put};
