@@ -6,6 +6,10 @@ use url::Url;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::{Answer, Failure};
 
+/// A server that answers 500 has often had all of the file, and what is wrong
+/// there (nginx: a missing directory) stays wrong: so many tries are enough.
+const TRIES_AT_500: u32 = 3;
+
 /// What follows from an answer.
 #[derive(Debug)]
 pub(super) enum Verdict {
@@ -103,6 +107,16 @@ fn refusal(answer: &Answer, tries: u32) -> Failure {
                 error.with_hint("free space there, then run the same command again"),
             );
         }
+        StatusCode::INTERNAL_SERVER_ERROR if tries >= TRIES_AT_500 => {
+            let error = TransferError::new(
+                ErrorKind::Server,
+                format!("the server answered {status} (tried {tries} times)"),
+            );
+            return Failure::Fatal(error.with_hint(
+                "see the server's log; perhaps the directory is not there, or it may not write \
+                 to it",
+            ));
+        }
         _ => return Failure::of_status(status, answer.retry_after),
     };
     Failure::refused(format!("the server answered {status}"), hint)
@@ -162,6 +176,15 @@ mod tests {
             ..answer(307)
         };
         assert!(matches!(decide(&insecure), Err(Failure::Fatal(_))));
+    }
+
+    #[test]
+    fn a_server_that_keeps_failing_is_not_sent_the_file_for_ever() {
+        let url = Url::parse("https://h/a").unwrap();
+        for tries in 1..5 {
+            let is_final = matches!(verdict(&answer(500), &url, tries), Err(Failure::Fatal(_)));
+            assert_eq!(is_final, tries >= TRIES_AT_500, "{tries}");
+        }
     }
 
     #[test]
