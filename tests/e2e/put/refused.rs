@@ -24,6 +24,19 @@ fn a_file_that_is_too_large_is_refused_while_it_comes() {
 }
 
 #[test]
+fn an_answer_before_the_connection_breaks_off_is_heard() {
+    let server = FaultServer::start();
+    // The body stays unread, so the kernel resets what comes of it.
+    server.script("/f", |_| Reply::status(413));
+    let work = with(&FILE);
+    for _ in 0..10 {
+        let put = work.put().args(["--retry", "0"]);
+        let outcome = put.args(["file", &server.url("/f")]).run();
+        outcome.expect_code(1).expect_said(&["413"]);
+    }
+}
+
+#[test]
 fn every_refusal_ends_the_run_and_says_what_to_do() {
     let server = FaultServer::start();
     let work = with(&FILE);

@@ -4,10 +4,10 @@
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
-use http::HeaderValue;
 use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, IF_RANGE, LOCATION, RANGE, RETRY_AFTER, USER_AGENT,
 };
+use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, RequestBuilder, Response, StatusCode};
@@ -194,8 +194,8 @@ impl HttpClient {
     clippy::disallowed_methods,
     reason = "Retry-After may be a date, and only the wall clock can tell how far off it is"
 )]
-pub(super) fn retry_after_of(response: &Response) -> Option<Duration> {
-    let value = response.headers().get(RETRY_AFTER)?;
+pub(super) fn retry_after_of(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?;
     parse_retry_after(value.as_bytes(), SystemTime::now())
 }
 

@@ -6,6 +6,7 @@ mod coding;
 pub mod content_disposition;
 pub mod content_range;
 pub mod digest;
+mod early;
 pub mod entity_tag;
 mod failure;
 pub mod netrc;
@@ -17,6 +18,7 @@ pub mod validator;
 
 pub(crate) use client::MAX_REDIRECTS;
 pub use client::{HttpClient, without_credentials};
+pub(crate) use early::unread_answer;
 pub use failure::{Failure, Transient};
 pub use source::{Body, Probe, Source};
 pub use tap::ReceiveWindow;

@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use http::HeaderValue;
 use http::header::{ALLOW, CONTENT_LENGTH, IF_NONE_MATCH, LOCATION};
+use http::{HeaderMap, HeaderValue};
 use reqwest::{Client, StatusCode};
 use url::Url;
 
@@ -44,6 +44,16 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    pub(super) fn new(status: StatusCode, headers: &HeaderMap) -> Self {
+        let header = |name| headers.get(name).cloned();
+        Self {
+            status,
+            retry_after: retry_after_of(headers),
+            location: header(LOCATION),
+            allow: header(ALLOW),
+        }
+    }
+
     /// The URL of a redirect from `from`.
     ///
     /// # Errors
@@ -90,23 +100,15 @@ impl HttpClient {
             request = request.header(IF_NONE_MATCH, "*");
         }
         let request = self.introduced(request, put.named, put.url);
-        Ok(answer(&request.send().await?))
+        let response = request.send().await?;
+        Ok(Answer::new(response.status(), response.headers()))
     }
 
     /// Asks whether there is something at a URL.
     pub(crate) async fn head(&self, named: &Url, url: &Url) -> Result<Answer, Failure> {
         let request = self.client.head(without_credentials(url));
         let request = self.introduced(request, named, url);
-        Ok(answer(&request.send().await?))
-    }
-}
-
-fn answer(response: &reqwest::Response) -> Answer {
-    let header = |name| response.headers().get(name).cloned();
-    Answer {
-        status: response.status(),
-        retry_after: retry_after_of(response),
-        location: header(LOCATION),
-        allow: header(ALLOW),
+        let response = request.send().await?;
+        Ok(Answer::new(response.status(), response.headers()))
     }
 }

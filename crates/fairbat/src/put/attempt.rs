@@ -60,6 +60,7 @@ impl Upload {
                 }
                 answer = &mut answering => {
                     self.moved(flow.as_mut(), &handed);
+                    let answer = answer.or_else(|failure| said_before(failure, flow.as_ref()));
                     return check(answer?, flow.as_ref(), total);
                 }
                 _ = tick.tick() => {
@@ -136,6 +137,11 @@ impl Upload {
         }
         Ok(())
     }
+}
+
+/// A connection that failed may have brought an answer first.
+fn said_before(failure: Failure, flow: Option<&Flow>) -> Result<Answer, Failure> {
+    flow.and_then(Flow::unread_answer).ok_or(failure)
 }
 
 /// A server that says it has the file before it can have it does not have it.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dalbe::brake::{BrakeState, Order};
 
-use crate::http::Opened;
+use crate::http::{Answer, Opened, unread_answer};
 
 /// Looks at a connection are no nearer to each other than this.
 const LOOK_LEAST: Duration = Duration::from_millis(1);
@@ -107,6 +107,12 @@ impl Flow {
             false if w >= 1.0 => BrakeState::Free,
             false => BrakeState::Filling,
         })
+    }
+
+    /// The answer of a server that broke off while it was still being sent
+    /// the body, if it gave one.
+    pub(super) fn unread_answer(&self) -> Option<Answer> {
+        unread_answer(&self.connection.socket)
     }
 
     /// Round-trip time, ms.
