@@ -103,6 +103,7 @@ fn the_start_tells_the_lever_and_people_read_it() {
     let outcome = free.run();
     outcome.expect_code(0);
     assert!(outcome.event("start")["sender"].is_null(), "{outcome}");
+    assert_eq!(outcome.event("start")["weight"], 1.0, "{outcome}");
     assert_eq!(outcome.stderr, "", "{outcome}");
 }
 

@@ -25,9 +25,10 @@ pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutA
 #[command(
     name = "fairbat",
     version,
-    about = "Background downloads that yield to other traffic, as far as a deadline allows",
-    long_about = "fairbat downloads files over HTTP and HTTPS in the background: it yields to \
-        other traffic, less and less as a deadline comes nearer. A download that was \
+    about = "Background downloads and uploads that yield to other traffic, as far as a deadline \
+        allows",
+    long_about = "fairbat downloads and uploads files over HTTP and HTTPS in the background: it \
+        yields to other traffic, less and less as a deadline comes nearer. A download that was \
         stopped, for whatever reason, continues where it was when the same command is run \
         again, and never mixes two versions of a file.",
     arg_required_else_help = true,

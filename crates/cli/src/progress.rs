@@ -156,7 +156,8 @@ impl Progress {
                 urls,
                 lever,
                 sender,
-            } if results => Some(messages::sending(urls, *lever, *sender)),
+                weight,
+            } if results => Some(messages::sending(urls, *lever, *sender, *weight)),
             Event::Retry {
                 url,
                 reason,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use dalbe::brake::{BrakeState, ReceiverPolicy};
 use dalbe::sender::{SenderPolicy, SenderRung};
 use dalbe::support::Rung;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::error::ErrorKind;
 
@@ -41,11 +41,14 @@ pub enum Event {
     Sending {
         /// The URL that the file is sent to, without credentials; one.
         urls: Vec<String>,
-        /// The lever its connection is under.
+        /// The lever its connection is under, by [`SenderRung::name`].
+        #[serde(serialize_with = "by_name")]
         lever: SenderRung,
         /// Which congestion control of our own decides how far it yields;
         /// `None` under another lever, and at weight 1.
         sender: Option<SenderPolicy>,
+        /// The least weight of the connection; at 1 no lever acts.
+        weight: f64,
     },
     /// A transfer has been probed and planned; bytes begin to move.
     File {
@@ -179,4 +182,8 @@ pub struct FileProgress {
     pub bytes_done: u64,
     /// Size, if known.
     pub bytes_total: Option<u64>,
+}
+
+fn by_name<S: Serializer>(rung: &SenderRung, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(rung.name())
 }

@@ -88,6 +88,9 @@ pub(crate) struct TimeoutArgs {
 
     /// Give up a connection on which nothing arrives for this long; 0 is
     /// never
+    ///
+    /// In an upload: when for this long nothing is acknowledged of what is on
+    /// its way. The answer may take as long as the upload did, besides.
     #[arg(
         long,
         value_name = "DURATION",

@@ -53,9 +53,17 @@ pub(super) fn started(urls: &[String], lever: Rung, receiver: Option<ReceiverPol
 
 /// An upload begins, under this lever; `sender` decides how far it yields, if
 /// one of our own does.
-pub(super) fn sending(urls: &[String], lever: SenderRung, sender: Option<SenderPolicy>) -> String {
+pub(super) fn sending(
+    urls: &[String],
+    lever: SenderRung,
+    sender: Option<SenderPolicy>,
+    weight: f64,
+) -> String {
     let (what, name, brief) = (urls.join(" "), lever.name(), lever.brief());
     match sender {
+        _ if weight >= 1.0 && lever != SenderRung::Mark => {
+            format!("sending to {what}; {name}: does not yield, its weight is 1")
+        }
         Some(policy) => format!("sending to {what}; {name} ({}): {brief}", policy.name()),
         None => format!("sending to {what}; {name}: {brief}"),
     }

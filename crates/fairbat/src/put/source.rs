@@ -3,19 +3,26 @@
 //! A version is told by what fstat(2) says: device, inode, size, and the times
 //! of the last change to content and attributes. It is asked before the first
 //! read and again after each one, so bytes are only handed on when the file
-//! was the same after they had been read as before anything was. What escapes:
-//! a change within the same tick of the file system's clock as the one before
-//! it, and one through a memory map, whose time Linux notes late.
+//! was the same after they had been read as before anything was. The times are
+//! those of a clock with ticks, so the first answer counts only when it still
+//! holds a tick later: what changes after that shows. What escapes is a change
+//! through a memory map, whose time Linux notes late, and one on a file system
+//! with coarser times (FAT) within the same of them.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::fs::OFlags;
 
 use crate::error::{ErrorKind, TransferError};
+
+/// Longer than a tick of the clock that files get their times from, on every
+/// Linux (10 ms at 100 Hz).
+const TICK: Duration = Duration::from_millis(20);
 
 /// A version of a file, open for reading.
 #[derive(Debug)]
@@ -74,6 +81,9 @@ impl Source {
             path: path.to_owned(),
             version: expected.unwrap_or_else(|| Version::of(&metadata)),
         };
+        if expected.is_none() {
+            std::thread::sleep(TICK);
+        }
         source.check()?;
         Ok(source)
     }
@@ -187,8 +197,6 @@ mod tests {
         for (i, change) in changes.into_iter().enumerate() {
             let (_dir, path) = file(b"0123456789");
             let source = Source::open(&path, None).unwrap();
-            // Longer than a tick of the file system's clock (at most 10 ms).
-            std::thread::sleep(std::time::Duration::from_millis(30));
             change(&path);
             let error = source.read(0, 10).expect_err("it changed");
             assert_eq!(error.kind, ErrorKind::Integrity, "change {i}: {error}");

@@ -78,6 +78,7 @@ impl Upload {
             urls: vec![self.url.clone()],
             lever: levers.rung(),
             sender: levers.policy().filter(|_| self.settings.weight < 1.0),
+            weight: self.settings.weight,
         });
     }
 
