@@ -57,7 +57,9 @@ fn an_interrupted_upload_exits_130_and_leaves_nothing() {
         wait_until_under_way(&mut run);
         run.signal(signal);
         let outcome = run.wait();
-        outcome.expect_code(130).expect_said(&["start"]);
+        outcome
+            .expect_code(130)
+            .expect_said(&["starts the upload over"]);
         assert_eq!(outcome.event("error")["kind"], "interrupted", "{outcome}");
         assert!(outcome.events_named("done").is_empty(), "{outcome}");
         let _ = nginx.settled_accesses();

@@ -12,10 +12,13 @@ use fairbat_tests::message::Reply;
 
 use super::{FILE, serve, slowly, wait_until_under_way, with};
 
+/// What somebody does to the file.
+type Change = fn(&Path);
+
 #[test]
 fn a_file_that_changes_is_broken_off_with_4() {
     let nginx = serve();
-    let changes: [(&str, fn(&Path)); 4] = [
+    let changes: [(&str, Change); 4] = [
         ("appended to", |path| {
             let mut file = OpenOptions::new().append(true).open(path).expect("open");
             file.write_all(b"x").expect("written");

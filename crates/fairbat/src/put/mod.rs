@@ -1,16 +1,18 @@
 //! Uploads: one file, by one HTTP PUT (RFC 9110 section 9.3.4) over one
 //! connection, which yields to other traffic as far as a deadline allows.
 //!
-//! [`run`] waits for the next thing that happens and applies it to the
-//! [`Upload`], which is the only owner of all state.
+//! [`run`] waits for the next thing that happens and applies it to the upload,
+//! which has one owner, so there is no lock.
 //!
 //! A PUT can be sent again at any time: the server has the old file or the
 //! new one. So a try that broke starts over, from the file, and nothing is
-//! resumed. Of the two ways to send only the rest, a partial PUT
-//! (`Content-Range`, RFC 9110 section 14.5) makes a server that does not know it
-//! replace the file by its tail, and no answer tells beforehand; and the
-//! resumable uploads of draft-ietf-httpbis-resumable-upload, whose header
-//! fields still change from draft to draft, no common server takes by PUT.
+//! resumed. There are two ways to send only the rest, and neither is safe
+//! yet. A partial PUT (`Content-Range`, RFC 9110 section 14.5) makes a server
+//! that does not know it replace the file by its tail, nothing that a server
+//! says tells beforehand, and one that knows it (Apache's mod_dav) writes into
+//! the file that others read. The resumable uploads of
+//! draft-ietf-httpbis-resumable-upload change their header fields from draft
+//! to draft, and no common server takes them where it takes a PUT.
 //!
 //! Knows nothing of the command line.
 
