@@ -98,9 +98,9 @@ pub(crate) enum Command {
             less it yields, up to the weight of one ordinary connection. Without a deadline it \
             always yields; with --weight 1 it never does.\n\n\
             A URL that ends with / is a directory of the server's and gets the name of the \
-            file. A server that takes uploads by PUT has the old file until it has all of the \
-            new one. An upload that broke starts over; it is not continued, because no server \
-            tells whether it would take the rest for the whole. A file that changes while it is \
+            file. An upload that broke starts over; it is not continued, because no server \
+            tells whether it would take the rest for the whole. Most servers keep the old file \
+            until they have all of the new one. A file that changes while it is \
             read is broken off before its last byte, and never reported as uploaded.\n\n\
             Redirects 307 and 308 are followed; 301, 302 and 303 are not, because they do not \
             say that an upload may go there.\n\n\

@@ -6,8 +6,12 @@ use fairbat_tests::content::Content;
 use fairbat_tests::expect::assert_content;
 use fairbat_tests::netns::{CLIENT, Link};
 use fairbat_tests::nginx::{Config, Nginx};
+use fairbat_tests::outcome::Outcome;
 
 use super::{FILE, assert_done, serve, slowly, with};
+
+/// The link's rate: 2 MB/s.
+const RATE: &str = "16mbit";
 
 #[test]
 fn a_deadline_is_met_or_said_to_be_missed() {
@@ -70,30 +74,35 @@ fn without_a_deadline_the_weight_stays_where_it_is() {
     }
 }
 
-#[test]
-fn an_upload_over_a_link_with_a_queue_arrives() {
+/// An upload of this content over a link with a queue, with these arguments.
+fn over_a_link(link: &Link, content: &Content, args: &[&str]) -> Outcome {
     // The queue is on the way from what Link calls the server.
-    let Some(link) = Link::with_queue("16mbit") else {
-        return;
-    };
     let nginx = Nginx::start(&Config {
         namespace: Some(link.client().to_owned()),
         address: CLIENT.parse().expect("an address"),
         upload_limit: Some(0),
         ..Config::default()
     });
+    let outcome = with(content)
+        .put()
+        .namespace(link.server())
+        .timeout(Duration::from_secs(120))
+        .args(args)
+        .args(["file", &nginx.url("f")])
+        .run();
+    outcome.expect_code(0);
+    assert_content(&nginx.path("f"), content);
+    outcome
+}
+
+#[test]
+fn an_upload_over_a_link_with_a_queue_arrives() {
+    let Some(link) = Link::with_queue(RATE) else {
+        return;
+    };
     let content = Content::new(197, 6_000_000);
-    let work = with(&content);
     for args in [&["--deadline", "60s"][..], &[], &["--weight", "1"]] {
-        let outcome = work
-            .put()
-            .namespace(link.server())
-            .timeout(Duration::from_secs(120))
-            .args(args)
-            .args(["file", &nginx.url("f")])
-            .run();
-        outcome.expect_code(0);
-        assert_content(&nginx.path("f"), &content);
+        let outcome = over_a_link(&link, &content, args);
         let events = outcome.events_named("control");
         let rtt = events.iter().filter_map(|event| event["rtt_ms"].as_f64());
         assert!(rtt.fold(0.0, f64::max) > 0.0, "{outcome}");
@@ -101,4 +110,17 @@ fn an_upload_over_a_link_with_a_queue_arrives() {
         let first = events[0]["bytes_done"].as_u64().expect("a number");
         assert!(first < content.len(), "{outcome}");
     }
+}
+
+#[test]
+fn a_deadline_that_the_link_cannot_meet_raises_the_weight() {
+    let Some(link) = Link::with_queue(RATE) else {
+        return;
+    };
+    // Six seconds at the link's rate, and aimed at in five.
+    let content = Content::new(198, 12_000_000);
+    let outcome = over_a_link(&link, &content, &["--deadline", "7s"]);
+    let events = outcome.events_named("control");
+    let weights = events.iter().filter_map(|event| event["w"].as_f64());
+    assert!(weights.fold(0.0, f64::max) > 0.02, "{outcome}");
 }
