@@ -33,6 +33,7 @@ mod partial;
 mod pause;
 mod plan;
 mod proxy;
+mod put;
 mod receiver;
 mod redirect;
 mod serve;

@@ -6,6 +6,7 @@
 pub(crate) mod appendix;
 mod get;
 mod plan;
+mod put;
 mod serve;
 mod shared;
 
@@ -18,16 +19,18 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub(crate) use get::{AllocationMethod, GetArgs, ReceiverMethod};
 pub(crate) use plan::PlanArgs;
-pub(crate) use serve::{SenderMethod, ServeArgs};
-pub(crate) use shared::{LogArgs, RequestArgs, TimeoutArgs};
+pub(crate) use put::PutArgs;
+pub(crate) use serve::ServeArgs;
+pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};
 
 #[derive(Debug, Parser)]
 #[command(
     name = "fairbat",
     version,
-    about = "Background downloads that yield to other traffic, as far as a deadline allows",
-    long_about = "fairbat downloads files over HTTP and HTTPS in the background: it yields to \
-        other traffic, less and less as a deadline comes nearer. A download that was \
+    about = "Background downloads and uploads that yield to other traffic, as far as a deadline \
+        allows",
+    long_about = "fairbat downloads and uploads files over HTTP and HTTPS in the background: it \
+        yields to other traffic, less and less as a deadline comes nearer. A download that was \
         stopped, for whatever reason, continues where it was when the same command is run \
         again, and never mixes two versions of a file.",
     arg_required_else_help = true,
@@ -90,6 +93,27 @@ pub(crate) enum Command {
         after_long_help = appendix::text("plan", appendix::Length::Long)
     )]
     Plan(Box<PlanArgs>),
+    #[command(
+        about = "Upload a file",
+        long_about = "Sends FILE to a server by HTTP PUT, over one connection, and yields to \
+            other traffic by holding back what it sends. The nearer the deadline presses, the \
+            less it yields, up to the weight of one ordinary connection. Without a deadline it \
+            always yields; with --weight 1 it never does.\n\n\
+            A URL that ends with / is a directory of the server's and gets the name of the \
+            file. An upload that broke starts over; it is not continued, because no server \
+            tells whether it would take the rest for the whole. Most servers keep the old file \
+            until they have all of the new one. A file that changes while it is \
+            read is broken off before its last byte, and never reported as uploaded.\n\n\
+            Redirects 307 and 308 are followed; 301, 302 and 303 are not, because they do not \
+            say that an upload may go there.\n\n\
+            Every flag can also be given as an environment variable; the command line \
+            wins. Of a flag given twice the last one counts.",
+        override_usage = "fairbat put [OPTIONS] FILE URL",
+        args_override_self = true,
+        after_help = appendix::text("put", appendix::Length::Short),
+        after_long_help = appendix::text("put", appendix::Length::Long)
+    )]
+    Put(Box<PutArgs>),
     #[command(
         about = "Serve the files of a directory, yielding to other traffic as clients wish",
         long_about = "Serves the regular files below a directory over HTTP/1.1, whole or in \

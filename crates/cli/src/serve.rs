@@ -2,11 +2,10 @@
 
 use std::io::{self, Write};
 
-use dalbe::sender::SenderPolicy;
 use fairbat::error::{ErrorKind, TransferError};
 use fairbat::serve::{Patience, ServeEvent, ServeSettings, Server, TlsFiles, Token};
 
-use crate::args::{SenderMethod, ServeArgs};
+use crate::args::ServeArgs;
 use crate::console::Console;
 use crate::exit::ExitCode;
 use crate::log;
@@ -41,11 +40,7 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, TransferError> {
         directory: args.directory.clone(),
         listen: args.listen,
         background: args.pace.background,
-        sender: match args.pace.sender {
-            SenderMethod::Vegas => SenderPolicy::Vegas,
-            SenderMethod::Cdg => SenderPolicy::Cdg,
-            SenderMethod::Cubic => SenderPolicy::Cubic,
-        },
+        sender: args.pace.sender.into(),
         max_connections: args.pace.max_connections,
         token: access.token_file.as_deref().map(Token::read).transpose()?,
         tls: files.map(|(certificate, key)| TlsFiles {

@@ -7,6 +7,7 @@
 //! a file before it is downloaded, and [`forecast`] says what follows.
 //! [`serve::Server`] is the other end: it serves files, and holds them back
 //! where they are sent.
+//! [`put::run`] is the other direction: it uploads a file.
 
 pub mod admission;
 pub mod checksum;
@@ -20,6 +21,7 @@ pub mod forecast;
 mod hosts;
 pub mod http;
 mod plan;
+pub mod put;
 pub mod queue;
 pub mod ranges;
 pub mod release;

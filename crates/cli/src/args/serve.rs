@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
-use clap::{Args, ValueEnum, ValueHint, value_parser};
+use clap::{Args, ValueHint, value_parser};
 
-use super::shared::LogArgs;
+use super::shared::{LogArgs, SenderMethod};
 
 // No doc comments on these groups: clap would take them for the help of the
 // whole command.
@@ -69,17 +69,6 @@ pub(crate) struct SendArgs {
         value_parser = value_parser!(u32).range(1..)
     )]
     pub(crate) max_connections: u32,
-}
-
-/// Which congestion control holds back what yields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SenderMethod {
-    /// Vegas with a memory: fills an idle path with a short queue, and yields
-    Vegas,
-    /// CDG: backs off when delays grow
-    Cdg,
-    /// CUBIC that backs off more often than it is told to
-    Cubic,
 }
 
 #[derive(Debug, Args)]

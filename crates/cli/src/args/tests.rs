@@ -1,3 +1,4 @@
+use super::shared::SenderMethod;
 use super::*;
 
 /// The arguments of `fairbat get`; panics when they are wrong.
@@ -20,6 +21,14 @@ pub(crate) fn plan_from(words: &[&str]) -> PlanArgs {
 fn serve_from(words: &[&str]) -> ServeArgs {
     match parse(&[&["serve"], words].concat()) {
         Ok(Command::Serve(args)) => *args,
+        other => panic!("{words:?}: {other:?}"),
+    }
+}
+
+/// The arguments of `fairbat put`; panics when they are wrong.
+pub(crate) fn put_from(words: &[&str]) -> PutArgs {
+    match parse(&[&["put"], words].concat()) {
+        Ok(Command::Put(args)) => *args,
         other => panic!("{words:?}: {other:?}"),
     }
 }

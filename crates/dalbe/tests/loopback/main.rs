@@ -8,6 +8,7 @@ mod find;
 mod levers;
 mod marks;
 mod pause;
+mod sending;
 mod support;
 mod window;
 

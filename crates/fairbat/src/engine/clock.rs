@@ -27,7 +27,7 @@ impl Clock {
 
     /// One whose wall clock showed this at the start.
     #[cfg(test)]
-    pub(super) fn starting_at(wall_start: jiff::Timestamp) -> Self {
+    pub(crate) fn starting_at(wall_start: jiff::Timestamp) -> Self {
         Self {
             start: since_boot(),
             wall_start,
@@ -41,20 +41,20 @@ impl Clock {
 
     /// The moment `since_start` as the runtime's timer wants it.
     #[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
-    pub(super) fn at(&self, since_start: Duration) -> tokio::time::Instant {
+    pub(crate) fn at(&self, since_start: Duration) -> tokio::time::Instant {
         (Instant::now() + since_start.saturating_sub(self.now())).into()
     }
 
     /// By how much the wall clock has been set since the start.
     #[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
-    pub(super) fn drift(&self) -> SignedDuration {
+    pub(crate) fn drift(&self) -> SignedDuration {
         let passed = SignedDuration::try_from(self.now()).unwrap_or_default();
         jiff::Timestamp::now().duration_since(self.wall_start) - passed
     }
 
     /// A wall-clock moment on this clock, when the wall clock is off by
     /// `drift`; the past is the start itself.
-    pub(super) fn since_start(&self, moment: jiff::Timestamp, drift: SignedDuration) -> Duration {
+    pub(crate) fn since_start(&self, moment: jiff::Timestamp, drift: SignedDuration) -> Duration {
         Duration::try_from(moment.duration_since(self.wall_start) - drift).unwrap_or_default()
     }
 }

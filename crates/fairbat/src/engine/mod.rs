@@ -10,7 +10,7 @@ mod dispatch;
 mod finish;
 mod lane;
 mod lifecycle;
-mod limiter;
+pub(crate) mod limiter;
 mod message;
 mod pace;
 mod recovery;
@@ -141,7 +141,7 @@ fn window_for(limit_rate: u64) -> u32 {
 }
 
 /// Resolves with the reason when the run has to end early.
-async fn stop_reason(stop: Stop, max_time: Option<Duration>) -> ErrorKind {
+pub(crate) async fn stop_reason(stop: Stop, max_time: Option<Duration>) -> ErrorKind {
     let time_is_up = async {
         match max_time {
             Some(limit) => tokio::time::sleep(limit).await,
@@ -154,7 +154,7 @@ async fn stop_reason(stop: Stop, max_time: Option<Duration>) -> ErrorKind {
     }
 }
 
-async fn sleep_until(clock: Clock, moment: Option<Duration>) {
+pub(crate) async fn sleep_until(clock: Clock, moment: Option<Duration>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(clock.at(moment)).await,
         None => std::future::pending().await,

@@ -136,7 +136,12 @@ impl HttpClient {
                 }
             }
             StatusCode::OK => return whole(named, Reply { response, url }),
-            status => return Err(Failure::of_status(status, retry_after_of(&response))),
+            status => {
+                return Err(Failure::of_status(
+                    status,
+                    retry_after_of(response.headers()),
+                ));
+            }
         }
         // A range answer that cannot be used: ask without.
         self.whole(named).await
@@ -158,7 +163,10 @@ impl HttpClient {
             .await?;
         match reply.response.status() {
             StatusCode::OK => whole(named, reply),
-            status => Err(Failure::of_status(status, retry_after_of(&reply.response))),
+            status => Err(Failure::of_status(
+                status,
+                retry_after_of(reply.response.headers()),
+            )),
         }
     }
 
@@ -210,13 +218,18 @@ impl HttpClient {
             }
             // A signed URL that a redirect gave us may have expired.
             status if status.is_client_error() && source.url != source.named => {
-                let failure = Failure::of_status(status, retry_after_of(&response));
+                let failure = Failure::of_status(status, retry_after_of(response.headers()));
                 return Err(match failure {
                     Failure::Fatal(error) => Failure::Expired(error),
                     other => other,
                 });
             }
-            status => return Err(Failure::of_status(status, retry_after_of(&response))),
+            status => {
+                return Err(Failure::of_status(
+                    status,
+                    retry_after_of(response.headers()),
+                ));
+            }
         }
         let was_conditional = get.if_range.is_some();
         let length = check_partial(response.headers(), source, version, &range, was_conditional)?;
