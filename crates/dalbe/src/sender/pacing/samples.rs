@@ -7,6 +7,11 @@ use crate::socket::TcpInfo;
 /// Gain of the kernel's average (RFC 6298 section 2).
 const GAIN: f64 = 0.125;
 
+/// So many segments at the beginning are acknowledged one by one (Linux's
+/// `TCP_MAX_QUICKACKS`), and the SYN by another: a pair takes longer, by the
+/// time of a segment on the link, without any queue.
+const SINGLE: u32 = 17;
+
 /// The round-trip times of one connection that sends.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AckSamples {
@@ -17,9 +22,10 @@ impl AckSamples {
     pub(super) fn newest(&mut self, info: &TcpInfo) -> Option<Duration> {
         let smoothed = info.rtt?;
         let segments = info.segs_in?;
-        let Some((old, before)) = self.last.replace((smoothed, segments)) else {
-            return Some(smoothed);
-        };
+        let (old, before) = self.last.replace((smoothed, segments))?;
+        if before < SINGLE {
+            return None;
+        }
         let updates = segments.wrapping_sub(before);
         if updates == 0 {
             return None;
