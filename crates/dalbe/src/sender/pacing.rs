@@ -25,7 +25,7 @@ pub struct Pace {
 }
 
 /// The rate of one connection under control.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Pacer {
     brake: Brake,
     samples: AckSamples,
@@ -37,7 +37,7 @@ impl Pacer {
     /// For a connection of which nothing is known yet.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self { brake: Brake::new().doubting(1.5), samples: AckSamples::default(), rtt: None, debug: (0.0, 0.0) }
     }
 
     pub fn brake(&self) -> &Brake {
