@@ -17,6 +17,12 @@
 //! slowly, and sends single segments below 1.2 Mbit/s, whose acknowledgements
 //! the peer delays: [`super::stock::beneath`] names a better one.
 //!
+//! Once there was a ceiling, the kernel spaces the packets of a connection for
+//! good. Without one it then still loses less than a flow whose packets come
+//! in bursts: 62 to 65 % beside such a CUBIC flow (10 Mbit/s, 20 and 50 ms),
+//! where two alike have a half each. From about w = 0.85 on, where the ceiling
+//! hardly binds any more, so has this one.
+//!
 //! Pure: knows numbers, not sockets, nor why w is what it is.
 
 mod samples;
