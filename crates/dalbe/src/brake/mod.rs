@@ -334,7 +334,7 @@ impl Brake {
                 if self.is_free {
                     self.stale.pause(seen.bytes);
                 } else {
-                    self.stale.update(now, &look(&seen, wide));
+                    self.stale.update(now, &Look::of(&seen, wide));
                 }
             }
             Opening::Awaited(_) | Opening::Since(_) => {
@@ -390,17 +390,6 @@ impl Brake {
             self.opening = Opening::Done;
         }
         opened.min(window)
-    }
-}
-
-fn look(seen: &Seen, window: f64) -> Look {
-    Look {
-        rtt: seen.rtt.as_secs_f64(),
-        base: seen.base.as_secs_f64(),
-        queueing: seen.queueing,
-        bytes: seen.bytes,
-        out_of_order: seen.out_of_order,
-        window,
     }
 }
 
