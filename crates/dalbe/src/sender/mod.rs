@@ -12,6 +12,7 @@
 //! It knows connections and weights; neither deadlines nor what is sent.
 
 pub mod pacing;
+pub mod stock;
 
 use std::io;
 use std::sync::Arc;

@@ -7,6 +7,7 @@ mod clamp;
 mod find;
 mod levers;
 mod marks;
+mod pacing;
 mod pause;
 mod sending;
 mod support;
