@@ -15,7 +15,6 @@ use serde::Serialize;
 use socket2::{Domain, Protocol, Socket, Type};
 
 pub use self::congestion::CongestionControls;
-use self::congestion::congestion_controls;
 pub use self::observer::Addition;
 use self::observer::{observe, root_could};
 use crate::observer::Observer;
@@ -156,7 +155,7 @@ impl Support {
         // TCP's own options are the same over both.
         let tcp = v4.as_ref().or(v6.as_ref());
         let receive_window_max = tcp.ok().and_then(receive_window_max);
-        let congestion = tcp.map(congestion_controls).unwrap_or_default();
+        let congestion = tcp.map(CongestionControls::of).unwrap_or_default();
         let observer = Observer::open();
         let capabilities = vec![
             Capability::from_trial(Feature::LowerEffortV4, v4.as_ref(), mark_v4),
@@ -252,7 +251,8 @@ impl From<io::Error> for Refusal {
     }
 }
 
-fn unconnected(domain: Domain) -> io::Result<TcpSocket> {
+/// A socket to try things on.
+pub(crate) fn unconnected(domain: Domain) -> io::Result<TcpSocket> {
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
     Ok(TcpSocket::from_fd(OwnedFd::from(socket)))
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use dalbe::brake::{BrakeState, ReceiverPolicy};
 use dalbe::sender::{SenderPolicy, SenderRung};
 use dalbe::support::Rung;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::error::ErrorKind;
 
@@ -42,7 +42,6 @@ pub enum Event {
         /// The URL that the file is sent to, without credentials; one.
         urls: Vec<String>,
         /// The lever its connection is under, by [`SenderRung::name`].
-        #[serde(serialize_with = "by_name")]
         lever: SenderRung,
         /// Which congestion control of our own decides how far it yields;
         /// `None` under another lever, and at weight 1.
@@ -182,8 +181,4 @@ pub struct FileProgress {
     pub bytes_done: u64,
     /// Size, if known.
     pub bytes_total: Option<u64>,
-}
-
-fn by_name<S: Serializer>(rung: &SenderRung, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(rung.name())
 }

@@ -4,10 +4,11 @@
 //! The best that a machine allows is taken ([`SenderLevers::open`]):
 //! - a congestion control of our own, loaded once by root, whose parameters
 //!   each socket has for itself ([`crate::congestion`]);
-//! - a delay-based congestion control that the kernel has and this user may
-//!   choose, while the flow yields;
 //! - a ceiling on the rate of the packets, by what the kernel reports of the
-//!   connection ([`pacing`]).
+//!   connection ([`pacing`]);
+//! - a congestion control that the kernel has, this user may choose and that
+//!   yields by itself ([`stock`]): it has no weight, so it serves as long as
+//!   the weight is the least, and above it there is no brake.
 //!
 //! It knows connections and weights; neither deadlines nor what is sent.
 
@@ -19,15 +20,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use socket2::Domain;
 
-use crate::brake::Order;
+use self::pacing::Pacer;
+use self::stock::Replaced;
+use crate::brake::{LEAST_WEIGHT, Order};
 use crate::congestion::{Congestion, Law, Parameters};
 use crate::socket::TcpSocket;
-use pacing::Pacer;
+use crate::support::{CongestionControls, unconnected};
 
 /// How often a congestion control of ours is looked at: it does without, and
 /// orders change every second.
 const CONGESTION_PERIOD: Duration = Duration::from_millis(200);
+
+/// How soon a connection is looked at again that reports nothing yet.
+const FIRST_PERIOD: Duration = Duration::from_millis(10);
+
+/// With this it is tried whether a rate can have a ceiling, byte/s.
+const TRIAL_RATE: u64 = 125_000;
 
 /// Which congestion control of our own is wanted, where there are any.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -66,16 +76,19 @@ impl SenderPolicy {
 
 /// What holds back what this machine sends, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
 pub enum SenderRung {
     /// A congestion control of our own.
+    #[serde(rename = "congestion-control")]
     Congestion,
-    /// The kernel's own, delay-based one while a flow yields; no brake else.
-    Stock,
     /// A ceiling on the rate of the packets.
+    #[serde(rename = "pacing")]
     Pacing,
+    /// The kernel's own congestion control that yields, while a flow does.
+    #[serde(rename = "stock-congestion-control")]
+    Stock,
     /// Nothing: packets are only marked Lower-Effort (RFC 8622), where that
     /// works.
+    #[serde(rename = "dscp-le")]
     Mark,
 }
 
@@ -85,8 +98,8 @@ impl SenderRung {
     pub fn name(self) -> &'static str {
         match self {
             Self::Congestion => "congestion-control",
-            Self::Stock => "stock-congestion-control",
             Self::Pacing => "pacing",
+            Self::Stock => "stock-congestion-control",
             Self::Mark => "dscp-le",
         }
     }
@@ -96,8 +109,8 @@ impl SenderRung {
     pub fn brief(self) -> &'static str {
         match self {
             Self::Congestion => "yields to other traffic by its congestion control",
-            Self::Stock => "yields to other traffic by a congestion control of the kernel's",
             Self::Pacing => "yields to other traffic by the rate of its packets",
+            Self::Stock => "yields to other traffic by a congestion control of the kernel's",
             Self::Mark => "does not yield, packets are only marked Lower-Effort (RFC 8622)",
         }
     }
@@ -110,22 +123,41 @@ pub struct SenderLevers {
     rung: SenderRung,
     policy: SenderPolicy,
     congestion: Option<Arc<Congestion>>,
+    /// The kernel's congestion controls that this user may choose.
+    allowed: Vec<String>,
 }
 
 impl SenderLevers {
     /// The best that this machine allows.
     #[must_use]
     pub fn open(policy: SenderPolicy) -> Self {
-        let congestion = Congestion::open().ok().map(Arc::new);
-        let rung = if congestion.is_some() {
+        let congestion = Congestion::open();
+        let trial = unconnected(Domain::IPV4).or_else(|_| unconnected(Domain::IPV6));
+        let allowed = trial
+            .as_ref()
+            .map(|socket| CongestionControls::of(socket).allowed);
+        let allowed = allowed.unwrap_or_default();
+        let paces = trial.is_ok_and(|socket| {
+            socket.info().is_ok()
+                && socket
+                    .sender()
+                    .set_max_pacing_rate(Some(TRIAL_RATE))
+                    .is_ok()
+        });
+        let rung = if congestion.is_ok() {
             SenderRung::Congestion
-        } else {
+        } else if paces {
             SenderRung::Pacing
+        } else if stock::choose(&allowed).is_some() {
+            SenderRung::Stock
+        } else {
+            SenderRung::Mark
         };
         Self {
             rung,
             policy,
-            congestion,
+            congestion: congestion.ok().map(Arc::new),
+            allowed,
         }
     }
 
@@ -147,16 +179,35 @@ impl SenderLevers {
     pub fn take(&self, socket: &TcpSocket) -> SenderLever {
         // Asks others to yield, and does no more: no harm if it cannot be set.
         let _ = socket.mark_lower_effort();
-        let kind = match &self.congestion {
-            Some(congestion) => Kind::Congestion {
-                congestion: Arc::clone(congestion),
-                law: self.policy.law(),
-                w: None,
-                is_yielding: None,
-            },
-            None => Kind::Pacing(Pacer::new()),
-        };
+        let kind = self.congestion(socket).unwrap_or_else(|| match self.rung {
+            SenderRung::Congestion | SenderRung::Pacing => {
+                let current = socket.sender().congestion().unwrap_or_default();
+                Kind::Pacing {
+                    pacer: Box::new(Pacer::new()),
+                    beneath: stock::beneath(&current, &self.allowed).map(Replaced::by),
+                    is_yielding: None,
+                }
+            }
+            SenderRung::Stock => stock::choose(&self.allowed)
+                .map_or(Kind::Mark, |name| Kind::Stock(Replaced::by(name))),
+            SenderRung::Mark => Kind::Mark,
+        });
         SenderLever { kind }
+    }
+
+    /// With a congestion control of ours; `None` if there is none, or no more.
+    fn congestion(&self, socket: &TcpSocket) -> Option<Kind> {
+        let congestion = Arc::clone(self.congestion.as_ref()?);
+        let law = self.policy.law();
+        congestion
+            .set(socket, &parameters(law, Order::YIELD))
+            .ok()?;
+        Some(Kind::Congestion {
+            congestion,
+            law,
+            order: Order::YIELD,
+            is_yielding: None,
+        })
     }
 }
 
@@ -172,11 +223,17 @@ enum Kind {
     Congestion {
         congestion: Arc<Congestion>,
         law: Law,
-        /// The weight that is set.
-        w: Option<f64>,
+        /// What is set.
+        order: Order,
         is_yielding: Option<bool>,
     },
-    Pacing(Pacer),
+    Pacing {
+        pacer: Box<Pacer>,
+        beneath: Option<Replaced>,
+        is_yielding: Option<bool>,
+    },
+    Stock(Replaced),
+    Mark,
 }
 
 impl SenderLever {
@@ -195,27 +252,40 @@ impl SenderLever {
             Kind::Congestion {
                 congestion,
                 law,
-                w,
+                order: set,
                 is_yielding,
             } => {
-                if *w != Some(order.w) {
-                    let parameters = Parameters {
-                        law: *law,
-                        w: order.w,
-                        phi: 1.0,
-                        g_ms: None,
-                        capacity: order.capacity,
-                    };
-                    congestion.set(socket, &parameters)?;
-                    *w = Some(order.w);
+                if *set != order {
+                    congestion.set(socket, &parameters(*law, order))?;
+                    *set = order;
                 }
                 *is_yielding = congestion.state(socket)?.map(|state| state.is_yielding);
                 Ok(CONGESTION_PERIOD)
             }
-            Kind::Pacing(pacer) => {
-                let _ = (pacer, now);
-                Ok(Duration::from_millis(20))
+            Kind::Pacing {
+                pacer,
+                beneath,
+                is_yielding,
+            } => {
+                let Some(pace) = pacer.update(now, &socket.info()?, order) else {
+                    return Ok(FIRST_PERIOD);
+                };
+                if let Some(beneath) = beneath {
+                    beneath
+                        .hold(socket, pace.rate.is_some())
+                        .map_err(io::Error::other)?;
+                }
+                socket.sender().set_max_pacing_rate(pace.rate)?;
+                *is_yielding = Some(pace.is_yielding);
+                Ok(pace.next)
             }
+            Kind::Stock(replaced) => {
+                replaced
+                    .hold(socket, order.w <= LEAST_WEIGHT)
+                    .map_err(io::Error::other)?;
+                Ok(CONGESTION_PERIOD)
+            }
+            Kind::Mark => Ok(CONGESTION_PERIOD),
         }
     }
 
@@ -224,8 +294,18 @@ impl SenderLever {
     #[must_use]
     pub fn is_yielding(&self) -> Option<bool> {
         match &self.kind {
-            Kind::Congestion { is_yielding, .. } => *is_yielding,
-            Kind::Pacing(_) => None,
+            Kind::Congestion { is_yielding, .. } | Kind::Pacing { is_yielding, .. } => *is_yielding,
+            Kind::Stock(_) | Kind::Mark => None,
         }
+    }
+}
+
+fn parameters(law: Law, order: Order) -> Parameters {
+    Parameters {
+        law,
+        w: order.w,
+        phi: 1.0,
+        g_ms: None,
+        capacity: order.capacity,
     }
 }

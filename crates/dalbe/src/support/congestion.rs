@@ -16,25 +16,25 @@ pub struct CongestionControls {
     pub refused: Vec<String>,
 }
 
-/// Tries them all on this socket.
-pub(super) fn congestion_controls(socket: &TcpSocket) -> CongestionControls {
-    let mut controls = CongestionControls {
-        default: socket.sender().congestion().ok(),
-        ..CongestionControls::default()
-    };
-    let loaded = proc_value("/proc/sys/net/ipv4/tcp_available_congestion_control");
-    for name in loaded.as_deref().unwrap_or_default().split_whitespace() {
-        match socket.sender().set_congestion(name) {
-            Ok(()) => controls.allowed.push(name.to_owned()),
-            Err(CongestionError::NotAllowed { name }) => controls.refused.push(name),
-            // Unloaded since the list was read, or not for this socket.
-            Err(CongestionError::Unknown { .. } | CongestionError::Socket { .. }) => {}
-        }
-    }
-    controls
-}
-
 impl CongestionControls {
+    /// Tries them all on this socket, which is not connected.
+    pub(crate) fn of(socket: &TcpSocket) -> Self {
+        let mut controls = Self {
+            default: socket.sender().congestion().ok(),
+            ..Self::default()
+        };
+        let loaded = proc_value("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        for name in loaded.as_deref().unwrap_or_default().split_whitespace() {
+            match socket.sender().set_congestion(name) {
+                Ok(()) => controls.allowed.push(name.to_owned()),
+                Err(CongestionError::NotAllowed { name }) => controls.refused.push(name),
+                // Unloaded since the list was read, or not for this socket.
+                Err(CongestionError::Unknown { .. } | CongestionError::Socket { .. }) => {}
+            }
+        }
+        controls
+    }
+
     pub(super) fn describe(&self) -> Result<String, Refusal> {
         if self.allowed.is_empty() {
             return Err(Refusal("the kernel lets this user choose none".to_owned()));
