@@ -80,6 +80,33 @@ pub struct Pacer {
     samples: AckSamples,
     /// Round-trip time as it is now.
     rtt: Option<Duration>,
+    carried: Carried,
+}
+
+/// What has arrived at the other end. A hole in the sequence that is filled at
+/// last would make what is acknowledged in order look like a much higher rate,
+/// and the path like a faster one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Carried {
+    /// Segments at the last look.
+    segments: Option<u32>,
+    bytes: u64,
+}
+
+impl Carried {
+    /// Another look; returns the bytes so far. `None` before Linux 4.1.
+    fn update(&mut self, info: &TcpInfo, segment: u32) -> Option<u64> {
+        let acked = info.bytes_acked?;
+        match (info.delivered, self.segments) {
+            (Some(now), Some(before)) => {
+                let more = u64::from(now.wrapping_sub(before)) * u64::from(segment);
+                self.bytes = self.bytes.saturating_add(more);
+            }
+            _ => self.bytes = acked,
+        }
+        self.segments = info.delivered;
+        Some(self.bytes)
+    }
 }
 
 impl Default for Pacer {
@@ -96,7 +123,15 @@ impl Pacer {
             brake: Brake::new().doubting(DOUBT),
             samples: AckSamples::default(),
             rtt: None,
+            carried: Carried::default(),
         }
+    }
+
+    /// Bytes that have arrived at the other end, in order or not, as of the
+    /// last look: what [`Capacity`](crate::capacity::Capacity) is to be told.
+    #[must_use]
+    pub fn carried(&self) -> u64 {
+        self.carried.bytes
     }
 
     /// What it is doing, as of the last second.
@@ -129,12 +164,13 @@ impl Pacer {
     /// say too little, and a kernel before Linux 4.2 does not tell enough.
     /// Until then there is no ceiling, and the connection is in its slow start.
     pub fn update(&mut self, now: Duration, info: &TcpInfo, order: Order) -> Option<Pace> {
+        let segment = info.snd_mss.max(SEGMENT_LEAST);
+        let bytes = self.carried.update(info, segment)?;
         let newest = self.samples.newest(info);
         let rtt = newest.or(self.rtt)?;
         self.rtt = Some(rtt);
-        let segment = info.snd_mss.max(SEGMENT_LEAST);
         self.brake.arrived(now, &arrivals(newest));
-        let seen = seen_from_there(info, rtt, segment)?;
+        let seen = seen_from_there(info, rtt, segment, bytes);
         let window = f64::from(self.brake.update(now, &seen, order, None)?);
         let rate = match self.brake.pause() {
             Some(pause) => PAIR * f64::from(segment) / pause.as_secs_f64(),
@@ -162,10 +198,9 @@ fn arrivals(newest: Option<Duration>) -> Arrivals {
 }
 
 /// What the law would be told at the other end of the path, where the data
-/// arrives: the same of what is acknowledged. `None` before Linux 4.1.
-fn seen_from_there(info: &TcpInfo, rtt: Duration, segment: u32) -> Option<TcpInfo> {
-    let bytes = info.bytes_acked?;
-    Some(TcpInfo {
+/// arrives.
+fn seen_from_there(info: &TcpInfo, rtt: Duration, segment: u32, bytes: u64) -> TcpInfo {
+    TcpInfo {
         rcv_mss: segment,
         rtt: Some(rtt),
         rcv_rtt: Some(rtt),
@@ -176,7 +211,7 @@ fn seen_from_there(info: &TcpInfo, rtt: Duration, segment: u32) -> Option<TcpInf
         // The clock has no ticks that would make a short path look shorter.
         min_rtt: None,
         ..*info
-    })
+    }
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod offset {
     pub(super) const BUSY_TIME: usize = 168;
     pub(super) const RWND_LIMITED: usize = 176;
     pub(super) const SNDBUF_LIMITED: usize = 184;
+    pub(super) const DELIVERED: usize = 192;
     pub(super) const RCV_OOOPACK: usize = 224;
     pub(super) const SND_WND: usize = 228;
     pub(super) const RCV_WND: usize = 232;
@@ -40,7 +41,7 @@ const REQUIRED: usize = offset::TOTAL_RETRANS + 4;
 
 /// The fields beyond [`REQUIRED`]: name, end in bytes, and the first Linux
 /// that has it.
-const OPTIONAL: [(&str, usize, &str); 13] = [
+const OPTIONAL: [(&str, usize, &str); 14] = [
     ("pacing_rate", offset::PACING_RATE + 8, "3.15"),
     ("bytes_acked", offset::BYTES_ACKED + 8, "4.1"),
     ("bytes_received", offset::BYTES_RECEIVED + 8, "4.1"),
@@ -51,6 +52,7 @@ const OPTIONAL: [(&str, usize, &str); 13] = [
     ("busy_time", offset::BUSY_TIME + 8, "4.10"),
     ("rwnd_limited", offset::RWND_LIMITED + 8, "4.10"),
     ("sndbuf_limited", offset::SNDBUF_LIMITED + 8, "4.10"),
+    ("delivered", offset::DELIVERED + 4, "4.18"),
     ("rcv_ooopack", offset::RCV_OOOPACK + 4, "5.4"),
     ("snd_wnd", offset::SND_WND + 4, "5.4"),
     ("rcv_wnd", offset::RCV_WND + 4, "6.2"),
@@ -116,6 +118,8 @@ pub struct TcpInfo {
     pub rwnd_limited: Option<Duration>,
     /// Part of `busy_time` in which our send buffer was the limit.
     pub sndbuf_limited: Option<Duration>,
+    /// Segments sent that have arrived, in order or not (SACK).
+    pub delivered: Option<u32>,
     /// Segments received out of order.
     pub rcv_ooopack: Option<u32>,
     /// The receive window the peer offers us now, bytes.
@@ -198,6 +202,7 @@ impl TcpInfo {
             busy_time: u64_at(raw, offset::BUSY_TIME).map(Duration::from_micros),
             rwnd_limited: u64_at(raw, offset::RWND_LIMITED).map(Duration::from_micros),
             sndbuf_limited: u64_at(raw, offset::SNDBUF_LIMITED).map(Duration::from_micros),
+            delivered: u32_at(raw, offset::DELIVERED),
             rcv_ooopack: u32_at(raw, offset::RCV_OOOPACK),
             snd_wnd: u32_at(raw, offset::SND_WND),
             rcv_wnd: u32_at(raw, offset::RCV_WND),
@@ -327,6 +332,7 @@ mod tests {
                 offset::SNDBUF_LIMITED,
                 offset_of!(tcp_info, tcpi_sndbuf_limited),
             ),
+            (offset::DELIVERED, offset_of!(tcp_info, tcpi_delivered)),
             (offset::RCV_OOOPACK, offset_of!(tcp_info, tcpi_rcv_ooopack)),
             (offset::SND_WND, offset_of!(tcp_info, tcpi_snd_wnd)),
             (offset::RCV_WND, offset_of!(tcp_info, tcpi_rcv_wnd)),
@@ -346,7 +352,7 @@ mod tests {
         let missing = fields_beyond(through_bytes_received);
         assert_eq!(missing.first(), Some(&("segs_in", "4.2")));
         assert_eq!(missing.last(), Some(&("rcv_wnd", "6.2")));
-        assert_eq!(missing.len(), 10);
+        assert_eq!(missing.len(), 11);
     }
 
     #[test]
