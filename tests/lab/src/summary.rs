@@ -10,7 +10,7 @@ use crate::link::rate::Rate;
 use crate::record::{BackgroundRecord, Fetch, FlowRecord, LinkRecord, Probe, Samples, Summary};
 use crate::scenario::{DirectionSpec, Foreground, Scenario};
 use crate::statistics::{mean, median, percentile};
-use crate::yielding::{YieldFigures, fairness};
+use crate::yielding::{BesideFigures, YieldFigures, fairness};
 
 /// Interval of [`FlowRecord::received`], s.
 const RECEIVED_EVERY: f64 = 0.1;
@@ -86,6 +86,7 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
         lab_cores: ratio(measured.lab_cpu_s, setup.duration_s),
         deadline: DeadlineFigures::of(setup, measured.background),
         yielding: YieldFigures::of(setup, measured.links, measured.background),
+        beside: BesideFigures::of(setup, measured.links, measured.flows, measured.background),
     }
 }
 
@@ -119,7 +120,7 @@ fn foreground(measured: &Measured<'_>, window: &Range<f64>, backward: bool) -> V
 }
 
 /// What a flow's receiver got between two moments, Mbit/s.
-fn goodput(flow: &FlowRecord, from: f64, until: f64) -> f64 {
+pub(crate) fn goodput(flow: &FlowRecord, from: f64, until: f64) -> f64 {
     let bytes = received(flow, until) - received(flow, from);
     ratio(bytes.max(0.0) * 8e-6, until - from)
 }

@@ -251,8 +251,13 @@ impl<'a> Plan<'a> {
         }
         if self.arguments.quick {
             command.arg("--quick");
-        } else if let Some(factor) = self.matrix.time_scale {
-            command.args(["--time-scale", &factor.to_string()]);
+        } else {
+            if let Some(factor) = self.matrix.time_scale {
+                command.args(["--time-scale", &factor.to_string()]);
+            }
+            if let Some(last) = self.matrix.measure_last_s {
+                command.args(["--measure-last", &last.to_string()]);
+            }
         }
         if cell.contender.is_fairbat() || cell.contender.needs_setup() {
             // Built once, and not beside runs.
