@@ -9,6 +9,7 @@ pub use self::background::{
     BackgroundRecord, ControlSample, Forecast, SenderSample, TransferRecord,
 };
 
+use crate::course::Course;
 use crate::deadline::DeadlineFigures;
 use crate::scenario::Scenario;
 use crate::yielding::{BesideFigures, YieldFigures};
@@ -299,4 +300,7 @@ pub struct Summary {
     /// How a sender of the lab's stood beside others; `None` for whoever is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<BesideFigures>,
+    /// How it went, where a controller made the weight of a sender of the lab's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
 }

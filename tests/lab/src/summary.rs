@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use crate::course::Course;
 use crate::deadline::DeadlineFigures;
 use crate::link::PAYLOAD_SHARE;
 use crate::link::rate::Rate;
@@ -86,6 +87,7 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
         lab_cores: ratio(measured.lab_cpu_s, setup.duration_s),
         deadline: DeadlineFigures::of(setup, measured.background),
         yielding: YieldFigures::of(setup, measured.links, measured.background),
+        course: Course::of(setup, measured.links, measured.background),
         beside: BesideFigures::of(setup, measured.links, measured.flows, measured.background),
     }
 }
