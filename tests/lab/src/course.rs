@@ -103,16 +103,7 @@ mod tests {
         let sample = |t: f64| SenderSample {
             t,
             w: 0.5,
-            phi: 1.0,
-            rate: 1.0,
-            cwnd: 10,
-            rtt_ms: 20.0,
-            base_rtt_ms: 20.0,
-            losses: 0,
-            delays: 0,
-            phantoms: 0,
-            backoffs: 0,
-            is_yielding: None,
+            ..SenderSample::default()
         };
         let background = [BackgroundRecord {
             sender: (300..500).map(|t| sample(f64::from(t))).collect(),

@@ -61,6 +61,13 @@ impl Record {
         all.find(|control| !control.is_empty()).unwrap_or(&[])
     }
 
+    /// What a sender of the lab's saw; of the first contender that is one.
+    #[must_use]
+    pub fn sender(&self) -> &[SenderSample] {
+        let mut all = self.background.iter().map(|one| one.sender.as_slice());
+        all.find(|sender| !sender.is_empty()).unwrap_or(&[])
+    }
+
     /// When the last of the contenders was done; `None` unless all were.
     #[must_use]
     pub fn done(&self) -> Option<f64> {

@@ -89,7 +89,7 @@ pub struct ControlSample {
 
 /// What a sender of the lab's saw of its connection. Counters count from its
 /// start; where the congestion control is not ours they are 0.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct SenderSample {
     /// When.
     pub t: f64,

@@ -194,16 +194,7 @@ mod tests {
         let sample = SenderSample {
             t: 3.0,
             w: 0.1,
-            phi: 1.0,
-            rate: 1.0,
-            cwnd: 10,
-            rtt_ms: 20.0,
-            base_rtt_ms: 20.0,
-            losses: 0,
-            delays: 0,
-            phantoms: 0,
-            backoffs: 0,
-            is_yielding: None,
+            ..SenderSample::default()
         };
         let background = BackgroundRecord {
             began: Some(2.0),

@@ -69,7 +69,7 @@ pub(super) struct Weigher {
 enum Rule {
     /// Changes to come, the last first.
     Steps(Vec<(Duration, f64)>),
-    Due(Due),
+    Due(Box<Due>),
 }
 
 /// A transfer with a deadline.
@@ -89,7 +89,7 @@ enum Control {
     /// What `fairbat` does.
     Share(WeightController),
     Pid(Pid),
-    Mbc(Mbc, Prices),
+    Mbc(Mbc, Box<Prices>),
     /// There is no weight to control.
     None,
 }
@@ -110,13 +110,13 @@ impl Weigher {
             Some((size, window_s)) => {
                 let window = Duration::from_secs_f64(window_s);
                 let period = (window / PERIODS).clamp(PERIOD_LEAST, PERIOD_MOST);
-                Rule::Due(Due {
+                Rule::Due(Box::new(Due {
                     control: Control::of(background.controller, law, w, phi, period, began),
                     deadline: Deadline::new(began, began + window),
                     size,
                     period,
                     since: (began, 0),
-                })
+                }))
             }
             None => {
                 let steps = background.weights.iter().rev();
@@ -255,7 +255,7 @@ impl Control {
                     step: STEP_OF_WEIGHT,
                 });
                 let mbc = Mbc::new(MbcSettings::per_update(limiter, w), w);
-                Self::Mbc(mbc, Prices::new(law, phi, period, began))
+                Self::Mbc(mbc, Box::new(Prices::new(law, phi, period, began)))
             }
             // There is no model of what is paced; nothing heeds a weight else.
             (Some(DeadlineController::Mbc), None) => Self::None,
