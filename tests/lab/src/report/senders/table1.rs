@@ -8,12 +8,15 @@ use super::super::{MatrixRecord, RunSummary};
 use super::cells::{Place, contenders, places, runs};
 use crate::statistics::Spread;
 
+/// Whoever met a flow for less than this share of the window says nothing of it.
+const LEAST: f64 = 0.05;
+
 /// What goes below the head of the page.
 pub(super) fn section(matrix: &MatrixRecord) -> String {
     let mut text = format!(
         "The error is the moment at which everything was there less the deadline; with \
          \u{201c}\u{2265}\u{201d} it was not there when the run was over. Beside each greedy flow \
-         stands the payload in parts of that flow's while both were there, %. The gap is the time \
+         stands the payload in parts of that flow's while both were there, %, if that was 5 % of the window at least. The gap is the time \
          without any greedy flow between two; what was used of it is of what others left.\n\n\
          ![Rates and weights over time]({}.svg)\n",
         matrix.name
@@ -67,8 +70,9 @@ fn row(
     let beside = flows.iter().map(|flow| {
         let ratio = spread(&|run| {
             let figures = run.summary.beside.as_ref()?;
-            let found = figures.flows.iter().find(|one| one.name == *flow);
-            Some(100.0 * found?.ratio)
+            let mut found = figures.flows.iter().filter(|one| one.name == *flow);
+            let found = found.find(|one| one.seconds >= LEAST * window)?;
+            Some(100.0 * found.ratio)
         });
         shown(ratio, 0)
     });
@@ -117,11 +121,11 @@ pub(super) mod tests {
             });
             let flow = |name: &str, ratio| FlowFigures {
                 name: name.to_owned(),
-                seconds: 9.0,
+                seconds: if ratio > 1.0 { 1.9 } else { 9.0 },
                 ratio,
             };
             run.summary.beside = Some(BesideFigures {
-                flows: vec![flow("greedy 1", 0.25), flow("greedy 2", 0.5)],
+                flows: vec![flow("greedy 1", 0.25), flow("greedy 2", 2.5)],
                 gap_used: Some(0.9),
                 ..BesideFigures::default()
             });
@@ -151,9 +155,9 @@ pub(super) mod tests {
         assert_eq!(
             lines,
             [
-                &format!("| {ours} | PID | -2.0 | -5.0 | 25 | 50 | 90 | \u{2013} |"),
+                &format!("| {ours} | PID | -2.0 | -5.0 | 25 | \u{2013} | 90 | \u{2013} |"),
                 &format!(
-                    "| {ours} | MBC | \u{2265} 10.0 | \u{2265} 25.0 | 25 | 50 | 90 | \u{2013} |"
+                    "| {ours} | MBC | \u{2265} 10.0 | \u{2265} 25.0 | 25 | \u{2013} | 90 | \u{2013} |"
                 ),
             ]
         );
