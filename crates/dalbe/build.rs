@@ -1,35 +1,31 @@
-//! Compiles the kernel's side of the observer, if the feature `bpf` is on.
+//! Compiles what runs in the kernel, if the feature `bpf` is on.
 
 fn main() {
     #[cfg(feature = "bpf")]
-    observer::compile();
+    kernel::compile();
 }
 
 #[cfg(feature = "bpf")]
-mod observer {
-    use std::path::PathBuf;
+mod kernel {
+    use std::ffi::OsStr;
+    use std::path::{Path, PathBuf};
     use std::process::Command;
 
     use libbpf_cargo::SkeletonBuilder;
 
-    const SOURCE: &str = "src/observer/observer.bpf.c";
-    const HEADERS: [&str; 3] = [
-        "src/observer/observer.h",
-        "src/observer/packet.h",
-        "src/observer/types.h",
+    /// Each with the directory of the headers that it includes.
+    const SOURCES: [(&str, &str); 2] = [
+        ("observer", "src/observer/observer.bpf.c"),
+        ("congestion", "src/bpf/congestion.bpf.c"),
     ];
 
     /// What to do without a compiler.
-    const NO_CLANG: &str = "The eBPF observer is compiled by clang 14 or newer: install it \
+    const NO_CLANG: &str = "What runs in the kernel is compiled by clang 14 or newer: install it \
         (Debian: apt-get install clang libelf-dev zlib1g-dev pkg-config make), name it by \
-        the variable CLANG, or build without the observer: cargo build -p fairbat-cli \
+        the variable CLANG, or build without eBPF: cargo build -p fairbat-cli \
         --no-default-features";
 
     pub(super) fn compile() {
-        println!("cargo::rerun-if-changed={SOURCE}");
-        for header in HEADERS {
-            println!("cargo::rerun-if-changed={header}");
-        }
         println!("cargo::rerun-if-env-changed=CLANG");
         let clang = std::env::var_os("CLANG").unwrap_or_else(|| "clang".into());
         let runs = Command::new(&clang).arg("--version").output();
@@ -38,15 +34,30 @@ mod observer {
             std::process::exit(1);
         }
         let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
-        let built = SkeletonBuilder::new()
-            .source(SOURCE)
-            .clang(clang)
-            // The instructions of Linux 5.12.
-            .clang_args(["-mcpu=v3", "-Wall", "-Werror"])
-            .build_and_generate(out.join("observer.skel.rs"));
-        if let Err(error) = built {
-            println!("cargo::error={SOURCE} could not be compiled. {NO_CLANG}");
-            panic!("{error:?}");
+        for (name, source) in SOURCES {
+            watch(Path::new(source));
+            let built = SkeletonBuilder::new()
+                .source(source)
+                .clang(&clang)
+                // The instructions of Linux 5.12.
+                .clang_args(["-mcpu=v3", "-Wall", "-Werror"])
+                .build_and_generate(out.join(format!("{name}.skel.rs")));
+            if let Err(error) = built {
+                println!("cargo::error={source} could not be compiled. {NO_CLANG}");
+                panic!("{error:?}");
+            }
+        }
+    }
+
+    /// Compiles again when it or a header beside it changes.
+    fn watch(source: &Path) {
+        println!("cargo::rerun-if-changed={}", source.display());
+        let directory = source.parent().expect("it is in a directory");
+        for entry in directory.read_dir().expect("it can be read") {
+            let path = entry.expect("it can be read").path();
+            if path.extension() == Some(OsStr::new("h")) {
+                println!("cargo::rerun-if-changed={}", path.display());
+            }
         }
     }
 }

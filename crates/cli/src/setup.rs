@@ -1,64 +1,80 @@
-//! `fairbat setup`: the packet observer, set up for all users by root, or
+//! `fairbat setup`: what runs in the kernel, set up for all users by root, or
 //! removed.
 
 use std::io::{self, Write};
 use std::path::Path;
 
+use dalbe::congestion::Congestion;
 use dalbe::observer::Observer;
-use dalbe::observer::setup::{self, DIRECTORY, Installed, SetupError, Status};
+use dalbe::setup::{self, DIRECTORY, Installed, Part, SetupError, Status, Unavailable};
 
 use crate::args::SetupArgs;
 use crate::console::Console;
 use crate::exit::ExitCode;
 
-/// Runs the command.
+/// Runs the command. A part that fails does not keep the others from being
+/// done.
 pub(crate) fn run(args: &SetupArgs) -> ExitCode {
     let console = Console::plain();
+    let codes = Part::ALL.map(|part| one(part, args, &console));
+    let failed = codes.into_iter().find(|code| *code != ExitCode::Done);
+    failed.unwrap_or(ExitCode::Done)
+}
+
+fn one(part: Part, args: &SetupArgs, console: &Console) -> ExitCode {
     let directory = Path::new(DIRECTORY);
     let done = if args.status {
-        return setup::status(directory).map_or_else(|error| failed(&error, &console), tell);
+        return match setup::status(directory, part) {
+            Ok(status) => tell(part, status),
+            Err(error) => failed(&error, console),
+        };
     } else if args.remove {
-        setup::remove(directory).map(removed)
+        setup::remove(directory, part).map(|was_there| removed(part, was_there))
     } else {
-        setup::install(directory).map(installed)
+        setup::install(directory, part).map(|what| installed(part, what))
     };
     match done {
         Ok(text) => {
             console.line(&text);
             ExitCode::Done
         }
-        Err(error) => failed(&error, &console),
+        Err(error) => failed(&error, console),
     }
 }
 
-fn installed(what: Installed) -> String {
+fn installed(part: Part, what: Installed) -> String {
     match what {
         Installed::New => format!(
-            "the observer is set up in {DIRECTORY}, until the machine restarts; \
-             sudo fairbat setup --remove undoes it"
+            "{part}: set up in {DIRECTORY}, until the machine restarts; sudo fairbat setup --remove \
+             undoes it"
         ),
-        Installed::Already => format!("the observer was set up already, in {DIRECTORY}"),
-        Installed::Replaced { version } => format!(
-            "the observer is set up in {DIRECTORY}; it has replaced version {version}, and \
-             downloads that are running see no packets until they are started again"
-        ),
+        Installed::Already => format!("{part}: set up already, in {DIRECTORY}"),
+        Installed::Replaced { version } => {
+            let meanwhile = match part {
+                Part::Observer => {
+                    "downloads that are running see no packets until they are started again"
+                }
+                Part::CongestionControls => "connections that have them keep the old ones",
+            };
+            format!("{part}: set up in {DIRECTORY}, in place of version {version}; {meanwhile}")
+        }
     }
 }
 
-fn removed(was_there: bool) -> String {
+fn removed(part: Part, was_there: bool) -> String {
     if was_there {
-        "the observer is removed".to_owned()
+        format!("{part}: removed")
     } else {
-        "there was no observer to remove".to_owned()
+        format!("{part}: not set up, nothing to remove")
     }
 }
 
 /// The answer to `--status`, which is data.
-fn tell(status: Status) -> ExitCode {
+fn tell(part: Part, status: Status) -> ExitCode {
     let (text, code) = match status {
         // It may be there and yet refuse this user.
-        Status::SetUp => match Observer::open() {
-            Ok(_) => ("set up".to_owned(), ExitCode::Done),
+        Status::SetUp => match opened(part) {
+            Ok(()) => ("set up".to_owned(), ExitCode::Done),
             Err(reason) => (reason.to_string(), ExitCode::Other),
         },
         Status::NotSetUp => ("not set up".to_owned(), ExitCode::Other),
@@ -67,9 +83,16 @@ fn tell(status: Status) -> ExitCode {
             (text, ExitCode::Other)
         }
     };
-    match crate::written(writeln!(io::stdout(), "observer: {text}")) {
+    match crate::written(writeln!(io::stdout(), "{part}: {text}")) {
         ExitCode::Done => code,
         failed => failed,
+    }
+}
+
+fn opened(part: Part) -> Result<(), Unavailable> {
+    match part {
+        Part::Observer => Observer::open().map(drop),
+        Part::CongestionControls => Congestion::open().map(drop),
     }
 }
 

@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use dalbe::observer::setup::{self, Status};
+use dalbe::setup::{self, Part, Status};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
@@ -66,7 +66,7 @@ pub fn enter(needs_setup: bool) -> io::Result<Side> {
     let options = Some("size=75%");
     mount(none, work.path(), Some("tmpfs"), MsFlags::empty(), options)?;
     let is_set_up = matches!(
-        setup::status(Path::new(setup::DIRECTORY)),
+        setup::status(Path::new(setup::DIRECTORY), Part::CongestionControls),
         Ok(Status::SetUp)
     );
     if !(needs_setup && is_set_up) {

@@ -1,11 +1,32 @@
-//! Our own congestion controls (eBPF struct_ops), reached from user space.
-//! To be written.
+//! Congestion controls of our own, with a weight for each socket.
+//!
+//! They are eBPF programs (`../bpf`), which root loads into the kernel once
+//! ([`crate::setup`]); afterwards any user may choose them for its own sockets
+//! and set their parameters, while data is being sent. What they do is told in
+//! the C files, one for each law.
+//!
+//! Without the feature `bpf` all of this is here and says that it was not
+//! built in. It must not know of deadlines, nor what is sent.
+
+#[cfg(not(feature = "bpf"))]
+#[path = "kernel_absent.rs"]
+mod kernel;
+#[cfg(feature = "bpf")]
+mod kernel;
+#[cfg(feature = "bpf")]
+mod layout;
 
 use std::io;
 use std::path::Path;
 
-use crate::observer::Unavailable;
+#[cfg(feature = "bpf")]
+pub(crate) use self::layout::VERSION;
+use crate::setup::{DIRECTORY, Unavailable};
 use crate::socket::TcpSocket;
+
+/// The congestion controls, by the ends of their names.
+#[cfg(feature = "bpf")]
+pub(crate) const FAMILIES: [&str; 3] = ["vegas", "cdg", "cubic"];
 
 /// A law that a congestion control of ours follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +55,29 @@ impl Law {
         Self::CubicPhantom,
         Self::CubicBeta,
     ];
+
+    /// `enum law` of `../bpf/congestion.h`.
+    #[cfg(feature = "bpf")]
+    fn number(self) -> u32 {
+        match self {
+            Self::Vegas => 1,
+            Self::VegasPaper => 2,
+            Self::Cdg => 3,
+            Self::CdgPaper => 4,
+            Self::CubicPhantom => 5,
+            Self::CubicBeta => 6,
+        }
+    }
+
+    /// Its place in [`FAMILIES`].
+    #[cfg(feature = "bpf")]
+    fn family(self) -> usize {
+        match self {
+            Self::Vegas | Self::VegasPaper => 0,
+            Self::Cdg | Self::CdgPaper => 1,
+            Self::CubicPhantom | Self::CubicBeta => 2,
+        }
+    }
 }
 
 /// What a process sets for its socket.
@@ -83,44 +127,61 @@ pub struct State {
 }
 
 /// The congestion controls of this machine, opened by this process.
+///
+/// Cheap to share (`Arc`): it is two descriptors. When they are removed or
+/// replaced ([`crate::setup`]), connections that have one keep it, and no other
+/// can be given one.
 #[derive(Debug)]
-pub struct Congestion {}
+pub struct Congestion {
+    kernel: kernel::Kernel,
+}
 
 impl Congestion {
-    /// Opens what root has set up ([`crate::observer::setup::DIRECTORY`]).
-    /// Needs no privilege.
+    /// Opens what root has set up ([`DIRECTORY`]). Needs no privilege.
     ///
     /// # Errors
     /// There is none, or this process may not use it.
     pub fn open() -> Result<Self, Unavailable> {
-        Self::open_in(Path::new(crate::observer::setup::DIRECTORY))
+        Self::open_in(Path::new(DIRECTORY))
     }
 
     /// The same, of another directory.
     ///
     /// # Errors
     /// There is none, or this process may not use it.
-    pub fn open_in(_directory: &Path) -> Result<Self, Unavailable> {
-        Err(Unavailable::NotSetUp)
+    pub fn open_in(directory: &Path) -> Result<Self, Unavailable> {
+        kernel::Kernel::open(directory).map(|kernel| Self { kernel })
     }
 
-    /// Has a connection follow these parameters from now on; switches its
-    /// congestion control if need be.
+    /// What the kernel calls the congestion control of this law.
+    #[must_use]
+    pub fn name(&self, law: Law) -> &str {
+        self.kernel.name(law)
+    }
+
+    /// Has a connection, which may not be connected yet, follow these
+    /// parameters; its congestion control is changed if need be. They are in
+    /// force one round trip later.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Not a TCP socket, no memory, or the congestion controls have been
+    /// removed.
     pub fn set(&self, socket: &TcpSocket, parameters: &Parameters) -> io::Result<()> {
-        let _ = (socket, parameters);
-        Err(io::ErrorKind::Unsupported.into())
+        self.kernel.set(socket, parameters)?;
+        let name = self.name(parameters.law);
+        if socket.sender().congestion()? == name {
+            return Ok(());
+        }
+        let chosen = socket.sender().set_congestion(name);
+        chosen.map_err(|error| io::Error::other(error.to_string()))
     }
 
-    /// What the kernel's side tells of a connection; `None` while it is not
-    /// under control.
+    /// What the kernel's side tells of a connection, as of its last round trip;
+    /// `None` while it has none.
     ///
     /// # Errors
     /// Not a TCP socket.
     pub fn state(&self, socket: &TcpSocket) -> io::Result<Option<State>> {
-        let _ = socket;
-        Ok(None)
+        self.kernel.state(socket)
     }
 }

@@ -5,7 +5,8 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Interval, Unavailable};
+use super::Interval;
+use crate::setup::Unavailable;
 use crate::socket::TcpSocket;
 
 /// There are none.

@@ -6,7 +6,7 @@
 //! one-way delay variation (LEDBAT, RFC 6817) and packet-interval variation
 //! (Vulture, algorithm 1) are made of. An eBPF program on the kernel's
 //! `tcp_probe` tracepoint sees both, the first as TSval of the timestamp option
-//! (RFC 7323). Root loads it once ([`setup`]); afterwards any user may have
+//! (RFC 7323). Root loads it once ([`crate::setup`]); afterwards any user may have
 //! its own connections observed, and only those that asked are.
 //!
 //! Without the feature `bpf` all of this is here and says that it was not
@@ -25,7 +25,6 @@ mod interval;
 mod layout;
 #[cfg(feature = "bpf")]
 mod reduce;
-pub mod setup;
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -34,6 +33,9 @@ use std::time::Duration;
 
 pub use interval::{DelayStatistics, Interval, PivCounts};
 
+#[cfg(feature = "bpf")]
+pub(crate) use self::layout::VERSION;
+use crate::setup::{DIRECTORY, Unavailable};
 use crate::socket::TcpSocket;
 
 /// How long an interval may be.
@@ -42,7 +44,7 @@ pub const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(1)..=Durat
 /// The observer of this machine, opened by this process.
 ///
 /// Cheap to share (`Arc`): it is two descriptors. It goes on working until the
-/// observer is removed or replaced ([`setup`]); then there is nothing new.
+/// observer is removed or replaced ([`crate::setup`]); then there is nothing new.
 #[derive(Debug)]
 pub struct Observer {
     maps: kernel::Maps,
@@ -50,12 +52,12 @@ pub struct Observer {
 
 impl Observer {
     /// Opens the observer that root has set up on this machine
-    /// ([`setup::DIRECTORY`]). Needs no privilege.
+    /// ([`DIRECTORY`]). Needs no privilege.
     ///
     /// # Errors
     /// There is none, or this process may not use it.
     pub fn open() -> Result<Self, Unavailable> {
-        Self::open_in(Path::new(setup::DIRECTORY))
+        Self::open_in(Path::new(DIRECTORY))
     }
 
     /// The same, of an observer that was set up in another directory.
@@ -99,38 +101,4 @@ impl Observer {
     pub fn arrivals(&self, socket: &TcpSocket) -> io::Result<Vec<Interval>> {
         self.maps.arrivals(socket)
     }
-}
-
-/// Why there is no observer for this process. Its text says what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum Unavailable {
-    /// The feature `bpf` was off.
-    #[error(
-        "this fairbat was built without the observer; build it with its default features, \
-         which needs clang"
-    )]
-    NotBuilt,
-    /// Root has not set it up, or the machine was restarted since.
-    #[error("it is not set up; root can do that: sudo fairbat setup")]
-    NotSetUp,
-    /// It is there, and this process may not use it.
-    #[error(
-        "it is set up, but this user may not use it ({0}): a sandbox forbids it, or the kernel \
-         is older than 5.19 and kernel.unprivileged_bpf_disabled is set"
-    )]
-    NotPermitted(io::Error),
-    /// Another version of FAIRBAT has set it up.
-    #[error(
-        "version {found} of it is set up, and this fairbat needs version {needed}; root can \
-         replace it: sudo fairbat setup"
-    )]
-    OtherVersion {
-        /// What is there.
-        found: u32,
-        /// What this build speaks.
-        needed: u32,
-    },
-    /// The kernel refused for another reason.
-    #[error("the kernel refuses it: {0}")]
-    Kernel(io::Error),
 }

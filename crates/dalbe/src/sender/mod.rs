@@ -24,6 +24,10 @@ use crate::congestion::{Congestion, Law, Parameters};
 use crate::socket::TcpSocket;
 use pacing::Pacer;
 
+/// How often a congestion control of ours is looked at: it does without, and
+/// orders change every second.
+const CONGESTION_PERIOD: Duration = Duration::from_millis(200);
+
 /// Which congestion control of our own is wanted, where there are any.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -140,12 +144,18 @@ impl SenderLevers {
     /// yields to anybody until it is told otherwise. Where that fails it goes
     /// on as it was, marked Lower-Effort at least.
     pub fn take(&self, socket: &TcpSocket) -> SenderLever {
-        // Says nothing of what is to be sent: no harm if it cannot be set.
+        // Asks others to yield, and does no more: no harm if it cannot be set.
         let _ = socket.mark_lower_effort();
-        let _ = socket;
-        SenderLever {
-            kind: Kind::Pacing(Pacer::new()),
-        }
+        let kind = match &self.congestion {
+            Some(congestion) => Kind::Congestion {
+                congestion: Arc::clone(congestion),
+                law: self.policy.law(),
+                w: None,
+                is_yielding: None,
+            },
+            None => Kind::Pacing(Pacer::new()),
+        };
+        SenderLever { kind }
     }
 }
 
@@ -161,10 +171,11 @@ enum Kind {
     Congestion {
         congestion: Arc<Congestion>,
         law: Law,
-        set: Option<Parameters>,
+        /// The weight that is set.
+        w: Option<f64>,
+        is_yielding: Option<bool>,
     },
     Pacing(Pacer),
-    Mark,
 }
 
 impl SenderLever {
@@ -179,14 +190,40 @@ impl SenderLever {
         socket: &TcpSocket,
         order: Order,
     ) -> io::Result<Duration> {
-        let _ = (now, socket, order);
-        Ok(Duration::from_millis(20))
+        match &mut self.kind {
+            Kind::Congestion {
+                congestion,
+                law,
+                w,
+                is_yielding,
+            } => {
+                if *w != Some(order.w) {
+                    let parameters = Parameters {
+                        law: *law,
+                        w: order.w,
+                        phi: 1.0,
+                        g_ms: None,
+                    };
+                    congestion.set(socket, &parameters)?;
+                    *w = Some(order.w);
+                }
+                *is_yielding = congestion.state(socket)?.map(|state| state.is_yielding);
+                Ok(CONGESTION_PERIOD)
+            }
+            Kind::Pacing(pacer) => {
+                let _ = (pacer, now);
+                Ok(Duration::from_millis(20))
+            }
+        }
     }
 
     /// Whether it yields to somebody, as of the last second; `None` where
     /// nobody knows.
     #[must_use]
     pub fn is_yielding(&self) -> Option<bool> {
-        None
+        match &self.kind {
+            Kind::Congestion { is_yielding, .. } => *is_yielding,
+            Kind::Pacing(_) => None,
+        }
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Refusal;
-use crate::observer::{Observer, Unavailable};
+use crate::observer::Observer;
+use crate::setup::Unavailable;
 use crate::socket::TcpSocket;
 
 /// Something that root could add to this machine.

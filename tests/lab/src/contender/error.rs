@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use dalbe::observer::Unavailable;
+use dalbe::setup::Unavailable;
 
 use super::Contender;
 

@@ -1,4 +1,4 @@
-//! The order in which the observer comes and goes.
+//! The order in which the programs come and go.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,39 +7,38 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 
 use super::load::Loaded;
-use super::place::{LINK, Place, STATISTICS, WATCH, is_ours};
+use super::place::{Pin, Place, is_ours, names};
 use super::undo::{Done, Undo};
-use super::{Installed, SetupError, Status, bpffs, failed};
-use crate::observer::layout::VERSION;
+use super::{Installed, Part, SetupError, Status, bpffs, failed};
 
 /// See [`super::install`].
-pub(super) fn install(directory: &Path) -> Result<Installed, SetupError> {
-    let place = Place::new(directory);
+pub(super) fn install(directory: &Path, part: Part) -> Result<Installed, SetupError> {
+    let place = Place::new(directory, part);
     let mut undo = Undo::default();
     bpffs::make(directory, &mut undo)?;
     let _lock = lock(directory)?;
-    let before = status(directory)?;
+    let before = status(directory, part)?;
     if before == Status::SetUp {
         undo.keep();
         return Ok(Installed::Already);
     }
-    let loaded = Loaded::new()?;
     check_entries(&place)?;
-    bpffs::make_directory(&place.observer(), &mut undo)?;
+    let loaded = Loaded::new(part)?;
+    bpffs::make_directory(place.root(), &mut undo)?;
     let unfinished = place.unfinished();
     // Left by a process that was killed meanwhile.
     remove_pins(&unfinished)?;
     bpffs::make_directory(&unfinished, &mut undo)?;
     undo.note(Done::Pins(unfinished.clone()));
     loaded.pin(&unfinished)?;
-    let finished = place.version(VERSION);
+    let finished = place.version(place.ours());
     // Somebody has removed a part of it.
     remove_pins(&finished)?;
     fs::rename(&unfinished, &finished)
         .map_err(|error| failed(format!("make {}", finished.display()), error))?;
     undo.keep();
     for other in versions(&place)? {
-        if other != VERSION {
+        if other != place.ours() {
             remove_pins(&place.version(other))?;
         }
     }
@@ -50,8 +49,8 @@ pub(super) fn install(directory: &Path) -> Result<Installed, SetupError> {
 }
 
 /// See [`super::remove`].
-pub(super) fn remove(directory: &Path) -> Result<bool, SetupError> {
-    let place = Place::new(directory);
+pub(super) fn remove(directory: &Path, part: Part) -> Result<bool, SetupError> {
+    let place = Place::new(directory, part);
     if !bpffs::is_bpffs(directory)? {
         return Ok(false);
     }
@@ -62,29 +61,30 @@ pub(super) fn remove(directory: &Path) -> Result<bool, SetupError> {
         remove_pins(&place.version(version))?;
     }
     remove_pins(&place.unfinished())?;
-    removed(fs::remove_dir(place.observer()), &place.observer())?;
+    removed(fs::remove_dir(place.root()), place.root())?;
     bpffs::remove_if_empty(directory)?;
     Ok(!versions.is_empty())
 }
 
 /// See [`super::status`].
-pub(super) fn status(directory: &Path) -> Result<Status, SetupError> {
-    let place = Place::new(directory);
+pub(super) fn status(directory: &Path, part: Part) -> Result<Status, SetupError> {
+    let place = Place::new(directory, part);
     // What cannot be read is an error, and not the same as nothing.
     versions(&place)?;
-    Ok(if place.is_complete(VERSION) {
+    Ok(if place.is_complete(place.ours()) {
         Status::SetUp
-    } else if let Some(version) = place.other_version(VERSION) {
+    } else if let Some(version) = place.other_version() {
         Status::OtherVersion { version }
     } else {
         Status::NotSetUp
     })
 }
 
-/// Removes one version of the observer, the attachment first: with it the
-/// program stops.
+/// Removes one version of a part, whose entries are known to be ours
+/// ([`check_entries`]).
 pub(super) fn remove_pins(version: &Path) -> Result<(), SetupError> {
-    for name in [LINK, WATCH, STATISTICS] {
+    let names = names(version).map_err(|error| failed(reading(version), error))?;
+    for name in names {
         let path = version.join(name);
         removed(fs::remove_file(&path), &path)?;
     }
@@ -110,18 +110,22 @@ fn lock(directory: &Path) -> Result<File, SetupError> {
 }
 
 fn versions(place: &Place) -> Result<Vec<u32>, SetupError> {
-    let doing = || format!("read {}", place.observer().display());
-    place.versions().map_err(|error| failed(doing(), error))
+    place
+        .versions()
+        .map_err(|error| failed(reading(place.root()), error))
+}
+
+fn reading(path: &Path) -> String {
+    format!("read {}", path.display())
 }
 
 /// Refuses to touch what did not come from here.
 fn check_entries(place: &Place) -> Result<(), SetupError> {
-    let doing = |path: &Path| format!("read {}", path.display());
     let read = |path: &Path| match fs::read_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         entries => entries
             .and_then(Iterator::collect::<io::Result<Vec<_>>>)
-            .map_err(|error| failed(doing(path), error)),
+            .map_err(|error| failed(reading(path), error)),
     };
     let not_ours = |path| {
         Err(SetupError::NotOurs {
@@ -129,13 +133,14 @@ fn check_entries(place: &Place) -> Result<(), SetupError> {
             why: "fairbat setup did not put it there",
         })
     };
-    for version in read(&place.observer())? {
+    for version in read(place.root())? {
         if !version.file_name().to_str().is_some_and(is_ours) {
             return not_ours(version.path());
         }
         for pin in read(&version.path())? {
             let name = pin.file_name();
-            if ![LINK, WATCH, STATISTICS].iter().any(|&known| name == known) {
+            let known: Option<Pin> = name.to_str().and_then(|name| place.pin(name));
+            if known.is_none() {
                 return not_ours(pin.path());
             }
         }

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * CDG, CAIA Delay-Gradient (Hayes and Armitage 2011; Tangenes et al. 2017, "CDG
+ * as a deadline-aware less-than-best-effort candidate", eqs. 1 to 5), with G for
+ * each flow and without the coexistence heuristics (shadow window, loss
+ * tolerance): from round trip to round trip the changes of the least and of the
+ * largest round-trip time, each smoothed over 8; if one of them is g > 0, the
+ * window is multiplied by 0.7 with the probability 1 - exp(-g/G), else it grows
+ * by a packet. At most one back-off every second round trip.
+ *
+ * Ours besides fills a path that is idle:
+ * - Guard: no back-off while the least round-trip time is near the base.
+ * - Level: a standing queue counts as a gradient of a fifth of it; gradients
+ *   do not see what does not grow.
+ * - Memory: growth is fast below the window of the last back-off, and again
+ *   when nothing has been met for some time.
+ */
+#pragma once
+
+#define CDG_SMOOTHED 8
+/* 0.7 */
+#define CDG_BETA_Q16 45875
+#define CDG_GUARD_US 3000
+#define CDG_LEVEL 5
+/* G_be, the scale of a best-effort flow: 120 ms at a base of 100 ms and beyond,
+ * and below with its power 1.25 (price/cdg.rs: 1.26). */
+#define CDG_G_MOST_US 120000
+
+/* G at this weight. */
+static __always_inline __u32 cdg_scale(__u32 w_q16, __u32 base_us)
+{
+	__u32 base = least(base_us, 100000);
+	/* 64 times the fourth root: 1138 at 100 ms. */
+	__u32 root = square_root(square_root(base << 8) << 8);
+	__u32 g_be = scaled(base, 12 * root, 11380);
+
+	return most(times_q16(least(g_be, CDG_G_MOST_US), w_q16), 1);
+}
+
+/* One gradient more; returns the mean of the last 8. */
+static __always_inline __s32 cdg_smooth(__s32 *gradients, __u32 tail, __s32 gradient)
+{
+	__s32 sum = 0;
+
+	gradients[tail & (CDG_SMOOTHED - 1)] = gradient;
+	for (int i = 0; i < CDG_SMOOTHED; i++)
+		sum += gradients[i];
+	/* Towards 0, which a shift of what is negative is not. */
+	return sum < 0 ? -(-sum >> 3) : sum >> 3;
+}
+
+/* Whether to back off; both laws. */
+static __always_inline bool cdg_decides(struct cdg *own, struct telemetry *seen,
+					const struct look *look, bool is_ours)
+{
+	__s32 gradient, least_us, most_us;
+
+	if (own->rtt_min_us == 0) {
+		own->rtt_min_us = look->rtt_min_us;
+		own->rtt_max_us = look->rtt_max_us;
+		return false;
+	}
+	least_us = cdg_smooth(own->mins_us, own->tail, look->rtt_min_us - own->rtt_min_us);
+	most_us = cdg_smooth(own->maxs_us, own->tail, look->rtt_max_us - own->rtt_max_us);
+	own->tail++;
+	own->rtt_min_us = look->rtt_min_us;
+	own->rtt_max_us = look->rtt_max_us;
+	seen->gradient_min_us = least_us;
+	seen->gradient_max_us = most_us;
+	if (own->since_backoff < 255)
+		own->since_backoff++;
+	gradient = least_us > 0 ? least_us : most_us;
+	if (is_ours) {
+		__s32 level = look->queue_us / CDG_LEVEL;
+
+		if (look->queue_us < CDG_GUARD_US)
+			return false;
+		if (gradient < level)
+			gradient = level;
+	}
+	if (gradient <= 0 || own->since_backoff < 2)
+		return false;
+	seen->delays++;
+	__u32 g_us = look->g_us ? look->g_us : cdg_scale(look->w_q16, look->base_us);
+	__u32 stays_q16 = exponential_q16(((__u64)gradient << 16) / g_us);
+
+	return (bpf_get_prandom_u32() & 0xffff) >= stays_q16;
+}
+
+/* Another round trip is over. */
+APART int cdg_round(struct cdg *own, struct vegas *memory, struct telemetry *seen,
+		    const struct look *look, bool is_ours)
+{
+	__u32 window;
+
+	if (!own || !memory || !seen || !look || !look->is_timed)
+		return 0;
+	window = own->window_q8;
+	if (cdg_decides(own, seen, look, is_ours)) {
+		__u32 next = most(times_q16(window, CDG_BETA_Q16), FLOOR_Q8);
+
+		own->since_backoff = 0;
+		if (is_ours)
+			vegas_meet(memory, window, false);
+		own->window_q8 = next;
+		seen->phantoms++;
+		seen->backoffs++;
+		seen->delay_share_q16 += scaled(window - next, ONE_Q16, window);
+		memory->yielded_us = look->now_us;
+		return 0;
+	}
+	/* The effect of a back-off is awaited. */
+	if (!look->is_limited || own->since_backoff < 2)
+		return 0;
+	if (is_ours) {
+		__u32 used = scaled(look->delivered * PACKET_Q8, look->rtt_min_us,
+				    look->elapsed_us);
+		__u32 carried = scaled(look->delivered * PACKET_Q8, look->base_us,
+				       look->elapsed_us);
+
+		memory->carried_most_q8 =
+			most(minus(memory->carried_most_q8, memory->carried_most_q8 / 512),
+			     carried);
+		memory->window_q8 = window;
+		if (look->queue_us < CDG_GUARD_US) {
+			vegas_grow(memory, look, used, false);
+			own->window_q8 = most(memory->window_q8, window);
+			return 0;
+		}
+	}
+	own->window_q8 = window + PACKET_Q8;
+	return 0;
+}

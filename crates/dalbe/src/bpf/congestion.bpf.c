@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/*
+ * Congestion controls with a weight for each socket, for senders that yield:
+ * the glue between the kernel (struct tcp_congestion_ops) and the laws, each of
+ * which has a file of its own.
+ *
+ * There is a control for each family, and within it a law that the socket's
+ * parameters choose:
+ *   fairbat_vegas   LAW_VEGAS, LAW_VEGAS_PAPER
+ *   fairbat_cdg     LAW_CDG, LAW_CDG_PAPER
+ *   fairbat_cubic   LAW_CUBIC_PHANTOM, LAW_CUBIC_BETA
+ *
+ * Laws are asked once per round trip. All flows are paced by TCP, so that a
+ * window that is set anew at once is no burst. The kernel reduces the window
+ * after a loss (PRR, RFC 6937) down to what ssthresh() says; a back-off by
+ * delay is immediate, and the round trip that follows it says nothing.
+ *
+ * Whatever is changed here or in the structures takes a new CONGESTION_VERSION.
+ */
+#include "kernel.h"
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "congestion.h"
+#define STATE_SIZE 368
+#include "arithmetic.h"
+#include "flow.h"
+#include "base.h"
+#include "weighted.h"
+#include "vegas.h"
+#include "crawl.h"
+#include "cdg.h"
+#include "cubic.h"
+#include "paper_vegas.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct parameters);
+} parameters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct state);
+} state SEC(".maps");
+
+/* Below this round-trip time pacing costs more than bursts do, us. */
+#define PACED_US 1000
+/* Samples of a round trip by which slow start is judged. */
+#define FIRST_SAMPLES 8
+
+static __always_inline struct round *round_of(struct tcp_sock *tp)
+{
+	return (struct round *)tp->inet_conn.icsk_ca_priv;
+}
+
+static __always_inline bool is_before(__u32 a, __u32 b)
+{
+	return (__s32)(a - b) < 0;
+}
+
+static __always_inline bool is_in_slow_start(const struct tcp_sock *tp)
+{
+	return tp->snd_cwnd < tp->snd_ssthresh;
+}
+
+static __always_inline bool is_window_limited(struct tcp_sock *tp)
+{
+	return BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
+}
+
+/* What the process has set, or what holds without. */
+static __always_inline void read_parameters(struct sock *sk, struct parameters *wish, __u32 law)
+{
+	struct parameters *set = bpf_sk_storage_get(&parameters, sk, 0, 0);
+
+	wish->law = law;
+	wish->w_q16 = LEAST_WEIGHT_Q16;
+	wish->phi_q16 = ONE_Q16;
+	wish->g_us = 0;
+	if (!set)
+		return;
+	/* The second law of a family, or its first. */
+	if (set->law == law + 1)
+		wish->law = set->law;
+	wish->w_q16 = most(least(set->w_q16, ONE_Q16), LEAST_WEIGHT_Q16);
+	if (set->phi_q16)
+		wish->phi_q16 = set->phi_q16;
+	wish->g_us = set->g_us;
+}
+
+static __always_inline void begin_round(struct tcp_sock *tp, struct round *round, __u64 now_us)
+{
+	round->end = tp->snd_nxt;
+	round->delivered = tp->delivered;
+	round->began_us = now_us;
+	round->rtt_min_us = 0xffffffff;
+	round->rtt_max_us = 0;
+	round->samples = 0;
+	round->cwnd = tp->snd_cwnd;
+	round->is_slow_start = is_in_slow_start(tp);
+}
+
+/* How late the first packets of a round trip may be in slow start: HyStart
+ * (RFC 9406) for a flow that is one of many, less for one that yields. */
+static __always_inline __u32 patience_us(__u32 w_q16, __u32 base_us)
+{
+	if (w_q16 > LEAST_WEIGHT_Q16)
+		return least(most(base_us / 8, 4000), 16000);
+	return most(base_us / 16, 1500);
+}
+
+static __always_inline bool is_vegas(__u32 law)
+{
+	return law == LAW_VEGAS;
+}
+
+/* A share w/(1 + w) of this, for a weight above the least. */
+static __always_inline __u32 share_of(__u32 window_q8, __u32 w_q16)
+{
+	return w_q16 > LEAST_WEIGHT_Q16 ? scaled(window_q8, w_q16, ONE_Q16 + w_q16) : 0;
+}
+
+/* A weight that changes is in force at once: the window of its own is that share
+ * of what was carried that the new one is good for. */
+static __always_inline void follow_weight(struct state *s, __u32 w_q16)
+{
+	struct weighted *own = &s->weighted;
+	__u32 before = own->w_q16, share = share_of(s->vegas.carried_most_q8, w_q16);
+
+	if (before == w_q16)
+		return;
+	if (w_q16 <= LEAST_WEIGHT_Q16) {
+		weighted_begin(own, 0);
+		own->w_q16 = w_q16;
+	} else if (before <= LEAST_WEIGHT_Q16) {
+		weighted_begin(own, most(share, s->vegas.window_q8));
+		own->w_q16 = w_q16;
+	} else {
+		__u32 was = share_of(ONE_Q16, before), is = share_of(ONE_Q16, w_q16);
+
+		/* weighted_grow() sees that it is another one. */
+		own->window_q8 = scaled(own->window_q8, is, was);
+		own->origin_q8 = scaled(own->origin_q8, is, was);
+		own->epoch_us = 0;
+		own->w_q16 = w_q16;
+	}
+}
+
+static __always_inline __u32 vegas_law(struct state *s, struct look *look, bool was_single)
+{
+	__u32 window;
+
+	follow_weight(s, look->w_q16);
+	vegas_round(&s->vegas, &s->seen, look);
+	if (look->w_q16 <= LEAST_WEIGHT_Q16) {
+		if (crawl_round(&s->vegas, look, was_single))
+			return PACKET_Q8;
+		return s->vegas.window_q8;
+	}
+	weighted_grow(&s->weighted, look, look->w_q16);
+	window = most(s->vegas.window_q8, s->weighted.window_q8);
+	return window;
+}
+
+static __always_inline __u32 cubic_law(struct state *s, struct look *look, __u32 law)
+{
+	__u32 window = s->weighted.window_q8;
+
+	if (law == LAW_CUBIC_PHANTOM && cubic_phantom(&s->cubic, look)) {
+		weighted_loss(&s->weighted);
+		s->seen.phantoms++;
+		s->seen.backoffs++;
+		return s->weighted.window_q8;
+	}
+	weighted_grow(&s->weighted, look, ONE_Q16);
+	return most(s->weighted.window_q8, window);
+}
+
+/* The window that the law has now, in packets/256. */
+static __always_inline void take_window(struct state *s, __u32 law, __u32 window_q8, __u64 now_us,
+					__u32 w_q16)
+{
+	if (law == LAW_VEGAS) {
+		vegas_begin(&s->vegas, now_us, window_q8);
+		s->weighted.w_q16 = w_q16;
+		weighted_begin(&s->weighted, w_q16 > LEAST_WEIGHT_Q16 ? window_q8 : 0);
+	} else if (law == LAW_CDG || law == LAW_CDG_PAPER || law == LAW_VEGAS_PAPER) {
+		s->cdg.window_q8 = window_q8;
+		s->vegas.window_q8 = window_q8;
+	} else {
+		weighted_begin(&s->weighted, window_q8);
+	}
+}
+
+static __always_inline void tell(struct state *s, struct tcp_sock *tp, const struct look *look,
+				 __u32 law)
+{
+	s->seen.version = CONGESTION_VERSION;
+	s->seen.law = law;
+	s->seen.cwnd = tp->snd_cwnd;
+	s->seen.rtt_us = look->rtt_min_us;
+	s->seen.base_us = look->base_us;
+	s->seen.packets = round_of(tp)->packets;
+	s->seen.updated_us = look->now_us;
+	s->seen.is_yielding = s->vegas.yielded_us && look->now_us < s->vegas.yielded_us + 1000000;
+}
+
+/* A round trip is over. */
+static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, struct round *round,
+				      __u64 now_us, __u32 default_law)
+{
+	struct parameters wish;
+	struct look look = {};
+	struct state *s;
+	__u32 window_q8;
+	bool was_single = round->cwnd == 1;
+
+	s = bpf_sk_storage_get(&state, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!s)
+		return;
+	read_parameters(sk, &wish, default_law);
+	look.now_us = now_us;
+	look.elapsed_us = most(least(now_us - round->began_us, 60000000), 1);
+	look.is_timed = round->samples > 0;
+	look.rtt_min_us = look.is_timed ? most(round->rtt_min_us, 1) : look.elapsed_us;
+	look.rtt_max_us = look.is_timed ? round->rtt_max_us : look.elapsed_us;
+	look.delivered = most(least(tp->delivered - round->delivered, 65536), 1);
+	look.w_q16 = wish.w_q16;
+	look.phi_q16 = wish.phi_q16;
+	look.g_us = wish.g_us;
+	look.is_limited = is_window_limited(tp);
+	if (look.is_timed) {
+		bool is_held = is_vegas(wish.law) && s->vegas.window_q8 <= FLOOR_Q8 + PACKET_Q8 &&
+			       s->vegas.has_met;
+
+		/* A single packet's acknowledgement may be delayed. */
+		if (!was_single || s->base.now_us == 0 || look.rtt_min_us < s->base.now_us)
+			look.base_us = base_update(&s->base, now_us, look.rtt_min_us, is_held);
+		else
+			look.base_us = round->base_us;
+	} else {
+		look.base_us = round->base_us;
+	}
+	look.base_us = most(look.base_us, 1);
+	look.queue_us = minus(look.rtt_min_us, look.base_us);
+	if (was_single && look.queue_us > SHORT_US(look.base_us))
+		look.is_timed = false;
+	round->base_us = look.base_us;
+	round->patience_us = patience_us(wish.w_q16, look.base_us);
+
+	if (is_in_slow_start(tp)) {
+		__u32 carried = scaled(look.delivered * PACKET_Q8, look.base_us, look.elapsed_us);
+
+		s->vegas.carried_most_q8 = most(s->vegas.carried_most_q8, carried);
+		s->seen.law = 0;
+	} else {
+		/* Another law, or the first round trip after slow start. */
+		if (s->seen.law != wish.law || round->is_slow_start)
+			take_window(s, wish.law, tp->snd_cwnd * PACKET_Q8, now_us, wish.w_q16);
+		if (wish.law == LAW_VEGAS) {
+			window_q8 = vegas_law(s, &look, was_single);
+		} else if (wish.law == LAW_CDG || wish.law == LAW_CDG_PAPER) {
+			cdg_round(&s->cdg, &s->vegas, &s->seen, &look, wish.law == LAW_CDG);
+			window_q8 = s->cdg.window_q8;
+		} else if (wish.law == LAW_VEGAS_PAPER) {
+			window_q8 = paper_vegas_round(s->cdg.window_q8, &s->seen, &look);
+			s->cdg.window_q8 = window_q8;
+		} else {
+			window_q8 = cubic_law(s, &look, wish.law);
+		}
+		tp->snd_cwnd = most(window_q8 / PACKET_Q8,
+				    window_q8 < FLOOR_Q8 && wish.law == LAW_VEGAS ? 1 : 2);
+		/* Slow start is over until the kernel says otherwise. */
+		tp->snd_ssthresh = tp->snd_cwnd;
+		s->seen.law = wish.law;
+	}
+	tell(s, tp, &look, s->seen.law);
+	begin_round(tp, round, now_us);
+}
+
+static __always_inline void avoid(struct sock *sk, __u32 acked, __u32 law)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct round *round = round_of(tp);
+
+	if (is_in_slow_start(tp) &&
+	    (is_window_limited(tp) || tp->snd_cwnd < 2 * tp->max_packets_out))
+		tcp_slow_start(tp, acked);
+	if (!is_before(tp->snd_una, round->end))
+		end_round(sk, tp, round, bpf_ktime_get_ns() / 1000, law);
+}
+
+static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct round *round = round_of(tp);
+	__u64 now_us = bpf_ktime_get_ns() / 1000;
+	__u32 window = tp->snd_cwnd * PACKET_Q8, next;
+	struct parameters wish;
+	struct state *s;
+
+	s = bpf_sk_storage_get(&state, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!s)
+		return most(tp->snd_cwnd / 2, 2);
+	read_parameters(sk, &wish, law);
+	if (is_in_slow_start(tp) || s->seen.law != wish.law) {
+		take_window(s, wish.law, window, now_us, wish.w_q16);
+		s->seen.law = wish.law;
+	}
+	if (wish.law == LAW_VEGAS) {
+		vegas_loss(&s->vegas, now_us, round->base_us);
+		next = s->vegas.window_q8;
+		if (wish.w_q16 > LEAST_WEIGHT_Q16) {
+			weighted_loss(&s->weighted);
+			next = most(next, s->weighted.window_q8);
+		}
+	} else if (wish.law == LAW_VEGAS_PAPER) {
+		next = paper_vegas_heeds(wish.w_q16, wish.phi_q16) ? window / 2 : window;
+		s->cdg.window_q8 = next;
+	} else if (wish.law == LAW_CDG || wish.law == LAW_CDG_PAPER) {
+		next = window / 2;
+		s->cdg.window_q8 = next;
+		s->cdg.since_backoff = 0;
+		if (wish.law == LAW_CDG)
+			vegas_meet(&s->vegas, window, false);
+	} else {
+		weighted_loss(&s->weighted);
+		cubic_loss(&s->cubic, now_us);
+		if (wish.law == LAW_CUBIC_BETA)
+			s->weighted.window_q8 = times_q16(s->weighted.window_q8, wish.w_q16);
+		next = s->weighted.window_q8;
+	}
+	next = most(next, FLOOR_Q8);
+	s->seen.losses++;
+	if (next < window) {
+		s->seen.backoffs++;
+		s->seen.loss_share_q16 += scaled(window - next, ONE_Q16, window);
+	}
+	return next / PACKET_Q8;
+}
+
+SEC("struct_ops")
+void BPF_PROG(begin, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct round *round = round_of(tp);
+
+	__builtin_memset(round, 0, sizeof(*round));
+	begin_round(tp, round, bpf_ktime_get_ns() / 1000);
+	round->patience_us = 4000;
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+}
+
+SEC("struct_ops")
+void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct round *round = round_of(tp);
+	__u32 rtt_us = sample->rtt_us;
+
+	round->packets += sample->pkts_acked;
+	if (sample->rtt_us <= 0)
+		return;
+	round->samples++;
+	if (rtt_us < round->rtt_min_us)
+		round->rtt_min_us = rtt_us;
+	/* That of a single packet may have been delayed. */
+	if (rtt_us > round->rtt_max_us && (sample->pkts_acked > 1 || round->cwnd < 4))
+		round->rtt_max_us = rtt_us;
+	/* Slow start ends when its first packets find a queue: half of what is
+	 * on its way now would do. */
+	if (is_in_slow_start(tp) && round->base_us && round->samples == FIRST_SAMPLES &&
+	    round->rtt_min_us > round->base_us + round->patience_us) {
+		tp->snd_cwnd = most(tp->snd_cwnd / 2, 2);
+		tp->snd_ssthresh = tp->snd_cwnd;
+	}
+}
+
+SEC("struct_ops")
+void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	/* What was measured in a recovery says little. */
+	if (ca_state == TCP_CA_Open)
+		begin_round(tp, round_of(tp), bpf_ktime_get_ns() / 1000);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(undo, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	return most(tp->snd_cwnd, tp->prior_cwnd);
+}
+
+SEC("struct_ops")
+void BPF_PROG(vegas_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	avoid(sk, acked, LAW_VEGAS);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(vegas_ssthresh, struct sock *sk)
+{
+	return after_loss(sk, LAW_VEGAS);
+}
+
+SEC("struct_ops")
+void BPF_PROG(cdg_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	avoid(sk, acked, LAW_CDG);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(cdg_ssthresh, struct sock *sk)
+{
+	return after_loss(sk, LAW_CDG);
+}
+
+SEC("struct_ops")
+void BPF_PROG(cubic_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	avoid(sk, acked, LAW_CUBIC_PHANTOM);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(cubic_ssthresh, struct sock *sk)
+{
+	return after_loss(sk, LAW_CUBIC_PHANTOM);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops vegas = {
+	.init = (void *)begin,
+	.ssthresh = (void *)vegas_ssthresh,
+	.cong_avoid = (void *)vegas_avoid,
+	.set_state = (void *)changed,
+	.pkts_acked = (void *)acknowledged,
+	.undo_cwnd = (void *)undo,
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "fairbat_vegas",
+};
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops cdg = {
+	.init = (void *)begin,
+	.ssthresh = (void *)cdg_ssthresh,
+	.cong_avoid = (void *)cdg_avoid,
+	.set_state = (void *)changed,
+	.pkts_acked = (void *)acknowledged,
+	.undo_cwnd = (void *)undo,
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "fairbat_cdg",
+};
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops cubic = {
+	.init = (void *)begin,
+	.ssthresh = (void *)cubic_ssthresh,
+	.cong_avoid = (void *)cubic_avoid,
+	.set_state = (void *)changed,
+	.pkts_acked = (void *)acknowledged,
+	.undo_cwnd = (void *)undo,
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "fairbat_cubic",
+};
+
+/* The kernel lends what this uses to programs that the GPL permits. */
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What is kept of a flow: what every packet touches in the socket itself
+ * (struct round, in icsk_ca_priv), all else in the map `state`.
+ */
+#pragma once
+
+/* The round trip that is going on, from packets that left after its beginning
+ * to the first acknowledgement of one. */
+struct round {
+	/* Sequence number of the first packet of the next. */
+	__u32 end;
+	__u32 delivered;
+	__u64 began_us;
+	__u32 rtt_min_us;
+	__u32 rtt_max_us;
+	__u32 samples;
+	/* Packets of the window with which it began. */
+	__u32 cwnd;
+	/* Round-trip time without a queue, as far as it is known: a copy. */
+	__u32 base_us;
+	/* Slow start ends when the first packets of a round were so late, us. */
+	__u32 patience_us;
+	/* What was acknowledged in all, packets. */
+	__u64 packets;
+	/* PHANTOM: probability of a phantom signal per packet. */
+	__u32 phantom_q16;
+	/* No further phantom signal in this round trip. */
+	__u8 is_calm;
+	/* The flow was in slow start in this round trip. */
+	__u8 is_slow_start;
+};
+_Static_assert(sizeof(struct round) <= 104, "icsk_ca_priv has room for it");
+
+/* A round trip that is over. */
+struct look {
+	__u64 now_us;
+	__u32 elapsed_us;
+	__u32 rtt_min_us;
+	__u32 rtt_max_us;
+	/* Packets delivered in it. */
+	__u32 delivered;
+	/* Delay beyond the base. */
+	__u32 queue_us;
+	__u32 base_us;
+	__u32 w_q16;
+	__u32 phi_q16;
+	__u32 g_us;
+	/* Whether the window was what limited the flow. */
+	bool is_limited;
+	/* Whether its times say anything. */
+	bool is_timed;
+};
+
+/* The least round-trip time of late, in two halves of a minute; see base.h. */
+struct base {
+	__u32 now_us;
+	__u32 before_us;
+	__u64 began_us;
+	__u64 measured_us;
+	/* A delay that does not change. */
+	__u64 flat_since_us;
+	__u32 flat_least_us;
+	__u32 flat_most_us;
+};
+
+/* Growth with a weight; see weighted.h. Windows in 1/256 packets. */
+struct weighted {
+	__u32 window_q8;
+	__u32 origin_q8;
+	__u32 friendly_q8;
+	__u32 w_q16;
+	__u32 k_ms;
+	__u32 reserved;
+	__u64 epoch_us;
+};
+
+/* See vegas.h. Windows in 1/256 packets. */
+struct vegas {
+	__u32 window_q8;
+	/* Where a queue was met; 0 while unknown. */
+	__u32 threshold_q8;
+	/* The most that was carried in a round trip. */
+	__u32 carried_most_q8;
+	/* Windows and queues of the last round trips, the latest first. */
+	__u32 windows_q8[4];
+	__u32 queues_us[4];
+	__u32 carried_q8[4];
+	__u64 came_us;
+	__u64 clear_us;
+	__u64 yielded_us;
+	/* Round trips left: until the next step, without growth, without
+	 * looking for a rise. */
+	__u8 wait;
+	__u8 hold;
+	__u8 calm;
+	__u8 has_met;
+	__u8 quiet;
+	__u8 was_queued;
+	/* See crawl.h. */
+	__u8 crawl;
+	__u8 crawl_length;
+	__u8 patience;
+	__u8 looks;
+	__u16 reserved;
+};
+
+/* See cdg.h. */
+struct cdg {
+	__s32 mins_us[8];
+	__s32 maxs_us[8];
+	__u32 rtt_min_us;
+	__u32 rtt_max_us;
+	__u32 tail;
+	__u32 window_q8;
+	__u8 filled;
+	__u8 since_backoff;
+	__u16 reserved;
+};
+
+/* See cubic.h. */
+struct cubic {
+	__u64 loss_us;
+	/* Mean time between losses. */
+	__u64 tau_us;
+	/* Packets between losses, mean and up to now. */
+	__u32 spacing;
+	__u32 count;
+};
+
+struct state {
+	struct telemetry seen;
+	struct base base;
+	struct weighted weighted;
+	struct vegas vegas;
+	struct cdg cdg;
+	struct cubic cubic;
+};
+_Static_assert(sizeof(struct state) == STATE_SIZE, "as in layout.rs");

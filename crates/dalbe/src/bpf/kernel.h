@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The kernel's types, numbers and functions that the congestion controls use,
+ * and no others: so building needs neither the headers of a kernel nor a
+ * description of one.
+ */
+#pragma once
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u16 __sum16;
+typedef _Bool bool;
+#define true 1
+#define false 0
+
+/* linux/bpf.h */
+enum {
+	BPF_MAP_TYPE_SK_STORAGE = 24,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_SK_STORAGE_GET_F_CREATE = 1,
+};
+
+/* net/tcp.h */
+enum {
+	TCP_CA_NAME_MAX = 16,
+	/* Any user may choose it. */
+	TCP_CONG_NON_RESTRICTED = 1,
+	TCP_INFINITE_SSTHRESH = 0x7fffffff,
+	/* linux/tcp.h, enum tcp_ca_state. */
+	TCP_CA_Open = 0,
+	TCP_CA_Loss = 4,
+	/* net/sock.h, enum sk_pacing. */
+	SK_PACING_NONE = 0,
+	SK_PACING_NEEDED = 1,
+};
+
+/* The kernel's own structures, as far as they are needed: where the fields
+ * are on the running kernel, the loader finds out (CO-RE). */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct sock {
+	__u32 sk_pacing_status;
+};
+struct inet_connection_sock {
+	__u64 icsk_ca_priv[13];
+};
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	__u32 snd_una;
+	__u32 snd_nxt;
+	__u32 snd_cwnd;
+	__u32 snd_ssthresh;
+	__u32 delivered;
+	__u32 max_packets_out;
+	__u32 prior_cwnd;
+	__u8 is_cwnd_limited : 1;
+};
+struct ack_sample {
+	__u32 pkts_acked;
+	__s32 rtt_us;
+};
+struct tcp_congestion_ops {
+	__u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
+	void (*set_state)(struct sock *sk, __u8 new_state);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	__u32 (*undo_cwnd)(struct sock *sk);
+	void (*init)(struct sock *sk);
+	char name[TCP_CA_NAME_MAX];
+	__u32 flags;
+};
+#pragma clang attribute pop
+
+/* Lent to congestion controls. */
+extern __u32 tcp_slow_start(struct tcp_sock *tp, __u32 acked) __attribute__((section(".ksyms")));

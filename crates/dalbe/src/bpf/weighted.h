@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * CUBIC (RFC 9438) with a weight: it grows w times as fast, and loses as large
+ * a share of its window at a loss. Where the queue is long enough for all flows
+ * to lose in the same round trip, the time between losses is the same for all,
+ * and windows are as their growth: to a flow of weight 1 beside it, a flow of
+ * weight w is w flows. At w = 1 it is CUBIC.
+ *
+ * It must not know of delays.
+ */
+#pragma once
+
+/* What a loss leaves of the window (RFC 9438, section 4.6): 0.7. */
+#define BETA_Q16 45875
+/* Growth in the Reno-friendly region: 3(1 - beta)/(1 + beta) packets per round
+ * trip (section 4.3): 0.529. */
+#define FRIENDLY_Q16 34695
+/* C = 0.4 packets/s^3 (section 5.1), with w in 1/65536 and windows in 1/256:
+ * x^3 [ms^3] * w / this. */
+#define CUBIC_SCALE 640000000000ULL
+/* No longer than this, ms, nor wider than this, packets/256, is computed with:
+ * the products have room in 64 bits. */
+#define CUBIC_MOST_MS 60000
+#define CUBIC_MOST_Q8 (1U << 24)
+/* At most 1.5 times the window in a round trip (section 4.2). */
+#define CUBIC_MOST_GROWTH 2
+
+/* Has it begin with this window. */
+static __always_inline void weighted_begin(struct weighted *own, __u32 window_q8)
+{
+	own->window_q8 = window_q8;
+	own->origin_q8 = 0;
+	own->epoch_us = 0;
+}
+
+/* After a loss. */
+static __always_inline void weighted_loss(struct weighted *own)
+{
+	__u32 window = own->window_q8;
+
+	/* Fast convergence (section 4.7). */
+	own->origin_q8 = window < own->origin_q8 ? times_q16(window, (ONE_Q16 + BETA_Q16) / 2)
+						 : window;
+	own->window_q8 = times_q16(window, BETA_Q16);
+	own->epoch_us = 0;
+}
+
+/* |time|^3 packets/256 with this weight. */
+static __always_inline __u32 cube(__u32 ms, __u32 w_q16)
+{
+	__u64 time = least(ms, CUBIC_MOST_MS);
+
+	return least(time * time * time * w_q16 / CUBIC_SCALE, CUBIC_MOST_Q8);
+}
+
+/* The window one round trip later, if the flow was limited by it. */
+APART int weighted_grow(struct weighted *own, const struct look *look, __u32 w_q16)
+{
+	__u32 window, time_ms, cubic, target;
+
+	if (!own || !look)
+		return 0;
+	window = own->window_q8;
+	if (own->epoch_us == 0 || own->w_q16 != w_q16) {
+		__u32 below = least(minus(own->origin_q8, window), CUBIC_MOST_Q8);
+
+		own->epoch_us = look->now_us;
+		own->w_q16 = w_q16;
+		own->friendly_q8 = window;
+		own->k_ms = cube_root((__u64)below * CUBIC_SCALE / w_q16);
+		if (below == 0)
+			own->origin_q8 = window;
+	}
+	if (!look->is_limited) {
+		/* Time without anything to send does not count. */
+		own->epoch_us += look->elapsed_us;
+		return 0;
+	}
+	time_ms = (look->now_us - own->epoch_us + look->rtt_min_us) / 1000;
+	if (time_ms < own->k_ms)
+		cubic = minus(own->origin_q8, cube(own->k_ms - time_ms, w_q16));
+	else
+		cubic = own->origin_q8 + cube(time_ms - own->k_ms, w_q16);
+	own->friendly_q8 += (__u64)PACKET_Q8 * FRIENDLY_Q16 / ONE_Q16 * w_q16 / ONE_Q16;
+	target = most(cubic, own->friendly_q8);
+	target = least(target, window + window / CUBIC_MOST_GROWTH);
+	own->window_q8 = least(most(window, target), CUBIC_MOST_Q8);
+	return 0;
+}

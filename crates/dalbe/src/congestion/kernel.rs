@@ -1,0 +1,99 @@
+//! The kernel's side, reached: the two maps of congestion controls that are set
+//! up, and their names.
+
+use std::io;
+use std::path::Path;
+
+use libbpf_rs::libbpf_sys::BPF_F_RDONLY;
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::layout::{FlowState, ONE, Wish};
+use super::{FAMILIES, Law, Parameters, State};
+use crate::setup::pinned::{check, io_error, key, open};
+use crate::setup::place::{self, Place, is_name_of};
+use crate::setup::{Part, Unavailable};
+use crate::socket::TcpSocket;
+
+/// The maps, each entry of which belongs to a socket and is addressed by a
+/// descriptor of it, and the names in the order of [`FAMILIES`].
+#[derive(Debug)]
+pub(super) struct Kernel {
+    parameters: MapHandle,
+    state: MapHandle,
+    names: [String; FAMILIES.len()],
+}
+
+impl Kernel {
+    pub(super) fn open(directory: &Path) -> Result<Self, Unavailable> {
+        let place = Place::new(directory, Part::CongestionControls);
+        let parameters = open(&place, place::PARAMETERS, 0)?;
+        let state = open(&place, place::STATE, BPF_F_RDONLY)?;
+        check::<Wish>(&place, &parameters)?;
+        check::<FlowState>(&place, &state)?;
+        let there = place::names(&place.version(place.ours())).map_err(Unavailable::Kernel)?;
+        let name = |family| there.iter().find(|name| is_name_of(name, family)).cloned();
+        let [Some(vegas), Some(cdg), Some(cubic)] = FAMILIES.map(name) else {
+            return Err(Unavailable::NotSetUp);
+        };
+        Ok(Self {
+            parameters,
+            state,
+            names: [vegas, cdg, cubic],
+        })
+    }
+
+    pub(super) fn name(&self, law: Law) -> &str {
+        &self.names[law.family()]
+    }
+
+    pub(super) fn set(&self, socket: &TcpSocket, parameters: &Parameters) -> io::Result<()> {
+        let wish = Wish {
+            law: law_number(parameters),
+            w_q16: q16(parameters.w),
+            phi_q16: q16(parameters.phi).max(1),
+            g_us: parameters.g_ms.map_or(0, |g| q(g * 1e3).max(1)),
+        };
+        self.parameters
+            .update(&key(socket), wish.as_bytes(), MapFlags::ANY)
+            .map_err(io_error)
+    }
+
+    pub(super) fn state(&self, socket: &TcpSocket) -> io::Result<Option<State>> {
+        let mut raw = FlowState::new_zeroed();
+        let is_there = self
+            .state
+            .lookup_into(&key(socket), raw.as_mut_bytes(), MapFlags::ANY)
+            .map_err(io_error)?;
+        let seen = raw.seen;
+        let seconds = |us: u32| f64::from(us) * 1e-6;
+        Ok(is_there.then(|| State {
+            cwnd: seen.cwnd,
+            base_rtt: seconds(seen.base_us),
+            rtt: seconds(seen.rtt_us),
+            gradient_min: f64::from(seen.gradient_min_us) * 1e-6,
+            gradient_max: f64::from(seen.gradient_max_us) * 1e-6,
+            packets: seen.packets,
+            losses: seen.losses,
+            delays: seen.delays,
+            phantoms: seen.phantoms,
+            backoffs: seen.backoffs,
+            loss_share: seen.loss_share_q16 as f64 / ONE,
+            delay_share: seen.delay_share_q16 as f64 / ONE,
+            is_yielding: seen.is_yielding != 0,
+        }))
+    }
+}
+
+fn law_number(parameters: &Parameters) -> u32 {
+    parameters.law.number()
+}
+
+fn q16(value: f64) -> u32 {
+    q(value * ONE)
+}
+
+/// The nearest whole number; saturates, and makes 0 of what is none.
+fn q(value: f64) -> u32 {
+    value.round() as u32
+}

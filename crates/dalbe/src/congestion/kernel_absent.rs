@@ -1,0 +1,31 @@
+//! What stands in for the kernel's side in a build without the feature `bpf`.
+
+use std::convert::Infallible;
+use std::io;
+use std::path::Path;
+
+use super::{Law, Parameters, State};
+use crate::setup::Unavailable;
+use crate::socket::TcpSocket;
+
+/// There is none.
+#[derive(Debug)]
+pub(super) struct Kernel(Infallible);
+
+impl Kernel {
+    pub(super) fn open(_directory: &Path) -> Result<Self, Unavailable> {
+        Err(Unavailable::NotBuilt)
+    }
+
+    pub(super) fn name(&self, _law: Law) -> &str {
+        match self.0 {}
+    }
+
+    pub(super) fn set(&self, _socket: &TcpSocket, _parameters: &Parameters) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    pub(super) fn state(&self, _socket: &TcpSocket) -> io::Result<Option<State>> {
+        match self.0 {}
+    }
+}
