@@ -75,8 +75,8 @@ impl<'a> Plan<'a> {
 
     /// Runs all of it and writes the results.
     pub(super) fn run(self) -> Outcome {
-        // Congestion controls have one name for the whole machine: they are loaded
-        // once, for all that run side by side.
+        // All of the machine sees what is loaded: once, for all that run side by
+        // side.
         let needing = self.matrix.contenders.iter();
         if let Some(contender) = needing.copied().find(|one| one.needs_setup()) {
             contender.set_up()?;

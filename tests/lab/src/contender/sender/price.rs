@@ -25,9 +25,9 @@ const PHI_PERIODS: u32 = 6;
 /// 4.6).
 const CUBIC_BETA: f64 = 0.7;
 
-/// Packets that Vegas keeps in the queue (Brakmo and Peterson 1995; Linux's
-/// default). The paper does not tell its own.
-const VEGAS_ALPHA: f64 = 2.0;
+/// Packets that our Vegas keeps in the queue as one best-effort flow
+/// (crates/dalbe/src/bpf/paper_vegas.h). The paper does not tell its own.
+const VEGAS_ALPHA: f64 = 3.0;
 
 /// The prices of one connection.
 #[derive(Debug)]
