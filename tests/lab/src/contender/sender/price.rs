@@ -7,6 +7,7 @@
 //! queues (fig. 7), whose price ratio phi follows eqs (22)–(26). CDG's is that
 //! of the link ([`PriceModel::Cdg`]).
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use dalbe::congestion::{Law, State};
@@ -17,9 +18,9 @@ use dalbe::price::PriceModel;
 
 use super::weigh::Seen;
 
-/// T_phi in parts of T_w, 60 s of 10 s in the paper; losses are counted as long
-/// to have a price of them.
-const PHI_PERIODS: u32 = 6;
+/// Losses that a price is taken from: who sends little loses rarely, and a price
+/// over a time without losses would be none (RFC 5348, section 5.4, has as many).
+const LOSSES: usize = 8;
 
 /// CUBIC's share of the window that is left after a loss (RFC 9438, section
 /// 4.6).
@@ -34,13 +35,11 @@ const VEGAS_ALPHA: f64 = 3.0;
 pub(super) struct Prices {
     law: Law,
     phi: Phi,
-    /// T_phi, s.
-    memory: f64,
     /// Counters when they were last looked at.
     counted: State,
-    /// Indications of loss and packets, older ones less.
-    losses: f64,
-    packets: f64,
+    /// Packets from loss to loss, the last of them, and since.
+    intervals: VecDeque<f64>,
+    since_loss: f64,
     /// Sum of round-trip times of the period, s, and how many.
     round_trips: (f64, f64),
 }
@@ -48,20 +47,20 @@ pub(super) struct Prices {
 impl Prices {
     /// For a connection that follows this law with this phi and period T_w.
     pub(super) fn new(law: Law, phi: f64, period: Duration, began: Duration) -> Self {
-        let memory = period * PHI_PERIODS;
         let settings = PhiSettings {
             own: vec![Congestion::Loss, Congestion::Delay],
             standard: vec![Congestion::Loss],
-            period: memory,
+            // At least; ten times as long where losses are rare. The paper's is six
+            // times T_w.
+            period,
             limiter: Limiter { step: STEP_OF_PHI },
         };
         Self {
             law,
             phi: Phi::new(settings, phi, began),
-            memory: memory.as_secs_f64(),
             counted: State::default(),
-            losses: 0.0,
-            packets: 0.0,
+            intervals: VecDeque::new(),
+            since_loss: 0.0,
             round_trips: (0.0, 0.0),
         }
     }
@@ -85,7 +84,7 @@ impl Prices {
         seen: &Seen,
         capacity: f64,
     ) -> (f64, f64) {
-        self.count(measurement.period, seen);
+        self.count(seen);
         let (sum, count) = std::mem::take(&mut self.round_trips);
         let rtt = if count > 0.0 { sum / count } else { 0.0 };
         let base = seen.base_rtt();
@@ -119,7 +118,7 @@ impl Prices {
     }
 
     /// Counts what has happened since the last time.
-    fn count(&mut self, period: Duration, seen: &Seen) {
+    fn count(&mut self, seen: &Seen) {
         let Some(state) = seen.state else {
             return;
         };
@@ -128,9 +127,14 @@ impl Prices {
         let packets = state.packets.saturating_sub(before.packets) as f64;
         let losses = since(state.losses, before.losses);
         let delays = since(state.delays, before.delays);
-        let kept = (-period.as_secs_f64() / self.memory).exp();
-        self.losses = self.losses * kept + losses;
-        self.packets = self.packets * kept + packets;
+        self.since_loss += packets;
+        if losses > 0.0 {
+            let interval = std::mem::take(&mut self.since_loss) / losses;
+            let count = (losses as usize).min(LOSSES);
+            self.intervals.extend(std::iter::repeat_n(interval, count));
+            let over = self.intervals.len().saturating_sub(LOSSES);
+            self.intervals.drain(..over);
+        }
         if matches!(self.law, Law::Vegas | Law::VegasPaper) {
             self.phi.packets(packets);
             // What a loss takes from the flows that it competes with.
@@ -143,13 +147,16 @@ impl Prices {
         }
     }
 
-    /// Indications of loss per packet; 0 before the first packet.
+    /// Indications of loss per packet; 0 before the first. What has come since the
+    /// last counts if that makes it less.
     fn loss_price(&self) -> f64 {
-        if self.packets > 0.0 {
-            self.losses / self.packets
-        } else {
-            0.0
+        let sum: f64 = self.intervals.iter().sum();
+        let count = self.intervals.len() as f64;
+        if sum <= 0.0 {
+            return 0.0;
         }
+        let with_last = (count + 1.0) / (sum + self.since_loss);
+        (count / sum).min(with_last)
     }
 }
 
@@ -184,18 +191,20 @@ mod tests {
     }
 
     #[test]
-    fn cubic_pays_for_losses_and_forgets_them_slowly() {
+    fn cubic_pays_for_losses_as_rare_as_they_are() {
         let period = Duration::from_secs(1);
         let mut prices = Prices::new(Law::CubicPhantom, 1.0, period, Duration::ZERO);
         let mut price = |seen: Seen| {
             prices.watch(&seen);
             prices.compare(&measurement(1e5), &seen, 1e6).0
         };
-        assert_eq!(price(seen(1, 1000, 2, 0, 0.0)), 0.002);
-        // A second without any, half as many packets as before.
-        let kept = (-1.0_f64 / 6.0).exp();
-        let expected = 2.0 * kept / (1000.0 * kept + 500.0);
-        assert!((price(seen(2, 1500, 2, 0, 0.0)) - expected).abs() < 1e-12);
+        assert_eq!(price(seen(1, 500, 0, 0, 0.0)), 0.0);
+        assert_eq!(price(seen(2, 1000, 2, 0, 0.0)), 0.002);
+        // No news while few packets come without any, and then less.
+        assert_eq!(price(seen(3, 1400, 2, 0, 0.0)), 0.002);
+        assert_eq!(price(seen(4, 3000, 2, 0, 0.0)), 0.001);
+        // Of many losses the last count.
+        assert_eq!(price(seen(5, 4000, 22, 0, 0.0)), 20.0 / 3000.0);
     }
 
     #[test]
@@ -203,7 +212,7 @@ mod tests {
         let period = Duration::from_secs(1);
         let mut prices = Prices::new(Law::VegasPaper, 1.0, period, Duration::ZERO);
         let mut last = 0.0;
-        for t in 1..=60_u64 {
+        for t in 1..=100_u64 {
             let count = t as u32;
             // A loss and ten delays a second, each of which removes a tenth.
             let seen = seen(t, 1000 * t, count, 10 * count, f64::from(count));
