@@ -17,6 +17,10 @@ const TAKEN: f64 = 0.9;
 /// The rate before a change of weight is the mean over so long, s.
 const BEFORE: f64 = 5.0;
 
+/// A rate that changes by less than this share of the larger says nothing of when
+/// it did: that is what TCP does by itself.
+const CHANGED: f64 = 0.3;
+
 /// How a background stood beside others, from its start until it was done or the
 /// run over. Moments are found by means over half a second that begin with them;
 /// what never came counts with the time that was left for it.
@@ -33,9 +37,9 @@ pub struct BesideFigures {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_s: Option<f64>,
     /// For each change of its weight, seconds until its rate was half-way to
-    /// what it became.
+    /// what it became; `None` if that was much the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub acted_s: Vec<f64>,
+    pub acted_s: Vec<Option<f64>>,
 }
 
 /// Beside one flow, while both were there.
@@ -126,7 +130,7 @@ fn gap(setup: &Scenario, life: &Range<f64>) -> Option<Range<f64>> {
     within.next()
 }
 
-fn acted(setup: &Scenario, carried: &Carried, life: &Range<f64>) -> Vec<f64> {
+fn acted(setup: &Scenario, carried: &Carried, life: &Range<f64>) -> Vec<Option<f64>> {
     let steps = &setup.background.weights;
     let mean = |span: Range<f64>| carried.ours(&span) / (span.end - span.start).max(0.1);
     let mut last = life.start;
@@ -135,16 +139,21 @@ fn acted(setup: &Scenario, carried: &Carried, life: &Range<f64>) -> Vec<f64> {
         let until = steps.get(index + 1).map_or(life.end, |next| next.at_s);
         let from = step.at_s;
         if from <= last || until <= from {
+            // Before its start or after its end.
+            figures.push(None);
             continue;
         }
         let before = mean((from - BEFORE).max(last)..from);
         let after = mean(f64::midpoint(from, until)..until);
         let half = f64::midpoint(before, after);
-        figures.push(if after > before {
-            carried.carries(half, from, until)
-        } else {
-            carried.falls_to(half, from, until)
-        });
+        let has_changed = (after - before).abs() >= CHANGED * after.max(before);
+        figures.push(has_changed.then(|| {
+            if after > before {
+                carried.carries(half, from, until)
+            } else {
+                carried.falls_to(half, from, until)
+            }
+        }));
         last = from;
     }
     figures
@@ -225,13 +234,13 @@ mod tests {
         assert!((second.ratio - 0.5).abs() < 1e-3, "{second:?}");
         assert!((got.gap_used.unwrap() - 0.8).abs() < 1e-3);
         assert_eq!(got.taken_s, Some(4.0));
-        assert_eq!(got.acted_s, Vec::<f64>::new());
+        assert_eq!(got.acted_s, []);
     }
 
     #[test]
     fn a_weight_has_acted_when_the_rate_is_half_way_there() {
         let setup = setup(
-            "[background]\nweights = [{ at_s = 10.0, weight = 0.5 }, { at_s = 20.0, weight = 0.1 }]\n",
+            "[background]\nweights = [{ at_s = 10.0, weight = 0.5 }, { at_s = 20.0, weight = 0.1 }, { at_s = 30.0, weight = 0.02 }]\n",
         );
         let got = figures(&setup, |t| match t {
             t if t < 11.0 => 0.1,
@@ -239,7 +248,7 @@ mod tests {
             t if t < 20.5 => 0.4,
             _ => 0.1,
         });
-        assert_eq!(got.acted_s, [1.0, 0.5]);
+        assert_eq!(got.acted_s, [Some(1.0), Some(0.5), None]);
         assert_eq!((got.taken_s, got.gap_used), (None, None));
     }
 }

@@ -92,7 +92,7 @@ fn steps(matrix: &MatrixRecord) -> String {
     let dashes = "---|".repeat(names.len() + 1);
     let mut text = format!(
         "Seconds until the rate, in the mean over half a second, is half-way from what it was to \
-         what it becomes.\n\n| weight | {} |\n|{dashes}\n",
+         what it becomes; nothing where that is much the same.\n\n| weight | {} |\n|{dashes}\n",
         names.join(" | ")
     );
     for place in places(matrix) {
@@ -118,7 +118,7 @@ fn steps(matrix: &MatrixRecord) -> String {
 }
 
 fn acted(summary: &Summary, step: usize) -> Option<f64> {
-    summary.beside.as_ref()?.acted_s.get(step).copied()
+    summary.beside.as_ref()?.acted_s.get(step).copied()?
 }
 
 #[cfg(test)]
@@ -141,7 +141,7 @@ mod tests {
                 ratio: 0.05,
             }],
             taken_s: Some(1.5),
-            acted_s: vec![0.5, 0.8],
+            acted_s: vec![Some(0.5), Some(0.8)],
             ..BesideFigures::default()
         });
         run
