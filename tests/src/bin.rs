@@ -107,6 +107,12 @@ impl Fairbat {
         Self::new(directory).args(["get", "--json", "--retry-wait", "50ms"])
     }
 
+    /// `fairbat put --json --retry-wait 50ms` in this working directory.
+    #[must_use]
+    pub fn put(directory: &Path) -> Self {
+        Self::new(directory).args(["put", "--json", "--retry-wait", "50ms"])
+    }
+
     /// With one more argument.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
@@ -248,6 +254,19 @@ impl Running {
         let text = self.read("stdout");
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         parse_events(whole)
+    }
+
+    /// Waits until this holds of one of the events.
+    pub fn wait_for_event(&mut self, what: &str, mut holds: impl FnMut(&Value) -> bool) {
+        wait_until(what, self.timeout, || {
+            let seen = self.events().iter().any(&mut holds);
+            assert!(
+                seen || self.is_running(),
+                "ended too soon: {}",
+                self.so_far()
+            );
+            seen
+        });
     }
 
     /// Waits until the part file of `target` holds at least `bytes`. Needs

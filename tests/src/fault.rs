@@ -168,6 +168,11 @@ impl Shared {
             // An unread byte turns the FIN of the close below into a RST.
             let unread = usize::from(matches!(ending, End::Reset(_)));
             stream.read_exact(&mut vec![0; length - unread])?;
+            if reply.takes_body() {
+                stream.set_read_timeout(Some(PATIENCE))?;
+                let mut body = (&stream).take(request.body_length());
+                io::copy(&mut body, &mut io::sink())?;
+            }
             reply.send(&mut stream, request.method == "HEAD", &mut active)?;
             match ending {
                 End::KeepAlive => {}

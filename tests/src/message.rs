@@ -61,6 +61,13 @@ impl Request {
         Some((first.parse().ok()?, last))
     }
 
+    /// Length of the body that follows the head, bytes.
+    #[must_use]
+    pub fn body_length(&self) -> u64 {
+        let length = self.header("content-length");
+        length.and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
     /// Whether only the first byte is asked for, to learn about the file.
     #[must_use]
     pub fn is_probe(&self) -> bool {
@@ -179,6 +186,7 @@ pub struct Reply {
     framing: Framing,
     end: End,
     rate: Option<u64>,
+    after_body: bool,
 }
 
 impl Reply {
@@ -198,6 +206,7 @@ impl Reply {
             framing: Framing::Length,
             end: End::KeepAlive,
             rate: None,
+            after_body: false,
         }
     }
 
@@ -258,6 +267,19 @@ impl Reply {
     pub fn rate(mut self, rate: u64) -> Self {
         self.rate = Some(rate);
         self
+    }
+
+    /// Sent only when all of the request's body has come, which is thrown away;
+    /// else a body is left unread.
+    #[must_use]
+    pub fn after_body(mut self) -> Self {
+        self.after_body = true;
+        self
+    }
+
+    /// Whether the request's body is to be read first.
+    pub(crate) fn takes_body(&self) -> bool {
+        self.after_body
     }
 
     /// Announcing and doing the end of the connection after the last byte,

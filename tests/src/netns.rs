@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub const SERVER: &str = "10.77.0.1";
 
 /// Address of the client's end.
-const CLIENT: &str = "10.77.0.2";
+pub const CLIENT: &str = "10.77.0.2";
 
 /// A server's and a client's namespace, joined by a veth link; removed when
 /// dropped.

@@ -45,6 +45,8 @@ pub struct Config {
     pub address: IpAddr,
     /// Network namespace to listen in.
     pub namespace: Option<String>,
+    /// Take uploads (WebDAV's PUT) of at most so many bytes; 0 is no limit.
+    pub upload_limit: Option<u64>,
     /// Further directives for the server.
     pub directives: String,
 }
@@ -61,6 +63,7 @@ impl Default for Config {
             chunked: false,
             address: Ipv4Addr::LOCALHOST.into(),
             namespace: None,
+            upload_limit: None,
             directives: String::new(),
         }
     }
@@ -93,6 +96,12 @@ impl Config {
         add(!self.etag, "etag off;");
         add(!self.last_modified, "add_header Last-Modified '';");
         add(!self.ranges, "max_ranges 0;");
+        if let Some(limit) = self.upload_limit {
+            add(
+                true,
+                &format!("client_max_body_size {limit}; dav_methods PUT;"),
+            );
+        }
         // Server-side includes may change the length, so nginx tells none.
         add(self.chunked, "ssi on; ssi_types *;");
         add(true, &self.directives);
@@ -118,6 +127,7 @@ pub struct Access {
 /// A running nginx; stopped when dropped.
 pub struct Nginx {
     directory: TempDir,
+    namespace: Option<String>,
     child: Child,
     authority: String,
     scheme: &'static str,
@@ -148,18 +158,10 @@ impl Nginx {
         let authority = format!("{}:{port}", config.address);
         let text = configuration(directory.path(), &authority, config);
         fs::write(directory.path().join("nginx.conf"), text).expect("write nginx.conf");
-        let child = command(config.namespace.as_deref())
-            .arg("-p")
-            .arg(directory.path())
-            .args(["-c", "nginx.conf", "-e", "error.log"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("start nginx: is the package `nginx` installed? `make test` does it");
         let mut nginx = Self {
+            child: spawn(config.namespace.as_deref(), directory.path()),
             directory,
-            child,
+            namespace: config.namespace.clone(),
             authority,
             scheme: if config.tls.is_some() {
                 "https"
@@ -167,17 +169,35 @@ impl Nginx {
                 "http"
             },
         };
+        nginx.is_up().then_some(nginx)
+    }
+
+    /// Waits until it answers; false when somebody else has its port.
+    fn is_up(&mut self) -> bool {
         let mut ended = false;
         wait_until("nginx to answer or to end", Duration::from_secs(20), || {
-            ended = nginx.child.try_wait().expect("wait for nginx").is_some();
-            ended || nginx.active_connections().is_some()
+            ended = self.child.try_wait().expect("wait for nginx").is_some();
+            ended || self.active_connections().is_some()
         });
         if ended {
-            let log = nginx.error_log();
+            let log = self.error_log();
             assert!(log.contains("Address already in use"), "nginx: {log}");
-            return None;
         }
-        Some(nginx)
+        !ended
+    }
+
+    /// Ends it at once, with all its connections.
+    pub fn stop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // What was killed leaves its sockets in the file system.
+        let _ = fs::remove_file(self.directory.path().join("control"));
+    }
+
+    /// Starts it again where it was before [`Self::stop`].
+    pub fn start_again(&mut self) {
+        self.child = spawn(self.namespace.as_deref(), self.directory.path());
+        assert!(self.is_up(), "somebody else took nginx's port");
     }
 
     /// The URL of a file, by address.
@@ -272,6 +292,18 @@ fn free_port(address: IpAddr) -> u16 {
         .and_then(|listener| listener.local_addr())
         .expect("a free port")
         .port()
+}
+
+fn spawn(namespace: Option<&str>, directory: &Path) -> Child {
+    command(namespace)
+        .arg("-p")
+        .arg(directory)
+        .args(["-c", "nginx.conf", "-e", "error.log"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("start nginx: is the package `nginx` installed? `make test` does it")
 }
 
 fn command(namespace: Option<&str>) -> Command {

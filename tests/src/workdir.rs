@@ -42,6 +42,12 @@ impl Workdir {
         Fairbat::get(self.path())
     }
 
+    /// A run of `fairbat put --json` in it ([`Fairbat::put`]).
+    #[must_use]
+    pub fn put(&self) -> Fairbat {
+        Fairbat::put(self.path())
+    }
+
     /// Panics unless it holds exactly these files and nothing else: no part
     /// file, no journal.
     #[track_caller]

@@ -6,6 +6,8 @@
 pub(crate) mod appendix;
 mod get;
 mod plan;
+mod put;
+mod serve;
 mod shared;
 
 use std::path::PathBuf;
@@ -17,15 +19,18 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub(crate) use get::{AllocationMethod, GetArgs, ReceiverMethod};
 pub(crate) use plan::PlanArgs;
-pub(crate) use shared::{LogArgs, RequestArgs, TimeoutArgs};
+pub(crate) use put::PutArgs;
+pub(crate) use serve::ServeArgs;
+pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};
 
 #[derive(Debug, Parser)]
 #[command(
     name = "fairbat",
     version,
-    about = "Background downloads that yield to other traffic, as far as a deadline allows",
-    long_about = "fairbat downloads files over HTTP and HTTPS in the background: it yields to \
-        other traffic, less and less as a deadline comes nearer. A download that was \
+    about = "Background downloads and uploads that yield to other traffic, as far as a deadline \
+        allows",
+    long_about = "fairbat downloads and uploads files over HTTP and HTTPS in the background: it \
+        yields to other traffic, less and less as a deadline comes nearer. A download that was \
         stopped, for whatever reason, continues where it was when the same command is run \
         again, and never mixes two versions of a file.",
     arg_required_else_help = true,
@@ -88,6 +93,52 @@ pub(crate) enum Command {
         after_long_help = appendix::text("plan", appendix::Length::Long)
     )]
     Plan(Box<PlanArgs>),
+    #[command(
+        about = "Upload a file",
+        long_about = "Sends FILE to a server by HTTP PUT, over one connection, and yields to \
+            other traffic by holding back what it sends. The nearer the deadline presses, the \
+            less it yields, up to the weight of one ordinary connection. Without a deadline it \
+            always yields; with --weight 1 it never does.\n\n\
+            A URL that ends with / is a directory of the server's and gets the name of the \
+            file. An upload that broke starts over; it is not continued, because no server \
+            tells whether it would take the rest for the whole. Most servers keep the old file \
+            until they have all of the new one. A file that changes while it is \
+            read is broken off before its last byte, and never reported as uploaded.\n\n\
+            Redirects 307 and 308 are followed; 301, 302 and 303 are not, because they do not \
+            say that an upload may go there.\n\n\
+            Every flag can also be given as an environment variable; the command line \
+            wins. Of a flag given twice the last one counts.",
+        override_usage = "fairbat put [OPTIONS] FILE URL",
+        args_override_self = true,
+        after_help = appendix::text("put", appendix::Length::Short),
+        after_long_help = appendix::text("put", appendix::Length::Long)
+    )]
+    Put(Box<PutArgs>),
+    #[command(
+        about = "Serve the files of a directory, yielding to other traffic as clients wish",
+        long_about = "Serves the regular files below a directory over HTTP/1.1, whole or in \
+            ranges, until it is told to stop. A response is held back at this end, which a \
+            download cannot do as well, when the client says that it may be: by the header \
+            Priority with an urgency of 6 or 7 (RFC 9218), as fairbat get sends it, it yields \
+            to anybody; by Fairbat-Deadline it yields as far as the deadline allows. That is a \
+            dictionary (RFC 9651) with due, seconds from now, remaining, bytes still to move \
+            by then, and w, the least weight: due=3600, remaining=5000000000, w=0.02. fairbat \
+            get sends it to servers that answer with the header Fairbat: 1, as this one does. \
+            Each connection looks after the deadline by itself. Other clients get what any \
+            server gives, unless --background is given.\n\n\
+            A file that changes while it is sent is broken off, so that the client sees it is \
+            not whole. Until some seconds after its last change a file has no ETag, and clients \
+            cannot resume it. A file's SHA-256 is sent (Repr-Digest, RFC 9530) once it is \
+            known; a request with Want-Repr-Digest has it computed, for those that come later. \
+            A connection on which nothing is acknowledged for 60 s during a response, or for \
+            30 s otherwise, is closed.\n\n\
+            Every flag can also be given as an environment variable; the command line \
+            wins. Of a flag given twice the last one counts.",
+        args_override_self = true,
+        after_help = appendix::text("serve", appendix::Length::Short),
+        after_long_help = appendix::text("serve", appendix::Length::Long)
+    )]
+    Serve(Box<ServeArgs>),
     #[command(
         about = "Tell what this machine offers for polite transfers, and what is missing",
         args_override_self = true

@@ -56,14 +56,18 @@ fn line(event: &TimedEvent) -> io::Result<String> {
 /// A copy of the event with a replacement character for each part of its path
 /// that is not Unicode, which JSON cannot carry; `None` if there is none.
 fn path_in_unicode(event: &TimedEvent) -> Option<TimedEvent> {
-    let (Event::File { path, .. } | Event::Done { path, .. }) = &event.event else {
+    let (Event::File { path, .. } | Event::Done { path, .. } | Event::Sent { path, .. }) =
+        &event.event
+    else {
         return None;
     };
     if path.to_str().is_some() {
         return None;
     }
     let mut event = event.clone();
-    if let Event::File { path, .. } | Event::Done { path, .. } = &mut event.event {
+    if let Event::File { path, .. } | Event::Done { path, .. } | Event::Sent { path, .. } =
+        &mut event.event
+    {
         *path = PathBuf::from(path.to_string_lossy().into_owned());
     }
     Some(event)

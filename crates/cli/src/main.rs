@@ -14,6 +14,9 @@ mod log;
 mod man;
 mod plan;
 mod progress;
+mod put;
+mod serve;
+mod session;
 mod settings;
 mod setup;
 mod signals;
@@ -28,6 +31,8 @@ fn main() -> std::process::ExitCode {
     match args::parse() {
         Command::Get(args) => get::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Put(args) => put::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Doctor(args) => written(doctor::run(args.json)),
         Command::Setup(args) => setup::run(&args),
         Command::Completions(args) => written(completions::run(args.shell)),

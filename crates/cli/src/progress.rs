@@ -18,6 +18,10 @@ use crate::console::Console;
 /// web pages come every few seconds, and a log is read later.
 const YIELDING_AGAIN_S: f64 = 60.0;
 
+/// The status of an upload that has been taken in and not been stored yet
+/// (RFC 9110 section 15.3.3).
+const ACCEPTED: u16 = 202;
+
 /// How much to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Display {
@@ -148,6 +152,12 @@ impl Progress {
                 lever,
                 receiver,
             } if results => Some(messages::started(urls, *lever, *receiver)),
+            Event::Sending {
+                urls,
+                lever,
+                sender,
+                weight,
+            } if results => Some(messages::sending(urls, *lever, *sender, *weight)),
             Event::Retry {
                 url,
                 reason,
@@ -168,6 +178,20 @@ impl Progress {
                 elapsed_s: *elapsed_s,
                 deadline_met: *deadline_met,
             })),
+            Event::Sent {
+                path,
+                bytes,
+                elapsed_s,
+                status,
+                deadline_met,
+                ..
+            } if results => Some(messages::sent(&messages::Sent {
+                path,
+                bytes: *bytes,
+                elapsed_s: *elapsed_s,
+                is_promise: *status == ACCEPTED,
+                deadline_met: *deadline_met,
+            })),
             Event::Forecast {
                 url,
                 late_s,
@@ -181,11 +205,13 @@ impl Progress {
                 hint,
             } => failed(url, *kind, message, hint),
             Event::Start { .. }
+            | Event::Sending { .. }
             | Event::File { .. }
             | Event::Control(_)
             | Event::Forecast { .. }
             | Event::Retry { .. }
-            | Event::Done { .. } => None,
+            | Event::Done { .. }
+            | Event::Sent { .. } => None,
         }
     }
 }

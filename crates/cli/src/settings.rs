@@ -6,6 +6,7 @@
 
 mod attributes;
 mod plan;
+mod put;
 mod requests;
 mod urls;
 
@@ -24,7 +25,10 @@ use fairbat::settings::{
 use fairbat::size::{SizeError, parse_size};
 
 pub(crate) use self::plan::{Question, question};
-use crate::args::{AllocationMethod, GetArgs, ReceiverMethod, RequestArgs, TimeoutArgs};
+pub(crate) use self::put::upload;
+use crate::args::{
+    AllocationMethod, FailureArgs, GetArgs, ReceiverMethod, RequestArgs, TimeoutArgs,
+};
 
 /// m_max when nobody says otherwise: enough to catch up on a long path, few
 /// enough for any server.
@@ -88,11 +92,10 @@ pub(crate) fn resolve(
             AllocationMethod::None => FileAllocation::None,
             AllocationMethod::Falloc => FileAllocation::Falloc,
         },
-        retry: retry(args)?,
+        retry: retry(&args.failures)?,
         limit_rate: optional("--limit-rate", &args.pace.limit_rate, rate)?.flatten(),
         resume: args.files.resume,
-        max_time: optional("--max-time", &args.pace.max_time, parse_duration)?
-            .filter(|time| !time.is_zero()),
+        max_time: max_time(&args.pace.max_time)?,
         seed: args.messages.seed.unwrap_or(around.seed),
     };
     Ok((settings, transfers(args, around)?))
@@ -115,6 +118,12 @@ fn optional<T, E: Display>(
     text.as_deref()
         .map(|text| value(flag, text, parse))
         .transpose()
+}
+
+/// Parses the limit on the time of a run, of which zero means none.
+fn max_time(text: &Option<String>) -> Result<Option<Duration>, UsageError> {
+    let time = optional("--max-time", text, parse_duration)?;
+    Ok(time.filter(|time| !time.is_zero()))
 }
 
 /// Parses a timeout, of which zero means never.
@@ -165,8 +174,8 @@ fn deadline(text: &str, now: &jiff::Zoned) -> Result<jiff::Timestamp, DeadlineEr
     }
 }
 
-fn retry(args: &GetArgs) -> Result<RetrySettings, UsageError> {
-    let (limit, limit_before_contact) = match args.failures.retry.as_deref() {
+fn retry(flags: &FailureArgs) -> Result<RetrySettings, UsageError> {
+    let (limit, limit_before_contact) = match flags.retry.as_deref() {
         None => (Some(RETRIES), Some(RETRIES_BEFORE_CONTACT)),
         Some("inf") => (None, None),
         Some(text) => {
@@ -178,8 +187,8 @@ fn retry(args: &GetArgs) -> Result<RetrySettings, UsageError> {
             (Some(limit), Some(limit))
         }
     };
-    let base = value("--retry-wait", &args.failures.retry_wait, parse_duration)?;
-    let given = &args.failures.retry_max_wait;
+    let base = value("--retry-wait", &flags.retry_wait, parse_duration)?;
+    let given = &flags.retry_max_wait;
     let cap = match optional("--retry-max-wait", given, parse_duration)? {
         None => RETRY_MAX_WAIT.max(base),
         Some(cap) if cap < base => {

@@ -26,9 +26,23 @@ impl Signals {
 
     /// Waits for the next of them.
     pub(crate) async fn next(&mut self) {
+        self.which().await;
+    }
+
+    /// Waits for the next of them, and says which it is.
+    pub(crate) async fn which(&mut self) -> Asked {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => Asked::Interrupt,
+            _ = self.terminate.recv() => Asked::Terminate,
         }
     }
+}
+
+/// The signal that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// SIGINT: a person does not want to wait.
+    Interrupt,
+    /// SIGTERM: whoever manages the process ends it.
+    Terminate,
 }

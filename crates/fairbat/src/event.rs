@@ -6,8 +6,9 @@
 use std::path::PathBuf;
 
 use dalbe::brake::{BrakeState, ReceiverPolicy};
+use dalbe::sender::{SenderPolicy, SenderRung};
 use dalbe::support::Rung;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::error::ErrorKind;
 
@@ -34,6 +35,20 @@ pub enum Event {
         /// What decides how far the flows yield; `None` where nothing does,
         /// under another lever or at weight 1.
         receiver: Option<ReceiverPolicy>,
+    },
+    /// An upload starts.
+    #[serde(rename = "start")]
+    Sending {
+        /// The URL that the file is sent to, without credentials; one.
+        urls: Vec<String>,
+        /// The lever its connection is under, by [`SenderRung::name`].
+        #[serde(serialize_with = "by_name")]
+        lever: SenderRung,
+        /// Which congestion control of our own decides how far it yields;
+        /// `None` under another lever, and at weight 1.
+        sender: Option<SenderPolicy>,
+        /// The least weight of the connection; at 1 no lever acts.
+        weight: f64,
     },
     /// A transfer has been probed and planned; bytes begin to move.
     File {
@@ -89,6 +104,23 @@ pub enum Event {
         /// Whether the soft deadline was met; `None` without a deadline.
         deadline_met: Option<bool>,
     },
+    /// A server has taken a file.
+    #[serde(rename = "done")]
+    Sent {
+        /// The URL as given, without credentials.
+        url: String,
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// Seconds this took.
+        elapsed_s: f64,
+        /// What the server answered (RFC 9110 section 15.3); 202 is a promise
+        /// and no more.
+        status: u16,
+        /// Whether the soft deadline was met; `None` without a deadline.
+        deadline_met: Option<bool>,
+    },
     /// A transfer ended without its file.
     Error {
         /// The URL as given, without credentials.
@@ -130,7 +162,8 @@ pub struct Control {
     /// Mean round-trip time over the active connections, ms; `None` when
     /// there is none to ask.
     pub rtt_ms: Option<f64>,
-    /// Bytes of all transfers that are on disk, earlier runs included.
+    /// Bytes of all transfers that are on disk, earlier runs included; of an
+    /// upload those that the other end's machine has acknowledged.
     pub bytes_done: u64,
     /// Bytes of all transfers; `None` while any size is unknown.
     pub bytes_total: Option<u64>,
@@ -145,8 +178,12 @@ pub struct Control {
 pub struct FileProgress {
     /// The URL as given, without credentials.
     pub url: String,
-    /// Bytes on disk.
+    /// Bytes on disk, or acknowledged.
     pub bytes_done: u64,
     /// Size, if known.
     pub bytes_total: Option<u64>,
+}
+
+fn by_name<S: Serializer>(rung: &SenderRung, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(rung.name())
 }

@@ -5,6 +5,9 @@
 //! and a list of [`settings::TransferRequest`]s, reports [`event::Event`]s
 //! while it works and returns a [`engine::Report`]. [`survey::survey`] looks at
 //! a file before it is downloaded, and [`forecast`] says what follows.
+//! [`serve::Server`] is the other end: it serves files, and holds them back
+//! where they are sent.
+//! [`put::run`] is the other direction: it uploads a file.
 
 pub mod admission;
 pub mod checksum;
@@ -18,10 +21,12 @@ pub mod forecast;
 mod hosts;
 pub mod http;
 mod plan;
+pub mod put;
 pub mod queue;
 pub mod ranges;
 pub mod release;
 mod retry;
+pub mod serve;
 pub mod settings;
 pub mod size;
 pub mod store;

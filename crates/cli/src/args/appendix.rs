@@ -37,6 +37,25 @@ pub(crate) fn of(command: &str) -> Vec<Section> {
                 body: table(&PLAN_EXIT_STATUS),
             },
         ],
+        "serve" => vec![
+            examples(SERVE_EXAMPLES),
+            section("Environment", SERVE_ENVIRONMENT),
+            section("Signals", SERVE_SIGNALS),
+            Section {
+                heading: "Exit status",
+                body: table(&SERVE_EXIT_STATUS),
+            },
+        ],
+        "put" => vec![
+            examples(PUT_EXAMPLES),
+            section("Files", PUT_FILES),
+            section("Environment", PUT_ENVIRONMENT),
+            section("Signals", PUT_SIGNALS),
+            Section {
+                heading: "Exit status",
+                body: table(&PUT_EXIT_STATUS),
+            },
+        ],
         "setup" => vec![
             examples(SETUP_EXAMPLES),
             section("Files", SETUP_FILES),
@@ -74,6 +93,7 @@ const GENERAL_EXAMPLES: &str = "\
 fairbat get https://example.org/big.iso
 fairbat get --deadline 06:00 -d /srv/mirror https://example.org/big.iso
 fairbat plan --deadline 06:00 https://example.org/big.iso
+fairbat put --deadline 06:00 backup.tar https://example.org/backups/
 fairbat get --help";
 
 const GET_EXAMPLES: &str = "\
@@ -133,9 +153,87 @@ const PLAN_EXIT_STATUS: [(ExitCode, &str); 6] = [
     (ExitCode::Interrupted, "interrupted"),
 ];
 
+const PUT_EXAMPLES: &str = "\
+Upload by six in the morning, yielding to others as far as that allows:
+    fairbat put --deadline 06:00 backup.tar https://example.org/backups/
+Under another name, with a user name and a password from ~/.netrc:
+    fairbat put -n backup.tar https://example.org/backups/monday.tar
+Replace nothing:
+    fairbat put --create-only backup.tar https://example.org/backups/
+To a URL that was signed for one upload:
+    fairbat put -H 'Content-Type: application/x-tar' backup.tar \"$url\"";
+
+const PUT_FILES: &str = "\
+$NETRC, ~/.netrc    user names and passwords, with --netrc";
+
+const PUT_ENVIRONMENT: &str = "\
+FAIRBAT_<FLAG>      any flag: FAIRBAT_DEADLINE=4h, FAIRBAT_LIMIT_RATE=2M
+FAIRBAT_LOG         log filter instead of -v: info, debug, fairbat=trace, ...
+http_proxy, HTTPS_PROXY, ALL_PROXY, NO_PROXY
+                    proxies, as curl reads them
+NO_COLOR            no colours";
+
+const PUT_SIGNALS: &str = "\
+SIGINT and SIGTERM break the upload off; the same command starts it over. A
+second signal ends the process at once.";
+
+const PUT_EXIT_STATUS: [(ExitCode, &str); 9] = [
+    (ExitCode::Done, "uploaded (also late, unless --fail-late)"),
+    (
+        ExitCode::Other,
+        "a server's refusal (403, 405, 409, 413, with --create-only 412), or another error",
+    ),
+    (ExitCode::Usage, "wrong usage"),
+    (ExitCode::Integrity, "the file changed while it was read"),
+    (
+        ExitCode::Temporary,
+        "network or server trouble (also 507, its disk is full): worth trying again",
+    ),
+    (ExitCode::Disk, "FILE cannot be read, or is no regular file"),
+    (ExitCode::MaxTime, "stopped by --max-time"),
+    (
+        ExitCode::Late,
+        "uploaded, but after the deadline (with --fail-late)",
+    ),
+    (ExitCode::Interrupted, "interrupted"),
+];
+
 const GET_SIGNALS: &str = "\
 SIGINT and SIGTERM stop the downloads so that the same command continues
 them; a second signal ends the process at once.";
+
+const SERVE_EXAMPLES: &str = "\
+Backups, for machines that fetch them with fairbat get:
+    fairbat serve /srv/backup --listen 0.0.0.0:8080 --token-file /etc/fairbat/token
+The same, over HTTPS:
+    fairbat serve /srv/backup --listen '[::]:8443' --token-file /etc/fairbat/token \\
+        --tls-cert cert.pem --tls-key key.pem
+A mirror that yields to everything else, whoever asks:
+    fairbat serve --background /srv/mirror
+On a free port, for a program:
+    fairbat serve --json --listen 127.0.0.1:0 . | jq -r .url";
+
+const SERVE_ENVIRONMENT: &str = "\
+FAIRBAT_<FLAG>      any flag: FAIRBAT_LISTEN=[::]:8080, FAIRBAT_TOKEN_FILE=...
+FAIRBAT_LOG         log filter instead of -v: info, debug (each request), ...";
+
+const SERVE_SIGNALS: &str = "\
+SIGINT and SIGTERM end it at once; clients can resume what was under way.";
+
+const SERVE_EXIT_STATUS: [(ExitCode, &str); 5] = [
+    (ExitCode::Done, "ended by SIGTERM"),
+    (
+        ExitCode::Other,
+        "the address is in use or not of this machine, a token or certificate cannot be used, \
+         or the kernel is too old",
+    ),
+    (ExitCode::Usage, "wrong usage"),
+    (
+        ExitCode::Disk,
+        "DIR is missing, not readable or no directory",
+    ),
+    (ExitCode::Interrupted, "ended by SIGINT"),
+];
 
 const SETUP_EXAMPLES: &str = "\
 sudo fairbat setup

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum, ValueHint, value_parser};
 
-use super::shared::{LogArgs, RequestArgs, TimeoutArgs};
+use super::shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};
 
 // No doc comments on these groups: clap would take them for the help of the
 // whole command.
@@ -232,46 +232,4 @@ pub(crate) enum ReceiverMethod {
     /// Vulture's packet-interval variations (Li and Welzl 2017); without
     /// per-packet timestamps, changes of the round-trip time in their place
     Vulture,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Failures")]
-pub(crate) struct FailureArgs {
-    /// Give up after N retries in a row without progress; `inf` is never
-    /// [default: 20, and 5 before the first answer of a server]
-    #[arg(long, value_name = "N", env = "FAIRBAT_RETRY")]
-    pub(crate) retry: Option<String>,
-
-    /// Wait this long after the first failure, twice as long after each
-    /// further one
-    ///
-    /// Waits are shortened at random, so that many clients do not return at
-    /// the same moment. A server that asks for a longer wait (Retry-After)
-    /// gets it.
-    #[arg(
-        long,
-        value_name = "DURATION",
-        env = "FAIRBAT_RETRY_WAIT",
-        default_value = "500ms"
-    )]
-    pub(crate) retry_wait: String,
-
-    /// Never wait longer than this by oneself [default: 30s, or --retry-wait
-    /// if that is more]
-    #[arg(long, value_name = "DURATION", env = "FAIRBAT_RETRY_MAX_WAIT")]
-    pub(crate) retry_max_wait: Option<String>,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Messages")]
-pub(crate) struct MessageArgs {
-    /// Print one JSON object per line to standard output
-    ///
-    /// The objects are described in crates/cli/docs/json.md of the source.
-    #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
-    pub(crate) json: bool,
-
-    /// Make the same random choices (retry waits) as another run with N
-    #[arg(long, value_name = "N", env = "FAIRBAT_SEED", hide_short_help = true)]
-    pub(crate) seed: Option<u64>,
 }

@@ -1,9 +1,10 @@
-//! The flags of every command that asks servers.
+//! The flags of several commands that ask servers.
 
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
+use dalbe::sender::SenderPolicy;
 
 // No doc comments on these groups: clap would take them for the help of the
 // whole command.
@@ -48,6 +49,34 @@ pub(crate) struct RequestArgs {
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Failures")]
+pub(crate) struct FailureArgs {
+    /// Give up after N retries in a row without progress; `inf` is never
+    /// [default: 20, and 5 before the first answer of a server]
+    #[arg(long, value_name = "N", env = "FAIRBAT_RETRY")]
+    pub(crate) retry: Option<String>,
+
+    /// Wait this long after the first failure, twice as long after each
+    /// further one
+    ///
+    /// Waits are shortened at random, so that many clients do not return at
+    /// the same moment. A server that asks for a longer wait (Retry-After)
+    /// gets it.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "FAIRBAT_RETRY_WAIT",
+        default_value = "500ms"
+    )]
+    pub(crate) retry_wait: String,
+
+    /// Never wait longer than this by oneself [default: 30s, or --retry-wait
+    /// if that is more]
+    #[arg(long, value_name = "DURATION", env = "FAIRBAT_RETRY_MAX_WAIT")]
+    pub(crate) retry_max_wait: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Failures")]
 pub(crate) struct TimeoutArgs {
     /// Give up a connection that takes longer to open; 0 is never
     #[arg(
@@ -60,6 +89,9 @@ pub(crate) struct TimeoutArgs {
 
     /// Give up a connection on which nothing arrives for this long; 0 is
     /// never
+    ///
+    /// In an upload: when for this long nothing is acknowledged of what is on
+    /// its way. The answer may take as long as the upload did, besides.
     #[arg(
         long,
         value_name = "DURATION",
@@ -67,6 +99,20 @@ pub(crate) struct TimeoutArgs {
         default_value = "20s"
     )]
     pub(crate) stall_timeout: String,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Messages")]
+pub(crate) struct MessageArgs {
+    /// Print one JSON object per line to standard output
+    ///
+    /// The objects are described in crates/cli/docs/json.md of the source.
+    #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
+    pub(crate) json: bool,
+
+    /// Make the same random choices (retry waits) as another run with N
+    #[arg(long, value_name = "N", env = "FAIRBAT_SEED", hide_short_help = true)]
+    pub(crate) seed: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -80,4 +126,25 @@ pub(crate) struct LogArgs {
     /// everything
     #[arg(short, long, env = "FAIRBAT_VERBOSE", action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+}
+
+/// Which congestion control of fairbat's own holds back what is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SenderMethod {
+    /// Vegas with a memory: fills an idle path with a short queue, and yields
+    Vegas,
+    /// CDG: backs off when delays grow
+    Cdg,
+    /// CUBIC that meets congestion more often the less it weighs
+    Cubic,
+}
+
+impl From<SenderMethod> for SenderPolicy {
+    fn from(method: SenderMethod) -> Self {
+        match method {
+            SenderMethod::Vegas => Self::Vegas,
+            SenderMethod::Cdg => Self::Cdg,
+            SenderMethod::Cubic => Self::Cubic,
+        }
+    }
 }

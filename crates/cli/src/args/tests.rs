@@ -1,3 +1,4 @@
+use super::shared::SenderMethod;
 use super::*;
 
 /// The arguments of `fairbat get`; panics when they are wrong.
@@ -12,6 +13,22 @@ pub(crate) fn get_from(words: &[&str]) -> GetArgs {
 pub(crate) fn plan_from(words: &[&str]) -> PlanArgs {
     match parse(&[&["plan"], words].concat()) {
         Ok(Command::Plan(args)) => *args,
+        other => panic!("{words:?}: {other:?}"),
+    }
+}
+
+/// The arguments of `fairbat serve`; panics when they are wrong.
+fn serve_from(words: &[&str]) -> ServeArgs {
+    match parse(&[&["serve"], words].concat()) {
+        Ok(Command::Serve(args)) => *args,
+        other => panic!("{words:?}: {other:?}"),
+    }
+}
+
+/// The arguments of `fairbat put`; panics when they are wrong.
+pub(crate) fn put_from(words: &[&str]) -> PutArgs {
+    match parse(&[&["put"], words].concat()) {
+        Ok(Command::Put(args)) => *args,
         other => panic!("{words:?}: {other:?}"),
     }
 }
@@ -232,5 +249,33 @@ fn the_long_help_has_the_exit_codes() {
     for code in crate::exit::ExitCode::ALL {
         let line = format!("{:>3}  {}", code as u8, code.meaning());
         assert!(help.contains(&line), "{code:?}");
+    }
+}
+
+#[test]
+fn each_flag_of_serve_reaches_its_field() {
+    let args = serve_from(&["dir"]);
+    assert_eq!(args.directory, PathBuf::from("dir"));
+    assert_eq!(args.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(args.pace.sender, SenderMethod::Vegas);
+    assert_eq!(args.pace.max_connections, 512);
+    assert!(!args.pace.background && !args.messages.json);
+    assert!(args.access.token_file.is_none() && args.access.tls_cert.is_none());
+    let words = "dir --listen [::1]:9 --background --sender cdg -x 7 --token-file t \
+        --tls-cert c --tls-key k --json -q";
+    let args = serve_from(&words.split(' ').collect::<Vec<_>>());
+    assert_eq!(args.listen.to_string(), "[::1]:9");
+    assert_eq!(args.pace.sender, SenderMethod::Cdg);
+    assert_eq!(args.pace.max_connections, 7);
+    assert!(args.pace.background && args.messages.json && args.log.quiet);
+    assert_eq!(args.access.token_file, Some("t".into()));
+    assert_eq!(args.access.tls_cert, Some("c".into()));
+    assert_eq!(args.access.tls_key, Some("k".into()));
+    for words in [
+        &["serve"][..],
+        &["serve", "a", "b"],
+        &["serve", "a", "--tls-cert", "c"],
+    ] {
+        error(words);
     }
 }

@@ -3,6 +3,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use dalbe::brake::{BrakeState, ReceiverPolicy};
+use dalbe::sender::{SenderPolicy, SenderRung};
 use dalbe::support::Rung;
 use fairbat::error::ErrorKind;
 use fairbat::event::Control;
@@ -67,6 +68,20 @@ fn samples() -> Vec<Event> {
             sha256: Some("00".to_owned()),
             deadline_met: Some(true),
         },
+        Event::Sending {
+            urls: vec![url()],
+            lever: SenderRung::Congestion,
+            sender: Some(SenderPolicy::Vegas),
+            weight: 0.02,
+        },
+        Event::Sent {
+            url: url(),
+            path: "a".into(),
+            bytes: 1,
+            elapsed_s: 1.0,
+            status: 201,
+            deadline_met: Some(true),
+        },
         Event::Error {
             url: url(),
             kind: ErrorKind::Network,
@@ -79,13 +94,22 @@ fn samples() -> Vec<Event> {
 /// Does not compile when a variant is added: give it a sample and a chapter.
 fn name(event: &Event) -> &'static str {
     match event {
-        Event::Start { .. } => "start",
+        Event::Start { .. } | Event::Sending { .. } => "start",
         Event::File { .. } => "file",
         Event::Control(_) => "control",
         Event::Forecast { .. } => "forecast",
         Event::Retry { .. } => "retry",
-        Event::Done { .. } => "done",
+        Event::Done { .. } | Event::Sent { .. } => "done",
         Event::Error { .. } => "error",
+    }
+}
+
+/// The chapter that describes an event.
+fn chapter_of(event: &Event) -> &'static str {
+    let name = name(event);
+    match event {
+        Event::Sending { .. } | Event::Sent { .. } => chapter(&format!("`{name}` of an upload")),
+        _ => chapter(&format!("`{name}`")),
     }
 }
 
@@ -100,9 +124,9 @@ fn fields(object: &Value) -> BTreeSet<String> {
     object.keys().cloned().collect()
 }
 
-/// The part of the document below the heading of an event.
+/// The part of the document below a heading.
 fn chapter(name: &str) -> &'static str {
-    let heading = format!("\n## `{name}`\n");
+    let heading = format!("\n## {name}\n");
     let start = DOCUMENT
         .find(&heading)
         .unwrap_or_else(|| panic!("{name} has no chapter"));
@@ -129,11 +153,11 @@ fn documented(chapter: &str) -> BTreeSet<String> {
 #[test]
 fn the_document_names_exactly_the_fields_that_are_written() {
     for event in samples() {
-        let name = name(&event);
+        let (name, chapter) = (name(&event), chapter_of(&event));
         let mut written = fields(&object(event));
         // Common to all, described once at the top of the document.
         assert!(written.remove("event") && written.remove("t"));
-        assert_eq!(documented(chapter(name)), written, "{name}");
+        assert_eq!(documented(chapter), written, "{name}");
     }
     let common = &DOCUMENT[..DOCUMENT.find("\n## ").expect("there are chapters")];
     assert_eq!(
@@ -145,10 +169,10 @@ fn the_document_names_exactly_the_fields_that_are_written() {
 #[test]
 fn the_examples_have_the_fields_that_are_written() {
     for event in samples() {
-        let name = name(&event);
+        let (name, chapter) = (name(&event), chapter_of(&event));
         let written = object(event);
         assert_eq!(written["event"], name);
-        let example = chapter(name)
+        let example = chapter
             .lines()
             .find(|line| line.starts_with('{'))
             .unwrap_or_else(|| panic!("{name} has no example"));
@@ -174,7 +198,7 @@ fn the_document_names_every_kind_of_error_lever_policy_and_state() {
         let code = ExitCode::of_kind(kind) as u8;
         let kind = serde_json::to_value(kind).expect("a kind is a string");
         let kind = kind.as_str().expect("a kind is a string");
-        let row = chapter("error")
+        let row = chapter("`error`")
             .lines()
             .find(|line| line.starts_with(&format!("| `{kind}` |")))
             .unwrap_or_else(|| panic!("{kind} is not documented"));
@@ -189,18 +213,42 @@ fn the_document_names_every_kind_of_error_lever_policy_and_state() {
         let lever = serde_json::to_value(lever).expect("a lever is a string");
         let lever = lever.as_str().expect("a lever is a string");
         assert!(
-            chapter("start").contains(&format!("`{lever}`")),
+            chapter("`start`").contains(&format!("`{lever}`")),
             "{lever} is not documented"
         );
     }
+    for lever in [
+        SenderRung::Congestion,
+        SenderRung::Stock,
+        SenderRung::Pacing,
+        SenderRung::Mark,
+    ] {
+        let written = object(Event::Sending {
+            urls: vec![],
+            lever,
+            sender: None,
+            weight: 1.0,
+        });
+        let row = format!("| `{}` |", written["lever"].as_str().expect("a string"));
+        let chapter = chapter("`start` of an upload");
+        assert!(chapter.contains(&row), "{row} is not documented");
+    }
+    for policy in [SenderPolicy::Vegas, SenderPolicy::Cdg, SenderPolicy::Cubic] {
+        let row = format!("| `{}` |", policy.name());
+        let chapter = chapter("`start` of an upload");
+        assert!(chapter.contains(&row), "{row} is not documented");
+    }
     for policy in [ReceiverPolicy::Delay, ReceiverPolicy::Vulture] {
         let row = format!("| `{}` |", policy.name());
-        assert!(chapter("start").contains(&row), "{row} is not documented");
+        assert!(chapter("`start`").contains(&row), "{row} is not documented");
     }
     for state in [BrakeState::Free, BrakeState::Filling, BrakeState::Yielding] {
         let state = serde_json::to_value(state).expect("a state is a string");
         let row = format!("| `{}` |", state.as_str().expect("a state is a string"));
-        assert!(chapter("control").contains(&row), "{row} is not documented");
+        assert!(
+            chapter("`control`").contains(&row),
+            "{row} is not documented"
+        );
     }
 }
 

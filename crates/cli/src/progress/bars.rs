@@ -56,7 +56,7 @@ impl Bars {
 
     pub(super) fn update(&mut self, event: &Event) {
         match event {
-            Event::Start { urls, .. } => {
+            Event::Start { urls, .. } | Event::Sending { urls, .. } => {
                 self.counts.files = urls.len();
                 self.status.set_message("connecting");
             }
@@ -88,7 +88,7 @@ impl Bars {
                 self.status
                     .set_message(printable(&format!("next try in {after_s:.1} s: {reason}")));
             }
-            Event::Done { url, .. } | Event::Error { url, .. } => {
+            Event::Done { url, .. } | Event::Sent { url, .. } | Event::Error { url, .. } => {
                 self.counts.finished += 1;
                 self.names.remove(url);
                 if let Some(bar) = self.shown.remove(url) {

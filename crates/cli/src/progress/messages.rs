@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use dalbe::brake::ReceiverPolicy;
+use dalbe::sender::{SenderPolicy, SenderRung};
 use dalbe::support::Rung;
 use fairbat::error::{ErrorKind, TransferError};
 use indicatif::BinaryBytes;
@@ -20,6 +21,19 @@ pub(super) struct Saved<'a> {
     pub(super) deadline_met: Option<bool>,
 }
 
+/// A file that a server has taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sent<'a> {
+    pub(super) path: &'a Path,
+    /// Its size, bytes.
+    pub(super) bytes: u64,
+    /// Seconds this run took.
+    pub(super) elapsed_s: f64,
+    /// The server has not stored it yet.
+    pub(super) is_promise: bool,
+    pub(super) deadline_met: Option<bool>,
+}
+
 /// The run begins, under this lever; `receiver` decides how far it yields, if
 /// anything does.
 pub(super) fn started(urls: &[String], lever: Rung, receiver: Option<ReceiverPolicy>) -> String {
@@ -34,6 +48,24 @@ pub(super) fn started(urls: &[String], lever: Rung, receiver: Option<ReceiverPol
             format!("fetching {what}; {name}: does not yield, its weight is 1")
         }
         None => format!("fetching {what}; {name}: {brief}"),
+    }
+}
+
+/// An upload begins, under this lever; `sender` decides how far it yields, if
+/// one of our own does.
+pub(super) fn sending(
+    urls: &[String],
+    lever: SenderRung,
+    sender: Option<SenderPolicy>,
+    weight: f64,
+) -> String {
+    let (what, name, brief) = (urls.join(" "), lever.name(), lever.brief());
+    match sender {
+        _ if weight >= 1.0 && lever != SenderRung::Mark => {
+            format!("sending to {what}; {name}: does not yield, its weight is 1")
+        }
+        Some(policy) => format!("sending to {what}; {name} ({}): {brief}", policy.name()),
+        None => format!("sending to {what}; {name}: {brief}"),
     }
 }
 
@@ -87,21 +119,41 @@ pub(super) fn saved(saved: &Saved<'_>) -> String {
         if fetched < saved.bytes {
             text += &format!(", {} of them now,", BinaryBytes(fetched));
         }
-        let seconds = saved.elapsed_s;
-        text += &format!(" in {seconds:.1} s");
-        if seconds > 0.0 {
-            // Saturates; a rate is only for show here.
-            let rate = BinaryBytes((fetched as f64 / seconds) as u64);
-            text += &format!(" ({rate}/s)");
-        }
+        text += &taking(fetched, saved.elapsed_s);
         text
     };
-    match saved.deadline_met {
-        Some(true) => text += ", before the deadline",
-        Some(false) => text += ", AFTER the deadline",
-        None => {}
+    text += in_time(saved.deadline_met);
+    text
+}
+
+pub(super) fn sent(sent: &Sent<'_>) -> String {
+    let (path, size) = (sent.path.display(), BinaryBytes(sent.bytes));
+    let mut text = format!("uploaded {path}: {size}");
+    text += &taking(sent.bytes, sent.elapsed_s);
+    text += in_time(sent.deadline_met);
+    if sent.is_promise {
+        text += "; the server has accepted it and will store it later";
     }
     text
+}
+
+/// How long it took, and how fast it was.
+fn taking(bytes: u64, seconds: f64) -> String {
+    let mut text = format!(" in {seconds:.1} s");
+    if seconds > 0.0 {
+        // Saturates; a rate is only for show here.
+        let rate = BinaryBytes((bytes as f64 / seconds) as u64);
+        text += &format!(" ({rate}/s)");
+    }
+    text
+}
+
+fn in_time(deadline_met: Option<bool>) -> &'static str {
+    match deadline_met {
+        Some(true) => ", before the deadline",
+        Some(false) => ", AFTER the deadline",
+        None => "",
+    }
 }
 
 /// `None` for an interruption: that was announced when it happened.

@@ -11,10 +11,11 @@ use super::UsageError;
 
 /// Headers that decide which bytes come and how they are framed: a file put
 /// together under other ones would be wrong.
-const RESERVED: [HeaderName; 14] = [
+const RESERVED: [HeaderName; 15] = [
     header::ACCEPT_ENCODING,
     header::CONNECTION,
     header::CONTENT_LENGTH,
+    header::CONTENT_RANGE,
     header::EXPECT,
     header::IF_MATCH,
     header::IF_MODIFIED_SINCE,

@@ -24,10 +24,11 @@
 #include <bpf/bpf_tracing.h>
 
 #include "congestion.h"
-#define STATE_SIZE 368
+#define STATE_SIZE 408
 #include "arithmetic.h"
 #include "flow.h"
 #include "base.h"
+#include "train.h"
 #include "weighted.h"
 #include "vegas.h"
 #include "crawl.h"
@@ -51,8 +52,8 @@ struct {
 
 /* Below this round-trip time pacing costs more than bursts do, us. */
 #define PACED_US 1000
-/* Samples of a round trip by which slow start is judged. */
-#define FIRST_SAMPLES 8
+/* Samples in a row by which slow start is judged. */
+#define FEW_SAMPLES 4
 
 static __always_inline struct round *round_of(struct tcp_sock *tp)
 {
@@ -83,6 +84,7 @@ static __always_inline void read_parameters(struct sock *sk, struct parameters *
 	wish->w_q16 = LEAST_WEIGHT_Q16;
 	wish->phi_q16 = ONE_Q16;
 	wish->g_us = 0;
+	wish->capacity = 0;
 	if (!set)
 		return;
 	/* The second law of a family, or its first. */
@@ -92,6 +94,7 @@ static __always_inline void read_parameters(struct sock *sk, struct parameters *
 	if (set->phi_q16)
 		wish->phi_q16 = set->phi_q16;
 	wish->g_us = set->g_us;
+	wish->capacity = set->capacity;
 }
 
 static __always_inline void begin_round(struct tcp_sock *tp, struct round *round, __u64 now_us)
@@ -101,18 +104,19 @@ static __always_inline void begin_round(struct tcp_sock *tp, struct round *round
 	round->began_us = now_us;
 	round->rtt_min_us = 0xffffffff;
 	round->rtt_max_us = 0;
+	round->rtt_few_us = 0xffffffff;
 	round->samples = 0;
 	round->cwnd = tp->snd_cwnd;
 	round->is_slow_start = is_in_slow_start(tp);
 }
 
-/* How late the first packets of a round trip may be in slow start: HyStart
- * (RFC 9406) for a flow that is one of many, less for one that yields. */
+/* How late packets may be in slow start: HyStart (RFC 9406) for a flow that is
+ * one of many, less for one that yields. */
 static __always_inline __u32 patience_us(__u32 w_q16, __u32 base_us)
 {
 	if (w_q16 > LEAST_WEIGHT_Q16)
 		return least(most(base_us / 8, 4000), 16000);
-	return most(base_us / 16, 1500);
+	return most(base_us / 32, 1500);
 }
 
 static __always_inline bool is_vegas(__u32 law)
@@ -120,52 +124,68 @@ static __always_inline bool is_vegas(__u32 law)
 	return law == LAW_VEGAS;
 }
 
-/* A share w/(1 + w) of this, for a weight above the least. */
+/* 1 - w from which on a weight is good for more than its share, as for the
+ * receiver lever (brake/order.rs): 0.2. */
+#define OPENING_Q16 13107
+
+/* A share w/(1 + w) of this, for a weight between the least and 1. */
 static __always_inline __u32 share_of(__u32 window_q8, __u32 w_q16)
 {
-	return w_q16 > LEAST_WEIGHT_Q16 ? scaled(window_q8, w_q16, ONE_Q16 + w_q16) : 0;
+	__u32 share = scaled(window_q8, w_q16, ONE_Q16 + w_q16);
+
+	if (ONE_Q16 - w_q16 < OPENING_Q16)
+		share = scaled(share, OPENING_Q16, most(ONE_Q16 - w_q16, 1));
+	return share;
 }
 
-/* A weight that changes is in force at once: the window of its own is that share
- * of what was carried that the new one is good for. */
-static __always_inline void follow_weight(struct state *s, __u32 w_q16)
+/* The window that the weight is good for whatever the others do; the largest
+ * there is if it has no bound. */
+static __always_inline __u32 bound_of(const struct state *s, const struct look *look)
+{
+	__u32 capacity = most(s->trains.capacity, look->capacity);
+	__u32 packets_s_q8 = scaled(capacity, PACKET_Q8, look->segment);
+	__u32 rtt_us = look->rtt_min_us / 2 + look->rtt_max_us / 2;
+	__u32 all_q8 = scaled(packets_s_q8, rtt_us, 1000000);
+
+	if (look->w_q16 >= ONE_Q16 || all_q8 == 0)
+		return CUBIC_MOST_Q8;
+	return most(least(share_of(all_q8, look->w_q16), CUBIC_MOST_Q8), FLOOR_Q8);
+}
+
+/* The window of a weight above the least: that of one CUBIC flow, within what
+ * the weight is good for. As long as nobody knows what the path carries, it
+ * grows slower than CUBIC by the weight. */
+static __always_inline __u32 weighted_law(struct state *s, const struct look *look)
 {
 	struct weighted *own = &s->weighted;
-	__u32 before = own->w_q16, share = share_of(s->vegas.carried_most_q8, w_q16);
+	__u32 bound = bound_of(s, look), before = s->w_q16;
+	bool is_bound = bound < CUBIC_MOST_Q8;
 
-	if (before == w_q16)
-		return;
-	if (w_q16 <= LEAST_WEIGHT_Q16) {
-		weighted_begin(own, 0);
-		own->w_q16 = w_q16;
-	} else if (before <= LEAST_WEIGHT_Q16) {
-		weighted_begin(own, most(share, s->vegas.window_q8));
-		own->w_q16 = w_q16;
-	} else {
-		__u32 was = share_of(ONE_Q16, before), is = share_of(ONE_Q16, w_q16);
-
-		/* weighted_grow() sees that it is another one. */
-		own->window_q8 = scaled(own->window_q8, is, was);
-		own->origin_q8 = scaled(own->origin_q8, is, was);
-		own->epoch_us = 0;
-		own->w_q16 = w_q16;
-	}
+	s->w_q16 = look->w_q16;
+	if (look->w_q16 <= LEAST_WEIGHT_Q16)
+		return 0;
+	if (before <= LEAST_WEIGHT_Q16)
+		/* From yielding at once to what the weight is good for. */
+		weighted_begin(own, most(is_bound ? 2 * bound : 0, s->vegas.window_q8));
+	weighted_grow(own, look, is_bound ? ONE_Q16 : look->w_q16);
+	/* A loss or two a flow of this weight need not heed. */
+	own->window_q8 = least(own->window_q8, least(2 * bound, CUBIC_MOST_Q8));
+	return least(own->window_q8, bound);
 }
 
-static __always_inline __u32 vegas_law(struct state *s, struct look *look, bool was_single)
+static __always_inline __u32 vegas_law(struct state *s, struct look *look, bool was_single,
+				       bool *is_paced)
 {
 	__u32 window;
 
-	follow_weight(s, look->w_q16);
+	window = weighted_law(s, look);
 	vegas_round(&s->vegas, &s->seen, look);
-	if (look->w_q16 <= LEAST_WEIGHT_Q16) {
-		if (crawl_round(&s->vegas, look, was_single))
-			return PACKET_Q8;
-		return s->vegas.window_q8;
-	}
-	weighted_grow(&s->weighted, look, look->w_q16);
-	window = most(s->vegas.window_q8, s->weighted.window_q8);
-	return window;
+	*is_paced = s->vegas.window_q8 >= window;
+	if (!*is_paced)
+		return window;
+	if (crawl_round(&s->vegas, look, was_single))
+		return PACKET_Q8;
+	return s->vegas.window_q8;
 }
 
 static __always_inline __u32 cubic_law(struct state *s, struct look *look, __u32 law)
@@ -183,13 +203,12 @@ static __always_inline __u32 cubic_law(struct state *s, struct look *look, __u32
 }
 
 /* The window that the law has now, in packets/256. */
-static __always_inline void take_window(struct state *s, __u32 law, __u32 window_q8, __u64 now_us,
-					__u32 w_q16)
+static __always_inline void take_window(struct state *s, __u32 law, __u32 window_q8, __u64 now_us)
 {
 	if (law == LAW_VEGAS) {
 		vegas_begin(&s->vegas, now_us, window_q8);
-		s->weighted.w_q16 = w_q16;
-		weighted_begin(&s->weighted, w_q16 > LEAST_WEIGHT_Q16 ? window_q8 : 0);
+		/* As if the weight had just been set. */
+		s->w_q16 = 0;
 	} else if (law == LAW_CDG || law == LAW_CDG_PAPER || law == LAW_VEGAS_PAPER) {
 		s->cdg.window_q8 = window_q8;
 		s->vegas.window_q8 = window_q8;
@@ -211,6 +230,21 @@ static __always_inline void tell(struct state *s, struct tcp_sock *tp, const str
 	s->seen.is_yielding = s->vegas.yielded_us && look->now_us < s->vegas.yielded_us + 1000000;
 }
 
+/* Has the packets of a flow paced by TCP, or not. A window that is set anew at
+ * once takes it; a window that grows by a packet now and then, beside others
+ * whose packets follow their acknowledgements, would gain by it: a packet that
+ * comes between finds room in a full queue. */
+static __always_inline void pace(struct sock *sk, struct round *round, bool is_paced)
+{
+	if (is_paced && sk->sk_pacing_status == SK_PACING_NONE) {
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+		round->is_paced = 1;
+	} else if (!is_paced && round->is_paced) {
+		sk->sk_pacing_status = SK_PACING_NONE;
+		round->is_paced = 0;
+	}
+}
+
 /* A round trip is over. */
 static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, struct round *round,
 				      __u64 now_us, __u32 default_law)
@@ -219,7 +253,7 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 	struct look look = {};
 	struct state *s;
 	__u32 window_q8;
-	bool was_single = round->cwnd == 1;
+	bool was_single = round->cwnd == 1, is_paced = false;
 
 	s = bpf_sk_storage_get(&state, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!s)
@@ -234,7 +268,16 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 	look.w_q16 = wish.w_q16;
 	look.phi_q16 = wish.phi_q16;
 	look.g_us = wish.g_us;
-	look.is_limited = is_window_limited(tp);
+	look.capacity = wish.capacity;
+	look.segment = most(tp->mss_cache, 1);
+	if (round->tested) {
+		train_learn(&s->trains, round->tested);
+		round->tested = 0;
+	}
+	/* The kernel's mark is that of the moment. */
+	look.is_limited = is_window_limited(tp) ||
+			  scaled(look.delivered, look.rtt_min_us, look.elapsed_us) * 5 >=
+				  round->cwnd * 3;
 	if (look.is_timed) {
 		bool is_held = is_vegas(wish.law) && s->vegas.window_q8 <= FLOOR_Q8 + PACKET_Q8 &&
 			       s->vegas.has_met;
@@ -253,21 +296,24 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 		look.is_timed = false;
 	round->base_us = look.base_us;
 	round->patience_us = patience_us(wish.w_q16, look.base_us);
+	round->is_yielding = wish.w_q16 <= LEAST_WEIGHT_Q16;
 
 	if (is_in_slow_start(tp)) {
 		__u32 carried = scaled(look.delivered * PACKET_Q8, look.base_us, look.elapsed_us);
 
 		s->vegas.carried_most_q8 = most(s->vegas.carried_most_q8, carried);
 		s->seen.law = 0;
+		is_paced = true;
 	} else {
 		/* Another law, or the first round trip after slow start. */
 		if (s->seen.law != wish.law || round->is_slow_start)
-			take_window(s, wish.law, tp->snd_cwnd * PACKET_Q8, now_us, wish.w_q16);
+			take_window(s, wish.law, tp->snd_cwnd * PACKET_Q8, now_us);
 		if (wish.law == LAW_VEGAS) {
-			window_q8 = vegas_law(s, &look, was_single);
+			window_q8 = vegas_law(s, &look, was_single, &is_paced);
 		} else if (wish.law == LAW_CDG || wish.law == LAW_CDG_PAPER) {
 			cdg_round(&s->cdg, &s->vegas, &s->seen, &look, wish.law == LAW_CDG);
 			window_q8 = s->cdg.window_q8;
+			is_paced = wish.law == LAW_CDG;
 		} else if (wish.law == LAW_VEGAS_PAPER) {
 			window_q8 = paper_vegas_round(s->cdg.window_q8, &s->seen, &look);
 			s->cdg.window_q8 = window_q8;
@@ -278,8 +324,15 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 				    window_q8 < FLOOR_Q8 && wish.law == LAW_VEGAS ? 1 : 2);
 		/* Slow start is over until the kernel says otherwise. */
 		tp->snd_ssthresh = tp->snd_cwnd;
+		if (wish.law == LAW_VEGAS && !is_paced && wish.w_q16 < ONE_Q16 &&
+		    now_us > s->trains.last_us + TRAIN_EVERY_US) {
+			s->trains.last_us = now_us;
+			train_begin(round, tp->snd_nxt, TRAIN * look.segment);
+			tp->snd_cwnd += TRAIN;
+		}
 		s->seen.law = wish.law;
 	}
+	pace(sk, round, is_paced);
 	tell(s, tp, &look, s->seen.law);
 	begin_round(tp, round, now_us);
 }
@@ -310,7 +363,7 @@ static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
 		return most(tp->snd_cwnd / 2, 2);
 	read_parameters(sk, &wish, law);
 	if (is_in_slow_start(tp) || s->seen.law != wish.law) {
-		take_window(s, wish.law, window, now_us, wish.w_q16);
+		take_window(s, wish.law, window, now_us);
 		s->seen.law = wish.law;
 	}
 	if (wish.law == LAW_VEGAS) {
@@ -319,6 +372,7 @@ static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
 		if (wish.w_q16 > LEAST_WEIGHT_Q16) {
 			weighted_loss(&s->weighted);
 			next = most(next, s->weighted.window_q8);
+			next = least(next, window);
 		}
 	} else if (wish.law == LAW_VEGAS_PAPER) {
 		next = paper_vegas_heeds(wish.w_q16, wish.phi_q16) ? window / 2 : window;
@@ -354,8 +408,9 @@ void BPF_PROG(begin, struct sock *sk)
 	__builtin_memset(round, 0, sizeof(*round));
 	begin_round(tp, round, bpf_ktime_get_ns() / 1000);
 	round->patience_us = 4000;
-	if (sk->sk_pacing_status == SK_PACING_NONE)
-		sk->sk_pacing_status = SK_PACING_NEEDED;
+	round->is_yielding = 1;
+	/* Unpaced, its first packets are a train. */
+	train_begin(round, tp->snd_nxt, TRAIN * tp->mss_cache);
 }
 
 SEC("struct_ops")
@@ -366,6 +421,8 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	__u32 rtt_us = sample->rtt_us;
 
 	round->packets += sample->pkts_acked;
+	if (round->train)
+		train_acknowledged(round, tp->snd_una, bpf_ktime_get_ns() / 1000);
 	if (sample->rtt_us <= 0)
 		return;
 	round->samples++;
@@ -374,13 +431,19 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	/* That of a single packet may have been delayed. */
 	if (rtt_us > round->rtt_max_us && (sample->pkts_acked > 1 || round->cwnd < 4))
 		round->rtt_max_us = rtt_us;
-	/* Slow start ends when its first packets find a queue: half of what is
-	 * on its way now would do. */
-	if (is_in_slow_start(tp) && round->base_us && round->samples == FIRST_SAMPLES &&
-	    round->rtt_min_us > round->base_us + round->patience_us) {
-		tp->snd_cwnd = most(tp->snd_cwnd / 2, 2);
+	if (!is_in_slow_start(tp))
+		return;
+	round->rtt_few_us = least(round->rtt_few_us, rtt_us);
+	if (round->samples % FEW_SAMPLES)
+		return;
+	if (round->base_us && round->rtt_few_us > round->base_us + round->patience_us) {
+		/* What is on its way now is what was on its way when those
+		 * left, and as much again: half of it would do. */
+		if (round->is_yielding)
+			tp->snd_cwnd = most(tp->snd_cwnd / 2, 2);
 		tp->snd_ssthresh = tp->snd_cwnd;
 	}
+	round->rtt_few_us = 0xffffffff;
 }
 
 SEC("struct_ops")
@@ -389,6 +452,7 @@ void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 
 	/* What was measured in a recovery says little. */
+	round_of(tp)->train = TRAIN_NONE;
 	if (ca_state == TCP_CA_Open)
 		begin_round(tp, round_of(tp), bpf_ktime_get_ns() / 1000);
 }

@@ -39,8 +39,11 @@ struct parameters {
 	__u32 phi_q16;
 	/* CDG's G; 0: by w and the base round-trip time. */
 	__u32 g_us;
+	/* What the path is known to carry altogether, byte/s; 0 if nothing is. */
+	__u32 capacity;
+	__u32 reserved;
 };
-_Static_assert(sizeof(struct parameters) == 16, "as in layout.rs");
+_Static_assert(sizeof(struct parameters) == 24, "as in layout.rs");
 
 /* What the kernel's side tells of a socket, from the moment it came under
  * control. */

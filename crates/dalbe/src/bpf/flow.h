@@ -19,16 +19,25 @@ struct round {
 	__u32 cwnd;
 	/* Round-trip time without a queue, as far as it is known: a copy. */
 	__u32 base_us;
-	/* Slow start ends when the first packets of a round were so late, us. */
+	/* Slow start ends when some packets in a row were so late, us. */
 	__u32 patience_us;
+	/* The least of the last few. */
+	__u32 rtt_few_us;
 	/* What was acknowledged in all, packets. */
 	__u64 packets;
-	/* PHANTOM: probability of a phantom signal per packet. */
-	__u32 phantom_q16;
-	/* No further phantom signal in this round trip. */
-	__u8 is_calm;
+	/* See train.h: sequence numbers, when its first acknowledgement came, and
+	 * the answer, byte/s. */
+	__u32 train_from;
+	__u32 train_end;
+	__u64 train_us;
+	__u32 tested;
+	__u8 train;
 	/* The flow was in slow start in this round trip. */
 	__u8 is_slow_start;
+	/* Its weight is the least. */
+	__u8 is_yielding;
+	/* TCP paces it because we have said so. */
+	__u8 is_paced;
 };
 _Static_assert(sizeof(struct round) <= 104, "icsk_ca_priv has room for it");
 
@@ -46,6 +55,10 @@ struct look {
 	__u32 w_q16;
 	__u32 phi_q16;
 	__u32 g_us;
+	/* What the process knows of the path, byte/s. */
+	__u32 capacity;
+	/* Largest segment, bytes. */
+	__u32 segment;
 	/* Whether the window was what limited the flow. */
 	bool is_limited;
 	/* Whether its times say anything. */
@@ -128,6 +141,14 @@ struct cubic {
 	__u32 count;
 };
 
+/* See train.h. Bytes per second. */
+struct trains {
+	__u32 rates[4];
+	__u32 capacity;
+	__u32 next;
+	__u64 last_us;
+};
+
 struct state {
 	struct telemetry seen;
 	struct base base;
@@ -135,5 +156,9 @@ struct state {
 	struct vegas vegas;
 	struct cdg cdg;
 	struct cubic cubic;
+	struct trains trains;
+	/* The weight of the last round trip; 0 before the first. */
+	__u32 w_q16;
+	__u32 reserved;
 };
 _Static_assert(sizeof(struct state) == STATE_SIZE, "as in layout.rs");

@@ -57,6 +57,7 @@ struct tcp_sock {
 	__u32 snd_nxt;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
+	__u32 mss_cache;
 	__u32 delivered;
 	__u32 max_packets_out;
 	__u32 prior_cwnd;

@@ -198,7 +198,7 @@ APART int vegas_grow(struct vegas *own, const struct look *look, __u32 used, boo
 APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct look *look)
 {
 	__u32 base, queue, carried, used, window, own_us, foreign_us = FOREIGN_US, steady;
-	bool has_come, is_limited;
+	bool has_come;
 
 	if (!own || !seen || !look || !look->is_timed)
 		return 0;
@@ -208,7 +208,6 @@ APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct lo
 	carried = scaled(look->delivered * PACKET_Q8, base, look->elapsed_us);
 	used = scaled(look->delivered * PACKET_Q8, look->rtt_min_us, look->elapsed_us);
 	has_come = own->came_us && look->now_us < own->came_us + SOON_US;
-	is_limited = look->is_limited || vegas_fills(used, window, 39322);
 	vegas_remember(own, queue, carried);
 	own->carried_most_q8 = most(minus(own->carried_most_q8, own->carried_most_q8 / 512),
 				    carried);
@@ -222,7 +221,7 @@ APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct lo
 		own->calm--;
 	own_us = scaled(vegas_growth(own), look->elapsed_us, look->delivered * PACKET_Q8);
 
-	if (is_limited && own->looks >= 3 && own->calm == 0 && window > 2 * FLOOR_Q8) {
+	if (look->is_limited && own->looks >= 3 && own->calm == 0 && window > 2 * FLOOR_Q8) {
 		__u32 before = least(own->queues_us[1], own->queues_us[2]);
 
 		if (queue > before + own_us + most(RISE_US, base / 32)) {
@@ -249,7 +248,7 @@ APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct lo
 		return 0;
 	}
 	if (own->clear_us && look->now_us > own->clear_us + UNSEEN_US && own->hold == 0 &&
-	    is_limited) {
+	    look->is_limited) {
 		own->clear_us = look->now_us;
 		own->window_q8 = most(least(times_q16(carried, ROOM_Q16), window), FLOOR_Q8);
 		own->wait = 1;
@@ -267,12 +266,12 @@ APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct lo
 		steady = (own->carried_q8[0] + own->carried_q8[1] + own->carried_q8[2]) / 3;
 		if (look->now_us < own->yielded_us + 4 * look->elapsed_us || own->looks < 3)
 			steady = carried;
-		if (is_limited)
+		if (look->is_limited)
 			vegas_fill(own, seen, look, most(carried, steady), used);
 		return 0;
 	}
 	own->was_queued = 0;
-	if (own->hold == 0 && is_limited)
+	if (own->hold == 0 && look->is_limited)
 		vegas_grow(own, look, used, has_come);
 	return 0;
 }

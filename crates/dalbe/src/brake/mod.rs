@@ -108,6 +108,9 @@ pub struct Brake {
     stale: Stale,
     /// Whether there was no brake at the last look.
     is_free: bool,
+    /// So many times the most that was seen, tests of the bottleneck have to
+    /// say for them to count.
+    doubt: f64,
 }
 
 /// How a response begins. The sender still has its congestion window from
@@ -153,7 +156,15 @@ impl Brake {
             yields: Yield::default(),
             stale: Stale::default(),
             is_free: false,
+            doubt: 0.0,
         }
+    }
+
+    /// Lets tests of the bottleneck count only where they say clearly more
+    /// than the most that was seen: so many times as much. For who turns the
+    /// window into a rate, and so carries what that says exactly.
+    pub(crate) fn doubting(self, doubt: f64) -> Self {
+        Self { doubt, ..self }
     }
 
     /// What it is doing, as of the last second.
@@ -323,7 +334,7 @@ impl Brake {
                 if self.is_free {
                     self.stale.pause(seen.bytes);
                 } else {
-                    self.stale.update(now, &look(&seen, wide));
+                    self.stale.update(now, &Look::of(&seen, wide));
                 }
             }
             Opening::Awaited(_) | Opening::Since(_) => {
@@ -349,7 +360,11 @@ impl Brake {
             ..order
         };
         // The smaller one: the rate may be infinite, and the time 0.
-        let most = bottleneck.most(first);
+        let most = if bottleneck.rate() < self.doubt * order.capacity {
+            0.0
+        } else {
+            bottleneck.most(first)
+        };
         let tested = most.min(tested.share() * bottleneck.rtt() * bottleneck.allowance());
         let level = tested.max(order.share() * rtt.as_secs_f64());
         let share = bottleneck
@@ -375,17 +390,6 @@ impl Brake {
             self.opening = Opening::Done;
         }
         opened.min(window)
-    }
-}
-
-fn look(seen: &Seen, window: f64) -> Look {
-    Look {
-        rtt: seen.rtt.as_secs_f64(),
-        base: seen.base.as_secs_f64(),
-        queueing: seen.queueing,
-        bytes: seen.bytes,
-        out_of_order: seen.out_of_order,
-        window,
     }
 }
 

@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::limits;
+use super::yielding::Seen;
 use crate::capacity::Capacity;
 
 /// A queueing delay that is longer than a short one by this share of the base
@@ -66,6 +67,20 @@ pub(super) struct Look {
     pub(super) out_of_order: u32,
     /// The window offered, bytes.
     pub(super) window: f64,
+}
+
+impl Look {
+    /// What was seen under this window, bytes.
+    pub(super) fn of(seen: &Seen, window: f64) -> Self {
+        Self {
+            rtt: seen.rtt.as_secs_f64(),
+            base: seen.base.as_secs_f64(),
+            queueing: seen.queueing,
+            bytes: seen.bytes,
+            out_of_order: seen.out_of_order,
+            window,
+        }
+    }
 }
 
 /// Whether a connection's sender lags behind a path that has become free.

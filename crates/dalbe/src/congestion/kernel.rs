@@ -49,10 +49,12 @@ impl Kernel {
 
     pub(super) fn set(&self, socket: &TcpSocket, parameters: &Parameters) -> io::Result<()> {
         let wish = Wish {
-            law: law_number(parameters),
+            law: parameters.law.number(),
             w_q16: q16(parameters.w),
             phi_q16: q16(parameters.phi).max(1),
             g_us: parameters.g_ms.map_or(0, |g| q(g * 1e3).max(1)),
+            capacity: q(parameters.capacity),
+            reserved: 0,
         };
         self.parameters
             .update(&key(socket), wish.as_bytes(), MapFlags::ANY)
@@ -83,10 +85,6 @@ impl Kernel {
             is_yielding: seen.is_yielding != 0,
         }))
     }
-}
-
-fn law_number(parameters: &Parameters) -> u32 {
-    parameters.law.number()
 }
 
 fn q16(value: f64) -> u32 {

@@ -17,6 +17,8 @@ pub(super) struct Wish {
     pub(super) w_q16: u32,
     pub(super) phi_q16: u32,
     pub(super) g_us: u32,
+    pub(super) capacity: u32,
+    pub(super) reserved: u32,
 }
 
 /// `struct telemetry`.
@@ -46,13 +48,13 @@ pub(super) struct Telemetry {
 #[repr(C)]
 pub(super) struct FlowState {
     pub(super) seen: Telemetry,
-    pub(super) private: [u8; 288],
+    pub(super) private: [u8; 328],
 }
 
 // As in congestion.h and congestion.bpf.c.
-const _: () = assert!(size_of::<Wish>() == 16);
+const _: () = assert!(size_of::<Wish>() == 24);
 const _: () = assert!(size_of::<Telemetry>() == 80);
-const _: () = assert!(size_of::<FlowState>() == 368);
+const _: () = assert!(size_of::<FlowState>() == 408);
 
 #[cfg(test)]
 mod tests {

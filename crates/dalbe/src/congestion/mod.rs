@@ -92,6 +92,9 @@ pub struct Parameters {
     /// CDG's back-off scale, ms; `None` to have it follow from w and the base
     /// round-trip time.
     pub g_ms: Option<f64>,
+    /// What the path is known to carry when nobody else uses it, byte/s; 0
+    /// while nothing is known of it.
+    pub capacity: f64,
 }
 
 /// What the kernel's side has seen and done on a connection. Counters count

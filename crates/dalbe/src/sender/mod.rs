@@ -12,6 +12,7 @@
 //! It knows connections and weights; neither deadlines nor what is sent.
 
 pub mod pacing;
+pub mod stock;
 
 use std::io;
 use std::sync::Arc;
@@ -203,6 +204,7 @@ impl SenderLever {
                         w: order.w,
                         phi: 1.0,
                         g_ms: None,
+                        capacity: order.capacity,
                     };
                     congestion.set(socket, &parameters)?;
                     *w = Some(order.w);

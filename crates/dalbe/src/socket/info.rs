@@ -23,6 +23,7 @@ mod offset {
     pub(super) const PACING_RATE: usize = 104;
     pub(super) const BYTES_ACKED: usize = 120;
     pub(super) const BYTES_RECEIVED: usize = 128;
+    pub(super) const SEGS_IN: usize = 140;
     pub(super) const MIN_RTT: usize = 148;
     pub(super) const DATA_SEGS_IN: usize = 152;
     pub(super) const DELIVERY_RATE: usize = 160;
@@ -39,10 +40,11 @@ const REQUIRED: usize = offset::TOTAL_RETRANS + 4;
 
 /// The fields beyond [`REQUIRED`]: name, end in bytes, and the first Linux
 /// that has it.
-const OPTIONAL: [(&str, usize, &str); 12] = [
+const OPTIONAL: [(&str, usize, &str); 13] = [
     ("pacing_rate", offset::PACING_RATE + 8, "3.15"),
     ("bytes_acked", offset::BYTES_ACKED + 8, "4.1"),
     ("bytes_received", offset::BYTES_RECEIVED + 8, "4.1"),
+    ("segs_in", offset::SEGS_IN + 4, "4.2"),
     ("min_rtt", offset::MIN_RTT + 4, "4.6"),
     ("data_segs_in", offset::DATA_SEGS_IN + 4, "4.6"),
     ("delivery_rate", offset::DELIVERY_RATE + 8, "4.9"),
@@ -98,6 +100,8 @@ pub struct TcpInfo {
     pub bytes_acked: Option<u64>,
     /// Bytes received in order (RFC 4898); a FIN counts as one byte.
     pub bytes_received: Option<u64>,
+    /// Segments received, with data or without (RFC 4898).
+    pub segs_in: Option<u32>,
     /// Smallest round-trip time of what we sent in the kernel's window
     /// (`net.ipv4.tcp_min_rtt_wlen`, 5 minutes unless changed).
     pub min_rtt: Option<Duration>,
@@ -187,6 +191,7 @@ impl TcpInfo {
             pacing_rate: u64_at(raw, offset::PACING_RATE).filter(|&rate| rate != u64::MAX),
             bytes_acked: u64_at(raw, offset::BYTES_ACKED),
             bytes_received: u64_at(raw, offset::BYTES_RECEIVED),
+            segs_in: u32_at(raw, offset::SEGS_IN),
             min_rtt: u32_at(raw, offset::MIN_RTT).and_then(measured_micros),
             data_segs_in: u32_at(raw, offset::DATA_SEGS_IN),
             delivery_rate: u64_at(raw, offset::DELIVERY_RATE).filter(|&rate| rate > 0),
@@ -303,6 +308,7 @@ mod tests {
                 offset::BYTES_RECEIVED,
                 offset_of!(tcp_info, tcpi_bytes_received),
             ),
+            (offset::SEGS_IN, offset_of!(tcp_info, tcpi_segs_in)),
             (offset::MIN_RTT, offset_of!(tcp_info, tcpi_min_rtt)),
             (
                 offset::DATA_SEGS_IN,
@@ -338,9 +344,9 @@ mod tests {
         assert_eq!(info.min_rtt, None);
         assert_eq!(info.rcv_wnd, None);
         let missing = fields_beyond(through_bytes_received);
-        assert_eq!(missing.first(), Some(&("min_rtt", "4.6")));
+        assert_eq!(missing.first(), Some(&("segs_in", "4.2")));
         assert_eq!(missing.last(), Some(&("rcv_wnd", "6.2")));
-        assert_eq!(missing.len(), 9);
+        assert_eq!(missing.len(), 10);
     }
 
     #[test]

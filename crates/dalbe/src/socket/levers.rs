@@ -142,6 +142,16 @@ impl<'a> SenderSocket<'a> {
         let raw = rate.unwrap_or(UNPACED).to_ne_bytes();
         sys::set(self.socket.as_fd(), sys::SO_MAX_PACING_RATE, &raw)
     }
+
+    /// Lets no more than about so many bytes wait unsent in the kernel
+    /// (`TCP_NOTSENT_LOWAT`, tcp(7)). What has been sent and not been
+    /// acknowledged does not count, so the rate does not suffer.
+    ///
+    /// # Errors
+    /// Not a TCP socket.
+    pub fn limit_unsent(&self, bytes: u32) -> io::Result<()> {
+        self.socket.set_tcp_notsent_lowat(bytes)
+    }
 }
 
 impl<'a> ReceiverSocket<'a> {

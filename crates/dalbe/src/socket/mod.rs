@@ -12,7 +12,7 @@ mod info;
 mod levers;
 mod sys;
 
-use std::io;
+use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -85,6 +85,17 @@ impl TcpSocket {
         let mut raw = [0; TCP_INFO_ROOM];
         let length = sys::get(self.as_fd(), sys::TCP_INFO, &mut raw)?;
         Ok((raw, length))
+    }
+
+    /// Takes what has arrived and nobody has read yet; returns how many bytes
+    /// of it fit into `buffer`, 0 at the end. Works also after the peer has
+    /// broken off and after the connection's owner has let go of it; before
+    /// that it robs the owner.
+    ///
+    /// # Errors
+    /// Nothing has arrived, or there was no connection.
+    pub fn take_unread(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&self.socket).read(buffer)
     }
 
     /// The levers of this connection for what we send on it.

@@ -40,6 +40,9 @@ fn an_established_connection_reports_its_round_trip() {
     let (rtt, min_rtt) = (info.rtt.expect("measured"), info.min_rtt.expect("measured"));
     assert!(min_rtt <= rtt * 2, "minimum {min_rtt:?}, smoothed {rtt:?}");
     assert!(info.snd_cwnd > 0 && info.snd_mss > 0);
+    // The answer to the SYN, and to the data.
+    let segments = info.segs_in.expect("Linux 4.2");
+    assert!((2..10).contains(&segments), "{segments}");
     // 1000 bytes and the SYN.
     assert_eq!(info.bytes_acked, Some(1001));
 }

@@ -7,7 +7,9 @@ mod clamp;
 mod find;
 mod levers;
 mod marks;
+mod pacing;
 mod pause;
+mod sending;
 mod support;
 mod window;
 

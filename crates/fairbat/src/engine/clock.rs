@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// A monotonic clock that starts with the run. Unlike [`Instant`] it goes on
 /// while the machine is suspended (CLOCK_BOOTTIME): deadlines do not wait.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     /// Since boot.
     start: Duration,
     /// The wall-clock moment of the start.
@@ -18,7 +18,7 @@ pub(super) struct Clock {
 
 impl Clock {
     #[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self {
             start: since_boot(),
             wall_start: jiff::Timestamp::now(),
@@ -27,7 +27,7 @@ impl Clock {
 
     /// One whose wall clock showed this at the start.
     #[cfg(test)]
-    pub(super) fn starting_at(wall_start: jiff::Timestamp) -> Self {
+    pub(crate) fn starting_at(wall_start: jiff::Timestamp) -> Self {
         Self {
             start: since_boot(),
             wall_start,
@@ -35,26 +35,26 @@ impl Clock {
     }
 
     /// Time since the start.
-    pub(super) fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         since_boot().saturating_sub(self.start)
     }
 
     /// The moment `since_start` as the runtime's timer wants it.
     #[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
-    pub(super) fn at(&self, since_start: Duration) -> tokio::time::Instant {
+    pub(crate) fn at(&self, since_start: Duration) -> tokio::time::Instant {
         (Instant::now() + since_start.saturating_sub(self.now())).into()
     }
 
     /// By how much the wall clock has been set since the start.
     #[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
-    pub(super) fn drift(&self) -> SignedDuration {
+    pub(crate) fn drift(&self) -> SignedDuration {
         let passed = SignedDuration::try_from(self.now()).unwrap_or_default();
         jiff::Timestamp::now().duration_since(self.wall_start) - passed
     }
 
     /// A wall-clock moment on this clock, when the wall clock is off by
     /// `drift`; the past is the start itself.
-    pub(super) fn since_start(&self, moment: jiff::Timestamp, drift: SignedDuration) -> Duration {
+    pub(crate) fn since_start(&self, moment: jiff::Timestamp, drift: SignedDuration) -> Duration {
         Duration::try_from(moment.duration_since(self.wall_start) - drift).unwrap_or_default()
     }
 }

@@ -165,6 +165,7 @@ impl Lane {
     /// What a worker is to do for a lease, and the offset it starts from.
     fn job(&mut self, lease: Lease) -> Option<(Job, u64)> {
         let remaining = self.queue.remaining(lease.transfer).unwrap_or_default();
+        let terms = self.terms(lease.transfer);
         let moving = self.transfer(lease.transfer).moving()?;
         let part = Arc::clone(&moving.part);
         Some(match lease.piece {
@@ -177,6 +178,7 @@ impl Lane {
                         source,
                         range,
                         beyond,
+                        terms,
                     },
                     first,
                 )

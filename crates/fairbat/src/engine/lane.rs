@@ -45,6 +45,8 @@ pub(super) struct Lane {
     pub(super) rng: StdRng,
     pub(super) queue: Queue,
     pub(super) pace: Pace,
+    /// w_min.
+    pub(super) weight: f64,
     /// What decides how far the flows yield, if anything does.
     receiver: Option<ReceiverPolicy>,
     /// m_max.
@@ -113,6 +115,7 @@ impl Lane {
             rng: StdRng::seed_from_u64(settings.seed),
             queue: Queue::new(),
             pace,
+            weight: settings.weight,
             receiver: (shared.braking.is_some() && settings.weight < 1.0)
                 .then_some(settings.receiver),
             most_connections: settings.max_connections,

@@ -10,7 +10,7 @@ const BURST_TIME: Duration = Duration::from_millis(100);
 /// A virtual-scheduling rate limiter (ITU-T I.371, GCRA): each reservation
 /// moves the moment up to which the rate is spoken for.
 #[derive(Debug)]
-pub(super) struct RateLimiter {
+pub(crate) struct RateLimiter {
     /// byte/s, at least 1.
     rate: f64,
     /// The moment, since the run's start, up to which the rate is used up.
@@ -18,15 +18,20 @@ pub(super) struct RateLimiter {
 }
 
 impl RateLimiter {
-    pub(super) fn new(rate: u64) -> Self {
+    pub(crate) fn new(rate: u64) -> Self {
         Self {
             rate: rate.max(1) as f64,
             spoken_for: Mutex::new(Duration::ZERO),
         }
     }
 
+    /// byte/s
+    pub(crate) fn rate(&self) -> u64 {
+        self.rate as u64
+    }
+
     /// Reserves `bytes`; the caller waits for the returned time.
-    pub(super) fn reserve(&self, now: Duration, bytes: usize) -> Duration {
+    pub(crate) fn reserve(&self, now: Duration, bytes: usize) -> Duration {
         let mut spoken_for = self
             .spoken_for
             .lock()

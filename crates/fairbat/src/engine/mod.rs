@@ -5,12 +5,12 @@
 //! synchronously, so there is no lock and no shared state to reason about.
 
 mod braking;
-mod clock;
+pub(crate) mod clock;
 mod dispatch;
 mod finish;
 mod lane;
 mod lifecycle;
-mod limiter;
+pub(crate) mod limiter;
 mod message;
 mod pace;
 mod recovery;
@@ -98,7 +98,8 @@ pub async fn run(
         capacity: 0.0,
     };
     let shared = Shared {
-        client: HttpClient::new(&settings.http, settings.max_connections, window)?,
+        client: HttpClient::new(&settings.http, settings.max_connections, window)?
+            .yielding(settings.weight < 1.0),
         braking: window
             .is_held
             .then(|| Braking::new(levers(&settings, lever, window), order)),
@@ -140,7 +141,7 @@ fn window_for(limit_rate: u64) -> u32 {
 }
 
 /// Resolves with the reason when the run has to end early.
-async fn stop_reason(stop: Stop, max_time: Option<Duration>) -> ErrorKind {
+pub(crate) async fn stop_reason(stop: Stop, max_time: Option<Duration>) -> ErrorKind {
     let time_is_up = async {
         match max_time {
             Some(limit) => tokio::time::sleep(limit).await,
@@ -153,7 +154,7 @@ async fn stop_reason(stop: Stop, max_time: Option<Duration>) -> ErrorKind {
     }
 }
 
-async fn sleep_until(clock: Clock, moment: Option<Duration>) {
+pub(crate) async fn sleep_until(clock: Clock, moment: Option<Duration>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(clock.at(moment)).await,
         None => std::future::pending().await,

@@ -51,7 +51,7 @@ impl Lane {
         if !may_retry {
             let attempts = self.transfer(id).backoff.failures();
             let has_begun = self.transfer(id).done > 0;
-            self.give_up(id, given_up(failure, attempts, has_begun));
+            self.give_up(id, failure.given_up(attempts, has_begun));
         }
         may_retry
     }
@@ -165,17 +165,4 @@ impl Lane {
         .with_hint("try again when the file no longer changes on the server");
         self.give_up(id, error);
     }
-}
-
-fn given_up(failure: &Transient, attempts: u32, has_begun: bool) -> TransferError {
-    let tries = match attempts {
-        1 => "once".to_owned(),
-        attempts => format!("{attempts} times"),
-    };
-    let hint = match (has_begun, failure.kind) {
-        (true, _) => "try again later: the same command resumes where this one stopped",
-        (false, ErrorKind::Network) => "check the host name and the network, or try again later",
-        (false, _) => "try again later",
-    };
-    TransferError::new(failure.kind, format!("{} (tried {tries})", failure.reason)).with_hint(hint)
 }

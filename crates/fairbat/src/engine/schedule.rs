@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use dalbe::brake::LEAST_WEIGHT;
 use dalbe::deadline::{Deadline, Demand};
 use jiff::SignedDuration;
 
@@ -11,6 +12,8 @@ use super::lane::Lane;
 use super::pace::{ASLEEP, PaceSample};
 use super::transfer::{Phase, Transfer};
 use crate::event::Event;
+use crate::http::wish::Terms;
+use crate::queue::TransferId;
 
 /// A wall clock that is off by less than this is being adjusted, not set.
 const JUMP: SignedDuration = SignedDuration::from_secs(1);
@@ -96,6 +99,33 @@ impl Lane {
     fn expected(&self, transfer: &Transfer, mean: Option<u64>) -> Option<u64> {
         self.remaining(transfer)
             .or_else(|| Some(mean?.saturating_sub(transfer.done)))
+    }
+
+    /// What a server of ours is told of a transfer: its deadline, and all that
+    /// is to be moved by then; else the least weight, if that says more than
+    /// that the transfer yields. `None` where nothing yields.
+    pub(super) fn terms(&self, id: TransferId) -> Option<Terms> {
+        // Adding up takes its time where there are many files.
+        if self.weight >= 1.0 || !self.shared.client.knows_ours() {
+            return None;
+        }
+        let Some(own) = self.transfers[id.0 as usize].deadline else {
+            let w = Some(self.weight).filter(|&w| w > LEAST_WEIGHT);
+            return w.map(|w| Terms {
+                w: Some(w),
+                ..Terms::default()
+            });
+        };
+        let mean = self.mean_size();
+        let by_then = self.due().filter(|(_, due)| due.by() <= own.by());
+        let remaining = by_then
+            .map(|(transfer, _)| self.expected(transfer, mean))
+            .try_fold(0_u64, |sum, bytes| Some(sum.saturating_add(bytes?)));
+        Some(Terms {
+            due: Some(own.by().saturating_sub(self.now)),
+            remaining,
+            w: Some(self.weight),
+        })
     }
 
     /// Time to the nearest deadline that is not over.

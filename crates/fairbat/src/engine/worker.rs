@@ -17,6 +17,7 @@ use super::message::{Message, Outcome, Permit, Probed};
 use super::sink::Sink;
 use crate::checksum::sha256_hex;
 use crate::chunk_size::FinishedChunk;
+use crate::http::wish::Terms;
 use crate::http::{Body, Failure, HttpClient, Probe, Source, without_credentials};
 use crate::settings::Target;
 use crate::store::error::StoreError;
@@ -129,6 +130,8 @@ pub(super) enum Job {
         range: Range<u64>,
         /// Bytes of the file that are missing besides.
         beyond: u64,
+        /// By when it is needed, for servers that can do something about it.
+        terms: Option<Terms>,
     },
     /// Read an answer to its end.
     Stream { part: Arc<PartFile>, body: Body },
@@ -157,10 +160,11 @@ async fn carry_out(
             source,
             range,
             beyond,
+            terms,
         } => {
             let opened = tokio::select! {
                 () = stopped(stop) => return Ok(Outcome::Stopped),
-                opened = shared.client.range(&source, range.clone()) => opened,
+                opened = shared.client.range(&source, range.clone(), terms) => opened,
             };
             (part, range.start, opened?, Some(beyond))
         }

@@ -1,28 +1,31 @@
 //! One GET, redirects included: whom credentials are shown to, and which
 //! redirects are followed, is decided here. Knows nothing of files or queue.
 
+use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use http::HeaderValue;
 use http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, IF_RANGE, LOCATION, RANGE, RETRY_AFTER, USER_AGENT,
 };
+use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, Response, StatusCode};
+use reqwest::{Certificate, Client, ClientBuilder, RequestBuilder, Response, StatusCode};
 use url::Url;
 
 use super::failure::Failure;
 use super::netrc::Netrc;
 use super::retry_after::parse_retry_after;
-use super::tap::ReceiveWindow;
+use super::tap::{ReceiveWindow, Tap};
+use super::wish::{self, Terms};
 use crate::error::{ErrorKind, TransferError};
 use crate::settings::{Credentials, HttpSettings};
 
 /// Redirects that are followed in a row (RFC 9110 section 15.4 wants loops
 /// detected; browsers stop at 20).
-const MAX_REDIRECTS: usize = 20;
+pub(crate) const MAX_REDIRECTS: usize = 20;
 
 /// A redirect's body is read up to this size, so that its connection can be
 /// used again.
@@ -31,9 +34,13 @@ const DRAIN_LIMIT: u64 = 64 * 1024;
 /// Sends requests; cheap to clone, connections are shared.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
-    client: Client,
+    pub(super) client: Client,
     settings: HttpSettings,
     netrc: Option<Netrc>,
+    /// Whether servers are told that their responses may yield.
+    yields: bool,
+    /// Origins that have shown to be servers of ours.
+    ours: Arc<Mutex<HashSet<String>>>,
 }
 
 /// A request, as far as callers choose it.
@@ -47,6 +54,8 @@ pub(super) struct Get<'a> {
     pub(super) range: Option<Range<u64>>,
     /// Makes the range conditional (RFC 9110 section 13.1.5).
     pub(super) if_range: Option<HeaderValue>,
+    /// By when it is needed: only servers of ours are told.
+    pub(super) terms: Option<&'a Terms>,
 }
 
 /// A response that is not a redirect, and where it came from.
@@ -66,19 +75,29 @@ impl HttpClient {
         connections: u32,
         window: ReceiveWindow,
     ) -> Result<Self, TransferError> {
+        let pool = Client::builder().pool_max_idle_per_host(connections as usize);
+        let builder = match settings.stall_timeout {
+            Some(timeout) => pool.read_timeout(timeout),
+            None => pool,
+        };
+        Self::built(builder, settings, Tap::Receive(window))
+    }
+
+    /// A client as `builder` has it, with what all of them have in common.
+    pub(super) fn built(
+        builder: ClientBuilder,
+        settings: &HttpSettings,
+        tap: Tap,
+    ) -> Result<Self, TransferError> {
         // A provider may be installed already by whoever embeds this library.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = Client::builder()
+        let mut builder = builder
             .http1_only()
             .redirect(Policy::none())
             .referer(false)
-            .pool_max_idle_per_host(connections as usize)
-            .connector_layer(window);
+            .connector_layer(tap);
         if let Some(timeout) = settings.connect_timeout {
             builder = builder.connect_timeout(timeout);
-        }
-        if let Some(timeout) = settings.stall_timeout {
-            builder = builder.read_timeout(timeout);
         }
         if let Some(path) = &settings.cacert {
             builder = builder.tls_certs_only(read_certificates(path)?);
@@ -103,7 +122,21 @@ impl HttpClient {
                 .map_err(|error| setup_error(format!("cannot set up HTTPS: {error:?}")))?,
             settings: settings.clone(),
             netrc,
+            yields: false,
+            ours: Arc::default(),
         })
+    }
+
+    /// The same client, which tells servers with each request whether the
+    /// response may yield to everybody else ([`wish`]).
+    #[must_use]
+    pub fn yielding(self, yields: bool) -> Self {
+        Self { yields, ..self }
+    }
+
+    /// Whether any server has shown itself to be ours.
+    pub(crate) fn knows_ours(&self) -> bool {
+        !self.ours().is_empty()
     }
 
     /// Sends a GET and follows redirects.
@@ -111,6 +144,9 @@ impl HttpClient {
         let mut url = get.url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let response = self.request(&get, &url).send().await?;
+            if wish::is_ours(response.headers()) {
+                self.ours().insert(url.origin().ascii_serialization());
+            }
             if !is_redirect(response.status()) {
                 return Ok(Reply { response, url });
             }
@@ -127,9 +163,8 @@ impl HttpClient {
         ))
     }
 
-    /// One hop. What identifies the user goes only to the host they named;
-    /// other hosts get what the netrc file has for them.
-    fn request(&self, get: &Get<'_>, url: &Url) -> reqwest::RequestBuilder {
+    /// One hop.
+    fn request(&self, get: &Get<'_>, url: &Url) -> RequestBuilder {
         let mut request = self
             .client
             .get(without_credentials(url))
@@ -141,7 +176,22 @@ impl HttpClient {
         if let Some(if_range) = &get.if_range {
             request = request.header(IF_RANGE, if_range);
         }
-        let is_named = is_same_host(get.named, url);
+        for (name, value) in self.wishes(get.terms, url) {
+            request = request.header(name, value);
+        }
+        self.introduced(request, get.named, url)
+    }
+
+    /// The request with what says who asks. What identifies the user goes only
+    /// to the host they named; other hosts get what the netrc file has for
+    /// them.
+    pub(super) fn introduced(
+        &self,
+        mut request: RequestBuilder,
+        named: &Url,
+        url: &Url,
+    ) -> RequestBuilder {
+        let is_named = is_same_host(named, url);
         let own = if is_named {
             self.settings.headers.as_slice()
         } else {
@@ -154,10 +204,33 @@ impl HttpClient {
             request = request.header(name, value);
         }
         let has_own = own.iter().any(|(name, _)| name == AUTHORIZATION);
-        match self.credentials(is_named.then_some(get.named), url) {
+        match self.credentials(is_named.then_some(named), url) {
             Some(user) if !has_own => request.basic_auth(user.user, Some(user.password)),
             _ => request,
         }
+    }
+
+    /// What is wished of the server at `url`, but for what the user says by
+    /// headers of their own.
+    fn wishes(
+        &self,
+        terms: Option<&Terms>,
+        url: &Url,
+    ) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let is_ours = || self.ours().contains(&url.origin().ascii_serialization());
+        let terms = terms.filter(|_| self.yields && is_ours());
+        let own = &self.settings.headers;
+        [
+            (wish::PRIORITY, self.yields.then(wish::background)),
+            (wish::DEADLINE, terms.and_then(Terms::to_value)),
+        ]
+        .into_iter()
+        .filter(|(name, _)| !own.iter().any(|(own, _)| own == name))
+        .filter_map(|(name, value)| Some((name, value?)))
+    }
+
+    fn ours(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.ours.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `-u`, then the URL's own, then netrc.
@@ -173,8 +246,8 @@ impl HttpClient {
     clippy::disallowed_methods,
     reason = "Retry-After may be a date, and only the wall clock can tell how far off it is"
 )]
-pub(super) fn retry_after_of(response: &Response) -> Option<Duration> {
-    let value = response.headers().get(RETRY_AFTER)?;
+pub(super) fn retry_after_of(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?;
     parse_retry_after(value.as_bytes(), SystemTime::now())
 }
 
@@ -234,7 +307,7 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-fn next_url(from: &Url, location: &HeaderValue) -> Result<Url, Failure> {
+pub(super) fn next_url(from: &Url, location: &HeaderValue) -> Result<Url, Failure> {
     let location = String::from_utf8_lossy(location.as_bytes());
     let next = from
         .join(&location)
@@ -246,11 +319,11 @@ fn next_url(from: &Url, location: &HeaderValue) -> Result<Url, Failure> {
                 "redirect from https to plain http ({}) not followed",
                 host(&next)
             ),
-            "give the http URL itself if an insecure download is what you want",
+            "give the http URL itself if an insecure transfer is what you want",
         )),
         (_, scheme) => Err(Failure::refused(
             format!("redirect to a {scheme}: URL not followed"),
-            "only http and https can be fetched",
+            "only http and https are spoken",
         )),
     }
 }

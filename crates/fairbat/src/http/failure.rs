@@ -50,6 +50,23 @@ impl Transient {
             push_back: false,
         }
     }
+
+    /// What it means when nothing is tried any more after so many failures in
+    /// a row; `has_begun` says whether there is something to continue from.
+    pub(crate) fn given_up(&self, attempts: u32, has_begun: bool) -> TransferError {
+        let tries = match attempts {
+            1 => "once".to_owned(),
+            attempts => format!("{attempts} times"),
+        };
+        let hint = match (has_begun, self.kind) {
+            (true, _) => "try again later: the same command resumes where this one stopped",
+            (false, ErrorKind::Network) => {
+                "check the host name and the network, or try again later"
+            }
+            (false, _) => "try again later",
+        };
+        TransferError::new(self.kind, format!("{} (tried {tries})", self.reason)).with_hint(hint)
+    }
 }
 
 impl Failure {
@@ -72,7 +89,7 @@ impl Failure {
     }
 
     /// What a status that brings no bytes means (RFC 9110 section 15).
-    pub(super) fn of_status(status: StatusCode, retry_after: Option<Duration>) -> Self {
+    pub(crate) fn of_status(status: StatusCode, retry_after: Option<Duration>) -> Self {
         let reason = format!("the server answered {status}");
         let hint = match status {
             StatusCode::UNAUTHORIZED => "give a user name and password with -u, or -n for netrc",

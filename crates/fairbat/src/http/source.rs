@@ -21,6 +21,7 @@ use super::content_range::ContentRange;
 use super::failure::Failure;
 use super::tap;
 use super::validator::{Validator, Version, last_modified};
+use super::wish::Terms;
 use super::{content_disposition, digest};
 use crate::settings::Checksum;
 
@@ -116,6 +117,7 @@ impl HttpClient {
             url: named,
             range: Some(0..1),
             if_range: None,
+            terms: None,
         };
         let Reply { response, url } = self.get(first_byte).await?;
         match response.status() {
@@ -134,7 +136,12 @@ impl HttpClient {
                 }
             }
             StatusCode::OK => return whole(named, Reply { response, url }),
-            status => return Err(Failure::of_status(status, retry_after_of(&response))),
+            status => {
+                return Err(Failure::of_status(
+                    status,
+                    retry_after_of(response.headers()),
+                ));
+            }
         }
         // A range answer that cannot be used: ask without.
         self.whole(named).await
@@ -151,21 +158,31 @@ impl HttpClient {
                 url: named,
                 range: None,
                 if_range: None,
+                terms: None,
             })
             .await?;
         match reply.response.status() {
             StatusCode::OK => whole(named, reply),
-            status => Err(Failure::of_status(status, retry_after_of(&reply.response))),
+            status => Err(Failure::of_status(
+                status,
+                retry_after_of(reply.response.headers()),
+            )),
         }
     }
 
-    /// Asks for `range` of the very version that was probed.
+    /// Asks for `range` of the very version that was probed, and a server of
+    /// ours, by [`Terms`], to send it so.
     ///
     /// # Errors
     /// [`Failure::Changed`] when the answer belongs to another version or
     /// cannot be shown to belong to this one; [`Failure::WholeFile`].
     /// [`Body::expected`] may be less than was asked for.
-    pub async fn range(&self, source: &Source, range: Range<u64>) -> Result<Body, Failure> {
+    pub async fn range(
+        &self,
+        source: &Source,
+        range: Range<u64>,
+        terms: Option<Terms>,
+    ) -> Result<Body, Failure> {
         let Some(version) = &source.version else {
             return Err(Failure::WholeFile);
         };
@@ -178,6 +195,7 @@ impl HttpClient {
             url: &source.url,
             range: Some(range.clone()),
             if_range: condition,
+            terms: terms.as_ref(),
         };
         let mut reply = self.get(get.clone()).await?;
         if reply.response.status() == StatusCode::OK && get.if_range.is_some() {
@@ -200,13 +218,18 @@ impl HttpClient {
             }
             // A signed URL that a redirect gave us may have expired.
             status if status.is_client_error() && source.url != source.named => {
-                let failure = Failure::of_status(status, retry_after_of(&response));
+                let failure = Failure::of_status(status, retry_after_of(response.headers()));
                 return Err(match failure {
                     Failure::Fatal(error) => Failure::Expired(error),
                     other => other,
                 });
             }
-            status => return Err(Failure::of_status(status, retry_after_of(&response))),
+            status => {
+                return Err(Failure::of_status(
+                    status,
+                    retry_after_of(response.headers()),
+                ));
+            }
         }
         let was_conditional = get.if_range.is_some();
         let length = check_partial(response.headers(), source, version, &range, was_conditional)?;

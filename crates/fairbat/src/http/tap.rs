@@ -11,11 +11,14 @@
 
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use dalbe::brake::WindowLever;
+use dalbe::sender::{SenderLever, SenderLevers};
 use dalbe::socket::TcpSocket;
 use hyper_util::client::legacy::connect::{Connection, HttpInfo};
+use tokio::sync::mpsc::UnboundedSender;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -46,22 +49,67 @@ impl ReceiveWindow {
     }
 }
 
-impl<S> Layer<S> for ReceiveWindow {
+/// Bytes that may wait in the kernel of an upload's connection before they are
+/// sent: two of the largest segments that a network card splits (64 KiB), so
+/// that none goes out half full.
+const UNSENT_MOST: u32 = 128 * 1024;
+
+/// Takes every new connection under the sender lever, before any data goes
+/// over it, and tells who holds the other end of `opened`.
+#[derive(Debug, Clone)]
+pub(crate) struct SendTap {
+    pub(crate) levers: Arc<SenderLevers>,
+    pub(crate) opened: UnboundedSender<Opened>,
+}
+
+/// A connection that an upload may use.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) socket: TcpSocket,
+    pub(crate) lever: SenderLever,
+    /// Bytes that the peer acknowledged before the first request: those of
+    /// TLS and of a proxy. `None` where the kernel does not count them.
+    pub(crate) acked_before: Option<u64>,
+}
+
+impl SendTap {
+    fn apply(&self, socket: TcpSocket) {
+        if let Err(error) = socket.sender().limit_unsent(UNSENT_MOST) {
+            tracing::debug!(%error, "unsent data not limited");
+        }
+        let acked_before = socket.info().ok().and_then(|info| info.bytes_acked);
+        // Nobody waits for the connection of an upload that was stopped.
+        let _ = self.opened.send(Opened {
+            lever: self.levers.take(&socket),
+            acked_before,
+            socket,
+        });
+    }
+}
+
+/// What becomes of every new connection.
+#[derive(Debug, Clone)]
+pub(super) enum Tap {
+    Receive(ReceiveWindow),
+    Send(SendTap),
+}
+
+impl<S> Layer<S> for Tap {
     type Service = Tapped<S>;
 
     fn layer(&self, connect: S) -> Tapped<S> {
         Tapped {
             connect,
-            window: *self,
+            tap: self.clone(),
         }
     }
 }
 
 /// A connector whose connections are tapped.
 #[derive(Debug, Clone)]
-pub struct Tapped<S> {
+pub(super) struct Tapped<S> {
     connect: S,
-    window: ReceiveWindow,
+    tap: Tap,
 }
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -82,13 +130,16 @@ where
 
     fn call(&mut self, destination: R) -> Self::Future {
         let connecting = self.connect.call(destination);
-        let window = self.window;
+        let tap = self.tap.clone();
         Box::pin(async move {
             let connection = connecting.await?;
             let mut extensions = http::Extensions::new();
             connection.connected().get_extras(&mut extensions);
             if let Some(socket) = extensions.get().and_then(of_info) {
-                window.apply(&socket);
+                match tap {
+                    Tap::Receive(window) => window.apply(&socket),
+                    Tap::Send(send) => send.apply(socket),
+                }
             }
             Ok(connection)
         })

@@ -135,7 +135,7 @@ impl Measuring {
     ) -> Result<(), Failure> {
         let mut offset = 0;
         while offset < total {
-            let mut body = client.range(source, offset..total).await?;
+            let mut body = client.range(source, offset..total, None).await?;
             let end = offset + body.expected.unwrap_or(total - offset);
             self.receive(&mut body, &mut offset, end).await?;
             // Else a server that sends nothing is asked for ever.

@@ -100,6 +100,7 @@ impl Hold {
                     w: order.w,
                     phi,
                     g_ms: *g_ms,
+                    capacity: order.capacity,
                 };
                 if *set != Some(parameters) {
                     congestion.set(socket, &parameters)?;

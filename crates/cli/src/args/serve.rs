@@ -1,0 +1,119 @@
+//! The flags of `fairbat serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, ValueHint, value_parser};
+
+use super::shared::{LogArgs, SenderMethod};
+
+// No doc comments on these groups: clap would take them for the help of the
+// whole command.
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// The directory whose files are served, those in its directories included
+    ///
+    /// Symbolic links that stay within it are followed, others are not. There
+    /// are no listings: a directory is not found.
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) directory: PathBuf,
+
+    /// Listen on this address and port; port 0 takes a free one
+    ///
+    /// 0.0.0.0:8080 is every IPv4 address of this machine, [::]:8080 every
+    /// address. What was taken is told on standard error.
+    #[arg(
+        long,
+        value_name = "ADDR",
+        env = "FAIRBAT_LISTEN",
+        default_value = "127.0.0.1:8080"
+    )]
+    pub(crate) listen: SocketAddr,
+
+    #[command(flatten)]
+    pub(crate) pace: SendArgs,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+    #[command(flatten)]
+    pub(crate) messages: EventArgs,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Speed")]
+pub(crate) struct SendArgs {
+    /// Let every response yield whose request does not say how it wants it
+    #[arg(long, env = "FAIRBAT_BACKGROUND", value_parser = FalseyValueParser::new())]
+    pub(crate) background: bool,
+
+    /// Which congestion control holds back what yields, where root has set
+    /// them up
+    #[arg(
+        long,
+        value_name = "POLICY",
+        env = "FAIRBAT_SENDER",
+        default_value = "vegas"
+    )]
+    pub(crate) sender: SenderMethod,
+
+    /// Connections at once; more wait until one ends
+    #[arg(
+        short = 'x',
+        long,
+        value_name = "N",
+        env = "FAIRBAT_MAX_CONNECTIONS",
+        default_value_t = 512,
+        value_parser = value_parser!(u32).range(1..)
+    )]
+    pub(crate) max_connections: u32,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Access")]
+pub(crate) struct AccessArgs {
+    /// Serve only requests with the bearer token in FILE (RFC 6750)
+    ///
+    /// As clients send it: -H 'Authorization: Bearer TOKEN'. Over plain HTTP
+    /// whoever listens on the way can read it.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "FAIRBAT_TOKEN_FILE",
+        value_hint = ValueHint::FilePath
+    )]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// Serve HTTPS with the certificates in this PEM file, the server's own
+    /// first
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "FAIRBAT_TLS_CERT",
+        requires = "tls_key",
+        value_hint = ValueHint::FilePath
+    )]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// The private key of the certificate, a PEM file
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "FAIRBAT_TLS_KEY",
+        requires = "tls_cert",
+        value_hint = ValueHint::FilePath
+    )]
+    pub(crate) tls_key: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Messages")]
+pub(crate) struct EventArgs {
+    /// Print events as JSON lines: what is listened on
+    ///
+    /// They are described in crates/cli/docs/json.md of the source.
+    #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
+    pub(crate) json: bool,
+}

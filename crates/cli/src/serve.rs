@@ -1,0 +1,123 @@
+//! `fairbat serve`: resolve, listen, say where, and serve until a signal.
+
+use std::io::{self, Write};
+
+use fairbat::error::{ErrorKind, TransferError};
+use fairbat::serve::{Patience, ServeEvent, ServeSettings, Server, TlsFiles, Token};
+
+use crate::args::ServeArgs;
+use crate::console::Console;
+use crate::exit::ExitCode;
+use crate::log;
+use crate::progress::failed_to_start;
+use crate::signals::{Asked, Signals};
+
+/// Runs the command.
+pub(crate) fn run(args: &ServeArgs) -> ExitCode {
+    let console = Console::plain();
+    match log::filter(&args.log) {
+        Ok(filter) => log::begin(filter, &args.log, &console),
+        Err(error) => {
+            console.line(&format!("error: {error}"));
+            return ExitCode::Usage;
+        }
+    }
+    let ended = settings(args).and_then(|settings| serve(&settings, args, &console));
+    match ended {
+        Ok(Asked::Terminate) => ExitCode::Done,
+        Ok(Asked::Interrupt) => ExitCode::Interrupted,
+        Err(error) => {
+            console.line(&failed_to_start(&error));
+            ExitCode::of_kind(error.kind)
+        }
+    }
+}
+
+fn settings(args: &ServeArgs) -> Result<ServeSettings, TransferError> {
+    let access = &args.access;
+    let files = access.tls_cert.as_ref().zip(access.tls_key.as_ref());
+    Ok(ServeSettings {
+        directory: args.directory.clone(),
+        listen: args.listen,
+        background: args.pace.background,
+        sender: args.pace.sender.into(),
+        max_connections: args.pace.max_connections,
+        token: access.token_file.as_deref().map(Token::read).transpose()?,
+        tls: files.map(|(certificate, key)| TlsFiles {
+            certificate: certificate.clone(),
+            key: key.clone(),
+        }),
+        patience: Patience::default(),
+    })
+}
+
+/// Serves until a signal says that it is enough; what is under way then is
+/// broken off.
+fn serve(
+    settings: &ServeSettings,
+    args: &ServeArgs,
+    console: &Console,
+) -> Result<Asked, TransferError> {
+    let other = |what: &str, error: &io::Error| {
+        TransferError::new(ErrorKind::Other, format!("{what}: {error}"))
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| other("cannot start threads", &error))?;
+    let asked = runtime.block_on(async {
+        let mut signals =
+            Signals::listen().map_err(|error| other("cannot catch signals", &error))?;
+        let server = Server::bind(settings).await?;
+        announce(settings, args, &server, console);
+        tokio::select! {
+            never = server.run() => match never {},
+            asked = signals.which() => Ok(asked),
+        }
+    });
+    // A disk that hangs is not waited for.
+    runtime.shutdown_background();
+    asked
+}
+
+/// Says where the files are, and who can get at them.
+fn announce(settings: &ServeSettings, args: &ServeArgs, server: &Server, console: &Console) {
+    if !args.log.quiet {
+        console.line(&format!(
+            "{} serves {}; what may wait {}",
+            server.url(),
+            settings.directory.display(),
+            server.rung().brief()
+        ));
+    }
+    if args.messages.json {
+        tell(&server.listening());
+    }
+    if !server.address().ip().to_canonical().is_loopback() {
+        match (&settings.token, &settings.tls) {
+            (None, _) => tracing::warn!(
+                "whoever reaches {} can read all files there; --token-file asks for a token",
+                server.address()
+            ),
+            (Some(_), None) => tracing::warn!(
+                "the token crosses the network in clear text; --tls-cert and --tls-key hide it"
+            ),
+            (Some(_), Some(_)) => {}
+        }
+    }
+}
+
+/// Writes an event; a reader that goes away ends the lines, not the server.
+fn tell(event: &ServeEvent) {
+    let mut out = io::stdout().lock();
+    let written = serde_json::to_string(event)
+        .map_err(io::Error::from)
+        .and_then(|line| writeln!(out, "{line}"))
+        .and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            tracing::error!("cannot write JSON lines: {error}");
+        }
+        _ => {}
+    }
+}

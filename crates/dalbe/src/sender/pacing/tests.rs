@@ -1,0 +1,248 @@
+mod link;
+
+use proptest::prelude::*;
+
+use self::link::{Link, nothing};
+use super::*;
+use crate::brake::LEAST_WEIGHT;
+
+/// Mbit/s and ms.
+const PATHS: [(f64, f64); 5] = [
+    (10.0, 20.0),
+    (10.0, 100.0),
+    (50.0, 40.0),
+    (100.0, 20.0),
+    (200.0, 150.0),
+];
+
+fn weight(w: f64, capacity: f64) -> Order {
+    Order { w, capacity }
+}
+
+fn yielding(link: &Link) -> Order {
+    weight(LEAST_WEIGHT, link.capacity)
+}
+
+#[test]
+fn it_fills_an_idle_link_with_little_queue() {
+    for (mbit, base) in PATHS {
+        let (mut link, mut pacer) = (Link::new(mbit, base), Pacer::new());
+        let order = yielding(&link);
+        link.run(&mut pacer, order, 20.0);
+        let settled = link.run(&mut pacer, order, 20.0);
+        println!("{mbit} Mbit/s, {base} ms: {settled:?}");
+        assert!(settled.share > 0.95, "{mbit}, {base}: {settled:?}");
+        assert!(settled.queueing < 0.008, "{mbit}, {base}: {settled:?}");
+    }
+}
+
+#[test]
+fn it_yields_to_a_standing_queue_and_comes_back() {
+    for (mbit, base) in PATHS {
+        let (mut link, mut pacer) = (Link::new(mbit, base), Pacer::new());
+        let order = yielding(&link);
+        link.run(&mut pacer, order, 20.0);
+        link.is_contended = true;
+        link.run(&mut pacer, order, 5.0);
+        let beside = link.run(&mut pacer, order, 10.0);
+        link.is_contended = false;
+        link.run(&mut pacer, order, 3.0);
+        let after = link.run(&mut pacer, order, 5.0);
+        println!("{mbit} Mbit/s, {base} ms: {beside:?}, {after:?}");
+        assert!(beside.share < 0.05, "{mbit}, {base}: {beside:?}");
+        assert!(beside.yielding > 0.9, "{mbit}, {base}: {beside:?}");
+        assert!(after.share > 0.8, "{mbit}, {base}: {after:?}");
+    }
+}
+
+#[test]
+fn on_a_short_path_it_goes_below_two_segments_per_round_trip() {
+    // Two segments in each of these, with the queue, would be 6 %.
+    let (mut link, mut pacer) = (Link::new(10.0, 20.0), Pacer::new());
+    let order = yielding(&link);
+    link.run(&mut pacer, order, 10.0);
+    link.is_contended = true;
+    link.run(&mut pacer, order, 5.0);
+    let beside = link.run(&mut pacer, order, 10.0);
+    assert!(beside.share < 0.02, "{beside:?}");
+}
+
+#[test]
+fn what_a_weight_is_good_for_is_carried_whoever_is_there() {
+    for w in [0.25, 0.5, 0.75] {
+        let (mut link, mut pacer) = (Link::new(20.0, 50.0), Pacer::new());
+        let order = weight(w, link.capacity);
+        link.run(&mut pacer, order, 5.0);
+        link.is_contended = true;
+        link.run(&mut pacer, order, 5.0);
+        let beside = link.run(&mut pacer, order, 20.0);
+        let ideal = w / (1.0 + w);
+        println!("w {w}: {beside:?}");
+        assert!(
+            (beside.share / ideal - 1.0).abs() < 0.25,
+            "w {w}: {beside:?}"
+        );
+    }
+}
+
+#[test]
+fn a_new_connection_beside_a_full_queue_learns_what_the_path_is_without() {
+    let (mut first, mut pacer) = (Link::new(10.0, 40.0), Pacer::new());
+    let order = yielding(&first);
+    first.run(&mut pacer, order, 10.0);
+    let memory = pacer.memory(Duration::from_secs(10)).unwrap();
+    let path = Duration::from_millis(40);
+    assert!(memory.base < path.mul_f64(1.1), "{memory:?}");
+    assert!(
+        memory.carried as f64 > 0.8 * first.capacity,
+        "{memory:?} of {}",
+        first.capacity
+    );
+    // The next connection has a clock of its own here.
+    let memory = PathMemory {
+        at: Duration::ZERO,
+        seen: Duration::ZERO,
+        ..memory
+    };
+    let mut link = Link::new(10.0, 40.0);
+    link.is_contended = true;
+    let share = |mut pacer: Pacer| {
+        let mut link = link.clone();
+        link.run(&mut pacer, order, 5.0);
+        link.run(&mut pacer, order, 5.0).share
+    };
+    let untaught = share(Pacer::new());
+    let mut taught = Pacer::new();
+    taught.learn(memory);
+    let taught = share(taught);
+    assert!(
+        taught < 0.02 && taught < untaught,
+        "{taught}, and {untaught}"
+    );
+}
+
+#[test]
+fn there_is_no_ceiling_while_nothing_is_known() {
+    let mut pacer = Pacer::new();
+    let ms = Duration::from_millis;
+    let known = TcpInfo {
+        rtt: Some(ms(30)),
+        bytes_acked: Some(100_000),
+        segs_in: Some(40),
+        ..nothing()
+    };
+    assert_eq!(pacer.update(ms(0), &known, Order::YIELD), None);
+    let later = TcpInfo {
+        segs_in: Some(60),
+        ..known
+    };
+    for lacking in [
+        TcpInfo { rtt: None, ..later },
+        TcpInfo {
+            segs_in: None,
+            ..later
+        },
+    ] {
+        assert_eq!(pacer.update(ms(10), &lacking, Order::YIELD), None);
+    }
+    let pace = pacer.update(ms(20), &later, Order::YIELD).unwrap();
+    assert!(pace.rate.is_some());
+    assert_eq!(pacer.memory(ms(20)).map(|memory| memory.base), Some(ms(30)));
+}
+
+#[test]
+fn at_w_1_there_is_no_ceiling_at_all() {
+    let (mut link, mut pacer) = (Link::new(10.0, 50.0), Pacer::new());
+    link.run(&mut pacer, Order::FREE, 5.0);
+    assert_eq!(pacer.state(), BrakeState::Free);
+    // Twice what the path carries, whatever the queue does.
+    let free = link.run(&mut pacer, Order::FREE, 5.0);
+    assert!(free.share > 0.99 && free.queueing > 0.04, "{free:?}");
+}
+
+/// Whatever the kernel may say.
+fn any_info() -> impl Strategy<Value = TcpInfo> {
+    (
+        prop_oneof![0_u32..70_000, any::<u32>()],
+        prop::option::weighted(0.95, prop_oneof![0_u32..500_000, any::<u32>()]),
+        prop::option::weighted(0.9, any::<u32>()),
+        prop::option::weighted(0.95, prop_oneof![0_u64..10_000_000, any::<u64>()]),
+        prop::option::weighted(0.95, prop_oneof![0_u32..1000, any::<u32>()]),
+        prop_oneof![0_u32..3, any::<u32>()],
+    )
+        .prop_map(
+            |(snd_mss, rtt, min_rtt, bytes_acked, segs_in, total_retrans)| {
+                let micros = |us: u32| Duration::from_micros(us.into());
+                TcpInfo {
+                    snd_mss,
+                    rtt: rtt.map(micros),
+                    min_rtt: min_rtt.map(micros),
+                    bytes_acked,
+                    segs_in,
+                    total_retrans,
+                    ..nothing()
+                }
+            },
+        )
+}
+
+/// A connection that behaves.
+fn steady() -> impl Strategy<Value = Vec<TcpInfo>> {
+    let looks = prop::collection::vec((20_u32..60, 0_u32..80_000, 0_u32..10), 1..80);
+    looks.prop_map(|looks| {
+        let (mut bytes, mut acks, mut lost) = (0, 20, 0);
+        let look = |(rtt, more, luck): (u32, u32, u32)| {
+            bytes += u64::from(more);
+            acks += more / 2896;
+            lost += u32::from(luck == 0);
+            TcpInfo {
+                rtt: Some(Duration::from_millis(rtt.into())),
+                min_rtt: Some(Duration::from_millis(20)),
+                bytes_acked: Some(bytes),
+                segs_in: Some(acks),
+                total_retrans: lost,
+                ..nothing()
+            }
+        };
+        looks.into_iter().map(look).collect()
+    })
+}
+
+fn any_weight() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        1 => Just(LEAST_WEIGHT),
+        4 => LEAST_WEIGHT..=1.0_f64,
+        1 => Just(1.0),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_ceiling_is_above_nothing_and_grows_with_w_whatever_is_seen(
+        looks in prop_oneof![steady(), prop::collection::vec(any_info(), 1..40)],
+        weights in prop::collection::vec(any_weight(), 80),
+        gap in prop_oneof![1_u64..200, 1_u64..100_000],
+        capacity in prop_oneof![Just(0.0), 0.0..1e10_f64, any::<f64>()],
+        last in (any_weight(), any_weight()),
+    ) {
+        let (mut pacer, mut now) = (Pacer::new(), Duration::ZERO);
+        for (info, &w) in looks.iter().zip(&weights) {
+            now += Duration::from_millis(gap);
+            let (low, high) = (last.0.min(last.1), last.0.max(last.1));
+            let ceiling = |w| {
+                let pace = pacer.clone().update(now, info, weight(w, capacity));
+                pace.map(|pace| pace.rate.unwrap_or(u64::MAX))
+            };
+            prop_assert!(
+                ceiling(low) <= ceiling(high),
+                "{:?} at {low}, {:?} at {high}", ceiling(low), ceiling(high)
+            );
+            let Some(pace) = pacer.update(now, info, weight(w, capacity)) else {
+                continue;
+            };
+            prop_assert!((SOONEST..=LATEST).contains(&pace.next));
+            prop_assert_eq!(pace.rate.is_none(), w >= 1.0);
+            prop_assert!(pace.rate.is_none_or(|rate| rate >= LEAST_RATE));
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The kernel's own congestion controls, as far as a flow that is held back
+//! has a use for them: which one may stand in for a lever of ours, and which
+//! one goes well beneath a ceiling on the rate.
+//!
+//! *In place of a lever* ([`choose`]): TCP-LP (Kuzmanovic and Knightly 2003),
+//! Vegas (Brakmo and Peterson 1995) and CDG (Hayes and Armitage 2011) yield
+//! by themselves. They have no weight: they are good for w = w_min alone, and
+//! above it the connection needs the one it had, beneath a ceiling of
+//! [`Order::share`](crate::brake::Order::share). They are second to pacing,
+//! even at w_min. On an emulated link of 10 Mbit/s a paced flow carries 99 %
+//! of what CUBIC does alone and 1 % beside it. Vegas' rule of three packets
+//! in the queue had 15 % at 100 ms and 36 % at 20 ms beside CUBIC, and CDG
+//! with one flow filled 26 to 88 % of the idle link, and had 4 to 16 % beside
+//! CUBIC (both as prototypes; none of the three modules was at hand).
+//!
+//! *Beneath a ceiling* ([`beneath`]): one that has no rate of its own.
+//!
+//! Decides nothing about weights.
+
+use crate::socket::{CongestionError, TcpSocket};
+
+/// Those that yield, best first: LP aims at nothing else, CDG backs off at
+/// random, and by a parameter of the whole host.
+const YIELDING: [&str; 3] = ["lp", "vegas", "cdg"];
+
+/// Those that have a model of the path's rate begin with this.
+const RATE_BASED: &str = "bbr";
+
+/// Those that have none, best first: CUBIC is back at its old window sooner.
+const WINDOW_BASED: [&str; 2] = ["cubic", "reno"];
+
+/// The kernel's congestion control that yields best, among those that this
+/// user may choose
+/// ([`CongestionControls::allowed`](crate::support::CongestionControls)).
+#[must_use]
+pub fn choose(allowed: &[impl AsRef<str>]) -> Option<&'static str> {
+    first(&YIELDING, allowed)
+}
+
+/// What should replace a connection's congestion control while there is a
+/// ceiling on its rate, if anything: BBR takes the ceiling for what the path
+/// carries, and takes seconds to grow away from it when it is lifted; below
+/// 1.2 Mbit/s it sends single segments, whose acknowledgements the peer
+/// delays by 40 ms and more, which look like somebody's queue.
+#[must_use]
+pub fn beneath(current: &str, allowed: &[impl AsRef<str>]) -> Option<&'static str> {
+    if current.starts_with(RATE_BASED) {
+        first(&WINDOW_BASED, allowed)
+    } else {
+        None
+    }
+}
+
+fn first(wanted: &[&'static str], allowed: &[impl AsRef<str>]) -> Option<&'static str> {
+    let mut wanted = wanted.iter();
+    wanted
+        .find(|&&name| allowed.iter().any(|allowed| allowed.as_ref() == name))
+        .copied()
+}
+
+/// A connection that has another congestion control while it is held back.
+#[derive(Debug, Clone)]
+pub struct Replaced {
+    other: &'static str,
+    /// The one it had, while it has the other.
+    own: Option<String>,
+}
+
+impl Replaced {
+    /// By this one ([`choose`], [`beneath`]); nothing is changed yet.
+    #[must_use]
+    pub fn by(other: &'static str) -> Self {
+        Self { other, own: None }
+    }
+
+    /// Whether the connection has the other one now.
+    #[must_use]
+    pub fn is_in_force(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// Gives the connection the other one (`is_held`), or its own again. Costs
+    /// nothing while nothing changes. It keeps its congestion window.
+    ///
+    /// # Errors
+    /// See [`CongestionError`]; it goes on with the one it has.
+    pub fn hold(&mut self, socket: &TcpSocket, is_held: bool) -> Result<(), CongestionError> {
+        let sender = socket.sender();
+        if is_held && self.own.is_none() {
+            let own = sender
+                .congestion()
+                .map_err(|source| CongestionError::Socket {
+                    name: self.other.to_owned(),
+                    source,
+                })?;
+            sender.set_congestion(self.other)?;
+            self.own = Some(own);
+        } else if !is_held && let Some(own) = &self.own {
+            sender.set_congestion(own)?;
+            self.own = None;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    #[test]
+    fn the_one_that_yields_best_is_chosen_among_those_allowed() {
+        assert_eq!(choose(&["reno", "cubic", "bbr"]), None);
+        assert_eq!(choose(&["cdg", "reno", "lp", "vegas"]), Some("lp"));
+        assert_eq!(choose(&["cdg".to_owned()]), Some("cdg"));
+        let none: [&str; 0] = [];
+        assert_eq!(choose(&none), None);
+    }
+
+    #[test]
+    fn only_one_with_a_rate_of_its_own_is_replaced_beneath_a_ceiling() {
+        for current in ["bbr", "bbr3"] {
+            assert_eq!(beneath(current, &["bbr", "reno"]), Some("reno"));
+            assert_eq!(beneath(current, &["reno", "cubic"]), Some("cubic"));
+            assert_eq!(beneath(current, &["bbr"]), None);
+        }
+        for current in ["cubic", "reno", "dctcp", "lp"] {
+            assert_eq!(beneath(current, &["cubic", "reno"]), None);
+        }
+    }
+
+    /// A connection, and its other end.
+    fn connection() -> (TcpSocket, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (other, _) = listener.accept().unwrap();
+        (TcpSocket::from_fd(OwnedFd::from(stream)), other)
+    }
+
+    #[test]
+    fn a_connection_has_its_own_again_when_it_is_not_held_back_any_more() {
+        let (socket, _other) = connection();
+        let own = socket.sender().congestion().unwrap();
+        // Every kernel has it, and every user may choose it.
+        let mut replaced = Replaced::by("reno");
+        replaced.hold(&socket, false).unwrap();
+        assert_eq!(socket.sender().congestion().unwrap(), own);
+        for _ in 0..2 {
+            replaced.hold(&socket, true).unwrap();
+            replaced.hold(&socket, true).unwrap();
+            assert!(replaced.is_in_force());
+            assert_eq!(socket.sender().congestion().unwrap(), "reno");
+            replaced.hold(&socket, false).unwrap();
+            assert!(!replaced.is_in_force());
+            assert_eq!(socket.sender().congestion().unwrap(), own);
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_lacks_changes_nothing() {
+        let (socket, _other) = connection();
+        let own = socket.sender().congestion().unwrap();
+        let mut replaced = Replaced::by("no-such-control");
+        let error = replaced.hold(&socket, true).unwrap_err();
+        assert!(matches!(error, CongestionError::Unknown { .. }), "{error}");
+        assert!(!replaced.is_in_force());
+        assert_eq!(socket.sender().congestion().unwrap(), own);
+    }
+}

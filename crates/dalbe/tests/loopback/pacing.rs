@@ -1,0 +1,77 @@
+//! The plain sender rung on a real connection.
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use dalbe::brake::Order;
+use dalbe::sender::pacing::{Pace, Pacer};
+use dalbe::sender::stock::{Replaced, beneath};
+use dalbe::socket::TcpSocket;
+use dalbe::support::Support;
+
+use super::{Connection, levers_of};
+
+/// What is sent between two looks, bytes.
+const PIECE: usize = 64 * 1024;
+
+/// Sends so many pieces under control, as the pacer sees the time; returns
+/// what it said after each.
+fn send(connection: &mut Connection, pacer: &mut Pacer, order: Order, pieces: u32) -> Vec<Pace> {
+    let levers = levers_of(&connection.client);
+    let mut paces = Vec::new();
+    let mut read = vec![0; PIECE];
+    for piece in 0..pieces {
+        connection.client.write_all(&[7; PIECE]).expect("loopback");
+        connection.server.read_exact(&mut read).expect("loopback");
+        let info = levers.info().expect("TCP_INFO");
+        let now = Duration::from_millis(10) * piece;
+        if let Some(pace) = pacer.update(now, &info, order) {
+            set(&levers, pace);
+            paces.push(pace);
+        }
+    }
+    paces
+}
+
+fn set(levers: &TcpSocket, pace: Pace) {
+    levers
+        .sender()
+        .set_max_pacing_rate(pace.rate)
+        .expect("a rate that the kernel takes");
+    let read = levers.sender().max_pacing_rate().expect("read");
+    assert_eq!(read, pace.rate);
+}
+
+#[test]
+fn a_flow_that_yields_has_a_ceiling_and_one_of_weight_1_has_none() {
+    let (mut connection, mut pacer) = (Connection::over_ipv4(), Pacer::new());
+    let first = levers_of(&connection.client).info().expect("TCP_INFO");
+    assert_eq!(
+        pacer.update(Duration::ZERO, &first, Order::YIELD),
+        None,
+        "the handshake says nothing"
+    );
+    let yielding = send(&mut connection, &mut pacer, Order::YIELD, 80);
+    assert!(yielding.len() > 10, "{} answers", yielding.len());
+    assert!(yielding.iter().all(|pace| pace.rate.is_some()));
+    let free = send(&mut connection, &mut pacer, Order::FREE, 5);
+    assert!(free.iter().all(|pace| pace.rate.is_none()), "{free:?}");
+    assert!(!free.is_empty());
+}
+
+#[test]
+fn a_congestion_control_with_a_rate_of_its_own_gives_way_while_there_is_a_ceiling() {
+    let allowed = Support::probe().congestion.allowed;
+    let connection = Connection::over_ipv4();
+    let levers = levers_of(&connection.client);
+    if levers.sender().set_congestion("bbr").is_err() {
+        eprintln!("SKIPPED, this user has no bbr");
+        return;
+    }
+    let other = beneath("bbr", &allowed).expect("everybody has reno");
+    let mut replaced = Replaced::by(other);
+    replaced.hold(&levers, true).expect("allowed");
+    assert_eq!(levers.sender().congestion().expect("read"), other);
+    replaced.hold(&levers, false).expect("it had it before");
+    assert_eq!(levers.sender().congestion().expect("read"), "bbr");
+}

@@ -1,0 +1,208 @@
+//! What the answer to a PUT means (RFC 9110 sections 9.3.4 and 15). Pure.
+
+use http::StatusCode;
+use url::Url;
+
+use crate::error::{ErrorKind, TransferError};
+use crate::http::{Answer, Failure};
+
+/// A server that answers 500 has often had all of the file, and what is wrong
+/// there (nginx: a missing directory) stays wrong: so many tries are enough.
+const TRIES_AT_500: u32 = 3;
+
+/// What follows from an answer.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// The server has taken the file.
+    Taken,
+    /// The same request is to go to this URL.
+    Elsewhere(Url),
+}
+
+/// Decides on an answer from `url`; `tries` counts this one.
+///
+/// # Errors
+/// The server has not taken the file.
+pub(super) fn verdict(answer: &Answer, url: &Url, tries: u32) -> Result<Verdict, Failure> {
+    match answer.status {
+        StatusCode::OK | StatusCode::CREATED | StatusCode::ACCEPTED | StatusCode::NO_CONTENT => {
+            Ok(Verdict::Taken)
+        }
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => {
+            answer.next(url).map(Verdict::Elsewhere)
+        }
+        status if status.is_redirection() && answer.location.is_some() => {
+            Err(redirected(answer, url))
+        }
+        status if status.is_success() || status.is_redirection() => Err(Failure::server(format!(
+            "the server answered {status}, which does not say that it has the file"
+        ))),
+        _ => Err(refusal(answer, tries)),
+    }
+}
+
+/// 301, 302 and 303, after which clients ask with GET (RFC 9110 section 15.4).
+fn redirected(answer: &Answer, url: &Url) -> Failure {
+    match answer.next(url) {
+        Ok(next) => Failure::refused(
+            format!(
+                "the server answered {}, which does not say that the upload may go there: {next}",
+                answer.status
+            ),
+            "if that is the right place, upload to that URL",
+        ),
+        Err(failure) => failure,
+    }
+}
+
+/// 4xx and 5xx.
+fn refusal(answer: &Answer, tries: u32) -> Failure {
+    let status = answer.status;
+    let hint = match status {
+        StatusCode::FORBIDDEN => {
+            "this server or user may not write there; credentials go with -u, -n or -H".to_owned()
+        }
+        StatusCode::NOT_FOUND | StatusCode::GONE => {
+            "check the URL; the directory has to be there first".to_owned()
+        }
+        StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => {
+            let allowed = answer.allow.as_ref().and_then(|allow| allow.to_str().ok());
+            match allowed {
+                Some(allowed) if !allowed.is_empty() => format!(
+                    "this URL takes no uploads by PUT, only {allowed}; check the URL, and whether \
+                     the server has WebDAV or PUT enabled there"
+                ),
+                _ => "this URL takes no uploads by PUT; check the URL, and whether the server has \
+                      WebDAV or PUT enabled there"
+                    .to_owned(),
+            }
+        }
+        StatusCode::CONFLICT => {
+            "the directory may not be there: create it first; or what is there is no file"
+                .to_owned()
+        }
+        StatusCode::LENGTH_REQUIRED => {
+            "fairbat tells the length, so something on the way drops it: check the proxy".to_owned()
+        }
+        StatusCode::PRECONDITION_FAILED if tries > 1 => {
+            "there is a file already; it may be this one, if an earlier try got through after all: \
+             compare them"
+                .to_owned()
+        }
+        StatusCode::PRECONDITION_FAILED => {
+            "there is a file already; leave --create-only out to replace it".to_owned()
+        }
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            "the server does not take files of this size; its limit has to be raised there \
+             (nginx: client_max_body_size)"
+                .to_owned()
+        }
+        StatusCode::LOCKED => "somebody has it locked; try again when it is free".to_owned(),
+        StatusCode::INSUFFICIENT_STORAGE => {
+            let error = TransferError::new(
+                ErrorKind::Server,
+                format!("the server answered {status}: its disk is full, or the user's quota"),
+            );
+            return Failure::Fatal(
+                error.with_hint("free space there, then run the same command again"),
+            );
+        }
+        StatusCode::INTERNAL_SERVER_ERROR if tries >= TRIES_AT_500 => {
+            let error = TransferError::new(
+                ErrorKind::Server,
+                format!("the server answered {status} (tried {tries} times)"),
+            );
+            return Failure::Fatal(error.with_hint(
+                "see the server's log; perhaps the directory is not there, or it may not write \
+                 to it",
+            ));
+        }
+        _ => return Failure::of_status(status, answer.retry_after),
+    };
+    Failure::refused(format!("the server answered {status}"), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16) -> Answer {
+        Answer {
+            status: StatusCode::from_u16(status).unwrap(),
+            retry_after: None,
+            location: None,
+            allow: None,
+        }
+    }
+
+    fn decide(answer: &Answer) -> Result<Verdict, Failure> {
+        verdict(answer, &Url::parse("https://h/a").unwrap(), 1)
+    }
+
+    #[test]
+    fn only_what_says_so_is_a_success() {
+        for status in [200, 201, 202, 204] {
+            assert!(matches!(decide(&answer(status)), Ok(Verdict::Taken)));
+        }
+        for status in [203, 205, 206, 207, 300, 304] {
+            let failed = decide(&answer(status));
+            assert!(matches!(failed, Err(Failure::Transient(_))), "{status}");
+        }
+    }
+
+    #[test]
+    fn only_redirects_that_keep_the_method_are_followed() {
+        for (status, follows) in [
+            (301, false),
+            (302, false),
+            (303, false),
+            (307, true),
+            (308, true),
+        ] {
+            let answer = Answer {
+                location: Some("/b".parse().unwrap()),
+                ..answer(status)
+            };
+            match decide(&answer) {
+                Ok(Verdict::Elsewhere(url)) if follows => assert_eq!(url.as_str(), "https://h/b"),
+                Err(Failure::Fatal(error)) if !follows => {
+                    assert!(error.message.contains("https://h/b"), "{error}");
+                }
+                other => panic!("{status}: {other:?}"),
+            }
+        }
+        let insecure = Answer {
+            location: Some("http://h/b".parse().unwrap()),
+            ..answer(307)
+        };
+        assert!(matches!(decide(&insecure), Err(Failure::Fatal(_))));
+    }
+
+    #[test]
+    fn a_server_that_keeps_failing_is_not_sent_the_file_for_ever() {
+        let url = Url::parse("https://h/a").unwrap();
+        for tries in 1..5 {
+            let is_final = matches!(verdict(&answer(500), &url, tries), Err(Failure::Fatal(_)));
+            assert_eq!(is_final, tries >= TRIES_AT_500, "{tries}");
+        }
+    }
+
+    #[test]
+    fn refusals_say_what_to_do_and_are_not_tried_again() {
+        for status in [
+            400, 401, 403, 404, 405, 409, 410, 411, 412, 413, 415, 423, 501, 507,
+        ] {
+            let Err(Failure::Fatal(error)) = decide(&answer(status)) else {
+                panic!("{status} is tried again");
+            };
+            assert!(error.message.contains(&status.to_string()), "{error}");
+            assert!(!error.hint.is_empty(), "{status}");
+        }
+        for status in [408, 425, 429, 500, 502, 503, 504] {
+            assert!(matches!(
+                decide(&answer(status)),
+                Err(Failure::Transient(_))
+            ));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The connection under an upload: how much of the body has arrived, whether
+//! it still moves, and its lever.
+
+use std::time::Duration;
+
+use dalbe::brake::{BrakeState, Order};
+
+use crate::http::{Answer, Opened, unread_answer};
+
+/// Looks at a connection are no nearer to each other than this.
+const LOOK_LEAST: Duration = Duration::from_millis(1);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Flow {
+    connection: Opened,
+    /// When it was opened, since the run's start.
+    began: Duration,
+    /// When the lever wants to look at it again; `None` when it fails.
+    look_at: Option<Duration>,
+    /// Bytes of the body that have arrived, as far as can be told.
+    acked: u64,
+    /// When something last moved, or nothing had to.
+    moved_at: Duration,
+}
+
+impl Flow {
+    pub(super) fn new(connection: Opened, now: Duration) -> Self {
+        Self {
+            connection,
+            began: now,
+            look_at: Some(now),
+            acked: 0,
+            moved_at: now,
+        }
+    }
+
+    /// When the lever has to be looked after.
+    pub(super) fn look_at(&self) -> Option<Duration> {
+        self.look_at
+    }
+
+    /// Bytes of the body that the other end's machine has acknowledged.
+    pub(super) fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    /// Asks how much has arrived of a body of which `handed` bytes have been
+    /// handed to the connection; returns how much of it is new.
+    ///
+    /// What the connection counts includes the head of the request and what
+    /// TLS adds, together some hundred bytes and 0.2 %: so much too early it
+    /// seems to be through.
+    pub(super) fn measure(&mut self, now: Duration, handed: u64) -> u64 {
+        let counted = self.connection.socket.info().ok().and_then(|info| {
+            Some(
+                info.bytes_acked?
+                    .saturating_sub(self.connection.acked_before?),
+            )
+        });
+        let acked = counted.map_or(handed, |counted| counted.min(handed));
+        let new = acked.saturating_sub(self.acked);
+        self.acked += new;
+        if new > 0 {
+            self.moved_at = now;
+        }
+        new
+    }
+
+    /// Whether it has been silent for longer than it may, when nothing has to
+    /// be for longer than `limit`. A reader that is slow, or held back, is no
+    /// silence; and the answer may take as long as the body took besides:
+    /// there are servers that pass all of it on before they answer.
+    pub(super) fn is_stalled(
+        &mut self,
+        now: Duration,
+        handed: u64,
+        total: u64,
+        limit: Duration,
+    ) -> bool {
+        let silent = now.saturating_sub(self.moved_at);
+        if self.acked >= total {
+            return silent > limit + self.moved_at.saturating_sub(self.began);
+        }
+        if self.acked >= handed {
+            self.moved_at = now;
+        }
+        self.acked < handed && silent > limit
+    }
+
+    /// Does with the connection what the order asks for.
+    pub(super) fn follow(&mut self, now: Duration, order: Order) {
+        let socket = &self.connection.socket;
+        self.look_at = match self.connection.lever.update(now, socket, order) {
+            Ok(after) => Some(now + after.max(LOOK_LEAST)),
+            Err(error) => {
+                tracing::debug!(%error, "the lever does not act any more");
+                None
+            }
+        };
+    }
+
+    /// What its lever does, at this weight.
+    pub(super) fn brake(&self, w: f64) -> Option<BrakeState> {
+        Some(match self.connection.lever.is_yielding()? {
+            true => BrakeState::Yielding,
+            false if w >= 1.0 => BrakeState::Free,
+            false => BrakeState::Filling,
+        })
+    }
+
+    /// The answer of a server that broke off while it was still being sent
+    /// the body, if it gave one.
+    pub(super) fn unread_answer(&self) -> Option<Answer> {
+        unread_answer(&self.connection.socket)
+    }
+
+    /// Round-trip time, ms.
+    pub(super) fn rtt_ms(&self) -> Option<f64> {
+        let rtt = self.connection.socket.info().ok()?.rtt?;
+        Some(rtt.as_secs_f64() * 1e3)
+    }
+}

@@ -1,0 +1,229 @@
+//! The file that is sent: one version of it, or an error. Blocking.
+//!
+//! A version is told by what fstat(2) says: device, inode, size, and the times
+//! of the last change to content and attributes. It is asked before the first
+//! read and again after each one, so bytes are only handed on when the file
+//! was the same after they had been read as before anything was. The times are
+//! those of a clock with ticks, so the first answer counts only when it still
+//! holds a tick later: what changes after that shows. What escapes is a change
+//! through a memory map, whose time Linux notes late, and one on a file system
+//! with coarser times (FAT) within the same of them.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use rustix::fs::OFlags;
+
+use crate::error::{ErrorKind, TransferError};
+
+/// Longer than a tick of the clock that files get their times from, on every
+/// Linux (10 ms at 100 Hz).
+const TICK: Duration = Duration::from_millis(20);
+
+/// A version of a file, open for reading.
+#[derive(Debug)]
+pub(super) struct Source {
+    file: File,
+    path: PathBuf,
+    version: Version,
+}
+
+/// What tells one version of a file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Version {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Seconds and nanoseconds.
+    modified: (i64, i64),
+    /// Seconds and nanoseconds.
+    attributes_changed: (i64, i64),
+}
+
+impl Version {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            attributes_changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Size, bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+impl Source {
+    /// Opens a regular file; `expected` is the version that it must still be,
+    /// if it has been open before.
+    pub(super) fn open(path: &Path, expected: Option<Version>) -> Result<Self, TransferError> {
+        let unreadable = |error: io::Error| disk_error("read", path, &error);
+        // Looked at before it is opened: opening a device may do something.
+        regular(path, &path.metadata().map_err(unreadable)?)?;
+        let file = OpenOptions::new()
+            .read(true)
+            // Nor may a FIFO that took its place keep us waiting.
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(path)
+            .map_err(unreadable)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        regular(path, &metadata)?;
+        let source = Self {
+            file,
+            path: path.to_owned(),
+            version: expected.unwrap_or_else(|| Version::of(&metadata)),
+        };
+        if expected.is_none() {
+            std::thread::sleep(TICK);
+        }
+        source.check()?;
+        Ok(source)
+    }
+
+    pub(super) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Reads `length` bytes from `offset` on, all of which the file has to
+    /// have.
+    pub(super) fn read(&self, offset: u64, length: usize) -> Result<Bytes, TransferError> {
+        let mut piece = vec![0; length];
+        let read = self.file.read_exact_at(&mut piece, offset);
+        // First: what has become shorter has changed, and is not unreadable.
+        self.check()?;
+        match read {
+            Ok(()) => Ok(piece.into()),
+            Err(error) => Err(disk_error("read", &self.path, &error)),
+        }
+    }
+
+    /// Whether it is still the same version.
+    fn check(&self) -> Result<(), TransferError> {
+        let metadata = self
+            .file
+            .metadata()
+            .map_err(|error| disk_error("examine", &self.path, &error))?;
+        if Version::of(&metadata) == self.version {
+            return Ok(());
+        }
+        Err(TransferError::new(
+            ErrorKind::Integrity,
+            format!(
+                "{} changed while it was being uploaded; the upload was broken off",
+                self.path.display()
+            ),
+        )
+        .with_hint(
+            "run the same command again when nobody writes to the file, or upload a snapshot",
+        ))
+    }
+}
+
+fn regular(path: &Path, metadata: &Metadata) -> Result<(), TransferError> {
+    let kind = metadata.file_type();
+    let what = if kind.is_file() {
+        return Ok(());
+    } else if kind.is_dir() {
+        "a directory"
+    } else if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    };
+    let message = format!("{} is {what}, not a regular file", path.display());
+    Err(
+        TransferError::new(ErrorKind::Disk, message).with_hint(if kind.is_dir() {
+            "name one file, or pack the directory into one first (tar)"
+        } else {
+            "save its content to a file first: an upload must be able to start over"
+        }),
+    )
+}
+
+fn disk_error(action: &str, path: &Path, error: &io::Error) -> TransferError {
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound => "check the name of the file",
+        io::ErrorKind::PermissionDenied => "ask for the right to read it, or run as its owner",
+        _ => "check the disk",
+    };
+    let message = format!("cannot {action} {}: {error}", path.display());
+    TransferError::new(ErrorKind::Disk, message).with_hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn file(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, content).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn an_unchanged_file_is_read_and_can_be_opened_again() {
+        let (_dir, path) = file(b"0123456789");
+        let source = Source::open(&path, None).unwrap();
+        assert_eq!(source.version().size(), 10);
+        assert_eq!(source.read(3, 4).unwrap(), &b"3456"[..]);
+        let again = Source::open(&path, Some(source.version())).unwrap();
+        assert_eq!(again.read(0, 10).unwrap(), &b"0123456789"[..]);
+    }
+
+    #[test]
+    fn every_change_is_noticed() {
+        let changes: [fn(&Path); 4] = [
+            |path| fs::write(path, b"9876543210").unwrap(),
+            |path| fs::write(path, b"0123").unwrap(),
+            |path| {
+                let mut file = OpenOptions::new().append(true).open(path).unwrap();
+                io::Write::write_all(&mut file, b"x").unwrap();
+            },
+            |path| fs::rename(path, path.with_extension("old")).unwrap(),
+        ];
+        for (i, change) in changes.into_iter().enumerate() {
+            let (_dir, path) = file(b"0123456789");
+            let source = Source::open(&path, None).unwrap();
+            change(&path);
+            let error = source.read(0, 10).expect_err("it changed");
+            assert_eq!(error.kind, ErrorKind::Integrity, "change {i}: {error}");
+        }
+    }
+
+    #[test]
+    fn another_file_of_the_same_name_is_another_version() {
+        let (dir, path) = file(b"0123456789");
+        let version = Source::open(&path, None).unwrap().version();
+        fs::write(dir.path().join("new"), b"0123456789").unwrap();
+        fs::rename(dir.path().join("new"), &path).unwrap();
+        let error = Source::open(&path, Some(version)).expect_err("another file");
+        assert_eq!(error.kind, ErrorKind::Integrity, "{error}");
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_by_its_name() {
+        let (dir, path) = file(b"");
+        for (path, expected) in [
+            (dir.path(), "is a directory"),
+            (Path::new("/dev/null"), "is a device"),
+            (&path.with_extension("missing"), "cannot read"),
+        ] {
+            let error = Source::open(path, None).expect_err(expected);
+            assert_eq!(error.kind, ErrorKind::Disk);
+            assert!(error.message.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Who may ask: a bearer token (RFC 6750), and the certificate by which the
+//! server shows itself.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use tokio_rustls::TlsAcceptor;
+
+use super::TlsFiles;
+use crate::error::{ErrorKind, TransferError};
+
+/// What every request has to show. Kept as a digest, so that a comparison
+/// takes the same time whatever it is compared with.
+#[derive(Clone)]
+pub struct Token([u8; 32]);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(***)")
+    }
+}
+
+impl Token {
+    /// Reads it from a file; white space around it does not count.
+    ///
+    /// # Errors
+    /// The file cannot be read, or does not hold one word of the characters
+    /// that a token may have (RFC 6750, section 2.1).
+    pub fn read(path: &Path) -> Result<Self, TransferError> {
+        let text = std::fs::read(path).map_err(|error| unusable("token", path, &error))?;
+        let token = text.trim_ascii();
+        let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(byte);
+        if token.is_empty() || !token.iter().all(is_allowed) {
+            let error = unusable(
+                "token",
+                path,
+                &"it is not one word of A-Z a-z 0-9 - . _ ~ + / =",
+            );
+            return Err(error.with_hint("make one: openssl rand -base64 32 > FILE"));
+        }
+        Ok(Self::of(token))
+    }
+
+    fn of(token: &[u8]) -> Self {
+        Self(Sha256::digest(token).into())
+    }
+
+    /// Whether a request shows it.
+    pub(super) fn is_shown(&self, headers: &HeaderMap) -> bool {
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        let (Some(value), None) = (values.next(), values.next()) else {
+            return false;
+        };
+        let Some((scheme, shown)) = value.as_bytes().split_at_checked(7) else {
+            return false;
+        };
+        scheme.eq_ignore_ascii_case(b"Bearer ")
+            && bool::from(Self::of(shown.trim_ascii()).0.ct_eq(&self.0))
+    }
+}
+
+/// Makes HTTPS of connections.
+pub(super) fn tls(files: &TlsFiles) -> Result<TlsAcceptor, TransferError> {
+    let certificate =
+        |error: &dyn std::fmt::Display| unusable("certificate", &files.certificate, error);
+    let chain: Vec<_> = CertificateDer::pem_file_iter(&files.certificate)
+        .and_then(Iterator::collect)
+        .map_err(|error| certificate(&error))?;
+    if chain.is_empty() {
+        return Err(certificate(&"there is no PEM certificate in it"));
+    }
+    let key = PrivateKeyDer::from_pem_file(&files.key)
+        .map_err(|error| unusable("key", &files.key, &error))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|config| config.with_no_client_auth().with_single_cert(chain, key));
+    let mut config = config.map_err(|error| certificate(&error))?;
+    // One request on a connection at a time: it is one flow.
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config).into())
+}
+
+fn unusable(what: &str, path: &Path, error: &dyn std::fmt::Display) -> TransferError {
+    let message = format!("cannot use the {what} file {}: {error}", path.display());
+    TransferError::new(ErrorKind::Other, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn only_the_token_itself_is_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("token");
+        std::fs::write(&path, "s3cret~/+=\n").unwrap();
+        let token = Token::read(&path).unwrap();
+        for (value, expected) in [
+            ("Bearer s3cret~/+=", true),
+            ("bearer  s3cret~/+= ", true),
+            ("Bearer s3cret~/+", false),
+            ("Bearer s3cret~/+==", false),
+            ("Bearer ", false),
+            ("Bearer", false),
+            ("Basic s3cret~/+=", false),
+            ("s3cret~/+=", false),
+        ] {
+            let value_of = HeaderValue::from_static(value);
+            let headers = HeaderMap::from_iter([(AUTHORIZATION, value_of)]);
+            assert_eq!(token.is_shown(&headers), expected, "{value}");
+        }
+        assert!(!token.is_shown(&HeaderMap::new()));
+        assert_eq!(format!("{token:?}"), "Token(***)");
+    }
+
+    #[test]
+    fn an_empty_or_odd_token_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("token");
+        for text in ["", "\n", "two words", "two\nlines", "\u{e4}"] {
+            std::fs::write(&path, text).unwrap();
+            assert!(Token::read(&path).is_err(), "{text:?}");
+        }
+        let missing = Token::read(&directory.path().join("none")).unwrap_err();
+        assert!(missing.message.contains("none"));
+    }
+}

@@ -1,0 +1,177 @@
+//! One connection: requests on it are answered, and it is held back as they
+//! wish, for as long as somebody is there.
+//!
+//! Both are parts of one task. A duplicate of the descriptor keeps a
+//! connection open, and this one ends with the task; so when either part ends
+//! the connection is closed.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dalbe::brake::Order;
+use dalbe::sender::SenderLever;
+use dalbe::socket::TcpSocket;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::Site;
+use super::answer::answer;
+use super::body::CHUNK;
+use super::flow::{Carried, Flow};
+use super::pace::Pace;
+
+/// Bytes that may wait in the kernel beyond what the congestion control lets
+/// out (`TCP_NOTSENT_LOWAT`, tcp(7)): more would be sent at the old weight when
+/// a new one comes, and is memory for nothing.
+const UNSENT: u32 = 128 * 1024;
+
+/// Bytes that hyper gathers, of requests and of responses: a chunk, and room
+/// for the longest head of a request that makes sense.
+const BUFFER: usize = CHUNK as usize;
+
+/// After the last byte of a response has been handed to the kernel, or the
+/// last acknowledgement: what is on its way is still held back.
+const TAIL: Duration = Duration::from_secs(1);
+
+/// How often a connection that nothing holds back is looked at while it
+/// carries something.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Serves a connection until it ends.
+pub(super) async fn serve(site: &Arc<Site>, stream: TcpStream, peer: SocketAddr) {
+    let socket = match prepare(&stream) {
+        Ok(socket) => socket,
+        Err(error) => return tracing::debug!("{peer}: cannot be served: {error}"),
+    };
+    let (flow, watched) = Flow::new();
+    let carried = async {
+        match &site.tls {
+            None => carry(site, &flow, stream).await,
+            Some(tls) => match tls.accept(stream).await {
+                Ok(stream) => carry(site, &flow, stream).await,
+                Err(error) => tracing::debug!("{peer}: no TLS: {error}"),
+            },
+        }
+    };
+    tokio::select! {
+        () = carried => {}
+        () = hold(site, &socket, watched) => {
+            // The kernel is not to go on offering what nobody takes.
+            let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+            tracing::debug!("{peer}: silent for too long, closed");
+        }
+    }
+}
+
+fn prepare(stream: &TcpStream) -> io::Result<TcpSocket> {
+    stream.set_nodelay(true)?;
+    // Needless where the kernel is too old for it.
+    let _ = SockRef::from(stream).set_tcp_notsent_lowat(UNSENT);
+    Ok(TcpSocket::from_fd(stream.as_fd().try_clone_to_owned()?))
+}
+
+/// Answers requests until there are no more.
+async fn carry(site: &Arc<Site>, flow: &Flow, stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let service =
+        service_fn(async |request| Ok::<_, Infallible>(answer(site, flow, &request).await));
+    let served = http1::Builder::new()
+        .max_buf_size(BUFFER)
+        // Silence is noticed by `hold`: hyper would also count the time in
+        // which a slow client takes the end of a response.
+        .header_read_timeout(None)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!("a connection broke: {error}");
+    }
+}
+
+/// Holds the connection back as its responses wish. Returns when the peer has
+/// been silent for too long: nothing that we sent was acknowledged.
+///
+/// Everything that a peer does, other than to read, ends in something that we
+/// send: so this sees those who read nothing of a response, those who keep a
+/// connection idle, and those who send a request without end.
+async fn hold(site: &Site, socket: &TcpSocket, mut watched: watch::Receiver<Carried>) {
+    let mut pace = Pace::new();
+    let mut lever = Lever::Unused;
+    let mut is_sending = false;
+    let mut seen = 0;
+    let mut heard = site.clock.now();
+    let mut wait = Duration::ZERO;
+    loop {
+        let is_news = tokio::select! {
+            changed = watched.changed() => changed.is_ok(),
+            () = tokio::time::sleep(wait) => false,
+        };
+        let now = site.clock.now();
+        if is_news {
+            let manner = watched.borrow_and_update().manner;
+            if let Some(manner) = manner {
+                pace.begin(now, manner, now < heard + TAIL);
+                heard = now;
+            }
+            is_sending = manner.is_some();
+        }
+        // A connection that is gone is noticed by those who write to it.
+        let Ok(info) = socket.info() else { return };
+        let acked = info.bytes_acked.unwrap_or_default();
+        if acked != seen {
+            (seen, heard) = (acked, now);
+        }
+        let patience = if is_sending {
+            site.patience.sending
+        } else {
+            site.patience.idle
+        };
+        let left = (heard + patience).saturating_sub(now);
+        if left.is_zero() {
+            return;
+        }
+        let is_active = is_sending || now < heard + TAIL;
+        wait = if is_active {
+            let order = pace.look(now, acked);
+            lever.follow(site, now, socket, order).min(left)
+        } else {
+            left
+        };
+    }
+}
+
+/// The sender lever of a connection.
+enum Lever {
+    /// Every response so far was an ordinary one.
+    Unused,
+    Engaged(SenderLever),
+    /// The kernel refused it: the connection goes on without.
+    Refused,
+}
+
+impl Lever {
+    /// Does what the order asks for; returns the time until the next look.
+    fn follow(&mut self, site: &Site, now: Duration, socket: &TcpSocket, order: Order) -> Duration {
+        if matches!(self, Self::Unused) && order.w < 1.0 {
+            *self = Self::Engaged(site.levers.take(socket));
+        }
+        let Self::Engaged(lever) = self else {
+            return LOOK;
+        };
+        match lever.update(now, socket, order) {
+            Ok(wait) => wait,
+            Err(error) => {
+                tracing::debug!("a connection cannot be held back: {error}");
+                *self = Self::Refused;
+                LOOK
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The files below one directory, and nothing else: names from requests, and
+//! what may be opened under them.
+//!
+//! The kernel resolves every name beneath the directory (openat2(2),
+//! `RESOLVE_BENEATH`): symbolic links that stay inside are followed, those
+//! that lead out, absolute ones among them, are as good as missing, and no
+//! race with somebody who moves directories changes that. Only regular files
+//! are served; others are not even opened, for opening wakes the writer of a
+//! FIFO and rewinds a tape.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use percent_encoding::percent_decode_str;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
+
+use super::stamp::Stamp;
+use crate::error::{ErrorKind, TransferError};
+
+/// How often a name is resolved again when somebody renames on its way: the
+/// kernel asks for that (openat2(2), `EAGAIN`).
+const ATTEMPTS: usize = 8;
+
+/// The directory that is served.
+#[derive(Debug)]
+pub(super) struct Root {
+    directory: OwnedFd,
+}
+
+/// A file as it was when it was opened.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) file: File,
+    pub(super) stamp: Stamp,
+}
+
+/// Why there is nothing to send.
+#[derive(Debug)]
+pub(super) enum NotServed {
+    /// There is no such regular file within the directory.
+    Absent,
+    /// This process may not read it.
+    Forbidden,
+    /// Not now: too many files are open, or directories keep moving.
+    Busy,
+    /// The disk fails.
+    Broken(io::Error),
+}
+
+impl Root {
+    /// Opens the directory, and makes sure that the kernel can confine names
+    /// to it.
+    ///
+    /// # Errors
+    /// It is no directory, cannot be read, or the kernel has no openat2.
+    pub(super) fn open(directory: &Path) -> Result<Self, TransferError> {
+        let refused = |errno: Errno| {
+            let message = format!("cannot serve {}: {errno}", directory.display());
+            TransferError::new(ErrorKind::Disk, message)
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = openat(CWD, directory, flags, Mode::empty());
+        let root = Self {
+            directory: opened
+                .map_err(|errno| refused(errno).with_hint("name a directory that is there"))?,
+        };
+        match root.beneath(Path::new("."), OFlags::PATH) {
+            Ok(_) => Ok(root),
+            Err(errno @ (Errno::NOSYS | Errno::PERM)) => {
+                let message = format!(
+                    "cannot confine names to {}: openat2 fails ({errno})",
+                    directory.display()
+                );
+                Err(TransferError::new(ErrorKind::Other, message)
+                    .with_hint("it takes Linux 5.6, and a container that does not forbid it"))
+            }
+            Err(errno) => Err(refused(errno)),
+        }
+    }
+
+    /// Opens a regular file.
+    pub(super) fn file(&self, name: &Path) -> Result<Found, NotServed> {
+        let look: File = self.beneath(name, OFlags::PATH)?.into();
+        regular(&look)?;
+        // It may be another one by now: so this does not wait for a FIFO's
+        // writer, and what came is looked at again.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file: File = self.beneath(name, flags)?.into();
+        let stamp = regular(&file)?;
+        Ok(Found { file, stamp })
+    }
+
+    fn beneath(&self, name: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let flags = flags | OFlags::CLOEXEC;
+        let mut result = Err(Errno::AGAIN);
+        for _ in 0..ATTEMPTS {
+            result = openat2(&self.directory, name, flags, Mode::empty(), resolve);
+            if !matches!(result, Err(Errno::AGAIN | Errno::INTR)) {
+                break;
+            }
+        }
+        result
+    }
+}
+
+fn regular(file: &File) -> Result<Stamp, NotServed> {
+    let metadata = file.metadata().map_err(NotServed::Broken)?;
+    if metadata.is_file() {
+        Ok(Stamp::of(&metadata))
+    } else {
+        Err(NotServed::Absent)
+    }
+}
+
+impl From<Errno> for NotServed {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            // Outside the directory (XDEV), no such name, or none that could
+            // be one.
+            Errno::NOENT
+            | Errno::NOTDIR
+            | Errno::XDEV
+            | Errno::LOOP
+            | Errno::NAMETOOLONG
+            | Errno::INVAL
+            | Errno::ILSEQ
+            | Errno::NXIO
+            | Errno::NODEV
+            | Errno::ISDIR => Self::Absent,
+            Errno::ACCESS | Errno::PERM => Self::Forbidden,
+            Errno::AGAIN | Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::TXTBSY => Self::Busy,
+            other => Self::Broken(other.into()),
+        }
+    }
+}
+
+/// The name, below the directory, that the path of a URL means; `None` if it
+/// can mean none.
+///
+/// Decoded once, as bytes: names need not be UTF-8. Each segment is one name,
+/// so `.`, `..`, empty ones and those with an encoded slash mean nothing,
+/// wherever they would lead.
+pub(super) fn name_in(url_path: &str) -> Option<PathBuf> {
+    let mut name = PathBuf::new();
+    for segment in url_path.strip_prefix('/')?.split('/') {
+        let segment: Vec<u8> = percent_decode_str(segment).collect();
+        let is_special = matches!(segment.as_slice(), b"" | b"." | b"..");
+        if is_special || segment.iter().any(|byte| matches!(byte, b'/' | 0)) {
+            return None;
+        }
+        name.push(OsStr::from_bytes(&segment));
+    }
+    Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_decoded_once() {
+        for (path, expected) in [
+            ("/a", "a"),
+            ("/a/b.iso", "a/b.iso"),
+            ("/a%20b%2B", "a b+"),
+            ("/%252e%252e", "%2e%2e"),
+            ("/...", "..."),
+            ("/a\\..\\b", "a\\..\\b"),
+            ("/%zz%", "%zz%"),
+        ] {
+            assert_eq!(
+                name_in(path).as_deref(),
+                Some(Path::new(expected)),
+                "{path}"
+            );
+        }
+        let bytes = name_in("/%ff%e4").unwrap();
+        assert_eq!(bytes.as_os_str().as_bytes(), b"\xff\xe4");
+    }
+
+    #[test]
+    fn what_is_no_name_means_nothing() {
+        for path in [
+            "",
+            "*",
+            "a",
+            "/",
+            "/a/",
+            "//a",
+            "//etc/passwd",
+            "/.",
+            "/a/./b",
+            "/..",
+            "/../a",
+            "/a/..",
+            "/%2e%2e/a",
+            "/%2E./a",
+            "/a%2fb",
+            "/%2Fetc%2Fpasswd",
+            "/..%2fa",
+            "/a%00",
+        ] {
+            assert_eq!(name_in(path), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! A file server for bulk data, whose responses can be held back at this end:
+//! they yield to other traffic as far as the client's deadline allows.
+//!
+//! [`Server`] answers GET and HEAD for the regular files below one directory,
+//! whole or in single ranges, over HTTP/1.1: one request on a connection at a
+//! time is one flow. Clients say how they want it ([`crate::http::wish`]); those
+//! that say nothing get what any server gives, unless the server is told to
+//! keep to the background. There are no listings: a directory is 404.
+//!
+//! It must not know how a flow is held back: that is `dalbe::sender`'s business.
+
+mod access;
+mod answer;
+mod body;
+mod conditions;
+mod connection;
+mod digests;
+mod files;
+mod flow;
+mod pace;
+mod range;
+mod stamp;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dalbe::sender::{SenderLevers, SenderPolicy, SenderRung};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use serde::Serialize;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+pub use self::access::Token;
+use self::digests::Digests;
+use self::files::Root;
+use crate::engine::clock::Clock;
+use crate::error::{ErrorKind, TransferError};
+
+/// Descriptors of a connection: the socket, its duplicate, the file, and one
+/// more for a moment while that is opened.
+const DESCRIPTORS_EACH: u64 = 4;
+
+/// Descriptors that everything else needs: standard streams, the runtime, the
+/// listener, files that wait for a digest.
+const DESCRIPTORS_BESIDE: u64 = 48;
+
+/// Pause after a failed accept: what is missing (descriptors, memory) is
+/// seldom there a moment later.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// What is served, and to whom.
+#[derive(Debug, Clone)]
+pub struct ServeSettings {
+    /// The directory whose files are served.
+    pub directory: PathBuf,
+    /// Address to listen on; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Whether responses yield whose requests say nothing of it.
+    pub background: bool,
+    /// Which congestion control of our own, where there is any.
+    pub sender: SenderPolicy,
+    /// Connections at once, at least 1; others wait to be accepted.
+    pub max_connections: u32,
+    /// What every request must show, if anything.
+    pub token: Option<Token>,
+    /// Serve HTTPS by these.
+    pub tls: Option<TlsFiles>,
+    /// When a silent peer is given up.
+    pub patience: Patience,
+}
+
+/// Where certificate and key are.
+#[derive(Debug, Clone)]
+pub struct TlsFiles {
+    /// PEM file with the certificate and those that lead to its authority.
+    pub certificate: PathBuf,
+    /// PEM file with the private key.
+    pub key: PathBuf,
+}
+
+/// How long a peer may acknowledge nothing before its connection is closed.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// While a response is under way.
+    pub sending: Duration,
+    /// Otherwise: before a request has been received, and between two.
+    pub idle: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            sending: Duration::from_secs(60),
+            idle: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What a server tells of itself: the `--json` interface of `fairbat serve`.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum ServeEvent {
+    /// Connections are accepted from now on.
+    Listening {
+        /// IP address and port.
+        address: SocketAddr,
+        /// Where the files are: `http://ADDRESS/` or `https://ADDRESS/`.
+        url: String,
+        /// What holds back the responses that yield ([`SenderRung::name`]).
+        lever: &'static str,
+        /// Which congestion control of our own; `None` under another lever.
+        sender: Option<SenderPolicy>,
+    },
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    max_connections: u32,
+    site: Arc<Site>,
+}
+
+/// What all connections share.
+struct Site {
+    root: Root,
+    digests: Digests,
+    token: Option<Token>,
+    tls: Option<TlsAcceptor>,
+    background: bool,
+    levers: SenderLevers,
+    clock: Clock,
+    patience: Patience,
+}
+
+impl std::fmt::Debug for Site {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Site")
+            .field("root", &self.root)
+            .field("levers", &self.levers)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Checks everything and begins to listen; needs a tokio runtime.
+    ///
+    /// # Errors
+    /// The directory or the certificate cannot be used, the address is in use
+    /// or not of this machine, or the kernel is too old.
+    pub async fn bind(settings: &ServeSettings) -> Result<Self, TransferError> {
+        let root = Root::open(&settings.directory)?;
+        let tls = settings.tls.as_ref().map(access::tls).transpose()?;
+        let digests = Digests::start().map_err(|error| {
+            TransferError::new(ErrorKind::Other, format!("cannot start a thread: {error}"))
+        })?;
+        let cannot_listen = |error: io::Error| {
+            let message = format!("cannot listen on {}: {error}", settings.listen);
+            let hint = match error.kind() {
+                io::ErrorKind::AddrInUse => {
+                    "end the other server, or choose another port with --listen; port 0 takes \
+                     a free one"
+                }
+                io::ErrorKind::PermissionDenied => "ports below 1024 are root's; choose another",
+                _ => "--listen takes an address of this machine, as 127.0.0.1:8080 or [::]:8080",
+            };
+            TransferError::new(ErrorKind::Other, message).with_hint(hint)
+        };
+        let listener = TcpListener::bind(settings.listen)
+            .await
+            .map_err(cannot_listen)?;
+        let address = listener.local_addr().map_err(cannot_listen)?;
+        Ok(Self {
+            listener,
+            address,
+            max_connections: settings.max_connections,
+            site: Arc::new(Site {
+                root,
+                digests,
+                token: settings.token.clone(),
+                tls,
+                background: settings.background,
+                levers: SenderLevers::open(settings.sender),
+                clock: Clock::start(),
+                patience: settings.patience,
+            }),
+        })
+    }
+
+    /// The address it listens on, with the port that it got.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where the files are.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let scheme = match self.site.tls {
+            None => "http",
+            Some(_) => "https",
+        };
+        format!("{scheme}://{}/", self.address)
+    }
+
+    /// What holds back the responses that yield.
+    #[must_use]
+    pub fn rung(&self) -> SenderRung {
+        self.site.levers.rung()
+    }
+
+    /// How it says that it listens.
+    #[must_use]
+    pub fn listening(&self) -> ServeEvent {
+        ServeEvent::Listening {
+            address: self.address,
+            url: self.url(),
+            lever: self.rung().name(),
+            sender: self.site.levers.policy(),
+        }
+    }
+
+    /// Serves until it is dropped. When there are as many connections as may
+    /// be, others wait in the kernel's queue.
+    pub async fn run(self) -> Infallible {
+        let free = Arc::new(Semaphore::new(affordable(self.max_connections)));
+        let mut has_failed = false;
+        loop {
+            let Ok(place) = Arc::clone(&free).acquire_owned().await else {
+                unreachable!("the semaphore is never closed");
+            };
+            match self.listener.accept().await {
+                Ok((stream, peer)) => {
+                    has_failed = false;
+                    let site = Arc::clone(&self.site);
+                    tokio::spawn(async move {
+                        connection::serve(&site, stream, peer).await;
+                        drop(place);
+                    });
+                }
+                // Gone before it was accepted.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => {
+                    if !std::mem::replace(&mut has_failed, true) {
+                        tracing::warn!("cannot accept connections: {error}; trying again");
+                    }
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+/// How many connections there may be: as many as are wanted, if the limit on
+/// open files can be raised so far.
+fn affordable(wanted: u32) -> usize {
+    let needed = u64::from(wanted) * DESCRIPTORS_EACH + DESCRIPTORS_BESIDE;
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < needed) {
+        limit.current = Some(limit.maximum.map_or(needed, |most| most.min(needed)));
+        // Where that fails the old limit holds.
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+    let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let most = (current.saturating_sub(DESCRIPTORS_BESIDE) / DESCRIPTORS_EACH).max(1);
+    if most < u64::from(wanted) {
+        tracing::warn!(
+            "the limit on open files (ulimit -n, {current}) allows {most} connections at once, \
+             not {wanted}"
+        );
+    }
+    usize::try_from(most.min(u64::from(wanted))).unwrap_or(usize::MAX)
+}

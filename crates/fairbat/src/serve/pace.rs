@@ -1,0 +1,340 @@
+//! The weight of one connection, by what its client wishes and by what got
+//! through. Pure.
+//!
+//! A deadline is met as a lane of downloads meets one (`engine/pace.rs`): every
+//! T_w the controller compares the rate with what the deadline asks for. Each
+//! connection is on its own: of several with the same deadline each takes all
+//! that remains for its own work, until the client's next request says how much
+//! less it has become. That errs on the side of the deadline.
+
+use std::time::Duration;
+
+use dalbe::brake::{LEAST_WEIGHT, Order};
+use dalbe::capacity::Capacity;
+use dalbe::deadline::{Deadline, Demand};
+use dalbe::weight::{Observation, WeightController};
+
+use crate::http::wish::Wish;
+
+/// T_w: as often as the lane's for a near deadline.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Near its end a transfer's demand falls to nothing: what is over in time
+/// within so many periods keeps its weight.
+const LAST_PERIODS: f64 = 2.0;
+
+/// Two deadlines that differ by less than this are the same one, told twice:
+/// the request took some time to come.
+const SAME: Duration = Duration::from_secs(1);
+
+/// How a response is to be sent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Manner {
+    /// As every server sends it: without a brake.
+    Ordinary,
+    /// With this weight, below 1.
+    Weight(f64),
+    /// So that a deadline is met, and no faster.
+    By {
+        /// Time until then.
+        due: Duration,
+        /// Bytes to move until then.
+        remaining: u64,
+        /// Least weight.
+        least: f64,
+    },
+}
+
+impl Manner {
+    /// What a request wishes for a response of `length` bytes; `background` is
+    /// for those that wish nothing.
+    pub(super) fn of(wish: &Wish, length: u64, background: bool) -> Self {
+        let Some(terms) = &wish.terms else {
+            return if wish.yields || background {
+                Self::Weight(LEAST_WEIGHT)
+            } else {
+                Self::Ordinary
+            };
+        };
+        let least = terms.w.unwrap_or(LEAST_WEIGHT);
+        match terms.due {
+            _ if least >= 1.0 => Self::Ordinary,
+            None => Self::Weight(least),
+            Some(due) => Self::By {
+                due,
+                remaining: terms.remaining.unwrap_or(length).max(length),
+                least,
+            },
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Pace {
+    manner: Manner,
+    plan: Option<Plan>,
+    /// The controller, and its least weight.
+    weight: Option<(WeightController, f64)>,
+    capacity: Capacity,
+    /// Bytes that the client has acknowledged of all that was ever sent.
+    acked: Option<u64>,
+    /// When the present period began, and bytes since.
+    since: Duration,
+    bytes: u64,
+}
+
+/// A deadline and what is due by then.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    begun: Duration,
+    deadline: Deadline,
+    remaining: u64,
+}
+
+impl Pace {
+    /// For a connection that has carried nothing.
+    pub(super) fn new() -> Self {
+        Self {
+            manner: Manner::Ordinary,
+            plan: None,
+            weight: None,
+            capacity: Capacity::new(),
+            acked: None,
+            since: Duration::ZERO,
+            bytes: 0,
+        }
+    }
+
+    /// A response begins; `is_next` if it follows another at once, so that
+    /// the time in between is part of the rate.
+    pub(super) fn begin(&mut self, now: Duration, manner: Manner, is_next: bool) {
+        self.manner = manner;
+        if let Manner::By {
+            due,
+            remaining,
+            least,
+        } = manner
+        {
+            let by = now.saturating_add(due);
+            let same = self
+                .plan
+                .filter(|plan| plan.deadline.by().abs_diff(by) < SAME);
+            let begun = same.map_or(now, |plan| plan.begun);
+            self.plan = Some(Plan {
+                begun,
+                deadline: Deadline::new(begun, by),
+                remaining,
+            });
+            if self
+                .weight
+                .as_ref()
+                .is_none_or(|(_, other)| *other != least)
+            {
+                self.weight = Some((WeightController::new(least), least));
+            }
+            if same.is_none() {
+                self.control(now);
+            }
+        } else {
+            self.plan = None;
+        }
+        if !is_next {
+            self.restart(now);
+        }
+    }
+
+    /// The client has acknowledged so many bytes since the connection was
+    /// opened; what follows for the connection.
+    pub(super) fn look(&mut self, now: Duration, acked: u64) -> Order {
+        let moved = acked.saturating_sub(self.acked.unwrap_or(acked));
+        self.acked = Some(acked);
+        self.bytes += moved;
+        self.capacity.moved(now, moved);
+        if let Some(plan) = &mut self.plan {
+            plan.remaining = plan.remaining.saturating_sub(moved);
+        }
+        if now >= self.since + PERIOD {
+            self.control(now);
+            self.restart(now);
+        }
+        Order {
+            w: self.w(),
+            capacity: self.capacity.rate(now),
+        }
+    }
+
+    fn w(&self) -> f64 {
+        match (self.manner, &self.weight) {
+            (Manner::Ordinary, _) => 1.0,
+            (Manner::Weight(w), _) => w,
+            (Manner::By { .. }, Some((weight, _))) => weight.w(),
+            (Manner::By { least, .. }, None) => least,
+        }
+    }
+
+    fn restart(&mut self, now: Duration) {
+        (self.since, self.bytes) = (now, 0);
+    }
+
+    /// Updates the weight by the rate of the period that ends.
+    fn control(&mut self, now: Duration) {
+        let (Some(plan), Some((weight, _))) = (&self.plan, &mut self.weight) else {
+            return;
+        };
+        let period = now.saturating_sub(self.since);
+        let rate = if period.is_zero() {
+            0.0
+        } else {
+            self.bytes as f64 / period.as_secs_f64()
+        };
+        let Some(demand) = Demand::of(now, [(plan.deadline, plan.remaining)]) else {
+            return;
+        };
+        let ends_in_time = demand.remaining > 0
+            && demand.zeta <= rate
+            && (demand.remaining as f64) < rate * LAST_PERIODS * PERIOD.as_secs_f64();
+        if ends_in_time {
+            return;
+        }
+        if weight.w() >= 1.0 {
+            self.capacity.doubt(rate);
+        }
+        weight.update(&Observation {
+            period,
+            zeta: demand.zeta,
+            rate,
+            flows: 1.0,
+            capacity: self.capacity.rate(now),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::http::wish::Terms;
+
+    const YIELDS: Wish = Wish {
+        yields: true,
+        terms: None,
+    };
+
+    fn terms(due: Option<u64>, remaining: Option<u64>, w: Option<f64>) -> Wish {
+        Wish {
+            yields: true,
+            terms: Some(Terms {
+                due: due.map(Duration::from_secs),
+                remaining,
+                w,
+            }),
+        }
+    }
+
+    #[test]
+    fn who_wishes_nothing_is_not_held_back() {
+        let none = Wish::default();
+        assert_eq!(Manner::of(&none, 5, false), Manner::Ordinary);
+        assert_eq!(Manner::of(&none, 5, true), Manner::Weight(LEAST_WEIGHT));
+        assert_eq!(Manner::of(&YIELDS, 5, false), Manner::Weight(LEAST_WEIGHT));
+        let half = terms(None, Some(9), Some(0.5));
+        assert_eq!(Manner::of(&half, 5, true), Manner::Weight(0.5));
+        let whole = terms(Some(9), Some(9), Some(1.0));
+        assert_eq!(Manner::of(&whole, 5, true), Manner::Ordinary);
+        let due = |remaining| Manner::By {
+            due: Duration::from_secs(9),
+            remaining,
+            least: LEAST_WEIGHT,
+        };
+        assert_eq!(Manner::of(&terms(Some(9), None, None), 5, false), due(5));
+        assert_eq!(
+            Manner::of(&terms(Some(9), Some(50), None), 5, false),
+            due(50)
+        );
+    }
+
+    /// A connection that gets w/(1 + w) of a link beside one other flow;
+    /// returns when `bytes` were there, at most at `end` seconds, and the
+    /// largest weight after the first quarter: at first nothing is known of
+    /// the link, and it has to be tried.
+    fn run(due: u64, bytes: u64, link: f64, end: u64) -> (f64, f64) {
+        let mut pace = Pace::new();
+        let manner = Manner::of(&terms(Some(due), Some(bytes), None), bytes, false);
+        pace.begin(Duration::ZERO, manner, false);
+        let (mut acked, mut most) = (0.0, 0.0_f64);
+        for step in 0..end * 50 {
+            let now = Duration::from_millis(20 * step);
+            let order = pace.look(now, acked as u64);
+            if now > Duration::from_secs(due) / 4 {
+                most = most.max(order.w);
+            }
+            acked += link * order.w / (1.0 + order.w) * 0.02;
+            if acked >= bytes as f64 {
+                return (now.as_secs_f64(), most);
+            }
+        }
+        (end as f64, most)
+    }
+
+    #[test]
+    fn a_deadline_that_can_be_met_is_met_and_takes_no_more_than_it_needs() {
+        for share in [0.1, 0.3] {
+            let (link, due) = (10e6, 60);
+            let (done, most) = run(due, (share * link * due as f64) as u64, link, 90);
+            assert!((40.0..=60.0).contains(&done), "{share}: {done}");
+            assert!(most < 1.0, "{share}: {most}");
+        }
+    }
+
+    #[test]
+    fn a_deadline_that_cannot_be_met_gets_one_flows_share() {
+        let (_, most) = run(20, 10_000_000_000, 10e6, 40);
+        assert_eq!(most, 1.0);
+    }
+
+    #[test]
+    fn what_was_learnt_lasts_from_request_to_request() {
+        let mut pace = Pace::new();
+        let chunk = 5_000_000;
+        for step in 0..100 {
+            let now = Duration::from_millis(100 * step);
+            if step % 20 == 0 {
+                let remaining = Some(1_000_000_000 - 1_000_000 * step);
+                let wish = terms(Some(30 - step / 10), remaining, None);
+                pace.begin(now, Manner::of(&wish, chunk, false), true);
+            }
+            pace.look(now, 100_000 * step);
+        }
+        let urgent = pace.look(Duration::from_secs(10), 10_000_000);
+        assert_eq!(urgent.w, 1.0, "far too slow");
+        assert!(urgent.capacity > 500_000.0, "{urgent:?}");
+        pace.begin(Duration::from_secs(10), Manner::Weight(0.5), true);
+        assert_eq!(pace.look(Duration::from_secs(10), 10_000_000).w, 0.5);
+        pace.begin(Duration::from_secs(10), Manner::Ordinary, true);
+        assert_eq!(pace.look(Duration::from_secs(10), 10_000_000).w, 1.0);
+    }
+
+    proptest! {
+        #[test]
+        fn the_weight_stays_within_its_bounds(
+            due in 0_u64..100_000,
+            remaining in any::<u64>(),
+            least in 0.02_f64..1.0,
+            steps in prop::collection::vec((0_u64..5_000, any::<u32>()), 1..60),
+        ) {
+            let mut pace = Pace::new();
+            let wish = terms(Some(due), Some(remaining), Some(least));
+            pace.begin(Duration::ZERO, Manner::of(&wish, 1, false), false);
+            let (mut now, mut acked) = (Duration::ZERO, 0_u64);
+            for (millis, bytes) in steps {
+                now += Duration::from_millis(millis);
+                acked += u64::from(bytes);
+                let order = pace.look(now, acked);
+                prop_assert!((least..=1.0).contains(&order.w), "{order:?}");
+                prop_assert!(order.capacity.is_finite());
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Deadlines, weights and progress of uploads.
+
+use std::time::Duration;
+
+use fairbat_tests::content::Content;
+use fairbat_tests::expect::assert_content;
+use fairbat_tests::netns::{CLIENT, Link};
+use fairbat_tests::nginx::{Config, Nginx};
+use fairbat_tests::outcome::Outcome;
+
+use super::{FILE, assert_done, serve, slowly, with};
+
+/// The link's rate: 2 MB/s.
+const RATE: &str = "16mbit";
+
+#[test]
+fn a_deadline_is_met_or_said_to_be_missed() {
+    let nginx = serve();
+    let work = with(&FILE);
+    let url = nginx.url("f");
+    let put = |args: &[&str]| work.put().args(args).args(["file", &url]).run();
+    let met = put(&["--deadline", "1h", "--fail-late"]);
+    assert_done(&met, &url, &FILE);
+    assert_eq!(met.event("done")["deadline_met"], true);
+    met.expect_said(&["before the deadline"]);
+
+    let over = "--deadline=2020-01-01T00:00:00Z";
+    let late = put(&[over]);
+    assert_done(&late, &url, &FILE);
+    assert_eq!(late.event("done")["deadline_met"], false);
+    late.expect_said(&["deadline is over"]);
+    put(&[over, "--fail-late"]).expect_code(11);
+    assert_content(&nginx.path("f"), &FILE);
+}
+
+#[test]
+fn the_control_events_tell_what_has_arrived_and_what_is_needed() {
+    let nginx = serve();
+    let work = with(&FILE);
+    let outcome = slowly(&work, &nginx.url("f"))
+        .args(["--deadline", "30s"])
+        .run();
+    outcome.expect_code(0);
+    let events = outcome.events_named("control");
+    assert!(events.len() >= 5, "{outcome}");
+    let mut before = 0;
+    for event in &events {
+        let done = event["bytes_done"].as_u64().expect("a number");
+        assert!((before..=FILE.len()).contains(&done), "{event}");
+        before = done;
+        assert_eq!(event["bytes_total"], FILE.len(), "{event}");
+        assert_eq!(event["m"], 1.0, "{event}");
+        let w = event["w"].as_f64().expect("a weight");
+        assert!((0.02..=1.0).contains(&w), "{event}");
+        // What is left has to go in less than 28 s.
+        let zeta = event["zeta"].as_f64().expect("a rate");
+        assert!(zeta > (FILE.len() - done) as f64 / 30.0, "{event}");
+    }
+    let lags: Vec<_> = events.iter().filter_map(|e| e["lag"].as_f64()).collect();
+    assert!(lags.last() < Some(&0.0), "2 MiB/s are ahead: {lags:?}");
+}
+
+#[test]
+fn without_a_deadline_the_weight_stays_where_it_is() {
+    let nginx = serve();
+    let work = with(&Content::new(196, 6_000_000));
+    let outcome = slowly(&work, &nginx.url("f"))
+        .args(["--weight", "0.3"])
+        .run();
+    outcome.expect_code(0);
+    for event in outcome.events_named("control") {
+        assert_eq!(event["w"], 0.3, "{event}");
+        assert!(event["zeta"].is_null() && event["lag"].is_null(), "{event}");
+    }
+}
+
+/// An upload of this content over a link with a queue, with these arguments.
+fn over_a_link(link: &Link, content: &Content, args: &[&str]) -> Outcome {
+    // The queue is on the way from what Link calls the server.
+    let nginx = Nginx::start(&Config {
+        namespace: Some(link.client().to_owned()),
+        address: CLIENT.parse().expect("an address"),
+        upload_limit: Some(0),
+        ..Config::default()
+    });
+    let outcome = with(content)
+        .put()
+        .namespace(link.server())
+        .timeout(Duration::from_secs(120))
+        .args(args)
+        .args(["file", &nginx.url("f")])
+        .run();
+    outcome.expect_code(0);
+    assert_content(&nginx.path("f"), content);
+    outcome
+}
+
+#[test]
+fn an_upload_over_a_link_with_a_queue_arrives() {
+    let Some(link) = Link::with_queue(RATE) else {
+        return;
+    };
+    let content = Content::new(197, 6_000_000);
+    for args in [&["--deadline", "60s"][..], &[], &["--weight", "1"]] {
+        let outcome = over_a_link(&link, &content, args);
+        let events = outcome.events_named("control");
+        let rtt = events.iter().filter_map(|event| event["rtt_ms"].as_f64());
+        assert!(rtt.fold(0.0, f64::max) > 0.0, "{outcome}");
+        // What the kernel has taken and not sent does not count as done.
+        let first = events[0]["bytes_done"].as_u64().expect("a number");
+        assert!(first < content.len(), "{outcome}");
+    }
+}
+
+#[test]
+fn a_deadline_that_the_link_cannot_meet_raises_the_weight() {
+    let Some(link) = Link::with_queue(RATE) else {
+        return;
+    };
+    // Six seconds at the link's rate, and aimed at in five.
+    let content = Content::new(198, 12_000_000);
+    let outcome = over_a_link(&link, &content, &["--deadline", "7s"]);
+    let events = outcome.events_named("control");
+    let weights = events.iter().filter_map(|event| event["w"].as_f64());
+    assert!(weights.fold(0.0, f64::max) > 0.02, "{outcome}");
+}

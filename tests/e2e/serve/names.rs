@@ -1,0 +1,163 @@
+//! Nothing but the regular files below the directory.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::process::Command;
+
+use fairbat_tests::poll::wait_until;
+
+use super::{FILE, SOON, Serving, curl};
+
+/// One directory below the one that is served, and a secret beside it.
+fn nested() -> Serving {
+    let server = Serving::run(|run| run.arg("--quiet"));
+    fs::create_dir(server.path("inner")).expect("created");
+    server.put_fresh("inner/file", &FILE);
+    server
+}
+
+#[test]
+fn no_name_leads_out_of_the_directory() {
+    let server = nested();
+    for path in [
+        "/../../../../../../../../etc/passwd",
+        "/inner/../../../../../../../etc/passwd",
+        "/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+        "/%2E%2E%2F%2E%2E%2F%2E%2E%2Fetc%2Fpasswd",
+        "/..%2f..%2f..%2f..%2fetc%2fpasswd",
+        "/%252e%252e/%252e%252e/%252e%252e/etc/passwd",
+        "/..\\..\\..\\..\\etc\\passwd",
+        "/..%5c..%5c..%5cetc%5cpasswd",
+        "/..%c0%af..%c0%afetc/passwd",
+        "//etc/passwd",
+        "/%2fetc%2fpasswd",
+        "///etc/passwd",
+        "/inner/file%00.txt",
+        "/inner/%00",
+        "/proc/self/root/etc/passwd",
+        "/inner/file/",
+        "/inner/./file",
+        "/inner//file",
+        "/inner/../inner/file",
+        "/inner%2ffile",
+        "/inner",
+        "/inner/",
+        "/",
+    ] {
+        let answer = server.raw(format!(
+            "GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+        ));
+        let refused = ["HTTP/1.1 404", "HTTP/1.1 400"];
+        assert!(
+            refused.iter().any(|status| answer.starts_with(status)),
+            "{path}: {answer}"
+        );
+        assert!(!answer.contains("root:"), "{path}: {answer}");
+    }
+    for request in [
+        "GET ../../etc/passwd HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET /etc/passwd\r\n\r\n",
+        "GET file:///etc/passwd HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
+        "GET http://h/../../etc/passwd HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
+        "GET * HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
+        "CONNECT h:80 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
+    ] {
+        let answer = server.raw(request);
+        assert!(!answer.contains("HTTP/1.1 200"), "{request}: {answer}");
+        assert!(!answer.contains("root:"), "{request}: {answer}");
+    }
+    // As a proxy would be asked: the path counts.
+    let answer = server.raw("GET http://other/inner/file HTTP/1.0\r\n\r\n");
+    assert!(answer.contains(" 200 OK"), "{answer}");
+}
+
+#[test]
+fn symbolic_links_count_as_long_as_they_stay_inside() {
+    let server = nested();
+    for (target, name) in [
+        ("inner/file", "in"),
+        ("inner", "directory"),
+        ("/etc/passwd", "out"),
+        ("../../../../../../../etc/passwd", "up"),
+        ("/etc", "etc"),
+        ("loop", "loop"),
+        ("none", "dangling"),
+        ("/proc/self/fd/0", "magic"),
+    ] {
+        symlink(target, server.path(name)).expect("a link");
+    }
+    // Though it leads back inside, it names the way from outside.
+    symlink(server.path("inner/file"), server.path("absolute")).expect("a link");
+    for name in ["in", "directory/file"] {
+        assert!(curl([&server.url(name)]).stdout == FILE.all(), "{name}");
+    }
+    for name in [
+        "out",
+        "up",
+        "etc/passwd",
+        "loop",
+        "dangling",
+        "magic",
+        "absolute",
+        "directory",
+    ] {
+        assert_eq!(server.status(&[&server.url(name)]), 404, "{name}");
+    }
+}
+
+#[test]
+fn what_is_no_regular_file_is_not_found_and_not_waited_for() {
+    let server = nested();
+    let fifo = server.path("fifo");
+    let made = Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("start mkfifo").success());
+    let _socket = UnixListener::bind(server.path("socket")).expect("a socket");
+    // Waits until somebody opens the other end, which nobody may do.
+    let mut writer = Command::new("sh")
+        .args(["-c", "echo secret > \"$0\""])
+        .arg(&fifo)
+        .spawn()
+        .expect("start sh");
+    for name in ["fifo", "socket", "inner"] {
+        for _ in 0..3 {
+            assert_eq!(server.status(&[&server.url(name)]), 404, "{name}");
+        }
+    }
+    assert!(writer.try_wait().expect("asked").is_none(), "it was woken");
+    let _ = writer.kill();
+    let _ = writer.wait();
+    assert!(curl([&server.url("inner/file")]).stdout == FILE.all());
+}
+
+#[test]
+fn names_need_not_be_text() {
+    let server = nested();
+    let names: [(&[u8], &str); 5] = [
+        (b"\xff\xfe\x80", "%FF%fe%80"),
+        (b"with space+plus", "with%20space+plus"),
+        (b"100%", "100%25"),
+        (b"q?u#e", "q%3fu%23e"),
+        ("\u{e4}\u{20ac}".as_bytes(), "%c3%a4%E2%82%AC"),
+    ];
+    for (name, url) in names {
+        let path = server.directory.path().join(OsStr::from_bytes(name));
+        fs::write(path, name).expect("written");
+        assert_eq!(curl([&server.url(url)]).stdout, name, "{url}");
+    }
+    // What follows the name is no part of it.
+    assert_eq!(curl([&server.url("100%25?x=/../y")]).stdout, b"100%");
+}
+
+#[test]
+fn a_file_may_come_and_go() {
+    let server = nested();
+    let url = server.url("late");
+    assert_eq!(server.status(&[&url]), 404);
+    server.put_fresh("late", &FILE);
+    assert_eq!(server.status(&[&url]), 200);
+    fs::remove_file(server.path("late")).expect("removed");
+    wait_until("it to be gone", SOON, || server.status(&[&url]) == 404);
+}

@@ -1,0 +1,144 @@
+//! The command as a process: what it says, and how it ends.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use fairbat_tests::bin::Fairbat;
+use fairbat_tests::tls::Identity;
+use fairbat_tests::workdir::Workdir;
+
+use super::{Content, Serving};
+
+fn serve(work: &Workdir, args: &[&str]) -> Fairbat {
+    let listen = ["serve", "--listen", "127.0.0.1:0"];
+    Fairbat::new(work.path()).args(listen).args(args)
+}
+
+#[test]
+fn signals_end_it_at_once_with_their_codes() {
+    for (signal, code) in [("TERM", 0), ("INT", 130)] {
+        let mut server = Serving::start(&[]);
+        server.put_fresh("file", &Content::new(430, 64_000_000));
+        let mut stream = server.connect();
+        stream
+            .write_all(b"GET /file HTTP/1.1\r\nHost: h\r\n\r\n")
+            .expect("sent");
+        stream.read_exact(&mut [0]).expect("it begins");
+        server.running.signal(signal);
+        server.running.wait().expect_code(code);
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+        assert!(rest.len() < 64_000_000, "finishes nothing");
+    }
+}
+
+#[test]
+fn the_first_line_says_where_what_and_how() {
+    let server = Serving::start(&[]);
+    let (url, address) = (server.url.clone(), server.address.to_string());
+    let outcome = server.end();
+    let first = outcome.stderr.lines().next().unwrap_or_default();
+    assert!(first.starts_with(&format!("{url} serves .; ")), "{outcome}");
+    assert!(first.contains("what may wait "), "{outcome}");
+    let event = outcome.event("listening");
+    assert_eq!(event["address"], address.as_str());
+    assert!(event["lever"].is_string(), "{outcome}");
+    assert_eq!(outcome.stderr.lines().count(), 1, "{outcome}");
+}
+
+#[test]
+fn whoever_listens_to_the_world_is_warned() {
+    let work = Workdir::new();
+    fs::write(work.join("token"), "abc").expect("written");
+    for (flags, said) in [
+        (&[][..], "token"),
+        (&["--token-file", "token"], "clear text"),
+    ] {
+        let run = serve(&work, &["--listen", "0.0.0.0:0", "--json", "."]);
+        let mut running = run.args(flags).spawn();
+        fairbat_tests::poll::wait_until("it to listen", super::SOON, || {
+            !running.events().is_empty()
+        });
+        running.signal("TERM");
+        let outcome = running.wait();
+        let second = outcome.stderr.lines().nth(1).unwrap_or_default();
+        assert!(
+            second.contains("WARN") && second.contains(said),
+            "{outcome}"
+        );
+    }
+}
+
+#[test]
+fn a_port_in_use_is_told_with_what_to_do() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("bound").to_string();
+    let work = Workdir::new();
+    let outcome = serve(&work, &["--listen", &address, "."]).run();
+    outcome.expect_code(1).expect_said(&[&address]);
+    outcome.expect_said(&["--listen"]);
+    assert!(outcome.stdout.is_empty(), "{outcome}");
+    let elsewhere = serve(&work, &["--listen", "192.0.2.1:0", "."]).run();
+    elsewhere.expect_code(1).expect_said(&["192.0.2.1"]);
+}
+
+#[test]
+fn a_directory_that_is_none_is_an_error_of_the_disk() {
+    let work = Workdir::new();
+    fs::write(work.join("file"), "x").expect("written");
+    for name in ["missing", "file"] {
+        let outcome = serve(&work, &[name]).run();
+        outcome.expect_code(6).expect_said(&[name]);
+    }
+}
+
+#[test]
+fn keys_and_tokens_that_cannot_be_used_are_errors() {
+    let work = Workdir::new();
+    let (one, two) = (Workdir::new(), Workdir::new());
+    let one = Identity::issue(one.path(), &["localhost"], 2099);
+    let two = Identity::issue(two.path(), &["localhost"], 2099);
+    fs::write(work.join("empty"), "\n").expect("written");
+    let text = |path: &std::path::Path| path.to_str().expect("UTF-8").to_owned();
+    let (certificate, key) = (text(&one.certificate), text(&one.key));
+    let other = text(&two.key);
+    for (flags, said) in [
+        (&["--token-file", "empty"][..], "empty"),
+        (&["--token-file", "missing"], "missing"),
+        (&["--tls-cert", "empty", "--tls-key", &key], "empty"),
+        (&["--tls-cert", &certificate, "--tls-key", "empty"], "empty"),
+        (
+            &["--tls-cert", &certificate, "--tls-key", &other],
+            "server.pem",
+        ),
+    ] {
+        let outcome = serve(&work, &["."]).args(flags).run();
+        outcome.expect_code(1).expect_said(&[said]);
+        assert!(!outcome.stderr.contains("panicked"), "{outcome}");
+    }
+}
+
+#[test]
+fn usage_errors_exit_2() {
+    let work = Workdir::new();
+    for args in [
+        &[][..],
+        &["one", "two"],
+        &["--listen", "8080", "."],
+        &["--listen", "localhost:8080", "."],
+        &["--listen", "127.0.0.1:99999", "."],
+        &["--max-connections", "0", "."],
+        &["--sender", "reno", "."],
+        &["--token", "abc", "."],
+        &["--tls-cert", "cert.pem", "."],
+        &["--tls-key", "key.pem", "."],
+    ] {
+        let outcome = serve(&work, args).run();
+        outcome.expect_code(2);
+        assert!(
+            !outcome.stderr.is_empty() && outcome.stdout.is_empty(),
+            "{outcome}"
+        );
+    }
+}

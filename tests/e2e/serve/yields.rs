@@ -1,0 +1,121 @@
+//! What clients say of how they want it, and who hears it.
+
+use fairbat_tests::fault::FaultServer;
+use fairbat_tests::message::Request;
+use fairbat_tests::version::Version;
+use fairbat_tests::workdir::Workdir;
+
+use super::{FILE, Serving, curl};
+
+/// The requests of a download with these flags from a server that marks its
+/// answers as ours, or not.
+fn requests(is_ours: bool, flags: &[&str]) -> Vec<Request> {
+    let server = FaultServer::start();
+    let version = Version::new(&FILE).etag(Some("\"v1\""));
+    server.script("/file", move |request| {
+        let reply = version.answer(request);
+        match is_ours {
+            true => reply.header("Fairbat", "1"),
+            false => reply,
+        }
+    });
+    let work = Workdir::new();
+    let get = work.get().args(["--chunk-size", "64K"]).args(flags);
+    get.arg(server.url("/file")).run().expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+    server.requests_for("/file")
+}
+
+#[test]
+fn a_download_that_yields_says_so_and_tells_its_deadline_only_to_ours() {
+    for is_ours in [false, true] {
+        let requests = requests(is_ours, &["--deadline", "1h"]);
+        assert!(requests.len() > 3);
+        for (nth, request) in requests.iter().enumerate() {
+            assert_eq!(request.header("Priority"), Some("u=7"));
+            let told = request.header("Fairbat-Deadline");
+            assert_eq!(told.is_some(), is_ours && nth > 0, "{nth}: {told:?}");
+        }
+        if is_ours {
+            let told = requests[1].header("Fairbat-Deadline").expect("told");
+            assert!(told.contains("remaining=300000, w=0.02"), "{told}");
+            let due = told.strip_prefix("due=").expect("due first");
+            let due = due
+                .split(',')
+                .next()
+                .and_then(|due| due.parse::<f64>().ok());
+            assert!(
+                (3000.0..=3600.0).contains(&due.expect("a number")),
+                "{told}"
+            );
+            let last = requests.last().expect("some").header("Fairbat-Deadline");
+            let last = last.expect("told").to_owned();
+            assert!(!last.contains("remaining=300000"), "{last}");
+        }
+    }
+}
+
+#[test]
+fn a_weight_is_told_to_ours_and_no_wish_is_none() {
+    let told = |flags: &[&str]| {
+        let requests = requests(true, flags);
+        let last = requests.last().expect("some");
+        let header = |name: &str| last.header(name).map(ToOwned::to_owned);
+        (header("Priority"), header("Fairbat-Deadline"))
+    };
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(told(&[]), (text("u=7"), None));
+    assert_eq!(told(&["--weight", "0.5"]), (text("u=7"), text("w=0.5")));
+    assert_eq!(told(&["--weight", "1"]), (None, None));
+    assert_eq!(told(&["--weight", "1", "--deadline", "1h"]), (None, None));
+    // What the user says counts.
+    assert_eq!(told(&["-H", "Priority: u=2"]), (text("u=2"), None));
+}
+
+#[test]
+fn the_server_does_as_it_is_told() {
+    for (flags, header, expected) in [
+        (&["-vv"][..], "X: y", "Ordinary"),
+        (&["-vv"], "Priority: u=3", "Ordinary"),
+        (&["-vv"], "Priority: u=7", "Weight(0.02)"),
+        (&["-vv", "--background"], "X: y", "Weight(0.02)"),
+        (&["-vv"], "Fairbat-Deadline: w=0.5", "Weight(0.5)"),
+        (&["-vv"], "Fairbat-Deadline: w=1", "Ordinary"),
+        (
+            &["-vv"],
+            "Fairbat-Deadline: due=60, remaining=400000",
+            "By { due: 60s, remaining: 400000, least: 0.02 }",
+        ),
+        (&["-vv"], "Fairbat-Deadline: due=soon", "Ordinary"),
+    ] {
+        let server = Serving::start(flags);
+        server.put_fresh("file", &FILE);
+        let output = curl(["-D", "/dev/stderr", "-H", header, &server.url("file")]);
+        assert!(output.stdout == FILE.all(), "{header}");
+        let head = String::from_utf8_lossy(&output.stderr).to_lowercase();
+        assert_eq!(super::value(&head, "fairbat"), "1");
+        let outcome = server.end();
+        let request = outcome
+            .stderr
+            .lines()
+            .find(|line| line.contains("GET /file"));
+        let request = request.unwrap_or_else(|| panic!("no request in {outcome}"));
+        assert!(request.ends_with(expected), "{header}: {request}");
+    }
+}
+
+#[test]
+fn fairbat_and_fairbat_agree_on_a_deadline() {
+    let server = Serving::start(&["-vv"]);
+    server.put("file", &FILE);
+    let work = Workdir::new();
+    let get = work.get().args(["--deadline", "1h", "--chunk-size", "64K"]);
+    get.arg(server.url("file")).run().expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+    let outcome = server.end();
+    let held = outcome
+        .stderr
+        .lines()
+        .filter(|line| line.contains("By { due: 3"));
+    assert!(held.count() > 2, "{outcome}");
+}
