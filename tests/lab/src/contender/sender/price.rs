@@ -11,7 +11,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use dalbe::congestion::{Law, State};
-use dalbe::controller::Measurement;
 use dalbe::limiter::{Limiter, STEP_OF_PHI};
 use dalbe::phi::{Congestion, Phi, PhiSettings};
 use dalbe::price::PriceModel;
@@ -76,14 +75,10 @@ impl Prices {
         self.round_trips.1 += 1.0;
     }
 
-    /// q of the period that is over, and the price that is wanted of the next.
-    /// `capacity` is what the path carries altogether, byte/s.
-    pub(super) fn compare(
-        &mut self,
-        measurement: &Measurement,
-        seen: &Seen,
-        capacity: f64,
-    ) -> (f64, f64) {
+    /// q of the period that is over, and the price at which the next would have
+    /// the rate `zeta`, byte/s. `capacity` is what the path carries altogether,
+    /// byte/s.
+    pub(super) fn compare(&mut self, zeta: f64, seen: &Seen, capacity: f64) -> (f64, f64) {
         self.count(seen);
         let (sum, count) = std::mem::take(&mut self.round_trips);
         let rtt = if count > 0.0 { sum / count } else { 0.0 };
@@ -114,7 +109,7 @@ impl Prices {
                 },
             ),
         };
-        (price, model.wanted_price(measurement.zeta))
+        (price, model.wanted_price(zeta))
     }
 
     /// Counts what has happened since the last time.
@@ -182,21 +177,13 @@ mod tests {
         }
     }
 
-    fn measurement(zeta: f64) -> Measurement {
-        Measurement {
-            period: Duration::from_secs(1),
-            zeta,
-            rate: 1e5,
-        }
-    }
-
     #[test]
     fn cubic_pays_for_losses_as_rare_as_they_are() {
         let period = Duration::from_secs(1);
         let mut prices = Prices::new(Law::CubicPhantom, 1.0, period, Duration::ZERO);
         let mut price = |seen: Seen| {
             prices.watch(&seen);
-            prices.compare(&measurement(1e5), &seen, 1e6).0
+            prices.compare(1e5, &seen, 1e6).0
         };
         assert_eq!(price(seen(1, 500, 0, 0, 0.0)), 0.0);
         assert_eq!(price(seen(2, 1000, 2, 0, 0.0)), 0.002);
@@ -217,7 +204,7 @@ mod tests {
             // A loss and ten delays a second, each of which removes a tenth.
             let seen = seen(t, 1000 * t, count, 10 * count, f64::from(count));
             prices.watch(&seen);
-            let (price, wanted) = prices.compare(&measurement(1e5), &seen, 1e6);
+            let (price, wanted) = prices.compare(1e5, &seen, 1e6);
             assert!((price - 0.02).abs() < 1e-12, "{price}");
             // alpha packets in the queue, times phi.
             let expected = prices.phi() * VEGAS_ALPHA * 1000.0 / 1e5;
@@ -234,7 +221,7 @@ mod tests {
         let period = Duration::from_secs(1);
         let mut prices = Prices::new(Law::CdgPaper, 1.0, period, Duration::ZERO);
         let seen = seen(1, 100, 0, 0, 0.0);
-        let (price, wanted) = prices.compare(&measurement(2e5), &seen, 1e6);
+        let (price, wanted) = prices.compare(2e5, &seen, 1e6);
         assert_eq!(price, 1e-6);
         assert!(price < wanted, "less than its full weight");
     }
