@@ -28,7 +28,7 @@ pub(super) enum Hold {
     },
     /// The rate of its packets.
     Paced {
-        pacer: Pacer,
+        pacer: Box<Pacer>,
         /// When to look again.
         next: Duration,
     },
@@ -49,7 +49,7 @@ impl Hold {
                 Err(error) => Err(format!("open the congestion controls: {error}")),
             },
             Sending::Paced => Ok(Self::Paced {
-                pacer: Pacer::new(),
+                pacer: Box::default(),
                 next: Duration::ZERO,
             }),
         }
