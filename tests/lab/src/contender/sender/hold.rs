@@ -21,7 +21,7 @@ pub(super) enum Hold {
     Kernel(&'static str),
     /// A congestion control of ours.
     Law {
-        congestion: Congestion,
+        congestion: Box<Congestion>,
         law: Law,
         g_ms: Option<f64>,
         set: Option<Parameters>,
@@ -41,7 +41,7 @@ impl Hold {
             Sending::Kernel(control) => Ok(Self::Kernel(control.name())),
             Sending::Law(law) => match Congestion::open() {
                 Ok(congestion) => Ok(Self::Law {
-                    congestion,
+                    congestion: Box::new(congestion),
                     law,
                     g_ms,
                     set: None,
