@@ -5,6 +5,7 @@ mod arrivals;
 pub mod calibrate;
 pub mod clock;
 pub mod contender;
+pub mod course;
 pub mod deadline;
 pub mod files;
 pub mod host;

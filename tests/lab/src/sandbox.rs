@@ -5,8 +5,8 @@
 //! network namespaces, without names, and the TUN devices in them are gone
 //! with the last process inside. Working files are on a tmpfs in a mount
 //! namespace, gone likewise, and so is /run, where `fairbat setup` keeps its
-//! observer and its congestion controls. Names of the latter are the machine's:
-//! where they are loaded already, whoever needs them takes those.
+//! observer and its congestion controls. All of the machine sees the latter:
+//! where it is set up already, whoever needs that takes it.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -4,13 +4,14 @@
 
 use std::ops::Range;
 
+use crate::course::Course;
 use crate::deadline::DeadlineFigures;
 use crate::link::PAYLOAD_SHARE;
 use crate::link::rate::Rate;
 use crate::record::{BackgroundRecord, Fetch, FlowRecord, LinkRecord, Probe, Samples, Summary};
 use crate::scenario::{DirectionSpec, Foreground, Scenario};
 use crate::statistics::{mean, median, percentile};
-use crate::yielding::{YieldFigures, fairness};
+use crate::yielding::{BesideFigures, YieldFigures, fairness};
 
 /// Interval of [`FlowRecord::received`], s.
 const RECEIVED_EVERY: f64 = 0.1;
@@ -86,6 +87,8 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
         lab_cores: ratio(measured.lab_cpu_s, setup.duration_s),
         deadline: DeadlineFigures::of(setup, measured.background),
         yielding: YieldFigures::of(setup, measured.links, measured.background),
+        course: Course::of(setup, measured.links, measured.background),
+        beside: BesideFigures::of(setup, measured.links, measured.flows, measured.background),
     }
 }
 
@@ -119,7 +122,7 @@ fn foreground(measured: &Measured<'_>, window: &Range<f64>, backward: bool) -> V
 }
 
 /// What a flow's receiver got between two moments, Mbit/s.
-fn goodput(flow: &FlowRecord, from: f64, until: f64) -> f64 {
+pub(crate) fn goodput(flow: &FlowRecord, from: f64, until: f64) -> f64 {
     let bytes = received(flow, until) - received(flow, from);
     ratio(bytes.max(0.0) * 8e-6, until - from)
 }

@@ -45,6 +45,9 @@ pub(crate) struct RunArguments {
     /// Make every moment and length of time so many times as long
     #[arg(long, value_name = "FACTOR", conflicts_with = "quick", value_parser = positive)]
     pub(crate) time_scale: Option<f64>,
+    /// Take figures from the last so many seconds, in place of what the scenario says
+    #[arg(long, value_name = "S", conflicts_with = "quick", value_parser = positive)]
+    pub(crate) measure_last: Option<f64>,
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,

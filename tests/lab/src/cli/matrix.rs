@@ -75,8 +75,8 @@ impl<'a> Plan<'a> {
 
     /// Runs all of it and writes the results.
     pub(super) fn run(self) -> Outcome {
-        // Congestion controls have one name for the whole machine: they are loaded
-        // once, for all that run side by side.
+        // All of the machine sees what is loaded: once, for all that run side by
+        // side.
         let needing = self.matrix.contenders.iter();
         if let Some(contender) = needing.copied().find(|one| one.needs_setup()) {
             contender.set_up()?;
@@ -251,8 +251,13 @@ impl<'a> Plan<'a> {
         }
         if self.arguments.quick {
             command.arg("--quick");
-        } else if let Some(factor) = self.matrix.time_scale {
-            command.args(["--time-scale", &factor.to_string()]);
+        } else {
+            if let Some(factor) = self.matrix.time_scale {
+                command.args(["--time-scale", &factor.to_string()]);
+            }
+            if let Some(last) = self.matrix.measure_last_s {
+                command.args(["--measure-last", &last.to_string()]);
+            }
         }
         if cell.contender.is_fairbat() || cell.contender.needs_setup() {
             // Built once, and not beside runs.

@@ -25,6 +25,9 @@ pub(super) fn scenario(arguments: &RunArguments) -> Result<(String, Scenario), B
     if let Some(factor) = arguments.time_scale {
         scenario.scale_time(factor);
     }
+    if let Some(last) = arguments.measure_last {
+        scenario.measure_last(last);
+    }
     if let Some(name) = &arguments.congestion_control {
         scenario.background.congestion_control.clone_from(name);
     }
@@ -97,6 +100,9 @@ fn command(arguments: &RunArguments) -> String {
     }
     if let Some(factor) = arguments.time_scale {
         words.push(format!("--time-scale {factor}"));
+    }
+    if let Some(last) = arguments.measure_last {
+        words.push(format!("--measure-last {last}"));
     }
     if let Some(name) = &arguments.congestion_control {
         words.push(format!("--congestion-control {name}"));

@@ -134,6 +134,7 @@ fn outcomes(
                 let there = done.unwrap_or(run.end);
                 (there - due).max(0.0)
             }),
+            took_s: done.map(|done| done - run.start),
             place: done.map(place),
         })
     };

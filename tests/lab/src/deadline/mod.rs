@@ -107,6 +107,7 @@ mod tests {
             done: place.map(|_| 2.0 + deadline + late),
             met: Some(late <= 0.0),
             late_s: Some(late.max(0.0)),
+            took_s: place.map(|_| deadline + late),
             place,
         }
     }

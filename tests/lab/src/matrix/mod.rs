@@ -34,6 +34,10 @@ pub struct Matrix {
     /// sizes with them; not in the quick variants.
     #[serde(default)]
     pub time_scale: Option<f64>,
+    /// Figures are taken from the last so many seconds, in place of what the
+    /// scenarios say; not in the quick variants.
+    #[serde(default)]
+    pub measure_last_s: Option<f64>,
     /// Different ways to run all of it, one after the other; the ordinary way
     /// if there are none.
     #[serde(default)]
@@ -187,6 +191,9 @@ impl Matrix {
         }
         let mut scenario = scenario.clone();
         scenario.scale_time(self.time_scale.unwrap_or(1.0));
+        if let Some(last) = self.measure_last_s {
+            scenario.measure_last(last);
+        }
         scenario.check()?;
         Ok(scenario)
     }
@@ -273,6 +280,7 @@ mod tests {
         congestion_controls = ["cubic", "bbr"]
         seeds = [1, 2]
         time_scale = 3
+        measure_last_s = 12
         variants = [{ name = "slow", jobs = 1, sampling_ms = 10, weight = 0.3, g_ms = 2, path = { rate_mbit = 2, rtt_ms = 40, queue_bdp = 1 } }]
     "#;
 
@@ -307,6 +315,7 @@ mod tests {
         assert_eq!((length(false), length(true)), (60.0, 9.0));
         let long = matrix.as_run(&scenario, false).unwrap();
         assert_eq!(long.background.size_mb, Some(15.0));
+        assert_eq!(long.measured(), 48.0..60.0);
     }
 
     #[test]

@@ -38,6 +38,8 @@ enum Part {
     Weight,
     /// zeta, and the rate that we have.
     Deadline,
+    /// The congestion window of a sender of the lab's.
+    Window,
     /// What crosses a link, counted from 0.
     Rates(usize),
     /// What crosses a link against the direction of the data.
@@ -98,10 +100,17 @@ fn parts(record: &Record) -> Vec<Part> {
     let mut parts = Vec::new();
     let control = record.control();
     if !control.is_empty() {
-        parts.extend([Part::Connections, Part::Weight]);
+        // A sender of the lab's has one, always.
+        if record.sender().is_empty() {
+            parts.push(Part::Connections);
+        }
+        parts.push(Part::Weight);
     }
     if control.iter().any(|sample| sample.zeta.is_some()) {
         parts.push(Part::Deadline);
+    }
+    if !record.sender().is_empty() {
+        parts.push(Part::Window);
     }
     let links = 0..record.links.len();
     parts.extend(links.clone().map(Part::Rates));
@@ -124,7 +133,7 @@ impl Part {
     fn height(self) -> i32 {
         match self {
             Self::Weight => 60,
-            Self::Connections | Self::Deadline | Self::Against(_) => 80,
+            Self::Connections | Self::Deadline | Self::Window | Self::Against(_) => 80,
             Self::Rates(_) => 160,
             Self::Queue(_) | Self::RoundTrip | Self::Fetches | Self::Jobs => 110,
         }
@@ -135,6 +144,7 @@ impl Part {
             Self::Connections => ours::connections(sheet),
             Self::Weight => ours::weight(sheet),
             Self::Deadline => ours::deadline(sheet),
+            Self::Window => ours::window(sheet),
             Self::Rates(link) => rates::forward(sheet, link),
             Self::Against(link) => rates::backward(sheet, link),
             Self::Queue(link) => delay::queue(sheet, link),
@@ -170,13 +180,17 @@ mod tests {
             parts(&found.unwrap().1)
         };
         use Part::{
-            Against, Connections, Deadline, Fetches, Jobs, Queue, Rates, RoundTrip, Weight,
+            Against, Connections, Deadline, Fetches, Jobs, Queue, Rates, RoundTrip, Weight, Window,
         };
         assert_eq!(of("curl"), [Rates(0), Queue(0), RoundTrip]);
         assert_eq!(of("web"), [Rates(0), Queue(0), RoundTrip, Fetches]);
         assert_eq!(
             of("ours"),
             [Connections, Weight, Deadline, Rates(0), Queue(0), RoundTrip]
+        );
+        assert_eq!(
+            of("sender"),
+            [Weight, Deadline, Window, Rates(0), Queue(0), RoundTrip]
         );
         assert_eq!(
             of("two-links"),

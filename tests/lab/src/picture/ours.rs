@@ -38,6 +38,18 @@ pub(super) fn weight(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
     plot.finish()
 }
 
+/// The congestion window of a sender.
+pub(super) fn window(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
+    let samples = sheet.record.sender().iter();
+    let values = samples.map(|sample| (sample.t, f64::from(sample.cwnd)));
+    let window = bins::steps(values, sheet.width.max(1.0));
+    let largest = window.iter().map(|step| step.most).fold(1.0, f64::max);
+    let mut plot = sheet.plot("its congestion window, packets", largest, 3)?;
+    plot.line(&bins::line(&window, |step| step.mean), INK, 2)?;
+    plot.label(["cwnd".to_owned()], INK, end_of(&window));
+    plot.finish()
+}
+
 /// zeta, and the rate that we have.
 pub(super) fn deadline(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
     let zeta = steps(sheet, |sample| Some(sample.zeta? * MBIT));
@@ -67,7 +79,12 @@ pub(super) fn deadline(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
     plot.line(&bins::line(&zeta, |step| step.mean), VERMILION, 2)?;
     let words = ["\u{3b6}: still meets it".to_owned()];
     plot.label(words, VERMILION, end_of(&zeta));
-    plot.label(["rate, as fairbat sees it".to_owned()], BLUE, end_of(&rate));
+    let who = if sheet.record.sender().is_empty() {
+        "fairbat"
+    } else {
+        "it"
+    };
+    plot.label([format!("rate, as {who} sees it")], BLUE, end_of(&rate));
     plot.finish()
 }
 

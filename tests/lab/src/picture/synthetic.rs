@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use crate::link::PAYLOAD_SHARE;
 use crate::record::{
     BackgroundRecord, ControlSample, Counters, DirectionRecord, Fetch, FlowRecord, Lateness,
-    LinkRecord, Probe, Provenance, Record, Samples, Summary,
+    LinkRecord, Probe, Provenance, Record, Samples, SenderSample, Summary,
 };
 use crate::scenario::Scenario;
 use crate::summary::{Measured, summarise};
@@ -46,6 +46,7 @@ pub(crate) fn all() -> Vec<(&'static str, Record)> {
         ),
         ("reverse", run("curl", 60.0, &path(reverse), 0.8)),
         ("ours", run("fairbat", 300.0, &path(GREEDY), 0.1)),
+        ("sender", run("sender-vegas", 300.0, &path(GREEDY), 0.1)),
         ("silent", run("curl", 45.0, &path(GREEDY), 1.0)),
         ("empty", run("none", 20.0, PATH, 0.0)),
     ];
@@ -60,6 +61,10 @@ fn change(name: &str, record: &mut Record) {
     let duration = record.setup.duration_s;
     match name {
         "web" | "long-web" => record.fetches = fetches(duration),
+        "sender" => {
+            record.background[0].control = control(duration);
+            record.background[0].sender = sender(duration);
+        }
         "ours" | "long" => {
             record.setup.background.size_mb = Some(200.0);
             record.setup.background.deadline_s = Some(0.9 * duration);
@@ -241,6 +246,15 @@ fn control(duration: f64) -> Vec<ControlSample> {
             zeta: Some(size * (1.0 - t / duration) / (0.9 * duration - t)),
             rate: 4e5 + 3e5 * wave,
         }
+    });
+    samples.collect()
+}
+
+fn sender(duration: f64) -> Vec<SenderSample> {
+    let samples = (3..duration as u32).map(|second| SenderSample {
+        t: f64::from(second) + 0.01,
+        cwnd: 10 + second % 20,
+        ..SenderSample::default()
     });
     samples.collect()
 }

@@ -9,6 +9,7 @@ mod markdown;
 mod overview;
 mod place;
 mod rows;
+mod senders;
 mod terminal;
 mod weights;
 mod words;
@@ -115,7 +116,13 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     for matrix in all.iter().filter(|matrix| !yielding::is_of(matrix)) {
         let page = directory.join(format!("{}.md", matrix.name));
         let picture = page.with_extension("svg");
-        if matrix.is_about_deadlines() {
+        if let Some(kind) = senders::Kind::of(matrix) {
+            fs::write(&page, senders::page(kind, matrix))?;
+            if senders::has_picture(kind) {
+                senders::draw(kind, matrix, &picture)?;
+                written.push(picture);
+            }
+        } else if matrix.is_about_deadlines() {
             fs::write(&page, deadlines::page(matrix))?;
             if deadlines::has_picture(matrix) {
                 deadlines::draw(matrix, &picture)?;

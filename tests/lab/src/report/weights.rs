@@ -22,7 +22,13 @@ pub(super) fn page(matrix: &MatrixRecord) -> String {
             count => format!(": the median over {count} seeds (least\u{2013}most)"),
         }
     );
-    text.push_str(&table(matrix));
+    let contenders = contenders(matrix);
+    for contender in &contenders {
+        if contenders.len() > 1 {
+            let _ = write!(text, "\n## {}\n", title(contender));
+        }
+        text.push_str(&table(matrix, contender, contenders.len() > 1));
+    }
     text.push('\n');
     for (name, scenario) in &matrix.scenarios {
         let _ = writeln!(text, "- {name}: {}", terms(scenario));
@@ -34,14 +40,31 @@ pub(super) fn page(matrix: &MatrixRecord) -> String {
     text
 }
 
-/// A row for each weight, a column for each scenario, contender and server.
-fn table(matrix: &MatrixRecord) -> String {
-    let columns = columns(matrix);
+/// In the order of first appearance.
+fn contenders(matrix: &MatrixRecord) -> Vec<&str> {
+    let mut found = Vec::new();
+    for run in &matrix.runs {
+        if !found.contains(&run.contender.as_str()) {
+            found.push(run.contender.as_str());
+        }
+    }
+    found
+}
+
+/// A row for each weight, a column for each scenario and server. The contender
+/// is in the heading or in the columns.
+fn table(matrix: &MatrixRecord, contender: &str, has_heading: bool) -> String {
+    let mut columns = columns(matrix);
+    columns.retain(|(_, one, _)| *one == contender);
     let names: Vec<_> = columns
         .iter()
-        .map(|(scenario, contender, control)| {
-            let contender = cell(title(contender));
-            format!("{scenario}, {contender}, {}", server(*control))
+        .map(|(scenario, contender, control)| match control {
+            None if has_heading => (*scenario).to_owned(),
+            Some(control) if has_heading => format!("{scenario}, {control}"),
+            _ => {
+                let contender = cell(title(contender));
+                format!("{scenario}, {contender}, {}", server(*control))
+            }
         })
         .collect();
     let dashes = "---|".repeat(columns.len() + 2);
@@ -137,6 +160,32 @@ mod tests {
                 "| 1 | 50.0 | 50.0 | 75.0 |",
             ]
         );
+    }
+
+    #[test]
+    fn several_contenders_have_a_table_each() {
+        let mut matrix = matrix();
+        let sender = |name: &str, background| {
+            let mut run = weighed(0.5, 1, [background, 6.0]);
+            (run.contender, run.congestion_control) = (name.to_owned(), None);
+            run
+        };
+        matrix.runs = vec![sender("sender-vegas", 2.0), sender("sender-cdg", 3.0)];
+        let page = page(&matrix);
+        let lines: Vec<_> = page
+            .lines()
+            .filter(|line| line.starts_with('|') || line.starts_with("## sender"))
+            .collect();
+        let table = |name: &str, share: &str| {
+            [
+                format!("## {}", title(name)),
+                "| w | w/(1 + w) | greedy |".to_owned(),
+                "|---|---|---|".to_owned(),
+                format!("| 0.5 | 33.3 | {share} |"),
+            ]
+        };
+        let expected = [table("sender-vegas", "25.0"), table("sender-cdg", "33.3")];
+        assert_eq!(lines, expected.concat());
     }
 
     #[test]

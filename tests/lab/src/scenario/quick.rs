@@ -26,6 +26,12 @@ impl Scenario {
         Ok(scenario)
     }
 
+    /// Takes figures from the last so many seconds.
+    pub fn measure_last(&mut self, seconds: f64) {
+        self.measure_from_s = self.duration_s - seconds;
+        self.measure_until_s = None;
+    }
+
     /// Makes every moment and every length of time so many times as long, and
     /// sizes with them. Delays of links stay.
     pub fn scale_time(&mut self, by: f64) {

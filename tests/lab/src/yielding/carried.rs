@@ -96,6 +96,14 @@ impl Carried {
         })
     }
 
+    /// How long after `from` it is that the background carries at most this rate
+    /// (byte/s), likewise.
+    pub(super) fn falls_to(&self, rate: f64, from: f64, until: f64) -> f64 {
+        self.first(from, until, |span| {
+            self.ours(span) <= rate * (span.end - span.start)
+        })
+    }
+
     /// The longest time within a span in which nothing of the background came,
     /// s.
     pub(super) fn longest_gap(&self, span: &Range<f64>) -> f64 {

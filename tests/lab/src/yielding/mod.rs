@@ -2,6 +2,7 @@
 //! figures. Pure: from the scenario and what the links saw.
 
 mod among;
+mod beside;
 mod carried;
 
 use std::ops::Range;
@@ -9,6 +10,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::among::fairness;
+pub use self::beside::{BesideFigures, FlowFigures};
 use self::carried::Carried;
 use crate::link::rate::bytes_per_s;
 use crate::record::{BackgroundRecord, LinkRecord};

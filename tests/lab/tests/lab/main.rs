@@ -9,6 +9,7 @@ mod fresh;
 mod leftovers;
 mod matrix;
 mod physics;
+mod senders;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

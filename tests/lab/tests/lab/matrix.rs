@@ -23,6 +23,9 @@ fn scenarios_and_matrices_can_all_be_read() {
         "deadlines-long",
         "fairbat-vulture-observed",
         "yielding-unseen",
+        "dalbe-load-60",
+        "sender-cubic-phantom",
+        "sender-weights",
     ] {
         assert!(stdout.contains(name), "{name}: {stdout}");
     }
@@ -39,6 +42,7 @@ fn what_is_not_there_is_a_clear_error() {
             "it has fairbat-no-deadline",
         ),
         (&["run", "dalbe-10", "--path", "40,20"], "as 40,20,0.5"),
+        (&["run", "dalbe-10", "--controller", "pd"], "pid or mbc"),
     ] {
         let output = lab(args).output().expect("start lab");
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -54,6 +58,7 @@ fn what_cannot_be_run_is_a_clear_error_and_no_panic() {
         (&["--time-scale", "1e-300"], "dalbe-10: duration_s must"),
         (&["--time-scale", "1e-6"], "from sample to sample"),
         (&["--congestion-control", "cu/bic"], "congestion_control"),
+        (&["--g-ms", "0"], "g_ms must"),
     ] {
         let output = lab(&["run", "dalbe-10", "--contender", "none"])
             .args(args)

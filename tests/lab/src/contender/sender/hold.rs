@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use dalbe::brake::Order;
 use dalbe::congestion::{Congestion, Law, Parameters, State};
-use dalbe::sender::{SenderLever, SenderLevers, SenderPolicy, SenderRung};
+use dalbe::sender::pacing::Pacer;
 use dalbe::socket::TcpSocket;
 
 use super::super::Sending;
+
+/// What the path carries is the same within this share of it.
+const KNOWN: f64 = 0.01;
 
 /// What holds a connection back.
 #[derive(Debug)]
@@ -18,16 +21,14 @@ pub(super) enum Hold {
     Kernel(&'static str),
     /// A congestion control of ours.
     Law {
-        congestion: Congestion,
+        congestion: Box<Congestion>,
         law: Law,
         g_ms: Option<f64>,
         set: Option<Parameters>,
     },
     /// The rate of its packets.
     Paced {
-        levers: SenderLevers,
-        /// Once it is connected.
-        lever: Option<SenderLever>,
+        pacer: Box<Pacer>,
         /// When to look again.
         next: Duration,
     },
@@ -40,27 +41,17 @@ impl Hold {
             Sending::Kernel(control) => Ok(Self::Kernel(control.name())),
             Sending::Law(law) => match Congestion::open() {
                 Ok(congestion) => Ok(Self::Law {
-                    congestion,
+                    congestion: Box::new(congestion),
                     law,
                     g_ms,
                     set: None,
                 }),
                 Err(error) => Err(format!("open the congestion controls: {error}")),
             },
-            Sending::Paced => {
-                let levers = SenderLevers::open(SenderPolicy::default());
-                match levers.rung() {
-                    SenderRung::Pacing => Ok(Self::Paced {
-                        levers,
-                        lever: None,
-                        next: Duration::ZERO,
-                    }),
-                    other => Err(format!(
-                        "this machine has something better than pacing: {}",
-                        other.name()
-                    )),
-                }
-            }
+            Sending::Paced => Ok(Self::Paced {
+                pacer: Box::default(),
+                next: Duration::ZERO,
+            }),
         }
     }
 
@@ -72,10 +63,8 @@ impl Hold {
                 set.map_err(io::Error::other)
             }
             Self::Law { .. } => self.hold(Duration::ZERO, socket, Order::YIELD, 1.0),
-            Self::Paced { levers, lever, .. } => {
-                *lever = Some(levers.take(socket));
-                Ok(())
-            }
+            // It knows nothing yet.
+            Self::Paced { .. } => Ok(()),
         }
     }
 
@@ -102,20 +91,23 @@ impl Hold {
                     g_ms: *g_ms,
                     capacity: order.capacity,
                 };
-                if *set != Some(parameters) {
+                if set.is_none_or(|set| is_news(&set, &parameters)) {
                     congestion.set(socket, &parameters)?;
                     *set = Some(parameters);
                 }
                 Ok(())
             }
-            Self::Paced { lever, next, .. } => {
-                if let Some(lever) = lever
-                    && now >= *next
-                {
-                    *next = now + lever.update(now, socket, order)?;
+            Self::Paced { pacer, next } if now >= *next => {
+                match pacer.update(now, &socket.info()?, order) {
+                    Some(pace) => {
+                        socket.sender().set_max_pacing_rate(pace.rate)?;
+                        *next = now + pace.next;
+                    }
+                    None => *next = now,
                 }
                 Ok(())
             }
+            Self::Paced { .. } => Ok(()),
         }
     }
 
@@ -126,4 +118,14 @@ impl Hold {
             Self::Kernel(_) | Self::Paced { .. } => Ok(None),
         }
     }
+}
+
+/// Whether the kernel has to be told: what the path carries is an estimate that
+/// changes all the time.
+fn is_news(set: &Parameters, wanted: &Parameters) -> bool {
+    let same = Parameters {
+        capacity: set.capacity,
+        ..*wanted
+    };
+    same != *set || (wanted.capacity - set.capacity).abs() > KNOWN * set.capacity
 }

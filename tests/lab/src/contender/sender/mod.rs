@@ -161,8 +161,9 @@ impl Driver {
         incoming: &Arc<Incoming>,
         result: io::Result<()>,
     ) -> BackgroundRecord {
-        incoming.stop();
+        // In this order: nobody sends to an end that is gone.
         let sent = outgoing.stop();
+        incoming.stop();
         let bytes = incoming.bytes();
         let is_whole = site.end() == Some(bytes);
         let error = result.err().or(sent.err()).filter(|_| !is_whole);

@@ -7,40 +7,38 @@
 //! queues (fig. 7), whose price ratio phi follows eqs (22)–(26). CDG's is that
 //! of the link ([`PriceModel::Cdg`]).
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use dalbe::congestion::{Law, State};
-use dalbe::controller::Measurement;
 use dalbe::limiter::{Limiter, STEP_OF_PHI};
 use dalbe::phi::{Congestion, Phi, PhiSettings};
 use dalbe::price::PriceModel;
 
 use super::weigh::Seen;
 
-/// T_phi in parts of T_w, 60 s of 10 s in the paper; losses are counted as long
-/// to have a price of them.
-const PHI_PERIODS: u32 = 6;
+/// Losses that a price is taken from: who sends little loses rarely, and a price
+/// over a time without losses would be none (RFC 5348, section 5.4, has as many).
+const LOSSES: usize = 8;
 
 /// CUBIC's share of the window that is left after a loss (RFC 9438, section
 /// 4.6).
 const CUBIC_BETA: f64 = 0.7;
 
-/// Packets that Vegas keeps in the queue (Brakmo and Peterson 1995; Linux's
-/// default). The paper does not tell its own.
-const VEGAS_ALPHA: f64 = 2.0;
+/// Packets that our Vegas keeps in the queue as one best-effort flow
+/// (crates/dalbe/src/bpf/paper_vegas.h). The paper does not tell its own.
+const VEGAS_ALPHA: f64 = 3.0;
 
 /// The prices of one connection.
 #[derive(Debug)]
 pub(super) struct Prices {
     law: Law,
     phi: Phi,
-    /// T_phi, s.
-    memory: f64,
     /// Counters when they were last looked at.
     counted: State,
-    /// Indications of loss and packets, older ones less.
-    losses: f64,
-    packets: f64,
+    /// Packets from loss to loss, the last of them, and since.
+    intervals: VecDeque<f64>,
+    since_loss: f64,
     /// Sum of round-trip times of the period, s, and how many.
     round_trips: (f64, f64),
 }
@@ -48,20 +46,20 @@ pub(super) struct Prices {
 impl Prices {
     /// For a connection that follows this law with this phi and period T_w.
     pub(super) fn new(law: Law, phi: f64, period: Duration, began: Duration) -> Self {
-        let memory = period * PHI_PERIODS;
         let settings = PhiSettings {
             own: vec![Congestion::Loss, Congestion::Delay],
             standard: vec![Congestion::Loss],
-            period: memory,
+            // At least; ten times as long where losses are rare. The paper's is six
+            // times T_w.
+            period,
             limiter: Limiter { step: STEP_OF_PHI },
         };
         Self {
             law,
             phi: Phi::new(settings, phi, began),
-            memory: memory.as_secs_f64(),
             counted: State::default(),
-            losses: 0.0,
-            packets: 0.0,
+            intervals: VecDeque::new(),
+            since_loss: 0.0,
             round_trips: (0.0, 0.0),
         }
     }
@@ -77,15 +75,11 @@ impl Prices {
         self.round_trips.1 += 1.0;
     }
 
-    /// q of the period that is over, and the price that is wanted of the next.
-    /// `capacity` is what the path carries altogether, byte/s.
-    pub(super) fn compare(
-        &mut self,
-        measurement: &Measurement,
-        seen: &Seen,
-        capacity: f64,
-    ) -> (f64, f64) {
-        self.count(measurement.period, seen);
+    /// q of the period that is over, and the price at which the next would have
+    /// the rate `zeta`, byte/s. `capacity` is what the path carries altogether,
+    /// byte/s.
+    pub(super) fn compare(&mut self, zeta: f64, seen: &Seen, capacity: f64) -> (f64, f64) {
+        self.count(seen);
         let (sum, count) = std::mem::take(&mut self.round_trips);
         let rtt = if count > 0.0 { sum / count } else { 0.0 };
         let base = seen.base_rtt();
@@ -115,11 +109,11 @@ impl Prices {
                 },
             ),
         };
-        (price, model.wanted_price(measurement.zeta))
+        (price, model.wanted_price(zeta))
     }
 
     /// Counts what has happened since the last time.
-    fn count(&mut self, period: Duration, seen: &Seen) {
+    fn count(&mut self, seen: &Seen) {
         let Some(state) = seen.state else {
             return;
         };
@@ -128,9 +122,14 @@ impl Prices {
         let packets = state.packets.saturating_sub(before.packets) as f64;
         let losses = since(state.losses, before.losses);
         let delays = since(state.delays, before.delays);
-        let kept = (-period.as_secs_f64() / self.memory).exp();
-        self.losses = self.losses * kept + losses;
-        self.packets = self.packets * kept + packets;
+        self.since_loss += packets;
+        if losses > 0.0 {
+            let interval = std::mem::take(&mut self.since_loss) / losses;
+            let count = (losses as usize).min(LOSSES);
+            self.intervals.extend(std::iter::repeat_n(interval, count));
+            let over = self.intervals.len().saturating_sub(LOSSES);
+            self.intervals.drain(..over);
+        }
         if matches!(self.law, Law::Vegas | Law::VegasPaper) {
             self.phi.packets(packets);
             // What a loss takes from the flows that it competes with.
@@ -143,13 +142,16 @@ impl Prices {
         }
     }
 
-    /// Indications of loss per packet; 0 before the first packet.
+    /// Indications of loss per packet; 0 before the first. What has come since the
+    /// last counts if that makes it less.
     fn loss_price(&self) -> f64 {
-        if self.packets > 0.0 {
-            self.losses / self.packets
-        } else {
-            0.0
+        let sum: f64 = self.intervals.iter().sum();
+        let count = self.intervals.len() as f64;
+        if sum <= 0.0 {
+            return 0.0;
         }
+        let with_last = (count + 1.0) / (sum + self.since_loss);
+        (count / sum).min(with_last)
     }
 }
 
@@ -175,27 +177,21 @@ mod tests {
         }
     }
 
-    fn measurement(zeta: f64) -> Measurement {
-        Measurement {
-            period: Duration::from_secs(1),
-            zeta,
-            rate: 1e5,
-        }
-    }
-
     #[test]
-    fn cubic_pays_for_losses_and_forgets_them_slowly() {
+    fn cubic_pays_for_losses_as_rare_as_they_are() {
         let period = Duration::from_secs(1);
         let mut prices = Prices::new(Law::CubicPhantom, 1.0, period, Duration::ZERO);
         let mut price = |seen: Seen| {
             prices.watch(&seen);
-            prices.compare(&measurement(1e5), &seen, 1e6).0
+            prices.compare(1e5, &seen, 1e6).0
         };
-        assert_eq!(price(seen(1, 1000, 2, 0, 0.0)), 0.002);
-        // A second without any, half as many packets as before.
-        let kept = (-1.0_f64 / 6.0).exp();
-        let expected = 2.0 * kept / (1000.0 * kept + 500.0);
-        assert!((price(seen(2, 1500, 2, 0, 0.0)) - expected).abs() < 1e-12);
+        assert_eq!(price(seen(1, 500, 0, 0, 0.0)), 0.0);
+        assert_eq!(price(seen(2, 1000, 2, 0, 0.0)), 0.002);
+        // No news while few packets come without any, and then less.
+        assert_eq!(price(seen(3, 1400, 2, 0, 0.0)), 0.002);
+        assert_eq!(price(seen(4, 3000, 2, 0, 0.0)), 0.001);
+        // Of many losses the last count.
+        assert_eq!(price(seen(5, 4000, 22, 0, 0.0)), 20.0 / 3000.0);
     }
 
     #[test]
@@ -203,12 +199,12 @@ mod tests {
         let period = Duration::from_secs(1);
         let mut prices = Prices::new(Law::VegasPaper, 1.0, period, Duration::ZERO);
         let mut last = 0.0;
-        for t in 1..=60_u64 {
+        for t in 1..=100_u64 {
             let count = t as u32;
             // A loss and ten delays a second, each of which removes a tenth.
             let seen = seen(t, 1000 * t, count, 10 * count, f64::from(count));
             prices.watch(&seen);
-            let (price, wanted) = prices.compare(&measurement(1e5), &seen, 1e6);
+            let (price, wanted) = prices.compare(1e5, &seen, 1e6);
             assert!((price - 0.02).abs() < 1e-12, "{price}");
             // alpha packets in the queue, times phi.
             let expected = prices.phi() * VEGAS_ALPHA * 1000.0 / 1e5;
@@ -225,7 +221,7 @@ mod tests {
         let period = Duration::from_secs(1);
         let mut prices = Prices::new(Law::CdgPaper, 1.0, period, Duration::ZERO);
         let seen = seen(1, 100, 0, 0, 0.0);
-        let (price, wanted) = prices.compare(&measurement(2e5), &seen, 1e6);
+        let (price, wanted) = prices.compare(2e5, &seen, 1e6);
         assert_eq!(price, 1e-6);
         assert!(price < wanted, "less than its full weight");
     }

@@ -69,13 +69,15 @@ pub(super) struct Weigher {
 enum Rule {
     /// Changes to come, the last first.
     Steps(Vec<(Duration, f64)>),
-    Due(Due),
+    Due(Box<Due>),
 }
 
 /// A transfer with a deadline.
 #[derive(Debug)]
 struct Due {
     control: Control,
+    /// What DA-LBE's controllers see of prices, where a law meets any.
+    prices: Option<Prices>,
     deadline: Deadline,
     size: u64,
     /// T_w of the paper's controllers.
@@ -89,7 +91,7 @@ enum Control {
     /// What `fairbat` does.
     Share(WeightController),
     Pid(Pid),
-    Mbc(Mbc, Prices),
+    Mbc(Mbc),
     /// There is no weight to control.
     None,
 }
@@ -110,13 +112,16 @@ impl Weigher {
             Some((size, window_s)) => {
                 let window = Duration::from_secs_f64(window_s);
                 let period = (window / PERIODS).clamp(PERIOD_LEAST, PERIOD_MOST);
-                Rule::Due(Due {
-                    control: Control::of(background.controller, law, w, phi, period, began),
+                Rule::Due(Box::new(Due {
+                    control: Control::of(background.controller, law, w, period),
+                    prices: law
+                        .filter(|_| background.controller.is_some())
+                        .map(|law| Prices::new(law, phi, period, began)),
                     deadline: Deadline::new(began, began + window),
                     size,
                     period,
                     since: (began, 0),
-                })
+                }))
             }
             None => {
                 let steps = background.weights.iter().rev();
@@ -157,22 +162,24 @@ impl Weigher {
                 }
             }
             Rule::Due(due) => {
-                due.control.watch(seen);
+                if let Some(prices) = &mut due.prices {
+                    prices.watch(seen);
+                }
                 let remaining = due.size.saturating_sub(seen.acked);
                 let demand = Demand::of(seen.now, [(due.deadline, remaining)]);
                 let zeta = demand.map_or(0.0, |demand| demand.zeta);
                 self.zeta = Some(zeta);
-                if let Some((w, phi)) = due.update(seen, zeta, remaining, self.w, capacity) {
+                if let Some(w) = due.update(seen, zeta, remaining, self.w, capacity) {
                     self.w = w;
-                    self.phi = phi.unwrap_or(self.phi);
                 }
+                self.phi = due.prices.as_ref().map_or(self.phi, Prices::phi);
             }
         }
     }
 }
 
 impl Due {
-    /// At the end of a period the weight of the next, and phi if it is known.
+    /// At the end of a period the weight of the next.
     fn update(
         &mut self,
         seen: &Seen,
@@ -180,7 +187,7 @@ impl Due {
         remaining: u64,
         w: f64,
         capacity: &mut Capacity,
-    ) -> Option<(f64, Option<f64>)> {
+    ) -> Option<f64> {
         let (start, before) = self.since;
         let lasted = seen.now.saturating_sub(start);
         if lasted < self.period(seen) {
@@ -193,13 +200,14 @@ impl Due {
             zeta,
             rate,
         };
+        let prices = self.prices.as_mut();
+        let compared = prices.map(|prices| prices.compare(zeta, seen, capacity.rate(seen.now)));
         match &mut self.control {
             Control::None => None,
-            Control::Pid(pid) => Some((pid.update(&measurement).w, None)),
-            Control::Mbc(mbc, prices) => {
-                let (price, wanted) = prices.compare(&measurement, seen, capacity.rate(seen.now));
-                let w = mbc.update(&measurement, price, wanted).w;
-                Some((w, Some(prices.phi())))
+            Control::Pid(pid) => Some(pid.update(&measurement).w),
+            Control::Mbc(mbc) => {
+                let (price, wanted) = compared?;
+                Some(mbc.update(&measurement, price, wanted).w)
             }
             Control::Share(controller) => {
                 let last = LAST_PERIODS * rate * lasted.as_secs_f64();
@@ -209,14 +217,13 @@ impl Due {
                 if w >= 1.0 {
                     capacity.doubt(rate);
                 }
-                let w = controller.update(&Observation {
+                Some(controller.update(&Observation {
                     period: lasted,
                     zeta,
                     rate,
                     flows: 1.0,
                     capacity: capacity.rate(seen.now),
-                });
-                Some((w, None))
+                }))
             }
         }
     }
@@ -229,7 +236,7 @@ impl Due {
                 let round_trips = (seen.rtt * ROUND_TRIPS).min(ROUND_TRIPS_MOST);
                 left.clamp(PERIOD_LEAST, PERIOD_MOST).max(round_trips)
             }
-            Control::Pid(_) | Control::Mbc(..) | Control::None => self.period,
+            Control::Pid(_) | Control::Mbc(_) | Control::None => self.period,
         }
     }
 }
@@ -241,30 +248,21 @@ impl Control {
         controller: Option<DeadlineController>,
         law: Option<Law>,
         w: f64,
-        phi: f64,
         period: Duration,
-        began: Duration,
     ) -> Self {
         match (controller, law) {
             (None, _) => Self::Share(WeightController::new(w)),
             (Some(DeadlineController::Pid), _) => {
                 Self::Pid(Pid::new(PidSettings::per_update(period, w), w))
             }
-            (Some(DeadlineController::Mbc), Some(law)) => {
+            (Some(DeadlineController::Mbc), Some(_)) => {
                 let limiter = Some(Limiter {
                     step: STEP_OF_WEIGHT,
                 });
-                let mbc = Mbc::new(MbcSettings::per_update(limiter, w), w);
-                Self::Mbc(mbc, Prices::new(law, phi, period, began))
+                Self::Mbc(Mbc::new(MbcSettings::per_update(limiter, w), w))
             }
             // There is no model of what is paced; nothing heeds a weight else.
             (Some(DeadlineController::Mbc), None) => Self::None,
-        }
-    }
-
-    fn watch(&mut self, seen: &Seen) {
-        if let Self::Mbc(_, prices) = self {
-            prices.watch(seen);
         }
     }
 }

@@ -121,6 +121,7 @@ fn transfer(name: &str, deadline: f64, late: f64, place: Option<usize>) -> Trans
         done: place.map(|_| 2.0 + deadline + late),
         met: Some(late <= 0.0),
         late_s: Some(late),
+        took_s: place.map(|_| deadline + late),
         place,
     }
 }

@@ -14,7 +14,8 @@ fn background(text: &str) -> Background {
 }
 
 /// Of a packet of 1000 bytes and a round trip of 50 ms, 20 of them in queues;
-/// one of 2000 packets is lost.
+/// one of 500 packets is lost, and one of 100 is an indication by delay, which
+/// takes a tenth of the window.
 fn seen(t: f64, acked: f64) -> Seen {
     let packets = (acked / 1000.0) as u64;
     Seen {
@@ -26,15 +27,17 @@ fn seen(t: f64, acked: f64) -> Seen {
         state: Some(State {
             base_rtt: 0.03,
             packets,
-            losses: (packets / 2000) as u32,
+            losses: (packets / 500) as u32,
+            delays: (packets / 100) as u32,
+            delay_share: (packets / 100) as f64 / 10.0,
             ..State::default()
         }),
     }
 }
 
-/// When everything was there, and the weights on the way: a weight w is good for
+/// When everything was there, the weights on the way, and the last phi: a weight w is good for
 /// w/(1 + w) of the link, and the least weight for nothing.
-fn transfer(controller: &str, law: Option<Law>) -> (f64, Vec<f64>) {
+fn transfer(controller: &str, law: Option<Law>) -> (f64, Vec<f64>, f64) {
     let text = format!("size_mb = 30.0\ndeadline_s = {WINDOW_S:?}\n{controller}");
     let mut weigher = Weigher::new(&background(&text), Some(SIZE), law, Duration::ZERO);
     let mut capacity = Capacity::new();
@@ -47,7 +50,7 @@ fn transfer(controller: &str, law: Option<Law>) -> (f64, Vec<f64>) {
         weigher.look(&seen(t, acked), &mut capacity);
         weights.push(weigher.w());
     }
-    (t, weights)
+    (t, weights, weigher.phi())
 }
 
 #[test]
@@ -74,7 +77,7 @@ fn every_controller_is_in_time() {
         ("controller = \"mbc\"", Some(Law::VegasPaper)),
         ("controller = \"mbc\"", Some(Law::Cdg)),
     ] {
-        let (done, weights) = transfer(controller, law);
+        let (done, weights, _) = transfer(controller, law);
         let latest = 1.1 * WINDOW_S;
         assert!(done < latest, "{controller} {law:?}: {done} s");
         let most = weights.iter().copied().fold(0.0, f64::max);
@@ -84,8 +87,20 @@ fn every_controller_is_in_time() {
 }
 
 #[test]
+fn phi_follows_the_prices_where_a_controller_of_the_papers_is_asked_for() {
+    let phi = |controller, law| transfer(controller, Some(law)).2;
+    for controller in ["controller = \"pid\"", "controller = \"mbc\""] {
+        // (0.3 * 1/500 + 0.1 * 1/100) / (0.3 * 1/500) are 2.7.
+        let last = phi(controller, Law::VegasPaper);
+        assert!((2.0..3.0).contains(&last), "{controller}: {last}");
+    }
+    assert_eq!(phi("", Law::VegasPaper), 1.0);
+    assert_eq!(phi("controller = \"pid\"", Law::CubicPhantom), 1.0);
+}
+
+#[test]
 fn what_has_no_weight_is_let_be() {
-    let (_, weights) = transfer("controller = \"mbc\"", None);
+    let (_, weights, _) = transfer("controller = \"mbc\"", None);
     assert!(weights.iter().all(|w| *w == LEAST_WEIGHT));
 }
 

@@ -1,0 +1,121 @@
+//! How a run went over time, in so few numbers that results can keep it: what
+//! pictures of many runs are drawn from. Pure.
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{BackgroundRecord, LinkRecord, Samples};
+use crate::scenario::Scenario;
+
+/// Steps of a course, at most.
+const STEPS: f64 = 150.0;
+
+/// Rates of the last link and the weight, step by step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Course {
+    /// Length of a step, s.
+    pub every_s: f64,
+    /// Mean payload of the foreground in each step, Mbit/s.
+    pub foreground_mbit: Vec<f64>,
+    /// The same of the background.
+    pub background_mbit: Vec<f64>,
+    /// Weight of the first contender at the end of each step; 0 before it began
+    /// and after its end.
+    pub w: Vec<f64>,
+}
+
+impl Course {
+    /// Of a run in which a deadline controller made the weight of a sender of
+    /// the lab's; `None` otherwise.
+    #[must_use]
+    pub fn of(
+        setup: &Scenario,
+        links: &[LinkRecord],
+        background: &[BackgroundRecord],
+    ) -> Option<Self> {
+        setup.background.controller?;
+        let control = background.first().filter(|one| !one.sender.is_empty())?;
+        let samples = &links.last()?.forward.samples;
+        let every_s = (setup.duration_s / STEPS).max(1.0);
+        let steps = (setup.duration_s / every_s).floor() as usize;
+        let w = (1..=steps).map(|step| weight(control, every_s * step as f64, every_s));
+        Some(Self {
+            every_s,
+            foreground_mbit: rates(samples, &samples.foreground, every_s, steps),
+            background_mbit: rates(samples, &samples.background, every_s, steps),
+            w: w.collect(),
+        })
+    }
+}
+
+/// The last weight in the step that ends here.
+fn weight(control: &BackgroundRecord, end: f64, every_s: f64) -> f64 {
+    let within = |t: f64| t <= end && t > end - every_s.max(2.0);
+    let mut samples = control.sender.iter().rev();
+    let last = samples.find(|sample| within(sample.t));
+    last.map_or(0.0, |sample| rounded(sample.w))
+}
+
+fn rates(samples: &Samples, column: &[u64], every_s: f64, steps: usize) -> Vec<f64> {
+    let interval = samples.interval_ms.max(1) as f64 / 1e3;
+    let index = |step: usize| {
+        let index = (step as f64 * every_s / interval).round() as usize;
+        index.min(column.len())
+    };
+    let rate = |step: usize| {
+        let bytes: u64 = column[index(step)..index(step + 1)].iter().sum();
+        rounded(bytes as f64 * 8e-6 / every_s)
+    };
+    (0..steps).map(rate).collect()
+}
+
+/// More digits than a picture has.
+fn rounded(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{DirectionRecord, Lateness, SenderSample};
+
+    #[test]
+    fn a_course_is_short_and_has_rates_and_weights() {
+        let text = "description = \"test\"\nduration_s = 600.0\nmeasure_from_s = 4.0\n\
+                    [[link]]\nrate_mbit = 12.0\ndelay_ms = 10.0\nqueue = { packets = 50 }\n\
+                    [background]\nsize_mb = 5.0\ndeadline_s = 500.0\ncontroller = \"mbc\"\n";
+        let mut setup: Scenario = toml::from_str(text).unwrap();
+        let link = LinkRecord {
+            forward: DirectionRecord {
+                samples: Samples {
+                    interval_ms: 1000,
+                    foreground: vec![125_000; 600],
+                    background: (0..600)
+                        .map(|t| if t < 300 { 0 } else { 250_000 })
+                        .collect(),
+                    ..Samples::default()
+                },
+                ..DirectionRecord::default()
+            },
+            backward: DirectionRecord::default(),
+            cpu_s: 0.0,
+            lateness: Lateness::default(),
+        };
+        let sample = |t: f64| SenderSample {
+            t,
+            w: 0.5,
+            ..SenderSample::default()
+        };
+        let background = [BackgroundRecord {
+            sender: (300..500).map(|t| sample(f64::from(t))).collect(),
+            ..BackgroundRecord::default()
+        }];
+        let links = [link];
+        let course = Course::of(&setup, &links, &background).unwrap();
+        assert_eq!((course.every_s, course.w.len()), (4.0, 150));
+        assert_eq!((course.w[70], course.w[80], course.w[130]), (0.0, 0.5, 0.0));
+        assert!(course.foreground_mbit.iter().all(|rate| *rate == 1.0));
+        assert_eq!(course.background_mbit[74..76], [0.0, 2.0]);
+        setup.background.controller = None;
+        assert_eq!(Course::of(&setup, &links, &background), None);
+    }
+}

@@ -1,0 +1,212 @@
+//! Senders of the least weight, alone, beside a stream and when a link becomes
+//! free, and weights that change: a table for each figure.
+
+use std::fmt::Write;
+
+use super::super::words::{cell, shown, title};
+use super::super::{ALONE, MatrixRecord};
+use super::Kind;
+use super::cells::{self, Figure, Place, contenders, places, table};
+use crate::record::Summary;
+use crate::statistics::Spread;
+
+/// Whom those that are alone are compared with.
+const REFERENCE: &str = "sender-kernel-cubic";
+
+/// What goes below the head of the page.
+pub(super) fn section(kind: Kind, matrix: &MatrixRecord) -> String {
+    match kind {
+        Kind::Alone => alone(matrix),
+        Kind::Released => released(matrix),
+        Kind::Constant => constant(matrix),
+        _ => steps(matrix),
+    }
+}
+
+/// A way to run the scenario, which there is one of.
+fn variant(place: Place<'_>) -> String {
+    place.variant.unwrap_or(place.scenario).to_owned()
+}
+
+fn alone(matrix: &MatrixRecord) -> String {
+    let mut text = "Payload over the whole time from the start of the transfer on.\n".to_owned();
+    let goodput = Figure::Own(|it| Some(it.background_mbit));
+    text.push_str(&table(matrix, "Goodput, Mbit/s", variant, goodput, 2));
+    let ratio = Figure::Beside(REFERENCE, |own, other| {
+        percent(own.background_mbit, other.background_mbit)
+    });
+    text.push_str(&table(
+        matrix,
+        "Of the kernel's CUBIC, %",
+        variant,
+        ratio,
+        1,
+    ));
+    let queue = Figure::Own(|it| Some(it.yielding?.queue_median_ms));
+    let heading = "Standing queue, median, ms";
+    text.push_str(&table(matrix, heading, variant, queue, 2));
+    let full = Figure::Own(|it| Some(it.yielding?.full_rate_s));
+    let heading = "Seconds until it has 95 % of the link";
+    text.push_str(&table(matrix, heading, variant, full, 2));
+    text
+}
+
+fn released(matrix: &MatrixRecord) -> String {
+    let mut text = "From the moment at which the greedy flow stops sending; what it had in the \
+                    queue still comes.\n"
+        .to_owned();
+    let taken = Figure::Own(|it| it.beside.as_ref()?.taken_s);
+    let heading = "Seconds until 90 % of the link are taken";
+    text.push_str(&table(matrix, heading, variant, taken, 2));
+    let share = Figure::Own(|it| Some(1e2 * it.beside.as_ref()?.flows.first()?.ratio));
+    let heading = "Payload beside the flow while it is there, % of the flow's";
+    text.push_str(&table(matrix, heading, variant, share, 1));
+    text
+}
+
+fn constant(matrix: &MatrixRecord) -> String {
+    let mut text = "Relative is relative to the stream alone with the same seed.\n".to_owned();
+    let kept = Figure::Beside(ALONE, |own, alone| {
+        percent(own.foreground_together_mbit, alone.foreground_together_mbit)
+    });
+    text.push_str(&table(matrix, "What the stream keeps, %", variant, kept, 1));
+    let rtt = Figure::Beside(ALONE, |own, alone| {
+        Some(percent(own.rtt_mean_ms?, alone.rtt_mean_ms?)? - 1e2)
+    });
+    let heading = "More round-trip time than alone, mean, %";
+    text.push_str(&table(matrix, heading, variant, rtt, 1));
+    let used = Figure::Own(|it| Some(1e2 * it.yielding?.spare_used));
+    text.push_str(&table(matrix, "Used of the rest, %", variant, used, 1));
+    text
+}
+
+/// `own` in parts of `other`, %.
+fn percent(own: f64, other: f64) -> Option<f64> {
+    (other > 0.0).then(|| 1e2 * own / other)
+}
+
+/// A row for each change, a column for each contender.
+fn steps(matrix: &MatrixRecord) -> String {
+    let contenders = contenders(matrix);
+    let names: Vec<_> = contenders.iter().map(|one| cell(title(one))).collect();
+    let dashes = "---|".repeat(names.len() + 1);
+    let mut text = format!(
+        "Seconds until the rate, in the mean over half a second, is half-way from what it was to \
+         what it becomes; nothing where that is much the same.\n\n| weight | {} |\n|{dashes}\n",
+        names.join(" | ")
+    );
+    for place in places(matrix) {
+        let Some(scenario) = matrix.scenarios.get(place.scenario) else {
+            continue;
+        };
+        let background = &scenario.background;
+        let mut before = background.weight;
+        for (index, step) in background.weights.iter().enumerate() {
+            let cells = contenders.iter().map(|contender| {
+                let runs = cells::runs(matrix, place, contender).into_iter();
+                let values = runs.filter_map(|run| acted(&run.summary, index));
+                shown(Spread::of(&values.collect::<Vec<_>>()), 2)
+            });
+            let cells: Vec<_> = cells.collect();
+            let from = before.map_or(String::new(), |w| format!("{w} "));
+            let cells = cells.join(" | ");
+            let _ = writeln!(text, "| {from}\u{2192} {} | {cells} |", step.weight);
+            before = Some(step.weight);
+        }
+    }
+    text
+}
+
+fn acted(summary: &Summary, step: usize) -> Option<f64> {
+    summary.beside.as_ref()?.acted_s.get(step).copied()?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::synthetic::{matrix, run};
+    use super::super::page;
+    use super::*;
+    use crate::report::RunSummary;
+    use crate::yielding::{BesideFigures, FlowFigures};
+
+    fn varied(contender: &str, seed: u64, background: f64) -> RunSummary {
+        let mut run = run("constant", contender, seed, &[5.4]);
+        run.variant = Some("20 ms".to_owned());
+        run.summary.background_mbit = background;
+        run.summary.rtt_mean_ms = Some(110.0);
+        run.summary.beside = Some(BesideFigures {
+            flows: vec![FlowFigures {
+                name: "greedy".to_owned(),
+                seconds: 18.0,
+                ratio: 0.05,
+            }],
+            taken_s: Some(1.5),
+            acted_s: vec![Some(0.5), Some(0.8)],
+            ..BesideFigures::default()
+        });
+        run
+    }
+
+    fn lines(kind: Kind, matrix: &MatrixRecord) -> Vec<String> {
+        let page = page(kind, matrix);
+        page.lines()
+            .filter(|line| line.starts_with('|'))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    #[test]
+    fn those_that_are_alone_are_compared_with_the_kernel() {
+        let mut matrix = matrix();
+        matrix.runs = vec![varied(REFERENCE, 1, 9.6), varied("sender-vegas", 1, 9.12)];
+        let lines = lines(Kind::Alone, &matrix);
+        let ours = title("sender-vegas");
+        assert!(lines.contains(&format!("| {ours} | 9.12 |")), "{lines:?}");
+        assert!(lines.contains(&format!("| {ours} | 95.0 |")), "{lines:?}");
+    }
+
+    #[test]
+    fn what_becomes_free_and_a_stream_have_tables() {
+        let mut matrix = matrix();
+        let mut alone = varied(ALONE, 1, 0.0);
+        alone.summary.foreground_together_mbit = 6.0;
+        alone.summary.rtt_mean_ms = Some(100.0);
+        matrix.runs = vec![alone, varied("sender-vegas", 1, 3.0)];
+        let ours = title("sender-vegas");
+        let released = lines(Kind::Released, &matrix);
+        assert!(
+            released.contains(&format!("| {ours} | 1.50 |")),
+            "{released:?}"
+        );
+        assert!(
+            released.contains(&format!("| {ours} | 5.0 |")),
+            "{released:?}"
+        );
+        let constant = lines(Kind::Constant, &matrix);
+        assert!(
+            constant.contains(&format!("| {ours} | 90.0 |")),
+            "{constant:?}"
+        );
+        assert!(
+            constant.contains(&format!("| {ours} | 10.0 |")),
+            "{constant:?}"
+        );
+    }
+
+    #[test]
+    fn every_change_of_a_weight_has_a_row() {
+        let mut matrix = matrix();
+        let scenario = matrix.scenarios.get_mut("constant").unwrap();
+        scenario.background.weights = toml::from_str::<crate::scenario::Background>(
+            "weights = [{ at_s = 9.0, weight = 0.02 }, { at_s = 19.0, weight = 1 }]",
+        )
+        .unwrap()
+        .weights;
+        matrix.runs = vec![varied("sender-vegas", 1, 3.0)];
+        let lines = lines(Kind::Steps, &matrix);
+        assert_eq!(
+            lines[2..],
+            ["| \u{2192} 0.02 | 0.50 |", "| 0.02 \u{2192} 1 | 0.80 |"]
+        );
+    }
+}

@@ -1,0 +1,165 @@
+//! DA-LBE's Table I with packets: how far from the deadline each transfer was
+//! there, what it took beside each flow, and what it made of the gap.
+
+use std::fmt::Write;
+
+use super::super::words::{NOTHING, cell, shown, title};
+use super::super::{MatrixRecord, RunSummary};
+use super::cells::{Place, contenders, places, runs};
+use crate::statistics::Spread;
+
+/// Whoever met a flow for less than this share of the window says nothing of it.
+const LEAST: f64 = 0.05;
+
+/// What goes below the head of the page.
+pub(super) fn section(matrix: &MatrixRecord) -> String {
+    let mut text = format!(
+        "The error is the moment at which everything was there less the deadline; with \
+         \u{201c}\u{2265}\u{201d} it was not there when the run was over. Beside each greedy flow \
+         stands the payload in parts of that flow's while both were there, %, if that was 5 % of the window at least. The gap is the time \
+         without any greedy flow between two; what was used of it is of what others left.\n\n\
+         ![Rates and weights over time]({}.svg)\n",
+        matrix.name
+    );
+    for (name, scenario) in &matrix.scenarios {
+        let flows = flows(matrix, name);
+        let names: Vec<_> = flows.iter().map(|flow| cell(flow)).collect();
+        let dashes = "---|".repeat(flows.len() + 6);
+        let window = scenario.background.window_s().unwrap_or_default();
+        let _ = write!(
+            text,
+            "\n## {name}\n\nThe window is {window:.1} s.\n\n\
+             | | controller | error, s | error, % of the window | {} | gap used, % | mean w |\n\
+             |{dashes}\n",
+            names.join(" | ")
+        );
+        for place in places(matrix)
+            .into_iter()
+            .filter(|one| one.scenario == name)
+        {
+            for contender in contenders(matrix) {
+                text.push_str(&row(matrix, place, contender, &flows, window));
+            }
+        }
+    }
+    text
+}
+
+fn row(
+    matrix: &MatrixRecord,
+    place: Place<'_>,
+    contender: &str,
+    flows: &[String],
+    window: f64,
+) -> String {
+    let runs = runs(matrix, place, contender);
+    if runs.is_empty() {
+        return String::new();
+    }
+    let spread = |figure: &dyn Fn(&RunSummary) -> Option<f64>| {
+        let values = runs.iter().filter_map(|run| figure(run));
+        Spread::of(&values.collect::<Vec<_>>())
+    };
+    let is_there = runs.iter().all(|run| {
+        let figures = run.summary.deadline.as_ref();
+        figures.is_some_and(|one| one.is_done)
+    });
+    let least = if is_there { "" } else { "\u{2265} " };
+    let error = |run: &RunSummary| Some(run.summary.deadline.as_ref()?.finish_s - window);
+    let share = |run: &RunSummary| Some(100.0 * error(run)? / window);
+    let beside = flows.iter().map(|flow| {
+        let ratio = spread(&|run| {
+            let figures = run.summary.beside.as_ref()?;
+            let mut found = figures.flows.iter().filter(|one| one.name == *flow);
+            let found = found.find(|one| one.seconds >= LEAST * window)?;
+            Some(100.0 * found.ratio)
+        });
+        shown(ratio, 0)
+    });
+    let gap = |run: &RunSummary| Some(100.0 * run.summary.beside.as_ref()?.gap_used?);
+    let w = |run: &RunSummary| Some(run.summary.deadline.as_ref()?.control.as_ref()?.w_mean);
+    format!(
+        "| {} | {} | {least}{} | {least}{} | {} | {} | {} |\n",
+        cell(title(contender)),
+        place.variant.map_or(NOTHING.to_owned(), cell),
+        shown(spread(&error), 1),
+        shown(spread(&share), 1),
+        beside.collect::<Vec<_>>().join(" | "),
+        shown(spread(&gap), 0),
+        shown(spread(&w), 2),
+    )
+}
+
+/// The flows that anybody met in this scenario, in their order.
+fn flows(matrix: &MatrixRecord, scenario: &str) -> Vec<String> {
+    let mut found = std::collections::BTreeSet::new();
+    let runs = matrix.runs.iter().filter(|run| run.scenario == scenario);
+    for figures in runs.filter_map(|run| run.summary.beside.as_ref()) {
+        found.extend(figures.flows.iter().map(|flow| flow.name.clone()));
+    }
+    found.into_iter().collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::super::synthetic::{matrix, run};
+    use super::super::{Kind, page};
+    use super::*;
+    use crate::course::Course;
+    use crate::deadline::DeadlineFigures;
+    use crate::yielding::{BesideFigures, FlowFigures};
+
+    /// A window of 40 s.
+    pub(in super::super) fn example() -> MatrixRecord {
+        let timed = |controller: &str, finish_s: f64, is_done: bool| {
+            let mut run = run("greedy", "sender-cdg", 1, &[5.4]);
+            run.variant = Some(controller.to_owned());
+            run.summary.deadline = Some(DeadlineFigures {
+                finish_s,
+                is_done,
+                ..DeadlineFigures::default()
+            });
+            let flow = |name: &str, ratio| FlowFigures {
+                name: name.to_owned(),
+                seconds: if ratio > 1.0 { 1.9 } else { 9.0 },
+                ratio,
+            };
+            run.summary.beside = Some(BesideFigures {
+                flows: vec![flow("greedy 1", 0.25), flow("greedy 2", 2.5)],
+                gap_used: Some(0.9),
+                ..BesideFigures::default()
+            });
+            run.summary.course = Some(Course {
+                every_s: 2.0,
+                foreground_mbit: vec![6.0; 30],
+                background_mbit: vec![3.0; 30],
+                w: vec![0.4; 30],
+            });
+            run
+        };
+        let mut matrix = matrix();
+        matrix.name = "dalbe".to_owned();
+        matrix.scenarios.retain(|name, _| name == "greedy");
+        let scenario = matrix.scenarios.get_mut("greedy").unwrap();
+        scenario.background.size_mb = Some(5.0);
+        scenario.background.deadline_s = Some(40.0);
+        matrix.runs = vec![timed("PID", 38.0, true), timed("MBC", 50.0, false)];
+        matrix
+    }
+
+    #[test]
+    fn errors_have_a_sign_and_those_that_are_not_there_say_so() {
+        let page = page(Kind::Table1, &example());
+        let ours = title("sender-cdg");
+        let lines: Vec<_> = page.lines().filter(|line| line.contains(ours)).collect();
+        assert_eq!(
+            lines,
+            [
+                &format!("| {ours} | PID | -2.0 | -5.0 | 25 | \u{2013} | 90 | \u{2013} |"),
+                &format!(
+                    "| {ours} | MBC | \u{2265} 10.0 | \u{2265} 25.0 | 25 | \u{2013} | 90 | \u{2013} |"
+                ),
+            ]
+        );
+    }
+}

@@ -1,0 +1,254 @@
+//! How a sender of the lab's stood beside each greedy flow, and how soon it took
+//! what became free or did what its weight asked for. Pure.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::carried::Carried;
+use crate::link::rate::bytes_per_s;
+use crate::record::{BackgroundRecord, FlowRecord, LinkRecord};
+use crate::scenario::{Foreground, Scenario, Traffic};
+use crate::summary::goodput;
+
+/// Share of the link at which it is taken.
+const TAKEN: f64 = 0.9;
+
+/// The rate before a change of weight is the mean over so long, s.
+const BEFORE: f64 = 5.0;
+
+/// A rate that changes by less than this share of the larger says nothing of when
+/// it did: that is what TCP does by itself.
+const CHANGED: f64 = 0.3;
+
+/// How a background stood beside others, from its start until it was done or the
+/// run over. Moments are found by means over half a second that begin with them;
+/// what never came counts with the time that was left for it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct BesideFigures {
+    /// Beside each greedy flow that was there with it, in their order.
+    pub flows: Vec<FlowFigures>,
+    /// Share of what others left that it used while there was no greedy flow
+    /// between two, 0 to 1; `None` without such a gap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap_used: Option<f64>,
+    /// Seconds from when the last flow stopped for good until it carried 90 % of
+    /// the link's rate; `None` where none stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_s: Option<f64>,
+    /// For each change of its weight, seconds until its rate was half-way to
+    /// what it became; `None` if that was much the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acted_s: Vec<Option<f64>>,
+}
+
+/// Beside one flow, while both were there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlowFigures {
+    /// What it is called.
+    pub name: String,
+    /// For how long, s.
+    pub seconds: f64,
+    /// Payload of the background in parts of that flow's.
+    pub ratio: f64,
+}
+
+impl BesideFigures {
+    /// Of this background; `None` unless it was a sender of the lab's.
+    #[must_use]
+    pub fn of(
+        setup: &Scenario,
+        links: &[LinkRecord],
+        flows: &[FlowRecord],
+        background: &[BackgroundRecord],
+    ) -> Option<Self> {
+        background.iter().find(|one| !one.sender.is_empty())?;
+        let link = setup.link.first()?.forward();
+        let carried = Carried::of(&links.first()?.forward.samples, &link)?;
+        let began = background.iter().filter_map(|one| one.began);
+        let began = began.reduce(f64::min)?;
+        let done: Option<Vec<_>> = background.iter().map(|one| one.done).collect();
+        let done = done.and_then(|all| all.into_iter().reduce(f64::max));
+        let life = began..done.unwrap_or(setup.duration_s).min(setup.duration_s);
+        let freed = super::freed(setup).filter(|freed| *freed < life.end);
+        let rate = TAKEN * bytes_per_s(link.rate_mbit);
+        Some(Self {
+            flows: beside(setup, flows, &carried, &life),
+            gap_used: gap(setup, &life).and_then(|gap| carried.spare_used(&gap)),
+            taken_s: freed.map(|freed| carried.carries(rate, freed.max(life.start), life.end)),
+            acted_s: acted(setup, &carried, &life),
+        })
+    }
+}
+
+/// What two spans have in common.
+fn common(one: &Range<f64>, other: &Range<f64>) -> Range<f64> {
+    let start = one.start.max(other.start);
+    start..one.end.min(other.end).max(start)
+}
+
+fn is_greedy(foreground: &Foreground) -> bool {
+    matches!(foreground.traffic, Traffic::Greedy { .. }) && !foreground.backward
+}
+
+fn beside(
+    setup: &Scenario,
+    flows: &[FlowRecord],
+    carried: &Carried,
+    life: &Range<f64>,
+) -> Vec<FlowFigures> {
+    let greedy = setup.flows().zip(flows).filter(|(one, _)| is_greedy(one));
+    let figures = greedy.filter_map(|(one, flow)| {
+        let both = common(&one.active(), life);
+        let seconds = both.end - both.start;
+        let theirs = goodput(flow, both.start, both.end) * seconds / 8e-6;
+        (theirs > 0.0).then(|| FlowFigures {
+            name: flow.name.clone(),
+            seconds,
+            ratio: carried.our_payload(&both) / theirs,
+        })
+    });
+    figures.collect()
+}
+
+/// The first time in its life without any greedy flow, after one and before
+/// another.
+fn gap(setup: &Scenario, life: &Range<f64>) -> Option<Range<f64>> {
+    let greedy = setup.foreground.iter().filter(|one| is_greedy(one));
+    let mut active: Vec<_> = greedy.map(Foreground::active).collect();
+    active.sort_by(|a, b| a.start.total_cmp(&b.start));
+    let mut gaps = Vec::new();
+    let mut end = active.first()?.end;
+    for span in &active {
+        if span.start > end {
+            gaps.push(end..span.start);
+        }
+        end = end.max(span.end);
+    }
+    let within = gaps.iter().map(|gap| common(gap, life));
+    let mut within = within.filter(|gap| gap.end > gap.start);
+    within.next()
+}
+
+fn acted(setup: &Scenario, carried: &Carried, life: &Range<f64>) -> Vec<Option<f64>> {
+    let steps = &setup.background.weights;
+    let mean = |span: Range<f64>| carried.ours(&span) / (span.end - span.start).max(0.1);
+    let mut last = life.start;
+    let mut figures = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        let until = steps.get(index + 1).map_or(life.end, |next| next.at_s);
+        let from = step.at_s;
+        if from <= last || until <= from {
+            // Before its start or after its end.
+            figures.push(None);
+            continue;
+        }
+        let before = mean((from - BEFORE).max(last)..from);
+        let after = mean(f64::midpoint(from, until)..until);
+        let half = f64::midpoint(before, after);
+        let has_changed = (after - before).abs() >= CHANGED * after.max(before);
+        figures.push(has_changed.then(|| {
+            if after > before {
+                carried.carries(half, from, until)
+            } else {
+                carried.falls_to(half, from, until)
+            }
+        }));
+        last = from;
+    }
+    figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{DirectionRecord, Lateness, Samples, SenderSample};
+
+    fn setup(more: &str) -> Scenario {
+        let text = format!(
+            "description = \"test\"\nduration_s = 40.0\nmeasure_from_s = 4.0\n{more}\n\
+             [[link]]\nrate_mbit = 12.0\ndelay_ms = 10.0\nqueue = {{ packets = 50 }}\n"
+        );
+        toml::from_str(&text).unwrap()
+    }
+
+    /// Of every half second, parts of the link.
+    fn figures(setup: &Scenario, parts: impl Fn(f64) -> f64) -> BesideFigures {
+        let payload = |t: f64| (parts(t) * 724_000.0) as u64;
+        let moments: Vec<f64> = (0..80).map(|half| f64::from(half) / 2.0).collect();
+        let background: Vec<u64> = moments.iter().map(|t| payload(*t)).collect();
+        let samples = Samples {
+            interval_ms: 500,
+            queue_packets: vec![0; 80],
+            queue_bytes: vec![0; 80],
+            foreground: vec![0; 80],
+            carried: background.iter().map(|bytes| bytes * 1500 / 1448).collect(),
+            background,
+        };
+        let link = LinkRecord {
+            forward: DirectionRecord {
+                samples,
+                ..DirectionRecord::default()
+            },
+            backward: DirectionRecord::default(),
+            cpu_s: 0.0,
+            lateness: Lateness::default(),
+        };
+        // Half of the payload of the link, all the time.
+        let flow = |name: &str| FlowRecord {
+            name: name.to_owned(),
+            backward: false,
+            received: (1..=400).map(|i| i * 72_400).collect(),
+        };
+        let sample = SenderSample {
+            t: 3.0,
+            w: 0.1,
+            ..SenderSample::default()
+        };
+        let background = BackgroundRecord {
+            began: Some(2.0),
+            sender: vec![sample],
+            ..BackgroundRecord::default()
+        };
+        let flows = [flow("greedy 1"), flow("greedy 2")];
+        BesideFigures::of(setup, &[link], &flows, &[background]).unwrap()
+    }
+
+    #[test]
+    fn a_flow_counts_while_both_are_there_and_a_gap_is_between_two() {
+        let setup = setup(
+            "[[foreground]]\ntraffic = { greedy = {} }\nstop_s = 10.0\n\
+             [[foreground]]\ntraffic = { greedy = {} }\nstart_s = 20.0\nstop_s = 30.0\n",
+        );
+        let got = figures(&setup, |t| match t {
+            t if t < 10.0 => 0.1,
+            t if t < 20.0 => 0.8,
+            t if t < 34.0 => 0.25,
+            _ => 0.95,
+        });
+        let [first, second] = &got.flows[..] else {
+            panic!("{:?}", got.flows);
+        };
+        assert_eq!((first.seconds, second.seconds), (8.0, 10.0));
+        assert!((first.ratio - 0.2).abs() < 1e-3, "{first:?}");
+        assert!((second.ratio - 0.5).abs() < 1e-3, "{second:?}");
+        assert!((got.gap_used.unwrap() - 0.8).abs() < 1e-3);
+        assert_eq!(got.taken_s, Some(4.0));
+        assert_eq!(got.acted_s, []);
+    }
+
+    #[test]
+    fn a_weight_has_acted_when_the_rate_is_half_way_there() {
+        let setup = setup(
+            "[background]\nweights = [{ at_s = 10.0, weight = 0.5 }, { at_s = 20.0, weight = 0.1 }, { at_s = 30.0, weight = 0.02 }]\n",
+        );
+        let got = figures(&setup, |t| match t {
+            t if t < 11.0 => 0.1,
+            t if t < 12.0 => 0.3,
+            t if t < 20.5 => 0.4,
+            _ => 0.1,
+        });
+        assert_eq!(got.acted_s, [Some(1.0), Some(0.5), None]);
+        assert_eq!((got.taken_s, got.gap_used), (None, None));
+    }
+}
