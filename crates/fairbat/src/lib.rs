@@ -29,5 +29,6 @@ mod retry;
 pub mod serve;
 pub mod settings;
 pub mod size;
+mod steering;
 pub mod store;
 pub mod survey;

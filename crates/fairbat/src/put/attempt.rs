@@ -114,8 +114,8 @@ impl Upload {
     fn moved(&mut self, flow: Option<&mut Flow>, handed: &watch::Receiver<u64>) {
         if let Some(flow) = flow {
             let now = self.clock.now();
-            let bytes = flow.measure(now, *handed.borrow());
-            self.arrived(now, bytes);
+            let (bytes, carried) = flow.measure(now, *handed.borrow());
+            self.arrived(now, bytes, carried);
         }
     }
 

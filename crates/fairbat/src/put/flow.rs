@@ -6,6 +6,7 @@ use std::time::Duration;
 use dalbe::brake::{BrakeState, Order};
 
 use crate::http::{Answer, Opened, unread_answer};
+use crate::steering::Arrived;
 
 /// Looks at a connection are no nearer to each other than this.
 const LOOK_LEAST: Duration = Duration::from_millis(1);
@@ -20,6 +21,7 @@ pub(super) struct Flow {
     look_at: Option<Duration>,
     /// Bytes of the body that have arrived, as far as can be told.
     acked: u64,
+    arrived: Arrived,
     /// When something last moved, or nothing had to.
     moved_at: Duration,
 }
@@ -31,6 +33,7 @@ impl Flow {
             began: now,
             look_at: Some(now),
             acked: 0,
+            arrived: Arrived::default(),
             moved_at: now,
         }
     }
@@ -45,26 +48,29 @@ impl Flow {
         self.acked
     }
 
-    /// Asks how much has arrived of a body of which `handed` bytes have been
-    /// handed to the connection; returns how much of it is new.
+    /// Asks how much is acknowledged of a body of which `handed` bytes have been
+    /// handed to the connection; returns how much of it is new, and how much has
+    /// arrived in all, in order or not.
     ///
     /// What the connection counts includes the head of the request and what
     /// TLS adds, together some hundred bytes and 0.2 %: so much too early it
     /// seems to be through.
-    pub(super) fn measure(&mut self, now: Duration, handed: u64) -> u64 {
-        let counted = self.connection.socket.info().ok().and_then(|info| {
+    pub(super) fn measure(&mut self, now: Duration, handed: u64) -> (u64, u64) {
+        let info = self.connection.socket.info().ok();
+        let counted = info.as_ref().and_then(|info| {
             Some(
                 info.bytes_acked?
                     .saturating_sub(self.connection.acked_before?),
             )
         });
+        let carried = info.map_or(0, |info| self.arrived.since_last(&info));
         let acked = counted.map_or(handed, |counted| counted.min(handed));
         let new = acked.saturating_sub(self.acked);
         self.acked += new;
         if new > 0 {
             self.moved_at = now;
         }
-        new
+        (new, carried)
     }
 
     /// Whether it has been silent for longer than it may, when nothing has to

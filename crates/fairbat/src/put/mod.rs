@@ -22,7 +22,6 @@ mod body;
 mod due;
 mod flow;
 mod source;
-mod steering;
 mod target;
 mod upload;
 

@@ -14,7 +14,6 @@ use super::answer::{Verdict, verdict};
 use super::due::Due;
 use super::flow::Flow;
 use super::source::{Source, Version};
-use super::steering::{PERIOD, Steering};
 use super::{UploadRequest, UploadSettings};
 use crate::engine::clock::Clock;
 use crate::engine::limiter::RateLimiter;
@@ -22,6 +21,7 @@ use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, TimedEvent};
 use crate::http::{Failure, HttpClient, MAX_REDIRECTS, Opened, Transient, without_credentials};
 use crate::retry::{Backoff, Decision};
+use crate::steering::{PERIOD, Steering};
 
 /// See the module.
 #[derive(Debug)]
@@ -191,10 +191,11 @@ impl Upload {
         self.steering.begin(self.clock.now());
     }
 
-    /// So many more bytes have arrived.
-    pub(super) fn arrived(&mut self, now: Duration, bytes: u64) {
+    /// So many more bytes of the body are acknowledged, and so many have arrived
+    /// in all.
+    pub(super) fn arrived(&mut self, now: Duration, bytes: u64, carried: u64) {
         self.done += bytes;
-        self.steering.moved(now, bytes);
+        self.steering.moved(now, carried);
     }
 
     /// Ends a control period; `flow` is the connection, if there is one.

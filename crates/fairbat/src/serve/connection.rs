@@ -28,6 +28,7 @@ use super::answer::answer;
 use super::body::CHUNK;
 use super::flow::{Carried, Flow};
 use super::pace::Pace;
+use crate::steering::Arrived;
 
 /// Bytes that may wait in the kernel beyond what the congestion control lets
 /// out (`TCP_NOTSENT_LOWAT`, tcp(7)): more would be sent at the old weight when
@@ -105,6 +106,7 @@ async fn hold(site: &Site, socket: &TcpSocket, mut watched: watch::Receiver<Carr
     let mut pace = Pace::new();
     let mut lever = Lever::Unused;
     let mut is_sending = false;
+    let mut arrived = Arrived::default();
     let mut seen = 0;
     let mut heard = site.clock.now();
     let mut wait = Duration::ZERO;
@@ -139,7 +141,7 @@ async fn hold(site: &Site, socket: &TcpSocket, mut watched: watch::Receiver<Carr
         }
         let is_active = is_sending || now < heard + TAIL;
         wait = if is_active {
-            let order = pace.look(now, acked);
+            let order = pace.look(now, arrived.since_last(&info));
             lever.follow(site, now, socket, order).min(left)
         } else {
             left

@@ -10,18 +10,10 @@
 use std::time::Duration;
 
 use dalbe::brake::{LEAST_WEIGHT, Order};
-use dalbe::capacity::Capacity;
 use dalbe::deadline::{Deadline, Demand};
-use dalbe::weight::{Observation, WeightController};
 
 use crate::http::wish::Wish;
-
-/// T_w: as often as the lane's for a near deadline.
-const PERIOD: Duration = Duration::from_secs(1);
-
-/// Near its end a transfer's demand falls to nothing: what is over in time
-/// within so many periods keeps its weight.
-const LAST_PERIODS: f64 = 2.0;
+use crate::steering::{PERIOD, Steering};
 
 /// Two deadlines that differ by less than this are the same one, told twice:
 /// the request took some time to come.
@@ -74,14 +66,9 @@ impl Manner {
 pub(super) struct Pace {
     manner: Manner,
     plan: Option<Plan>,
-    /// The controller, and its least weight.
-    weight: Option<(WeightController, f64)>,
-    capacity: Capacity,
-    /// Bytes that the client has acknowledged of all that was ever sent.
-    acked: Option<u64>,
-    /// When the present period began, and bytes since.
-    since: Duration,
-    bytes: u64,
+    steering: Steering,
+    /// Its least weight.
+    least: f64,
 }
 
 /// A deadline and what is due by then.
@@ -98,11 +85,8 @@ impl Pace {
         Self {
             manner: Manner::Ordinary,
             plan: None,
-            weight: None,
-            capacity: Capacity::new(),
-            acked: None,
-            since: Duration::ZERO,
-            bytes: 0,
+            steering: Steering::new(LEAST_WEIGHT, None),
+            least: LEAST_WEIGHT,
         }
     }
 
@@ -126,12 +110,9 @@ impl Pace {
                 deadline: Deadline::new(begun, by),
                 remaining,
             });
-            if self
-                .weight
-                .as_ref()
-                .is_none_or(|(_, other)| *other != least)
-            {
-                self.weight = Some((WeightController::new(least), least));
+            if self.least != least {
+                self.steering.set_least(least);
+                self.least = least;
             }
             if same.is_none() {
                 self.control(now);
@@ -140,73 +121,40 @@ impl Pace {
             self.plan = None;
         }
         if !is_next {
-            self.restart(now);
+            self.steering.begin(now);
         }
     }
 
-    /// The client has acknowledged so many bytes since the connection was
-    /// opened; what follows for the connection.
-    pub(super) fn look(&mut self, now: Duration, acked: u64) -> Order {
-        let moved = acked.saturating_sub(self.acked.unwrap_or(acked));
-        self.acked = Some(acked);
-        self.bytes += moved;
-        self.capacity.moved(now, moved);
+    /// So many more bytes have reached the client; what follows for the
+    /// connection.
+    pub(super) fn look(&mut self, now: Duration, carried: u64) -> Order {
+        self.steering.moved(now, carried);
         if let Some(plan) = &mut self.plan {
-            plan.remaining = plan.remaining.saturating_sub(moved);
+            plan.remaining = plan.remaining.saturating_sub(carried);
         }
-        if now >= self.since + PERIOD {
+        if now >= self.steering.since() + PERIOD {
             self.control(now);
-            self.restart(now);
         }
+        let order = self.steering.order(now);
         Order {
-            w: self.w(),
-            capacity: self.capacity.rate(now),
+            w: match self.manner {
+                Manner::Ordinary => 1.0,
+                Manner::Weight(w) => w,
+                Manner::By { .. } => order.w,
+            },
+            ..order
         }
     }
 
-    fn w(&self) -> f64 {
-        match (self.manner, &self.weight) {
-            (Manner::Ordinary, _) => 1.0,
-            (Manner::Weight(w), _) => w,
-            (Manner::By { .. }, Some((weight, _))) => weight.w(),
-            (Manner::By { least, .. }, None) => least,
-        }
-    }
-
-    fn restart(&mut self, now: Duration) {
-        (self.since, self.bytes) = (now, 0);
-    }
-
-    /// Updates the weight by the rate of the period that ends.
+    /// Ends a period; updates the weight by its rate.
     fn control(&mut self, now: Duration) {
-        let (Some(plan), Some((weight, _))) = (&self.plan, &mut self.weight) else {
-            return;
-        };
-        let period = now.saturating_sub(self.since);
-        let rate = if period.is_zero() {
-            0.0
-        } else {
-            self.bytes as f64 / period.as_secs_f64()
-        };
-        let Some(demand) = Demand::of(now, [(plan.deadline, plan.remaining)]) else {
-            return;
-        };
-        let ends_in_time = demand.remaining > 0
-            && demand.zeta <= rate
-            && (demand.remaining as f64) < rate * LAST_PERIODS * PERIOD.as_secs_f64();
-        if ends_in_time {
-            return;
+        match self.plan {
+            Some(plan) => {
+                let demand = Demand::of(now, [(plan.deadline, plan.remaining)]);
+                self.steering.sample(now, demand);
+            }
+            None => self.steering.begin(now),
         }
-        if weight.w() >= 1.0 {
-            self.capacity.doubt(rate);
-        }
-        weight.update(&Observation {
-            period,
-            zeta: demand.zeta,
-            rate,
-            flows: 1.0,
-            capacity: self.capacity.rate(now),
-        });
     }
 }
 
@@ -263,10 +211,11 @@ mod tests {
         let mut pace = Pace::new();
         let manner = Manner::of(&terms(Some(due), Some(bytes), None), bytes, false);
         pace.begin(Duration::ZERO, manner, false);
-        let (mut acked, mut most) = (0.0, 0.0_f64);
+        let (mut acked, mut looked, mut most) = (0.0, 0, 0.0_f64);
         for step in 0..end * 50 {
             let now = Duration::from_millis(20 * step);
-            let order = pace.look(now, acked as u64);
+            let order = pace.look(now, acked as u64 - looked);
+            looked = acked as u64;
             if now > Duration::from_secs(due) / 4 {
                 most = most.max(order.w);
             }
@@ -305,15 +254,15 @@ mod tests {
                 let wish = terms(Some(30 - step / 10), remaining, None);
                 pace.begin(now, Manner::of(&wish, chunk, false), true);
             }
-            pace.look(now, 100_000 * step);
+            pace.look(now, 100_000);
         }
-        let urgent = pace.look(Duration::from_secs(10), 10_000_000);
+        let urgent = pace.look(Duration::from_secs(10), 100_000);
         assert_eq!(urgent.w, 1.0, "far too slow");
         assert!(urgent.capacity > 500_000.0, "{urgent:?}");
         pace.begin(Duration::from_secs(10), Manner::Weight(0.5), true);
-        assert_eq!(pace.look(Duration::from_secs(10), 10_000_000).w, 0.5);
+        assert_eq!(pace.look(Duration::from_secs(10), 0).w, 0.5);
         pace.begin(Duration::from_secs(10), Manner::Ordinary, true);
-        assert_eq!(pace.look(Duration::from_secs(10), 10_000_000).w, 1.0);
+        assert_eq!(pace.look(Duration::from_secs(10), 0).w, 1.0);
     }
 
     proptest! {
@@ -327,11 +276,10 @@ mod tests {
             let mut pace = Pace::new();
             let wish = terms(Some(due), Some(remaining), Some(least));
             pace.begin(Duration::ZERO, Manner::of(&wish, 1, false), false);
-            let (mut now, mut acked) = (Duration::ZERO, 0_u64);
+            let mut now = Duration::ZERO;
             for (millis, bytes) in steps {
                 now += Duration::from_millis(millis);
-                acked += u64::from(bytes);
-                let order = pace.look(now, acked);
+                let order = pace.look(now, u64::from(bytes));
                 prop_assert!((least..=1.0).contains(&order.w), "{order:?}");
                 prop_assert!(order.capacity.is_finite());
             }

@@ -1,19 +1,21 @@
-//! w, the weight of the connection, from what the deadline asks for and what
-//! the server has acknowledged. Pure.
+//! w, the weight of one connection that this end sends over, from what the
+//! deadline asks for and what has reached the other end. Pure.
 //!
-//! As the lane of downloads has it, for one connection: there is no m, because
-//! one PUT is one connection.
+//! As the lane of downloads has it (`engine/pace.rs`), for one connection: there
+//! is no m, because one request is one connection. Knows neither requests nor
+//! sockets.
 
 use std::time::Duration;
 
 use dalbe::brake::Order;
 use dalbe::capacity::Capacity;
 use dalbe::deadline::Demand;
+use dalbe::socket::TcpInfo;
 use dalbe::weight::{Observation, WeightController};
 
 /// T_w: a lever at this end acts within a few round trips, and a shorter mean
 /// is noise.
-pub(super) const PERIOD: Duration = Duration::from_secs(1);
+pub(crate) const PERIOD: Duration = Duration::from_secs(1);
 
 /// Near its end the demand falls to nothing: what is over in time within so
 /// many periods keeps its weight.
@@ -25,7 +27,7 @@ const ASLEEP: Duration = Duration::from_secs(10);
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Steering {
+pub(crate) struct Steering {
     weight: WeightController,
     capacity: Capacity,
     /// More than this cannot be had, byte/s.
@@ -38,7 +40,7 @@ pub(super) struct Steering {
 impl Steering {
     /// The connection weighs `w_min` until a deadline asks for more than
     /// that; `ceiling` is the user's limit on the rate, byte/s.
-    pub(super) fn new(w_min: f64, ceiling: Option<f64>) -> Self {
+    pub(crate) fn new(w_min: f64, ceiling: Option<f64>) -> Self {
         Self {
             weight: WeightController::new(w_min),
             capacity: Capacity::new(),
@@ -48,14 +50,24 @@ impl Steering {
         }
     }
 
+    /// Another least weight: what was learnt of the path stays.
+    pub(crate) fn set_least(&mut self, w_min: f64) {
+        self.weight = WeightController::new(w_min);
+    }
+
+    /// When the period began.
+    pub(crate) fn since(&self) -> Duration {
+        self.since
+    }
+
     /// A new connection: what comes until the next sample is all its own.
-    pub(super) fn begin(&mut self, now: Duration) {
+    pub(crate) fn begin(&mut self, now: Duration) {
         self.since = now;
         self.bytes = 0;
     }
 
-    /// So many more bytes have been acknowledged.
-    pub(super) fn moved(&mut self, now: Duration, bytes: u64) {
+    /// So many more bytes have reached the other end.
+    pub(crate) fn moved(&mut self, now: Duration, bytes: u64) {
         if bytes > 0 {
             self.capacity.moved(now, bytes);
             self.bytes += bytes;
@@ -63,7 +75,7 @@ impl Steering {
     }
 
     /// What the connection is to do.
-    pub(super) fn order(&self, now: Duration) -> Order {
+    pub(crate) fn order(&self, now: Duration) -> Order {
         Order {
             w: self.weight.w(),
             capacity: self.capacity.rate(now),
@@ -71,7 +83,7 @@ impl Steering {
     }
 
     /// Ends a period; returns its mean rate, byte/s.
-    pub(super) fn sample(&mut self, now: Duration, demand: Option<Demand>) -> f64 {
+    pub(crate) fn sample(&mut self, now: Duration, demand: Option<Demand>) -> f64 {
         let period = now.saturating_sub(self.since);
         let seconds = period.as_secs_f64();
         let rate = if seconds > 0.0 {
@@ -99,6 +111,31 @@ impl Steering {
             });
         }
         rate
+    }
+}
+
+/// Counts what reaches the other end, in order or not: of what is acknowledged
+/// in order, all that came behind a hole is new at once when that is filled,
+/// which looks like a much faster path.
+#[derive(Debug, Default)]
+pub(crate) struct Arrived {
+    seen: Option<(u32, u64)>,
+}
+
+impl Arrived {
+    /// Bytes since the last look at the connection.
+    pub(crate) fn since_last(&mut self, info: &TcpInfo) -> u64 {
+        let delivered = info.delivered.unwrap_or_default();
+        let acked = info.bytes_acked.unwrap_or_default();
+        let before = self.seen.replace((delivered, acked));
+        let Some((packets, bytes)) = before else {
+            return 0;
+        };
+        if info.delivered.is_some() {
+            u64::from(delivered.wrapping_sub(packets)) * u64::from(info.snd_mss)
+        } else {
+            acked.saturating_sub(bytes)
+        }
     }
 }
 
