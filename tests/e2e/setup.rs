@@ -58,10 +58,18 @@ fn root_sets_it_up_once_and_everybody_uses_it() {
     assert_eq!(started, "congestion-control");
 
     let removed = machine.root(&["setup", "--remove"]);
-    assert_says(&removed, 0, "observer: removed\ncongestion controls: removed\n");
+    assert_says(
+        &removed,
+        0,
+        "observer: removed\ncongestion controls: removed\n",
+    );
     let again = machine.root(&["setup", "--remove"]);
     assert_says(&again, 0, "observer: not set up, nothing to remove");
-    assert_says(&again, 0, "congestion controls: not set up, nothing to remove");
+    assert_says(
+        &again,
+        0,
+        "congestion controls: not set up, nothing to remove",
+    );
     assert_says(&machine.somebody(&["setup", "--status"]), 1, NOT_SET_UP);
     assert_eq!(machine.levers(), plain);
     machine.assert_clean(&controls);

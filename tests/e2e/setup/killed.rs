@@ -47,7 +47,10 @@ fn the_next_setup_goes_on_where_one_was_killed() {
     let killed = kill_all_over(&machine, &["setup"], clean, || {
         controls.extend(machine.controls());
         let status = machine.somebody(&["setup", "--status"]);
-        assert!(status.status.code().is_some_and(|code| code <= 1), "{status:?}");
+        assert!(
+            status.status.code().is_some_and(|code| code <= 1),
+            "{status:?}"
+        );
         assert_says(&machine.root(&["setup"]), 0, "");
         assert_says(&machine.somebody(&["setup", "--status"]), 0, SET_UP);
         controls.extend(machine.controls());
@@ -101,7 +104,10 @@ fn of_several_at_once_one_sets_it_up() {
     for _ in 0..5 {
         let runs: Vec<_> = thread::scope(|scope| {
             let starts = [(); 4].map(|()| scope.spawn(|| machine.root(&["setup"])));
-            starts.into_iter().map(|run| run.join().expect("ran")).collect()
+            starts
+                .into_iter()
+                .map(|run| run.join().expect("ran"))
+                .collect()
         });
         let mut first = 0;
         for run in &runs {

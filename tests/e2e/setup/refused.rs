@@ -53,8 +53,16 @@ fn a_kernel_that_lacks_what_the_programs_use_is_told_what_it_takes() {
          mount --bind /run/empty /sys/kernel/btf/vmlinux; rm /run/empty",
     );
     let refused = machine.root(&["setup"]);
-    assert_says(&refused, 1, "error: the kernel does not take the observer: ");
-    assert_says(&refused, 1, "error: the kernel does not take the congestion controls: ");
+    assert_says(
+        &refused,
+        1,
+        "error: the kernel does not take the observer: ",
+    );
+    assert_says(
+        &refused,
+        1,
+        "error: the kernel does not take the congestion controls: ",
+    );
     assert_says(&refused, 1, "it takes Linux 6.4");
     machine.assert_clean(&[]);
 }
@@ -71,15 +79,27 @@ fn one_part_that_cannot_be_set_up_does_not_keep_the_other_away() {
     assert_says(&removal, 1, &format!("error: {strange} is in the way: "));
     assert_says(&removal, 1, "congestion controls: removed");
     let status = machine.somebody(&["setup", "--status"]);
-    assert_says(&status, 1, "observer: set up\ncongestion controls: not set up\n");
+    assert_says(
+        &status,
+        1,
+        "observer: set up\ncongestion controls: not set up\n",
+    );
 
     machine.shell(&format!("mv {strange} /run/fairbat/bpf/congestion"));
     machine.shell("rm /run/fairbat/bpf/observer/v*/link");
     let repeated = machine.root(&["setup"]);
     assert_says(&repeated, 1, "observer: set up in ");
-    assert_says(&repeated, 1, "error: /run/fairbat/bpf/congestion/strange is in the way: ");
+    assert_says(
+        &repeated,
+        1,
+        "error: /run/fairbat/bpf/congestion/strange is in the way: ",
+    );
     machine.shell("rmdir /run/fairbat/bpf/congestion/strange");
-    assert_says(&machine.root(&["setup"]), 0, "congestion controls: set up in ");
+    assert_says(
+        &machine.root(&["setup"]),
+        0,
+        "congestion controls: set up in ",
+    );
     assert_says(&machine.somebody(&["setup", "--status"]), 0, SET_UP);
     let controls = machine.controls();
     assert_says(&machine.root(&["setup", "--remove"]), 0, "removed");
@@ -91,7 +111,10 @@ fn a_file_system_that_others_could_write_to_is_refused() {
     let Some(machine) = Machine::new() else {
         return;
     };
-    for (mode, why) in [("0777", "other users may write to it"), ("0700", "may not look into")] {
+    for (mode, why) in [
+        ("0777", "other users may write to it"),
+        ("0700", "may not look into"),
+    ] {
         machine.shell(&format!(
             "mkdir -p /run/fairbat/bpf; mount -t bpf -o mode={mode} theirs /run/fairbat/bpf"
         ));

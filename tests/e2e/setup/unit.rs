@@ -15,7 +15,9 @@ const SERVICE: &str = include_str!("../../../crates/cli/units/fairbat-bpf.servic
 /// What a unit says of this.
 #[track_caller]
 fn setting<'a>(unit: &'a str, name: &str) -> &'a str {
-    let mut lines = unit.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    let mut lines = unit
+        .lines()
+        .filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     let value = lines.next().unwrap_or_else(|| panic!("no {name}"));
     assert_eq!(lines.next(), None, "{name} twice");
     value
@@ -66,7 +68,11 @@ fn the_service_needs_two_capabilities_only() {
 
     // What it did not mount it leaves, empty, to the mount unit.
     let stopped = run("ExecStop");
-    assert_says(&stopped, 0, "observer: removed\ncongestion controls: removed\n");
+    assert_says(
+        &stopped,
+        0,
+        "observer: removed\ncongestion controls: removed\n",
+    );
     assert_says(&machine.somebody(&["setup", "--status"]), 1, NOT_SET_UP);
     let left = machine.shell(&format!("find {at} -mindepth 1 -not -name '*.debug'"));
     assert_eq!(left, "");
@@ -80,7 +86,9 @@ fn root_removes_by_hand_what_the_service_has_set_up() {
         return;
     };
     let [at, options] = ["Where", "Options"].map(|name| setting(MOUNT, name));
-    machine.shell(&format!("mkdir -p {at}; mount -t bpf -o {options} bpf {at}"));
+    machine.shell(&format!(
+        "mkdir -p {at}; mount -t bpf -o {options} bpf {at}"
+    ));
     let start = machine.root_with(&capabilities(), &arguments("ExecStart"));
     assert_says(&start, 0, "");
     let controls = machine.controls();
@@ -94,20 +102,26 @@ fn root_removes_by_hand_what_the_service_has_set_up() {
 
 #[test]
 fn the_units_are_correct() {
-    if Command::new("systemd-analyze").arg("--version").output().is_err() {
+    if Command::new("systemd-analyze")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
         skipped("needs systemd-analyze of the Debian package systemd");
         return;
     }
     let directory = tempfile::tempdir().expect("a temp dir");
     let binary = fairbat_binary().to_str().expect("UTF-8");
     let service = SERVICE.replace("/usr/bin/fairbat", binary);
-    let paths = [("run-fairbat-bpf.mount", MOUNT), ("fairbat-bpf.service", &service)].map(
-        |(name, text)| {
-            let path = directory.path().join(name);
-            std::fs::write(&path, text).expect("written");
-            path
-        },
-    );
+    let paths = [
+        ("run-fairbat-bpf.mount", MOUNT),
+        ("fairbat-bpf.service", &service),
+    ]
+    .map(|(name, text)| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path
+    });
     let output = Command::new("systemd-analyze")
         .args(["verify", "--man=no"])
         .args(&paths)
@@ -115,6 +129,9 @@ fn the_units_are_correct() {
         .expect("systemd-analyze");
     let said = String::from_utf8_lossy(&output.stderr);
     // It looks at what else there is on this machine as well.
-    let ours: Vec<&str> = said.lines().filter(|line| line.contains("fairbat-bpf")).collect();
+    let ours: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("fairbat-bpf"))
+        .collect();
     assert!(ours.is_empty(), "{said}");
 }

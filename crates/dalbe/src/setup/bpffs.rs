@@ -61,7 +61,8 @@ pub(super) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
         match unmount(directory, UnmountFlags::DETACH) {
             Err(Errno::PERM) => return Ok(()),
             result => {
-                result.map_err(|error| failed(format!("unmount {}", directory.display()), error))?;
+                result
+                    .map_err(|error| failed(format!("unmount {}", directory.display()), error))?;
             }
         }
     }
