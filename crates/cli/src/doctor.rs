@@ -6,6 +6,7 @@
 
 use std::io::{self, Write};
 
+use dalbe::sender::SenderRung;
 use dalbe::support::{Addition, Capability, CongestionControls, Feature, Rung, Support};
 use serde::Serialize;
 
@@ -37,10 +38,12 @@ struct Findings<'a> {
     kernel: Option<&'a str>,
     lever: Rung,
     explanation: &'static str,
+    sender_lever: SenderRung,
+    sender_explanation: &'static str,
     capabilities: Vec<Finding<'a>>,
     receive_window_max: Option<u64>,
     congestion: &'a CongestionControls,
-    root_could: Option<Addition>,
+    root_could: Option<&'a Addition>,
 }
 
 /// A capability and whether transfers use it.
@@ -54,19 +57,22 @@ struct Finding<'a> {
 impl<'a> Findings<'a> {
     fn of(support: &'a Support) -> Self {
         let lever = support.best_lever();
+        let sender_lever = support.best_sender_lever();
         let finding = |capability: &'a Capability| Finding {
             capability,
-            used: capability.available && transfers_use(capability.name),
+            used: capability.available && transfers_use(capability.name, sender_lever),
         };
         Self {
             version: env!("CARGO_PKG_VERSION"),
             kernel: support.kernel.as_deref(),
             lever,
             explanation: lever.explanation(),
+            sender_lever,
+            sender_explanation: sender_lever.explanation(),
             capabilities: support.capabilities.iter().map(finding).collect(),
             receive_window_max: support.receive_window_max,
             congestion: &support.congestion,
-            root_could: support.root_could,
+            root_could: support.root_could.as_ref(),
         }
     }
 }
@@ -77,19 +83,26 @@ fn tell(support: &Support, out: &mut impl Write) -> io::Result<()> {
     let kernel = support.kernel.as_deref().unwrap_or("(version unknown)");
     let lever = support.best_lever();
     writeln!(out, "fairbat {version} on Linux {kernel}\n")?;
-    writeln!(out, "Lever in use: {}", lever_title(lever))?;
+    let sender = support.best_sender_lever();
+    writeln!(out, "Lever of downloads: {}", lever_title(lever))?;
     for line in wrapped(lever.explanation(), WIDTH - 2) {
+        writeln!(out, "  {line}")?;
+    }
+    writeln!(out, "\nLever of uploads: {}", sender_title(sender))?;
+    for line in wrapped(sender.explanation(), WIDTH - 2) {
         writeln!(out, "  {line}")?;
     }
     let (used, unused): (Vec<_>, Vec<_>) = support
         .capabilities
         .iter()
-        .partition(|c| transfers_use(c.name));
+        .partition(|c| transfers_use(c.name, sender));
     writeln!(out, "\nUsed by transfers, where there is a yes")?;
     tell_capabilities(&used, out)?;
-    writeln!(out, "\nNot used by this version")?;
-    tell_capabilities(&unused, out)?;
-    if let Some(Addition { command, gain }) = support.root_could {
+    if !unused.is_empty() {
+        writeln!(out, "\nNot used, for something else is in its place")?;
+        tell_capabilities(&unused, out)?;
+    }
+    if let Some(Addition { command, gain }) = &support.root_could {
         writeln!(out, "\nRoot could add: sudo {command}")?;
         for line in wrapped(gain, WIDTH - 2) {
             writeln!(out, "  {line}")?;
@@ -121,6 +134,15 @@ fn lever_title(lever: Rung) -> &'static str {
     }
 }
 
+fn sender_title(lever: SenderRung) -> &'static str {
+    match lever {
+        SenderRung::Congestion => "congestion-control, FAIRBAT's own",
+        SenderRung::Pacing => "pacing, the rate of the packets",
+        SenderRung::Stock => "stock-congestion-control, one of the kernel's",
+        SenderRung::Mark => "dscp-le, the Lower-Effort mark",
+    }
+}
+
 /// Short enough to leave a gap before [`REASON_COLUMN`].
 fn feature_title(feature: Feature) -> &'static str {
     match feature {
@@ -131,20 +153,23 @@ fn feature_title(feature: Feature) -> &'static str {
         Feature::ReceiveBuffer => "fixed receive buffer",
         Feature::PacingRate => "sending rate limit",
         Feature::CongestionControl => "congestion control",
+        Feature::OwnCongestionControl => "FAIRBAT's own controls",
         Feature::Observer => "packet observer",
     }
 }
 
-/// Whether transfers of this version do anything with it.
-fn transfers_use(feature: Feature) -> bool {
+/// Whether transfers do anything with it, under this lever of uploads.
+fn transfers_use(feature: Feature, sender: SenderRung) -> bool {
     match feature {
         Feature::LowerEffortV4
         | Feature::LowerEffortV6
         | Feature::TcpInfo
         | Feature::WindowClamp
         | Feature::ReceiveBuffer
+        | Feature::CongestionControl
+        | Feature::OwnCongestionControl
         | Feature::Observer => true,
-        Feature::PacingRate | Feature::CongestionControl => false,
+        Feature::PacingRate => sender != SenderRung::Congestion,
     }
 }
 
@@ -181,13 +206,15 @@ mod tests {
                 capability(Feature::LowerEffortV4, true, "packets carry it"),
                 capability(Feature::LowerEffortV6, false, "this machine has no IPv6"),
                 capability(Feature::PacingRate, true, &"long ".repeat(30)),
+                capability(Feature::OwnCongestionControl, true, "fairbat_vegas"),
             ],
             receive_window_max: Some(212_992),
             congestion: CongestionControls::default(),
             root_could: Some(Addition {
                 command: "fairbat setup",
                 gain: "The kernel then tells more than it tells now, of every download of every \
-                       user on this machine.",
+                       user on this machine."
+                    .to_owned(),
             }),
         }
     }
@@ -197,7 +224,11 @@ mod tests {
         let mut out = Vec::new();
         tell(&a_machine_without_ipv6(), &mut out).expect("memory");
         let text = String::from_utf8(out).expect("text");
-        assert!(text.contains("Lever in use: dscp-le"), "{text}");
+        assert!(text.contains("Lever of downloads: dscp-le"), "{text}");
+        assert!(
+            text.contains("Lever of uploads: congestion-control"),
+            "{text}"
+        );
         assert!(
             text.contains("  no   Lower-Effort mark, IPv6   this machine has no IPv6\n"),
             "{text}"
@@ -216,9 +247,10 @@ mod tests {
         let support = a_machine_without_ipv6();
         let json = serde_json::to_value(Findings::of(&support)).expect("plain data");
         assert_eq!(json["lever"], "dscp-le");
+        assert_eq!(json["sender_lever"], "congestion-control");
         assert_eq!(json["kernel"], "6.1.0");
         let used = |index: usize| json["capabilities"][index]["used"].clone();
-        // Used; would be used but is not available; available but unused.
+        // Used; would be used but is not available; available but not needed.
         assert_eq!(
             (used(0), used(1), used(2)),
             (true.into(), false.into(), false.into())

@@ -5,8 +5,11 @@
 //! answer needs neither a network nor privileges and counts what a sandbox
 //! forbids. What a transfer then does with the answer is not decided here.
 
+mod addition;
 mod congestion;
 mod observer;
+mod own;
+mod rung;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,10 +17,15 @@ use std::os::fd::OwnedFd;
 use serde::Serialize;
 use socket2::{Domain, Protocol, Socket, Type};
 
+pub use self::addition::Addition;
+use self::addition::root_could;
 pub use self::congestion::CongestionControls;
-pub use self::observer::Addition;
-use self::observer::{observe, root_could};
+use self::observer::observe;
+use self::own::choose_ours;
+pub use self::rung::Rung;
+use crate::congestion::Congestion;
 use crate::observer::Observer;
+use crate::sender::{SenderRung, stock};
 use crate::socket::{LOWER_EFFORT, TcpSocket, fields_beyond};
 
 /// What this kernel and this user may do.
@@ -67,83 +75,11 @@ pub enum Feature {
     PacingRate,
     /// Choosing the congestion control of one connection (`TCP_CONGESTION`).
     CongestionControl,
+    /// Choosing one of our own, which has a weight for each connection
+    /// ([`crate::congestion`]).
+    OwnCongestionControl,
     /// Seeing each packet that arrives ([`crate::observer`]).
     Observer,
-}
-
-/// What makes the flows of this machine yield to others, best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rung {
-    /// As [`Rung::ReceiveWindow`], by what the observer sees of each packet
-    /// ([`crate::observer`]).
-    ObservedReceiveWindow,
-    /// Downloads yield by their receive window ([`crate::brake`]); what we
-    /// send is marked Lower-Effort as well.
-    ReceiveWindow,
-    /// Our packets are marked Lower-Effort (RFC 8622); nothing brakes the
-    /// flows.
-    DscpLe,
-    /// Not even the mark can be set.
-    None,
-}
-
-impl Rung {
-    /// Whether the receive window of a download is held.
-    pub fn holds_window(self) -> bool {
-        matches!(self, Self::ObservedReceiveWindow | Self::ReceiveWindow)
-    }
-
-    /// What this means for the flows, and why, in plain words.
-    pub fn explanation(self) -> &'static str {
-        match self {
-            Self::ObservedReceiveWindow => {
-                "A download offers its server a window no larger than what the path carries \
-                 without a queue, so that it yields to other traffic; the more its deadline \
-                 presses, the less it does. The kernel tells when each of its packets was sent \
-                 and when it arrived, which root has set up. What this machine sends is marked \
-                 Lower-Effort (RFC 8622) where that works, and does not yield otherwise."
-            }
-            Self::ReceiveWindow => {
-                "A download offers its server a window no larger than what the path carries \
-                 without a queue, so that it yields to other traffic; the more its deadline \
-                 presses, the less it does. It needs no privilege. What this machine sends is marked \
-                 Lower-Effort (RFC 8622) where that works, and does not yield otherwise."
-            }
-            Self::DscpLe => {
-                "Packets that this machine sends on an open connection are marked Lower-Effort \
-                 (RFC 8622), and routers that know the mark drop them first. It needs no \
-                 privilege. The packets of a download are marked by the server, if at all. \
-                 Otherwise each connection takes its share like any other."
-            }
-            Self::None => {
-                "This machine lets no packet be marked Lower-Effort, so each connection takes \
-                 its share like any other."
-            }
-        }
-    }
-
-    /// What a download does under it, in a few words.
-    pub fn brief(self) -> &'static str {
-        match self {
-            Self::ObservedReceiveWindow => {
-                "yields to other traffic by its receive window, each packet observed"
-            }
-            Self::ReceiveWindow => "yields to other traffic by its receive window",
-            Self::DscpLe => "does not yield, packets are only marked Lower-Effort (RFC 8622)",
-            Self::None => "does not yield, this machine allows no lever",
-        }
-    }
-
-    /// As it is written in events.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ObservedReceiveWindow => "observed-receive-window",
-            Self::ReceiveWindow => "receive-window",
-            Self::DscpLe => "dscp-le",
-            Self::None => "none",
-        }
-    }
 }
 
 impl Support {
@@ -157,6 +93,7 @@ impl Support {
         let receive_window_max = tcp.ok().and_then(receive_window_max);
         let congestion = tcp.map(CongestionControls::of).unwrap_or_default();
         let observer = Observer::open();
+        let ours = Congestion::open();
         let capabilities = vec![
             Capability::from_trial(Feature::LowerEffortV4, v4.as_ref(), mark_v4),
             Capability::from_trial(Feature::LowerEffortV6, v6.as_ref(), mark_v6),
@@ -167,6 +104,9 @@ impl Support {
             }),
             Capability::from_trial(Feature::PacingRate, tcp, pace),
             Capability::from_trial(Feature::CongestionControl, tcp, |_| congestion.describe()),
+            Capability::from_trial(Feature::OwnCongestionControl, tcp, |socket| {
+                choose_ours(socket, ours.as_ref())
+            }),
             Capability::from_trial(Feature::Observer, tcp, |socket| {
                 observe(socket, observer.as_ref())
             }),
@@ -176,11 +116,11 @@ impl Support {
             capabilities,
             receive_window_max,
             congestion,
-            root_could: root_could(observer.err().as_ref()),
+            root_could: root_could(observer.err().as_ref(), ours.err().as_ref()),
         }
     }
 
-    /// The best lever that transfers use on this machine.
+    /// The best lever that downloads use on this machine.
     pub fn best_lever(&self) -> Rung {
         let window = [
             Feature::TcpInfo,
@@ -197,6 +137,20 @@ impl Support {
             Rung::DscpLe
         } else {
             Rung::None
+        }
+    }
+
+    /// The best lever that uploads use on this machine, as
+    /// [`SenderLevers::open`](crate::sender::SenderLevers::open) takes it.
+    pub fn best_sender_lever(&self) -> SenderRung {
+        if self.has(Feature::OwnCongestionControl) {
+            SenderRung::Congestion
+        } else if self.has(Feature::TcpInfo) && self.has(Feature::PacingRate) {
+            SenderRung::Pacing
+        } else if stock::choose(&self.congestion.allowed).is_some() {
+            SenderRung::Stock
+        } else {
+            SenderRung::Mark
         }
     }
 
@@ -332,7 +286,7 @@ fn pace(socket: &TcpSocket) -> Result<String, Refusal> {
     const RATE: u64 = 125_000;
     socket.sender().set_max_pacing_rate(Some(RATE))?;
     match socket.sender().max_pacing_rate()? {
-        Some(RATE) => Ok("could slow an upload down; needs no privilege".to_owned()),
+        Some(RATE) => Ok("slows an upload down; needs no privilege".to_owned()),
         Some(other) => Err(Refusal::not_kept(RATE, other)),
         None => Err(Refusal::not_kept(RATE, "no limit")),
     }
@@ -367,13 +321,6 @@ mod tests {
     }
 
     #[test]
-    fn a_lever_is_written_as_it_is_named() {
-        for lever in [Rung::ReceiveWindow, Rung::DscpLe, Rung::None] {
-            assert_eq!(serde_json::to_value(lever).unwrap(), lever.name());
-        }
-    }
-
-    #[test]
     fn the_lever_follows_what_works() {
         let mut support = Support::probe();
         for capability in &mut support.capabilities {
@@ -392,5 +339,26 @@ mod tests {
             capability.available = true;
         }
         assert_eq!(support.best_lever(), Rung::ObservedReceiveWindow);
+    }
+
+    #[test]
+    fn the_lever_of_uploads_follows_what_works() {
+        let mut support = Support::probe();
+        for capability in &mut support.capabilities {
+            capability.available = true;
+        }
+        support.congestion.allowed = vec!["reno".to_owned(), "lp".to_owned()];
+        assert_eq!(support.best_sender_lever(), SenderRung::Congestion);
+        for (lost, left) in [
+            (Feature::OwnCongestionControl, SenderRung::Pacing),
+            (Feature::PacingRate, SenderRung::Stock),
+        ] {
+            for capability in &mut support.capabilities {
+                capability.available &= capability.name != lost;
+            }
+            assert_eq!(support.best_sender_lever(), left);
+        }
+        support.congestion.allowed = vec!["reno".to_owned()];
+        assert_eq!(support.best_sender_lever(), SenderRung::Mark);
     }
 }

@@ -1,12 +1,13 @@
-//! The BPF file system that the observer is pinned in: made, checked, removed.
+//! The BPF file system that all is pinned in: made, checked, removed.
 
 use std::ffi::CString;
-use std::fs::{self, DirBuilder, DirEntry, Permissions};
+use std::fs::{self, DirBuilder, DirEntry, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use rustix::fs::statfs;
+use rustix::fs::{FlockOperation, flock, statfs};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::geteuid;
 
@@ -28,6 +29,8 @@ pub(super) fn make(directory: &Path, undo: &mut Undo) -> Result<(), SetupError> 
     }
     make_directory(directory, undo)?;
     check(directory)?;
+    // Two at once would mount one on the other.
+    let _lock = lock(directory.parent().unwrap_or(directory))?;
     if is_bpffs(directory)? {
         return Ok(());
     }
@@ -46,15 +49,22 @@ pub(super) fn make(directory: &Path, undo: &mut Undo) -> Result<(), SetupError> 
 }
 
 /// Unmounts it and removes the directories, if nothing is left in it. A file
-/// system that was mounted elsewhere, above, stays.
+/// system that was mounted elsewhere, above, stays; so does one that this
+/// process may not unmount, because somebody else has mounted it (a mount unit
+/// of systemd).
 pub(super) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
-    if !is_empty(directory)? {
+    if !directory.exists() || !is_empty(directory)? {
         return Ok(());
     }
     if is_mount_point(directory)? {
         // A process may stand in it; it then goes when that does.
-        unmount(directory, UnmountFlags::DETACH)
-            .map_err(|error| failed(format!("unmount {}", directory.display()), error))?;
+        match unmount(directory, UnmountFlags::DETACH) {
+            Err(Errno::PERM) => return Ok(()),
+            result => {
+                result
+                    .map_err(|error| failed(format!("unmount {}", directory.display()), error))?;
+            }
+        }
     }
     let removed = |path: &Path| {
         fs::remove_dir(path).map_err(|error| failed(format!("remove {}", path.display()), error))
@@ -68,11 +78,19 @@ pub(super) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
     }
 }
 
+/// One at a time; released when dropped.
+pub(super) fn lock(directory: &Path) -> Result<File, SetupError> {
+    let doing = || format!("lock {}", directory.display());
+    let file = File::open(directory).map_err(|error| failed(doing(), error))?;
+    flock(&file, FlockOperation::LockExclusive).map_err(|error| failed(doing(), error))?;
+    Ok(file)
+}
+
 /// Whether there is a BPF file system.
 pub(super) fn is_bpffs(directory: &Path) -> Result<bool, SetupError> {
     match statfs(directory) {
         Ok(found) => Ok(u64::try_from(found.f_type).is_ok_and(|kind| kind & 0xffff_ffff == MAGIC)),
-        Err(rustix::io::Errno::NOENT) => Ok(false),
+        Err(Errno::NOENT) => Ok(false),
         Err(error) => Err(failed(format!("look at {}", directory.display()), error)),
     }
 }

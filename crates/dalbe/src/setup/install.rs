@@ -1,10 +1,8 @@
 //! The order in which the programs come and go.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::Path;
-
-use rustix::fs::{FlockOperation, flock};
 
 use super::load::Loaded;
 use super::place::{Pin, Place, is_ours, names};
@@ -16,7 +14,7 @@ pub(super) fn install(directory: &Path, part: Part) -> Result<Installed, SetupEr
     let place = Place::new(directory, part);
     let mut undo = Undo::default();
     bpffs::make(directory, &mut undo)?;
-    let _lock = lock(directory)?;
+    let _lock = bpffs::lock(directory)?;
     let before = status(directory, part)?;
     if before == Status::SetUp {
         undo.keep();
@@ -52,9 +50,11 @@ pub(super) fn install(directory: &Path, part: Part) -> Result<Installed, SetupEr
 pub(super) fn remove(directory: &Path, part: Part) -> Result<bool, SetupError> {
     let place = Place::new(directory, part);
     if !bpffs::is_bpffs(directory)? {
+        // One that was killed before it had mounted anything.
+        bpffs::remove_if_empty(directory)?;
         return Ok(false);
     }
-    let _lock = lock(directory)?;
+    let _lock = bpffs::lock(directory)?;
     check_entries(&place)?;
     let versions = versions(&place)?;
     for &version in &versions {
@@ -99,14 +99,6 @@ fn removed(result: io::Result<()>, path: &Path) -> Result<(), SetupError> {
         }
         _ => Ok(()),
     }
-}
-
-/// One at a time; released when dropped.
-fn lock(directory: &Path) -> Result<File, SetupError> {
-    let doing = || format!("lock {}", directory.display());
-    let file = File::open(directory).map_err(|error| failed(doing(), error))?;
-    flock(&file, FlockOperation::LockExclusive).map_err(|error| failed(doing(), error))?;
-    Ok(file)
 }
 
 fn versions(place: &Place) -> Result<Vec<u32>, SetupError> {

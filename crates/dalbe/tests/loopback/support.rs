@@ -13,6 +13,7 @@ fn every_feature_is_reported_once_with_a_reason() {
         Feature::ReceiveBuffer,
         Feature::PacingRate,
         Feature::CongestionControl,
+        Feature::OwnCongestionControl,
         Feature::Observer,
     ];
     let names: Vec<_> = support.capabilities.iter().map(|c| c.name).collect();

@@ -22,8 +22,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dalbe::observer::setup::{DIRECTORY, install};
 use dalbe::observer::{Interval, Observer};
+use dalbe::setup::{DIRECTORY, Part, install};
 use dalbe::socket::TcpSocket;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
@@ -85,7 +85,7 @@ fn run<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 /// The directory that everybody uses, with the observer set up in it.
 fn set_up() -> &'static Path {
     let directory = Path::new(DIRECTORY);
-    install(directory).expect("root may set it up");
+    install(directory, Part::Observer).expect("root may set it up");
     directory
 }
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use dalbe::observer::setup::{Installed, SetupError, Status, install, remove, status};
-use dalbe::observer::{Observer, Unavailable};
+use dalbe::observer::Observer;
+use dalbe::setup::{Installed, SetupError, Status, Unavailable, install, remove, status};
 use libbpf_rs::query::ProgInfoIter;
 
 use super::*;
@@ -44,13 +44,25 @@ fn assert_goes(program: u32) {
 #[test]
 fn it_comes_and_goes_without_a_trace() {
     in_own_namespace(|| {
-        assert_eq!(status(directory()).expect("readable"), Status::NotSetUp);
+        assert_eq!(
+            status(directory(), Part::Observer).expect("readable"),
+            Status::NotSetUp
+        );
         assert!(matches!(Observer::open(), Err(Unavailable::NotSetUp)));
-        assert!(!remove(directory()).expect("nothing to remove"));
+        assert!(!remove(directory(), Part::Observer).expect("nothing to remove"));
 
-        assert_eq!(install(directory()).expect("root"), Installed::New);
-        assert_eq!(status(directory()).expect("readable"), Status::SetUp);
-        assert_eq!(install(directory()).expect("root"), Installed::Already);
+        assert_eq!(
+            install(directory(), Part::Observer).expect("root"),
+            Installed::New
+        );
+        assert_eq!(
+            status(directory(), Part::Observer).expect("readable"),
+            Status::SetUp
+        );
+        assert_eq!(
+            install(directory(), Part::Observer).expect("root"),
+            Installed::Already
+        );
         let mode = |name: &str| {
             let path = directory().join("observer/v1").join(name);
             fs::metadata(path).expect("pinned").permissions().mode() & 0o777
@@ -61,9 +73,12 @@ fn it_comes_and_goes_without_a_trace() {
         );
         let program = own_program(&directory().join("observer/v1/link"));
 
-        assert!(remove(directory()).expect("root"));
+        assert!(remove(directory(), Part::Observer).expect("root"));
         assert_goes(program);
-        assert_eq!(status(directory()).expect("readable"), Status::NotSetUp);
+        assert_eq!(
+            status(directory(), Part::Observer).expect("readable"),
+            Status::NotSetUp
+        );
         assert!(!Path::new("/run/fairbat").exists());
         assert!(matches!(Observer::open(), Err(Unavailable::NotSetUp)));
     });
@@ -80,7 +95,7 @@ fn who_has_it_open_gets_nothing_new_after_its_removal() {
             .watch(&socket, Duration::from_secs(1))
             .expect("its own socket");
         transfer(&mut server, &mut client, 2_000);
-        remove(directory()).expect("root");
+        remove(directory(), Part::Observer).expect("root");
         transfer(&mut server, &mut client, 2_000);
         let intervals = observed(&observer, &socket, 2_000);
         assert!(intervals.iter().map(|i| i.bytes).sum::<u64>() <= 2_000);
@@ -109,7 +124,7 @@ fn another_version_is_told_and_replaced() {
         fs::rename(versions.join("v1"), versions.join("v0")).expect("root");
         let old = own_program(&versions.join("v0/link"));
         assert_eq!(
-            status(directory()).expect("readable"),
+            status(directory(), Part::Observer).expect("readable"),
             Status::OtherVersion { version: 0 }
         );
         as_nobody(|| {
@@ -127,7 +142,7 @@ fn another_version_is_told_and_replaced() {
             assert!(error.to_string().contains("sudo fairbat setup"), "{error}");
         });
         assert_eq!(
-            install(directory()).expect("root"),
+            install(directory(), Part::Observer).expect("root"),
             Installed::Replaced { version: 0 }
         );
         assert_goes(old);
@@ -142,9 +157,15 @@ fn what_a_killed_setup_left_is_cleared_away() {
         set_up();
         let versions = directory().join("observer");
         fs::rename(versions.join("v1"), versions.join("unfinished")).expect("root");
-        assert_eq!(status(directory()).expect("readable"), Status::NotSetUp);
+        assert_eq!(
+            status(directory(), Part::Observer).expect("readable"),
+            Status::NotSetUp
+        );
         let old = own_program(&versions.join("unfinished/link"));
-        assert_eq!(install(directory()).expect("root"), Installed::New);
+        assert_eq!(
+            install(directory(), Part::Observer).expect("root"),
+            Installed::New
+        );
         assert_goes(old);
         assert_eq!(entries(&versions), ["v1"]);
     });
@@ -155,9 +176,18 @@ fn what_somebody_has_taken_apart_is_made_whole() {
     in_own_namespace(|| {
         set_up();
         fs::remove_file(directory().join("observer/v1/link")).expect("root");
-        assert_eq!(status(directory()).expect("readable"), Status::NotSetUp);
-        assert_eq!(install(directory()).expect("root"), Installed::New);
-        assert_eq!(status(directory()).expect("readable"), Status::SetUp);
+        assert_eq!(
+            status(directory(), Part::Observer).expect("readable"),
+            Status::NotSetUp
+        );
+        assert_eq!(
+            install(directory(), Part::Observer).expect("root"),
+            Installed::New
+        );
+        assert_eq!(
+            status(directory(), Part::Observer).expect("readable"),
+            Status::SetUp
+        );
         assert_eq!(entries(&directory().join("observer")), ["v1"]);
     });
 }
@@ -167,7 +197,7 @@ fn a_kernel_that_cannot_leaves_nothing_half_done() {
     in_own_namespace(|| {
         // Without the description of its types.
         mount("sys", "/sys", "tmpfs", MountFlags::empty(), None).expect("root");
-        let error = install(directory()).expect_err("no BTF");
+        let error = install(directory(), Part::Observer).expect_err("no BTF");
         assert!(matches!(error, SetupError::NoBtf), "{error}");
         assert_eq!(entries(Path::new("/run")), [""; 0]);
     });
@@ -177,7 +207,7 @@ fn a_kernel_that_cannot_leaves_nothing_half_done() {
 fn somebody_without_privilege_is_refused_and_leaves_nothing() {
     in_own_namespace(|| {
         as_nobody(|| {
-            let error = install(directory()).expect_err("not root");
+            let error = install(directory(), Part::Observer).expect_err("not root");
             assert!(matches!(error, SetupError::NotPermitted { .. }), "{error}");
             assert!(error.to_string().contains("sudo"), "{error}");
         });
@@ -187,20 +217,23 @@ fn somebody_without_privilege_is_refused_and_leaves_nothing() {
         fs::create_dir(theirs).expect("root");
         std::os::unix::fs::chown(theirs, Some(NOBODY), Some(NOBODY)).expect("root");
         as_nobody(|| {
-            let error = install(&theirs.join("bpf")).expect_err("not root");
+            let error = install(&theirs.join("bpf"), Part::Observer).expect_err("not root");
             assert!(matches!(error, SetupError::NotPermitted { .. }), "{error}");
         });
         assert_eq!(entries(theirs), [""; 0]);
         set_up();
         as_nobody(|| {
             for error in [
-                install(directory()).expect_err("not root"),
-                remove(directory()).expect_err("not root"),
+                install(directory(), Part::Observer).expect_err("not root"),
+                remove(directory(), Part::Observer).expect_err("not root"),
             ] {
                 assert!(matches!(error, SetupError::NotPermitted { .. }), "{error}");
             }
         });
-        assert_eq!(status(directory()).expect("readable"), Status::SetUp);
+        assert_eq!(
+            status(directory(), Part::Observer).expect("readable"),
+            Status::SetUp
+        );
     });
 }
 
@@ -208,7 +241,7 @@ fn somebody_without_privilege_is_refused_and_leaves_nothing() {
 fn what_is_not_ours_is_left_as_it_is() {
     in_own_namespace(|| {
         let refused = |path: &Path| {
-            let error = install(path).expect_err("in the way");
+            let error = install(path, Part::Observer).expect_err("in the way");
             assert!(matches!(error, SetupError::NotOurs { .. }), "{error}");
         };
         let base = PathBuf::from("/run/other");
@@ -235,13 +268,16 @@ fn what_is_not_ours_is_left_as_it_is() {
         set_up();
         let strange = directory().join("observer/strange");
         fs::create_dir(&strange).expect("root");
-        let error = remove(directory()).expect_err("in the way");
+        let error = remove(directory(), Part::Observer).expect_err("in the way");
         assert!(matches!(error, SetupError::NotOurs { .. }), "{error}");
-        assert_eq!(status(directory()).expect("readable"), Status::SetUp);
+        assert_eq!(
+            status(directory(), Part::Observer).expect("readable"),
+            Status::SetUp
+        );
         fs::remove_dir(&strange).expect("root");
         // Something else of ours, or of anybody, beside the observer.
         fs::create_dir(directory().join("beside")).expect("root");
-        assert!(remove(directory()).expect("root"));
+        assert!(remove(directory(), Part::Observer).expect("root"));
         assert_eq!(entries(directory()), ["beside"]);
     });
 }
@@ -261,9 +297,12 @@ fn a_file_system_that_is_there_is_used() {
         )
         .expect("root");
         let within = given.join("fairbat");
-        assert_eq!(install(&within).expect("root"), Installed::New);
+        assert_eq!(
+            install(&within, Part::Observer).expect("root"),
+            Installed::New
+        );
         as_nobody(|| Observer::open_in(&within).expect("everybody may"));
-        assert!(remove(&within).expect("root"));
+        assert!(remove(&within, Part::Observer).expect("root"));
         assert_eq!(entries(given), [""; 0]);
     });
 }
