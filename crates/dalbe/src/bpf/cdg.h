@@ -4,7 +4,7 @@
  * as a deadline-aware less-than-best-effort candidate", eqs. 1 to 5), with G for
  * each flow and without the coexistence heuristics (shadow window, loss
  * tolerance): from round trip to round trip the changes of the least and of the
- * largest round-trip time, each smoothed over 8; if one of them is g > 0, the
+ * largest round-trip time, each smoothed over 8; if the greater is g > 0, the
  * window is multiplied by 0.7 with the probability 1 - exp(-g/G), else it grows
  * by a packet. At most one back-off every second round trip.
  *
@@ -69,7 +69,7 @@ static __always_inline bool cdg_decides(struct cdg *own, struct telemetry *seen,
 	seen->gradient_max_us = most_us;
 	if (own->since_backoff < 255)
 		own->since_backoff++;
-	gradient = least_us > 0 ? least_us : most_us;
+	gradient = least_us > most_us ? least_us : most_us;
 	if (is_ours) {
 		__s32 level = look->queue_us / CDG_LEVEL;
 

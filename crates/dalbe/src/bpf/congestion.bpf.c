@@ -50,10 +50,16 @@ struct {
 	__type(value, struct state);
 } state SEC(".maps");
 
-/* Below this round-trip time pacing costs more than bursts do, us. */
-#define PACED_US 1000
+/* Smaller windows are no bursts; and the kernel spaces their packets by a
+ * smoothed round-trip time that few acknowledgements keep up to date. */
+#define PACED_LEAST 10
 /* Samples in a row by which slow start is judged. */
 #define FEW_SAMPLES 4
+
+static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
 
 static __always_inline struct round *round_of(struct tcp_sock *tp)
 {
@@ -236,6 +242,7 @@ static __always_inline void tell(struct state *s, struct tcp_sock *tp, const str
  * comes between finds room in a full queue. */
 static __always_inline void pace(struct sock *sk, struct round *round, bool is_paced)
 {
+	is_paced = is_paced && tcp_sk(sk)->snd_cwnd >= PACED_LEAST;
 	if (is_paced && sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		round->is_paced = 1;
@@ -304,6 +311,14 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 		s->vegas.carried_most_q8 = most(s->vegas.carried_most_q8, carried);
 		s->seen.law = 0;
 		is_paced = true;
+		/* What the first train says is carried without a queue is where
+		 * a flow that yields begins to look for more. */
+		if (round->is_yielding && s->trains.capacity && tp->snd_ssthresh == TCP_INFINITE_SSTHRESH) {
+			__u32 all = scaled(s->trains.capacity, look.base_us, 1000000);
+
+			tp->snd_ssthresh = most(times_q16(all, NEAR_Q16) / look.segment,
+						2 * TRAIN);
+		}
 	} else {
 		/* Another law, or the first round trip after slow start. */
 		if (s->seen.law != wish.law || round->is_slow_start)
@@ -339,19 +354,20 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 
 static __always_inline void avoid(struct sock *sk, __u32 acked, __u32 law)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tcp_sock *tp = tcp_sk(sk);
 	struct round *round = round_of(tp);
 
 	if (is_in_slow_start(tp) &&
 	    (is_window_limited(tp) || tp->snd_cwnd < 2 * tp->max_packets_out))
 		tcp_slow_start(tp, acked);
-	if (!is_before(tp->snd_una, round->end))
+	/* A packet of the next round trip is acknowledged. */
+	if (is_before(round->end, tp->snd_una))
 		end_round(sk, tp, round, bpf_ktime_get_ns() / 1000, law);
 }
 
 static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tcp_sock *tp = tcp_sk(sk);
 	struct round *round = round_of(tp);
 	__u64 now_us = bpf_ktime_get_ns() / 1000;
 	__u32 window = tp->snd_cwnd * PACKET_Q8, next;
@@ -402,13 +418,17 @@ static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
 SEC("struct_ops")
 void BPF_PROG(begin, struct sock *sk)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tcp_sock *tp = tcp_sk(sk);
 	struct round *round = round_of(tp);
 
 	__builtin_memset(round, 0, sizeof(*round));
 	begin_round(tp, round, bpf_ktime_get_ns() / 1000);
 	round->patience_us = 4000;
 	round->is_yielding = 1;
+	/* What the congestion control before has wanted; a process that wants
+	 * it has set a rate as well. */
+	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
+		sk->sk_pacing_status = SK_PACING_NONE;
 	/* Unpaced, its first packets are a train. */
 	train_begin(round, tp->snd_nxt, TRAIN * tp->mss_cache);
 }
@@ -416,7 +436,7 @@ void BPF_PROG(begin, struct sock *sk)
 SEC("struct_ops")
 void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tcp_sock *tp = tcp_sk(sk);
 	struct round *round = round_of(tp);
 	__u32 rtt_us = sample->rtt_us;
 
@@ -449,7 +469,7 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 SEC("struct_ops")
 void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tcp_sock *tp = tcp_sk(sk);
 
 	/* What was measured in a recovery says little. */
 	round_of(tp)->train = TRAIN_NONE;
@@ -460,7 +480,7 @@ void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 SEC("struct_ops")
 __u32 BPF_PROG(undo, struct sock *sk)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct tcp_sock *tp = tcp_sk(sk);
 
 	return most(tp->snd_cwnd, tp->prior_cwnd);
 }

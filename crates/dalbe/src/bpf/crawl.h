@@ -8,8 +8,10 @@
  */
 #pragma once
 
-/* Two packets do no harm where they are less than 3 % of what is carried. */
+/* Two packets do no harm where they are less than 3 % of what is carried, nor on
+ * long paths, where a single one would also take long to come back. */
 #define CRAWL_MATTERS_Q8 (67 * PACKET_Q8)
+#define CRAWL_MATTERS_US 60000
 /* Round trips before the first time. */
 #define CRAWL_PATIENCE 4
 /* At most so many single packets in a row: about half a second. */
@@ -22,6 +24,7 @@ static __always_inline bool crawl_round(struct vegas *own, const struct look *lo
 					bool was_single)
 {
 	if (own->window_q8 > FLOOR_Q8 || own->carried_most_q8 > CRAWL_MATTERS_Q8 ||
+	    look->base_us > CRAWL_MATTERS_US ||
 	    (look->is_timed && look->queue_us <= SHORT_US(look->base_us))) {
 		own->crawl = 0;
 		own->crawl_length = 0;

@@ -47,6 +47,7 @@ enum {
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct sock {
 	__u32 sk_pacing_status;
+	unsigned long sk_max_pacing_rate;
 };
 struct inet_connection_sock {
 	__u64 icsk_ca_priv[13];
