@@ -85,7 +85,8 @@ fn one_part_that_cannot_be_set_up_does_not_keep_the_other_away() {
         "observer: set up\ncongestion controls: not set up\n",
     );
 
-    machine.shell(&format!("mv {strange} /run/fairbat/bpf/congestion"));
+    machine.shell(&format!("rmdir {strange}"));
+    machine.shell("mkdir -p /run/fairbat/bpf/congestion/strange");
     machine.shell("rm /run/fairbat/bpf/observer/v*/link");
     let repeated = machine.root(&["setup"]);
     assert_says(&repeated, 1, "observer: set up in ");
