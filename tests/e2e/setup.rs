@@ -4,6 +4,7 @@
 mod killed;
 mod machine;
 mod refused;
+mod running;
 mod unit;
 
 use std::process::Command;

@@ -145,16 +145,22 @@ pub(crate) enum Command {
     )]
     Doctor(DoctorArgs),
     #[command(
-        about = "Let all users of this machine see when their packets arrive (root)",
-        long_about = "Loads the packet observer into the kernel: an eBPF program that keeps, of \
-            those connections whose owner asks for it, statistics of when each packet was \
-            sent and when it arrived. fairbat get asks for it of its own downloads, as any \
-            user; other connections are not looked at. Nothing is written to the disk, and no \
-            packet is changed.\n\n\
+        about = "Load what lets the transfers of all users yield better (root)",
+        long_about = "Loads two eBPF programs into the kernel, for all users of this machine. \
+            The packet observer keeps, of those connections whose owner asks for it, \
+            statistics of when each packet was sent and when it arrived; fairbat get asks for \
+            it of its own downloads. The congestion controls fairbat_vegas, fairbat_cdg and \
+            fairbat_cubic have a weight for each connection; fairbat put and fairbat serve \
+            choose one for what they send (--sender), and any other program may. Other \
+            connections are left as they are, nothing is written to the disk, and users can \
+            do nothing to connections that are not their own.\n\n\
             Only root may do that, once: it lasts until the machine restarts or --remove. It \
-            takes a kernel of 5.15 or newer with BTF, as distributions have them, and lives in \
-            a BPF file system of its own, /run/fairbat/bpf. Doing it again changes nothing; \
-            after an upgrade it puts the new version in the place of the old one.",
+            takes a kernel with BTF, as distributions have them: of 5.15 or newer for the \
+            observer, of 6.4 or newer for the congestion controls. Where one of the two cannot \
+            be had the other is set up all the same. Both live in a BPF file system of their \
+            own, /run/fairbat/bpf. Names that the kernel has already are numbered: \
+            fairbat_vegas2. Doing it again changes nothing; after an upgrade it puts the new \
+            version in the place of the old one, which connections that have it keep.",
         args_override_self = true,
         after_help = appendix::text("setup", appendix::Length::Short),
         after_long_help = appendix::text("setup", appendix::Length::Long)
@@ -182,10 +188,11 @@ pub(crate) struct DoctorArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SetupArgs {
-    /// Undo it: take the observer out of the kernel, whichever version it is
+    /// Undo it: take both out of the kernel, whichever version they are;
+    /// connections that have one of the congestion controls keep it
     #[arg(long, env = "FAIRBAT_REMOVE", value_parser = FalseyValueParser::new())]
     pub(crate) remove: bool,
-    /// Only tell whether it is set up, on standard output; needs no root
+    /// Only tell what is set up, on standard output; needs no root
     #[arg(
         long,
         env = "FAIRBAT_STATUS",

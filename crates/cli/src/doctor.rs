@@ -125,9 +125,7 @@ fn tell_capabilities(capabilities: &[&Capability], out: &mut impl Write) -> io::
 
 fn lever_title(lever: Rung) -> &'static str {
     match lever {
-        Rung::ObservedReceiveWindow => {
-            "observed-receive-window, which times each packet of a download"
-        }
+        Rung::ObservedReceiveWindow => "observed-receive-window, by the times of each packet",
         Rung::ReceiveWindow => "receive-window, how much a download lets its server send",
         Rung::DscpLe => "dscp-le, the Lower-Effort mark",
         Rung::None => "none",

@@ -13,6 +13,14 @@ use fairbat_tests::poll::wait_until;
 /// The binary, where everybody may start it.
 pub(super) const BINARY: &str = "/run/binary";
 
+/// Becomes a user without privilege, and then what follows.
+const SOMEBODY: [&str; 4] = [
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+];
+
 /// A mount namespace; it and all that was set up in it end when dropped.
 pub(super) struct Machine {
     holder: Child,
@@ -76,11 +84,21 @@ impl Machine {
 
     /// Starts `fairbat` as root.
     pub(super) fn start(&self, args: &[&str]) -> Child {
-        // nsenter becomes it, under the same id.
+        self.start_program(&[&[BINARY], args].concat())
+    }
+
+    /// Starts a program as a user without privilege.
+    pub(super) fn start_somebody(&self, words: &[&str]) -> Child {
+        self.start_program(&[&SOMEBODY[..], words].concat())
+    }
+
+    /// nsenter becomes it, under the same id.
+    fn start_program(&self, words: &[&str]) -> Child {
         Command::new("nsenter")
-            .args(["--mount", "--target", &self.holder.id().to_string(), BINARY])
-            .args(args)
+            .args(["--mount", "--target", &self.holder.id().to_string()])
+            .args(words)
             .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -118,13 +136,7 @@ impl Machine {
 
     /// Runs `fairbat` as a user without privilege.
     pub(super) fn somebody(&self, args: &[&str]) -> Output {
-        let user = [
-            "setpriv",
-            "--reuid=65534",
-            "--regid=65534",
-            "--clear-groups",
-        ];
-        self.run(&[&user[..], &[BINARY], args].concat())
+        self.run(&[&SOMEBODY[..], &[BINARY], args].concat())
     }
 
     /// What holds back downloads and uploads, as `fairbat doctor` tells

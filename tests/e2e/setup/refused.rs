@@ -1,6 +1,11 @@
 //! Kernels that lack something, processes that lack a right, and things that
 //! are in the way: it is said what, and all is as it was.
 
+use std::process::Child;
+use std::time::Duration;
+
+use fairbat_tests::poll::wait_until;
+
 use super::SET_UP;
 use super::machine::{Machine, assert_says};
 
@@ -85,7 +90,8 @@ fn one_part_that_cannot_be_set_up_does_not_keep_the_other_away() {
         "observer: set up\ncongestion controls: not set up\n",
     );
 
-    machine.shell(&format!("mv {strange} /run/fairbat/bpf/congestion"));
+    machine.shell(&format!("rmdir {strange}"));
+    machine.shell("mkdir -p /run/fairbat/bpf/congestion/strange");
     machine.shell("rm /run/fairbat/bpf/observer/v*/link");
     let repeated = machine.root(&["setup"]);
     assert_says(&repeated, 1, "observer: set up in ");
@@ -123,5 +129,33 @@ fn a_file_system_that_others_could_write_to_is_refused() {
         assert_says(&refused, 1, why);
         assert_says(&refused, 1, "left as it is");
         machine.shell("umount /run/fairbat/bpf; rmdir /run/fairbat/bpf /run/fairbat");
+    }
+}
+
+#[test]
+fn nobody_can_keep_root_waiting() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    assert_says(&machine.root(&["setup"]), 0, "");
+    // Longer than this test may take.
+    let mut holders = ["/run/fairbat", "/run/fairbat/bpf"].map(|directory| {
+        let lock = ["flock", "--no-fork", directory, "sleep", "60"];
+        machine.start_somebody(&lock)
+    });
+    wait_until("both to be locked", Duration::from_secs(10), || {
+        let locks = machine.shell("cat /proc/locks");
+        let is_held = |holder: &Child| locks.contains(&format!(" {} ", holder.id()));
+        holders.iter().all(is_held)
+    });
+    assert_says(&machine.root(&["setup", "--remove"]), 0, "removed");
+    assert_says(&machine.root(&["setup"]), 0, "set up in");
+    let controls = machine.controls();
+    assert_says(&machine.root(&["setup", "--remove"]), 0, "removed");
+    machine.assert_clean(&controls);
+    for holder in &mut holders {
+        assert!(holder.try_wait().expect("ours").is_none(), "it let go");
+        holder.kill().expect("ours");
+        holder.wait().expect("ours");
     }
 }

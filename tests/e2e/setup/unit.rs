@@ -40,6 +40,8 @@ fn capabilities() -> String {
     set
 }
 
+/// Capabilities as the service has them, and everything but the BPF file system
+/// read-only (`ProtectSystem=strict`).
 #[test]
 fn the_service_needs_two_capabilities_only() {
     let Some(machine) = Machine::new() else {
@@ -48,7 +50,8 @@ fn the_service_needs_two_capabilities_only() {
     let [from, at, kind, options, mode] =
         ["What", "Where", "Type", "Options", "DirectoryMode"].map(|name| setting(MOUNT, name));
     machine.shell(&format!(
-        "mkdir -m {mode} -p {at}; mount -t {kind} -o {options} {from} {at}"
+        "mkdir -m {mode} -p {at}; mount -t {kind} -o {options} {from} {at}; \
+         mount -o remount,bind,ro /run; mount -o remount,bind,ro /"
     ));
     let run = |name| machine.root_with(&capabilities(), &arguments(name));
     assert_says(&run("ExecStart"), 0, "congestion controls: set up in");
@@ -76,7 +79,9 @@ fn the_service_needs_two_capabilities_only() {
     assert_says(&machine.somebody(&["setup", "--status"]), 1, NOT_SET_UP);
     let left = machine.shell(&format!("find {at} -mindepth 1 -not -name '*.debug'"));
     assert_eq!(left, "");
-    machine.shell(&format!("umount {at}; rmdir {at} /run/fairbat"));
+    machine.shell(&format!(
+        "mount -o remount,bind,rw /run; umount {at}; rmdir {at} /run/fairbat"
+    ));
     machine.assert_clean(&[old, new].concat());
 }
 

@@ -239,25 +239,33 @@ const SETUP_EXAMPLES: &str = "\
 sudo fairbat setup
 fairbat setup --status
 sudo fairbat setup --remove
-At every start of the machine, as /etc/systemd/system/fairbat-setup.service:
+At every start of the machine, as /etc/systemd/system/fairbat-bpf.service:
     [Service]
     Type=oneshot
-    ExecStart=/usr/local/bin/fairbat setup
+    RemainAfterExit=yes
+    ExecStart=/usr/bin/fairbat setup
+    ExecStop=/usr/bin/fairbat setup --remove
     [Install]
-    WantedBy=multi-user.target";
+    WantedBy=multi-user.target
+The two units in crates/cli/units of the source do it with CAP_BPF and
+CAP_PERFMON alone; the mount unit makes the file system.";
 
 const SETUP_FILES: &str = "\
-/run/fairbat/bpf    a BPF file system, with what is loaded";
+/run/fairbat/bpf    a BPF file system, with what is loaded
+/sys/kernel/btf/vmlinux
+                    what the kernel tells of its types, read
+/proc/sys/net/ipv4/tcp_available_congestion_control
+                    which names are taken, read";
 
 const SETUP_EXIT_STATUS: [(ExitCode, &str); 3] = [
     (
         ExitCode::Done,
-        "set up, or removed; also when it already was. --status: set up",
+        "both set up, or removed; also when they already were. --status: both set up",
     ),
     (
         ExitCode::Other,
-        "not root, the kernel refuses, or something is in the way: then all is as it was. \
-         --status: not set up, or another version",
+        "not root, the kernel refuses, or something is in the way: what failed is as it was \
+         before, the other is done. --status: one or both not set up, or another version",
     ),
     (ExitCode::Usage, "wrong usage"),
 ];

@@ -1,16 +1,17 @@
 //! The BPF file system that all is pinned in: made, checked, removed.
 
 use std::ffi::CString;
-use std::fs::{self, DirBuilder, DirEntry, File, Permissions};
+use std::fs::{self, DirBuilder, DirEntry, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, flock, statfs};
+use rustix::fs::statfs;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::geteuid;
 
+use super::lock::{Lock, clear, is_lock};
 use super::undo::{Done, Undo};
 use super::{DIRECTORY, SetupError, failed};
 
@@ -29,8 +30,11 @@ pub(super) fn make(directory: &Path, undo: &mut Undo) -> Result<(), SetupError> 
     }
     make_directory(directory, undo)?;
     check(directory)?;
+    if is_bpffs(directory)? {
+        return Ok(());
+    }
     // Two at once would mount one on the other.
-    let _lock = lock(directory.parent().unwrap_or(directory))?;
+    let _lock = Lock::of(directory.parent().unwrap_or(directory))?;
     if is_bpffs(directory)? {
         return Ok(());
     }
@@ -67,6 +71,7 @@ pub(super) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
         }
     }
     let removed = |path: &Path| {
+        clear(path);
         fs::remove_dir(path).map_err(|error| failed(format!("remove {}", path.display()), error))
     };
     removed(directory)?;
@@ -76,14 +81,6 @@ pub(super) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
         Some(parent) if directory == Path::new(DIRECTORY) && is_empty(parent)? => removed(parent),
         _ => Ok(()),
     }
-}
-
-/// One at a time; released when dropped.
-pub(super) fn lock(directory: &Path) -> Result<File, SetupError> {
-    let doing = || format!("lock {}", directory.display());
-    let file = File::open(directory).map_err(|error| failed(doing(), error))?;
-    flock(&file, FlockOperation::LockExclusive).map_err(|error| failed(doing(), error))?;
-    Ok(file)
 }
 
 /// Whether there is a BPF file system.
@@ -132,15 +129,17 @@ fn check(path: &Path) -> Result<(), SetupError> {
     })
 }
 
-/// Whether nothing is in it. In a BPF file system the names with a dot are the
-/// kernel's own (`maps.debug`), and nobody else may have such.
+/// Whether nothing is in it, but perhaps a lock. In a BPF file system the names
+/// with a dot are the kernel's own (`maps.debug`), and nobody else may have
+/// such.
 fn is_empty(path: &Path) -> Result<bool, SetupError> {
     let is_bpffs = is_bpffs(path)?;
     let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let entries = entries.map_err(|error| failed(format!("read {}", path.display()), error))?;
     let is_kernels =
         |entry: &DirEntry| is_bpffs && entry.file_name().as_encoded_bytes().contains(&b'.');
-    Ok(entries.iter().all(is_kernels))
+    let counts = |entry: &&DirEntry| !is_lock(&entry.file_name());
+    Ok(entries.iter().filter(counts).all(is_kernels))
 }
 
 fn is_mount_point(path: &Path) -> Result<bool, SetupError> {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::load::Loaded;
+use super::lock::Lock;
 use super::place::{Pin, Place, is_ours, names};
 use super::undo::{Done, Undo};
 use super::{Installed, Part, SetupError, Status, bpffs, failed};
@@ -14,7 +15,7 @@ pub(super) fn install(directory: &Path, part: Part) -> Result<Installed, SetupEr
     let place = Place::new(directory, part);
     let mut undo = Undo::default();
     bpffs::make(directory, &mut undo)?;
-    let _lock = bpffs::lock(directory)?;
+    let _lock = Lock::of(directory)?;
     let before = status(directory, part)?;
     if before == Status::SetUp {
         undo.keep();
@@ -54,7 +55,7 @@ pub(super) fn remove(directory: &Path, part: Part) -> Result<bool, SetupError> {
         bpffs::remove_if_empty(directory)?;
         return Ok(false);
     }
-    let _lock = bpffs::lock(directory)?;
+    let _lock = Lock::of(directory)?;
     check_entries(&place)?;
     let versions = versions(&place)?;
     for &version in &versions {

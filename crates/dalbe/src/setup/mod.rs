@@ -13,6 +13,8 @@ mod install;
 #[cfg(feature = "bpf")]
 mod load;
 #[cfg(feature = "bpf")]
+mod lock;
+#[cfg(feature = "bpf")]
 pub(crate) mod pinned;
 #[cfg(feature = "bpf")]
 pub(crate) mod place;

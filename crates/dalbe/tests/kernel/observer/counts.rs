@@ -3,8 +3,6 @@
 use std::process::Command;
 use std::time::Duration;
 
-use dalbe::observer::Observer;
-
 use super::*;
 
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -26,7 +24,7 @@ fn data_segments_in(port: u16) -> u32 {
 #[test]
 fn somebody_without_privilege_sees_what_the_kernel_counts() {
     in_own_namespace(|| {
-        set_up();
+        set_up(Part::Observer);
         as_nobody(|| {
             let observer = Observer::open().expect("everybody may");
             let (mut client, mut server) = loopback();
@@ -59,7 +57,7 @@ fn somebody_without_privilege_sees_what_the_kernel_counts() {
 #[test]
 fn intervals_follow_the_clock_and_leave_out_silence() {
     in_own_namespace(|| {
-        set_up();
+        set_up(Part::Observer);
         let observer = Observer::open().expect("root may as well");
         let (mut client, mut server) = loopback();
         let socket = socket_of(&client);
@@ -84,7 +82,7 @@ fn intervals_follow_the_clock_and_leave_out_silence() {
 #[test]
 fn only_who_asked_is_observed() {
     in_own_namespace(|| {
-        set_up();
+        set_up(Part::Observer);
         let observer = Observer::open().expect("root may as well");
         let (mut client, mut server) = loopback();
         let (asked, silent) = (socket_of(&client), socket_of(&server));
@@ -99,7 +97,7 @@ fn only_who_asked_is_observed() {
 #[test]
 fn asking_again_changes_nothing_and_another_length_begins_anew() {
     in_own_namespace(|| {
-        set_up();
+        set_up(Part::Observer);
         let observer = Observer::open().expect("root may as well");
         let (mut client, mut server) = loopback();
         let socket = socket_of(&client);
@@ -121,7 +119,7 @@ fn asking_again_changes_nothing_and_another_length_begins_anew() {
 #[test]
 fn a_watch_may_be_asked_for_before_the_connection_is_made() {
     in_own_namespace(|| {
-        set_up();
+        set_up(Part::Observer);
         as_nobody(|| {
             let observer = Observer::open().expect("everybody may");
             let listener = TcpListener::bind("127.0.0.1:0").expect("IPv4 loopback");
@@ -142,7 +140,7 @@ fn a_watch_may_be_asked_for_before_the_connection_is_made() {
 #[test]
 fn nonsense_is_refused() {
     in_own_namespace(|| {
-        set_up();
+        set_up(Part::Observer);
         let observer = Observer::open().expect("root may as well");
         let (client, _server) = loopback();
         for length in [Duration::ZERO, Duration::from_millis(1001)] {
@@ -150,7 +148,7 @@ fn nonsense_is_refused() {
             let error = error.expect_err("out of range");
             assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
         }
-        let file = std::fs::File::open("/proc/self/status").expect("/proc");
+        let file = fs::File::open("/proc/self/status").expect("/proc");
         let no_socket = TcpSocket::from_fd(file.into());
         assert!(observer.watch(&no_socket, INTERVAL).is_err());
         assert!(observer.arrivals(&no_socket).is_err());

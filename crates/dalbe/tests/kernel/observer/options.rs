@@ -62,7 +62,7 @@ fn checksum(from: SocketAddr, to: SocketAddr, segment: &[u8]) -> u16 {
 /// Sends packets with these options to a watched connection, 20 ms apart, and
 /// tells what was observed of them.
 fn observe(options: &[Vec<u8>]) -> Vec<Interval> {
-    set_up();
+    set_up(Part::Observer);
     let observer = Observer::open().expect("set up");
     let (client, _server) = loopback();
     let socket = socket_of(&client);

@@ -1,19 +1,12 @@
 //! Coming and going: by whom, what is left, and what is not touched.
 
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use dalbe::observer::Observer;
-use dalbe::setup::{Installed, SetupError, Status, Unavailable, install, remove, status};
+use dalbe::setup::{Installed, SetupError, Status, Unavailable, remove, status};
 use libbpf_rs::query::ProgInfoIter;
 
 use super::*;
-
-/// Where it is set up.
-fn directory() -> &'static Path {
-    Path::new(DIRECTORY)
-}
 
 /// Programs of this name in the kernel, whoever has loaded them.
 fn programs() -> Vec<u32> {
@@ -87,7 +80,7 @@ fn it_comes_and_goes_without_a_trace() {
 #[test]
 fn who_has_it_open_gets_nothing_new_after_its_removal() {
     in_own_namespace(|| {
-        set_up();
+        set_up(Part::Observer);
         let observer = Observer::open().expect("set up");
         let (mut client, mut server) = loopback();
         let socket = socket_of(&client);
@@ -106,7 +99,7 @@ fn who_has_it_open_gets_nothing_new_after_its_removal() {
 fn it_ends_with_the_namespace_that_it_was_set_up_in() {
     let mut program = None;
     in_own_namespace(|| {
-        set_up();
+        set_up(Part::Observer);
         let own = own_program(&directory().join("observer/v1/link"));
         assert!(programs().contains(&own));
         program = Some(own);
@@ -119,7 +112,7 @@ fn it_ends_with_the_namespace_that_it_was_set_up_in() {
 #[test]
 fn another_version_is_told_and_replaced() {
     in_own_namespace(|| {
-        set_up();
+        set_up(Part::Observer);
         let versions = directory().join("observer");
         fs::rename(versions.join("v1"), versions.join("v0")).expect("root");
         let old = own_program(&versions.join("v0/link"));
@@ -154,7 +147,7 @@ fn another_version_is_told_and_replaced() {
 #[test]
 fn what_a_killed_setup_left_is_cleared_away() {
     in_own_namespace(|| {
-        set_up();
+        set_up(Part::Observer);
         let versions = directory().join("observer");
         fs::rename(versions.join("v1"), versions.join("unfinished")).expect("root");
         assert_eq!(
@@ -174,7 +167,7 @@ fn what_a_killed_setup_left_is_cleared_away() {
 #[test]
 fn what_somebody_has_taken_apart_is_made_whole() {
     in_own_namespace(|| {
-        set_up();
+        set_up(Part::Observer);
         fs::remove_file(directory().join("observer/v1/link")).expect("root");
         assert_eq!(
             status(directory(), Part::Observer).expect("readable"),
@@ -221,7 +214,7 @@ fn somebody_without_privilege_is_refused_and_leaves_nothing() {
             assert!(matches!(error, SetupError::NotPermitted { .. }), "{error}");
         });
         assert_eq!(entries(theirs), [""; 0]);
-        set_up();
+        set_up(Part::Observer);
         as_nobody(|| {
             for error in [
                 install(directory(), Part::Observer).expect_err("not root"),
@@ -265,7 +258,7 @@ fn what_is_not_ours_is_left_as_it_is() {
         refused(&writable.join("bpf"));
         assert_eq!(entries(&writable), [""; 0]);
 
-        set_up();
+        set_up(Part::Observer);
         let strange = directory().join("observer/strange");
         fs::create_dir(&strange).expect("root");
         let error = remove(directory(), Part::Observer).expect_err("in the way");
@@ -305,16 +298,4 @@ fn a_file_system_that_is_there_is_used() {
         assert!(remove(&within, Part::Observer).expect("root"));
         assert_eq!(entries(given), [""; 0]);
     });
-}
-
-/// The names in a directory, without the kernel's own (`maps.debug`).
-fn entries(directory: &Path) -> Vec<String> {
-    let entries = fs::read_dir(directory).expect("readable");
-    let name = |entry: std::io::Result<fs::DirEntry>| {
-        let name = entry.expect("readable").file_name();
-        name.into_string().expect("our names are UTF-8")
-    };
-    let mut names: Vec<String> = entries.map(name).filter(|n| !n.contains('.')).collect();
-    names.sort();
-    names
 }

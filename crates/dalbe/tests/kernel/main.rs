@@ -1,20 +1,21 @@
-//! The observer in a real kernel: set up by root, used by somebody else.
+//! What runs in the kernel, in a real one: set up by root, used by somebody
+//! else.
 //!
 //! Each test has a mount namespace of its own, with an empty `/run` in it, so
-//! that it sees no observer but its own, and leaves none behind.
+//! that it sees nothing but what it has set up itself, and leaves none of it
+//! behind. Congestion controls have names of the whole machine; those of tests
+//! are numbered.
 #![cfg(feature = "bpf")]
 #![allow(
     clippy::disallowed_methods,
     reason = "tests wait for a real kernel, by the real clock"
 )]
 
-mod cost;
-mod counts;
+mod congestion;
 mod link;
-mod options;
-mod path;
-mod setup;
+mod observer;
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,7 +23,6 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dalbe::observer::{Interval, Observer};
 use dalbe::setup::{DIRECTORY, Part, install};
 use dalbe::socket::TcpSocket;
 use rustix::io::Errno;
@@ -82,11 +82,14 @@ fn run<T: Send>(work: impl FnOnce() -> T + Send) -> T {
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The directory that everybody uses, with the observer set up in it.
-fn set_up() -> &'static Path {
-    let directory = Path::new(DIRECTORY);
-    install(directory, Part::Observer).expect("root may set it up");
-    directory
+/// Where all is set up that everybody uses.
+fn directory() -> &'static Path {
+    Path::new(DIRECTORY)
+}
+
+/// Sets a part up there.
+fn set_up(part: Part) {
+    install(directory(), part).expect("root may set it up");
 }
 
 /// A connection over the loopback interface: client and server.
@@ -112,16 +115,23 @@ fn transfer(from: &mut TcpStream, to: &mut TcpStream, bytes: usize) {
     });
 }
 
-/// What was observed, once it is so many bytes.
-fn observed(observer: &Observer, socket: &TcpSocket, bytes: u64) -> Vec<Interval> {
-    let deadline = Instant::now() + Duration::from_secs(5);
-    loop {
-        let intervals = observer.arrivals(socket).expect("a TCP socket");
-        let sum: u64 = intervals.iter().map(|interval| interval.bytes).sum();
-        if sum >= bytes {
-            return intervals;
-        }
-        assert!(Instant::now() < deadline, "{sum} of {bytes}: {intervals:?}");
+/// Waits until this holds; panics, naming it, when it does not.
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < deadline, "in vain for: {what}");
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// The names in a directory, without the kernel's own (`maps.debug`).
+fn entries(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("readable");
+    let name = |entry: std::io::Result<fs::DirEntry>| {
+        let name = entry.expect("readable").file_name();
+        name.into_string().expect("our names are UTF-8")
+    };
+    let mut names: Vec<String> = entries.map(name).filter(|n| !n.contains('.')).collect();
+    names.sort();
+    names
 }

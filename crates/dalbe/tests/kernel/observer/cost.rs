@@ -1,5 +1,5 @@
 //! What the observer costs. Prints, asserts nothing: it is run by hand, with
-//! `cargo test -p dalbe --test observer -- --ignored --nocapture cost`.
+//! `cargo test -p dalbe --test kernel -- --ignored --nocapture cost`.
 
 use std::fs;
 
@@ -40,8 +40,8 @@ fn measure(what: &str, program: u32, watch: impl FnOnce(&TcpSocket)) {
 #[ignore = "prints what the observer costs"]
 fn cost_of_a_packet_and_of_a_reading() {
     in_own_namespace(|| {
-        let directory = set_up();
-        let link = libbpf_rs::Link::open(directory.join("observer/v1/link")).expect("pinned");
+        set_up(Part::Observer);
+        let link = libbpf_rs::Link::open(directory().join("observer/v1/link")).expect("pinned");
         let program = link.info().expect("a link").prog_id;
         let observer = Observer::open().expect("set up");
         let was = fs::read_to_string(STATISTICS).expect("a sysctl");

@@ -1,0 +1,50 @@
+//! The congestion controls.
+
+mod rights;
+mod setup;
+mod shares;
+mod thousand;
+
+use dalbe::brake::LEAST_WEIGHT;
+use dalbe::congestion::{Congestion, Law, Parameters};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+
+use super::*;
+
+/// What a socket of this weight is to do.
+fn of_weight(law: Law, w: f64) -> Parameters {
+    Parameters {
+        law,
+        w,
+        phi: 1.0,
+        g_ms: None,
+        capacity: 0.0,
+    }
+}
+
+/// The directory of the version that is set up.
+fn pins() -> std::path::PathBuf {
+    directory().join("congestion/v1")
+}
+
+/// The names of the congestion controls that are set up.
+fn names() -> Vec<String> {
+    let names = entries(&pins()).into_iter();
+    names.filter(|name| name.starts_with("fairbat_")).collect()
+}
+
+/// A map that is set up, with all the rights that this thread has.
+fn map(name: &str) -> MapHandle {
+    MapHandle::from_pinned_path(pins().join(name)).expect("set up")
+}
+
+/// The entry of a socket as the kernel has it.
+fn entry(map: &MapHandle, descriptor: i32) -> libbpf_rs::Result<Option<Vec<u8>>> {
+    map.lookup(&descriptor.to_ne_bytes(), MapFlags::ANY)
+}
+
+/// The number of that many bytes in an entry.
+fn number(entry: &[u8], at: usize) -> u32 {
+    let bytes = entry[at..at + 4].try_into();
+    u32::from_ne_bytes(bytes.expect("four bytes"))
+}

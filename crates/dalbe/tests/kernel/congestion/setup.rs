@@ -1,0 +1,235 @@
+//! Coming and going, under connections that have one of them.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+
+use dalbe::setup::{Installed, Status, Unavailable, remove, status};
+use libbpf_rs::query::LinkInfoIter;
+
+use super::*;
+
+const PART: Part = Part::CongestionControls;
+
+/// The registrations that are pinned there, by the kernel's numbers.
+fn registrations(version: &Path) -> BTreeSet<u32> {
+    let names = entries(version).into_iter();
+    let names = names.filter(|name| name.starts_with("fairbat_"));
+    let id = |name: String| {
+        let link = libbpf_rs::Link::open(version.join(name)).expect("a pinned link");
+        link.info().expect("a link").id
+    };
+    names.map(id).collect()
+}
+
+/// Waits until the kernel has let go of these registrations.
+fn assert_go(registrations: &BTreeSet<u32>) {
+    wait_until("the kernel to let go", || {
+        LinkInfoIter::default().all(|link| !registrations.contains(&link.id))
+    });
+}
+
+/// A connection that is under control, and the socket of its end that sends.
+fn controlled(congestion: &Congestion) -> (TcpStream, TcpStream, TcpSocket) {
+    let (mut client, mut server) = loopback();
+    let socket = socket_of(&client);
+    congestion
+        .set(&socket, &of_weight(Law::Vegas, LEAST_WEIGHT))
+        .expect("its own");
+    transfer(&mut client, &mut server, 100_000);
+    (client, server, socket)
+}
+
+fn packets(congestion: &Congestion, socket: &TcpSocket) -> u64 {
+    let state = congestion.state(socket).expect("TCP");
+    state.expect("under control").packets
+}
+
+#[test]
+fn they_come_and_go_without_a_trace() {
+    in_own_namespace(|| {
+        assert_eq!(
+            status(directory(), PART).expect("readable"),
+            Status::NotSetUp
+        );
+        assert!(matches!(Congestion::open(), Err(Unavailable::NotSetUp)));
+        assert!(!remove(directory(), PART).expect("nothing to remove"));
+
+        assert_eq!(install(directory(), PART).expect("root"), Installed::New);
+        assert_eq!(status(directory(), PART).expect("readable"), Status::SetUp);
+        assert_eq!(
+            install(directory(), PART).expect("root"),
+            Installed::Already
+        );
+        let mode = |name: &str| {
+            let found = fs::metadata(pins().join(name)).expect("pinned");
+            found.permissions().mode() & 0o777
+        };
+        assert_eq!([mode("parameters"), mode("state")], [0o666, 0o444]);
+        let names = names();
+        assert_eq!(names.len(), 3);
+        assert!(names.iter().all(|name| mode(name) == 0o600), "{names:?}");
+        let registrations = registrations(&pins());
+        assert_eq!(registrations.len(), 3);
+
+        assert!(remove(directory(), PART).expect("root"));
+        assert_go(&registrations);
+        assert!(!Path::new("/run/fairbat").exists());
+        assert!(matches!(Congestion::open(), Err(Unavailable::NotSetUp)));
+    });
+}
+
+#[test]
+fn they_end_with_the_namespace_that_they_were_set_up_in() {
+    let mut own = BTreeSet::new();
+    in_own_namespace(|| {
+        set_up(PART);
+        own = registrations(&pins());
+    });
+    assert_go(&own);
+}
+
+#[test]
+fn connections_that_have_one_keep_it_when_it_is_removed() {
+    in_own_namespace(|| {
+        set_up(PART);
+        let (congestion, (mut client, mut server, socket)) = as_nobody(|| {
+            let congestion = Congestion::open().expect("everybody may");
+            let connection = controlled(&congestion);
+            (congestion, connection)
+        });
+        let name = socket.sender().congestion().expect("TCP");
+        let before = packets(&congestion, &socket);
+        assert!(remove(directory(), PART).expect("root"));
+        as_nobody(|| {
+            transfer(&mut client, &mut server, 1_000_000);
+            assert_eq!(socket.sender().congestion().expect("TCP"), name);
+            assert!(packets(&congestion, &socket) > before);
+            // What it is to do can still be set, and it goes on by that.
+            congestion
+                .set(&socket, &of_weight(Law::VegasPaper, 1.0))
+                .expect("its own");
+            transfer(&mut client, &mut server, 1_000_000);
+
+            // No other connection comes under its control. Another test's may
+            // have the name meanwhile.
+            let (mut other, mut other_end) = loopback();
+            let other_socket = socket_of(&other);
+            match congestion.set(&other_socket, &of_weight(Law::Vegas, 1.0)) {
+                Err(error) => assert!(error.to_string().contains(&name), "{error}"),
+                Ok(()) => transfer(&mut other, &mut other_end, 1_000_000),
+            }
+            assert_eq!(congestion.state(&other_socket).expect("TCP"), None);
+        });
+    });
+}
+
+#[test]
+fn an_upgrade_leaves_connections_that_have_the_old_ones_as_they_are() {
+    in_own_namespace(|| {
+        set_up(PART);
+        let versions = directory().join("congestion");
+        let old = Congestion::open().expect("set up");
+        let (mut client, mut server, socket) = controlled(&old);
+        let old_names = names();
+        fs::rename(versions.join("v1"), versions.join("v0")).expect("root");
+        let old_registrations = registrations(&versions.join("v0"));
+        assert_eq!(
+            status(directory(), PART).expect("readable"),
+            Status::OtherVersion { version: 0 }
+        );
+        let error = as_nobody(Congestion::open).expect_err("another version");
+        let expected = matches!(
+            error,
+            Unavailable::OtherVersion {
+                found: 0,
+                needed: 1
+            }
+        );
+        assert!(expected, "{error:?}");
+        assert!(error.to_string().contains("sudo fairbat setup"), "{error}");
+
+        assert_eq!(
+            install(directory(), PART).expect("root"),
+            Installed::Replaced { version: 0 }
+        );
+        assert_eq!(entries(&versions), ["v1"]);
+        let new_names = names();
+        assert!(new_names.iter().all(|name| !old_names.contains(name)));
+
+        // It goes on, and what it is to do can be changed, by who began it.
+        let before = packets(&old, &socket);
+        old.set(&socket, &of_weight(Law::Vegas, 1.0))
+            .expect("its own");
+        transfer(&mut client, &mut server, 1_000_000);
+        assert!(packets(&old, &socket) > before);
+        assert_eq!(
+            socket.sender().congestion().expect("TCP"),
+            old.name(Law::Vegas)
+        );
+        // A new process has the new ones, for the same connection as well.
+        let new = Congestion::open().expect("set up");
+        assert!(new_names.iter().any(|name| name == new.name(Law::Vegas)));
+        new.set(&socket, &of_weight(Law::Vegas, 1.0))
+            .expect("its own");
+        assert_eq!(
+            socket.sender().congestion().expect("TCP"),
+            new.name(Law::Vegas)
+        );
+        transfer(&mut client, &mut server, 1_000_000);
+        assert_go(&old_registrations);
+    });
+}
+
+#[test]
+fn what_a_killed_setup_left_and_what_somebody_took_apart_is_made_whole() {
+    in_own_namespace(|| {
+        let versions = directory().join("congestion");
+        set_up(PART);
+        fs::rename(versions.join("v1"), versions.join("unfinished")).expect("root");
+        assert_eq!(
+            status(directory(), PART).expect("readable"),
+            Status::NotSetUp
+        );
+        let left = registrations(&versions.join("unfinished"));
+        assert_eq!(install(directory(), PART).expect("root"), Installed::New);
+        assert_go(&left);
+        assert_eq!(entries(&versions), ["v1"]);
+
+        fs::remove_file(pins().join(&names()[0])).expect("root");
+        assert_eq!(
+            status(directory(), PART).expect("readable"),
+            Status::NotSetUp
+        );
+        assert!(as_nobody(Congestion::open).is_err());
+        let left = registrations(&pins());
+        assert_eq!(install(directory(), PART).expect("root"), Installed::New);
+        assert_eq!(status(directory(), PART).expect("readable"), Status::SetUp);
+        assert_go(&left);
+        as_nobody(Congestion::open).expect("everybody may");
+    });
+}
+
+#[test]
+fn two_installations_have_names_of_their_own() {
+    in_own_namespace(|| {
+        let places = ["/run/first", "/run/second"].map(|path| Path::new(path).join("bpf"));
+        let both = places.each_ref().map(|place| {
+            fs::create_dir(place.parent().expect("a parent")).expect("root");
+            assert_eq!(install(place, PART).expect("root"), Installed::New);
+            Congestion::open_in(place).expect("set up")
+        });
+        for law in Law::ALL {
+            assert_ne!(both[0].name(law), both[1].name(law));
+        }
+        let (mut client, mut server, socket) = controlled(&both[1]);
+        assert!(remove(&places[0], PART).expect("root"));
+        // The other one is not touched.
+        transfer(&mut client, &mut server, 100_000);
+        assert_eq!(status(&places[1], PART).expect("readable"), Status::SetUp);
+        let (.., other) = controlled(&both[1]);
+        assert_eq!(
+            other.sender().congestion().expect("TCP"),
+            socket.sender().congestion().expect("TCP")
+        );
+    });
+}
