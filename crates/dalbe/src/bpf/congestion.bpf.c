@@ -53,6 +53,8 @@ struct {
 /* Smaller windows are no bursts; and the kernel spaces their packets by a
  * smoothed round-trip time that few acknowledgements keep up to date. */
 #define PACED_LEAST 10
+/* A window of so many packets is always used up by who has something to send. */
+#define FEW_PACKETS 4
 /* Samples in a row by which slow start is judged. */
 #define FEW_SAMPLES 4
 
@@ -281,8 +283,9 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 		train_learn(&s->trains, round->tested);
 		round->tested = 0;
 	}
-	/* The kernel's mark is that of the moment. */
-	look.is_limited = is_window_limited(tp) ||
+	/* The kernel's mark is that of the moment; and of a window of a few
+	 * packets whole ones may be left over. */
+	look.is_limited = is_window_limited(tp) || round->cwnd <= FEW_PACKETS ||
 			  scaled(look.delivered, look.rtt_min_us, look.elapsed_us) * 5 >=
 				  round->cwnd * 3;
 	if (look.is_timed) {

@@ -41,7 +41,9 @@ struct parameters {
 	__u32 g_us;
 	/* What the path is known to carry altogether, byte/s; 0 if nothing is. */
 	__u32 capacity;
-	__u32 reserved;
+	/* Never taken: it keeps everybody who may write to the map from freezing
+	 * it for all. */
+	struct bpf_spin_lock lock;
 };
 _Static_assert(sizeof(struct parameters) == 24, "as in layout.rs");
 

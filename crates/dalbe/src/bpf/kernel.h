@@ -28,6 +28,12 @@ enum {
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
 };
 
+/* linux/bpf.h: a map whose values have one can be frozen by nobody (Linux
+ * 6.2; BPF_MAP_FREEZE needs no more than the right to write). */
+struct bpf_spin_lock {
+	__u32 val;
+};
+
 /* net/tcp.h */
 enum {
 	TCP_CA_NAME_MAX = 16,

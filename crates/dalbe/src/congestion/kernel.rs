@@ -1,8 +1,10 @@
 //! The kernel's side, reached: the two maps of congestion controls that are set
 //! up, and their names.
 
+use std::fs;
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use libbpf_rs::libbpf_sys::BPF_F_RDONLY;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
@@ -22,6 +24,9 @@ pub(super) struct Kernel {
     parameters: MapHandle,
     state: MapHandle,
     names: [String; FAMILIES.len()],
+    /// Where the first is pinned, and what is there.
+    pin: PathBuf,
+    identity: Option<(u64, u64)>,
 }
 
 impl Kernel {
@@ -36,11 +41,18 @@ impl Kernel {
         let [Some(vegas), Some(cdg), Some(cubic)] = FAMILIES.map(name) else {
             return Err(Unavailable::NotSetUp);
         };
+        let pin = place.version(place.ours()).join(place::PARAMETERS);
         Ok(Self {
             parameters,
             state,
             names: [vegas, cdg, cubic],
+            identity: identity(&pin),
+            pin,
         })
+    }
+
+    pub(super) fn is_current(&self) -> bool {
+        identity(&self.pin) == self.identity
     }
 
     pub(super) fn name(&self, law: Law) -> &str {
@@ -85,6 +97,12 @@ impl Kernel {
             is_yielding: seen.is_yielding != 0,
         }))
     }
+}
+
+/// Device and number of a file.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
 }
 
 fn q16(value: f64) -> u32 {

@@ -21,6 +21,10 @@ impl Kernel {
         match self.0 {}
     }
 
+    pub(super) fn is_current(&self) -> bool {
+        match self.0 {}
+    }
+
     pub(super) fn set(&self, _socket: &TcpSocket, _parameters: &Parameters) -> io::Result<()> {
         match self.0 {}
     }

@@ -156,6 +156,13 @@ impl Congestion {
         kernel::Kernel::open(directory).map(|kernel| Self { kernel })
     }
 
+    /// Whether this is still what is set up. If not, it has to be opened again:
+    /// what took its place may have the same names and other maps.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.kernel.is_current()
+    }
+
     /// What the kernel calls the congestion control of this law.
     #[must_use]
     pub fn name(&self, law: Law) -> &str {

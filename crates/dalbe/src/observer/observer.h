@@ -34,7 +34,9 @@
 /* What a process writes for its socket. */
 struct watch {
 	__u32 interval_us;
-	__u32 reserved;
+	/* Never taken: it keeps everybody who may write to the map from freezing
+	 * it for all. */
+	struct bpf_spin_lock lock;
 };
 _Static_assert(sizeof(struct watch) == 8, "as in layout.rs");
 

@@ -24,6 +24,12 @@ enum {
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
 };
 
+/* linux/bpf.h: a map whose values have one can be frozen by nobody (Linux
+ * 6.2; BPF_MAP_FREEZE needs no more than the right to write). */
+struct bpf_spin_lock {
+	__u32 val;
+};
+
 /* The kernel's own structures, as far as they are needed: where the fields
  * are on the running kernel, the loader finds out (CO-RE). */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)

@@ -16,7 +16,7 @@ pub mod pacing;
 pub mod stock;
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -122,7 +122,8 @@ impl SenderRung {
 pub struct SenderLevers {
     rung: SenderRung,
     policy: SenderPolicy,
-    congestion: Option<Arc<Congestion>>,
+    /// As it was when a connection was last taken.
+    congestion: Mutex<Option<Arc<Congestion>>>,
     /// The kernel's congestion controls that this user may choose.
     allowed: Vec<String>,
 }
@@ -156,7 +157,7 @@ impl SenderLevers {
         Self {
             rung,
             policy,
-            congestion: congestion.ok().map(Arc::new),
+            congestion: Mutex::new(congestion.ok().map(Arc::new)),
             allowed,
         }
     }
@@ -197,7 +198,7 @@ impl SenderLevers {
 
     /// With a congestion control of ours; `None` if there is none, or no more.
     fn congestion(&self, socket: &TcpSocket) -> Option<Kind> {
-        let congestion = Arc::clone(self.congestion.as_ref()?);
+        let congestion = self.current()?;
         let law = self.policy.law();
         congestion
             .set(socket, &parameters(law, Order::YIELD))
@@ -208,6 +209,21 @@ impl SenderLevers {
             order: Order::YIELD,
             is_yielding: None,
         })
+    }
+
+    /// The congestion controls that are set up now; `None` if there were none at
+    /// first, or are none now.
+    fn current(&self) -> Option<Arc<Congestion>> {
+        let mut congestion = self
+            .congestion
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !congestion.as_ref()?.is_current()
+            && let Ok(other) = Congestion::open()
+        {
+            *congestion = Some(Arc::new(other));
+        }
+        congestion.clone()
     }
 }
 

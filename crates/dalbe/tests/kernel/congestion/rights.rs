@@ -77,6 +77,12 @@ fn the_other_user() {
         .expect("its own");
     assert!(entry(&parameters, own).expect("its own").is_some());
 
+    // Nobody can freeze it, for all.
+    parameters.freeze().expect_err("it is everybody's");
+    parameters
+        .update(&own.to_ne_bytes(), &[1; 24], MapFlags::ANY)
+        .expect("its own");
+
     // Nobody can go through all entries.
     assert_eq!(parameters.keys().count(), 0);
 
