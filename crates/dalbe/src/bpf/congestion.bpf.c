@@ -406,7 +406,8 @@ static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
 		weighted_loss(&s->weighted);
 		cubic_loss(&s->cubic, now_us);
 		if (wish.law == LAW_CUBIC_BETA)
-			s->weighted.window_q8 = times_q16(s->weighted.window_q8, wish.w_q16);
+			s->weighted.window_q8 = most(
+				times_q16(s->weighted.window_q8, wish.w_q16), FLOOR_Q8);
 		next = s->weighted.window_q8;
 	}
 	next = most(next, FLOOR_Q8);

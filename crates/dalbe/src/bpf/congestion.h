@@ -16,6 +16,8 @@
 #define LEAST_WEIGHT_Q16 1311
 /* Windows: 8 bits behind the point of a packet. */
 #define PACKET_Q8 256
+/* Least window: with less, a delayed acknowledgement stops the flow. */
+#define FLOOR_Q8 (2 * PACKET_Q8)
 
 /* What a congestion control of ours follows. Which of them belong to which is
  * told in congestion.bpf.c. */

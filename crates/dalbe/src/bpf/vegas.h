@@ -17,9 +17,6 @@
  */
 #pragma once
 
-/* Least window: with less, a delayed acknowledgement stops the flow. */
-#define FLOOR_Q8 (2 * PACKET_Q8)
-
 /* A delay no longer than this is no queue ... */
 #define SHORT_US(base_us) (1500 + (base_us) / 100)
 /* ... and in one no longer than this nothing at all is to be seen of one. */

@@ -41,7 +41,8 @@ static __always_inline void weighted_loss(struct weighted *own)
 	/* Fast convergence (section 4.7). */
 	own->origin_q8 = window < own->origin_q8 ? times_q16(window, (ONE_Q16 + BETA_Q16) / 2)
 						 : window;
-	own->window_q8 = times_q16(window, BETA_Q16);
+	/* Growth is in proportion: from nothing there is none. */
+	own->window_q8 = most(times_q16(window, BETA_Q16), FLOOR_Q8);
 	own->epoch_us = 0;
 }
 

@@ -137,7 +137,6 @@ fn vegas_gives_the_greater_weight_more() {
 }
 
 #[test]
-#[ignore = "one run in ten or so the flow of weight 1 stays at two packets"]
 fn cubic_gives_the_greater_weight_more() {
     let of = |w| of_weight(Law::CubicPhantom, w);
     who_is_told_more_has_more(&of(1.0), &of(LEAST_WEIGHT));
