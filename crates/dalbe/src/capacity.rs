@@ -34,10 +34,15 @@ impl Capacity {
         Self::default()
     }
 
-    /// So many bytes have come.
+    /// So many bytes have come just now.
     pub fn moved(&mut self, now: Duration, bytes: u64) {
+        self.moved_since(now, now, bytes);
+    }
+
+    /// So many bytes have come since `from`, and were counted now.
+    pub fn moved_since(&mut self, from: Duration, now: Duration, bytes: u64) {
         if self.bytes == 0 {
-            self.bin_began = now;
+            self.bin_began = from;
         }
         self.bytes = self.bytes.saturating_add(bytes);
         let elapsed = now.saturating_sub(self.bin_began);

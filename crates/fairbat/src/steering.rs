@@ -34,6 +34,8 @@ pub(crate) struct Steering {
     ceiling: Option<f64>,
     /// Since the last sample.
     since: Duration,
+    /// When it was last told what has come.
+    looked: Duration,
     bytes: u64,
 }
 
@@ -46,6 +48,7 @@ impl Steering {
             capacity: Capacity::new(),
             ceiling,
             since: Duration::ZERO,
+            looked: Duration::ZERO,
             bytes: 0,
         }
     }
@@ -69,9 +72,12 @@ impl Steering {
     /// So many more bytes have reached the other end.
     pub(crate) fn moved(&mut self, now: Duration, bytes: u64) {
         if bytes > 0 {
-            self.capacity.moved(now, bytes);
+            // They have come since the last look, and not just now.
+            self.capacity
+                .moved_since(self.looked.max(self.since), now, bytes);
             self.bytes += bytes;
         }
+        self.looked = now;
     }
 
     /// What the connection is to do.

@@ -110,8 +110,7 @@ APART int cdg_round(struct cdg *own, struct vegas *memory, struct telemetry *see
 		memory->yielded_us = look->now_us;
 		return 0;
 	}
-	/* The effect of a back-off is awaited. */
-	if (!look->is_limited || own->since_backoff < 2)
+	if (!look->is_limited)
 		return 0;
 	if (is_ours) {
 		__u32 used = scaled(look->delivered * PACKET_Q8, look->rtt_min_us,
@@ -119,6 +118,9 @@ APART int cdg_round(struct cdg *own, struct vegas *memory, struct telemetry *see
 		__u32 carried = scaled(look->delivered * PACKET_Q8, look->base_us,
 				       look->elapsed_us);
 
+		/* The effect of a back-off is awaited. */
+		if (own->since_backoff < 2)
+			return 0;
 		memory->carried_most_q8 =
 			most(minus(memory->carried_most_q8, memory->carried_most_q8 / 512),
 			     carried);

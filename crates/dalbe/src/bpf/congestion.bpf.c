@@ -10,8 +10,8 @@
  *   fairbat_cdg     LAW_CDG, LAW_CDG_PAPER
  *   fairbat_cubic   LAW_CUBIC_PHANTOM, LAW_CUBIC_BETA
  *
- * Laws are asked once per round trip. All flows are paced by TCP, so that a
- * window that is set anew at once is no burst. The kernel reduces the window
+ * Laws are asked once per round trip. Where a law sets large windows anew at
+ * once, TCP paces the flow. The kernel reduces the window
  * after a loss (PRR, RFC 6937) down to what ssthresh() says; a back-off by
  * delay is immediate, and the round trip that follows it says nothing.
  *
@@ -24,7 +24,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "congestion.h"
-#define STATE_SIZE 408
+#define STATE_SIZE 440
 #include "arithmetic.h"
 #include "flow.h"
 #include "base.h"
@@ -143,7 +143,7 @@ static __always_inline __u32 share_of(__u32 window_q8, __u32 w_q16)
 
 	if (ONE_Q16 - w_q16 < OPENING_Q16)
 		share = scaled(share, OPENING_Q16, most(ONE_Q16 - w_q16, 1));
-	return share;
+	return least(share, window_q8);
 }
 
 /* The window that the weight is good for whatever the others do; the largest
@@ -155,7 +155,7 @@ static __always_inline __u32 bound_of(const struct state *s, const struct look *
 	__u32 rtt_us = look->rtt_min_us / 2 + look->rtt_max_us / 2;
 	__u32 all_q8 = scaled(packets_s_q8, rtt_us, 1000000);
 
-	if (look->w_q16 >= ONE_Q16 || all_q8 == 0)
+	if (look->w_q16 >= ONE_Q16 || capacity == 0)
 		return CUBIC_MOST_Q8;
 	return most(least(share_of(all_q8, look->w_q16), CUBIC_MOST_Q8), FLOOR_Q8);
 }
@@ -181,12 +181,15 @@ static __always_inline __u32 weighted_law(struct state *s, const struct look *lo
 	return least(own->window_q8, bound);
 }
 
-static __always_inline __u32 vegas_law(struct state *s, struct look *look, bool was_single,
+static __always_inline __u32 vegas_law(struct state *s, struct look *look, __u32 cwnd,
 				       bool *is_paced)
 {
+	bool was_single = cwnd == 1;
 	__u32 window;
 
-	window = weighted_law(s, look);
+	/* From one round trip to the next it is at most doubled, as in slow
+	 * start. */
+	window = least(weighted_law(s, look), 2 * most(cwnd, 2) * PACKET_Q8);
 	vegas_round(&s->vegas, &s->seen, look);
 	*is_paced = s->vegas.window_q8 >= window;
 	if (!*is_paced)
@@ -215,8 +218,7 @@ static __always_inline void take_window(struct state *s, __u32 law, __u32 window
 {
 	if (law == LAW_VEGAS) {
 		vegas_begin(&s->vegas, now_us, window_q8);
-		/* As if the weight had just been set. */
-		s->w_q16 = 0;
+		weighted_begin(&s->weighted, window_q8);
 	} else if (law == LAW_CDG || law == LAW_CDG_PAPER || law == LAW_VEGAS_PAPER) {
 		s->cdg.window_q8 = window_q8;
 		s->vegas.window_q8 = window_q8;
@@ -272,7 +274,9 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 	look.elapsed_us = most(least(now_us - round->began_us, 60000000), 1);
 	look.is_timed = round->samples > 0;
 	look.rtt_min_us = look.is_timed ? most(round->rtt_min_us, 1) : look.elapsed_us;
-	look.rtt_max_us = look.is_timed ? round->rtt_max_us : look.elapsed_us;
+	/* Of a receiver that acknowledges each packet there is none. */
+	look.rtt_max_us = most(look.is_timed ? round->rtt_max_us : look.elapsed_us,
+			       look.rtt_min_us);
 	look.delivered = most(least(tp->delivered - round->delivered, 65536), 1);
 	look.w_q16 = wish.w_q16;
 	look.phi_q16 = wish.phi_q16;
@@ -294,7 +298,8 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 
 		/* A single packet's acknowledgement may be delayed. */
 		if (!was_single || s->base.now_us == 0 || look.rtt_min_us < s->base.now_us)
-			look.base_us = base_update(&s->base, now_us, look.rtt_min_us, is_held);
+			look.base_us = base_update(&s->base, now_us, look.rtt_min_us, is_held,
+						   s->seen.losses);
 		else
 			look.base_us = round->base_us;
 	} else {
@@ -327,7 +332,7 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 		if (s->seen.law != wish.law || round->is_slow_start)
 			take_window(s, wish.law, tp->snd_cwnd * PACKET_Q8, now_us);
 		if (wish.law == LAW_VEGAS) {
-			window_q8 = vegas_law(s, &look, was_single, &is_paced);
+			window_q8 = vegas_law(s, &look, round->cwnd, &is_paced);
 		} else if (wish.law == LAW_CDG || wish.law == LAW_CDG_PAPER) {
 			cdg_round(&s->cdg, &s->vegas, &s->seen, &look, wish.law == LAW_CDG);
 			window_q8 = s->cdg.window_q8;
@@ -374,6 +379,7 @@ static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
 	struct round *round = round_of(tp);
 	__u64 now_us = bpf_ktime_get_ns() / 1000;
 	__u32 window = tp->snd_cwnd * PACKET_Q8, next;
+	bool was_slow_start;
 	struct parameters wish;
 	struct state *s;
 
@@ -381,12 +387,20 @@ static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
 	if (!s)
 		return most(tp->snd_cwnd / 2, 2);
 	read_parameters(sk, &wish, law);
-	if (is_in_slow_start(tp) || s->seen.law != wish.law) {
+	was_slow_start = is_in_slow_start(tp);
+	if (was_slow_start || s->seen.law != wish.law) {
 		take_window(s, wish.law, window, now_us);
 		s->seen.law = wish.law;
 	}
+	s->before_q8[0] = s->vegas.window_q8;
+	s->before_q8[1] = s->weighted.window_q8;
+	s->before_q8[2] = s->cdg.window_q8;
 	if (wish.law == LAW_VEGAS) {
 		vegas_loss(&s->vegas, now_us, round->base_us);
+		/* It has doubled since the path was full. */
+		if (was_slow_start)
+			s->vegas.window_q8 = least(s->vegas.window_q8,
+						   most(window / 2, FLOOR_Q8));
 		next = s->vegas.window_q8;
 		if (wish.w_q16 > LEAST_WEIGHT_Q16) {
 			weighted_loss(&s->weighted);
@@ -475,7 +489,10 @@ void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	/* What was measured in a recovery says little. */
+	/* What was measured in a recovery says little; reordering alone
+	 * (TCP_CA_Disorder) is none. */
+	if (BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) < TCP_CA_CWR)
+		return;
 	round_of(tp)->train = TRAIN_NONE;
 	if (ca_state == TCP_CA_Open)
 		begin_round(tp, round_of(tp), bpf_ktime_get_ns() / 1000);
@@ -485,7 +502,14 @@ SEC("struct_ops")
 __u32 BPF_PROG(undo, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	struct state *s = bpf_sk_storage_get(&state, sk, 0, 0);
 
+	/* Nothing was lost. */
+	if (s) {
+		s->vegas.window_q8 = most(s->vegas.window_q8, s->before_q8[0]);
+		s->weighted.window_q8 = most(s->weighted.window_q8, s->before_q8[1]);
+		s->cdg.window_q8 = most(s->cdg.window_q8, s->before_q8[2]);
+	}
 	return most(tp->snd_cwnd, tp->prior_cwnd);
 }
 

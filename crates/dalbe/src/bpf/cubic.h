@@ -21,8 +21,10 @@
 /* A real signal. */
 static __always_inline void cubic_loss(struct cubic *own, __u64 now_us)
 {
-	if (own->loss_us) {
-		__u64 since = now_us - own->loss_us;
+	/* The first estimate is of the time until the first loss: a flow that
+	 * gives way to phantom signals might never see a second one. */
+	if (own->began_us) {
+		__u64 since = now_us - (own->loss_us ? own->loss_us : own->began_us);
 
 		own->tau_us = own->tau_us ? own->tau_us - own->tau_us / CUBIC_GAIN +
 						    since / CUBIC_GAIN
@@ -40,6 +42,8 @@ static __always_inline bool cubic_phantom(struct cubic *own, const struct look *
 {
 	__u64 expected_q16;
 
+	if (!own->began_us)
+		own->began_us = look->now_us;
 	own->count += look->delivered;
 	if (!own->loss_us || look->w_q16 >= ONE_Q16)
 		return false;

@@ -71,10 +71,13 @@ struct base {
 	__u32 before_us;
 	__u64 began_us;
 	__u64 measured_us;
-	/* A delay that does not change. */
+	/* A delay that does not change, for so many round trips, and the losses
+	 * when it began. */
 	__u64 flat_since_us;
 	__u32 flat_least_us;
 	__u32 flat_most_us;
+	__u32 flat_rounds;
+	__u32 flat_losses;
 };
 
 /* Growth with a weight; see weighted.h. Windows in 1/256 packets. */
@@ -102,6 +105,7 @@ struct vegas {
 	__u64 came_us;
 	__u64 clear_us;
 	__u64 yielded_us;
+	__u64 loss_us;
 	/* Round trips left: until the next step, without growth, without
 	 * looking for a rise. */
 	__u8 wait;
@@ -133,6 +137,7 @@ struct cdg {
 
 /* See cubic.h. */
 struct cubic {
+	__u64 began_us;
 	__u64 loss_us;
 	/* Mean time between losses. */
 	__u64 tau_us;
@@ -159,6 +164,7 @@ struct state {
 	struct trains trains;
 	/* The weight of the last round trip; 0 before the first. */
 	__u32 w_q16;
-	__u32 reserved;
+	/* The windows before the last loss: of Vegas, CUBIC and CDG. */
+	__u32 before_q8[3];
 };
 _Static_assert(sizeof(struct state) == STATE_SIZE, "as in layout.rs");

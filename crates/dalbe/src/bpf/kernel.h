@@ -42,7 +42,7 @@ enum {
 	TCP_INFINITE_SSTHRESH = 0x7fffffff,
 	/* linux/tcp.h, enum tcp_ca_state. */
 	TCP_CA_Open = 0,
-	TCP_CA_Loss = 4,
+	TCP_CA_CWR = 2,
 	/* net/sock.h, enum sk_pacing. */
 	SK_PACING_NONE = 0,
 	SK_PACING_NEEDED = 1,
@@ -56,6 +56,7 @@ struct sock {
 	unsigned long sk_max_pacing_rate;
 };
 struct inet_connection_sock {
+	__u8 icsk_ca_state : 5;
 	__u64 icsk_ca_priv[13];
 };
 struct tcp_sock {

@@ -277,15 +277,20 @@ APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct lo
 static __always_inline void vegas_loss(struct vegas *own, __u64 now_us, __u32 base_us)
 {
 	bool is_queued = own->queues_us[0] > SHORT_US(base_us);
+	/* Losses that go on are others' traffic, in a queue too short to be seen. */
+	bool goes_on = own->loss_us && now_us < own->loss_us + SOON_US;
 
+	own->loss_us = now_us;
 	if (own->looks)
 		vegas_meet(own, least(own->carried_q8[0], own->window_q8), false);
-	own->window_q8 = is_queued ? own->window_q8 / 2
-				   : times_q16(own->window_q8, LOSS_ALONE_Q16);
+	own->window_q8 = is_queued || goes_on ? own->window_q8 / 2
+					      : times_q16(own->window_q8, LOSS_ALONE_Q16);
 	own->window_q8 = most(own->window_q8, FLOOR_Q8);
+	if (goes_on)
+		own->threshold_q8 = own->window_q8;
 	own->hold = 2;
 	own->wait = 1;
-	if (is_queued)
+	if (is_queued || goes_on)
 		own->yielded_us = now_us;
 }
 

@@ -62,20 +62,21 @@ APART int weighted_grow(struct weighted *own, const struct look *look, __u32 w_q
 	if (!own || !look)
 		return 0;
 	window = own->window_q8;
+	if (!look->is_limited) {
+		/* Time without anything to send does not count. */
+		if (own->epoch_us)
+			own->epoch_us += least(look->elapsed_us, look->now_us - own->epoch_us);
+		return 0;
+	}
 	if (own->epoch_us == 0 || own->w_q16 != w_q16) {
 		__u32 below = least(minus(own->origin_q8, window), CUBIC_MOST_Q8);
 
 		own->epoch_us = look->now_us;
 		own->w_q16 = w_q16;
 		own->friendly_q8 = window;
-		own->k_ms = cube_root((__u64)below * CUBIC_SCALE / w_q16);
+		own->k_ms = least(cube_root((__u64)below * CUBIC_SCALE / w_q16), CUBIC_MOST_MS);
 		if (below == 0)
 			own->origin_q8 = window;
-	}
-	if (!look->is_limited) {
-		/* Time without anything to send does not count. */
-		own->epoch_us += look->elapsed_us;
-		return 0;
 	}
 	time_ms = (look->now_us - own->epoch_us + look->rtt_min_us) / 1000;
 	if (time_ms < own->k_ms)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Arrivals;
 use super::least::Least;
 use super::limits::TICK;
-use super::samples::RttSamples;
+use super::samples::{RttSamples, Short};
 use crate::socket::TcpInfo;
 
 /// A delay that changes by no more than this, s, ...
@@ -78,19 +78,24 @@ impl Delays {
     }
 
     /// A look at a connection with this round-trip time, which has received so
-    /// many segments.
+    /// many segments; `pauses` if it pauses between them.
     pub(super) fn look(
         &mut self,
         now: Duration,
         info: &TcpInfo,
         rtt: Duration,
         segments: u32,
+        pauses: bool,
     ) -> Delay {
         // The handshake's packets are small: on a slow link a segment takes
         // longer than they do without any queue.
         let base = info.rcv_rtt.map_or(rtt, |rtt| self.base.update(now, rtt));
-        let is_short = info.min_rtt.is_some_and(|rtt| rtt < TICK);
-        let newest = self.samples.newest(now, rtt, segments, base, is_short);
+        let short = if info.min_rtt.is_some_and(|rtt| rtt < TICK) {
+            Short::Yes { pauses }
+        } else {
+            Short::No
+        };
+        let newest = self.samples.newest(now, rtt, segments, base, short);
         // What the way there has of a queue, the way there and back has too:
         // more than that is a clock that drifts.
         let most = newest.unwrap_or(rtt).max(rtt).saturating_sub(base) + TICK;

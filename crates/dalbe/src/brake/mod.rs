@@ -252,7 +252,8 @@ impl Brake {
         let rtt = info.path_rtt()?;
         let bytes = info.bytes_received?;
         let segments = info.data_segs_in.unwrap_or(0);
-        let delay = self.delays.look(now, info, rtt, segments);
+        let pauses = self.crawl.pause().is_some();
+        let delay = self.delays.look(now, info, rtt, segments, pauses);
         let base = delay.base;
         let segment = f64::from(info.rcv_mss.max(SEGMENT_LEAST));
         let seen = Seen {

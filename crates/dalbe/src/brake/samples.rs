@@ -20,8 +20,21 @@ const GAIN: f64 = 0.125;
 const SEGMENTS_PER_UPDATE: u32 = 2;
 
 /// An average that has not moved at so many looks at which segments had come
-/// has had no update.
+/// has had no update ...
 const STILL: u32 = 4;
+/// ... but one of whole ticks is where the average of equal ones stands: of a
+/// flow that pauses, so many looks later that is to be tried.
+const STILL_WHOLE: u32 = 5;
+
+/// Whether the handshake took less than a tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Short {
+    No,
+    Yes {
+        /// The flow pauses between two segments and the next two.
+        pauses: bool,
+    },
+}
 
 /// The round-trip times of one connection.
 #[derive(Debug, Clone, Copy, Default)]
@@ -42,15 +55,14 @@ struct Look {
 impl RttSamples {
     /// The mean of what the kernel has measured since the last look, from its
     /// average `smoothed` and the `segments` received so far; `None` if there
-    /// was nothing to measure. `is_short` is a path on which the handshake took
-    /// less than a tick.
+    /// was nothing to measure.
     pub(super) fn newest(
         &mut self,
         now: Duration,
         smoothed: Duration,
         segments: u32,
         base: Duration,
-        is_short: bool,
+        short: Short,
     ) -> Option<Duration> {
         let look = Look {
             at: now,
@@ -69,7 +81,14 @@ impl RttSamples {
         } else {
             0
         };
-        if is_short && self.still >= STILL {
+        let is_whole = smoothed.as_nanos().is_multiple_of(TICK.as_nanos());
+        let limit = match short {
+            Short::No => None,
+            Short::Yes { pauses } if is_whole => pauses.then_some(STILL_WHOLE),
+            Short::Yes { .. } => Some(STILL),
+        };
+        if limit.is_some_and(|limit| self.still >= limit) {
+            self.still = 0;
             return Some(base.min(TICK));
         }
         // No more than one update in each.
@@ -104,7 +123,7 @@ mod tests {
     fn newest(samples: &mut RttSamples, look: u64, average: f64, segments: u32) -> f64 {
         let now = Duration::from_millis(20 * look);
         let smoothed = Duration::from_secs_f64(average);
-        let newest = samples.newest(now, smoothed, segments, BASE, false);
+        let newest = samples.newest(now, smoothed, segments, BASE, Short::No);
         newest.unwrap().as_secs_f64()
     }
 
@@ -134,32 +153,35 @@ mod tests {
     fn nothing_new_is_nothing_and_a_value_that_cannot_be_is_taken_as_it_is() {
         let mut samples = RttSamples::default();
         let _ = newest(&mut samples, 0, 0.180, 2);
-        let again = samples.newest(BASE, Duration::from_millis(180), 2, BASE, false);
+        let again = samples.newest(BASE, Duration::from_millis(180), 2, BASE, Short::No);
         assert_eq!(again, None);
         // A whole window's time: 120 ms, and not an average of it.
         let seen = newest(&mut samples, 6, 0.120, 4);
         assert!((seen - 0.120).abs() < 1e-9, "{seen}");
     }
 
-    /// What is seen of an average that stands still, at ten looks with so many
-    /// new segments each.
-    fn still(segments: u32, is_short: bool) -> Vec<Option<Duration>> {
+    /// At which of twenty looks, with so many new segments each, an average
+    /// that stands still is taken for a path without a queue.
+    fn still(average: Duration, segments: u32, short: Short) -> Vec<u32> {
         let mut samples = RttSamples::default();
-        let looks = (0..10).map(|look| {
-            let now = Duration::from_millis(300 * u64::from(look));
-            samples.newest(now, STANDING, segments * look, BASE, is_short)
+        let looks = (0..20).filter(|look| {
+            let now = Duration::from_millis(300 * u64::from(*look));
+            samples.newest(now, average, segments * look, BASE, short) == Some(TICK)
         });
         looks.collect()
     }
 
-    const STANDING: Duration = Duration::from_micros(124_366);
-
     #[test]
     fn an_average_that_stands_still_is_a_path_shorter_than_a_tick() {
-        let seen = still(3, true);
-        assert!(seen[..4].iter().all(|&rtt| rtt == Some(STANDING)));
-        assert!(seen[4..].iter().all(|&rtt| rtt == Some(TICK)), "{seen:?}");
-        assert!(still(3, false).iter().all(|&rtt| rtt == Some(STANDING)));
-        assert!(still(0, true)[1..].iter().all(Option::is_none));
+        let (pauses, flows) = (Short::Yes { pauses: true }, Short::Yes { pauses: false });
+        let odd = Duration::from_micros(124_366);
+        for short in [pauses, flows] {
+            assert_eq!(still(odd, 3, short), [4, 8, 12, 16]);
+            assert!(still(odd, 0, short).is_empty());
+        }
+        assert!(still(odd, 3, Short::No).is_empty());
+        // Others may keep a queue of the same length.
+        assert!(still(27 * TICK, 3, flows).is_empty());
+        assert_eq!(still(27 * TICK, 3, pauses), [5, 10, 15]);
     }
 }

@@ -48,13 +48,13 @@ pub(super) struct Telemetry {
 #[repr(C)]
 pub(super) struct FlowState {
     pub(super) seen: Telemetry,
-    pub(super) private: [u8; 328],
+    pub(super) private: [u8; 360],
 }
 
 // As in congestion.h and congestion.bpf.c.
 const _: () = assert!(size_of::<Wish>() == 24);
 const _: () = assert!(size_of::<Telemetry>() == 80);
-const _: () = assert!(size_of::<FlowState>() == 408);
+const _: () = assert!(size_of::<FlowState>() == 440);
 
 #[cfg(test)]
 mod tests {

@@ -30,8 +30,14 @@ mod samples;
 use std::time::Duration;
 
 use self::samples::AckSamples;
-use crate::brake::{Arrivals, Brake, BrakeState, Order, PathMemory};
+use crate::brake::{Arrivals, Brake, BrakeState, LEAST_WEIGHT, Order, PathMemory};
 use crate::socket::TcpInfo;
+
+/// On a path shorter than this the kernel sends 64 KiB at once whatever the
+/// ceiling (`net.ipv4.tcp_tso_rtt_log`), and its delay looks like others', ...
+const SHORT: Duration = Duration::from_millis(1);
+/// ... so that no less is sent than this share of what was carried of late.
+const SHORT_SHARE: f64 = 0.15;
 
 /// A round trip is looked at so many times, ...
 const LOOKS: u32 = 4;
@@ -172,12 +178,22 @@ impl Pacer {
         self.brake.arrived(now, &arrivals(newest));
         let seen = seen_from_there(info, rtt, segment, bytes);
         let window = f64::from(self.brake.update(now, &seen, order, None)?);
+        let rate = window / rtt.as_secs_f64();
         let rate = match self.brake.pause() {
-            Some(pause) => PAIR * f64::from(segment) / pause.as_secs_f64(),
-            None => window / rtt.as_secs_f64(),
+            Some(pause) if order.w <= LEAST_WEIGHT => {
+                rate.min(PAIR * f64::from(segment) / pause.as_secs_f64())
+            }
+            // A pause would not be monotone in w.
+            Some(_) | None => rate,
+        };
+        let is_short = info.min_rtt.is_some_and(|rtt| rtt < SHORT);
+        let least = if is_short {
+            SHORT_SHARE * order.capacity
+        } else {
+            0.0
         };
         // Saturates, at what means no ceiling; never NaN.
-        let rate = rate.max(order.share()) as u64;
+        let rate = rate.max(order.share()).max(least) as u64;
         Some(Pace {
             rate: (order.w < 1.0).then_some(rate.max(LEAST_RATE)),
             is_yielding: self.state() == BrakeState::Yielding,

@@ -91,13 +91,15 @@ impl Place {
     /// Whether this version is there and attached.
     pub(super) fn is_complete(&self, version: u32) -> bool {
         let names = names(&self.version(version)).unwrap_or_default();
-        let links = names
-            .iter()
-            .filter(|name| self.pin(name) == Some(Pin::Link));
-        match self.part {
-            Part::Observer => links.count() == 1,
-            Part::CongestionControls => links.count() == congestion::FAMILIES.len(),
-        }
+        let count = |kind| {
+            let of_kind = names.iter().filter(|name| self.pin(name) == Some(kind));
+            of_kind.count()
+        };
+        let links = match self.part {
+            Part::Observer => 1,
+            Part::CongestionControls => congestion::FAMILIES.len(),
+        };
+        count(Pin::Link) == links && count(Pin::Map) == 2
     }
 
     /// The versions that are there, complete or not.

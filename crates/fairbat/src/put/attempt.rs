@@ -14,6 +14,8 @@ use super::source::Source;
 use super::upload::Upload;
 use crate::engine::sleep_until;
 use crate::error::{ErrorKind, TransferError};
+use http::StatusCode;
+
 use crate::http::{Answer, Failure, Opened, Put};
 
 impl Upload {
@@ -61,7 +63,8 @@ impl Upload {
                 answer = &mut answering => {
                     self.moved(flow.as_mut(), &handed);
                     let answer = answer.or_else(|failure| said_before(failure, flow.as_ref()));
-                    return check(answer?, flow.as_ref(), total);
+                    let handed = *handed.borrow();
+                    return check(answer?, flow.as_ref(), handed, total);
                 }
                 _ = tick.tick() => {
                     self.moved(flow.as_mut(), &handed);
@@ -88,7 +91,9 @@ impl Upload {
     }
 
     /// Asks whether there is something at `url` already: not every server
-    /// knows the condition that the request itself carries.
+    /// knows the condition that the request itself carries. Goes on when there
+    /// is nothing, or the server does not answer such questions; what else it
+    /// says is a failure.
     async fn refuse_if_there(&self, url: &Url) -> Result<(), Failure> {
         let asked = self.client.head(&self.request.url, url);
         let answer = match self.settings.http.stall_timeout {
@@ -97,17 +102,23 @@ impl Upload {
                 .unwrap_or_else(|_| Err(Failure::network("the server fell silent")))?,
             None => asked.await?,
         };
-        if answer.status.is_success() {
-            return Err(Failure::refused(
+        match answer.status {
+            StatusCode::NOT_FOUND
+            | StatusCode::GONE
+            | StatusCode::METHOD_NOT_ALLOWED
+            | StatusCode::NOT_IMPLEMENTED => Ok(()),
+            status if status.is_success() => Err(Failure::refused(
                 "there is a file already",
                 if self.tries > 1 {
                     "it may be this one, if an earlier try got through after all: compare them"
                 } else {
                     "leave --create-only out to replace it"
                 },
-            ));
+            )),
+            // The upload is sent elsewhere, and asks there.
+            status if status.is_redirection() => Ok(()),
+            status => Err(Failure::of_status(status, answer.retry_after)),
         }
-        Ok(())
     }
 
     /// Notes what has arrived since the last look.
@@ -145,14 +156,15 @@ fn said_before(failure: Failure, flow: Option<&Flow>) -> Result<Answer, Failure>
 }
 
 /// A server that says it has the file before it can have it does not have it.
-fn check(answer: Answer, flow: Option<&Flow>, total: u64) -> Result<Answer, Failure> {
-    match flow {
-        Some(flow) if answer.status.is_success() && flow.acked() < total => {
-            Err(Failure::server(format!(
-                "the server answered {} before it had all of the file",
-                answer.status
-            )))
-        }
-        _ => Ok(answer),
+/// What is known of a connection that was not found is how much of the body it
+/// was handed.
+fn check(answer: Answer, flow: Option<&Flow>, handed: u64, total: u64) -> Result<Answer, Failure> {
+    let arrived = flow.map_or(handed, Flow::acked);
+    if answer.status.is_success() && arrived < total {
+        return Err(Failure::server(format!(
+            "the server answered {} before it had all of the file",
+            answer.status
+        )));
     }
+    Ok(answer)
 }

@@ -101,7 +101,7 @@ impl Upload {
             match decided {
                 Ok((status, Verdict::Taken)) => return Ok(status),
                 Ok((_, Verdict::Elsewhere(next))) if redirects < MAX_REDIRECTS => {
-                    tracing::info!(%next, "redirected");
+                    tracing::info!(host = next.host_str(), "redirected");
                     redirects += 1;
                     url = next;
                 }

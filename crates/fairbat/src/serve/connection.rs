@@ -154,8 +154,6 @@ enum Lever {
     /// Every response so far was an ordinary one.
     Unused,
     Engaged(SenderLever),
-    /// The kernel refused it: the connection goes on without.
-    Refused,
 }
 
 impl Lever {
@@ -169,9 +167,9 @@ impl Lever {
         };
         match lever.update(now, socket, order) {
             Ok(wait) => wait,
+            // It goes on as it was told last, and is told again.
             Err(error) => {
                 tracing::debug!("a connection cannot be held back: {error}");
-                *self = Self::Refused;
                 LOOK
             }
         }
