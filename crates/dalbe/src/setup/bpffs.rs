@@ -57,7 +57,20 @@ pub(super) fn make(directory: &Path, undo: &mut Undo) -> Result<(), SetupError> 
 /// process may not unmount, because somebody else has mounted it (a mount unit
 /// of systemd).
 pub(super) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
-    if !directory.exists() || !is_empty(directory)? {
+    // Of any other path the parent is not ours.
+    let parent = directory
+        .parent()
+        .filter(|_| directory == Path::new(DIRECTORY));
+    if !directory.exists() {
+        // A removal that was killed may have left the one above; who may not
+        // remove it has nothing to do with it.
+        if let Some(parent) = parent {
+            clear(parent);
+            let _ = fs::remove_dir(parent);
+        }
+        return Ok(());
+    }
+    if !is_empty(directory)? {
         return Ok(());
     }
     if is_mount_point(directory)? {
@@ -75,10 +88,9 @@ pub(super) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
         fs::remove_dir(path).map_err(|error| failed(format!("remove {}", path.display()), error))
     };
     removed(directory)?;
-    match directory.parent() {
-        // Others may have put something there; of any other path the parent
-        // is not ours.
-        Some(parent) if directory == Path::new(DIRECTORY) && is_empty(parent)? => removed(parent),
+    match parent {
+        // Others may have put something there.
+        Some(parent) if is_empty(parent)? => removed(parent),
         _ => Ok(()),
     }
 }
