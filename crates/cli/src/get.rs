@@ -9,7 +9,6 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::GetArgs;
 use crate::clock;
-use crate::console::Console;
 use crate::exit::ExitCode;
 use crate::log;
 use crate::session::{self, Manner, random_seed, warn_if_late};
@@ -17,13 +16,7 @@ use crate::settings::{self, Surroundings, UsageError};
 
 /// Runs the command.
 pub(crate) fn run(args: &GetArgs) -> ExitCode {
-    match prepare(args) {
-        Ok(prepared) => transfer(args, prepared),
-        Err(error) => {
-            Console::plain().line(&format!("error: {error}"));
-            ExitCode::Usage
-        }
-    }
+    session::prepared(prepare(args), |prepared| transfer(args, prepared))
 }
 
 /// What is known to be right before anything starts.

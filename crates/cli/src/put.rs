@@ -6,7 +6,6 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::PutArgs;
 use crate::clock;
-use crate::console::Console;
 use crate::exit::ExitCode;
 use crate::log;
 use crate::session::{self, Manner, random_seed, warn_if_late};
@@ -14,13 +13,7 @@ use crate::settings::{self, UsageError};
 
 /// Runs the command.
 pub(crate) fn run(args: &PutArgs) -> ExitCode {
-    match prepare(args) {
-        Ok(prepared) => transfer(args, prepared),
-        Err(error) => {
-            Console::plain().line(&format!("error: {error}"));
-            ExitCode::Usage
-        }
-    }
+    session::prepared(prepare(args), |prepared| transfer(args, prepared))
 }
 
 /// What is known to be right before anything starts.

@@ -24,6 +24,7 @@ use crate::exit::ExitCode;
 use crate::json::JsonLines;
 use crate::log;
 use crate::progress::{Circumstances, Display, Progress, failed_to_start};
+use crate::settings::UsageError;
 use crate::signals::Signals;
 
 /// Threads for the engine and its workers: one owner, and one to move bytes
@@ -39,6 +40,20 @@ pub(crate) struct Manner<'a> {
     pub(crate) fail_late: bool,
     /// What is said when a signal was heard.
     pub(crate) stopping: &'static str,
+}
+
+/// Goes on with what is known to be right, or says what is wrong with it.
+pub(crate) fn prepared<Right>(
+    prepared: Result<Right, UsageError>,
+    go_on: impl FnOnce(Right) -> ExitCode,
+) -> ExitCode {
+    match prepared {
+        Ok(right) => go_on(right),
+        Err(error) => {
+            Console::plain().line(&format!("error: {error}"));
+            ExitCode::Usage
+        }
+    }
 }
 
 /// Makes the library call of `start` and sees it to its end.

@@ -29,6 +29,9 @@ const AIM_NEAREST: f64 = 0.1;
 /// zeta does not approach the end without reaching it.
 const HORIZON_LEAST: f64 = 0.1;
 
+/// What is over in time within so many periods of a controller keeps its weight.
+const LAST_PERIODS: f64 = 2.0;
+
 /// A soft deadline, and how much earlier to aim.
 ///
 /// Moments are durations since the start of the run.
@@ -112,6 +115,17 @@ impl Demand {
                 sum.and(now, deadline, bytes)
             })
         })
+    }
+
+    /// Whether what remains is over in time, and within the next periods of this
+    /// length, at this rate, byte/s: near its end the demand falls to nothing,
+    /// and a controller that follows it lets go of a flow that is about to be
+    /// through.
+    #[must_use]
+    pub fn is_nearly_over(&self, rate: f64, period: Duration) -> bool {
+        self.remaining > 0
+            && self.zeta <= rate
+            && (self.remaining as f64) < rate * LAST_PERIODS * period.as_secs_f64()
     }
 
     /// With one more transfer, whose deadline is no earlier than the others'.

@@ -10,16 +10,11 @@ use std::time::Duration;
 use dalbe::brake::Order;
 use dalbe::capacity::Capacity;
 use dalbe::deadline::Demand;
-use dalbe::socket::TcpInfo;
 use dalbe::weight::{Observation, WeightController};
 
 /// T_w: a lever at this end acts within a few round trips, and a shorter mean
 /// is noise.
 pub(crate) const PERIOD: Duration = Duration::from_secs(1);
-
-/// Near its end the demand falls to nothing: what is over in time within so
-/// many periods keeps its weight.
-const LAST_PERIODS: f64 = 2.0;
 
 /// When no sample was taken for this long, the machine has slept, and the rate
 /// over that time says nothing of the path.
@@ -98,11 +93,7 @@ impl Steering {
             0.0
         };
         self.begin(now);
-        let ends_in_time = demand.is_some_and(|demand| {
-            demand.remaining > 0
-                && demand.zeta <= rate
-                && (demand.remaining as f64) < rate * LAST_PERIODS * PERIOD.as_secs_f64()
-        });
+        let ends_in_time = demand.is_some_and(|demand| demand.is_nearly_over(rate, PERIOD));
         if seconds > 0.0 && period < ASLEEP && !ends_in_time {
             if self.weight.w() >= 1.0 {
                 self.capacity.doubt(rate);
@@ -117,31 +108,6 @@ impl Steering {
             });
         }
         rate
-    }
-}
-
-/// Counts what reaches the other end, in order or not: of what is acknowledged
-/// in order, all that came behind a hole is new at once when that is filled,
-/// which looks like a much faster path.
-#[derive(Debug, Default)]
-pub(crate) struct Arrived {
-    seen: Option<(u32, u64)>,
-}
-
-impl Arrived {
-    /// Bytes since the last look at the connection.
-    pub(crate) fn since_last(&mut self, info: &TcpInfo) -> u64 {
-        let delivered = info.delivered.unwrap_or_default();
-        let acked = info.bytes_acked.unwrap_or_default();
-        let before = self.seen.replace((delivered, acked));
-        let Some((packets, bytes)) = before else {
-            return 0;
-        };
-        if info.delivered.is_some() {
-            u64::from(delivered.wrapping_sub(packets)) * u64::from(info.snd_mss)
-        } else {
-            acked.saturating_sub(bytes)
-        }
     }
 }
 

@@ -113,20 +113,13 @@ APART int cdg_round(struct cdg *own, struct vegas *memory, struct telemetry *see
 	if (!look->is_limited)
 		return 0;
 	if (is_ours) {
-		__u32 used = scaled(look->delivered * PACKET_Q8, look->rtt_min_us,
-				    look->elapsed_us);
-		__u32 carried = scaled(look->delivered * PACKET_Q8, look->base_us,
-				       look->elapsed_us);
-
 		/* The effect of a back-off is awaited. */
 		if (own->since_backoff < 2)
 			return 0;
-		memory->carried_most_q8 =
-			most(minus(memory->carried_most_q8, memory->carried_most_q8 / 512),
-			     carried);
+		vegas_carried(memory, look->carried_q8);
 		memory->window_q8 = window;
 		if (look->queue_us < CDG_GUARD_US) {
-			vegas_grow(memory, look, used, false);
+			vegas_grow(memory, look, look->used_q8, false);
 			own->window_q8 = most(memory->window_q8, window);
 			return 0;
 		}

@@ -11,9 +11,8 @@
  *   fairbat_cubic   LAW_CUBIC_PHANTOM, LAW_CUBIC_BETA
  *
  * Laws are asked once per round trip. Where a law sets large windows anew at
- * once, TCP paces the flow. The kernel reduces the window
- * after a loss (PRR, RFC 6937) down to what ssthresh() says; a back-off by
- * delay is immediate, and the round trip that follows it says nothing.
+ * once, TCP paces the flow. The kernel reduces the window after a loss (PRR,
+ * RFC 6937) down to what ssthresh() says; a back-off by delay is immediate.
  *
  * Whatever is changed here or in the structures takes a new CONGESTION_VERSION.
  */
@@ -127,11 +126,6 @@ static __always_inline __u32 patience_us(__u32 w_q16, __u32 base_us)
 	return most(base_us / 32, 1500);
 }
 
-static __always_inline bool is_vegas(__u32 law)
-{
-	return law == LAW_VEGAS;
-}
-
 /* 1 - w from which on a weight is good for more than its share, as for the
  * receiver lever (brake/order.rs): 0.2. */
 #define OPENING_Q16 13107
@@ -184,7 +178,6 @@ static __always_inline __u32 weighted_law(struct state *s, const struct look *lo
 static __always_inline __u32 vegas_law(struct state *s, struct look *look, __u32 cwnd,
 				       bool *is_paced)
 {
-	bool was_single = cwnd == 1;
 	__u32 window;
 
 	/* From one round trip to the next it is at most doubled, as in slow
@@ -194,7 +187,7 @@ static __always_inline __u32 vegas_law(struct state *s, struct look *look, __u32
 	*is_paced = s->vegas.window_q8 >= window;
 	if (!*is_paced)
 		return window;
-	if (crawl_round(&s->vegas, look, was_single))
+	if (crawl_round(&s->vegas, look, cwnd == 1))
 		return PACKET_Q8;
 	return s->vegas.window_q8;
 }
@@ -292,21 +285,20 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 	look.is_limited = is_window_limited(tp) || round->cwnd <= FEW_PACKETS ||
 			  scaled(look.delivered, look.rtt_min_us, look.elapsed_us) * 5 >=
 				  round->cwnd * 3;
-	if (look.is_timed) {
-		bool is_held = is_vegas(wish.law) && s->vegas.window_q8 <= FLOOR_Q8 + PACKET_Q8 &&
-			       s->vegas.has_met;
+	look.base_us = round->base_us;
+	/* A single packet's acknowledgement may be delayed. */
+	if (look.is_timed &&
+	    (!was_single || s->base.now_us == 0 || look.rtt_min_us < s->base.now_us)) {
+		bool is_held = wish.law == LAW_VEGAS &&
+			       s->vegas.window_q8 <= FLOOR_Q8 + PACKET_Q8 && s->vegas.has_met;
 
-		/* A single packet's acknowledgement may be delayed. */
-		if (!was_single || s->base.now_us == 0 || look.rtt_min_us < s->base.now_us)
-			look.base_us = base_update(&s->base, now_us, look.rtt_min_us, is_held,
-						   s->seen.losses);
-		else
-			look.base_us = round->base_us;
-	} else {
-		look.base_us = round->base_us;
+		look.base_us = base_update(&s->base, now_us, look.rtt_min_us, is_held,
+					   s->seen.losses);
 	}
 	look.base_us = most(look.base_us, 1);
 	look.queue_us = minus(look.rtt_min_us, look.base_us);
+	look.carried_q8 = scaled(look.delivered * PACKET_Q8, look.base_us, look.elapsed_us);
+	look.used_q8 = scaled(look.delivered * PACKET_Q8, look.rtt_min_us, look.elapsed_us);
 	if (was_single && look.queue_us > SHORT_US(look.base_us))
 		look.is_timed = false;
 	round->base_us = look.base_us;
@@ -314,14 +306,13 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 	round->is_yielding = wish.w_q16 <= LEAST_WEIGHT_Q16;
 
 	if (is_in_slow_start(tp)) {
-		__u32 carried = scaled(look.delivered * PACKET_Q8, look.base_us, look.elapsed_us);
-
-		s->vegas.carried_most_q8 = most(s->vegas.carried_most_q8, carried);
+		s->vegas.carried_most_q8 = most(s->vegas.carried_most_q8, look.carried_q8);
 		s->seen.law = 0;
 		is_paced = true;
 		/* What the first train says is carried without a queue is where
 		 * a flow that yields begins to look for more. */
-		if (round->is_yielding && s->trains.capacity && tp->snd_ssthresh == TCP_INFINITE_SSTHRESH) {
+		if (round->is_yielding && s->trains.capacity &&
+		    tp->snd_ssthresh == TCP_INFINITE_SSTHRESH) {
 			__u32 all = scaled(s->trains.capacity, look.base_us, 1000000);
 
 			tp->snd_ssthresh = most(times_q16(all, NEAR_Q16) / look.segment,

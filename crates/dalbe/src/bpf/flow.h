@@ -49,6 +49,10 @@ struct look {
 	__u32 rtt_max_us;
 	/* Packets delivered in it. */
 	__u32 delivered;
+	/* What that rate is in a round trip without a queue, and in this one:
+	 * packets/256. */
+	__u32 carried_q8;
+	__u32 used_q8;
 	/* Delay beyond the base. */
 	__u32 queue_us;
 	__u32 base_us;
@@ -130,9 +134,8 @@ struct cdg {
 	__u32 rtt_max_us;
 	__u32 tail;
 	__u32 window_q8;
-	__u8 filled;
 	__u8 since_backoff;
-	__u16 reserved;
+	__u8 reserved[3];
 };
 
 /* See cubic.h. */

@@ -70,6 +70,14 @@ static __always_inline __u32 root_q8(__u32 window_q8)
 	return 16 * square_root(window_q8);
 }
 
+/* The most that was carried fades away within 512 round trips. */
+static __always_inline void vegas_carried(struct vegas *own, __u32 carried_q8)
+{
+	__u32 faded = own->carried_most_q8 - own->carried_most_q8 / 512;
+
+	own->carried_most_q8 = most(faded, carried_q8);
+}
+
 /* A queue was met by this window. */
 static __always_inline void vegas_meet(struct vegas *own, __u32 window_q8, bool stayed)
 {
@@ -202,12 +210,11 @@ APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct lo
 	base = look->base_us;
 	queue = look->queue_us;
 	window = own->window_q8;
-	carried = scaled(look->delivered * PACKET_Q8, base, look->elapsed_us);
-	used = scaled(look->delivered * PACKET_Q8, look->rtt_min_us, look->elapsed_us);
+	carried = look->carried_q8;
+	used = look->used_q8;
 	has_come = own->came_us && look->now_us < own->came_us + SOON_US;
 	vegas_remember(own, queue, carried);
-	own->carried_most_q8 = most(minus(own->carried_most_q8, own->carried_most_q8 / 512),
-				    carried);
+	vegas_carried(own, carried);
 	if (own->looks < 4)
 		own->looks++;
 	if (queue < CLEAR_US(base))

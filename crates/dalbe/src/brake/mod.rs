@@ -80,7 +80,7 @@ const FEW: f64 = 4.0;
 
 /// Segments of this size are assumed until the kernel knows better, bytes
 /// (RFC 9293 section 3.7.1).
-const SEGMENT_LEAST: u32 = 536;
+pub(crate) const SEGMENT_LEAST: u32 = 536;
 
 /// Window offered beyond the end of a response, segments: what the next one
 /// may begin with at once (the initial window of RFC 6928).

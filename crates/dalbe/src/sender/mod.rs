@@ -12,6 +12,7 @@
 //!
 //! It knows connections and weights; neither deadlines nor what is sent.
 
+mod carried;
 pub mod pacing;
 pub mod stock;
 
@@ -22,6 +23,7 @@ use std::time::Duration;
 use serde::Serialize;
 use socket2::Domain;
 
+pub use self::carried::Carried;
 use self::pacing::Pacer;
 use self::stock::Replaced;
 use crate::brake::{LEAST_WEIGHT, Order};

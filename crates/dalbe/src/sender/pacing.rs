@@ -30,7 +30,8 @@ mod samples;
 use std::time::Duration;
 
 use self::samples::AckSamples;
-use crate::brake::{Arrivals, Brake, BrakeState, LEAST_WEIGHT, Order, PathMemory};
+use super::carried::Carried;
+use crate::brake::{Arrivals, Brake, BrakeState, LEAST_WEIGHT, Order, PathMemory, SEGMENT_LEAST};
 use crate::socket::TcpInfo;
 
 /// On a path shorter than this the kernel sends 64 KiB at once whatever the
@@ -45,10 +46,6 @@ const LOOKS: u32 = 4;
 const SOONEST: Duration = Duration::from_millis(10);
 /// ... and not more seldom: who comes shall be seen soon.
 const LATEST: Duration = Duration::from_millis(50);
-
-/// Segments of this size are assumed where the kernel says less, bytes
-/// (RFC 9293 section 3.7.1).
-const SEGMENT_LEAST: u32 = 536;
 
 /// Segments that leave together (`tcp_min_tso_segs` of Linux), and so come
 /// back in one acknowledgement.
@@ -89,32 +86,6 @@ pub struct Pacer {
     carried: Carried,
 }
 
-/// What has arrived at the other end. A hole in the sequence that is filled at
-/// last would make what is acknowledged in order look like a much higher rate,
-/// and the path like a faster one.
-#[derive(Debug, Clone, Copy, Default)]
-struct Carried {
-    /// Segments at the last look.
-    segments: Option<u32>,
-    bytes: u64,
-}
-
-impl Carried {
-    /// Another look; returns the bytes so far. `None` before Linux 4.1.
-    fn update(&mut self, info: &TcpInfo, segment: u32) -> Option<u64> {
-        let acked = info.bytes_acked?;
-        match (info.delivered, self.segments) {
-            (Some(now), Some(before)) => {
-                let more = u64::from(now.wrapping_sub(before)) * u64::from(segment);
-                self.bytes = self.bytes.saturating_add(more);
-            }
-            _ => self.bytes = acked,
-        }
-        self.segments = info.delivered;
-        Some(self.bytes)
-    }
-}
-
 impl Default for Pacer {
     fn default() -> Self {
         Self::new()
@@ -131,13 +102,6 @@ impl Pacer {
             rtt: None,
             carried: Carried::default(),
         }
-    }
-
-    /// Bytes that have arrived at the other end, in order or not, as of the
-    /// last look: what [`Capacity`](crate::capacity::Capacity) is to be told.
-    #[must_use]
-    pub fn carried(&self) -> u64 {
-        self.carried.bytes
     }
 
     /// What it is doing, as of the last second.
@@ -171,7 +135,7 @@ impl Pacer {
     /// Until then there is no ceiling, and the connection is in its slow start.
     pub fn update(&mut self, now: Duration, info: &TcpInfo, order: Order) -> Option<Pace> {
         let segment = info.snd_mss.max(SEGMENT_LEAST);
-        let bytes = self.carried.update(info, segment)?;
+        let bytes = self.carried.update(info)?;
         let newest = self.samples.newest(info);
         let rtt = newest.or(self.rtt)?;
         self.rtt = Some(rtt);

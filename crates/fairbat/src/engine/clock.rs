@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 use jiff::SignedDuration;
 use rustix::time::{ClockId, clock_gettime};
 
+/// A wall clock that is off by less than this is being adjusted, not set.
+pub(crate) const JUMP: SignedDuration = SignedDuration::from_secs(1);
+
 /// A monotonic clock that starts with the run. Unlike [`Instant`] it goes on
 /// while the machine is suspended (CLOCK_BOOTTIME): deadlines do not wait.
 #[derive(Debug, Clone, Copy)]

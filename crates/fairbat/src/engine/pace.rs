@@ -70,10 +70,6 @@ const CHUNK_DURATION: f64 = 4.0;
 /// more of them are no help below it.
 const UNIT_LEAST: NonZeroU64 = NonZeroU64::new(64 * 1024).expect("not 0");
 
-/// Near its end a transfer's demand falls to nothing: what is over in time
-/// within so many periods keeps its weight.
-const LAST_PERIODS: f64 = 2.0;
-
 /// A sample counts for a moment that it misses by less than this.
 const JITTER: Duration = Duration::from_millis(500);
 
@@ -317,11 +313,9 @@ impl Pace {
         };
         let period = load.weight_period();
         let rate = self.since_weight.rate(now);
-        let ends_in_time = load.demand.is_some_and(|demand| {
-            demand.remaining > 0
-                && demand.zeta <= rate
-                && (demand.remaining as f64) < rate * LAST_PERIODS * period.as_secs_f64()
-        });
+        let ends_in_time = load
+            .demand
+            .is_some_and(|demand| demand.is_nearly_over(rate, period));
         if ends_in_time && !is_new {
             self.least_w = self.least_w.min(weight.w());
             return;

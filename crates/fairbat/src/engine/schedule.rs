@@ -8,15 +8,13 @@ use dalbe::brake::LEAST_WEIGHT;
 use dalbe::deadline::{Deadline, Demand};
 use jiff::SignedDuration;
 
+use super::clock::JUMP;
 use super::lane::Lane;
 use super::pace::{ASLEEP, PaceSample};
 use super::transfer::{Phase, Transfer};
 use crate::event::Event;
 use crate::http::wish::Terms;
 use crate::queue::TransferId;
-
-/// A wall clock that is off by less than this is being adjusted, not set.
-const JUMP: SignedDuration = SignedDuration::from_secs(1);
 
 /// A deadline will be missed when the flows have been at their full weight
 /// for this share of the time left, ...

@@ -6,10 +6,7 @@ use std::time::Duration;
 use dalbe::deadline::{Deadline, Demand};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::engine::clock::Clock;
-
-/// A wall clock that is off by less than this is being adjusted, not set.
-const JUMP: SignedDuration = SignedDuration::from_secs(1);
+use crate::engine::clock::{Clock, JUMP};
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use dalbe::brake::{BrakeState, Order};
+use dalbe::sender::Carried;
 
 use crate::http::{Answer, Opened, unread_answer};
-use crate::steering::Arrived;
 
 /// Looks at a connection are no nearer to each other than this.
 const LOOK_LEAST: Duration = Duration::from_millis(1);
@@ -21,7 +21,7 @@ pub(super) struct Flow {
     look_at: Option<Duration>,
     /// Bytes of the body that have arrived, as far as can be told.
     acked: u64,
-    arrived: Arrived,
+    arrived: Carried,
     /// When something last moved, or nothing had to.
     moved_at: Duration,
 }
@@ -33,7 +33,7 @@ impl Flow {
             began: now,
             look_at: Some(now),
             acked: 0,
-            arrived: Arrived::default(),
+            arrived: Carried::default(),
             moved_at: now,
         }
     }

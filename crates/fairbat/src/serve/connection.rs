@@ -28,7 +28,6 @@ use super::answer::answer;
 use super::body::CHUNK;
 use super::flow::{Carried, Flow};
 use super::pace::Pace;
-use crate::steering::Arrived;
 
 /// Bytes that may wait in the kernel beyond what the congestion control lets
 /// out (`TCP_NOTSENT_LOWAT`, tcp(7)): more would be sent at the old weight when
@@ -106,7 +105,7 @@ async fn hold(site: &Site, socket: &TcpSocket, mut watched: watch::Receiver<Carr
     let mut pace = Pace::new();
     let mut lever = Lever::Unused;
     let mut is_sending = false;
-    let mut arrived = Arrived::default();
+    let mut arrived = dalbe::sender::Carried::default();
     let mut seen = 0;
     let mut heard = site.clock.now();
     let mut wait = Duration::ZERO;

@@ -25,10 +25,8 @@ const PERIOD_MOST: Duration = Duration::from_secs(10);
 /// What `fairbat` does (crates/fairbat/src/engine/pace.rs): T_w is not shorter
 /// than so many round trips, ...
 const ROUND_TRIPS: u32 = 10;
-/// ... up to here; ...
+/// ... up to here.
 const ROUND_TRIPS_MOST: Duration = Duration::from_secs(2);
-/// ... and what is over in time within so many periods keeps its weight.
-const LAST_PERIODS: f64 = 2.0;
 
 /// What is seen of the connection.
 #[derive(Debug, Clone, Copy)]
@@ -167,9 +165,8 @@ impl Weigher {
                 }
                 let remaining = due.size.saturating_sub(seen.acked);
                 let demand = Demand::of(seen.now, [(due.deadline, remaining)]);
-                let zeta = demand.map_or(0.0, |demand| demand.zeta);
-                self.zeta = Some(zeta);
-                if let Some(w) = due.update(seen, zeta, remaining, self.w, capacity) {
+                self.zeta = Some(demand.map_or(0.0, |demand| demand.zeta));
+                if let Some(w) = due.update(seen, demand, self.w, capacity) {
                     self.w = w;
                 }
                 self.phi = due.prices.as_ref().map_or(self.phi, Prices::phi);
@@ -183,11 +180,11 @@ impl Due {
     fn update(
         &mut self,
         seen: &Seen,
-        zeta: f64,
-        remaining: u64,
+        demand: Option<Demand>,
         w: f64,
         capacity: &mut Capacity,
     ) -> Option<f64> {
+        let zeta = demand.map_or(0.0, |demand| demand.zeta);
         let (start, before) = self.since;
         let lasted = seen.now.saturating_sub(start);
         if lasted < self.period(seen) {
@@ -210,8 +207,7 @@ impl Due {
                 Some(mbc.update(&measurement, price, wanted).w)
             }
             Control::Share(controller) => {
-                let last = LAST_PERIODS * rate * lasted.as_secs_f64();
-                if remaining > 0 && zeta <= rate && (remaining as f64) < last {
+                if demand.is_some_and(|demand| demand.is_nearly_over(rate, lasted)) {
                     return None;
                 }
                 if w >= 1.0 {

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The types and numbers that every program of ours needs, so that building
+ * takes neither the headers of a kernel nor a description of one.
+ */
+#pragma once
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u16 __sum16;
+
+/* linux/bpf.h, as far as it is needed: numbers of the kernel's interface. */
+enum {
+	BPF_MAP_TYPE_SK_STORAGE = 24,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_SK_STORAGE_GET_F_CREATE = 1,
+};
+
+/* A map whose values have one can be frozen by nobody (Linux 6.2;
+ * BPF_MAP_FREEZE needs no more than the right to write). */
+struct bpf_spin_lock {
+	__u32 val;
+};
