@@ -66,6 +66,7 @@ pub fn run(plan: &Plan) -> Result<Record, RunError> {
     plan.contender.check(scenario)?;
     plan.contender.set_up()?;
     let hosts = topology::hosts(scenario)?;
+    let copies = Copy::all(plan)?;
     let clock = Clock::start();
     let topology = Topology::join(scenario, hosts, *seed, plan.sampling, clock)?;
     let cpu_before = own_cpu()?;
@@ -73,7 +74,7 @@ pub fn run(plan: &Plan) -> Result<Record, RunError> {
     let (server, client) = (&topology.hosts()[0], &topology.hosts()[scenario.link.len()]);
     let prober = prober::start(client, server, clock, end)?;
     let sources = Sources::start(scenario, topology.hosts(), *seed, clock)?;
-    let contenders = start_contenders(plan, topology.hosts(), clock)?;
+    let contenders = start_contenders(plan, &copies, topology.hosts(), clock)?;
     clock.sleep_until(end);
     let cpu_s = (own_cpu()? - cpu_before).as_secs_f64();
     let background = finish_all(contenders);
@@ -109,22 +110,55 @@ pub fn run(plan: &Plan) -> Result<Record, RunError> {
     })
 }
 
-/// Starts as many as the scenario asks for, each with a directory of its own.
-fn start_contenders(plan: &Plan, hosts: &[Host], clock: Clock) -> Result<Vec<Running>, RunError> {
-    let copies = match plan.contender {
-        Contender::None => 0,
-        _ => plan.scenario.background.copies,
-    };
-    let start = |index: u32| {
+/// One of the contenders: a scenario asks for one or more.
+struct Copy {
+    scenario: Scenario,
+    seed: u64,
+    work: PathBuf,
+}
+
+impl Copy {
+    /// As many as there are, each with a directory of its own, and files in it.
+    fn all(plan: &Plan) -> Result<Vec<Self>, RunError> {
+        let copies = match plan.contender {
+            Contender::None => 0,
+            _ => plan.scenario.background.copies,
+        };
+        (0..copies)
+            .map(|index| Self::lay_out(plan, index))
+            .collect()
+    }
+
+    fn lay_out(plan: &Plan, index: u32) -> Result<Self, RunError> {
         let mut scenario = plan.scenario.clone();
-        let later = scenario.background.stagger_s * f64::from(index);
-        scenario.background.start_s += later;
+        scenario.background.start_s += scenario.background.stagger_s * f64::from(index);
+        let seed = plan.seed ^ (u64::from(index) << 40);
         let work = plan.work.join(format!("contender-{index}"));
         std::fs::create_dir(&work)?;
-        let seed = plan.seed ^ (u64::from(index) << 40);
-        Ok(plan.contender.start(&scenario, hosts, seed, clock, &work)?)
+        plan.contender.lay_out(&scenario.background, seed, &work)?;
+        Ok(Self {
+            scenario,
+            seed,
+            work,
+        })
+    }
+}
+
+fn start_contenders(
+    plan: &Plan,
+    copies: &[Copy],
+    hosts: &[Host],
+    clock: Clock,
+) -> Result<Vec<Running>, RunError> {
+    let start = |copy: &Copy| {
+        let Copy {
+            scenario,
+            seed,
+            work,
+        } = copy;
+        Ok(plan.contender.start(scenario, hosts, *seed, clock, work)?)
     };
-    (0..copies).map(start).collect()
+    copies.iter().map(start).collect()
 }
 
 /// Ends all at the same time, so that none goes on while another stops.

@@ -47,6 +47,7 @@ pub fn of(contender: Contender) -> Vec<String> {
         Contender::Tcp => return vec![nginx_version()],
         Contender::Sender(_) => return vec![format!("dalbe {}", env!("CARGO_PKG_VERSION"))],
         Contender::Engine => format!("fairbat {}", env!("CARGO_PKG_VERSION")),
+        Contender::FairbatServed => return vec![version_of(&fairbat_binary().to_string_lossy())],
         Contender::Fairbat | Contender::FairbatNoDeadline(_) => {
             version_of(&fairbat_binary().to_string_lossy())
         }

@@ -81,6 +81,7 @@ impl Lane {
             return false;
         };
         let now = self.now;
+        let terms = self.own_terms(self.transfers[index].id);
         self.in_progress.insert(index);
         self.fresh[class as usize].retain(|&fresh| fresh != index);
         let transfer = &mut self.transfers[index];
@@ -88,7 +89,7 @@ impl Lane {
         transfer.started.get_or_insert(now);
         let id = transfer.id;
         let stop = transfer.begin_task();
-        let inquiry = transfer.inquiry();
+        let inquiry = transfer.inquiry(terms);
         let permit = self.permit(id, None, 0);
         let shared = Arc::clone(&self.shared);
         tokio::spawn(worker::probe(shared, permit, inquiry, stop));

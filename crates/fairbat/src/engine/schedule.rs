@@ -99,30 +99,40 @@ impl Lane {
             .or_else(|| Some(mean?.saturating_sub(transfer.done)))
     }
 
-    /// What a server of ours is told of a transfer: its deadline, and all that
-    /// is to be moved by then; else the least weight, if that says more than
-    /// that the transfer yields. `None` where nothing yields.
+    /// What a server of ours is told of a transfer alone: its deadline and the
+    /// least weight, if that says more than that the transfer yields. `None`
+    /// where nothing yields.
+    pub(super) fn own_terms(&self, id: TransferId) -> Option<Terms> {
+        let deadline = self.transfers[id.0 as usize].deadline;
+        let terms = Terms {
+            due: deadline.map(|due| due.by().saturating_sub(self.now)),
+            remaining: None,
+            w: Some(self.weight).filter(|&w| w > LEAST_WEIGHT || deadline.is_some()),
+        };
+        (self.weight < 1.0 && terms != Terms::default()).then_some(terms)
+    }
+
+    /// What it is told with a request for a range: how much there is to move
+    /// over this connection by then, too, its part of all that is due.
     pub(super) fn terms(&self, id: TransferId) -> Option<Terms> {
         // Adding up takes its time where there are many files.
-        if self.weight >= 1.0 || !self.shared.client.knows_ours() {
+        if !self.shared.client.knows_ours() {
             return None;
         }
-        let Some(own) = self.transfers[id.0 as usize].deadline else {
-            let w = Some(self.weight).filter(|&w| w > LEAST_WEIGHT);
-            return w.map(|w| Terms {
-                w: Some(w),
-                ..Terms::default()
-            });
+        let own = self.own_terms(id)?;
+        let transfer = &self.transfers[id.0 as usize];
+        let Some(deadline) = transfer.deadline else {
+            return Some(own);
         };
         let mean = self.mean_size();
-        let by_then = self.due().filter(|(_, due)| due.by() <= own.by());
+        let by_then = self.due().filter(|(_, due)| due.by() <= deadline.by());
         let remaining = by_then
             .map(|(transfer, _)| self.expected(transfer, mean))
             .try_fold(0_u64, |sum, bytes| Some(sum.saturating_add(bytes?)));
+        let connections = u64::from(self.active_on(&transfer.host)) + 1;
         Some(Terms {
-            due: Some(own.by().saturating_sub(self.now)),
-            remaining,
-            w: Some(self.weight),
+            remaining: remaining.map(|bytes| bytes.div_ceil(connections)),
+            ..own
         })
     }
 

@@ -9,6 +9,7 @@ use url::Url;
 use super::schedule::Line;
 use super::worker::{Inquiry, Mode, StopSignal};
 use crate::error::{ErrorKind, TransferError};
+use crate::http::wish::Terms;
 use crate::http::{Body, Source, without_credentials};
 use crate::queue::TransferId;
 use crate::retry::Backoff;
@@ -176,7 +177,7 @@ impl Transfer {
     }
 
     /// What the next probe is to find out.
-    pub(super) fn inquiry(&self) -> Inquiry {
+    pub(super) fn inquiry(&self, terms: Option<Terms>) -> Inquiry {
         // Once may be an accident on the way, and a part would be thrown away.
         let mode = if self.range_refusals < 2 {
             Mode::Ranges
@@ -187,6 +188,7 @@ impl Transfer {
             url: self.request.url.clone(),
             target: self.request.target.clone(),
             mode,
+            terms,
         }
     }
 

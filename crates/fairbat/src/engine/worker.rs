@@ -58,6 +58,8 @@ pub(super) struct Inquiry {
     pub(super) url: Url,
     pub(super) target: Target,
     pub(super) mode: Mode,
+    /// By when it is needed, should it be answered with all of the file.
+    pub(super) terms: Option<Terms>,
 }
 
 /// How a file is to be fetched, if it can be.
@@ -73,13 +75,19 @@ pub(super) enum Mode {
 pub(super) async fn probe(
     shared: Arc<Shared>,
     permit: Permit,
-    Inquiry { url, target, mode }: Inquiry,
+    inquiry: Inquiry,
     mut stop: StopSignal,
 ) {
+    let Inquiry {
+        url,
+        target,
+        mode,
+        terms,
+    } = inquiry;
     let asking = async {
         match mode {
-            Mode::Ranges => shared.client.probe(&url).await,
-            Mode::Stream => shared.client.whole(&url).await,
+            Mode::Ranges => shared.client.probe(&url, terms).await,
+            Mode::Stream => shared.client.whole(&url, terms).await,
         }
     };
     let result = tokio::select! {

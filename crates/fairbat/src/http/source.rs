@@ -107,11 +107,12 @@ fn damaged(error: &io::Error) -> Failure {
 }
 
 impl HttpClient {
-    /// Asks for the first byte, to learn size, version and range support.
+    /// Asks for the first byte, to learn size, version and range support. When
+    /// there are no ranges, a server of ours is asked by [`Terms`] for the whole.
     ///
     /// # Errors
     /// [`Failure::Changed`] never; the others as the server has it.
-    pub async fn probe(&self, named: &Url) -> Result<Probe, Failure> {
+    pub async fn probe(&self, named: &Url, terms: Option<Terms>) -> Result<Probe, Failure> {
         let first_byte = Get {
             named,
             url: named,
@@ -144,21 +145,22 @@ impl HttpClient {
             }
         }
         // A range answer that cannot be used: ask without.
-        self.whole(named).await
+        self.whole(named, terms).await
     }
 
-    /// Asks for the whole file as one stream.
+    /// Asks for the whole file as one stream, and a server of ours, by
+    /// [`Terms`], to send it so.
     ///
     /// # Errors
     /// As the server has it.
-    pub async fn whole(&self, named: &Url) -> Result<Probe, Failure> {
+    pub async fn whole(&self, named: &Url, terms: Option<Terms>) -> Result<Probe, Failure> {
         let reply = self
             .get(Get {
                 named,
                 url: named,
                 range: None,
                 if_range: None,
-                terms: None,
+                terms: terms.as_ref(),
             })
             .await?;
         match reply.response.status() {

@@ -5,7 +5,8 @@
 //!   everybody else. It says nothing of anybody, so every server may see it.
 //! - `Fairbat-Deadline`, a dictionary (RFC 9651) of optional members:
 //!   `due`, seconds from now until everything should be there; `remaining`,
-//!   bytes still to move by then, this response and the later ones together;
+//!   bytes still to move by then over this connection, in this response and the
+//!   later ones together;
 //!   `w`, the least weight of the connection. It tells of the client's plans,
 //!   so it is sent only to a server that has shown itself to be ours.
 //! - `Fairbat: 1` in a response: how a server shows that.
@@ -54,7 +55,8 @@ pub struct Wish {
 pub struct Terms {
     /// Time until everything should be there; zero when that is over.
     pub due: Option<Duration>,
-    /// Bytes still to move until then, in all responses together.
+    /// Bytes still to move until then over this connection, in all responses
+    /// together.
     pub remaining: Option<u64>,
     /// Least weight of the connection, [`LEAST_WEIGHT`] to 1.
     pub w: Option<f64>,

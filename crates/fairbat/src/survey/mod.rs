@@ -64,7 +64,7 @@ pub async fn survey(
     };
     let client = HttpClient::new(http, 1, window)?;
     // An answer that carries the whole file is dropped unread.
-    let source = client.probe(url).await.map_err(final_error)?.source;
+    let source = client.probe(url, None).await.map_err(final_error)?.source;
     let ranges = source.version.is_some();
     let measurement = match source.total.filter(|&total| ranges && total > 0) {
         Some(total) if !at_most.is_zero() => Some(

@@ -96,8 +96,14 @@ impl<'a> Plan<'a> {
             file: directory.join(format!("{}.json", self.name)),
             done: Vec::new(),
         };
-        for batch in &batches {
-            self.run_batch(batch, &mut results)?;
+        let mut first = 0;
+        // Those that may run side by side do.
+        for together in batches.chunk_by(|one, next| one.budget == next.budget) {
+            self.run_together(together, first, &mut results)?;
+            first += together
+                .iter()
+                .map(|batch| batch.cells.len())
+                .sum::<usize>();
         }
         let to = match &self.arguments.output {
             Some(output) => output.clone(),
@@ -177,40 +183,61 @@ impl<'a> Plan<'a> {
     }
 
     /// Runs every cell as a command of its own, says how far it is, and
-    /// writes what there is after each.
-    fn run_batch(&self, batch: &Batch<'_>, results: &mut Results) -> Result<(), Box<dyn Error>> {
-        println!(
-            "{} runs{}, {} side by side; samples and pictures: {}",
-            batch.cells.len(),
-            batch
-                .name()
-                .map_or(String::new(), |name| format!(" {name}")),
-            batch.budget.words(),
-            batch.directory.display()
-        );
-        fs::create_dir_all(&batch.directory)?;
+    /// writes what there is after each. The first has the place `first` among
+    /// all.
+    fn run_together(
+        &self,
+        batches: &[Batch<'_>],
+        first: usize,
+        results: &mut Results,
+    ) -> Result<(), Box<dyn Error>> {
+        let cells = batches
+            .iter()
+            .flat_map(|batch| batch.cells.iter().map(move |cell| (batch, cell)));
+        let mut cells: Vec<_> = (first..).zip(cells).collect();
+        // As in a batch: what changes slowly on the machine meets all alike.
+        cells.sort_by_key(|(_, (_, cell))| self.matrix.seeds.iter().position(|s| *s == cell.seed));
+        let (all, budget) = (cells.len(), batches[0].budget);
+        for batch in batches {
+            println!(
+                "{} runs{}; samples and pictures: {}",
+                batch.cells.len(),
+                batch
+                    .variant
+                    .map_or(String::new(), |one| format!(" {}", one.name)),
+                batch.directory.display()
+            );
+            fs::create_dir_all(&batch.directory)?;
+        }
+        println!("{all} runs, {} side by side", budget.words());
         let mut jobs = Vec::new();
-        for cell in &batch.cells {
+        for (_, (batch, cell)) in &cells {
             jobs.push(Job {
                 command: self.cell_command(batch, cell)?,
                 weight: batch.load(&self.scenarios[&cell.scenario]),
             });
         }
-        let before = results.done.len();
         let mut written = Ok(());
         let clock = Clock::start();
-        let (mut ended, all) = (0, batch.cells.len());
-        run_all(jobs, batch.budget, |number, status| {
-            let run = batch.summary(&batch.cells[number], status);
+        let mut ended = 0;
+        run_all(jobs, budget, |number, status| {
+            let (place, (batch, cell)) = cells[number];
+            let run = batch.summary(cell, status);
             ended += 1;
-            let name = batch.cells[number].file_name();
+            let name = cell.file_name();
+            let variant = batch
+                .variant
+                .map_or(String::new(), |one| format!("  {}", one.name));
             let remark = if run.failure.is_none() {
                 ""
             } else {
                 "  FAILED"
             };
-            println!("{:6.0} s  {ended}/{all}  {name}{remark}", clock.seconds());
-            let result = results.add(before + number, run);
+            println!(
+                "{:6.0} s  {ended}/{all}  {name}{variant}{remark}",
+                clock.seconds()
+            );
+            let result = results.add(place, run);
             if written.is_ok() {
                 written = result;
             }
@@ -286,10 +313,6 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn name(&self) -> Option<String> {
-        Some(self.variant?.name.clone())
-    }
-
     fn weight(&self) -> Option<f64> {
         self.variant?.weight
     }
@@ -324,7 +347,7 @@ impl<'a> Batch<'a> {
             scenario: cell.scenario.clone(),
             contender: cell.contender.to_string(),
             congestion_control: cell.congestion_control.clone(),
-            variant: self.name(),
+            variant: self.variant.map(|variant| variant.name.clone()),
             weight: self.weight(),
             g_ms: self.variant.and_then(|variant| variant.g_ms),
             controller: self.variant.and_then(|variant| variant.controller),

@@ -59,10 +59,10 @@ impl Tool {
                     arguments: words,
                 };
             }
-            Contender::Fairbat | Contender::FairbatNoDeadline(_) => {
+            Contender::Fairbat | Contender::FairbatServed | Contender::FairbatNoDeadline(_) => {
                 let mut words = words(&["get", "--json", "-d", &directory]);
                 let deadline = site.background.deadline_s;
-                if let Some(deadline) = deadline.filter(|_| contender == Contender::Fairbat) {
+                if let Some(deadline) = deadline.filter(|_| contender.has_deadline()) {
                     words.extend(["--deadline".to_owned(), format!("{deadline:.3}s")]);
                 }
                 if let Contender::FairbatNoDeadline(receiver) = contender {

@@ -15,8 +15,9 @@ use url::Url;
 
 use super::download::failed;
 use super::events;
+use super::origin::Origin;
 use super::over::Over;
-use super::site::{FILE, Origin, Site};
+use super::site::{FILE, Site};
 use crate::record::BackgroundRecord;
 
 /// How long the engine may take to stop in good order.

@@ -13,6 +13,7 @@ mod events;
 mod iperf3;
 mod jobs;
 mod name;
+mod origin;
 mod over;
 mod process;
 mod sender;
@@ -35,8 +36,9 @@ use fairbat_tests::bin::fairbat_binary;
 pub use self::error::ContenderError;
 use self::error::require;
 pub use self::name::{CongestionControl, Contender, Receiver, Sending};
+use self::origin::Origin;
 use self::over::Over;
-use self::site::{Origin, Site};
+use self::site::Site;
 pub(crate) use self::utp::PYTHON;
 use crate::clock::Clock;
 use crate::host::Host;
@@ -69,6 +71,13 @@ impl Contender {
         if scenario.background.stopped.is_some() && goes_on {
             return Err(ContenderError::GoesOn(self));
         }
+        if scenario.background.server_kb_s.is_some() && self == Self::FairbatServed {
+            return Err(ContenderError::DoesNotHeed {
+                contender: self,
+                key: "server_kb_s",
+                who: "those whose server is nginx",
+            });
+        }
         self.heeds(&scenario.background)?;
         match self {
             Self::None | Self::Sender(_) => {
@@ -83,6 +92,10 @@ impl Contender {
             Self::Aria2 => require("aria2c", "aria2")?,
             Self::Rclone => require("rclone", "rclone")?,
             Self::Fairbat | Self::FairbatNoDeadline(_) => drop(fairbat_binary()),
+            Self::FairbatServed => {
+                let _ = fairbat_binary();
+                return Ok(());
+            }
             Self::Engine | Self::Tcp => {}
         }
         require("nginx", "nginx")
@@ -146,7 +159,7 @@ impl Contender {
 
     /// Whether there is what it needs, now that the machine is set up.
     fn opens(self) -> Result<(), ContenderError> {
-        if !matches!(self, Self::Sender(_)) {
+        if !matches!(self, Self::Sender(_) | Self::FairbatServed) {
             return Ok(());
         }
         match Congestion::open() {
@@ -158,13 +171,28 @@ impl Contender {
         }
     }
 
+    /// Makes the files that are to be moved in `work`, a directory of a run's
+    /// own: the one to be served has holes only, the download of it has not.
+    /// That may take seconds, and is for before the time begins.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn lay_out(
+        self,
+        background: &Background,
+        seed: u64,
+        work: &Path,
+    ) -> Result<(), ContenderError> {
+        site::lay_out(self, background, seed, work)
+            .map_err(ContenderError::cannot("make the file to be moved"))
+    }
+
     /// Prepares the servers now, and begins the transfer at
     /// `background.start_s`.
     ///
     /// Data flows from the first of `hosts` to the last one, between their
-    /// addresses for [`Background`](crate::host::Class::Background). `work`
-    /// is a directory of this run's own, to put files into: the one to be
-    /// served has holes only, the download of it has not.
+    /// addresses for [`Background`](crate::host::Class::Background), as
+    /// [`Self::lay_out`] has put it into `work`.
     ///
     /// # Errors
     /// When a server does not start. What [`Self::check`] looks for is the
@@ -180,7 +208,7 @@ impl Contender {
         clock: Clock,
         work: &Path,
     ) -> Result<Running, ContenderError> {
-        let site = Arc::new(Site::new(self, scenario, hosts, seed, clock, work)?);
+        let site = Arc::new(Site::new(self, scenario, hosts, seed, clock, work));
         let (end, over) = Over::pair();
         let thread = self.prepare(&site)?.map(|drive| {
             let site = Arc::clone(&site);
@@ -194,15 +222,16 @@ impl Contender {
         Ok(Some(match self {
             Self::None => return Ok(None),
             Self::Engine => {
-                let origin = Origin::start(site)?;
+                let origin = Origin::start(site, self)?;
                 Box::new(move |site, over| engine::run(site, &origin, over))
             }
             Self::Fairbat
+            | Self::FairbatServed
             | Self::FairbatNoDeadline(_)
             | Self::Curl
             | Self::Aria2
             | Self::Rclone => {
-                let origin = Origin::start(site)?;
+                let origin = Origin::start(site, self)?;
                 let tool = command::Tool::of(self, site, origin.source(site, self)?);
                 Box::new(move |site, over| {
                     let record = download::run(site, tool, over);
@@ -211,7 +240,7 @@ impl Contender {
                 })
             }
             Self::Tcp => {
-                let origin = Origin::start(site)?;
+                let origin = Origin::start(site, self)?;
                 Box::new(move |site, over| tcp::run(site, &origin, over))
             }
             Self::Sender(sending) => {

@@ -16,6 +16,9 @@ pub enum Contender {
     Engine,
     /// `fairbat get`.
     Fairbat,
+    /// `fairbat get` of `fairbat serve`, with the congestion controls that
+    /// `fairbat setup` loads.
+    FairbatServed,
     /// `fairbat get` of the same without its deadline, with a receiver lever.
     FairbatNoDeadline(Receiver),
     /// curl.
@@ -153,10 +156,11 @@ impl CongestionControl {
 
 impl Contender {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::None,
         Self::Engine,
         Self::Fairbat,
+        Self::FairbatServed,
         Self::FairbatNoDeadline(Receiver::Plain),
         Self::FairbatNoDeadline(Receiver::Observed),
         Self::FairbatNoDeadline(Receiver::Vulture),
@@ -187,6 +191,7 @@ impl Contender {
             Self::None => "none",
             Self::Engine => "FAIRBAT engine",
             Self::Fairbat => "fairbat get",
+            Self::FairbatServed => "fairbat get, from fairbat serve",
             Self::FairbatNoDeadline(Receiver::Plain) => "fairbat get, no deadline",
             Self::FairbatNoDeadline(Receiver::Observed) => "fairbat get, observed",
             Self::FairbatNoDeadline(Receiver::Vulture) => "Vulture",
@@ -209,7 +214,9 @@ impl Contender {
     #[must_use]
     pub fn heeds_server_congestion_control(self) -> bool {
         match self {
-            Self::None | Self::Utp | Self::Iperf3(_) | Self::Sender(_) => false,
+            Self::None | Self::FairbatServed | Self::Utp | Self::Iperf3(_) | Self::Sender(_) => {
+                false
+            }
             Self::Engine
             | Self::Fairbat
             | Self::FairbatNoDeadline(_)
@@ -223,7 +230,13 @@ impl Contender {
     /// Whether this is the program `fairbat`.
     #[must_use]
     pub fn is_fairbat(self) -> bool {
-        matches!(self, Self::Fairbat | Self::FairbatNoDeadline(_))
+        self.has_deadline() || matches!(self, Self::FairbatNoDeadline(_))
+    }
+
+    /// Whether it is told of a deadline.
+    #[must_use]
+    pub fn has_deadline(self) -> bool {
+        matches!(self, Self::Fairbat | Self::FairbatServed)
     }
 
     /// Whether it needs what `fairbat setup` makes of the machine.
@@ -232,6 +245,7 @@ impl Contender {
         match self {
             Self::FairbatNoDeadline(receiver) => receiver.is_observed(),
             Self::Sender(sending) => sending.law().is_some(),
+            Self::FairbatServed => true,
             _ => false,
         }
     }
@@ -243,6 +257,7 @@ impl fmt::Display for Contender {
             Self::None => "none",
             Self::Engine => "engine",
             Self::Fairbat => "fairbat",
+            Self::FairbatServed => "fairbat-served",
             Self::FairbatNoDeadline(Receiver::Plain) => "fairbat-no-deadline",
             Self::FairbatNoDeadline(Receiver::Observed) => "fairbat-observed",
             Self::FairbatNoDeadline(Receiver::Vulture) => "fairbat-vulture",
@@ -307,7 +322,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "there is no contender \"wget\"; there are none, engine, fairbat, \
-             fairbat-no-deadline, fairbat-observed, fairbat-vulture, fairbat-vulture-observed, \
+             fairbat-served, fairbat-no-deadline, fairbat-observed, fairbat-vulture, fairbat-vulture-observed, \
              curl, aria2c, rclone, utp, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, sender-vegas, \
              sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
              sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic"

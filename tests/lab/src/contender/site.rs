@@ -3,17 +3,15 @@
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use fairbat_tests::content::Content;
-use fairbat_tests::nginx::{Config, Nginx};
 
+use super::Contender;
 use super::over::Over;
 use super::transfers::Served;
-use super::{Contender, ContenderError};
 use crate::clock::Clock;
 use crate::host::{Class, Host};
 use crate::scenario::{Background, Scenario};
@@ -21,8 +19,12 @@ use crate::scenario::{Background, Scenario};
 /// Name of the file that is moved, at both ends, when it is the only one.
 pub(super) const FILE: &str = "file";
 
-/// Name of the file that says what there is to fetch, when it is more.
-const LIST: &str = "list";
+/// Where the files are, and where they are moved to.
+const ORIGIN: &str = "origin";
+const DOWNLOAD: &str = "download";
+
+/// How long after a change `fairbat serve` does not vouch for a file.
+const UNSETTLED: Duration = Duration::from_millis(3500);
 
 /// Where a contender works, and what it is to do there.
 #[derive(Debug)]
@@ -41,9 +43,7 @@ pub(super) struct Site {
     pub(super) duration_s: f64,
     /// Seed of everything random.
     pub(super) seed: u64,
-    /// Whether the file that arrives is kept as it was served, so that it is
-    /// worth the while to make it of real bytes.
-    is_kept: bool,
+    contender: Contender,
     /// The lab's clock.
     pub(super) clock: Clock,
     /// What is to be moved, in the order in which the contender is told of it.
@@ -58,9 +58,50 @@ pub(super) struct Site {
     pub(super) began: OnceLock<f64>,
 }
 
+/// Makes the files to be moved: bytes that no other file has, or zeros and
+/// nothing but holes where that would be too many. Takes its time.
+pub(super) fn lay_out(
+    contender: Contender,
+    background: &Background,
+    seed: u64,
+    work: &Path,
+) -> io::Result<()> {
+    let origin = work.join(ORIGIN);
+    fs::create_dir_all(&origin)?;
+    fs::create_dir_all(work.join(DOWNLOAD))?;
+    for served in Served::all(background, seed) {
+        let path = origin.join(&served.name);
+        match content(contender, &served) {
+            Some(content) => content.write_to(&path)?,
+            None => File::create(&path)?.set_len(served.size())?,
+        }
+    }
+    if contender == Contender::FairbatServed {
+        std::thread::sleep(UNSETTLED);
+    }
+    Ok(())
+}
+
+/// What is in a file, unless it is holes: real bytes where the file that
+/// arrives is kept as it was served.
+fn content(contender: Contender, served: &Served) -> Option<Content> {
+    let is_kept = match contender {
+        // Both ends of a torrent know it beforehand, by its hashes.
+        Contender::Utp => false,
+        Contender::None | Contender::Iperf3(_) | Contender::Tcp | Contender::Sender(_) => false,
+        Contender::Engine
+        | Contender::Fairbat
+        | Contender::FairbatServed
+        | Contender::FairbatNoDeadline(_)
+        | Contender::Curl
+        | Contender::Aria2
+        | Contender::Rclone => true,
+    };
+    served.content().filter(|_| is_kept)
+}
+
 impl Site {
-    /// Makes the file to be moved: bytes that no other file has, or zeros and
-    /// nothing but holes where that would be too many.
+    /// For what [`lay_out`] has made.
     pub(super) fn new(
         contender: Contender,
         scenario: &Scenario,
@@ -68,9 +109,9 @@ impl Site {
         seed: u64,
         clock: Clock,
         work: &Path,
-    ) -> Result<Self, ContenderError> {
+    ) -> Self {
         let rates = || scenario.link.iter().map(|link| link.rate_mbit);
-        let site = Self {
+        Self {
             server: hosts.first().expect("a lab has hosts").clone(),
             client: hosts.last().expect("a lab has hosts").clone(),
             background: scenario.background.clone(),
@@ -78,47 +119,14 @@ impl Site {
             slowest_mbit: rates().fold(f64::INFINITY, f64::min),
             duration_s: scenario.duration_s,
             seed,
-            is_kept: match contender {
-                // Both ends of a torrent know it beforehand, by its hashes.
-                Contender::Utp => false,
-                Contender::None | Contender::Iperf3(_) | Contender::Tcp | Contender::Sender(_) => {
-                    false
-                }
-                Contender::Engine
-                | Contender::Fairbat
-                | Contender::FairbatNoDeadline(_)
-                | Contender::Curl
-                | Contender::Aria2
-                | Contender::Rclone => true,
-            },
+            contender,
             clock,
             served: Served::all(&scenario.background, seed),
             work: work.to_owned(),
-            origin: work.join("origin"),
-            download: work.join("download"),
+            origin: work.join(ORIGIN),
+            download: work.join(DOWNLOAD),
             began: OnceLock::new(),
-        };
-        site.make()
-            .map_err(ContenderError::cannot("make the file to be moved"))?;
-        Ok(site)
-    }
-
-    fn make(&self) -> io::Result<()> {
-        fs::create_dir_all(&self.origin)?;
-        fs::create_dir_all(&self.download)?;
-        for served in &self.served {
-            let path = self.origin.join(&served.name);
-            match self.content(served) {
-                Some(content) => content.write_to(&path)?,
-                None => File::create(&path)?.set_len(served.size())?,
-            }
         }
-        Ok(())
-    }
-
-    /// What is in a file, unless it is holes.
-    fn content(&self, served: &Served) -> Option<Content> {
-        served.content().filter(|_| self.is_kept)
     }
 
     /// What is wrong with the files that have arrived, for people; `None` if
@@ -126,7 +134,7 @@ impl Site {
     pub(super) fn fault(&self) -> Option<String> {
         self.served.iter().find_map(|served| {
             let name = &served.name;
-            let content = self.content(served)?;
+            let content = content(self.contender, served)?;
             match content.first_difference(&self.download.join(name)) {
                 Ok(None) => None,
                 Ok(Some(difference)) => Some(format!(
@@ -175,57 +183,5 @@ impl Site {
         }
         self.began.get_or_init(|| self.clock.seconds());
         true
-    }
-}
-
-/// A web server that has the files.
-pub(super) struct Origin {
-    nginx: Nginx,
-}
-
-impl Origin {
-    pub(super) fn start(site: &Site) -> Result<Self, ContenderError> {
-        let config = Config {
-            address: site.server_address().into(),
-            limit_rate: site.background.server_kb_s.map(|rate| (rate * 1e3) as u64),
-            ..Config::default()
-        };
-        let nginx = site.server.run(move || Nginx::start(&config)).join();
-        nginx
-            .map_err(|_| io::Error::other("nginx did not start; see standard error"))
-            .and_then(|nginx| {
-                for Served { name, .. } in &site.served {
-                    symlink(site.origin.join(name), nginx.path(name))?;
-                }
-                Ok(Self { nginx })
-            })
-            .map_err(ContenderError::cannot("start the web server"))
-    }
-
-    /// Where the file is, when it is the only one.
-    pub(super) fn url(&self) -> String {
-        self.nginx.url(FILE)
-    }
-
-    /// The words that tell a download tool what there is to fetch: a URL, or
-    /// where `fairbat` finds a list of them, which is written now.
-    pub(super) fn source(
-        &self,
-        site: &Site,
-        contender: Contender,
-    ) -> Result<Vec<String>, ContenderError> {
-        if site.background.transfer.is_empty() {
-            return Ok(vec![self.url()]);
-        }
-        let has_deadlines = contender == Contender::Fairbat;
-        let lines = site.served.iter().map(|served| {
-            let url = self.nginx.url(&served.name);
-            served.line(&url, has_deadlines)
-        });
-        let path = site.work.join(LIST);
-        fs::write(&path, lines.collect::<String>()).map_err(ContenderError::cannot(
-            "write the list of what there is to fetch",
-        ))?;
-        Ok(vec!["-i".to_owned(), path.display().to_string()])
     }
 }

@@ -16,8 +16,9 @@ use url::Url;
 
 use super::download::failed;
 use super::jobs;
+use super::origin::Origin;
 use super::over::Over;
-use super::site::{Origin, Site};
+use super::site::Site;
 use crate::arrivals::Arrival;
 use crate::clock::Clock;
 use crate::record::{BackgroundRecord, Fetch};

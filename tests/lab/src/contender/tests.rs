@@ -81,6 +81,8 @@ impl Lab {
     ) -> Running {
         let work = self.work.path().join(directory);
         std::fs::create_dir_all(&work).expect("a directory");
+        let laid_out = contender.lay_out(&scenario.background, 1, &work);
+        laid_out.expect("room for files");
         let running = contender.start(scenario, &self.hosts, 1, clock, &work);
         running.expect("it starts")
     }

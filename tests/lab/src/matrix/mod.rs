@@ -38,8 +38,8 @@ pub struct Matrix {
     /// scenarios say; not in the quick variants.
     #[serde(default)]
     pub measure_last_s: Option<f64>,
-    /// Different ways to run all of it, one after the other; the ordinary way
-    /// if there are none.
+    /// Different ways to run all of it, side by side where they have the same
+    /// `jobs`; the ordinary way if there are none.
     #[serde(default)]
     pub variants: Vec<Variant>,
 }
