@@ -29,6 +29,5 @@ mod retry;
 pub mod serve;
 pub mod settings;
 pub mod size;
-mod steering;
 pub mod store;
 pub mod survey;

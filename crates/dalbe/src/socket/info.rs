@@ -12,6 +12,7 @@ mod offset {
     pub(super) const CA_STATE: usize = 1;
     pub(super) const SND_MSS: usize = 16;
     pub(super) const RCV_MSS: usize = 20;
+    pub(super) const SACKED: usize = 28;
     pub(super) const LOST: usize = 32;
     pub(super) const RTT: usize = 68;
     pub(super) const RTTVAR: usize = 72;
@@ -76,6 +77,8 @@ pub struct TcpInfo {
     pub snd_mss: u32,
     /// Size of the segments we receive, estimated by the kernel, bytes.
     pub rcv_mss: u32,
+    /// Segments sent that have arrived beyond a hole (SACK, RFC 2018).
+    pub sacked: u32,
     /// Segments sent that are thought lost and not yet repaired.
     pub lost: u32,
     /// Segments sent again since the connection was opened.
@@ -184,6 +187,7 @@ impl TcpInfo {
             ca_state: CaState::from_kernel(raw[offset::CA_STATE]),
             snd_mss: field(offset::SND_MSS),
             rcv_mss: field(offset::RCV_MSS),
+            sacked: field(offset::SACKED),
             lost: field(offset::LOST),
             total_retrans: field(offset::TOTAL_RETRANS),
             rtt: measured_micros(field(offset::RTT)),
@@ -293,6 +297,7 @@ mod tests {
             (offset::CA_STATE, offset_of!(tcp_info, tcpi_ca_state)),
             (offset::SND_MSS, offset_of!(tcp_info, tcpi_snd_mss)),
             (offset::RCV_MSS, offset_of!(tcp_info, tcpi_rcv_mss)),
+            (offset::SACKED, offset_of!(tcp_info, tcpi_sacked)),
             (offset::LOST, offset_of!(tcp_info, tcpi_lost)),
             (offset::RTT, offset_of!(tcp_info, tcpi_rtt)),
             (offset::RTTVAR, offset_of!(tcp_info, tcpi_rttvar)),

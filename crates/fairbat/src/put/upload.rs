@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dalbe::sender::SenderLevers;
+use dalbe::steering::{PERIOD, Steering};
 use http::StatusCode;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -21,7 +22,6 @@ use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, TimedEvent};
 use crate::http::{Failure, HttpClient, MAX_REDIRECTS, Opened, Transient, without_credentials};
 use crate::retry::{Backoff, Decision};
-use crate::steering::{PERIOD, Steering};
 
 /// See the module.
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use dalbe::brake::{LEAST_WEIGHT, Order};
 use dalbe::deadline::{Deadline, Demand};
+use dalbe::steering::{PERIOD, Steering};
 
 use crate::http::wish::Wish;
-use crate::steering::{PERIOD, Steering};
 
 /// Two deadlines that differ by less than this are the same one, told twice:
 /// the request took some time to come.
