@@ -8,6 +8,7 @@ mod matrix;
 mod numerical;
 mod report;
 mod run;
+mod sender_cost;
 
 use std::error::Error;
 use std::path::Path;
@@ -51,6 +52,10 @@ fn run(command: &Command) -> Outcome {
             inside(needs_setup, |_| plan.run())
         }
         Command::Numerical(arguments) => numerical::numerical(arguments),
+        Command::SenderCost(arguments) => {
+            sender_cost::prepare()?;
+            inside(true, |_| sender_cost::sender_cost(arguments))
+        }
         Command::Calibrate => inside(false, |_| calibrate::calibrate()),
     }
 }
