@@ -104,6 +104,14 @@ impl Packets {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Large, Self::Small];
 
+    /// What they are, for people.
+    fn title(self) -> &'static str {
+        match self {
+            Self::Large => "Packets of 64 kB",
+            Self::Small => "Packets of 1500 bytes",
+        }
+    }
+
     /// What ip(8) is told.
     fn setting(self) -> &'static str {
         match self {
@@ -180,9 +188,8 @@ pub fn measure(
     command: &str,
     said: &mut dyn FnMut(&str),
 ) -> Result<Record, SenderCostError> {
-    for control in OURS {
-        control.contender().set_up()?;
-    }
+    // All of them are set up together.
+    OURS[0].contender().set_up()?;
     let provenance = provenance(command);
     let site = Site {
         congestion: Congestion::open()?,
@@ -196,6 +203,7 @@ pub fn measure(
         // Code and buffers that are used for the first time.
         site.run(packets, Control::Reno, bytes)?;
         let turns = turns(plan.rounds);
+        said(&format!("{}:", packets.title()));
         for (index, &control) in turns.iter().enumerate() {
             let run = site.run(packets, control, bytes)?;
             said(&format!("{}/{} {}", index + 1, turns.len(), run.line()));

@@ -94,19 +94,19 @@ the only difference; a smaller window has more of them, which costs more than an
 fn section(record: &Record, packets: Packets) -> String {
     let bytes = record.runs.iter().filter(|run| run.packets == packets);
     let bytes = bytes.map(|run| run.transfer.bytes).max().unwrap_or(0);
-    let (title, words) = match packets {
-        Packets::Large => ("Packets of 64 kB", "As any loopback has them."),
-        Packets::Small => (
-            "Packets of 1500 bytes",
+    let words = match packets {
+        Packets::Large => "As any loopback has them.",
+        Packets::Small => {
             "As on an Ethernet whose card does nothing for TCP: an acknowledgement for two or three, so \
-             that the law is\nasked as often as it can be. Nothing is required of this.",
-        ),
+             that the law is\nasked as often as it can be. Nothing is required of this."
+        }
     };
     let mut text = format!(
-        "\n## {title}\n\n{words} {} GB each time.\n\n\
+        "\n## {}\n\n{words} {} GB each time.\n\n\
          | | w | machine, CPU s | times Reno | both ends, CPU s | times Reno | GB/s | times Reno | \
          packets | acknowledgements | context switches | sent again |\n\
          |---|---|---|---|---|---|---|---|---|---|---|---|\n",
+        packets.title(),
         bytes as f64 / 1e9
     );
     for row in record.summary.iter().filter(|row| row.packets == packets) {
