@@ -48,6 +48,7 @@ bench: deps ## measure all figures again, some hours, into tests/lab/results (QU
 	cargo build $(CARGO_BUILD_FLAGS) --release --workspace
 	$(TARGET)/release/bench $(if $(QUICK),--quick)
 	@$(call as-root,release) $(TARGET)/release/lab calibrate
+	@$(call as-root,release) $(TARGET)/release/lab sender-cost $(if $(QUICK),--quick)
 	@set -e; for matrix in $(MATRICES); do \
 		$(call as-root,release) $(TARGET)/release/lab matrix "$$matrix" $(if $(QUICK),--quick); \
 	done

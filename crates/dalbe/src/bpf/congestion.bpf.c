@@ -150,8 +150,8 @@ static __always_inline __u32 bound_of(const struct state *s, const struct look *
 	__u32 all_q8 = scaled(packets_s_q8, rtt_us, 1000000);
 
 	if (look->w_q16 >= ONE_Q16 || capacity == 0)
-		return CUBIC_MOST_Q8;
-	return most(least(share_of(all_q8, look->w_q16), CUBIC_MOST_Q8), FLOOR_Q8);
+		return WINDOW_MOST_Q8;
+	return most(least(share_of(all_q8, look->w_q16), WINDOW_MOST_Q8), FLOOR_Q8);
 }
 
 /* The window of a weight above the least: that of one CUBIC flow, within what
@@ -161,7 +161,7 @@ static __always_inline __u32 weighted_law(struct state *s, const struct look *lo
 {
 	struct weighted *own = &s->weighted;
 	__u32 bound = bound_of(s, look), before = s->w_q16;
-	bool is_bound = bound < CUBIC_MOST_Q8;
+	bool is_bound = bound < WINDOW_MOST_Q8;
 
 	s->w_q16 = look->w_q16;
 	if (look->w_q16 <= LEAST_WEIGHT_Q16)
@@ -171,7 +171,7 @@ static __always_inline __u32 weighted_law(struct state *s, const struct look *lo
 		weighted_begin(own, most(is_bound ? 2 * bound : 0, s->vegas.window_q8));
 	weighted_grow(own, look, is_bound ? ONE_Q16 : look->w_q16);
 	/* A loss or two a flow of this weight need not heed. */
-	own->window_q8 = least(own->window_q8, least(2 * bound, CUBIC_MOST_Q8));
+	own->window_q8 = least(own->window_q8, least(2 * bound, WINDOW_MOST_Q8));
 	return least(own->window_q8, bound);
 }
 
@@ -184,6 +184,7 @@ static __always_inline __u32 vegas_law(struct state *s, struct look *look, __u32
 	 * start. */
 	window = least(weighted_law(s, look), 2 * most(cwnd, 2) * PACKET_Q8);
 	vegas_round(&s->vegas, &s->seen, look);
+	s->vegas.window_q8 = least(s->vegas.window_q8, WINDOW_MOST_Q8);
 	*is_paced = s->vegas.window_q8 >= window;
 	if (!*is_paced)
 		return window;
@@ -264,7 +265,9 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 		return;
 	read_parameters(sk, &wish, default_law);
 	look.now_us = now_us;
-	look.elapsed_us = most(least(now_us - round->began_us, 60000000), 1);
+	/* Less than a round trip it cannot have been. */
+	look.elapsed_us = most(least(now_us - round->began_us, 60000000),
+			       most(round->base_us, 1));
 	look.is_timed = round->samples > 0;
 	look.rtt_min_us = look.is_timed ? most(round->rtt_min_us, 1) : look.elapsed_us;
 	/* Of a receiver that acknowledges each packet there is none. */
@@ -334,6 +337,7 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 		} else {
 			window_q8 = cubic_law(s, &look, wish.law);
 		}
+		window_q8 = least(window_q8, WINDOW_MOST_Q8);
 		tp->snd_cwnd = most(window_q8 / PACKET_Q8,
 				    window_q8 < FLOOR_Q8 && wish.law == LAW_VEGAS ? 1 : 2);
 		/* Slow start is over until the kernel says otherwise. */

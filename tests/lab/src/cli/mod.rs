@@ -8,6 +8,7 @@ mod matrix;
 mod numerical;
 mod report;
 mod run;
+mod sender_cost;
 
 use std::error::Error;
 use std::path::Path;
@@ -50,6 +51,11 @@ fn run(command: &Command) -> Outcome {
             inside(needs, |_| plan.run())
         }
         Command::Numerical(arguments) => numerical::numerical(arguments),
+        Command::SenderCost(arguments) => {
+            sandbox::require_root()?;
+            let needs = Some(Part::CongestionControls);
+            inside(needs, |_| sender_cost::sender_cost(arguments))
+        }
         Command::Calibrate => inside(None, |_| calibrate::calibrate()),
     }
 }
