@@ -27,6 +27,7 @@ use super::Site;
 use super::answer::answer;
 use super::body::CHUNK;
 use super::flow::{Carried, Flow};
+use super::linger::linger;
 use super::pace::Pace;
 
 /// Bytes that may wait in the kernel beyond what the congestion control lets
@@ -47,20 +48,31 @@ const TAIL: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends.
-pub(super) async fn serve(site: &Arc<Site>, stream: TcpStream, peer: SocketAddr) {
+pub(super) async fn serve(site: &Arc<Site>, mut stream: TcpStream, peer: SocketAddr) {
     let socket = match prepare(&stream) {
         Ok(socket) => socket,
         Err(error) => return tracing::debug!("{peer}: cannot be served: {error}"),
     };
     let (flow, watched) = Flow::new();
     let carried = async {
-        match &site.tls {
-            None => carry(site, &flow, stream).await,
-            Some(tls) => match tls.accept(stream).await {
-                Ok(stream) => carry(site, &flow, stream).await,
-                Err(error) => tracing::debug!("{peer}: no TLS: {error}"),
+        let stream = match &site.tls {
+            None => {
+                carry(site, &flow, &mut stream).await;
+                stream
+            }
+            Some(tls) => match tls.accept(stream).into_fallible().await {
+                Ok(mut stream) => {
+                    carry(site, &flow, &mut stream).await;
+                    stream.into_inner().0
+                }
+                Err((error, stream)) => {
+                    tracing::debug!("{peer}: no TLS: {error}");
+                    stream
+                }
             },
-        }
+        };
+        // The last answer may have come before the end of its request.
+        linger(&stream, site.patience.closing).await;
     };
     tokio::select! {
         () = carried => {}
@@ -88,6 +100,8 @@ async fn carry(site: &Arc<Site>, flow: &Flow, stream: impl AsyncRead + AsyncWrit
         // Silence is noticed by `hold`: hyper would also count the time in
         // which a slow client takes the end of a response.
         .header_read_timeout(None)
+        // Who has said all that it has to say still waits for the answer.
+        .half_close(true)
         .serve_connection(TokioIo::new(stream), service)
         .await;
     if let Err(error) = served {

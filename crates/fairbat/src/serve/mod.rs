@@ -17,6 +17,7 @@ mod connection;
 mod digests;
 mod files;
 mod flow;
+mod linger;
 mod pace;
 mod range;
 mod stamp;
@@ -90,6 +91,9 @@ pub struct Patience {
     pub sending: Duration,
     /// Otherwise: before a request has been received, and between two.
     pub idle: Duration,
+    /// How long a peer may also be silent that does not close its side behind
+    /// the last answer.
+    pub closing: Duration,
 }
 
 impl Default for Patience {
@@ -97,6 +101,7 @@ impl Default for Patience {
         Self {
             sending: Duration::from_secs(60),
             idle: Duration::from_secs(30),
+            closing: Duration::from_secs(5),
         }
     }
 }
