@@ -12,6 +12,7 @@ mod offset {
     pub(super) const CA_STATE: usize = 1;
     pub(super) const SND_MSS: usize = 16;
     pub(super) const RCV_MSS: usize = 20;
+    pub(super) const UNACKED: usize = 24;
     pub(super) const LOST: usize = 32;
     pub(super) const RTT: usize = 68;
     pub(super) const RTTVAR: usize = 72;
@@ -24,6 +25,7 @@ mod offset {
     pub(super) const BYTES_ACKED: usize = 120;
     pub(super) const BYTES_RECEIVED: usize = 128;
     pub(super) const SEGS_IN: usize = 140;
+    pub(super) const NOTSENT_BYTES: usize = 144;
     pub(super) const MIN_RTT: usize = 148;
     pub(super) const DATA_SEGS_IN: usize = 152;
     pub(super) const DELIVERY_RATE: usize = 160;
@@ -41,11 +43,12 @@ const REQUIRED: usize = offset::TOTAL_RETRANS + 4;
 
 /// The fields beyond [`REQUIRED`]: name, end in bytes, and the first Linux
 /// that has it.
-const OPTIONAL: [(&str, usize, &str); 14] = [
+const OPTIONAL: [(&str, usize, &str); 15] = [
     ("pacing_rate", offset::PACING_RATE + 8, "3.15"),
     ("bytes_acked", offset::BYTES_ACKED + 8, "4.1"),
     ("bytes_received", offset::BYTES_RECEIVED + 8, "4.1"),
     ("segs_in", offset::SEGS_IN + 4, "4.2"),
+    ("notsent_bytes", offset::NOTSENT_BYTES + 4, "4.6"),
     ("min_rtt", offset::MIN_RTT + 4, "4.6"),
     ("data_segs_in", offset::DATA_SEGS_IN + 4, "4.6"),
     ("delivery_rate", offset::DELIVERY_RATE + 8, "4.9"),
@@ -76,6 +79,8 @@ pub struct TcpInfo {
     pub snd_mss: u32,
     /// Size of the segments we receive, estimated by the kernel, bytes.
     pub rcv_mss: u32,
+    /// Segments sent that the peer has not acknowledged.
+    pub unacked: u32,
     /// Segments sent that are thought lost and not yet repaired.
     pub lost: u32,
     /// Segments sent again since the connection was opened.
@@ -104,6 +109,8 @@ pub struct TcpInfo {
     pub bytes_received: Option<u64>,
     /// Segments received, with data or without (RFC 4898).
     pub segs_in: Option<u32>,
+    /// Bytes that were handed to the kernel and that it has not sent yet.
+    pub notsent_bytes: Option<u32>,
     /// Smallest round-trip time of what we sent in the kernel's window
     /// (`net.ipv4.tcp_min_rtt_wlen`, 5 minutes unless changed).
     pub min_rtt: Option<Duration>,
@@ -174,6 +181,12 @@ impl TcpInfo {
         self.rcv_rtt.or(self.rtt)
     }
 
+    /// Whether the peer has still to acknowledge something that this end was
+    /// given to send, as far as the kernel tells.
+    pub fn is_owed(&self) -> bool {
+        self.unacked > 0 || self.notsent_bytes.is_some_and(|bytes| bytes > 0)
+    }
+
     /// Reads the bytes that the kernel wrote for `TCP_INFO`; `None` if they
     /// are fewer than Linux has ever written.
     pub fn parse(raw: &[u8]) -> Option<Self> {
@@ -184,6 +197,7 @@ impl TcpInfo {
             ca_state: CaState::from_kernel(raw[offset::CA_STATE]),
             snd_mss: field(offset::SND_MSS),
             rcv_mss: field(offset::RCV_MSS),
+            unacked: field(offset::UNACKED),
             lost: field(offset::LOST),
             total_retrans: field(offset::TOTAL_RETRANS),
             rtt: measured_micros(field(offset::RTT)),
@@ -196,6 +210,7 @@ impl TcpInfo {
             bytes_acked: u64_at(raw, offset::BYTES_ACKED),
             bytes_received: u64_at(raw, offset::BYTES_RECEIVED),
             segs_in: u32_at(raw, offset::SEGS_IN),
+            notsent_bytes: u32_at(raw, offset::NOTSENT_BYTES),
             min_rtt: u32_at(raw, offset::MIN_RTT).and_then(measured_micros),
             data_segs_in: u32_at(raw, offset::DATA_SEGS_IN),
             delivery_rate: u64_at(raw, offset::DELIVERY_RATE).filter(|&rate| rate > 0),
@@ -293,6 +308,7 @@ mod tests {
             (offset::CA_STATE, offset_of!(tcp_info, tcpi_ca_state)),
             (offset::SND_MSS, offset_of!(tcp_info, tcpi_snd_mss)),
             (offset::RCV_MSS, offset_of!(tcp_info, tcpi_rcv_mss)),
+            (offset::UNACKED, offset_of!(tcp_info, tcpi_unacked)),
             (offset::LOST, offset_of!(tcp_info, tcpi_lost)),
             (offset::RTT, offset_of!(tcp_info, tcpi_rtt)),
             (offset::RTTVAR, offset_of!(tcp_info, tcpi_rttvar)),
@@ -314,6 +330,10 @@ mod tests {
                 offset_of!(tcp_info, tcpi_bytes_received),
             ),
             (offset::SEGS_IN, offset_of!(tcp_info, tcpi_segs_in)),
+            (
+                offset::NOTSENT_BYTES,
+                offset_of!(tcp_info, tcpi_notsent_bytes),
+            ),
             (offset::MIN_RTT, offset_of!(tcp_info, tcpi_min_rtt)),
             (
                 offset::DATA_SEGS_IN,
@@ -352,7 +372,7 @@ mod tests {
         let missing = fields_beyond(through_bytes_received);
         assert_eq!(missing.first(), Some(&("segs_in", "4.2")));
         assert_eq!(missing.last(), Some(&("rcv_wnd", "6.2")));
-        assert_eq!(missing.len(), 11);
+        assert_eq!(missing.len(), 12);
     }
 
     #[test]

@@ -76,10 +76,12 @@ pub(super) async fn serve(site: &Arc<Site>, mut stream: TcpStream, peer: SocketA
     };
     tokio::select! {
         () = carried => {}
-        () = hold(site, &socket, watched) => {
-            // The kernel is not to go on offering what nobody takes.
-            let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
-            tracing::debug!("{peer}: silent for too long, closed");
+        silence = hold(site, &socket, watched) => {
+            if silence == Some(Silence::Stalled) {
+                // The kernel is not to go on offering what nobody takes.
+                let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+            }
+            tracing::debug!("{peer}: {silence:?} for too long, closed");
         }
     }
 }
@@ -109,13 +111,28 @@ async fn carry(site: &Arc<Site>, flow: &Flow, stream: impl AsyncRead + AsyncWrit
     }
 }
 
+/// Why nobody waits for a peer any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Silence {
+    /// It does not take what was sent.
+    Stalled,
+    /// It has taken everything and asks for nothing more.
+    Idle,
+}
+
 /// Holds the connection back as its responses wish. Returns when the peer has
 /// been silent for too long: nothing that we sent was acknowledged.
 ///
 /// Everything that a peer does, other than to read, ends in something that we
 /// send: so this sees those who read nothing of a response, those who keep a
-/// connection idle, and those who send a request without end.
-async fn hold(site: &Site, socket: &TcpSocket, mut watched: watch::Receiver<Carried>) {
+/// connection idle, and those who send a request without end. While nothing
+/// is left to acknowledge and a response is under way, it is the file that is
+/// waited for, which is not the peer's fault.
+async fn hold(
+    site: &Site,
+    socket: &TcpSocket,
+    mut watched: watch::Receiver<Carried>,
+) -> Option<Silence> {
     let mut pace = Pace::new();
     let mut lever = Lever::Unused;
     let mut is_sending = false;
@@ -138,21 +155,24 @@ async fn hold(site: &Site, socket: &TcpSocket, mut watched: watch::Receiver<Carr
             is_sending = manner.is_some();
         }
         // A connection that is gone is noticed by those who write to it.
-        let Ok(info) = socket.info() else { return };
+        let info = socket.info().ok()?;
         let acked = info.bytes_acked.unwrap_or_default();
         if acked != seen {
             (seen, heard) = (acked, now);
         }
-        let patience = if is_sending {
-            site.patience.sending
-        } else {
-            site.patience.idle
+        let (patience, silence) = match (info.is_owed(), is_sending) {
+            (true, _) => (site.patience.sending, Silence::Stalled),
+            (false, true) => {
+                heard = now;
+                (site.patience.sending, Silence::Stalled)
+            }
+            (false, false) => (site.patience.idle, Silence::Idle),
         };
         let left = (heard + patience).saturating_sub(now);
         if left.is_zero() {
-            return;
+            return Some(silence);
         }
-        let is_active = is_sending || now < heard + TAIL;
+        let is_active = silence == Silence::Stalled || now < heard + TAIL;
         wait = if is_active {
             let order = pace.look(now, arrived.since_last(&info));
             lever.follow(site, now, socket, order).min(left)
