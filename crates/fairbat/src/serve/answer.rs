@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::header::{
-    ACCEPT_RANGES, ALLOW, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED,
-    RETRY_AFTER, WWW_AUTHENTICATE,
+    ACCEPT_RANGES, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    LAST_MODIFIED, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 
@@ -47,6 +47,17 @@ pub(super) async fn answer<B>(
         length.unwrap_or(&HeaderValue::from_static("-")),
         response.extensions().get().unwrap_or(&Manner::Ordinary),
     );
+    response
+}
+
+/// Answers any request of a peer that has too many connections, and ends this
+/// one.
+pub(super) fn too_many() -> Response<FileBody> {
+    let close = HeaderValue::from_static("close");
+    let later = HeaderValue::from_static("10");
+    let fields = [(CONNECTION, close), (RETRY_AFTER, later)];
+    let mut response = without_content(StatusCode::SERVICE_UNAVAILABLE, fields);
+    response.headers_mut().insert(wish::OURS, wish::ours());
     response
 }
 

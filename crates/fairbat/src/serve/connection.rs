@@ -23,12 +23,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::Site;
-use super::answer::answer;
+use super::answer::{answer, too_many};
 use super::body::CHUNK;
 use super::flow::{Carried, Flow};
 use super::linger::linger;
 use super::pace::Pace;
+use super::{Patience, Site};
 
 /// Bytes that may wait in the kernel beyond what the congestion control lets
 /// out (`TCP_NOTSENT_LOWAT`, tcp(7)): more would be sent at the old weight when
@@ -47,22 +47,31 @@ const TAIL: Duration = Duration::from_secs(1);
 /// carries something.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Serves a connection until it ends.
-pub(super) async fn serve(site: &Arc<Site>, mut stream: TcpStream, peer: SocketAddr) {
+/// Serves a connection until it ends; one that is not welcome is only told so.
+pub(super) async fn serve(
+    site: &Arc<Site>,
+    mut stream: TcpStream,
+    peer: SocketAddr,
+    is_welcome: bool,
+) {
     let socket = match prepare(&stream) {
         Ok(socket) => socket,
         Err(error) => return tracing::debug!("{peer}: cannot be served: {error}"),
     };
     let (flow, watched) = Flow::new();
+    let (answering, patience) = match is_welcome {
+        true => (Some(&flow), site.patience),
+        false => (None, site.patience.with_refused()),
+    };
     let carried = async {
         let stream = match &site.tls {
             None => {
-                carry(site, &flow, &mut stream).await;
+                carry(site, answering, &mut stream).await;
                 stream
             }
             Some(tls) => match tls.accept(stream).into_fallible().await {
                 Ok(mut stream) => {
-                    carry(site, &flow, &mut stream).await;
+                    carry(site, answering, &mut stream).await;
                     stream.into_inner().0
                 }
                 Err((error, stream)) => {
@@ -72,11 +81,11 @@ pub(super) async fn serve(site: &Arc<Site>, mut stream: TcpStream, peer: SocketA
             },
         };
         // The last answer may have come before the end of its request.
-        linger(&stream, site.patience.closing).await;
+        linger(&stream, patience.closing).await;
     };
     tokio::select! {
         () = carried => {}
-        silence = hold(site, &socket, watched) => {
+        silence = hold(site, &patience, &socket, watched) => {
             if silence == Some(Silence::Stalled) {
                 // The kernel is not to go on offering what nobody takes.
                 let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
@@ -93,10 +102,16 @@ fn prepare(stream: &TcpStream) -> io::Result<TcpSocket> {
     Ok(TcpSocket::from_fd(stream.as_fd().try_clone_to_owned()?))
 }
 
-/// Answers requests until there are no more.
-async fn carry(site: &Arc<Site>, flow: &Flow, stream: impl AsyncRead + AsyncWrite + Unpin) {
-    let service =
-        service_fn(async |request| Ok::<_, Infallible>(answer(site, flow, &request).await));
+/// Answers requests until there are no more; without a flow, that there are too
+/// many connections.
+async fn carry(site: &Arc<Site>, flow: Option<&Flow>, stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let service = service_fn(async |request| {
+        let response = match flow {
+            Some(flow) => answer(site, flow, &request).await,
+            None => too_many(),
+        };
+        Ok::<_, Infallible>(response)
+    });
     let served = http1::Builder::new()
         .max_buf_size(BUFFER)
         // Silence is noticed by `hold`: hyper would also count the time in
@@ -130,6 +145,7 @@ enum Silence {
 /// waited for, which is not the peer's fault.
 async fn hold(
     site: &Site,
+    patience: &Patience,
     socket: &TcpSocket,
     mut watched: watch::Receiver<Carried>,
 ) -> Option<Silence> {
@@ -160,15 +176,15 @@ async fn hold(
         if acked != seen {
             (seen, heard) = (acked, now);
         }
-        let (patience, silence) = match (info.is_owed(), is_sending) {
-            (true, _) => (site.patience.sending, Silence::Stalled),
+        let (most, silence) = match (info.is_owed(), is_sending) {
+            (true, _) => (patience.sending, Silence::Stalled),
             (false, true) => {
                 heard = now;
-                (site.patience.sending, Silence::Stalled)
+                (patience.sending, Silence::Stalled)
             }
-            (false, false) => (site.patience.idle, Silence::Idle),
+            (false, false) => (patience.idle, Silence::Idle),
         };
-        let left = (heard + patience).saturating_sub(now);
+        let left = (heard + most).saturating_sub(now);
         if left.is_zero() {
             return Some(silence);
         }
