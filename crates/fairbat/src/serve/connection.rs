@@ -206,19 +206,30 @@ enum Lever {
 }
 
 impl Lever {
-    /// Does what the order asks for; returns the time until the next look.
-    fn follow(&mut self, site: &Site, now: Duration, socket: &TcpSocket, order: Order) -> Duration {
-        if matches!(self, Self::Unused) && order.w < 1.0 {
+    /// Does what the order asks for, or lets the connection go if there is
+    /// none; returns the time until the next look.
+    fn follow(
+        &mut self,
+        site: &Site,
+        now: Duration,
+        socket: &TcpSocket,
+        order: Option<Order>,
+    ) -> Duration {
+        if matches!(self, Self::Unused) && order.is_some_and(|order| order.w < 1.0) {
             *self = Self::Engaged(site.levers.take(socket));
         }
         let Self::Engaged(lever) = self else {
             return LOOK;
         };
-        match lever.update(now, socket, order) {
+        let done = match order {
+            Some(order) => lever.update(now, socket, order),
+            None => lever.release(socket).map(|()| LOOK),
+        };
+        match done {
             Ok(wait) => wait,
             // It goes on as it was told last, and is told again.
             Err(error) => {
-                tracing::debug!("a connection cannot be held back: {error}");
+                tracing::debug!("a connection cannot be held back or let go: {error}");
                 LOOK
             }
         }
