@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use http::header::{
     ACCEPT_RANGES, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
@@ -18,6 +17,7 @@ use super::files::{Found, NotServed, name_in};
 use super::flow::Flow;
 use super::pace::Manner;
 use super::range::Wanted;
+use super::stamp::wall_clock;
 use crate::http::content_range::ContentRange;
 use crate::http::entity_tag::EntityTag;
 use crate::http::wish::{self, Wish};
@@ -212,12 +212,4 @@ fn without_content<const N: usize>(
     let mut headers = HeaderMap::from_iter(fields);
     headers.insert(CONTENT_LENGTH, 0.into());
     with(status, headers, FileBody::empty())
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the age of a file is told by the clock that stamped it"
-)]
-fn wall_clock() -> SystemTime {
-    SystemTime::now()
 }
