@@ -3,10 +3,11 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use fairbat_tests::tmpfs::TmpFs;
 
-use super::{Content, SOON, Serving};
+use super::{Content, SOON, Serving, curl};
 
 /// More than the buffers between two programs hold.
 const LARGE: Content = Content::new(410, 64_000_000);
@@ -120,4 +121,17 @@ fn a_file_changed_twice_within_a_tick_of_the_clock_is_broken_off() {
         file.write_all_at(&old[15_999_990..], 15_999_990)
             .expect("written");
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_to_its_size_is_broken_off_and_told() {
+    let shorter_than_it_says = Path::new("/sys/kernel/uevent_seqnum");
+    if fs::metadata(shorter_than_it_says).is_err() {
+        return eprintln!("SKIPPED, no sysfs");
+    }
+    let server = Serving::of(Path::new("/sys/kernel"), |run| run);
+    let output = curl([&server.url("uevent_seqnum")]);
+    assert!(!output.status.success(), "{output:?}");
+    let outcome = server.end();
+    outcome.expect_said(&["WARN", "cannot read a file"]);
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use http::header::{
-    ACCEPT_RANGES, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    ACCEPT_RANGES, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HOST,
     LAST_MODIFIED, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 
 use super::Site;
 use super::body::FileBody;
@@ -63,6 +63,10 @@ pub(super) fn too_many() -> Response<FileBody> {
 
 async fn respond<B>(site: &Arc<Site>, flow: &Flow, request: &Request<B>) -> Response<FileBody> {
     let headers = request.headers();
+    // RFC 9112, section 3.2. Which one it is does not matter here.
+    if request.version() >= Version::HTTP_11 && headers.get_all(HOST).iter().count() != 1 {
+        return without_content(StatusCode::BAD_REQUEST, []);
+    }
     if let Some(token) = &site.token
         && !token.is_shown(headers)
     {
