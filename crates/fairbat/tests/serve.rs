@@ -3,13 +3,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod serve {
+    mod behind;
+    mod crowd;
+    mod ending;
+}
+
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use dalbe::sender::SenderPolicy;
-use dalbe::socket::{LOWER_EFFORT, TcpSocket};
 use fairbat::serve::{Patience, ServeSettings, Server};
 use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
@@ -22,6 +27,13 @@ const SHORT: Duration = Duration::from_millis(500);
 
 /// Nothing here takes as long unless it hangs.
 const LONG: Duration = Duration::from_secs(60);
+
+/// Never takes longer than it must.
+const PATIENT: Patience = Patience {
+    idle: LONG,
+    sending: LONG,
+    closing: LONG,
+};
 
 struct Serving {
     address: SocketAddr,
@@ -108,14 +120,17 @@ fn who_asks_for_nothing_is_closed() {
 
 /// A client with a small window that asks for more than fits into it, and for
 /// less than the kernel takes of the server at once.
-fn ask_with_a_small_window(server: &Serving) -> TcpStream {
+fn ask_with_a_small_window(server: &Serving, fields: &str) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     socket.connect(&server.address.into()).unwrap();
     let mut stream = TcpStream::from(socket);
     stream.set_read_timeout(Some(LONG)).unwrap();
     stream
-        .write_all(b"GET /large HTTP/1.1\r\nHost: h\r\nRange: bytes=0-59999\r\n\r\n")
+        .write_all(
+            format!("GET /large HTTP/1.1\r\nHost: h\r\nRange: bytes=0-59999\r\n{fields}\r\n")
+                .as_bytes(),
+        )
         .unwrap();
     stream
 }
@@ -126,15 +141,25 @@ fn the_end_of_a_response_has_the_time_of_a_response() {
         idle: SHORT,
         ..PATIENT
     });
-    let mut stream = ask_with_a_small_window(&server);
+    let mut stream = ask_with_a_small_window(&server, "");
     std::thread::sleep(SHORT * 4);
     stream.read_exact(&mut vec![0; 60_000]).expect("not closed");
+
+    // Also of the last one on a connection, though there is more to drop.
+    let server = serve(Patience {
+        closing: SHORT,
+        ..PATIENT
+    });
+    let mut stream = ask_with_a_small_window(&server, "Connection: close\r\n");
+    std::thread::sleep(SHORT * 4);
+    stream.write_all(b"more").unwrap();
+    stream.read_exact(&mut vec![0; 60_000]).expect("not reset");
 
     let server = serve(Patience {
         sending: SHORT,
         ..PATIENT
     });
-    let mut stream = ask_with_a_small_window(&server);
+    let mut stream = ask_with_a_small_window(&server, "");
     std::thread::sleep(SHORT * 4);
     assert!(rest(&mut stream).len() < 60_000);
 }
@@ -184,218 +209,4 @@ fn a_response_that_yields_comes_whole_though_its_end_is_slow_to_go() {
         .position(|end| end == b"\r\n\r\n")
         .unwrap();
     assert_eq!(answer.len() - head - 4, 5_000_000);
-}
-
-/// Never takes longer than it must.
-const PATIENT: Patience = Patience {
-    idle: LONG,
-    sending: LONG,
-    closing: LONG,
-};
-
-#[test]
-fn an_early_answer_reaches_who_sends_all_of_its_body_first() {
-    let server = serve(PATIENT);
-    let body = vec![b'x'; 30_000_000];
-    for (head, answer) in [
-        (
-            "PUT /new HTTP/1.1\r\nHost: h\r\nContent-Length: 30000000",
-            "405",
-        ),
-        (
-            "POST /small HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked",
-            "405",
-        ),
-        (
-            "GET /none HTTP/1.1\r\nHost: h\r\nContent-Length: 30000000",
-            "404",
-        ),
-        ("GET /small HTTP/1.1\r\nHost: h\r\nConnection: close", "200"),
-        ("GET /small", "400"),
-        ("GET /small HTTP/1.1\r\nHost: h\r\nContent-Length: x", "400"),
-    ] {
-        let mut stream = server.connect();
-        stream
-            .write_all(format!("{head}\r\n\r\n").as_bytes())
-            .unwrap();
-        stream.write_all(&body).expect(head);
-        let mut got = Vec::new();
-        stream.shutdown(Shutdown::Write).unwrap();
-        stream.read_to_end(&mut got).expect(head);
-        let got = String::from_utf8(got).unwrap();
-        assert!(
-            got.starts_with(&format!("HTTP/1.1 {answer} ")),
-            "{head}: {got}"
-        );
-    }
-}
-
-#[test]
-fn a_head_that_is_too_long_is_answered() {
-    let server = serve(PATIENT);
-    let mut stream = server.connect();
-    stream
-        .write_all(b"GET /small HTTP/1.1\r\nHost: h\r\nX: ")
-        .unwrap();
-    stream.write_all(&vec![b'x'; 10_000_000]).unwrap();
-    let mut got = Vec::new();
-    stream.shutdown(Shutdown::Write).unwrap();
-    stream.read_to_end(&mut got).unwrap();
-    assert!(
-        got.starts_with(b"HTTP/1.1 431 "),
-        "{}",
-        String::from_utf8_lossy(&got)
-    );
-}
-
-#[test]
-fn who_sends_without_end_or_does_not_close_is_closed() {
-    let server = serve(Patience {
-        closing: SHORT,
-        ..PATIENT
-    });
-    let ask = |request: &[u8]| {
-        let mut stream = server.connect();
-        stream.write_all(request).unwrap();
-        stream
-    };
-    let put = b"PUT /new HTTP/1.1\r\nHost: h\r\nContent-Length: 9000000000\r\n\r\n";
-    let mut endless = ask(put);
-    let piece = vec![b'x'; 1_000_000];
-    let taken = (0..1000).take_while(|_| endless.write_all(&piece).is_ok());
-    assert!(taken.count() < 1000, "all of it is taken");
-
-    let mut open = ask(b"GET /small HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
-    assert!(rest(&mut open).ends_with(b"small"));
-    let is_closed = (0..200).any(|_| {
-        std::thread::sleep(SHORT * 2);
-        open.write_all(b"x").is_err()
-    });
-    assert!(is_closed, "it is listened to for ever");
-}
-
-#[test]
-fn who_has_closed_its_own_side_gets_all_of_the_answer() {
-    let server = serve(PATIENT);
-    let mut stream = server.connect();
-    stream
-        .write_all(b"GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
-        .unwrap();
-    stream.shutdown(Shutdown::Write).unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    assert!(answer.len() > LARGE, "{}", answer.len());
-}
-
-#[test]
-fn a_peer_with_too_many_connections_is_told_and_others_are_served() {
-    let server = serve(PATIENT);
-    let get = b"GET /small HTTP/1.1\r\nHost: h\r\n\r\n";
-    let mut held: Vec<_> = (0..4).map(|_| server.connect()).collect();
-    for stream in &mut held {
-        stream.write_all(get).unwrap();
-        // Answered: so it counts by now.
-        stream.read_exact(&mut [0]).unwrap();
-    }
-    // Whatever is asked for, and however much comes with it.
-    let mut fifth = server.connect();
-    let put = b"PUT /new HTTP/1.1\r\nHost: h\r\nContent-Length: 9000000\r\n\r\n";
-    fifth.write_all(put).unwrap();
-    fifth.write_all(&vec![b'x'; 9_000_000]).unwrap();
-    fifth.shutdown(Shutdown::Write).unwrap();
-    let mut answer = String::new();
-    fifth.read_to_string(&mut answer).unwrap();
-    let answer = answer.to_lowercase();
-    assert!(answer.starts_with("http/1.1 503 "), "{answer}");
-    for field in ["retry-after: 10", "connection: close", "content-length: 0"] {
-        assert!(answer.contains(field), "{answer}");
-    }
-
-    let other = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    let address: SocketAddr = "127.0.0.2:0".parse().unwrap();
-    other.bind(&address.into()).unwrap();
-    other.connect(&server.address.into()).unwrap();
-    let mut other = TcpStream::from(other);
-    other.write_all(get).unwrap();
-    let mut served = [0; 13];
-    other.read_exact(&mut served).unwrap();
-    assert_eq!(&served, b"HTTP/1.1 200 ");
-
-    held.pop();
-    // As soon as the server has seen that.
-    let is_welcome = (0..600).any(|_| {
-        std::thread::sleep(SHORT / 5);
-        let mut again = server.connect();
-        again.write_all(get).unwrap();
-        let mut status = [0; 13];
-        again.read_exact(&mut status).unwrap();
-        &status == b"HTTP/1.1 200 "
-    });
-    assert!(is_welcome, "it is never welcome again");
-}
-
-#[test]
-fn whoever_is_refused_is_not_waited_for() {
-    let server = serve(Patience {
-        closing: SHORT,
-        ..PATIENT
-    });
-    let held: Vec<_> = (0..4).map(|_| server.connect()).collect();
-    let mut fifth = server.connect();
-    assert_eq!(rest(&mut fifth), b"");
-    drop(held);
-}
-
-#[test]
-fn an_ordinary_response_is_sent_as_ever_behind_one_that_yielded() {
-    let server = serve(PATIENT);
-    let mut stream = server.connect();
-    let local = stream.local_addr().unwrap();
-    // Both ends are this process's own: this is the server's, once it has
-    // accepted.
-    let socket = (0..600).find_map(|_| {
-        std::thread::sleep(SHORT / 50);
-        TcpSocket::find_by_addresses(server.address, local).unwrap()
-    });
-    let socket = socket.unwrap();
-    let state = || {
-        let sender = socket.sender();
-        (
-            socket.traffic_class().unwrap() & 0xfc,
-            sender.congestion().unwrap(),
-            sender.max_pacing_rate().unwrap(),
-        )
-    };
-    let before = state();
-    let mut piece = vec![0; 100_000];
-    for _ in 0..3 {
-        for (wish, yields) in [
-            ("Priority: u=7", true),
-            ("X: y", false),
-            ("Fairbat-Deadline: due=3600, remaining=9000000", true),
-            ("Priority: u=3", false),
-        ] {
-            let range = "Range: bytes=0-9999999";
-            let request = format!("GET /large HTTP/1.1\r\nHost: h\r\n{range}\r\n{wish}\r\n\r\n");
-            stream.write_all(request.as_bytes()).unwrap();
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                let mut byte = [0];
-                stream.read_exact(&mut byte).unwrap();
-                head.extend(byte);
-            }
-            stream.read_exact(&mut piece).unwrap();
-            let is_as_asked = (0..600).any(|_| {
-                std::thread::sleep(SHORT / 50);
-                match yields {
-                    true => state().0 == LOWER_EFFORT,
-                    false => state() == before,
-                }
-            });
-            assert!(is_as_asked, "{wish}: {:?}, at first {before:?}", state());
-            for _ in 1..100 {
-                stream.read_exact(&mut piece).unwrap();
-            }
-        }
-    }
 }

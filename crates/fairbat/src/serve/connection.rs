@@ -81,7 +81,7 @@ pub(super) async fn serve(
             },
         };
         // The last answer may have come before the end of its request.
-        linger(&stream, patience.closing).await;
+        linger(&stream, &socket, patience.closing).await;
     };
     tokio::select! {
         () = carried => {}

@@ -6,6 +6,7 @@
 use std::net::Shutdown;
 use std::time::Duration;
 
+use dalbe::socket::TcpSocket;
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
@@ -18,9 +19,9 @@ const MOST: usize = 64 * 1024 * 1024;
 const PIECE: usize = 32 * 1024;
 
 /// Says that no more will be sent, and drops what the peer sends until it
-/// closes its side, is silent for `silence`, or has sent too much. Nothing else
-/// bounds the time.
-pub(super) async fn linger(stream: &TcpStream, silence: Duration) {
+/// closes its side, has everything and is silent for `silence`, or has sent too
+/// much. Nothing else bounds the time. `socket` is that of the stream.
+pub(super) async fn linger(stream: &TcpStream, socket: &TcpSocket, silence: Duration) {
     // Fails when the connection is gone already.
     if SockRef::from(stream).shutdown(Shutdown::Write).is_err() {
         return;
@@ -28,9 +29,11 @@ pub(super) async fn linger(stream: &TcpStream, silence: Duration) {
     let mut piece = vec![0; PIECE];
     let mut dropped = 0;
     while dropped < MOST {
-        let Ok(Ok(())) = tokio::time::timeout(silence, stream.readable()).await else {
-            return;
-        };
+        match tokio::time::timeout(silence, stream.readable()).await {
+            Ok(Ok(())) => {}
+            Err(_) if socket.info().is_ok_and(|info| info.is_owed()) => continue,
+            Ok(Err(_)) | Err(_) => return,
+        }
         match stream.try_read(&mut piece) {
             Ok(0) => return,
             Ok(read) => dropped += read,
