@@ -129,6 +129,7 @@ fn usage_errors_exit_2() {
         &["--listen", "localhost:8080", "."],
         &["--listen", "127.0.0.1:99999", "."],
         &["--max-connections", "0", "."],
+        &["--max-connections-per-peer", "0", "."],
         &["--sender", "reno", "."],
         &["--token", "abc", "."],
         &["--tls-cert", "cert.pem", "."],

@@ -54,8 +54,11 @@ struct {
 #define PACED_LEAST 10
 /* A window of so many packets is always used up by who has something to send. */
 #define FEW_PACKETS 4
-/* Samples in a row by which slow start is judged. */
+/* Samples in a row by which slow start is judged ... */
 #define FEW_SAMPLES 4
+/* ... after so many round trips: the first packets of a connection leave at
+ * once, and those that came of them are spaced only from then on. */
+#define JUDGED_FROM 2
 
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 {
@@ -350,6 +353,7 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 		}
 		s->seen.law = wish.law;
 	}
+	round->turns = least(round->turns + 1, JUDGED_FROM);
 	pace(sk, round, is_paced);
 	tell(s, tp, &look, s->seen.law);
 	begin_round(tp, round, now_us);
@@ -469,7 +473,8 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	round->rtt_few_us = least(round->rtt_few_us, rtt_us);
 	if (round->samples % FEW_SAMPLES)
 		return;
-	if (round->base_us && round->rtt_few_us > round->base_us + round->patience_us) {
+	if (round->turns >= JUDGED_FROM &&
+	    round->rtt_few_us > round->base_us + round->patience_us) {
 		/* What is on its way now is what was on its way when those
 		 * left, and as much again: half of it would do. */
 		if (round->is_yielding)
