@@ -16,7 +16,8 @@ pub(super) fn page(matrix: &MatrixRecord) -> String {
         text,
         "What the background gets of the payload of both, %{}. Beside it what a weight is to get \
          beside one best-effort flow, w/(1 + w); the least weight is to get only what the others \
-         leave. The background's payload is that of the last link, what was sent twice included.",
+         leave. A sender's payload is what its receiver got, as the others'; a download's is that of \
+         the last link, what was sent twice included.",
         match seeds(matrix).len() {
             0 | 1 => String::new(),
             count => format!(": the median over {count} seeds (least\u{2013}most)"),
@@ -116,8 +117,8 @@ fn weights(matrix: &MatrixRecord) -> Vec<f64> {
 /// What the background gets of the payload of both, %.
 fn share(row: &Row<'_>) -> Option<Spread> {
     row.spread(|it: &Summary| {
-        let both = it.background_mbit + it.foreground_together_mbit;
-        (both > 0.0).then(|| 100.0 * it.background_mbit / both)
+        let both = it.goodput_mbit() + it.foreground_together_mbit;
+        (both > 0.0).then(|| 100.0 * it.goodput_mbit() / both)
     })
 }
 

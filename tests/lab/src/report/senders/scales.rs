@@ -44,7 +44,8 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
     let mut text = format!(
         "The share is what both flows that follow CDG get of the payload of all four, %, without \
          the datagrams. The paper's ends are those of the share at G = 0.1 ms and 120 ms in its \
-         Table I.\n\n![The share by G, a panel for each round-trip time]({}.svg)\n\n",
+         Table I. {}\n\n![The share by G, a panel for each round-trip time]({}.svg)\n\n",
+        window(matrix),
         matrix.name
     );
     let scales = scales(matrix);
@@ -62,6 +63,19 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
         let _ = writeln!(text, "| {rtt} | {} | {ends} |", cells.join(" | "));
     }
     text
+}
+
+/// From when the shares are.
+fn window(matrix: &MatrixRecord) -> String {
+    let scenario = matrix.scenarios.values().next();
+    let words = scenario.map(|scenario| {
+        let (length, measured) = (scenario.duration_s, scenario.measured());
+        let window = measured.end - measured.start;
+        format!(
+            "They are of the last {window:.0} s of {length:.0}; in the paper, of the last 150 s of 300."
+        )
+    });
+    words.unwrap_or_default()
 }
 
 /// By round-trip time, ms.
@@ -103,8 +117,9 @@ fn of_run(setup: &Scenario, run: &RunSummary) -> Option<f64> {
     let greedy = flows.zip(&run.summary.foreground_mbit);
     let greedy = greedy.filter(|(flow, _)| matches!(flow.traffic, Traffic::Greedy { .. }));
     let theirs: f64 = greedy.map(|(_, rate)| rate).sum();
-    let all = run.summary.background_mbit + theirs;
-    (all > 0.0).then(|| 100.0 * run.summary.background_mbit / all)
+    let ours = run.summary.goodput_mbit();
+    let all = ours + theirs;
+    (all > 0.0).then(|| 100.0 * ours / all)
 }
 
 /// Draws it into an SVG file.
