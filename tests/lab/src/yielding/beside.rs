@@ -113,8 +113,14 @@ fn beside(
     figures.collect()
 }
 
-/// The first time in its life without any greedy flow, after one and before
-/// another.
+/// How long the first time is without any greedy flow, after one and before
+/// another, s; `None` if there is none while the background is there.
+pub(crate) fn gap_s(setup: &Scenario) -> Option<f64> {
+    let gap = gap(setup, &(setup.background.start_s..setup.duration_s))?;
+    Some(gap.end - gap.start)
+}
+
+/// That time, as far as it is in this life.
 fn gap(setup: &Scenario, life: &Range<f64>) -> Option<Range<f64>> {
     let greedy = setup.foreground.iter().filter(|one| is_greedy(one));
     let mut active: Vec<_> = greedy.map(Foreground::active).collect();

@@ -13,6 +13,30 @@ use crate::statistics::Spread;
 /// Whom those that are alone are compared with.
 const REFERENCE: &str = "sender-kernel-cubic";
 
+/// Goodput of one that is alone in parts of the kernel's CUBIC, %.
+pub(super) const RATIO: Figure = Figure::Beside(REFERENCE, |own, other| {
+    percent(own.goodput_mbit(), other.goodput_mbit())
+});
+
+/// The standing queue, ms.
+pub(super) const QUEUE: Figure = Figure::Own(|it| Some(it.yielding?.queue_median_ms));
+
+/// How soon what becomes free is taken, s.
+pub(super) const TAKEN: Figure = Figure::Own(|it| it.beside.as_ref()?.taken_s);
+
+/// What a stream keeps, %.
+pub(super) const KEPT: Figure = Figure::Beside(ALONE, |own, alone| {
+    percent(own.foreground_together_mbit, alone.foreground_together_mbit)
+});
+
+/// How much longer a round trip is than beside the stream alone, %.
+pub(super) const LONGER: Figure = Figure::Beside(ALONE, |own, alone| {
+    Some(percent(own.rtt_mean_ms?, alone.rtt_mean_ms?)? - 1e2)
+});
+
+/// What is used of what a stream leaves, %.
+pub(super) const USED: Figure = Figure::Own(|it| Some(1e2 * it.yielding?.spare_used));
+
 /// What goes below the head of the page.
 pub(super) fn section(kind: Kind, matrix: &MatrixRecord) -> String {
     match kind {
@@ -24,7 +48,7 @@ pub(super) fn section(kind: Kind, matrix: &MatrixRecord) -> String {
 }
 
 /// A way to run the scenario, which there is one of.
-fn variant(place: Place<'_>) -> String {
+pub(super) fn variant(place: Place<'_>) -> String {
     place.variant.unwrap_or(place.scenario).to_owned()
 }
 
@@ -35,19 +59,15 @@ fn alone(matrix: &MatrixRecord) -> String {
             .to_owned();
     let goodput = Figure::Own(|it| Some(it.goodput_mbit()));
     text.push_str(&table(matrix, "Goodput, Mbit/s", variant, goodput, 2));
-    let ratio = Figure::Beside(REFERENCE, |own, other| {
-        percent(own.goodput_mbit(), other.goodput_mbit())
-    });
     text.push_str(&table(
         matrix,
         "Of the kernel's CUBIC, %",
         variant,
-        ratio,
+        RATIO,
         1,
     ));
-    let queue = Figure::Own(|it| Some(it.yielding?.queue_median_ms));
     let heading = "Standing queue, median, ms";
-    text.push_str(&table(matrix, heading, variant, queue, 2));
+    text.push_str(&table(matrix, heading, variant, QUEUE, 2));
     let full = Figure::Own(|it| Some(it.yielding?.full_rate_s));
     let heading = "Seconds until it has 95 % of the link";
     text.push_str(&table(matrix, heading, variant, full, 2));
@@ -58,9 +78,8 @@ fn released(matrix: &MatrixRecord) -> String {
     let mut text = "From the moment at which the greedy flow stops sending; what it had in the \
                     queue still comes.\n"
         .to_owned();
-    let taken = Figure::Own(|it| it.beside.as_ref()?.taken_s);
     let heading = "Seconds until 90 % of the link are taken";
-    text.push_str(&table(matrix, heading, variant, taken, 2));
+    text.push_str(&table(matrix, heading, variant, TAKEN, 2));
     let share = Figure::Own(|it| Some(1e2 * it.beside.as_ref()?.flows.first()?.ratio));
     let heading = "Payload beside the flow while it is there, % of the flow's";
     text.push_str(&table(matrix, heading, variant, share, 1));
@@ -69,22 +88,15 @@ fn released(matrix: &MatrixRecord) -> String {
 
 fn constant(matrix: &MatrixRecord) -> String {
     let mut text = "Relative is relative to the stream alone with the same seed.\n".to_owned();
-    let kept = Figure::Beside(ALONE, |own, alone| {
-        percent(own.foreground_together_mbit, alone.foreground_together_mbit)
-    });
-    text.push_str(&table(matrix, "What the stream keeps, %", variant, kept, 1));
+    text.push_str(&table(matrix, "What the stream keeps, %", variant, KEPT, 1));
     let first = Figure::Beside(ALONE, |own, alone| {
         percent(own.foreground_first_mbit?, alone.foreground_first_mbit?)
     });
     let heading = "What the stream keeps in the first 10 s beside the sender, %";
     text.push_str(&table(matrix, heading, variant, first, 1));
-    let rtt = Figure::Beside(ALONE, |own, alone| {
-        Some(percent(own.rtt_mean_ms?, alone.rtt_mean_ms?)? - 1e2)
-    });
     let heading = "More round-trip time than alone, mean, %";
-    text.push_str(&table(matrix, heading, variant, rtt, 1));
-    let used = Figure::Own(|it| Some(1e2 * it.yielding?.spare_used));
-    text.push_str(&table(matrix, "Used of the rest, %", variant, used, 1));
+    text.push_str(&table(matrix, heading, variant, LONGER, 1));
+    text.push_str(&table(matrix, "Used of the rest, %", variant, USED, 1));
     text
 }
 
@@ -120,7 +132,7 @@ fn steps(matrix: &MatrixRecord) -> String {
 }
 
 /// Changes of a weight from and to the same.
-struct Change {
+pub(super) struct Change {
     from: Option<f64>,
     to: f64,
     /// Which of the scenario's they are.
@@ -128,14 +140,14 @@ struct Change {
 }
 
 impl Change {
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let from = self.from.map_or(String::new(), |w| format!("{w} "));
         format!("{from}\u{2192} {}", self.to)
     }
 }
 
 /// In the order in which there is one of them first.
-fn changes(background: &Background) -> Vec<Change> {
+pub(super) fn changes(background: &Background) -> Vec<Change> {
     let mut found: Vec<Change> = Vec::new();
     let mut from = background.weight;
     for (index, step) in background.weights.iter().enumerate() {
@@ -154,7 +166,12 @@ fn changes(background: &Background) -> Vec<Change> {
 }
 
 /// How long each of them took with each seed, s.
-fn acted(matrix: &MatrixRecord, place: Place<'_>, contender: &str, change: &Change) -> Vec<f64> {
+pub(super) fn acted(
+    matrix: &MatrixRecord,
+    place: Place<'_>,
+    contender: &str,
+    change: &Change,
+) -> Vec<f64> {
     let runs = cells::runs(matrix, place, contender).into_iter();
     let figures = runs.filter_map(|run| run.summary.beside.as_ref());
     let all = figures.flat_map(|figures| {

@@ -4,6 +4,7 @@
 mod cells;
 mod figures;
 mod load;
+mod required;
 mod scales;
 mod table1;
 mod table1_picture;
@@ -12,6 +13,7 @@ use std::path::Path;
 
 use fairbat_tests::chart::ChartResult;
 
+pub(super) use self::required::section as required;
 use super::MatrixRecord;
 use super::rows::rows;
 use super::words::{failures, head, how, seeds, terms};
@@ -44,7 +46,7 @@ impl Kind {
             "sender-released" => Self::Released,
             "sender-constant" => Self::Constant,
             "sender-steps" => Self::Steps,
-            "dalbe" => Self::Table1,
+            "dalbe" | "dalbe-beyond" => Self::Table1,
             "dalbe-load" => Self::Load,
             _ => return None,
         })
@@ -68,6 +70,7 @@ pub(super) fn page(kind: Kind, matrix: &MatrixRecord) -> String {
             figures::section(kind, matrix)
         }
     });
+    text.push_str(&required(matrix));
     text.push_str("\n## Scenarios\n\n");
     for (name, scenario) in &matrix.scenarios {
         let what = scenario.description.trim();

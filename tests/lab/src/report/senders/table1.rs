@@ -7,6 +7,7 @@ use super::super::words::{NOTHING, cell, shown, title};
 use super::super::{MatrixRecord, RunSummary};
 use super::cells::{Place, contenders, places, runs};
 use crate::statistics::Spread;
+use crate::yielding::FlowFigures;
 
 /// Whoever met a flow for less than this share of the window says nothing of it.
 const LEAST: f64 = 0.05;
@@ -63,10 +64,8 @@ fn row(
     let errors = Errors::of(&runs, window);
     let beside = flows.iter().map(|flow| {
         let ratio = spread(&|run| {
-            let figures = run.summary.beside.as_ref()?;
-            let mut found = figures.flows.iter().filter(|one| one.name == *flow);
-            let found = found.find(|one| one.seconds >= LEAST * window)?;
-            Some(100.0 * found.ratio)
+            let mut met = met(run, window);
+            Some(100.0 * met.find(|one| one.name == *flow)?.ratio)
         });
         shown(ratio, 0)
     });
@@ -82,6 +81,13 @@ fn row(
         shown(spread(&gap), 0),
         shown(spread(&w), 2),
     )
+}
+
+/// The flows that it met for long enough, of a window of so many seconds.
+pub(super) fn met(run: &RunSummary, window: f64) -> impl Iterator<Item = &FlowFigures> {
+    let figures = run.summary.beside.iter();
+    let flows = figures.flat_map(|figures| &figures.flows);
+    flows.filter(move |one| one.seconds >= LEAST * window)
 }
 
 /// When transfers were there less when they should have been, ascending, s, and
@@ -124,7 +130,7 @@ impl Errors {
 }
 
 /// The flows that anybody met in this scenario, in their order.
-fn flows(matrix: &MatrixRecord, scenario: &str) -> Vec<String> {
+pub(super) fn flows(matrix: &MatrixRecord, scenario: &str) -> Vec<String> {
     let mut found = std::collections::BTreeSet::new();
     let runs = matrix.runs.iter().filter(|run| run.scenario == scenario);
     for figures in runs.filter_map(|run| run.summary.beside.as_ref()) {
@@ -184,7 +190,11 @@ pub(super) mod tests {
     fn errors_have_a_sign_and_those_that_are_not_there_say_so() {
         let page = page(Kind::Table1, &example());
         let ours = title("sender-cdg");
-        let lines: Vec<_> = page.lines().filter(|line| line.contains(ours)).collect();
+        let start = format!("| {ours} |");
+        let lines: Vec<_> = page
+            .lines()
+            .filter(|line| line.starts_with(&start))
+            .collect();
         assert_eq!(
             lines,
             [
