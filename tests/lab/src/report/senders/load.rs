@@ -189,8 +189,7 @@ pub(super) fn draw(matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
     );
     canvas.draw_text(&words, &bold(TITLE, INK, FROM), (20, 24))?;
     let words = "Boxes: the middle half, with the median; whiskers: the rest within 1.5 times the \
-                 box; dots: what is beyond. Dashed: the deadline. What was never there is beyond all, and counted \
-                 at the top.";
+                 box; dots: beyond. Dashed: the deadline. At the top: never there.";
     canvas.draw_text(words, &text(LABEL, GREY, FROM), (20, 46))?;
     let colors = colors(matrix);
     let mut x = 26;

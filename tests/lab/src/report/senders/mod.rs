@@ -56,7 +56,8 @@ impl Kind {
 /// The page.
 pub(super) fn page(kind: Kind, matrix: &MatrixRecord) -> String {
     let mut text = head(matrix);
-    if seeds(matrix).len() > 1 {
+    // Transfers are counted over all seeds.
+    if seeds(matrix).len() > 1 && kind != Kind::Load {
         text.push_str(&format!(
             "A figure is the median over {} seeds (least\u{2013}most). ",
             seeds(matrix).len()

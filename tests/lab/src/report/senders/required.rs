@@ -173,8 +173,9 @@ pub(in super::super) fn section(matrix: &MatrixRecord) -> String {
     };
     let lines: String = all.iter().map(Requirement::line).collect();
     format!(
-        "\n## What is required\n\nOf \u{201c}{}\u{201d} if nobody else is named; by the medians over \
-         the seeds, before they are rounded.\n\n| | measured | |\n|---|---|---|\n{lines}",
+        "\n## What is required\n\nOf \u{201c}{}\u{201d} if nobody else is named; by medians over the \
+         seeds, or by all transfers of all seeds, before they are rounded.\n\n\
+         | | measured | |\n|---|---|---|\n{lines}",
         title(OURS)
     )
 }

@@ -76,7 +76,7 @@ fn window(matrix: &MatrixRecord) -> String {
         let (length, measured) = (scenario.duration_s, scenario.measured());
         let window = measured.end - measured.start;
         format!(
-            "They are of the last {window:.0} s of {length:.0}; in the paper, of the last 150 s of 300."
+            "Shares are of the last {window:.0} s of {length:.0}; in the paper, of the last 150 s of 300."
         )
     });
     words.unwrap_or_default()
