@@ -1,6 +1,7 @@
 //! Many runs beside each other: tables for people, and a picture that shows
 //! who takes what from whom. Knows summaries only, no samples.
 
+mod bound;
 mod colors;
 mod deadlines;
 mod grid;

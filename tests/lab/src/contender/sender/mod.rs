@@ -161,6 +161,7 @@ impl Driver {
         let error = result.err().or(sent.err()).filter(|_| !is_whole);
         BackgroundRecord {
             bytes: Some(bytes),
+            received: incoming.received(),
             done: incoming.ended().filter(|_| is_whole),
             failure: error.map(|error| format!("send: {error}")),
             ..self.record
