@@ -80,6 +80,12 @@ static __always_inline bool is_in_slow_start(const struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh;
 }
 
+/* After a loss or a mark of congestion, until it is repaired. */
+static __always_inline bool is_reducing(struct tcp_sock *tp)
+{
+	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) >= TCP_CA_CWR;
+}
+
 static __always_inline bool is_window_limited(struct tcp_sock *tp)
 {
 	return BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
@@ -345,10 +351,13 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 				    window_q8 < FLOOR_Q8 && wish.law == LAW_VEGAS ? 1 : 2);
 		/* Slow start is over until the kernel says otherwise. */
 		tp->snd_ssthresh = tp->snd_cwnd;
+		/* It leaves at once where there is nothing that has to wait for
+		 * room in the window. */
 		if (wish.law == LAW_VEGAS && !is_paced && wish.w_q16 < ONE_Q16 &&
+		    !is_reducing(tp) && tp->packets_out <= tp->snd_cwnd &&
 		    now_us > s->trains.last_us + TRAIN_EVERY_US) {
 			s->trains.last_us = now_us;
-			train_begin(round, tp->snd_nxt, TRAIN * look.segment);
+			train_begin(round, tp->snd_nxt, look.segment);
 			tp->snd_cwnd += TRAIN;
 		}
 		s->seen.law = wish.law;
@@ -447,7 +456,7 @@ void BPF_PROG(begin, struct sock *sk)
 	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
 		sk->sk_pacing_status = SK_PACING_NONE;
 	/* Unpaced, its first packets are a train. */
-	train_begin(round, tp->snd_nxt, TRAIN * tp->mss_cache);
+	train_begin(round, tp->snd_nxt, tp->mss_cache);
 }
 
 SEC("struct_ops")
@@ -458,6 +467,9 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	__u32 rtt_us = sample->rtt_us;
 
 	round->packets += sample->pkts_acked;
+	/* What comes after a repair tells of the repair. */
+	if (is_reducing(tp))
+		round->train = TRAIN_NONE;
 	if (round->train)
 		train_acknowledged(round, tp->snd_una, bpf_ktime_get_ns() / 1000);
 	if (sample->rtt_us <= 0)
@@ -491,7 +503,7 @@ void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 
 	/* What was measured in a recovery says little; reordering alone
 	 * (TCP_CA_Disorder) is none. */
-	if (BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) < TCP_CA_CWR)
+	if (!is_reducing(tp))
 		return;
 	round_of(tp)->train = TRAIN_NONE;
 	if (ca_state == TCP_CA_Open)

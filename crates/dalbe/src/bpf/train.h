@@ -28,12 +28,13 @@ enum train {
 	TRAIN_COMING = 2,
 };
 
-/* What leaves now is a train, of so many bytes. */
-static __always_inline void train_begin(struct round *round, __u32 from, __u32 bytes)
+/* What leaves now is a train, of such segments. The acknowledgement of the last
+ * may be delayed until another packet comes, and is not waited for. */
+static __always_inline void train_begin(struct round *round, __u32 from, __u32 segment)
 {
 	round->train = TRAIN_AWAITED;
 	round->train_from = from;
-	round->train_end = from + bytes;
+	round->train_end = from + (TRAIN - 1) * segment;
 }
 
 /* Everything up to `una` has been acknowledged. */
