@@ -117,7 +117,7 @@ fn refusal(answer: &Answer, tries: u32) -> Failure {
                  to it",
             ));
         }
-        _ => return Failure::of_status(status, answer.retry_after),
+        _ => return Failure::of_status(status, answer.remarks),
     };
     Failure::refused(format!("the server answered {status}"), hint)
 }
@@ -129,7 +129,7 @@ mod tests {
     fn answer(status: u16) -> Answer {
         Answer {
             status: StatusCode::from_u16(status).unwrap(),
-            retry_after: None,
+            remarks: Default::default(),
             location: None,
             allow: None,
         }
