@@ -27,11 +27,16 @@ fn a_deadline_is_met_or_said_to_be_missed() {
     assert_eq!(met.event("done")["deadline_met"], true);
     met.expect_said(&["before the deadline"]);
 
-    let over = "--deadline=2020-01-01T00:00:00Z";
+    let over = "--deadline=2020-01-01T00:00:00.123456Z";
     let late = put(&[over]);
     assert_done(&late, &url, &FILE);
     assert_eq!(late.event("done")["deadline_met"], false);
-    late.expect_said(&["deadline is over"]);
+    let warned = "warning: the deadline is over: it was 2020-01-01T00:00:00Z, and now it is 20";
+    assert!(late.stderr.contains(warned), "{late}");
+    // To the second, as the deadline is.
+    let (_, now) = late.stderr.split_once(warned).expect("it is in there");
+    let now = now.lines().next().unwrap_or_default();
+    assert!(now.ends_with('Z') && !now.contains('.'), "{late}");
     put(&[over, "--fail-late"]).expect_code(11);
     assert_content(&nginx.path("f"), &FILE);
 }

@@ -99,7 +99,7 @@ impl Upload {
         loop {
             let answer = self.attempt(&url, &mut connections).await;
             let decided = answer.and_then(|answer| {
-                let verdict = verdict(&answer, &url, self.tries)?;
+                let verdict = verdict(&answer, &url, &self.request.file, self.tries)?;
                 Ok((answer.status, verdict))
             });
             match decided {
