@@ -212,7 +212,8 @@ pub(crate) struct CompletionsArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
     /// Write one file per page (fairbat.1, fairbat-get.1, ...) into this
-    /// directory instead of all pages to standard output
+    /// directory, which is made if need be, instead of all pages to standard
+    /// output
     #[arg(long, value_name = "DIR", env = "FAIRBAT_DIR")]
     pub(crate) dir: Option<PathBuf>,
 }

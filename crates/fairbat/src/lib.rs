@@ -20,6 +20,7 @@ pub mod event;
 pub mod forecast;
 mod hosts;
 pub mod http;
+mod lateness;
 mod plan;
 pub mod put;
 pub mod queue;
