@@ -150,7 +150,8 @@ static __always_inline __u32 share_of(__u32 window_q8, __u32 w_q16)
 }
 
 /* The window that the weight is good for whatever the others do; the largest
- * there is if it has no bound. */
+ * there is if it has no bound. What the process has seen is no answer alone: a
+ * flow that is held to a share of what it has carried carries no more. */
 static __always_inline __u32 bound_of(const struct state *s, const struct look *look)
 {
 	__u32 capacity = most(s->trains.capacity, look->capacity);
@@ -158,7 +159,7 @@ static __always_inline __u32 bound_of(const struct state *s, const struct look *
 	__u32 rtt_us = look->rtt_min_us / 2 + look->rtt_max_us / 2;
 	__u32 all_q8 = scaled(packets_s_q8, rtt_us, 1000000);
 
-	if (look->w_q16 >= ONE_Q16 || capacity == 0)
+	if (look->w_q16 >= ONE_Q16 || s->trains.capacity == 0)
 		return WINDOW_MOST_Q8;
 	return most(least(share_of(all_q8, look->w_q16), WINDOW_MOST_Q8), FLOOR_Q8);
 }
@@ -355,7 +356,8 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 		 * room in the window. */
 		if (wish.law == LAW_VEGAS && !is_paced && wish.w_q16 < ONE_Q16 &&
 		    !is_reducing(tp) && tp->packets_out <= tp->snd_cwnd &&
-		    now_us > s->trains.last_us + TRAIN_EVERY_US) {
+		    now_us > s->trains.last_us +
+				     (s->trains.capacity ? TRAIN_EVERY_US : TRAIN_FIRST_US)) {
 			s->trains.last_us = now_us;
 			train_begin(round, tp->snd_nxt, look.segment);
 			tp->snd_cwnd += TRAIN;

@@ -15,6 +15,8 @@
 /* Packets of a train beyond those that would leave anyway. */
 #define TRAIN 6
 #define TRAIN_EVERY_US 10000000ULL
+/* As long as there is no answer. */
+#define TRAIN_FIRST_US 2000000ULL
 /* Less than so much between the first and the last acknowledgement is no
  * measurement, bytes and us. */
 #define TRAIN_LEAST 4000
