@@ -133,7 +133,8 @@ pub struct SenderLevers {
 }
 
 impl SenderLevers {
-    /// The best that this machine allows.
+    /// The best that this machine allows. What root sets up later is used by the
+    /// connections that are taken from then on.
     #[must_use]
     pub fn open(policy: SenderPolicy) -> Self {
         let congestion = Congestion::open();
@@ -166,7 +167,7 @@ impl SenderLevers {
         }
     }
 
-    /// What was taken.
+    /// What was taken at first.
     #[must_use]
     pub fn rung(&self) -> SenderRung {
         self.rung
@@ -196,6 +197,7 @@ impl SenderLevers {
         });
         SenderLever {
             own,
+            is_marked: true,
             is_held: true,
             kind,
         }
@@ -216,17 +218,15 @@ impl SenderLevers {
         })
     }
 
-    /// The congestion controls that are set up now; `None` if there were none at
-    /// first, or are none now.
+    /// The congestion controls that are set up now, which may have been set up
+    /// since this process began.
     fn current(&self) -> Option<Arc<Congestion>> {
         let mut congestion = self
             .congestion
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if !congestion.as_ref()?.is_current()
-            && let Ok(other) = Congestion::open()
-        {
-            *congestion = Some(Arc::new(other));
+        if !congestion.as_ref().is_some_and(|open| open.is_current()) {
+            *congestion = Congestion::open().ok().map(Arc::new);
         }
         congestion.clone()
     }
@@ -237,6 +237,8 @@ impl SenderLevers {
 #[derive(Debug)]
 pub struct SenderLever {
     own: Own,
+    /// Whether its packets are marked Lower-Effort.
+    is_marked: bool,
     /// Not after it was let go.
     is_held: bool,
     kind: Kind,
@@ -272,9 +274,9 @@ impl SenderLever {
         socket: &TcpSocket,
         order: Order,
     ) -> io::Result<Duration> {
-        if !std::mem::replace(&mut self.is_held, true) {
-            self.own.mark(socket);
-        }
+        self.is_held = true;
+        // Whose deadline presses is not to starve behind everybody else.
+        self.mark(socket, order.w < 1.0)?;
         match &mut self.kind {
             Kind::Congestion {
                 congestion,
@@ -327,7 +329,7 @@ impl SenderLever {
         if !self.is_held {
             return Ok(());
         }
-        self.own.unmark(socket)?;
+        self.mark(socket, false)?;
         match &mut self.kind {
             Kind::Congestion {
                 order, is_yielding, ..
@@ -350,6 +352,16 @@ impl SenderLever {
             Kind::Mark => {}
         }
         self.is_held = false;
+        Ok(())
+    }
+
+    fn mark(&mut self, socket: &TcpSocket, is_marked: bool) -> io::Result<()> {
+        match (self.is_marked, is_marked) {
+            (false, true) => self.own.mark(socket),
+            (true, false) => self.own.unmark(socket)?,
+            (false, false) | (true, true) => {}
+        }
+        self.is_marked = is_marked;
         Ok(())
     }
 

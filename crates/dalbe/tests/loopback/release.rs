@@ -76,3 +76,18 @@ fn a_congestion_control_that_gave_way_is_back() {
         }
     }
 }
+
+#[test]
+fn who_is_pressed_is_not_told_to_wait_for_everybody() {
+    let connection = Connection::over_ipv4();
+    let socket = levers_of(&connection.client);
+    let mut lever = SenderLevers::open(SenderPolicy::default()).take(&socket);
+    let pressed = Order {
+        w: 1.0,
+        ..Order::YIELD
+    };
+    for (order, class) in [(Order::YIELD, LOWER_EFFORT), (pressed, 0)].repeat(2) {
+        lever.update(Duration::ZERO, &socket, order).expect("held");
+        assert_eq!(state(&socket).0, class, "{order:?}");
+    }
+}
