@@ -60,6 +60,7 @@ struct tcp_congestion_ops {
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	__u32 (*undo_cwnd)(struct sock *sk);
 	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
 	char name[TCP_CA_NAME_MAX];
 	__u32 flags;
 };

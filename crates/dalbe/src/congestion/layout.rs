@@ -4,7 +4,7 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `CONGESTION_VERSION`.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// `ONE_Q16`.
 pub(super) const ONE: f64 = 65536.0;

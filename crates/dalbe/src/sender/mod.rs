@@ -232,6 +232,9 @@ impl SenderLevers {
     }
 }
 
+/// A connection that has had full weight is marked again below this weight.
+const MARKED_AGAIN: f64 = 0.5;
+
 /// The lever on one connection. It keeps no descriptor: it is handed the
 /// socket each time.
 #[derive(Debug)]
@@ -274,9 +277,16 @@ impl SenderLever {
         socket: &TcpSocket,
         order: Order,
     ) -> io::Result<Duration> {
+        // Whose deadline presses is not to starve behind everybody else. The mark
+        // does not come and go with every change: packets that have it may be
+        // overtaken by those that have not (RFC 7657, section 5.1).
+        let limit = if self.is_held && !self.is_marked {
+            MARKED_AGAIN
+        } else {
+            1.0
+        };
         self.is_held = true;
-        // Whose deadline presses is not to starve behind everybody else.
-        self.mark(socket, order.w < 1.0)?;
+        self.mark(socket, order.w < limit)?;
         match &mut self.kind {
             Kind::Congestion {
                 congestion,
@@ -320,8 +330,10 @@ impl SenderLever {
 
     /// Lets the connection go: it has again what it had before it was taken,
     /// mark, congestion control and a rate without a ceiling, until the next
-    /// [`SenderLever::update`]. What was learnt of the path is kept. Costs
-    /// nothing where it is not held.
+    /// [`SenderLever::update`]. Where its congestion control cannot be given back
+    /// it goes on with ours at full weight; and TCP goes on to space the packets
+    /// of a connection that has had a ceiling. What was learnt of the path is
+    /// kept. Costs nothing where it is not held.
     ///
     /// # Errors
     /// The connection is gone, or the kernel refuses; to be tried again.
@@ -332,9 +344,14 @@ impl SenderLever {
         self.mark(socket, false)?;
         match &mut self.kind {
             Kind::Congestion {
-                order, is_yielding, ..
+                congestion,
+                law,
+                order,
+                is_yielding,
             } => {
-                self.own.restore_congestion(socket)?;
+                if !self.own.restore_congestion(socket) {
+                    congestion.set(socket, &parameters(*law, Order::FREE))?;
+                }
                 (*order, *is_yielding) = (None, None);
             }
             Kind::Pacing {

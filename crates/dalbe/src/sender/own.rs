@@ -42,14 +42,10 @@ impl Own {
         self.congestion.as_deref().unwrap_or_default()
     }
 
-    /// Gives it back its congestion control.
-    pub(super) fn restore_congestion(&self, socket: &TcpSocket) -> io::Result<()> {
-        match &self.congestion {
-            Some(name) => socket
-                .sender()
-                .set_congestion(name)
-                .map_err(io::Error::other),
-            None => Ok(()),
-        }
+    /// Gives it back its congestion control, if that is known and may be had.
+    pub(super) fn restore_congestion(&self, socket: &TcpSocket) -> bool {
+        self.congestion
+            .as_deref()
+            .is_some_and(|name| socket.sender().set_congestion(name).is_ok())
     }
 }

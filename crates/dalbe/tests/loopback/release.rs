@@ -82,12 +82,19 @@ fn who_is_pressed_is_not_told_to_wait_for_everybody() {
     let connection = Connection::over_ipv4();
     let socket = levers_of(&connection.client);
     let mut lever = SenderLevers::open(SenderPolicy::default()).take(&socket);
-    let pressed = Order {
-        w: 1.0,
-        ..Order::YIELD
-    };
-    for (order, class) in [(Order::YIELD, LOWER_EFFORT), (pressed, 0)].repeat(2) {
+    // Near its full weight the mark stays off, once it is.
+    let steps = [
+        (0.02, true),
+        (0.9, true),
+        (1.0, false),
+        (0.9, false),
+        (0.4, true),
+        (0.9, true),
+    ];
+    for (w, is_marked) in steps {
+        let order = Order { w, ..Order::YIELD };
         lever.update(Duration::ZERO, &socket, order).expect("held");
-        assert_eq!(state(&socket).0, class, "{order:?}");
+        let class = if is_marked { LOWER_EFFORT } else { 0 };
+        assert_eq!(state(&socket).0, class, "w {w}");
     }
 }

@@ -97,8 +97,7 @@ impl Lane {
             return None;
         }
         let own = self.own_terms(id)?;
-        let transfer = &self.transfers[id.0 as usize];
-        let Some(deadline) = transfer.deadline else {
+        let Some(deadline) = self.transfers[id.0 as usize].deadline else {
             return Some(own);
         };
         let mean = self.mean_size();
@@ -106,7 +105,8 @@ impl Lane {
         let remaining = by_then
             .map(|(transfer, _)| self.expected(transfer, mean))
             .try_fold(0_u64, |sum, bytes| Some(sum.saturating_add(bytes?)));
-        let connections = u64::from(self.active_on(&transfer.host)) + 1;
+        // This one, and those that are moving something.
+        let connections = self.workers.len() as u64 + 1;
         Some(Terms {
             remaining: remaining.map(|bytes| bytes.div_ceil(connections)),
             ..own

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Which window follows from a weight by each law, once per round trip, and what
+ * of it is left by a loss.
+ *
+ * It must not know the kernel's socket.
+ */
+#pragma once
+
+/* 1 - w from which on a weight is good for more than its share, as for the
+ * receiver lever (brake/order.rs): 0.2. */
+#define OPENING_Q16 13107
+
+/* A share w/(1 + w) of this, for a weight between the least and 1. */
+static __always_inline __u32 share_of(__u32 window_q8, __u32 w_q16)
+{
+	__u32 share = scaled(window_q8, w_q16, ONE_Q16 + w_q16);
+
+	if (ONE_Q16 - w_q16 < OPENING_Q16)
+		share = scaled(share, OPENING_Q16, most(ONE_Q16 - w_q16, 1));
+	return least(share, window_q8);
+}
+
+/* The window that the weight is good for whatever the others do; the largest
+ * there is if it has no bound. What the process has seen is no answer alone: a
+ * flow that is held to a share of what it has carried carries no more. */
+static __always_inline __u32 bound_of(const struct state *s, const struct look *look)
+{
+	__u32 capacity = most(s->trains.capacity, look->capacity);
+	__u32 packets_s_q8 = scaled(capacity, PACKET_Q8, look->segment);
+	__u32 rtt_us = look->rtt_min_us / 2 + look->rtt_max_us / 2;
+	__u32 all_q8 = scaled(packets_s_q8, rtt_us, 1000000);
+
+	if (look->w_q16 >= ONE_Q16 || s->trains.capacity == 0)
+		return WINDOW_MOST_Q8;
+	return most(least(share_of(all_q8, look->w_q16), WINDOW_MOST_Q8), FLOOR_Q8);
+}
+
+/* The window of a weight above the least: that of one CUBIC flow, within what
+ * the weight is good for. As long as nobody knows what the path carries, it
+ * grows slower than CUBIC by the weight. */
+static __always_inline __u32 weighted_law(struct state *s, const struct look *look)
+{
+	struct weighted *own = &s->weighted;
+	__u32 bound = bound_of(s, look), before = s->w_q16;
+	bool is_bound = bound < WINDOW_MOST_Q8;
+
+	s->w_q16 = look->w_q16;
+	if (look->w_q16 <= LEAST_WEIGHT_Q16)
+		return 0;
+	if (before <= LEAST_WEIGHT_Q16)
+		/* From yielding at once to what the weight is good for. */
+		weighted_begin(own, most(is_bound ? 2 * bound : 0, s->vegas.window_q8));
+	weighted_grow(own, look, is_bound ? ONE_Q16 : look->w_q16);
+	/* A loss or two a flow of this weight need not heed. */
+	own->window_q8 = least(own->window_q8, least(2 * bound, WINDOW_MOST_Q8));
+	return least(own->window_q8, bound);
+}
+
+static __always_inline __u32 vegas_law(struct state *s, struct look *look, __u32 cwnd,
+				       bool *is_paced)
+{
+	__u32 window;
+
+	/* From one round trip to the next it is at most doubled, as in slow
+	 * start. */
+	window = least(weighted_law(s, look), 2 * most(cwnd, 2) * PACKET_Q8);
+	vegas_round(&s->vegas, &s->seen, look);
+	s->vegas.window_q8 = least(s->vegas.window_q8, WINDOW_MOST_Q8);
+	*is_paced = s->vegas.window_q8 >= window;
+	if (!*is_paced)
+		return window;
+	if (crawl_round(&s->vegas, look, cwnd == 1))
+		return PACKET_Q8;
+	return s->vegas.window_q8;
+}
+
+static __always_inline __u32 cubic_law(struct state *s, struct look *look, __u32 law)
+{
+	__u32 window = s->weighted.window_q8;
+
+	if (law == LAW_CUBIC_PHANTOM && cubic_phantom(&s->cubic, look)) {
+		weighted_loss(&s->weighted);
+		s->seen.phantoms++;
+		s->seen.backoffs++;
+		return s->weighted.window_q8;
+	}
+	weighted_grow(&s->weighted, look, ONE_Q16);
+	return most(s->weighted.window_q8, window);
+}
+
+/* The window after a round trip; whether TCP is to space its packets. */
+static __always_inline __u32 law_round(struct state *s, struct look *look, __u32 law, __u32 cwnd,
+				       bool *is_paced)
+{
+	if (law == LAW_VEGAS)
+		return vegas_law(s, look, cwnd, is_paced);
+	if (law == LAW_CDG || law == LAW_CDG_PAPER) {
+		cdg_round(&s->cdg, &s->vegas, &s->seen, look, law == LAW_CDG);
+		*is_paced = law == LAW_CDG;
+		return s->cdg.window_q8;
+	}
+	if (law == LAW_VEGAS_PAPER) {
+		s->cdg.window_q8 = paper_vegas_round(s->cdg.window_q8, &s->seen, look);
+		return s->cdg.window_q8;
+	}
+	return cubic_law(s, look, law);
+}
+
+/* The window that the law has now, in packets/256. */
+static __always_inline void take_window(struct state *s, __u32 law, __u32 window_q8, __u64 now_us)
+{
+	if (law == LAW_VEGAS) {
+		vegas_begin(&s->vegas, now_us, window_q8);
+		weighted_begin(&s->weighted, window_q8);
+	} else if (law == LAW_CDG || law == LAW_CDG_PAPER || law == LAW_VEGAS_PAPER) {
+		s->cdg.window_q8 = window_q8;
+		s->vegas.window_q8 = window_q8;
+	} else {
+		weighted_begin(&s->weighted, window_q8);
+	}
+}
+
+/* The window after a loss. */
+static __always_inline __u32 law_loss(struct state *s, const struct parameters *wish,
+				      __u32 window, __u32 base_us, __u64 now_us,
+				      bool was_slow_start)
+{
+	__u32 next;
+
+	if (wish->law == LAW_VEGAS) {
+		vegas_loss(&s->vegas, now_us, base_us);
+		/* It has doubled since the path was full. */
+		if (was_slow_start)
+			s->vegas.window_q8 = least(s->vegas.window_q8,
+						   most(window / 2, FLOOR_Q8));
+		next = s->vegas.window_q8;
+		if (wish->w_q16 > LEAST_WEIGHT_Q16) {
+			weighted_loss(&s->weighted);
+			next = most(next, s->weighted.window_q8);
+			next = least(next, window);
+		}
+	} else if (wish->law == LAW_VEGAS_PAPER) {
+		next = paper_vegas_heeds(wish->w_q16, wish->phi_q16) ? window / 2 : window;
+		s->cdg.window_q8 = next;
+	} else if (wish->law == LAW_CDG || wish->law == LAW_CDG_PAPER) {
+		next = window / 2;
+		s->cdg.window_q8 = next;
+		s->cdg.since_backoff = 0;
+		if (wish->law == LAW_CDG)
+			vegas_meet(&s->vegas, window, false);
+	} else {
+		weighted_loss(&s->weighted);
+		cubic_loss(&s->cubic, now_us);
+		if (wish->law == LAW_CUBIC_BETA)
+			s->weighted.window_q8 = most(
+				times_q16(s->weighted.window_q8, wish->w_q16), FLOOR_Q8);
+		next = s->weighted.window_q8;
+	}
+	return most(next, FLOOR_Q8);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The kernel's socket: what it tells, the round trip that is kept in it, and
+ * whether TCP spaces its packets.
+ *
+ * It must not know of laws.
+ */
+#pragma once
+
+/* Smaller windows are no bursts; and the kernel spaces their packets by a
+ * smoothed round-trip time that few acknowledgements keep up to date. */
+#define PACED_LEAST 10
+
+static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+static __always_inline struct round *round_of(struct tcp_sock *tp)
+{
+	return (struct round *)tp->inet_conn.icsk_ca_priv;
+}
+
+static __always_inline bool is_before(__u32 a, __u32 b)
+{
+	return (__s32)(a - b) < 0;
+}
+
+static __always_inline bool is_in_slow_start(const struct tcp_sock *tp)
+{
+	return tp->snd_cwnd < tp->snd_ssthresh;
+}
+
+/* After a loss or a mark of congestion, until it is repaired. */
+static __always_inline bool is_reducing(struct tcp_sock *tp)
+{
+	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) >= TCP_CA_CWR;
+}
+
+static __always_inline bool is_window_limited(struct tcp_sock *tp)
+{
+	return BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
+}
+
+static __always_inline void begin_round(struct tcp_sock *tp, struct round *round, __u64 now_us)
+{
+	round->end = tp->snd_nxt;
+	round->delivered = tp->delivered;
+	round->began_us = now_us;
+	round->rtt_min_us = 0xffffffff;
+	round->rtt_max_us = 0;
+	round->rtt_few_us = 0xffffffff;
+	round->samples = 0;
+	round->cwnd = tp->snd_cwnd;
+	round->is_slow_start = is_in_slow_start(tp);
+}
+
+/* Has the packets of a flow paced by TCP, or not. A window that is set anew at
+ * once takes it; a window that grows by a packet now and then, beside others
+ * whose packets follow their acknowledgements, would gain by it: a packet that
+ * comes between finds room in a full queue. */
+static __always_inline void pace(struct sock *sk, struct round *round, bool is_paced)
+{
+	is_paced = is_paced && tcp_sk(sk)->snd_cwnd >= PACED_LEAST;
+	if (is_paced && sk->sk_pacing_status == SK_PACING_NONE) {
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+		round->is_paced = 1;
+	} else if (!is_paced && round->is_paced) {
+		sk->sk_pacing_status = SK_PACING_NONE;
+		round->is_paced = 0;
+	}
+}
