@@ -55,8 +55,9 @@ struct look {
 	 * packets/256. */
 	__u32 carried_q8;
 	__u32 used_q8;
-	/* Delay beyond the base. */
+	/* Delay beyond the base, and where there is nothing to be seen of one. */
 	__u32 queue_us;
+	__u32 clear_us;
 	__u32 base_us;
 	__u32 w_q16;
 	__u32 phi_q16;

@@ -15,25 +15,27 @@ static __always_inline void observe(struct look *look, struct state *s, struct t
 {
 	bool was_single = round->cwnd == 1;
 
-	look->now_us = now_us;
 	/* Less than a round trip it cannot have been. */
-	look->elapsed_us = most(least(now_us - round->began_us, 60000000),
-			       most(round->base_us, 1));
+	__u32 elapsed_us = most(least(now_us - round->began_us, 60000000),
+				most(round->base_us, 1));
+	__u32 rtt_min_us = elapsed_us, rtt_max_us = elapsed_us;
+
+	if (round->samples) {
+		rtt_min_us = most(round->rtt_min_us, 1);
+		rtt_max_us = round->rtt_max_us;
+	}
+	look->now_us = now_us;
+	look->elapsed_us = elapsed_us;
 	look->is_timed = round->samples > 0;
-	look->rtt_min_us = look->is_timed ? most(round->rtt_min_us, 1) : look->elapsed_us;
+	look->rtt_min_us = rtt_min_us;
 	/* Of a receiver that acknowledges each packet there is none. */
-	look->rtt_max_us = most(look->is_timed ? round->rtt_max_us : look->elapsed_us,
-			       look->rtt_min_us);
+	look->rtt_max_us = most(rtt_max_us, rtt_min_us);
 	look->delivered = most(least(tp->delivered - round->delivered, 65536), 1);
 	look->w_q16 = wish->w_q16;
 	look->phi_q16 = wish->phi_q16;
 	look->g_us = wish->g_us;
 	look->capacity = wish->capacity;
 	look->segment = most(tp->mss_cache, 1);
-	if (round->tested) {
-		train_learn(&s->trains, round->tested);
-		round->tested = 0;
-	}
 	/* The kernel's mark is that of the moment; and of a window of a few
 	 * packets whole ones may be left over. */
 	look->is_limited = is_window_limited(tp) || round->cwnd <= FEW_PACKETS ||
@@ -51,6 +53,11 @@ static __always_inline void observe(struct look *look, struct state *s, struct t
 	}
 	look->base_us = most(look->base_us, 1);
 	look->queue_us = minus(look->rtt_min_us, look->base_us);
+	look->clear_us = CLEAR_US(look->base_us);
+	if (s->trains.capacity)
+		look->clear_us = least(look->clear_us + scaled(look->segment, 1000000,
+							       s->trains.capacity),
+				       SHORT_US(look->base_us));
 	look->carried_q8 = scaled(look->delivered * PACKET_Q8, look->base_us, look->elapsed_us);
 	look->used_q8 = scaled(look->delivered * PACKET_Q8, look->rtt_min_us, look->elapsed_us);
 	if (was_single && look->queue_us > SHORT_US(look->base_us))

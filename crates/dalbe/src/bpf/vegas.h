@@ -19,7 +19,8 @@
 
 /* A delay no longer than this is no queue ... */
 #define SHORT_US(base_us) (1500 + (base_us) / 100)
-/* ... and in one no longer than this nothing at all is to be seen of one. */
+/* ... and in one no longer than this nothing at all is to be seen of one, but
+ * for the packet that stands behind the one that left with it. */
 #define CLEAR_US(base_us) (800 + (base_us) / 256)
 
 /* What is longer than a short queue by this much is somebody else's, us; less
@@ -166,7 +167,7 @@ APART int vegas_grow(struct vegas *own, const struct look *look, __u32 used, boo
 	window = own->window_q8;
 	near = times_q16(own->threshold_q8, NEAR_Q16);
 	is_known = !has_come && window < times_q16(own->carried_most_q8, NEAR_Q16);
-	if (is_known || look->queue_us < CLEAR_US(look->base_us))
+	if (is_known || look->queue_us < look->clear_us)
 		own->quiet = least(own->quiet + 1, QUIET + 10);
 	else
 		own->quiet = least(own->quiet, QUIET - 1);
@@ -217,7 +218,7 @@ APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct lo
 	vegas_carried(own, carried);
 	if (own->looks < 4)
 		own->looks++;
-	if (queue < CLEAR_US(base))
+	if (queue < look->clear_us)
 		own->clear_us = look->now_us;
 	if (own->hold)
 		own->hold--;
