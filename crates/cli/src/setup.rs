@@ -13,12 +13,17 @@ use crate::console::Console;
 use crate::exit::ExitCode;
 
 /// Runs the command. A part that fails does not keep the others from being
-/// done.
+/// done, and those that are done are worth having: a code of its own says so.
 pub(crate) fn run(args: &SetupArgs) -> ExitCode {
     let console = Console::plain();
     let codes = Part::ALL.map(|part| one(part, args, &console));
+    let is_some_done = codes.contains(&ExitCode::Done);
     let failed = codes.into_iter().find(|code| *code != ExitCode::Done);
-    failed.unwrap_or(ExitCode::Done)
+    match failed {
+        Some(_) if is_some_done && !args.status => ExitCode::Partial,
+        Some(code) => code,
+        None => ExitCode::Done,
+    }
 }
 
 fn one(part: Part, args: &SetupArgs, console: &Console) -> ExitCode {

@@ -85,6 +85,50 @@ fn the_service_needs_two_capabilities_only() {
     machine.assert_clean(&[old, new].concat());
 }
 
+/// As by Linux 5.15, which takes the observer only: the service is up, and what
+/// it could set up stays.
+#[test]
+fn the_service_comes_up_with_one_part_of_two() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let [at, options] = ["Where", "Options"].map(|name| setting(MOUNT, name));
+    for (refused, other) in [
+        ("congestion", "observer: "),
+        ("observer", "congestion controls: "),
+    ] {
+        machine.shell(&format!(
+            "mkdir -p {at}; mount -t bpf -o {options} bpf {at}; mkdir -p {at}/{refused}/strange"
+        ));
+        let start = machine.root_with(&capabilities(), &arguments("ExecStart"));
+        let code = start.status.code().expect("it ended").to_string();
+        assert_says(&start, 3, &format!("{other}set up in {at}"));
+        assert!(
+            setting(SERVICE, "SuccessExitStatus")
+                .split_whitespace()
+                .any(|known| known == code),
+            "a failure to systemd: {code}"
+        );
+        let status = machine.somebody(&["setup", "--status"]);
+        assert_says(&status, 1, &format!("{other}set up\n"));
+
+        machine.shell(&format!("rmdir {at}/{refused}/strange"));
+        let controls = machine.controls();
+        let stop = machine.root_with(&capabilities(), &arguments("ExecStop"));
+        assert_says(&stop, 0, &format!("{other}removed"));
+        machine.shell(&format!("umount {at}; rmdir {at} /run/fairbat"));
+        machine.assert_clean(&controls);
+    }
+}
+
+/// A mount that stops when nobody needs it takes with it what root has set up
+/// by hand, and what a service that failed has left.
+#[test]
+fn the_mount_ends_with_a_service_that_is_stopped_only() {
+    assert_eq!(setting(MOUNT, "PartOf"), "fairbat-bpf.service");
+    assert!(!MOUNT.contains("StopWhenUnneeded"));
+}
+
 #[test]
 fn root_removes_by_hand_what_the_service_has_set_up() {
     let Some(machine) = Machine::new() else {
