@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use rustix::fs::statfs;
+use rustix::fs::{StatFs, fstatfs, statfs};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::geteuid;
@@ -22,8 +22,25 @@ const MAGIC: u64 = 0xcafe_4a11;
 pub(super) const OPEN: u32 = 0o755;
 
 /// Makes sure that this directory is a BPF file system which everybody can
-/// enter and nobody else can write to.
-pub(super) fn make(directory: &Path, undo: &mut Undo) -> Result<(), SetupError> {
+/// enter and nobody else can write to, and locks it. Begins anew when somebody
+/// removes it meanwhile.
+pub(super) fn make(directory: &Path, undo: &mut Undo) -> Result<Lock, SetupError> {
+    let above = directory.parent().and_then(Path::parent);
+    loop {
+        let locked = make_once(directory, undo).and_then(|()| lock(directory));
+        match locked {
+            // There must be something to begin with.
+            Err(error) if error.is_gone() && above.is_some_and(Path::exists) => {}
+            result => {
+                if let Some(lock) = result? {
+                    return Ok(lock);
+                }
+            }
+        }
+    }
+}
+
+fn make_once(directory: &Path, undo: &mut Undo) -> Result<(), SetupError> {
     if let Some(parent) = directory.parent() {
         make_directory(parent, undo)?;
         check(parent)?;
@@ -34,7 +51,9 @@ pub(super) fn make(directory: &Path, undo: &mut Undo) -> Result<(), SetupError> 
         return Ok(());
     }
     // Two at once would mount one on the other.
-    let _lock = Lock::of(directory.parent().unwrap_or(directory))?;
+    let Some(_lock) = Lock::of(directory.parent().unwrap_or(directory))? else {
+        return Ok(());
+    };
     if is_bpffs(directory)? {
         return Ok(());
     }
@@ -52,56 +71,71 @@ pub(super) fn make(directory: &Path, undo: &mut Undo) -> Result<(), SetupError> 
     Ok(())
 }
 
-/// Unmounts it and removes the directories, if nothing is left in it. A file
-/// system that was mounted elsewhere, above, stays; so does one that this
-/// process may not unmount, because somebody else has mounted it (a mount unit
-/// of systemd).
+/// Locks the BPF file system that is there; `None` if there is none, or it
+/// went while this waited.
+pub(super) fn lock(directory: &Path) -> Result<Option<Lock>, SetupError> {
+    let Some(lock) = Lock::of(directory)? else {
+        return Ok(None);
+    };
+    // By the lock, for one may have been mounted over it just now.
+    let found = fstatfs(lock.file())
+        .map_err(|error| failed(format!("look at {}", directory.display()), error))?;
+    Ok(has_magic(&found).then_some(lock))
+}
+
+/// Unmounts it and removes the directories, if nothing is left in it; takes
+/// the lock, if it is one. A file system that was mounted elsewhere, above,
+/// stays; so does one that this process may not unmount, because somebody else
+/// has mounted it (a mount unit of systemd).
 pub(super) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
-    // Of any other path the parent is not ours.
-    let parent = directory
-        .parent()
-        .filter(|_| directory == Path::new(DIRECTORY));
-    if !directory.exists() {
-        // A removal that was killed may have left the one above; who may not
-        // remove it has nothing to do with it.
-        if let Some(parent) = parent {
-            clear(parent);
-            let _ = fs::remove_dir(parent);
+    let Some(parent) = directory.parent() else {
+        return Ok(());
+    };
+    // Nobody is to mount another meanwhile.
+    let _above = match Lock::of(parent) {
+        Ok(Some(lock)) => lock,
+        Ok(None) => return Ok(()),
+        Err(error) if error.is_refusal() => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if directory.exists() {
+        if !is_empty(directory)? {
+            return Ok(());
         }
-        return Ok(());
-    }
-    if !is_empty(directory)? {
-        return Ok(());
-    }
-    if is_mount_point(directory)? {
-        // A process may stand in it; it then goes when that does.
-        match unmount(directory, UnmountFlags::DETACH) {
-            Err(Errno::PERM) => return Ok(()),
-            result => {
-                result
-                    .map_err(|error| failed(format!("unmount {}", directory.display()), error))?;
+        if is_mount_point(directory)? {
+            // A process may stand in it; it then goes when that does.
+            match unmount(directory, UnmountFlags::DETACH) {
+                Err(Errno::PERM) => return Ok(()),
+                result => {
+                    let doing = || format!("unmount {}", directory.display());
+                    result.map_err(|error| failed(doing(), error))?;
+                }
             }
         }
+        clear(directory);
+        fs::remove_dir(directory)
+            .map_err(|error| failed(format!("remove {}", directory.display()), error))?;
     }
-    let removed = |path: &Path| {
-        clear(path);
-        fs::remove_dir(path).map_err(|error| failed(format!("remove {}", path.display()), error))
-    };
-    removed(directory)?;
-    match parent {
-        // Others may have put something there.
-        Some(parent) if is_empty(parent)? => removed(parent),
-        _ => Ok(()),
+    // Of any other path the one above is not ours. A removal that was killed
+    // may have left it; others may have put something there.
+    if directory == Path::new(DIRECTORY) && is_empty(parent)? {
+        clear(parent);
+        let _ = fs::remove_dir(parent);
     }
+    Ok(())
 }
 
 /// Whether there is a BPF file system.
 pub(super) fn is_bpffs(directory: &Path) -> Result<bool, SetupError> {
     match statfs(directory) {
-        Ok(found) => Ok(u64::try_from(found.f_type).is_ok_and(|kind| kind & 0xffff_ffff == MAGIC)),
+        Ok(found) => Ok(has_magic(&found)),
         Err(Errno::NOENT) => Ok(false),
         Err(error) => Err(failed(format!("look at {}", directory.display()), error)),
     }
+}
+
+fn has_magic(found: &StatFs) -> bool {
+    u64::try_from(found.f_type).is_ok_and(|kind| kind & 0xffff_ffff == MAGIC)
 }
 
 /// Makes a directory that everybody may look into, if there is none.

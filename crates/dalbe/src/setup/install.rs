@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 
 use super::load::Loaded;
-use super::lock::Lock;
 use super::place::{Pin, Place, is_ours, names};
 use super::undo::{Done, Undo};
 use super::{Installed, Part, SetupError, Status, bpffs, failed};
@@ -14,8 +13,7 @@ use super::{Installed, Part, SetupError, Status, bpffs, failed};
 pub(super) fn install(directory: &Path, part: Part) -> Result<Installed, SetupError> {
     let place = Place::new(directory, part);
     let mut undo = Undo::default();
-    bpffs::make(directory, &mut undo)?;
-    let _lock = Lock::of(directory)?;
+    let _lock = bpffs::make(directory, &mut undo)?;
     let before = status(directory, part)?;
     if before == Status::SetUp {
         undo.keep();
@@ -50,12 +48,16 @@ pub(super) fn install(directory: &Path, part: Part) -> Result<Installed, SetupEr
 /// See [`super::remove`].
 pub(super) fn remove(directory: &Path, part: Part) -> Result<bool, SetupError> {
     let place = Place::new(directory, part);
-    if !bpffs::is_bpffs(directory)? {
-        // One that was killed before it had mounted anything.
-        bpffs::remove_if_empty(directory)?;
-        return Ok(false);
-    }
-    let _lock = Lock::of(directory)?;
+    let _lock = loop {
+        if !bpffs::is_bpffs(directory)? {
+            // One that was killed before it had mounted anything.
+            bpffs::remove_if_empty(directory)?;
+            return Ok(false);
+        }
+        if let Some(lock) = bpffs::lock(directory)? {
+            break lock;
+        }
+    };
     check_entries(&place)?;
     let versions = versions(&place)?;
     for &version in &versions {

@@ -136,6 +136,25 @@ pub enum SetupError {
     },
 }
 
+impl SetupError {
+    /// Whether something went that was there just before: somebody removes
+    /// what is set up.
+    #[cfg(feature = "bpf")]
+    fn is_gone(&self) -> bool {
+        matches!(self, Self::Failed { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Whether it is not for this process to do.
+    #[cfg(feature = "bpf")]
+    fn is_refusal(&self) -> bool {
+        match self {
+            Self::NotPermitted { .. } => true,
+            Self::Failed { source, .. } => source.kind() == io::ErrorKind::ReadOnlyFilesystem,
+            _ => false,
+        }
+    }
+}
+
 impl Part {
     /// What a kernel needs, for people who have been refused.
     fn since(self) -> &'static str {

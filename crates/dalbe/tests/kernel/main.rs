@@ -11,6 +11,7 @@
     reason = "tests wait for a real kernel, by the real clock"
 )]
 
+mod at_once;
 mod congestion;
 mod link;
 mod observer;
