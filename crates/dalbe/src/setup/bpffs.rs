@@ -22,25 +22,38 @@ const MAGIC: u64 = 0xcafe_4a11;
 pub(super) const OPEN: u32 = 0o755;
 
 /// Makes sure that this directory is a BPF file system which everybody can
-/// enter and nobody else can write to, and locks it. Begins anew when somebody
-/// removes it meanwhile.
-pub(super) fn make(directory: &Path, undo: &mut Undo) -> Result<Lock, SetupError> {
+/// enter and nobody else can write to, and locks it; what was made is undone
+/// before the lock is let go. Begins anew when somebody removes it meanwhile.
+pub(super) fn make(directory: &Path) -> Result<(Lock, Undo), SetupError> {
     let above = directory.parent().and_then(Path::parent);
+    let mut undo = Undo::default();
     loop {
-        let locked = make_once(directory, undo).and_then(|()| lock(directory));
-        match locked {
+        let made = make_once(directory, &mut undo);
+        match made.and_then(|made| Ok((made, lock(directory)?))) {
+            Ok((made, Some(lock))) => {
+                // Who has no lock does not unmount, whoever has mounted it.
+                if made == Made::Mounted {
+                    undo.note(Done::Mount(directory.to_owned()));
+                }
+                return Ok((lock, undo));
+            }
+            Ok((_, None)) => {}
             // There must be something to begin with.
             Err(error) if error.is_gone() && above.is_some_and(Path::exists) => {}
-            result => {
-                if let Some(lock) = result? {
-                    return Ok(lock);
-                }
-            }
+            Err(error) => return Err(error),
         }
     }
 }
 
-fn make_once(directory: &Path, undo: &mut Undo) -> Result<(), SetupError> {
+/// What [`make_once`] has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    Mounted,
+    /// It was there, or is to be looked for again.
+    Nothing,
+}
+
+fn make_once(directory: &Path, undo: &mut Undo) -> Result<Made, SetupError> {
     if let Some(parent) = directory.parent() {
         make_directory(parent, undo)?;
         check(parent)?;
@@ -48,14 +61,14 @@ fn make_once(directory: &Path, undo: &mut Undo) -> Result<(), SetupError> {
     make_directory(directory, undo)?;
     check(directory)?;
     if is_bpffs(directory)? {
-        return Ok(());
+        return Ok(Made::Nothing);
     }
     // Two at once would mount one on the other.
     let Some(_lock) = Lock::of(directory.parent().unwrap_or(directory))? else {
-        return Ok(());
+        return Ok(Made::Nothing);
     };
     if is_bpffs(directory)? {
-        return Ok(());
+        return Ok(Made::Nothing);
     }
     if !is_empty(directory)? {
         return Err(SetupError::NotOurs {
@@ -67,8 +80,17 @@ fn make_once(directory: &Path, undo: &mut Undo) -> Result<(), SetupError> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("fairbat", directory, "bpf", flags, options.as_deref())
         .map_err(|error| failed(format!("mount {}", directory.display()), error))?;
-    undo.note(Done::Mount(directory.to_owned()));
-    Ok(())
+    Ok(Made::Mounted)
+}
+
+/// Takes a mount back, unless somebody has put something there meanwhile; takes
+/// the lock.
+pub(super) fn unmount_if_empty(directory: &Path) -> Result<(), SetupError> {
+    if !is_bpffs(directory)? || !is_empty(directory)? {
+        return Ok(());
+    }
+    unmount(directory, UnmountFlags::DETACH)
+        .map_err(|error| failed(format!("unmount {}", directory.display()), error))
 }
 
 /// Locks the BPF file system that is there; `None` if there is none, or it

@@ -203,7 +203,11 @@ pub enum Unavailable {
 
 /// Sets a part up in this directory, which is made if it is not there and
 /// becomes a BPF file system; usually [`DIRECTORY`]. Replaces another version.
-/// When it fails, all is as it was.
+///
+/// When it fails, what was set up is as it was; of what somebody had taken
+/// apart, or a killed setup had left, a piece may be gone. If it is only the
+/// other version that cannot be removed, both are there, and doing it again
+/// removes that one.
 ///
 /// # Errors
 /// See [`SetupError`].

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use dalbe::setup::{Installed, SetupError, Status, Unavailable, remove, status};
 use libbpf_rs::query::ProgInfoIter;
+use rustix::mount::{UnmountFlags, mount_bind, unmount};
 
 use super::*;
 
@@ -141,6 +142,33 @@ fn another_version_is_told_and_replaced() {
         assert_goes(old);
         assert_eq!(entries(&versions), ["v1"]);
         Observer::open().expect("set up");
+    });
+}
+
+#[test]
+fn another_version_that_cannot_be_removed_is_removed_the_next_time() {
+    in_own_namespace(|| {
+        set_up(Part::Observer);
+        let versions = directory().join("observer");
+        fs::rename(versions.join("v1"), versions.join("v0")).expect("root");
+        // Nobody can remove what something is mounted on.
+        let link = versions.join("v0/link");
+        fs::write("/run/file", "").expect("root");
+        mount_bind("/run/file", &link).expect("root");
+        let error = install(directory(), Part::Observer).expect_err("it is busy");
+        assert!(error.to_string().contains("observer/v0/link"), "{error}");
+        assert_eq!(
+            status(directory(), Part::Observer).expect("readable"),
+            Status::SetUp
+        );
+        assert_eq!(entries(&versions), ["v0", "v1"]);
+
+        unmount(&link, UnmountFlags::empty()).expect("root");
+        assert_eq!(
+            install(directory(), Part::Observer).expect("root"),
+            Installed::Already
+        );
+        assert_eq!(entries(&versions), ["v1"]);
     });
 }
 
