@@ -124,7 +124,8 @@ pub(super) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
         if !is_empty(directory)? {
             return Ok(());
         }
-        if is_mount_point(directory)? {
+        let is_mounted = is_mount_point(directory)?;
+        if is_mounted {
             // A process may stand in it; it then goes when that does.
             match unmount(directory, UnmountFlags::DETACH) {
                 Err(Errno::PERM) => return Ok(()),
@@ -133,6 +134,11 @@ pub(super) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
                     result.map_err(|error| failed(doing(), error))?;
                 }
             }
+        }
+        match check(directory) {
+            // What it was mounted on is who knows whose.
+            Err(_) if is_mounted => return Ok(()),
+            result => result?,
         }
         clear(directory);
         fs::remove_dir(directory)

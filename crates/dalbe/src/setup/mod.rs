@@ -218,8 +218,8 @@ pub fn install(directory: &Path, part: Part) -> Result<Installed, SetupError> {
     return not_built(directory, part);
 }
 
-/// Removes a part, whatever its version, and the file system if nothing else
-/// is in it. Tells whether there was one.
+/// Removes a part, whatever its version, and the file system and its directory
+/// if nothing else is in them. Tells whether there was one.
 ///
 /// # Errors
 /// See [`SetupError`].

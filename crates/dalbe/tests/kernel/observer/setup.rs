@@ -304,6 +304,30 @@ fn what_is_not_ours_is_left_as_it_is() {
 }
 
 #[test]
+fn a_directory_that_could_not_be_ours_is_not_removed() {
+    in_own_namespace(|| {
+        let directory = directory();
+        let mode = |mode| fs::set_permissions(directory, fs::Permissions::from_mode(mode));
+        let refused = || {
+            let error = remove(directory, Part::Observer).expect_err("in the way");
+            assert!(matches!(error, SetupError::NotOurs { .. }), "{error}");
+            assert!(directory.exists());
+        };
+        fs::create_dir_all(directory).expect("root");
+        for other in [0o777, 0o700] {
+            mode(other).expect("root");
+            refused();
+        }
+        mode(0o755).expect("root");
+        std::os::unix::fs::chown(directory, Some(NOBODY), None).expect("root");
+        refused();
+        std::os::unix::fs::chown(directory, Some(0), None).expect("root");
+        assert!(!remove(directory, Part::Observer).expect("one that was killed"));
+        assert_eq!(entries(Path::new("/run")), [""; 0]);
+    });
+}
+
+#[test]
 fn a_file_system_that_is_there_is_used() {
     in_own_namespace(|| {
         let given = Path::new("/run/given");
