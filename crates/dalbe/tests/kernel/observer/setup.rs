@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use dalbe::setup::{Installed, SetupError, Status, Unavailable, remove, status};
 use libbpf_rs::query::ProgInfoIter;
+use libbpf_rs::MapHandle;
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 
 use super::*;
@@ -75,6 +76,26 @@ fn it_comes_and_goes_without_a_trace() {
         );
         assert!(!Path::new("/run/fairbat").exists());
         assert!(matches!(Observer::open(), Err(Unavailable::NotSetUp)));
+    });
+}
+
+#[test]
+fn nobody_can_freeze_what_all_write_to() {
+    in_own_namespace(|| {
+        set_up(Part::Observer);
+        as_nobody(|| {
+            let path = directory().join("observer/v1/watch");
+            let watch = MapHandle::from_pinned_path(path).expect("everybody may");
+            watch.freeze().expect_err("it is everybody's");
+            let observer = Observer::open().expect("everybody may");
+            let (mut client, mut server) = loopback();
+            let socket = socket_of(&client);
+            observer
+                .watch(&socket, Duration::from_millis(5))
+                .expect("its own socket");
+            transfer(&mut server, &mut client, 2_000);
+            let _ = observed(&observer, &socket, 2_000);
+        });
     });
 }
 
