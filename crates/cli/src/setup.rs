@@ -67,10 +67,14 @@ fn installed(part: Part, what: Installed) -> String {
 }
 
 fn removed(part: Part, was_there: bool) -> String {
-    if was_there {
-        format!("{part}: removed")
-    } else {
-        format!("{part}: not set up, nothing to remove")
+    if !was_there {
+        return format!("{part}: not set up, nothing to remove");
+    }
+    match part {
+        Part::Observer => format!("{part}: removed"),
+        Part::CongestionControls => {
+            format!("{part}: removed; connections that follow one keep it until they end")
+        }
     }
 }
 

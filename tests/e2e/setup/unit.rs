@@ -74,7 +74,7 @@ fn the_service_needs_two_capabilities_only() {
     assert_says(
         &stopped,
         0,
-        "observer: removed\ncongestion controls: removed\n",
+        "observer: removed\ncongestion controls: removed; ",
     );
     assert_says(&machine.somebody(&["setup", "--status"]), 1, NOT_SET_UP);
     let left = machine.shell(&format!("find {at} -mindepth 1 -not -name '*.debug'"));
