@@ -13,6 +13,7 @@
 
 mod at_once;
 mod congestion;
+mod detour;
 mod link;
 mod observer;
 

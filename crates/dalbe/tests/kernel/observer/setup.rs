@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use dalbe::setup::{Installed, SetupError, Status, Unavailable, remove, status};
-use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::MapHandle;
+use libbpf_rs::query::ProgInfoIter;
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 
 use super::*;
