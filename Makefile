@@ -15,7 +15,8 @@ as-root = $(if $(filter-out 0,$(shell id -u)),sudo) env FAIRBAT_BIN=$(abspath $(
 
 # What bench runs; quick variants are as long whatever the matrix.
 MATRICES := peers trust overhead lever deadlines deadline-changes yielding yielding-vulture yielding-fairness \
-	yielding-robust yielding-cost yielding-unseen $(if $(QUICK),,deadlines-long)
+	yielding-robust yielding-cost yielding-unseen cdg sender-weights sender-alone sender-released \
+	sender-constant sender-steps deadlines-served dalbe dalbe-beyond dalbe-load $(if $(QUICK),,deadlines-long)
 
 FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SECONDS ?= 300
@@ -48,6 +49,7 @@ bench: deps ## measure all figures again, some hours, into tests/lab/results (QU
 	cargo build $(CARGO_BUILD_FLAGS) --release --workspace
 	$(TARGET)/release/bench $(if $(QUICK),--quick)
 	@$(call as-root,release) $(TARGET)/release/lab calibrate
+	@$(call as-root,release) $(TARGET)/release/lab sender-cost $(if $(QUICK),--quick)
 	@set -e; for matrix in $(MATRICES); do \
 		$(call as-root,release) $(TARGET)/release/lab matrix "$$matrix" $(if $(QUICK),--quick); \
 	done

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use fairbat_tests::bin::Fairbat;
 use fairbat_tests::content::{Content, base64};
 use fairbat_tests::fault::FaultServer;
 use fairbat_tests::message::Reply;
@@ -150,4 +151,38 @@ fn a_malformed_header_or_user_is_a_usage_error() {
         outcome.expect_code(2);
     }
     assert!(server.requests().is_empty());
+}
+
+#[test]
+fn a_server_that_wants_a_token_is_shown_how_to_get_one() {
+    let server = FaultServer::start();
+    let version = Version::new(&FILE);
+    server.script("/file", move |request| {
+        match (request.method.as_str(), request.header("authorization")) {
+            ("PUT", Some("Bearer t0ken")) => Reply::status(201).after_body(),
+            ("PUT", _) => Reply::status(401)
+                .header("WWW-Authenticate", "Bearer realm=\"test\"")
+                .after_body(),
+            (_, Some("Bearer t0ken")) => version.answer(request),
+            _ => Reply::status(401).header("WWW-Authenticate", "Bearer"),
+        }
+    });
+    let url = server.url("/file");
+    let work = Workdir::new();
+    FILE.write_to(&work.join("sent")).expect("written");
+    let plan = ["plan", "--measure=0", "--deadline=4h", &url];
+    for run in [
+        work.get().arg(&url),
+        work.put().args(["sent", &url]),
+        Fairbat::new(work.path()).args(plan),
+    ] {
+        let outcome = run.clone().run();
+        outcome.expect_code(1);
+        for said in ["401", "-H 'Authorization: Bearer TOKEN'", "FAIRBAT_HEADER"] {
+            outcome.expect_said(&[said]);
+        }
+        run.env("FAIRBAT_HEADER", "Authorization: Bearer t0ken")
+            .run()
+            .expect_code(0);
+    }
 }

@@ -49,6 +49,9 @@ fn usage_errors_exit_2_and_touch_nothing() {
         &["get", "ftp://127.0.0.1/file"],
         &["get", "file:///etc/hostname"],
         &["get", "http://"],
+        &["get", "http:///x"],
+        &["put", "/etc/hostname", "http:///x"],
+        &["plan", "--deadline=4h", "http:///x"],
     ] {
         let outcome = run(args);
         assert_eq!(outcome.code, Some(2), "{outcome}");

@@ -9,6 +9,7 @@
     reason = "tests watch real processes, by the real clock"
 )]
 
+mod advice;
 mod auth;
 mod backoff;
 mod broken;

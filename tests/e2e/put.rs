@@ -162,6 +162,9 @@ fn what_cannot_be_read_is_named_and_nothing_is_sent() {
         let outcome = work.put().args([file, &nginx.url("x")]).run();
         outcome.expect_code(6).expect_said(&[said]);
         assert_ne!(outcome.event("error")["hint"], "", "{outcome}");
+        // And nothing is told before that.
+        let named = format!("error: {file} ");
+        assert!(outcome.stderr.starts_with(&named), "{outcome}");
     }
     let closed = fs::Permissions::from_mode(0o000);
     fs::set_permissions(work.join("file"), closed).expect("set");

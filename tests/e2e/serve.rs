@@ -10,7 +10,7 @@ mod yields;
 use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -41,9 +41,15 @@ impl Serving {
 
     /// On a free port, as `change` has it.
     fn run(change: impl FnOnce(Fairbat) -> Fairbat) -> Self {
+        Self::of(Path::new("."), change)
+    }
+
+    /// The same, of another directory.
+    fn of(served: &Path, change: impl FnOnce(Fairbat) -> Fairbat) -> Self {
         let directory = Workdir::new();
         let run = Fairbat::new(directory.path())
-            .args(["serve", ".", "--json", "--listen", "127.0.0.1:0"])
+            .args(["serve", "--json", "--listen", "127.0.0.1:0"])
+            .arg(served)
             .timeout(Duration::from_secs(120));
         let running = change(run).spawn();
         let listening = wait_for("the server to listen", SOON, || {

@@ -37,8 +37,8 @@ fn a_server_of_a_given_authority_serves_exactly() {
 }
 
 /// Runs that must be refused for the certificate: at once, saying so, with
-/// nothing fetched.
-fn assert_refused(nginx: &Nginx, url: &str, authority: Option<&Identity>) {
+/// nothing fetched. Returns the hint.
+fn assert_refused(nginx: &Nginx, url: &str, authority: Option<&Identity>) -> String {
     let work = Workdir::new();
     let mut get = work.get();
     if let Some(identity) = authority {
@@ -54,6 +54,7 @@ fn assert_refused(nginx: &Nginx, url: &str, authority: Option<&Identity>) {
     );
     work.assert_holds(&[]);
     assert_eq!(nginx.settled_accesses(), []);
+    error["hint"].as_str().expect("a text").to_owned()
 }
 
 #[test]
@@ -62,8 +63,16 @@ fn a_server_of_an_unknown_authority_is_refused() {
     let identity = Identity::issue(keys.path(), &["localhost", "127.0.0.1"], 2099);
     let other = Identity::issue(others.path(), &["localhost", "127.0.0.1"], 2099);
     let nginx = serve(&identity);
-    assert_refused(&nginx, &nginx.url("file"), None);
-    assert_refused(&nginx, &nginx.url("file"), Some(&other));
+    let hint = assert_refused(&nginx, &nginx.url("file"), None);
+    assert!(
+        hint.contains("self-signed") && hint.contains("--cacert"),
+        "{hint}"
+    );
+    let hint = assert_refused(&nginx, &nginx.url("file"), Some(&other));
+    assert!(
+        hint.contains("signed it") && !hint.contains("--cacert"),
+        "{hint}"
+    );
 }
 
 #[test]
@@ -71,7 +80,11 @@ fn a_certificate_for_another_name_is_refused() {
     let keys = Workdir::new();
     let identity = Identity::issue(keys.path(), &["other.example"], 2099);
     let nginx = serve(&identity);
-    assert_refused(&nginx, &nginx.url_by_name("file"), Some(&identity));
+    let hint = assert_refused(&nginx, &nginx.url_by_name("file"), Some(&identity));
+    assert!(
+        hint.contains("name") && !hint.contains("--cacert"),
+        "{hint}"
+    );
 }
 
 #[test]
@@ -79,7 +92,35 @@ fn an_expired_certificate_is_refused() {
     let keys = Workdir::new();
     let identity = Identity::issue(keys.path(), &["localhost", "127.0.0.1"], 2001);
     let nginx = serve(&identity);
-    assert_refused(&nginx, &nginx.url("file"), Some(&identity));
+    let hint = assert_refused(&nginx, &nginx.url("file"), Some(&identity));
+    assert!(hint.contains("new certificate"), "{hint}");
+}
+
+#[test]
+fn a_certificate_that_signed_itself_is_trusted_when_named_unless_made_as_an_authority() {
+    let keys = Workdir::new();
+    let identity = Identity::self_signed(keys.path(), false);
+    let nginx = serve(&identity);
+    let hint = assert_refused(&nginx, &nginx.url("file"), None);
+    assert!(
+        hint.contains("self-signed") && hint.contains("--cacert"),
+        "{hint}"
+    );
+    let work = Workdir::new();
+    let get = work.get().arg("--cacert").arg(&identity.authority);
+    get.arg(nginx.url("file")).run().expect_code(0);
+
+    let keys = Workdir::new();
+    let identity = Identity::self_signed(keys.path(), true);
+    let nginx = serve(&identity);
+    for authority in [None, Some(&identity)] {
+        let hint = assert_refused(&nginx, &nginx.url("file"), authority);
+        assert!(
+            hint.contains("basicConstraints=critical,CA:FALSE"),
+            "{hint}"
+        );
+        assert!(!hint.contains("--cacert"), "{hint}");
+    }
 }
 
 #[test]

@@ -52,4 +52,32 @@ impl Identity {
             key: write("server.key", key.serialize_pem()),
         }
     }
+
+    /// A certificate for this machine that signed itself, and is its own
+    /// authority; made as that of an authority, as `openssl req -x509` does it,
+    /// or as that of a server.
+    #[must_use]
+    pub fn self_signed(directory: &Path, is_ca: bool) -> Self {
+        let key = KeyPair::generate().expect("a key");
+        let names = ["localhost", "127.0.0.1"].map(str::to_owned);
+        let mut params = CertificateParams::new(names).expect("valid names");
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "Test itself");
+        params.is_ca = if is_ca {
+            IsCa::Ca(BasicConstraints::Unconstrained)
+        } else {
+            IsCa::ExplicitNoCa
+        };
+        let certificate = directory.join("self.pem");
+        let signed = params.self_signed(&key).expect("self-signed");
+        fs::write(&certificate, signed.pem()).expect("write a PEM file");
+        let key_file = directory.join("self.key");
+        fs::write(&key_file, key.serialize_pem()).expect("write a PEM file");
+        Self {
+            authority: certificate.clone(),
+            certificate,
+            key: key_file,
+        }
+    }
 }

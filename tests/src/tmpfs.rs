@@ -28,6 +28,15 @@ impl TmpFs {
         .then_some(Self { directory })
     }
 
+    /// Mounts one whose times have the steps of the kernel's coarse clock, as
+    /// those of all file systems had before Linux 6.13. Otherwise the same.
+    #[must_use]
+    pub fn mount_coarse() -> Option<Self> {
+        let directory = tempfile::tempdir().expect("a temp dir");
+        let target = directory.path().to_str().expect("temp paths are UTF-8");
+        may("mount", &["-t", "ramfs", "fairbat-test", target]).then_some(Self { directory })
+    }
+
     /// Its root directory.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -131,7 +131,8 @@ pub(crate) enum Command {
             cannot resume it. A file's SHA-256 is sent (Repr-Digest, RFC 9530) once it is \
             known; a request with Want-Repr-Digest has it computed, for those that come later. \
             A connection on which nothing is acknowledged for 60 s during a response, or for \
-            30 s otherwise, is closed.\n\n\
+            30 s otherwise, is closed. A peer that has --max-connections-per-peer is answered \
+            503 with Retry-After on others.\n\n\
             Every flag can also be given as an environment variable; the command line \
             wins. Of a flag given twice the last one counts.",
         args_override_self = true,
@@ -212,7 +213,8 @@ pub(crate) struct CompletionsArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
     /// Write one file per page (fairbat.1, fairbat-get.1, ...) into this
-    /// directory instead of all pages to standard output
+    /// directory, which is made if need be, instead of all pages to standard
+    /// output
     #[arg(long, value_name = "DIR", env = "FAIRBAT_DIR")]
     pub(crate) dir: Option<PathBuf>,
 }

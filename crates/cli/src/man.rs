@@ -9,8 +9,8 @@ use clap_mangen::roff::{Roff, roman};
 
 use crate::args::{self, appendix};
 
-/// Writes one file per page into `dir`, or all pages to standard output,
-/// where `man -l -` shows them.
+/// Writes one file per page into `dir`, which is made if need be, or all pages
+/// to standard output, where `man -l -` shows them.
 ///
 /// # Errors
 /// When a page cannot be written.
@@ -22,10 +22,13 @@ pub(crate) fn run(dir: Option<&Path>) -> io::Result<()> {
         }
         return stdout.flush();
     };
+    let named = |path: &Path, error: &io::Error| {
+        io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    };
+    std::fs::create_dir_all(dir).map_err(|error| named(dir, &error))?;
     for page in pages() {
         let path = dir.join(page.man.get_filename());
-        let in_path =
-            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let in_path = |error: io::Error| named(&path, &error);
         let mut file = BufWriter::new(File::create(&path).map_err(in_path)?);
         page.render(&mut file).map_err(in_path)?;
         file.flush().map_err(in_path)?;
@@ -136,7 +139,11 @@ mod tests {
                 .expect("the page is there");
             assert!(page.contains(&format!(".TH {name} 1")), "{name}");
         }
-        let missing = run(Some(&dir.path().join("missing"))).expect_err("no such directory");
-        assert!(missing.to_string().contains("missing/fairbat.1"));
+        let new = dir.path().join("share/man1");
+        run(Some(&new)).expect("the directory is made");
+        assert!(new.join("fairbat.1").is_file());
+        let page = new.join("fairbat.1");
+        let refused = run(Some(&page)).expect_err("a file is there");
+        assert!(refused.to_string().contains("man1/fairbat.1"), "{refused}");
     }
 }

@@ -7,6 +7,7 @@ mod messages;
 use std::collections::HashMap;
 
 use dalbe::brake::BrakeState;
+use fairbat::error::ErrorKind;
 use fairbat::event::{Event, TimedEvent};
 use indicatif::{MultiProgress, ProgressDrawTarget};
 
@@ -68,6 +69,9 @@ pub(crate) struct Progress {
     bars: Option<Bars>,
     /// Bytes that earlier runs left, by URL, of the transfers that began.
     resumed: HashMap<String, u64>,
+    /// What is said of an upload as soon as its file has been opened: who named
+    /// the wrong file reads of nothing else.
+    upload: Option<String>,
     /// What was last said of yielding, and when, s.
     said_yielding: Option<(f64, bool)>,
 }
@@ -90,6 +94,7 @@ impl Progress {
             console,
             bars,
             resumed: HashMap::new(),
+            upload: None,
             said_yielding: None,
         }
     }
@@ -102,11 +107,19 @@ impl Progress {
     /// Shows one event.
     pub(crate) fn show(&mut self, event: &TimedEvent) {
         let TimedEvent { t, ref event } = *event;
-        if let Event::File {
-            url, resumed_bytes, ..
-        } = event
-        {
-            self.resumed.insert(url.clone(), *resumed_bytes);
+        match event {
+            Event::File {
+                url, resumed_bytes, ..
+            } => {
+                self.resumed.insert(url.clone(), *resumed_bytes);
+            }
+            Event::Sending {
+                urls,
+                lever,
+                sender,
+                weight,
+            } => self.upload = Some(messages::sending(urls, *lever, *sender, *weight)),
+            _ => {}
         }
         if let Some(bars) = &mut self.bars {
             bars.update(event);
@@ -152,12 +165,7 @@ impl Progress {
                 lever,
                 receiver,
             } if results => Some(messages::started(urls, *lever, *receiver)),
-            Event::Sending {
-                urls,
-                lever,
-                sender,
-                weight,
-            } if results => Some(messages::sending(urls, *lever, *sender, *weight)),
+            Event::File { .. } if results => self.upload.clone(),
             Event::Retry {
                 url,
                 reason,
@@ -203,7 +211,13 @@ impl Progress {
                 kind,
                 message,
                 hint,
-            } => failed(url, *kind, message, hint),
+            } => match kind {
+                // Of the file, and the message begins with it.
+                ErrorKind::Disk | ErrorKind::Integrity if self.upload.is_some() => {
+                    Some(messages::failed_locally(message, hint))
+                }
+                _ => failed(url, *kind, message, hint),
+            },
             Event::Start { .. }
             | Event::Sending { .. }
             | Event::File { .. }

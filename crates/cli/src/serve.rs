@@ -42,6 +42,7 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, TransferError> {
         background: args.pace.background,
         sender: args.pace.sender.into(),
         max_connections: args.pace.max_connections,
+        max_per_peer: args.pace.max_connections_per_peer,
         token: access.token_file.as_deref().map(Token::read).transpose()?,
         tls: files.map(|(certificate, key)| TlsFiles {
             certificate: certificate.clone(),

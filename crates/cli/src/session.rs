@@ -104,7 +104,7 @@ pub(crate) fn warn_if_late(deadlines: impl IntoIterator<Item = jiff::Timestamp>)
     let now = clock::now().timestamp();
     let over = deadlines.into_iter().filter(|deadline| *deadline <= now);
     for deadline in over.collect::<BTreeSet<_>>() {
-        tracing::warn!("the deadline is over: it was {deadline}, and now it is {now:.0}");
+        tracing::warn!("the deadline is over: it was {deadline:.0}, and now it is {now:.0}");
     }
 }
 

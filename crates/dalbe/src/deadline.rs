@@ -57,6 +57,14 @@ impl Deadline {
         Self { by, margin }
     }
 
+    /// The deadline `by` of a transfer that aims at it and no earlier, as eq.
+    /// (6) has it.
+    #[must_use]
+    pub fn exact(by: Duration) -> Self {
+        let margin = Duration::ZERO;
+        Self { by, margin }
+    }
+
     /// The deadline itself.
     #[must_use]
     pub fn by(&self) -> Duration {

@@ -28,5 +28,6 @@ pub mod price;
 pub mod sender;
 pub mod setup;
 pub mod socket;
+pub mod steering;
 pub mod support;
 pub mod weight;

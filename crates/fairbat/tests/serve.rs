@@ -1,7 +1,13 @@
-//! How long a server waits for peers that say or take nothing, with times
-//! short enough to wait for.
+//! How a server treats peers that say or take nothing, or say more than it
+//! listens to, with times short enough to wait for.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod serve {
+    mod behind;
+    mod crowd;
+    mod ending;
+}
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -10,6 +16,7 @@ use std::time::Duration;
 
 use dalbe::sender::SenderPolicy;
 use fairbat::serve::{Patience, ServeSettings, Server};
+use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -20,6 +27,13 @@ const SHORT: Duration = Duration::from_millis(500);
 
 /// Nothing here takes as long unless it hangs.
 const LONG: Duration = Duration::from_secs(60);
+
+/// Never takes longer than it must.
+const PATIENT: Patience = Patience {
+    idle: LONG,
+    sending: LONG,
+    closing: LONG,
+};
 
 struct Serving {
     address: SocketAddr,
@@ -37,6 +51,7 @@ fn serve(patience: Patience) -> Serving {
         background: false,
         sender: SenderPolicy::default(),
         max_connections: 8,
+        max_per_peer: 4,
         token: None,
         tls: None,
         patience,
@@ -74,8 +89,13 @@ fn who_asks_for_nothing_is_closed() {
     let server = serve(Patience {
         idle: SHORT,
         sending: LONG * 10,
+        closing: LONG,
     });
-    assert_eq!(rest(&mut server.connect()), b"");
+    let mut silent = server.connect();
+    let mut nothing = Vec::new();
+    // A reset could take from a client what it has not read yet.
+    silent.read_to_end(&mut nothing).expect("not reset");
+    assert_eq!(nothing, b"");
 
     let mut half = server.connect();
     half.write_all(b"GET /small HTTP/1.1\r\nHo").unwrap();
@@ -93,7 +113,55 @@ fn who_asks_for_nothing_is_closed() {
     let mut idle = server.connect();
     idle.write_all(b"GET /small HTTP/1.1\r\nHost: h\r\n\r\n")
         .unwrap();
-    assert!(rest(&mut idle).ends_with(b"\r\n\r\nsmall"));
+    let mut answer = Vec::new();
+    idle.read_to_end(&mut answer).expect("not reset");
+    assert!(answer.ends_with(b"\r\n\r\nsmall"));
+}
+
+/// A client with a small window that asks for more than fits into it, and for
+/// less than the kernel takes of the server at once.
+fn ask_with_a_small_window(server: &Serving, fields: &str) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    socket.connect(&server.address.into()).unwrap();
+    let mut stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    stream
+        .write_all(
+            format!("GET /large HTTP/1.1\r\nHost: h\r\nRange: bytes=0-59999\r\n{fields}\r\n")
+                .as_bytes(),
+        )
+        .unwrap();
+    stream
+}
+
+#[test]
+fn the_end_of_a_response_has_the_time_of_a_response() {
+    let server = serve(Patience {
+        idle: SHORT,
+        ..PATIENT
+    });
+    let mut stream = ask_with_a_small_window(&server, "");
+    std::thread::sleep(SHORT * 4);
+    stream.read_exact(&mut vec![0; 60_000]).expect("not closed");
+
+    // Also of the last one on a connection, though there is more to drop.
+    let server = serve(Patience {
+        closing: SHORT,
+        ..PATIENT
+    });
+    let mut stream = ask_with_a_small_window(&server, "Connection: close\r\n");
+    std::thread::sleep(SHORT * 4);
+    stream.write_all(b"more").unwrap();
+    stream.read_exact(&mut vec![0; 60_000]).expect("not reset");
+
+    let server = serve(Patience {
+        sending: SHORT,
+        ..PATIENT
+    });
+    let mut stream = ask_with_a_small_window(&server, "");
+    std::thread::sleep(SHORT * 4);
+    assert!(rest(&mut stream).len() < 60_000);
 }
 
 #[test]
@@ -101,6 +169,7 @@ fn who_takes_nothing_is_closed_and_who_takes_a_little_is_not() {
     let server = serve(Patience {
         idle: LONG * 10,
         sending: SHORT * 2,
+        closing: LONG,
     });
     let ask = || {
         let mut stream = server.connect();
@@ -126,6 +195,7 @@ fn a_response_that_yields_comes_whole_though_its_end_is_slow_to_go() {
     let server = serve(Patience {
         idle: SHORT,
         sending: LONG,
+        closing: LONG,
     });
     let mut stream = server.connect();
     stream

@@ -1,5 +1,8 @@
 //! Deadlines, weights and progress of uploads.
 
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpListener};
+use std::thread;
 use std::time::Duration;
 
 use fairbat_tests::content::Content;
@@ -24,13 +27,77 @@ fn a_deadline_is_met_or_said_to_be_missed() {
     assert_eq!(met.event("done")["deadline_met"], true);
     met.expect_said(&["before the deadline"]);
 
-    let over = "--deadline=2020-01-01T00:00:00Z";
+    let over = "--deadline=2020-01-01T00:00:00.123456Z";
     let late = put(&[over]);
     assert_done(&late, &url, &FILE);
     assert_eq!(late.event("done")["deadline_met"], false);
-    late.expect_said(&["deadline is over"]);
+    let warned = "warning: the deadline is over: it was 2020-01-01T00:00:00Z, and now it is 20";
+    assert!(late.stderr.contains(warned), "{late}");
+    // To the second, as the deadline is.
+    let (_, now) = late.stderr.split_once(warned).expect("it is in there");
+    let now = now.lines().next().unwrap_or_default();
+    assert!(now.ends_with('Z') && !now.contains('.'), "{late}");
     put(&[over, "--fail-late"]).expect_code(11);
     assert_content(&nginx.path("f"), &FILE);
+}
+
+#[test]
+fn what_a_ceiling_makes_impossible_is_said_at_once() {
+    let nginx = serve();
+    let work = with(&FILE);
+    let mut run = slowly(&work, &nginx.url("f"))
+        .args(["--deadline", "3s"])
+        .spawn();
+    // Before a single byte has been taken.
+    run.wait_for_event("a forecast", |event| event["event"] == "forecast");
+    let controls = run.events();
+    assert!(controls.iter().all(|event| event["event"] != "control"));
+    run.signal("INT");
+    let outcome = run.wait();
+    let forecast = outcome.event("forecast");
+    assert_eq!(forecast["rate"], 2.0 * 1024.0 * 1024.0, "{outcome}");
+    // Nine and a half seconds are needed, and there are three.
+    let late_s = forecast["late_s"].as_f64().expect("a number");
+    assert!((6.0..7.0).contains(&late_s), "{outcome}");
+    outcome.expect_said(&["warning: "]).expect_said(&["late"]);
+    let in_time = slowly(&work, &nginx.url("f")).args(["--deadline", "30s"]);
+    let outcome = in_time.run();
+    assert_eq!(outcome.events_named("forecast"), [""; 0], "{outcome}");
+}
+
+/// A server that takes this many bytes a second at most and never answers.
+fn slow_reader(rate: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        let (mut connection, _) = listener.accept().expect("a connection");
+        let mut piece = vec![0; rate / 20];
+        while connection.read_exact(&mut piece).is_ok() {
+            thread::sleep(Duration::from_millis(50));
+        }
+    });
+    address
+}
+
+#[test]
+fn a_server_that_takes_too_little_is_known_before_it_is_late() {
+    let server = slow_reader(400_000);
+    let work = with(&FILE);
+    let url = format!("http://{server}/f");
+    let deadline = 14.0;
+    let mut run = work.put().args(["--deadline", "14s", "file", &url]).spawn();
+    run.wait_for_event("a forecast", |event| event["event"] == "forecast");
+    run.signal("INT");
+    let outcome = run.wait();
+    outcome.expect_code(130);
+    let forecast = outcome.event("forecast");
+    let number = |field: &str| forecast[field].as_f64().expect("a number");
+    assert!(number("t") < deadline - 1.0, "{outcome}");
+    assert!(number("late_s") > 5.0, "{outcome}");
+    assert!(number("zeta") > number("rate"), "{outcome}");
+    let controls = outcome.events_named("control");
+    let full = controls.iter().filter(|event| event["w"] == 1.0).count();
+    assert!(full >= 5, "it was not at its full weight: {outcome}");
 }
 
 #[test]

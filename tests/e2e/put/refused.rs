@@ -54,7 +54,7 @@ fn every_refusal_ends_the_run_and_says_what_to_do() {
         (501, 1, "WebDAV"),
         (507, 5, "free space"),
     ] {
-        let path = format!("/{status}");
+        let path = format!("/{status}.iso");
         server.script(&path, move |_| {
             Reply::status(status)
                 .header("Allow", "GET, HEAD")
@@ -67,6 +67,21 @@ fn every_refusal_ends_the_run_and_says_what_to_do() {
         assert!(text("message").contains(&status.to_string()), "{outcome}");
         assert!(text("hint").contains(hint), "{status}: {outcome}");
         assert_eq!(server.requests_for(&path).len(), 1, "{outcome}");
+    }
+}
+
+#[test]
+fn a_url_that_may_be_a_directory_is_asked_about() {
+    let server = FaultServer::start();
+    let work = with(&FILE);
+    for (path, is_asked) in [("/backups", true), ("/backups/", false), ("/a/file", false)] {
+        for path in [path, "/backups/file"] {
+            server.script(path, |_| Reply::status(405).after_body());
+        }
+        let outcome = work.put().args(["file", &server.url(path)]).run();
+        outcome.expect_code(1).expect_said(&["405"]);
+        let said = outcome.said().contains("a directory's URL ends with /");
+        assert_eq!(said, is_asked, "{outcome}");
     }
 }
 

@@ -3,8 +3,11 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
-use super::{Content, SOON, Serving};
+use fairbat_tests::tmpfs::TmpFs;
+
+use super::{Content, SOON, Serving, curl};
 
 /// More than the buffers between two programs hold.
 const LARGE: Content = Content::new(410, 64_000_000);
@@ -86,4 +89,49 @@ fn what_changed_a_moment_ago_has_no_validator() {
     server.put("file", &Content::new(412, 10));
     let tag = server.headers(&[&url]);
     assert!(tag.contains("\netag: \"") && tag.contains("\nlast-modified: "));
+}
+
+#[test]
+fn a_file_changed_twice_within_a_tick_of_the_clock_is_broken_off() {
+    let Some(disk) = TmpFs::mount_coarse() else {
+        return;
+    };
+    let server = Serving::of(disk.path(), |run| run);
+    let path = disk.path().join("file");
+    let old = Content::new(413, 16_000_000);
+    old.write_to(&path).expect("a file to serve");
+    let old = old.all();
+    let file = File::options().write(true).open(&path).expect("opened");
+    for round in 0..30 {
+        let mut stream = server.connect();
+        // A change that shows nothing, and one as soon as the body has begun.
+        file.write_all_at(&old[..10], 0).expect("written");
+        stream
+            .write_all(b"GET /file HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+            .expect("sent");
+        let mut answer = vec![0; 1000];
+        stream.read_exact(&mut answer).expect("it begins");
+        file.write_all_at(b"other byte", 15_999_990)
+            .expect("written");
+        // It may be reset in place of an end.
+        let _ = stream.read_to_end(&mut answer);
+        let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+        let body = answer.split_off(end.expect("a head") + 4);
+        assert!(body.len() < old.len(), "mixed in round {round}");
+        file.write_all_at(&old[15_999_990..], 15_999_990)
+            .expect("written");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_to_its_size_is_broken_off_and_told() {
+    let shorter_than_it_says = Path::new("/sys/kernel/uevent_seqnum");
+    if fs::metadata(shorter_than_it_says).is_err() {
+        return eprintln!("SKIPPED, no sysfs");
+    }
+    let server = Serving::of(Path::new("/sys/kernel"), |run| run);
+    let output = curl([&server.url("uevent_seqnum")]);
+    assert!(!output.status.success(), "{output:?}");
+    let outcome = server.end();
+    outcome.expect_said(&["WARN", "cannot read a file"]);
 }

@@ -1,6 +1,8 @@
 //! Whole files and parts of them, to real clients.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::Shutdown;
 
 use fairbat_tests::bin::Fairbat;
 use fairbat_tests::content::repr_digest;
@@ -239,6 +241,15 @@ fn https_is_served_by_a_certificate() {
             .raw("GET /file HTTP/1.1\r\nHost: h\r\n\r\n")
             .contains("HTTP/1.1 200")
     );
+    // Nor is it lost that it was not understood.
+    let mut stream = server.connect();
+    stream
+        .write_all(&b"GET /file HTTP/1.1\r\nHost: h\r\n".repeat(100_000))
+        .expect("taken");
+    stream.shutdown(Shutdown::Write).expect("open");
+    let mut alert = Vec::new();
+    stream.read_to_end(&mut alert).expect("not reset");
+    assert_eq!(alert.first(), Some(&21), "no alert of TLS");
     let work = Workdir::new();
     let get = work
         .get()

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fairbat_tests::poll::wait_until;
 
-use super::{Content, FILE, SOON, Serving, curl};
+use super::{Content, FILE, SOON, Serving, curl, value};
 
 const LARGE: Content = Content::new(420, 64_000_000);
 const GET: &[u8] = b"GET /large HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -21,7 +21,7 @@ fn begin(server: &Serving) -> TcpStream {
 
 #[test]
 fn two_hundred_idle_connections_do_not_stop_others() {
-    let server = Serving::start(&[]);
+    let server = Serving::start(&["--max-connections-per-peer", "300"]);
     server.put_fresh("file", &FILE);
     let idle: Vec<_> = (0..200).map(|_| server.connect()).collect();
     let half: Vec<_> = (0..50)
@@ -70,6 +70,25 @@ fn beyond_the_limit_connections_wait_and_are_not_refused() {
     third.read_to_end(&mut answer).expect("answered at last");
     assert!(answer.ends_with(&FILE.all()));
     drop(second);
+}
+
+#[test]
+fn one_peer_cannot_take_all_there_are() {
+    let server = Serving::start(&[]);
+    server.put_fresh("file", &FILE);
+    let url = server.url("file");
+    let held: Vec<_> = (0..64).map(|_| server.connect()).collect();
+    let refused = curl(["-D", "-", "-o", "/dev/null", &url]);
+    let head = String::from_utf8_lossy(&refused.stdout).to_lowercase();
+    assert!(head.starts_with("http/1.1 503"), "{head}");
+    assert_eq!(value(&head, "retry-after"), "10");
+    assert!(curl(["--interface", "127.0.0.2", &url]).stdout == FILE.all());
+    drop(held);
+    wait_until("it to be welcome again", SOON, || {
+        server.status(&[&url]) == 200
+    });
+    let outcome = server.end();
+    outcome.expect_said(&["127.0.0.1", "--max-connections-per-peer"]);
 }
 
 #[test]

@@ -5,9 +5,12 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fairbat_tests::poll::wait_until;
+use fairbat_tests::workdir::Workdir;
 
 use super::{FILE, SOON, Serving, curl};
 
@@ -105,6 +108,50 @@ fn symbolic_links_count_as_long_as_they_stay_inside() {
         "directory",
     ] {
         assert_eq!(server.status(&[&server.url(name)]), 404, "{name}");
+    }
+}
+
+#[test]
+fn links_that_change_meanwhile_lead_nowhere_else() {
+    let server = nested();
+    let outside = Workdir::new();
+    fs::write(outside.join("file"), "secret").expect("written");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let targets = [Path::new("inner"), outside.path()];
+            for target in targets.iter().cycle() {
+                symlink(target, server.path("new")).expect("a link");
+                fs::rename(server.path("new"), server.path("link")).expect("in its place");
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let request = "GET /link/file HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+        for _ in 0..500 {
+            let answer = server.raw(request);
+            assert!(!answer.contains("secret"), "{answer}");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_request_names_one_host() {
+    let server = nested();
+    for (fields, status) in [
+        ("", 400),
+        ("Host: h\r\nHost: h\r\n", 400),
+        ("Host: h\r\n", 200),
+    ] {
+        let answer = server.raw(format!(
+            "GET /inner/file HTTP/1.1\r\n{fields}Connection: close\r\n\r\n"
+        ));
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{fields}"
+        );
     }
 }
 

@@ -64,7 +64,7 @@ fn whoever_listens_to_the_world_is_warned() {
         let outcome = running.wait();
         let second = outcome.stderr.lines().nth(1).unwrap_or_default();
         assert!(
-            second.contains("WARN") && second.contains(said),
+            second.starts_with("warning: ") && second.contains(said),
             "{outcome}"
         );
     }
@@ -129,6 +129,7 @@ fn usage_errors_exit_2() {
         &["--listen", "localhost:8080", "."],
         &["--listen", "127.0.0.1:99999", "."],
         &["--max-connections", "0", "."],
+        &["--max-connections-per-peer", "0", "."],
         &["--sender", "reno", "."],
         &["--token", "abc", "."],
         &["--tls-cert", "cert.pem", "."],

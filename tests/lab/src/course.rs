@@ -7,7 +7,10 @@ use crate::record::{BackgroundRecord, LinkRecord, Samples};
 use crate::scenario::Scenario;
 
 /// Steps of a course, at most.
-const STEPS: f64 = 150.0;
+const STEPS: f64 = 400.0;
+
+/// The shortest step, s: shorter ones show single round trips.
+const SHORTEST: f64 = 0.25;
 
 /// Rates of the last link and the weight, step by step.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -35,7 +38,7 @@ impl Course {
         setup.background.controller?;
         let control = background.first().filter(|one| !one.sender.is_empty())?;
         let samples = &links.last()?.forward.samples;
-        let every_s = (setup.duration_s / STEPS).max(1.0);
+        let every_s = (setup.duration_s / STEPS).max(SHORTEST);
         let steps = (setup.duration_s / every_s).floor() as usize;
         let w = (1..=steps).map(|step| weight(control, every_s * step as f64, every_s));
         Some(Self {
@@ -80,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_course_is_short_and_has_rates_and_weights() {
-        let text = "description = \"test\"\nduration_s = 600.0\nmeasure_from_s = 4.0\n\
+        let text = "description = \"test\"\nduration_s = 800.0\nmeasure_from_s = 4.0\n\
                     [[link]]\nrate_mbit = 12.0\ndelay_ms = 10.0\nqueue = { packets = 50 }\n\
                     [background]\nsize_mb = 5.0\ndeadline_s = 500.0\ncontroller = \"mbc\"\n";
         let mut setup: Scenario = toml::from_str(text).unwrap();
@@ -88,8 +91,8 @@ mod tests {
             forward: DirectionRecord {
                 samples: Samples {
                     interval_ms: 1000,
-                    foreground: vec![125_000; 600],
-                    background: (0..600)
+                    foreground: vec![125_000; 800],
+                    background: (0..800)
                         .map(|t| if t < 300 { 0 } else { 250_000 })
                         .collect(),
                     ..Samples::default()
@@ -111,10 +114,11 @@ mod tests {
         }];
         let links = [link];
         let course = Course::of(&setup, &links, &background).unwrap();
-        assert_eq!((course.every_s, course.w.len()), (4.0, 150));
-        assert_eq!((course.w[70], course.w[80], course.w[130]), (0.0, 0.5, 0.0));
+        assert_eq!((course.every_s, course.w.len()), (2.0, 400));
+        let w = [140, 160, 260].map(|step| course.w[step]);
+        assert_eq!(w, [0.0, 0.5, 0.0]);
         assert!(course.foreground_mbit.iter().all(|rate| *rate == 1.0));
-        assert_eq!(course.background_mbit[74..76], [0.0, 2.0]);
+        assert_eq!(course.background_mbit[149..151], [0.0, 2.0]);
         setup.background.controller = None;
         assert_eq!(Course::of(&setup, &links, &background), None);
     }

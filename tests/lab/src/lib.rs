@@ -19,6 +19,7 @@ pub mod report;
 pub mod run;
 pub mod sandbox;
 pub mod scenario;
+pub mod sender_cost;
 pub mod statistics;
 pub mod summary;
 pub mod topology;

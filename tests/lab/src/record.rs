@@ -261,6 +261,14 @@ pub struct Summary {
     /// Payload of the background that crossed the last link, Mbit/s, what was
     /// sent twice included.
     pub background_mbit: f64,
+    /// What the receivers of senders of the lab's got, Mbit/s: nothing that was
+    /// sent twice. `None` for other contenders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_mbit: Option<f64>,
+    /// Payload of the foreground in the direction of the data in the 10 s after
+    /// the background's start, at its receivers, Mbit/s; `None` without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreground_first_mbit: Option<f64>,
     /// Jain's index of what contenders carried over the last link; `None` with
     /// fewer than two.
     #[serde(default)]
@@ -310,4 +318,13 @@ pub struct Summary {
     /// How it went, where a controller made the weight of a sender of the lab's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
+}
+
+impl Summary {
+    /// Payload of the background, Mbit/s: what its receivers got where that is
+    /// known, as that of the foreground, else what crossed the last link.
+    #[must_use]
+    pub fn goodput_mbit(&self) -> f64 {
+        self.received_mbit.unwrap_or(self.background_mbit)
+    }
 }

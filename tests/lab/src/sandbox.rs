@@ -44,12 +44,13 @@ pub fn require_root() -> Result<(), &'static str> {
 }
 
 /// Starts this command again inside, waits for it and returns how it ended;
-/// in the inner process, returns at once. With `needs_setup` what `fairbat setup`
-/// has made outside, of this version, is there inside as well.
+/// in the inner process, returns at once. What `needs` names is there
+/// inside as well where `fairbat setup` has made it outside, of this version, and
+/// nothing else.
 ///
 /// # Errors
 /// Without the rights of root, or when the kernel lacks namespaces.
-pub fn enter(needs_setup: bool) -> io::Result<Side> {
+pub fn enter(needs: Option<Part>) -> io::Result<Side> {
     if let Some(work) = std::env::var_os(MARK) {
         // If the outer process is killed, nobody else would end this one.
         prctl::set_pdeathsig(Signal::SIGKILL)?;
@@ -65,11 +66,7 @@ pub fn enter(needs_setup: bool) -> io::Result<Side> {
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
     let options = Some("size=75%");
     mount(none, work.path(), Some("tmpfs"), MsFlags::empty(), options)?;
-    let is_set_up = matches!(
-        setup::status(Path::new(setup::DIRECTORY), Part::CongestionControls),
-        Ok(Status::SetUp)
-    );
-    if !(needs_setup && is_set_up) {
+    if !needs.is_some_and(is_alone) {
         // A run finds no observer but one of its own, which nobody else sees.
         let options = Some("mode=755");
         mount(none, "/run", Some("tmpfs"), MsFlags::empty(), options)?;
@@ -78,6 +75,17 @@ pub fn enter(needs_setup: bool) -> io::Result<Side> {
     nix::mount::umount(work.path())?;
     work.close()?;
     ended.map(Side::Outside)
+}
+
+/// Whether this is what there is, and nothing else.
+fn is_alone(part: Part) -> bool {
+    let is_there = |part| {
+        let status = setup::status(Path::new(setup::DIRECTORY), part);
+        matches!(status, Ok(Status::SetUp))
+    };
+    Part::ALL
+        .into_iter()
+        .all(|other| is_there(other) == (other == part))
 }
 
 /// Makes a command that is started inside go into a sandbox of its own again.

@@ -1,6 +1,8 @@
 //! Figures that describe many values by a few. Knows nothing of what the
 //! values are; leaves out those that are not finite, and never returns one.
 
+use serde::{Deserialize, Serialize};
+
 /// The arithmetic mean; `None` without values.
 #[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {
@@ -84,6 +86,29 @@ impl Spread {
     }
 }
 
+/// Many repetitions of one measurement, some of which were disturbed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Quartiles {
+    /// A quarter of them are below, as [`percentile`].
+    pub lower: f64,
+    /// The middle one, as [`median`].
+    pub median: f64,
+    /// A quarter of them are above.
+    pub upper: f64,
+}
+
+impl Quartiles {
+    /// Of these values; `None` without any.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Option<Self> {
+        Some(Self {
+            lower: percentile(values, 0.25)?,
+            median: median(values)?,
+            upper: percentile(values, 0.75)?,
+        })
+    }
+}
+
 fn finite(values: &[f64]) -> Vec<f64> {
     let kept = values.iter().copied().filter(|value| value.is_finite());
     kept.collect()
@@ -150,5 +175,16 @@ mod tests {
         };
         assert_eq!(spread, Some(expected));
         assert_eq!(Spread::of(&[]), None);
+    }
+    #[test]
+    fn half_of_all_lie_between_the_quartiles() {
+        let quartiles = Quartiles::of(&[5.0, 1.0, 4.0, 2.0, 3.0]);
+        let expected = Quartiles {
+            lower: 2.0,
+            median: 3.0,
+            upper: 4.0,
+        };
+        assert_eq!(quartiles, Some(expected));
+        assert_eq!(Quartiles::of(&[f64::NAN]), None);
     }
 }

@@ -16,6 +16,9 @@ use crate::yielding::{BesideFigures, YieldFigures, fairness};
 /// Interval of [`FlowRecord::received`], s.
 const RECEIVED_EVERY: f64 = 0.1;
 
+/// How long after the background's start the foreground is looked at besides, s.
+const FIRST: f64 = 10.0;
+
 /// What the figures are taken from.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured<'a> {
@@ -68,6 +71,8 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
         background_mbit: last.map_or(0.0, |samples| {
             mean_rate(samples, &samples.background, &window)
         }),
+        received_mbit: received_by_contenders(measured, &window),
+        foreground_first_mbit: first_seconds(measured),
         utilisation: first
             .zip(setup.link.first())
             .map_or(0.0, |(samples, link)| {
@@ -116,14 +121,15 @@ fn foreground(measured: &Measured<'_>, window: &Range<f64>, backward: bool) -> V
         if until <= from {
             return 0.0;
         }
-        goodput(flow, from, until)
+        goodput(&flow.received, from, until)
     });
     flows.collect()
 }
 
-/// What a flow's receiver got between two moments, Mbit/s.
-pub(crate) fn goodput(flow: &FlowRecord, from: f64, until: f64) -> f64 {
-    let bytes = received(flow, until) - received(flow, from);
+/// What a receiver got between two moments, Mbit/s, of what it had got by 100 ms
+/// ([`FlowRecord::received`]).
+pub(crate) fn goodput(counts: &[u64], from: f64, until: f64) -> f64 {
+    let bytes = received(counts, until) - received(counts, from);
     ratio(bytes.max(0.0) * 8e-6, until - from)
 }
 
@@ -131,18 +137,33 @@ pub(crate) fn goodput(flow: &FlowRecord, from: f64, until: f64) -> f64 {
 fn together(measured: &Measured<'_>, window: &Range<f64>) -> f64 {
     let flows = measured.flows.iter().filter(|flow| !flow.backward);
     flows
-        .map(|flow| goodput(flow, window.start, window.end))
+        .map(|flow| goodput(&flow.received, window.start, window.end))
         .sum()
 }
 
-/// What a flow's receiver had got at this moment, bytes, linear between two
-/// samples.
-fn received(flow: &FlowRecord, moment: f64) -> f64 {
+/// The same from the background's start on.
+fn first_seconds(measured: &Measured<'_>) -> Option<f64> {
+    let from = measured.setup.background.start_s;
+    let window = from..(from + FIRST).min(measured.setup.duration_s);
+    let is_any = measured.flows.iter().any(|flow| !flow.backward);
+    is_any.then(|| together(measured, &window))
+}
+
+/// Goodput of all contenders together that are senders of the lab's, Mbit/s.
+fn received_by_contenders(measured: &Measured<'_>, window: &Range<f64>) -> Option<f64> {
+    let all = measured.background.iter().map(|one| &one.received);
+    let known = all.filter(|received| !received.is_empty());
+    let rates = known.map(|received| goodput(received, window.start, window.end));
+    rates.reduce(|all, one| all + one)
+}
+
+/// What a receiver had got at this moment, bytes, linear between two samples.
+fn received(counts: &[u64], moment: f64) -> f64 {
     let at = |index: usize| {
-        let index = index.min(flow.received.len());
+        let index = index.min(counts.len());
         index
             .checked_sub(1)
-            .map_or(0.0, |index| flow.received[index] as f64)
+            .map_or(0.0, |index| counts[index] as f64)
     };
     let place = (moment / RECEIVED_EVERY).max(0.0);
     let below = place.floor() as usize;
@@ -190,174 +211,4 @@ fn ratio(part: f64, whole: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::DirectionRecord;
-    use crate::record::Lateness;
-
-    fn setup(more: &str) -> Scenario {
-        let text = format!(
-            "description = \"test\"\nduration_s = 10.0\nmeasure_from_s = 4.0\n{more}\n\
-             [[link]]\nrate_mbit = 12.0\ndelay_ms = 10.0\nqueue = {{ packets = 50 }}\n"
-        );
-        toml::from_str(&text).unwrap()
-    }
-
-    /// Samples of every second: so many bytes of each.
-    fn link(foreground: &[u64], background: &[u64]) -> LinkRecord {
-        let samples = Samples {
-            interval_ms: 1000,
-            queue_packets: (0..foreground.len() as u32).collect(),
-            queue_bytes: vec![0; foreground.len()],
-            foreground: foreground.to_vec(),
-            background: background.to_vec(),
-            carried: Vec::new(),
-        };
-        LinkRecord {
-            forward: DirectionRecord {
-                samples,
-                ..DirectionRecord::default()
-            },
-            backward: DirectionRecord::default(),
-            cpu_s: 2.0,
-            lateness: Lateness::default(),
-        }
-    }
-
-    fn of<'a>(setup: &'a Scenario, links: &'a [LinkRecord]) -> Measured<'a> {
-        Measured {
-            setup,
-            links,
-            rtt: &[],
-            flows: &[],
-            fetches: &[],
-            background: &[],
-            lab_cpu_s: 5.0,
-        }
-    }
-
-    #[test]
-    fn links_are_measured_in_the_window_only() {
-        let setup = setup("");
-        // 8 Mbit/s and 2.4 Mbit/s of payload from 4 s on, nonsense before.
-        let mut foreground = vec![9_000_000; 4];
-        foreground.extend([1_000_000; 6]);
-        let mut background = vec![9_000_000; 4];
-        background.extend([300_000; 6]);
-        let links = [link(&foreground, &[0; 10]), link(&foreground, &background)];
-        let summary = summarise(&of(&setup, &links));
-        assert!((summary.background_mbit - 2.4).abs() < 1e-9);
-        let expected = 8.0 * 1500.0 / 1448.0 / 12.0;
-        assert!((summary.utilisation - expected).abs() < 1e-9);
-        assert!((summary.queue_mean_packets - 6.5).abs() < 1e-9);
-        assert!((summary.link_cores - 0.4).abs() < 1e-9);
-        assert!((summary.lab_cores - 0.5).abs() < 1e-9);
-    }
-
-    #[test]
-    fn the_capacity_follows_the_schedule() {
-        let mut setup = setup("");
-        setup.link[0].schedule = toml::from_str::<std::collections::BTreeMap<String, _>>(
-            "steps = [{ at_s = 4.0, rate_mbit = 6.0 }, { at_s = 7.0, rate_mbit = 18.0 }]",
-        )
-        .map(|mut steps| steps.remove("steps").unwrap())
-        .unwrap();
-        let links = [link(&[362_000; 10], &[362_000; 10])];
-        // 724 kB a second are 6 Mbit/s with headers, of 12 in the mean.
-        let summary = summarise(&of(&setup, &links));
-        assert!((summary.utilisation - 0.5).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_flow_is_measured_while_it_is_active() {
-        let setup = setup(
-            "[[foreground]]\ntraffic = { greedy = { flows = 2 } }\nstop_s = 6.05\n\
-             [[foreground]]\ntraffic = { constant = { rate_mbit = 1.0 } }\nstart_s = 8.0\n\
-             [[foreground]]\ntraffic = { greedy = {} }\nstop_s = 3.0\n",
-        );
-        let flow = |received: Vec<u64>| FlowRecord {
-            name: "flow".to_owned(),
-            backward: false,
-            received,
-        };
-        // 10 kB each 100 ms are 0.8 Mbit/s.
-        let steady: Vec<u64> = (1..=100).map(|i| i * 10_000).collect();
-        // Nothing until 8 s, then 20 kB.
-        let late = (1..=100u64)
-            .map(|i| i.saturating_sub(80) * 20_000)
-            .collect();
-        let flows = [
-            flow(steady.clone()),
-            flow(vec![1_000_000]),
-            flow(late),
-            flow(steady),
-        ];
-        let measured = Measured {
-            flows: &flows,
-            ..of(&setup, &[])
-        };
-        let got = summarise(&measured).foreground_mbit;
-        let expected = [0.8, 0.0, 1.6, 0.0];
-        assert_eq!(got.len(), expected.len());
-        for (got, expected) in got.iter().zip(expected) {
-            assert!((got - expected).abs() < 1e-9, "{got} for {expected}");
-        }
-    }
-
-    #[test]
-    fn probes_and_fetches_of_the_window_count() {
-        let setup = setup("");
-        let probe = |t, ms| Probe { t, ms };
-        let rtt = [
-            probe(3.9, Some(900.0)),
-            probe(4.0, Some(20.0)),
-            probe(5.0, Some(30.0)),
-            probe(6.0, None),
-            probe(7.0, Some(40.0)),
-        ];
-        let fetch = |t, seconds| Fetch {
-            t,
-            bytes: 1000,
-            seconds,
-        };
-        let fetches = [
-            fetch(1.0, Some(9.0)),
-            fetch(4.5, Some(1.0)),
-            fetch(5.5, Some(2.0)),
-            fetch(9.5, None),
-        ];
-        let measured = Measured {
-            rtt: &rtt,
-            fetches: &fetches,
-            ..of(&setup, &[])
-        };
-        let summary = summarise(&measured);
-        assert_eq!(summary.rtt_mean_ms, Some(30.0));
-        assert_eq!(summary.rtt_median_ms, Some(30.0));
-        assert_eq!(summary.rtt_p95_ms, Some(39.0));
-        assert_eq!(summary.probe_loss, 0.25);
-        assert_eq!((summary.fetches, summary.unfinished), (3, 1));
-        // The last had taken half a second when the run was over.
-        assert_eq!(summary.fetch_mean_s, Some(3.5 / 3.0));
-        assert_eq!(summary.fetch_p95_s, Some(1.9));
-    }
-
-    #[test]
-    fn nothing_is_zero_and_never_nan() {
-        let setup = setup("");
-        let empty = [LinkRecord {
-            forward: DirectionRecord::default(),
-            backward: DirectionRecord::default(),
-            cpu_s: 0.0,
-            lateness: Lateness::default(),
-        }];
-        let none = Summary::default();
-        for links in [&[][..], &empty[..]] {
-            let measured = Measured {
-                lab_cpu_s: 0.0,
-                ..of(&setup, links)
-            };
-            assert_eq!(summarise(&measured), none);
-        }
-    }
-}
+mod tests;

@@ -26,6 +26,9 @@ figure is the median of {rounds} runs (least to most). MB and GB are powers of t
 that of the tool, in user mode and in the kernel; memory is its largest resident set.
 
 ![Speed, processor time and memory of each run](speed.svg)
+
+What the congestion controls of `fairbat setup` cost the machine that sends is on [a page of its
+own](sender-cost.md).
 "
     );
     let tables = [

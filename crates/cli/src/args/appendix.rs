@@ -94,6 +94,7 @@ fairbat get https://example.org/big.iso
 fairbat get --deadline 06:00 -d /srv/mirror https://example.org/big.iso
 fairbat plan --deadline 06:00 https://example.org/big.iso
 fairbat put --deadline 06:00 backup.tar https://example.org/backups/
+fairbat serve /srv/backup --listen 0.0.0.0:8080 --token-file /etc/fairbat/token
 fairbat get --help";
 
 const GET_EXAMPLES: &str = "\
@@ -181,7 +182,8 @@ const PUT_EXIT_STATUS: [(ExitCode, &str); 9] = [
     (ExitCode::Done, "uploaded (also late, unless --fail-late)"),
     (
         ExitCode::Other,
-        "a server's refusal (403, 405, 409, 413, with --create-only 412), or another error",
+        "a server's refusal (401, 403, 404, 405, 409, 413, with --create-only 412; a redirect \
+         that is not followed), a certificate that is not trusted, or another error",
     ),
     (ExitCode::Usage, "wrong usage"),
     (ExitCode::Integrity, "the file changed while it was read"),

@@ -69,6 +69,19 @@ pub(crate) struct SendArgs {
         value_parser = value_parser!(u32).range(1..)
     )]
     pub(crate) max_connections: u32,
+
+    /// Connections of one peer at once; more of it are answered 503
+    ///
+    /// A peer is an IPv4 address or an IPv6 network of 64 bits: clients behind
+    /// one router or one proxy are one.
+    #[arg(
+        long,
+        value_name = "N",
+        env = "FAIRBAT_MAX_CONNECTIONS_PER_PEER",
+        default_value_t = 64,
+        value_parser = value_parser!(u32).range(1..)
+    )]
+    pub(crate) max_connections_per_peer: u32,
 }
 
 #[derive(Debug, Args)]

@@ -15,7 +15,9 @@ pub(crate) struct RequestArgs {
     /// Send this header with every request; may be repeated
     ///
     /// Only the hosts of the given URLs see it, not those that they redirect
-    /// to. FAIRBAT_HEADER holds one header per line.
+    /// to. FAIRBAT_HEADER holds one header per line. Other users of the machine
+    /// can see command lines, and a token in them: for 'Authorization: Bearer
+    /// TOKEN', FAIRBAT_HEADER is safer.
     #[arg(
         short = 'H',
         long,

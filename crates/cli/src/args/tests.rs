@@ -259,14 +259,17 @@ fn each_flag_of_serve_reaches_its_field() {
     assert_eq!(args.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(args.pace.sender, SenderMethod::Vegas);
     assert_eq!(args.pace.max_connections, 512);
+    assert_eq!(args.pace.max_connections_per_peer, 64);
     assert!(!args.pace.background && !args.messages.json);
     assert!(args.access.token_file.is_none() && args.access.tls_cert.is_none());
-    let words = "dir --listen [::1]:9 --background --sender cdg -x 7 --token-file t \
+    let words = "dir --listen [::1]:9 --background --sender cdg -x 7 \
+        --max-connections-per-peer 3 --token-file t \
         --tls-cert c --tls-key k --json -q";
     let args = serve_from(&words.split(' ').collect::<Vec<_>>());
     assert_eq!(args.listen.to_string(), "[::1]:9");
     assert_eq!(args.pace.sender, SenderMethod::Cdg);
     assert_eq!(args.pace.max_connections, 7);
+    assert_eq!(args.pace.max_connections_per_peer, 3);
     assert!(args.pace.background && args.messages.json && args.log.quiet);
     assert_eq!(args.access.token_file, Some("t".into()));
     assert_eq!(args.access.tls_cert, Some("c".into()));

@@ -10,6 +10,7 @@ use indicatif::{
     HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
 };
 
+use super::messages::span;
 use crate::console::printable;
 
 /// At most so many files have a bar at the same time: more would push each
@@ -40,6 +41,10 @@ struct Counts {
     files: usize,
     finished: usize,
     retries: u64,
+    /// One connection, so m says nothing, and one deadline at most.
+    is_upload: bool,
+    /// By how much the deadline of an upload will probably be missed, s.
+    late_s: Option<f64>,
 }
 
 impl Bars {
@@ -58,6 +63,7 @@ impl Bars {
         match event {
             Event::Start { urls, .. } | Event::Sending { urls, .. } => {
                 self.counts.files = urls.len();
+                self.counts.is_upload = matches!(event, Event::Sending { .. });
                 self.status.set_message("connecting");
             }
             Event::File {
@@ -74,10 +80,13 @@ impl Bars {
                     bytes_total: *bytes,
                 });
             }
-            Event::Forecast { .. } => {}
+            Event::Forecast { late_s, .. } => self.counts.late_s = Some(*late_s),
             Event::Control(control) => {
                 for file in &control.files {
                     self.show(file);
+                }
+                if control.lag.is_some_and(|lag| lag <= 0.0) {
+                    self.counts.late_s = None;
                 }
                 self.status.set_message(self.counts.status(control));
             }
@@ -142,10 +151,13 @@ impl Counts {
         if control.brake == Some(BrakeState::Yielding) {
             parts.push("yielding".to_owned());
         }
-        parts.extend([
-            format!("m {:.2}", control.m),
-            plural(control.active as u64, "connection", "connections"),
-        ]);
+        if !self.is_upload {
+            parts.push(format!("m {:.2}", control.m));
+        } else if let Some(lag) = control.lag {
+            parts.push(format!("w {:.2}", control.w));
+            parts.push(self.outlook(lag));
+        }
+        parts.push(plural(control.active as u64, "connection", "connections"));
         if let Some(rtt) = control.rtt_ms {
             parts.push(format!("rtt {rtt:.0} ms"));
         }
@@ -154,6 +166,16 @@ impl Counts {
             parts.push(format!("{} of {} files", self.finished, self.files));
         }
         parts.join(", ")
+    }
+
+    /// How the deadline of an upload stands that is so many bytes behind an even
+    /// pace.
+    fn outlook(&self, lag: f64) -> String {
+        match self.late_s {
+            Some(late_s) => format!("probably {} late", span(late_s)),
+            None if lag > 0.0 => "behind schedule".to_owned(),
+            None => "on schedule".to_owned(),
+        }
     }
 }
 

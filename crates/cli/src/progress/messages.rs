@@ -91,7 +91,7 @@ pub(super) fn late(url: &str, late_s: f64, zeta: f64, rate: f64) -> String {
 }
 
 /// A time as people say it.
-fn span(seconds: f64) -> String {
+pub(super) fn span(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),
         s if s < 7200.0 => format!("{:.0} minutes", s / 60.0),
@@ -154,6 +154,11 @@ fn in_time(deadline_met: Option<bool>) -> &'static str {
         Some(false) => ", AFTER the deadline",
         None => "",
     }
+}
+
+/// An error that names what it is about by itself.
+pub(super) fn failed_locally(message: &str, hint: &str) -> String {
+    error(message, hint)
 }
 
 /// `None` for an interruption: that was announced when it happened.

@@ -1,9 +1,10 @@
+mod uploads;
+
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use dalbe::brake::{BrakeState, ReceiverPolicy};
-use dalbe::sender::{SenderPolicy, SenderRung};
 use dalbe::support::Rung;
 use fairbat::error::ErrorKind;
 use fairbat::event::{Control, FileProgress};
@@ -239,66 +240,6 @@ fn the_lines_say_what_happened() {
         line(&[error(ErrorKind::Refused, "check the URL")]),
         format!("error: {URL}: 404 Not Found\n  hint: check the URL")
     );
-}
-
-fn sending(lever: SenderRung, sender: Option<SenderPolicy>, weight: f64) -> Event {
-    Event::Sending {
-        urls: vec![URL.to_owned()],
-        lever,
-        sender,
-        weight,
-    }
-}
-
-fn sent(status: u16, deadline_met: Option<bool>) -> Event {
-    Event::Sent {
-        url: URL.to_owned(),
-        path: PathBuf::from("big.iso"),
-        bytes: 4 << 20,
-        elapsed_s: 2.0,
-        status,
-        deadline_met,
-    }
-}
-
-#[test]
-fn uploads_are_told_as_downloads_are() {
-    let line = |event: Event| message(Display::Lines, &[event]).expect("a line");
-    use SenderRung::{Congestion, Mark, Pacing};
-    for (lever, sender, weight, said) in [
-        (
-            Congestion,
-            Some(SenderPolicy::Cdg),
-            0.02,
-            "congestion-control (cdg): yields to other traffic by its congestion control",
-        ),
-        (
-            Pacing,
-            None,
-            0.5,
-            "pacing: yields to other traffic by the rate of its packets",
-        ),
-        (Pacing, None, 1.0, "pacing: does not yield, its weight is 1"),
-        (
-            Mark,
-            None,
-            1.0,
-            "dscp-le: does not yield, packets are only marked Lower-Effort (RFC 8622)",
-        ),
-    ] {
-        let started = line(sending(lever, sender, weight));
-        assert_eq!(started, format!("sending to {URL}; {said}"));
-    }
-    assert_eq!(
-        line(sent(201, None)),
-        "uploaded big.iso: 4.00 MiB in 2.0 s (2.00 MiB/s)"
-    );
-    assert!(line(sent(200, Some(true))).ends_with("before the deadline"));
-    assert!(line(sent(204, Some(false))).ends_with("AFTER the deadline"));
-    assert!(line(sent(202, None)).ends_with("accepted it and will store it later"));
-    for (display, is_said) in [(Display::Bars, true), (Display::Errors, false)] {
-        assert_eq!(message(display, &[sent(201, None)]).is_some(), is_said);
-    }
 }
 
 #[test]

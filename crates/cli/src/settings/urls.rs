@@ -10,6 +10,9 @@ use url::Url;
 use super::attributes::Attributes;
 use super::{Surroundings, UsageError};
 
+/// What the library takes for slashes.
+const SLASHES: [char; 2] = ['/', '\\'];
+
 /// A URL and what was said of it alone.
 #[derive(Debug)]
 pub(super) struct Named {
@@ -86,7 +89,10 @@ fn list(name: &str, lines: &mut dyn BufRead, now: &jiff::Zoned) -> Result<Vec<Na
 fn parse(text: &str) -> Result<Url, String> {
     let shown = without_credentials(text);
     match Url::parse(text) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
+        Ok(url) if matches!(url.scheme(), "http" | "https") => match misread(text) {
+            None => Ok(url),
+            Some(why) => Err(format!("{shown}: not a URL: {why}")),
+        },
         // `example.org:8080/x` parses, with `example.org` as its scheme.
         Ok(_) | Err(url::ParseError::RelativeUrlWithoutBase) if !text.contains("://") => Err(
             format!("{shown}: not a URL, the scheme is missing; did you mean https://{shown} ?"),
@@ -99,9 +105,28 @@ fn parse(text: &str) -> Result<Url, String> {
     }
 }
 
-/// The text without what stands before an `@` in its authority.
+/// Why an http or https URL means another host than it says: browsers, and the
+/// library with them, skip any slashes after the scheme, so that `http:///x`
+/// and `http:x` would be asked of a host `x`.
+fn misread(text: &str) -> Option<&'static str> {
+    let (_, rest) = text.split_once(':')?;
+    match rest.strip_prefix("//") {
+        None => Some("two slashes belong after the scheme; write http://HOST/PATH"),
+        Some(rest) if rest.starts_with(SLASHES) => Some("empty host"),
+        Some(_) => None,
+    }
+}
+
+/// The text without what stands before an `@` in its authority, wherever the
+/// slashes are.
 fn without_credentials(text: &str) -> String {
-    let start = text.find("://").map_or(0, |scheme| scheme + 3);
+    let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    let start = match text.trim_start_matches(is_of_scheme).strip_prefix(':') {
+        Some(rest) if rest.starts_with(SLASHES) => {
+            text.len() - rest.trim_start_matches(SLASHES).len()
+        }
+        _ => 0,
+    };
     let rest = &text[start..];
     let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
     match authority.rfind('@') {

@@ -54,8 +54,11 @@ struct {
 #define PACED_LEAST 10
 /* A window of so many packets is always used up by who has something to send. */
 #define FEW_PACKETS 4
-/* Samples in a row by which slow start is judged. */
+/* Samples in a row by which slow start is judged ... */
 #define FEW_SAMPLES 4
+/* ... after so many round trips: the first packets of a connection leave at
+ * once, and those that came of them are spaced only from then on. */
+#define JUDGED_FROM 2
 
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 {
@@ -75,6 +78,12 @@ static __always_inline bool is_before(__u32 a, __u32 b)
 static __always_inline bool is_in_slow_start(const struct tcp_sock *tp)
 {
 	return tp->snd_cwnd < tp->snd_ssthresh;
+}
+
+/* After a loss or a mark of congestion, until it is repaired. */
+static __always_inline bool is_reducing(struct tcp_sock *tp)
+{
+	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) >= TCP_CA_CWR;
 }
 
 static __always_inline bool is_window_limited(struct tcp_sock *tp)
@@ -141,7 +150,8 @@ static __always_inline __u32 share_of(__u32 window_q8, __u32 w_q16)
 }
 
 /* The window that the weight is good for whatever the others do; the largest
- * there is if it has no bound. */
+ * there is if it has no bound. What the process has seen is no answer alone: a
+ * flow that is held to a share of what it has carried carries no more. */
 static __always_inline __u32 bound_of(const struct state *s, const struct look *look)
 {
 	__u32 capacity = most(s->trains.capacity, look->capacity);
@@ -149,9 +159,9 @@ static __always_inline __u32 bound_of(const struct state *s, const struct look *
 	__u32 rtt_us = look->rtt_min_us / 2 + look->rtt_max_us / 2;
 	__u32 all_q8 = scaled(packets_s_q8, rtt_us, 1000000);
 
-	if (look->w_q16 >= ONE_Q16 || capacity == 0)
-		return CUBIC_MOST_Q8;
-	return most(least(share_of(all_q8, look->w_q16), CUBIC_MOST_Q8), FLOOR_Q8);
+	if (look->w_q16 >= ONE_Q16 || s->trains.capacity == 0)
+		return WINDOW_MOST_Q8;
+	return most(least(share_of(all_q8, look->w_q16), WINDOW_MOST_Q8), FLOOR_Q8);
 }
 
 /* The window of a weight above the least: that of one CUBIC flow, within what
@@ -161,7 +171,7 @@ static __always_inline __u32 weighted_law(struct state *s, const struct look *lo
 {
 	struct weighted *own = &s->weighted;
 	__u32 bound = bound_of(s, look), before = s->w_q16;
-	bool is_bound = bound < CUBIC_MOST_Q8;
+	bool is_bound = bound < WINDOW_MOST_Q8;
 
 	s->w_q16 = look->w_q16;
 	if (look->w_q16 <= LEAST_WEIGHT_Q16)
@@ -171,7 +181,7 @@ static __always_inline __u32 weighted_law(struct state *s, const struct look *lo
 		weighted_begin(own, most(is_bound ? 2 * bound : 0, s->vegas.window_q8));
 	weighted_grow(own, look, is_bound ? ONE_Q16 : look->w_q16);
 	/* A loss or two a flow of this weight need not heed. */
-	own->window_q8 = least(own->window_q8, least(2 * bound, CUBIC_MOST_Q8));
+	own->window_q8 = least(own->window_q8, least(2 * bound, WINDOW_MOST_Q8));
 	return least(own->window_q8, bound);
 }
 
@@ -184,6 +194,7 @@ static __always_inline __u32 vegas_law(struct state *s, struct look *look, __u32
 	 * start. */
 	window = least(weighted_law(s, look), 2 * most(cwnd, 2) * PACKET_Q8);
 	vegas_round(&s->vegas, &s->seen, look);
+	s->vegas.window_q8 = least(s->vegas.window_q8, WINDOW_MOST_Q8);
 	*is_paced = s->vegas.window_q8 >= window;
 	if (!*is_paced)
 		return window;
@@ -264,7 +275,9 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 		return;
 	read_parameters(sk, &wish, default_law);
 	look.now_us = now_us;
-	look.elapsed_us = most(least(now_us - round->began_us, 60000000), 1);
+	/* Less than a round trip it cannot have been. */
+	look.elapsed_us = most(least(now_us - round->began_us, 60000000),
+			       most(round->base_us, 1));
 	look.is_timed = round->samples > 0;
 	look.rtt_min_us = look.is_timed ? most(round->rtt_min_us, 1) : look.elapsed_us;
 	/* Of a receiver that acknowledges each packet there is none. */
@@ -334,18 +347,24 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 		} else {
 			window_q8 = cubic_law(s, &look, wish.law);
 		}
+		window_q8 = least(window_q8, WINDOW_MOST_Q8);
 		tp->snd_cwnd = most(window_q8 / PACKET_Q8,
 				    window_q8 < FLOOR_Q8 && wish.law == LAW_VEGAS ? 1 : 2);
 		/* Slow start is over until the kernel says otherwise. */
 		tp->snd_ssthresh = tp->snd_cwnd;
+		/* It leaves at once where there is nothing that has to wait for
+		 * room in the window. */
 		if (wish.law == LAW_VEGAS && !is_paced && wish.w_q16 < ONE_Q16 &&
-		    now_us > s->trains.last_us + TRAIN_EVERY_US) {
+		    !is_reducing(tp) && tp->packets_out <= tp->snd_cwnd &&
+		    now_us > s->trains.last_us +
+				     (s->trains.capacity ? TRAIN_EVERY_US : TRAIN_FIRST_US)) {
 			s->trains.last_us = now_us;
-			train_begin(round, tp->snd_nxt, TRAIN * look.segment);
+			train_begin(round, tp->snd_nxt, look.segment);
 			tp->snd_cwnd += TRAIN;
 		}
 		s->seen.law = wish.law;
 	}
+	round->turns = least(round->turns + 1, JUDGED_FROM);
 	pace(sk, round, is_paced);
 	tell(s, tp, &look, s->seen.law);
 	begin_round(tp, round, now_us);
@@ -439,7 +458,7 @@ void BPF_PROG(begin, struct sock *sk)
 	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
 		sk->sk_pacing_status = SK_PACING_NONE;
 	/* Unpaced, its first packets are a train. */
-	train_begin(round, tp->snd_nxt, TRAIN * tp->mss_cache);
+	train_begin(round, tp->snd_nxt, tp->mss_cache);
 }
 
 SEC("struct_ops")
@@ -450,6 +469,9 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	__u32 rtt_us = sample->rtt_us;
 
 	round->packets += sample->pkts_acked;
+	/* What comes after a repair tells of the repair. */
+	if (is_reducing(tp))
+		round->train = TRAIN_NONE;
 	if (round->train)
 		train_acknowledged(round, tp->snd_una, bpf_ktime_get_ns() / 1000);
 	if (sample->rtt_us <= 0)
@@ -465,7 +487,8 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	round->rtt_few_us = least(round->rtt_few_us, rtt_us);
 	if (round->samples % FEW_SAMPLES)
 		return;
-	if (round->base_us && round->rtt_few_us > round->base_us + round->patience_us) {
+	if (round->turns >= JUDGED_FROM &&
+	    round->rtt_few_us > round->base_us + round->patience_us) {
 		/* What is on its way now is what was on its way when those
 		 * left, and as much again: half of it would do. */
 		if (round->is_yielding)
@@ -482,7 +505,7 @@ void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 
 	/* What was measured in a recovery says little; reordering alone
 	 * (TCP_CA_Disorder) is none. */
-	if (BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) < TCP_CA_CWR)
+	if (!is_reducing(tp))
 		return;
 	round_of(tp)->train = TRAIN_NONE;
 	if (ca_state == TCP_CA_Open)

@@ -38,6 +38,8 @@ struct round {
 	__u8 is_yielding;
 	/* TCP paces it because we have said so. */
 	__u8 is_paced;
+	/* Round trips of the connection, as far as it matters. */
+	__u8 turns;
 };
 _Static_assert(sizeof(struct round) <= 104, "icsk_ca_priv has room for it");
 

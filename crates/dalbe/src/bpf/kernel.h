@@ -44,6 +44,7 @@ struct tcp_sock {
 	__u32 snd_ssthresh;
 	__u32 mss_cache;
 	__u32 delivered;
+	__u32 packets_out;
 	__u32 max_packets_out;
 	__u32 prior_cwnd;
 	__u8 is_cwnd_limited : 1;

@@ -15,6 +15,8 @@
 /* Packets of a train beyond those that would leave anyway. */
 #define TRAIN 6
 #define TRAIN_EVERY_US 10000000ULL
+/* As long as there is no answer. */
+#define TRAIN_FIRST_US 2000000ULL
 /* Less than so much between the first and the last acknowledgement is no
  * measurement, bytes and us. */
 #define TRAIN_LEAST 4000
@@ -28,12 +30,13 @@ enum train {
 	TRAIN_COMING = 2,
 };
 
-/* What leaves now is a train, of so many bytes. */
-static __always_inline void train_begin(struct round *round, __u32 from, __u32 bytes)
+/* What leaves now is a train, of such segments. The acknowledgement of the last
+ * may be delayed until another packet comes, and is not waited for. */
+static __always_inline void train_begin(struct round *round, __u32 from, __u32 segment)
 {
 	round->train = TRAIN_AWAITED;
 	round->train_from = from;
-	round->train_end = from + bytes;
+	round->train_end = from + (TRAIN - 1) * segment;
 }
 
 /* Everything up to `una` has been acknowledged. */

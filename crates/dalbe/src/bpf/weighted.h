@@ -21,7 +21,7 @@
 /* No longer than this, ms, nor wider than this, packets/256, is computed with:
  * the products have room in 64 bits. */
 #define CUBIC_MOST_MS 60000
-#define CUBIC_MOST_Q8 (1U << 24)
+#define WINDOW_MOST_Q8 (1U << 24)
 /* At most 1.5 times the window in a round trip (section 4.2). */
 #define CUBIC_MOST_GROWTH 2
 
@@ -51,7 +51,7 @@ static __always_inline __u32 cube(__u32 ms, __u32 w_q16)
 {
 	__u64 time = least(ms, CUBIC_MOST_MS);
 
-	return least(time * time * time * w_q16 / CUBIC_SCALE, CUBIC_MOST_Q8);
+	return least(time * time * time * w_q16 / CUBIC_SCALE, WINDOW_MOST_Q8);
 }
 
 /* The window one round trip later, if the flow was limited by it. */
@@ -69,7 +69,7 @@ APART int weighted_grow(struct weighted *own, const struct look *look, __u32 w_q
 		return 0;
 	}
 	if (own->epoch_us == 0 || own->w_q16 != w_q16) {
-		__u32 below = least(minus(own->origin_q8, window), CUBIC_MOST_Q8);
+		__u32 below = least(minus(own->origin_q8, window), WINDOW_MOST_Q8);
 
 		own->epoch_us = look->now_us;
 		own->w_q16 = w_q16;
@@ -86,6 +86,6 @@ APART int weighted_grow(struct weighted *own, const struct look *look, __u32 w_q
 	own->friendly_q8 += (__u64)PACKET_Q8 * FRIENDLY_Q16 / ONE_Q16 * w_q16 / ONE_Q16;
 	target = most(cubic, own->friendly_q8);
 	target = least(target, window + window / CUBIC_MOST_GROWTH);
-	own->window_q8 = least(most(window, target), CUBIC_MOST_Q8);
+	own->window_q8 = least(most(window, target), WINDOW_MOST_Q8);
 	return 0;
 }

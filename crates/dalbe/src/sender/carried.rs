@@ -2,31 +2,24 @@
 //! in order, all that came behind a hole is new at once when that is filled:
 //! that would look like a much higher rate, and the path like a faster one.
 
-use crate::brake::SEGMENT_LEAST;
 use crate::socket::TcpInfo;
 
 /// What one connection has carried.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Carried {
-    /// Segments at the last look.
-    segments: Option<u32>,
     /// Bytes at the last look; `None` before the first.
     bytes: Option<u64>,
 }
 
 impl Carried {
-    /// Another look; returns the bytes so far. What came before the first look
-    /// counts by what was acknowledged of it. `None` before Linux 4.1.
+    /// Another look; returns the bytes so far: what was acknowledged in order,
+    /// and as many segments as have arrived beyond holes. `None` before Linux
+    /// 4.1.
     pub fn update(&mut self, info: &TcpInfo) -> Option<u64> {
-        let acked = info.bytes_acked?;
-        let bytes = match (self.bytes, self.segments, info.delivered) {
-            (Some(bytes), Some(before), Some(now)) => {
-                let segment = info.snd_mss.max(SEGMENT_LEAST);
-                bytes.saturating_add(u64::from(now.wrapping_sub(before)) * u64::from(segment))
-            }
-            _ => acked,
-        };
-        (self.segments, self.bytes) = (info.delivered, Some(bytes));
+        let beyond = u64::from(info.sacked) * u64::from(info.snd_mss);
+        let bytes = info.bytes_acked?.saturating_add(beyond);
+        // Receivers may take back what they had reported (RFC 2018, section 8).
+        self.bytes = self.bytes.max(Some(bytes));
         self.bytes
     }
 

@@ -13,6 +13,7 @@
 //! It knows connections and weights; neither deadlines nor what is sent.
 
 mod carried;
+mod own;
 pub mod pacing;
 pub mod stock;
 
@@ -24,6 +25,7 @@ use serde::Serialize;
 use socket2::Domain;
 
 pub use self::carried::Carried;
+use self::own::Own;
 use self::pacing::Pacer;
 use self::stock::Replaced;
 use crate::brake::{LEAST_WEIGHT, Order};
@@ -131,7 +133,8 @@ pub struct SenderLevers {
 }
 
 impl SenderLevers {
-    /// The best that this machine allows.
+    /// The best that this machine allows. What root sets up later is used by the
+    /// connections that are taken from then on.
     #[must_use]
     pub fn open(policy: SenderPolicy) -> Self {
         let congestion = Congestion::open();
@@ -164,7 +167,7 @@ impl SenderLevers {
         }
     }
 
-    /// What was taken.
+    /// What was taken at first.
     #[must_use]
     pub fn rung(&self) -> SenderRung {
         self.rung
@@ -180,22 +183,24 @@ impl SenderLevers {
     /// yields to anybody until it is told otherwise. Where that fails it goes
     /// on as it was, marked Lower-Effort at least.
     pub fn take(&self, socket: &TcpSocket) -> SenderLever {
-        // Asks others to yield, and does no more: no harm if it cannot be set.
-        let _ = socket.mark_lower_effort();
+        let own = Own::of(socket);
+        own.mark(socket);
         let kind = self.congestion(socket).unwrap_or_else(|| match self.rung {
-            SenderRung::Congestion | SenderRung::Pacing => {
-                let current = socket.sender().congestion().unwrap_or_default();
-                Kind::Pacing {
-                    pacer: Box::new(Pacer::new()),
-                    beneath: stock::beneath(&current, &self.allowed).map(Replaced::by),
-                    is_yielding: None,
-                }
-            }
+            SenderRung::Congestion | SenderRung::Pacing => Kind::Pacing {
+                pacer: Box::new(Pacer::new()),
+                beneath: stock::beneath(own.congestion(), &self.allowed).map(Replaced::by),
+                is_yielding: None,
+            },
             SenderRung::Stock => stock::choose(&self.allowed)
                 .map_or(Kind::Mark, |name| Kind::Stock(Replaced::by(name))),
             SenderRung::Mark => Kind::Mark,
         });
-        SenderLever { kind }
+        SenderLever {
+            own,
+            is_marked: true,
+            is_held: true,
+            kind,
+        }
     }
 
     /// With a congestion control of ours; `None` if there is none, or no more.
@@ -208,22 +213,20 @@ impl SenderLevers {
         Some(Kind::Congestion {
             congestion,
             law,
-            order: Order::YIELD,
+            order: Some(Order::YIELD),
             is_yielding: None,
         })
     }
 
-    /// The congestion controls that are set up now; `None` if there were none at
-    /// first, or are none now.
+    /// The congestion controls that are set up now, which may have been set up
+    /// since this process began.
     fn current(&self) -> Option<Arc<Congestion>> {
         let mut congestion = self
             .congestion
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if !congestion.as_ref()?.is_current()
-            && let Ok(other) = Congestion::open()
-        {
-            *congestion = Some(Arc::new(other));
+        if !congestion.as_ref().is_some_and(|open| open.is_current()) {
+            *congestion = Congestion::open().ok().map(Arc::new);
         }
         congestion.clone()
     }
@@ -233,6 +236,11 @@ impl SenderLevers {
 /// socket each time.
 #[derive(Debug)]
 pub struct SenderLever {
+    own: Own,
+    /// Whether its packets are marked Lower-Effort.
+    is_marked: bool,
+    /// Not after it was let go.
+    is_held: bool,
     kind: Kind,
 }
 
@@ -241,8 +249,8 @@ enum Kind {
     Congestion {
         congestion: Arc<Congestion>,
         law: Law,
-        /// What is set.
-        order: Order,
+        /// What is set, if it has it.
+        order: Option<Order>,
         is_yielding: Option<bool>,
     },
     Pacing {
@@ -255,8 +263,8 @@ enum Kind {
 }
 
 impl SenderLever {
-    /// Looks at the connection and does what the order asks for. Returns the
-    /// time until the next look.
+    /// Looks at the connection and does what the order asks for, also after it
+    /// was let go. Returns the time until the next look.
     ///
     /// # Errors
     /// The connection is gone, or the kernel refuses.
@@ -266,6 +274,9 @@ impl SenderLever {
         socket: &TcpSocket,
         order: Order,
     ) -> io::Result<Duration> {
+        self.is_held = true;
+        // Whose deadline presses is not to starve behind everybody else.
+        self.mark(socket, order.w < 1.0)?;
         match &mut self.kind {
             Kind::Congestion {
                 congestion,
@@ -273,9 +284,9 @@ impl SenderLever {
                 order: set,
                 is_yielding,
             } => {
-                if *set != order {
+                if *set != Some(order) {
                     congestion.set(socket, &parameters(*law, order))?;
-                    *set = order;
+                    *set = Some(order);
                 }
                 *is_yielding = congestion.state(socket)?.map(|state| state.is_yielding);
                 Ok(CONGESTION_PERIOD)
@@ -305,6 +316,53 @@ impl SenderLever {
             }
             Kind::Mark => Ok(CONGESTION_PERIOD),
         }
+    }
+
+    /// Lets the connection go: it has again what it had before it was taken,
+    /// mark, congestion control and a rate without a ceiling, until the next
+    /// [`SenderLever::update`]. What was learnt of the path is kept. Costs
+    /// nothing where it is not held.
+    ///
+    /// # Errors
+    /// The connection is gone, or the kernel refuses; to be tried again.
+    pub fn release(&mut self, socket: &TcpSocket) -> io::Result<()> {
+        if !self.is_held {
+            return Ok(());
+        }
+        self.mark(socket, false)?;
+        match &mut self.kind {
+            Kind::Congestion {
+                order, is_yielding, ..
+            } => {
+                self.own.restore_congestion(socket)?;
+                (*order, *is_yielding) = (None, None);
+            }
+            Kind::Pacing {
+                beneath,
+                is_yielding,
+                ..
+            } => {
+                socket.sender().set_max_pacing_rate(None)?;
+                if let Some(beneath) = beneath {
+                    beneath.hold(socket, false).map_err(io::Error::other)?;
+                }
+                *is_yielding = None;
+            }
+            Kind::Stock(replaced) => replaced.hold(socket, false).map_err(io::Error::other)?,
+            Kind::Mark => {}
+        }
+        self.is_held = false;
+        Ok(())
+    }
+
+    fn mark(&mut self, socket: &TcpSocket, is_marked: bool) -> io::Result<()> {
+        match (self.is_marked, is_marked) {
+            (false, true) => self.own.mark(socket),
+            (true, false) => self.own.unmark(socket)?,
+            (false, false) | (true, true) => {}
+        }
+        self.is_marked = is_marked;
+        Ok(())
     }
 
     /// Whether it yields to somebody, as of the last second; `None` where

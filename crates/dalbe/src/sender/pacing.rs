@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use self::samples::AckSamples;
 use super::carried::Carried;
-use crate::brake::{Arrivals, Brake, BrakeState, LEAST_WEIGHT, Order, PathMemory, SEGMENT_LEAST};
+use crate::brake::{Arrivals, Brake, BrakeState, LEAST_WEIGHT, Order, SEGMENT_LEAST};
 use crate::socket::TcpInfo;
 
 /// On a path shorter than this the kernel sends 64 KiB at once whatever the
@@ -108,26 +108,6 @@ impl Pacer {
     #[must_use]
     pub fn state(&self) -> BrakeState {
         self.brake.state()
-    }
-
-    /// What other connections over the same path have learnt.
-    pub fn learn(&mut self, memory: PathMemory) {
-        self.brake.learn_base(memory.at, memory.base);
-        self.brake.arrived(memory.at, &arrivals(Some(memory.base)));
-        self.brake.learn_carried(memory.seen, memory.carried as f64);
-    }
-
-    /// What there is to learn from this connection, once there is something.
-    #[must_use]
-    pub fn memory(&self, now: Duration) -> Option<PathMemory> {
-        let (at, base) = self.brake.base()?;
-        Some(PathMemory {
-            base,
-            at,
-            // Saturates; never NaN.
-            carried: self.brake.carried(now) as u64,
-            seen: now,
-        })
     }
 
     /// What to do now; `None` while nothing is known: the first acknowledgements

@@ -12,6 +12,8 @@ mod offset {
     pub(super) const CA_STATE: usize = 1;
     pub(super) const SND_MSS: usize = 16;
     pub(super) const RCV_MSS: usize = 20;
+    pub(super) const UNACKED: usize = 24;
+    pub(super) const SACKED: usize = 28;
     pub(super) const LOST: usize = 32;
     pub(super) const RTT: usize = 68;
     pub(super) const RTTVAR: usize = 72;
@@ -24,6 +26,7 @@ mod offset {
     pub(super) const BYTES_ACKED: usize = 120;
     pub(super) const BYTES_RECEIVED: usize = 128;
     pub(super) const SEGS_IN: usize = 140;
+    pub(super) const NOTSENT_BYTES: usize = 144;
     pub(super) const MIN_RTT: usize = 148;
     pub(super) const DATA_SEGS_IN: usize = 152;
     pub(super) const DELIVERY_RATE: usize = 160;
@@ -41,11 +44,12 @@ const REQUIRED: usize = offset::TOTAL_RETRANS + 4;
 
 /// The fields beyond [`REQUIRED`]: name, end in bytes, and the first Linux
 /// that has it.
-const OPTIONAL: [(&str, usize, &str); 14] = [
+const OPTIONAL: [(&str, usize, &str); 15] = [
     ("pacing_rate", offset::PACING_RATE + 8, "3.15"),
     ("bytes_acked", offset::BYTES_ACKED + 8, "4.1"),
     ("bytes_received", offset::BYTES_RECEIVED + 8, "4.1"),
     ("segs_in", offset::SEGS_IN + 4, "4.2"),
+    ("notsent_bytes", offset::NOTSENT_BYTES + 4, "4.6"),
     ("min_rtt", offset::MIN_RTT + 4, "4.6"),
     ("data_segs_in", offset::DATA_SEGS_IN + 4, "4.6"),
     ("delivery_rate", offset::DELIVERY_RATE + 8, "4.9"),
@@ -76,6 +80,10 @@ pub struct TcpInfo {
     pub snd_mss: u32,
     /// Size of the segments we receive, estimated by the kernel, bytes.
     pub rcv_mss: u32,
+    /// Segments sent that the peer has not acknowledged.
+    pub unacked: u32,
+    /// Segments sent that have arrived beyond a hole (SACK, RFC 2018).
+    pub sacked: u32,
     /// Segments sent that are thought lost and not yet repaired.
     pub lost: u32,
     /// Segments sent again since the connection was opened.
@@ -104,6 +112,8 @@ pub struct TcpInfo {
     pub bytes_received: Option<u64>,
     /// Segments received, with data or without (RFC 4898).
     pub segs_in: Option<u32>,
+    /// Bytes that were handed to the kernel and that it has not sent yet.
+    pub notsent_bytes: Option<u32>,
     /// Smallest round-trip time of what we sent in the kernel's window
     /// (`net.ipv4.tcp_min_rtt_wlen`, 5 minutes unless changed).
     pub min_rtt: Option<Duration>,
@@ -174,6 +184,12 @@ impl TcpInfo {
         self.rcv_rtt.or(self.rtt)
     }
 
+    /// Whether the peer has still to acknowledge something that this end was
+    /// given to send, as far as the kernel tells.
+    pub fn is_owed(&self) -> bool {
+        self.unacked > 0 || self.notsent_bytes.is_some_and(|bytes| bytes > 0)
+    }
+
     /// Reads the bytes that the kernel wrote for `TCP_INFO`; `None` if they
     /// are fewer than Linux has ever written.
     pub fn parse(raw: &[u8]) -> Option<Self> {
@@ -184,6 +200,8 @@ impl TcpInfo {
             ca_state: CaState::from_kernel(raw[offset::CA_STATE]),
             snd_mss: field(offset::SND_MSS),
             rcv_mss: field(offset::RCV_MSS),
+            unacked: field(offset::UNACKED),
+            sacked: field(offset::SACKED),
             lost: field(offset::LOST),
             total_retrans: field(offset::TOTAL_RETRANS),
             rtt: measured_micros(field(offset::RTT)),
@@ -196,6 +214,7 @@ impl TcpInfo {
             bytes_acked: u64_at(raw, offset::BYTES_ACKED),
             bytes_received: u64_at(raw, offset::BYTES_RECEIVED),
             segs_in: u32_at(raw, offset::SEGS_IN),
+            notsent_bytes: u32_at(raw, offset::NOTSENT_BYTES),
             min_rtt: u32_at(raw, offset::MIN_RTT).and_then(measured_micros),
             data_segs_in: u32_at(raw, offset::DATA_SEGS_IN),
             delivery_rate: u64_at(raw, offset::DELIVERY_RATE).filter(|&rate| rate > 0),
@@ -277,119 +296,4 @@ fn measured_micros(value: u32) -> Option<Duration> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::mem::offset_of;
-
-    use libc::tcp_info;
-    use proptest::collection::vec;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn offsets_are_those_of_the_c_structure() {
-        let pairs = [
-            (offset::STATE, offset_of!(tcp_info, tcpi_state)),
-            (offset::CA_STATE, offset_of!(tcp_info, tcpi_ca_state)),
-            (offset::SND_MSS, offset_of!(tcp_info, tcpi_snd_mss)),
-            (offset::RCV_MSS, offset_of!(tcp_info, tcpi_rcv_mss)),
-            (offset::LOST, offset_of!(tcp_info, tcpi_lost)),
-            (offset::RTT, offset_of!(tcp_info, tcpi_rtt)),
-            (offset::RTTVAR, offset_of!(tcp_info, tcpi_rttvar)),
-            (
-                offset::SND_SSTHRESH,
-                offset_of!(tcp_info, tcpi_snd_ssthresh),
-            ),
-            (offset::SND_CWND, offset_of!(tcp_info, tcpi_snd_cwnd)),
-            (offset::RCV_RTT, offset_of!(tcp_info, tcpi_rcv_rtt)),
-            (offset::RCV_SPACE, offset_of!(tcp_info, tcpi_rcv_space)),
-            (
-                offset::TOTAL_RETRANS,
-                offset_of!(tcp_info, tcpi_total_retrans),
-            ),
-            (offset::PACING_RATE, offset_of!(tcp_info, tcpi_pacing_rate)),
-            (offset::BYTES_ACKED, offset_of!(tcp_info, tcpi_bytes_acked)),
-            (
-                offset::BYTES_RECEIVED,
-                offset_of!(tcp_info, tcpi_bytes_received),
-            ),
-            (offset::SEGS_IN, offset_of!(tcp_info, tcpi_segs_in)),
-            (offset::MIN_RTT, offset_of!(tcp_info, tcpi_min_rtt)),
-            (
-                offset::DATA_SEGS_IN,
-                offset_of!(tcp_info, tcpi_data_segs_in),
-            ),
-            (
-                offset::DELIVERY_RATE,
-                offset_of!(tcp_info, tcpi_delivery_rate),
-            ),
-            (offset::BUSY_TIME, offset_of!(tcp_info, tcpi_busy_time)),
-            (
-                offset::RWND_LIMITED,
-                offset_of!(tcp_info, tcpi_rwnd_limited),
-            ),
-            (
-                offset::SNDBUF_LIMITED,
-                offset_of!(tcp_info, tcpi_sndbuf_limited),
-            ),
-            (offset::DELIVERED, offset_of!(tcp_info, tcpi_delivered)),
-            (offset::RCV_OOOPACK, offset_of!(tcp_info, tcpi_rcv_ooopack)),
-            (offset::SND_WND, offset_of!(tcp_info, tcpi_snd_wnd)),
-            (offset::RCV_WND, offset_of!(tcp_info, tcpi_rcv_wnd)),
-        ];
-        for (ours, theirs) in pairs {
-            assert_eq!(ours, theirs);
-        }
-    }
-
-    #[test]
-    fn an_old_kernels_answer_lacks_the_newer_fields() {
-        let through_bytes_received = offset::BYTES_RECEIVED + 8;
-        let info = TcpInfo::parse(&vec_of(through_bytes_received, 1)).expect("long enough");
-        assert!(info.bytes_received.is_some());
-        assert_eq!(info.min_rtt, None);
-        assert_eq!(info.rcv_wnd, None);
-        let missing = fields_beyond(through_bytes_received);
-        assert_eq!(missing.first(), Some(&("segs_in", "4.2")));
-        assert_eq!(missing.last(), Some(&("rcv_wnd", "6.2")));
-        assert_eq!(missing.len(), 11);
-    }
-
-    #[test]
-    fn what_the_kernel_has_not_measured_is_none() {
-        let info = TcpInfo::parse(&vec_of(256, 0)).expect("long enough");
-        assert_eq!((info.rtt, info.rcv_rtt), (None, None));
-        let info = TcpInfo::parse(&vec_of(256, 0xff)).expect("long enough");
-        assert_eq!((info.min_rtt, info.pacing_rate), (None, None));
-        assert_eq!(info.snd_ssthresh, None);
-    }
-
-    fn vec_of(length: usize, byte: u8) -> Vec<u8> {
-        std::iter::repeat_n(byte, length).collect()
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_parse_or_are_too_short(raw in vec(any::<u8>(), 0..600)) {
-            prop_assert_eq!(TcpInfo::parse(&raw).is_some(), raw.len() >= REQUIRED);
-        }
-
-        #[test]
-        fn a_field_needs_no_more_than_its_own_bytes(
-            raw in vec(any::<u8>(), 256),
-            length in REQUIRED..256usize,
-        ) {
-            let (short, full) = (TcpInfo::parse(&raw[..length]), TcpInfo::parse(&raw));
-            let (short, full) = (short.expect("long enough"), full.expect("long enough"));
-            let missing = fields_beyond(length);
-            let is_missing = |name| missing.iter().any(|(field, _)| *field == name);
-            prop_assert_eq!(short.rtt, full.rtt);
-            prop_assert_eq!(short.total_retrans, full.total_retrans);
-            prop_assert_eq!(short.bytes_received.is_none(), is_missing("bytes_received"));
-            prop_assert_eq!(short.rcv_wnd.is_none(), is_missing("rcv_wnd"));
-            if let Some(bytes) = short.bytes_received {
-                prop_assert_eq!(Some(bytes), full.bytes_received);
-            }
-        }
-    }
-}
+mod tests;

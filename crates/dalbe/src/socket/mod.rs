@@ -116,12 +116,21 @@ impl TcpSocket {
     /// # Errors
     /// The kernel refuses the option, or this is not an IP socket.
     pub fn mark_lower_effort(&self) -> io::Result<()> {
+        self.set_traffic_class(LOWER_EFFORT)
+    }
+
+    /// Gives every packet we send from now on this traffic class byte; of its
+    /// ECN bits the kernel leaves a TCP socket its own.
+    ///
+    /// # Errors
+    /// The kernel refuses the option, or this is not an IP socket.
+    pub fn set_traffic_class(&self, class: u8) -> io::Result<()> {
         if self.socket.domain()? == Domain::IPV6 {
-            self.socket.set_tclass_v6(u32::from(LOWER_EFFORT))?;
+            self.socket.set_tclass_v6(u32::from(class))?;
         }
         // An IPv6 socket whose peer is IPv4-mapped sends IPv4 packets, and
         // these take the TOS byte. Before connecting nobody can tell which.
-        self.socket.set_tos_v4(u32::from(LOWER_EFFORT))
+        self.socket.set_tos_v4(u32::from(class))
     }
 
     /// The traffic class byte of the packets we send: the DSCP in the upper

@@ -9,6 +9,7 @@ mod levers;
 mod marks;
 mod pacing;
 mod pause;
+mod release;
 mod sending;
 mod support;
 mod window;

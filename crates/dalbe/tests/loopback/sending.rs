@@ -50,6 +50,26 @@ fn what_waits_unsent_is_limited() {
 }
 
 #[test]
+fn what_the_peer_has_not_taken_is_owed() {
+    let Connection {
+        mut client,
+        mut server,
+    } = Connection::over_ipv4();
+    let levers = levers_of(&client);
+    let is_owed = || levers.info().expect("TCP_INFO").is_owed();
+    assert!(!is_owed());
+    // Its window fills up.
+    let written = fill(&mut client);
+    assert!(is_owed());
+    let mut taken = vec![0; usize::try_from(written).expect("memory")];
+    server.read_exact(&mut taken).expect("loopback");
+    // An answer carries the acknowledgement.
+    while is_owed() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
 fn what_came_before_a_reset_can_still_be_read() {
     let Connection { mut client, server } = Connection::over_ipv4();
     let levers = levers_of(&client);

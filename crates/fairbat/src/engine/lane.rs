@@ -20,13 +20,13 @@ use super::Action;
 use super::Report;
 use super::message::{Message, Outcome as WorkerOutcome, WorkerId};
 use super::pace::{Load, Pace};
-use super::schedule::Saturation;
 use super::transfer::{Outcome, Phase, Transfer};
 use super::worker::Shared;
 use crate::chunk_size::ChunkSizer;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, TimedEvent};
 use crate::hosts::HostLimits;
+use crate::lateness::Saturation;
 use crate::queue::{LeaseId, Queue, QueueError, TransferId};
 use crate::settings::{Settings, TransferRequest};
 use dalbe::brake::{BrakeState, HELD_BACK, Order, ReceiverPolicy};
@@ -53,8 +53,8 @@ pub(super) struct Lane {
     pub(super) most_connections: u32,
     /// Ceiling on the rate of the whole run, byte/s.
     pub(super) ceiling: Option<f64>,
-    /// Since when the flows weigh 1.
-    pub(super) saturation: Option<Saturation>,
+    /// What the flows carry when they weigh 1.
+    pub(super) saturation: Saturation,
     /// By how much the wall clock was off when the deadlines were planned.
     pub(super) drift: SignedDuration,
     pub(super) hosts: HostLimits,
@@ -120,7 +120,7 @@ impl Lane {
                 .then_some(settings.receiver),
             most_connections: settings.max_connections,
             ceiling: settings.limit_rate.map(|rate| rate as f64),
-            saturation: None,
+            saturation: Saturation::default(),
             drift: SignedDuration::ZERO,
             hosts: HostLimits::new(),
             sizer: ChunkSizer::new(settings.chunk_size.and_then(NonZeroU64::new)),

@@ -61,7 +61,7 @@ const TOO_MANY: f64 = 0.7;
 
 /// Samples are taken every second; when none was for this long, the machine
 /// has slept, and the rate over that time says nothing of the path.
-pub(super) const ASLEEP: Duration = Duration::from_secs(10);
+const ASLEEP: Duration = Duration::from_secs(10);
 
 /// A chunk is the work of a flow for so long, s (as the chunk sizer has it).
 const CHUNK_DURATION: f64 = 4.0;

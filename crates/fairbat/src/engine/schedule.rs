@@ -10,25 +10,12 @@ use jiff::SignedDuration;
 
 use super::clock::JUMP;
 use super::lane::Lane;
-use super::pace::{ASLEEP, PaceSample};
+use super::pace::PaceSample;
 use super::transfer::{Phase, Transfer};
 use crate::event::Event;
 use crate::http::wish::Terms;
+use crate::lateness::{Look, foreseen, lateness};
 use crate::queue::TransferId;
-
-/// A deadline will be missed when the flows have been at their full weight
-/// for this share of the time left, ...
-const SATURATED_SHARE: u32 = 20;
-/// ... and for so long, ...
-const SATURATED_LEAST: Duration = Duration::from_secs(5);
-/// ... and so many times as long while there may be more of them, ...
-const PATIENCE: u32 = 3;
-/// ... and the end is later than the deadline by this share of the time left:
-/// the rate of a short while says no more.
-const CLEARLY_LATE: f64 = 0.05;
-
-/// Share of a new sample in the rate that the path gives.
-const RATE_WEIGHT: f64 = 0.2;
 
 /// An even pace, from when a transfer's size was known to the moment that is
 /// aimed at.
@@ -49,16 +36,6 @@ impl Line {
             0.0
         }
     }
-}
-
-/// Flows at their full weight, and what they carry.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Saturation {
-    since: Duration,
-    /// When it was last looked at.
-    last: Duration,
-    /// byte/s
-    rate: f64,
 }
 
 impl Lane {
@@ -164,12 +141,8 @@ impl Lane {
     /// largest lateness smallest (Jackson 1955).
     pub(super) fn forecast(&mut self, sample: &PaceSample, zeta: f64) {
         let shown = self.shown(sample);
-        // A ceiling of the user's needs no proof.
-        let limit = self.ceiling.filter(|&ceiling| ceiling < zeta);
-        let rate = match (limit, shown) {
-            (Some(limit), shown) => shown.map_or(limit, |rate| rate.min(limit)),
-            (None, Some(rate)) => rate,
-            (None, None) => return,
+        let Some(rate) = foreseen(zeta, self.ceiling, shown) else {
+            return;
         };
         // Of what has no size nothing can be said.
         if zeta.is_finite() {
@@ -177,33 +150,18 @@ impl Lane {
         }
     }
 
-    /// What the flows have shown that they can carry, once they have been at
-    /// their full weight for long enough, byte/s.
+    /// What the connections have shown that they can carry, as many as there
+    /// may be, byte/s.
     fn shown(&mut self, sample: &PaceSample) -> Option<f64> {
-        if sample.w < 1.0 {
-            self.saturation = None;
-            return None;
-        }
-        let now = self.now;
-        let fresh = Saturation {
-            since: now,
-            last: now,
-            rate: sample.rate,
-        };
-        let saturation = self.saturation.get_or_insert(fresh);
-        if now > saturation.last + ASLEEP {
-            *saturation = fresh;
-        }
-        saturation.last = now;
-        saturation.rate += RATE_WEIGHT * (sample.rate - saturation.rate);
-        let Saturation { since, rate, .. } = *saturation;
+        let (now, most) = (self.now, f64::from(self.most_connections));
         let left = self.time_left().unwrap_or_default();
-        let most = f64::from(self.most_connections);
-        // While more connections may come nothing is certain.
-        let patience = if sample.m < most { PATIENCE } else { 1 };
-        if now < since + (left / SATURATED_SHARE).max(SATURATED_LEAST) * patience {
-            return None;
-        }
+        let rate = self.saturation.look(Look {
+            now,
+            w: sample.w,
+            rate: sample.rate,
+            left,
+            may_grow: sample.m < most,
+        })?;
         // Beyond what the path carries nothing can.
         Some(
             (rate * most / sample.m)
@@ -223,12 +181,9 @@ impl Lane {
         let (mut before_it, mut said) = (0_u64, None);
         for (by, id, bytes) in due {
             before_it = before_it.saturating_add(bytes.unwrap_or(0));
-            let left = by.as_secs_f64() - now.as_secs_f64();
-            // No rate at all makes it infinitely late: then nothing is known.
-            let late_s = before_it as f64 / rate - left;
-            if !late_s.is_finite() || late_s <= CLEARLY_LATE * left.max(0.0) {
+            let Some(late_s) = lateness(now, by, before_it, rate) else {
                 continue;
-            }
+            };
             let transfer = self.transfer(id);
             let is_first = !std::mem::replace(&mut transfer.is_foretold, true) && said != Some(by);
             said = Some(by);

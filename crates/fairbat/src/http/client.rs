@@ -15,7 +15,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, RequestBuilder, Response, StatusCode};
 use url::Url;
 
-use super::failure::Failure;
+use super::failure::{Authorities, Failure};
 use super::netrc::Netrc;
 use super::retry_after::parse_retry_after;
 use super::tap::{ReceiveWindow, Tap};
@@ -143,7 +143,7 @@ impl HttpClient {
     pub(super) async fn get(&self, get: Get<'_>) -> Result<Reply, Failure> {
         let mut url = get.url.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let response = self.request(&get, &url).send().await?;
+            let response = self.send(self.request(&get, &url)).await?;
             if wish::is_ours(response.headers()) {
                 self.ours().insert(url.origin().ascii_serialization());
             }
@@ -161,6 +161,16 @@ impl HttpClient {
             format!("more than {MAX_REDIRECTS} redirects"),
             "the server redirects in a circle; check the URL",
         ))
+    }
+
+    /// Sends one request; redirects are not followed.
+    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let authorities = match self.settings.cacert {
+            Some(_) => Authorities::Named,
+            None => Authorities::System,
+        };
+        let sent = request.send().await;
+        sent.map_err(|error| Failure::of_request(error, authorities))
     }
 
     /// One hop.

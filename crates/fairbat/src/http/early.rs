@@ -61,7 +61,7 @@ mod tests {
         let raw = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 503 Busy\r\nRetry-After: 7\r\n\r\nbody";
         let answer = parse(raw).unwrap();
         assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(answer.retry_after, Some(Duration::from_secs(7)));
+        assert_eq!(answer.remarks.retry_after, Some(Duration::from_secs(7)));
     }
 
     #[test]

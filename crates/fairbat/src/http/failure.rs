@@ -1,12 +1,25 @@
 //! Why a request failed, sorted by what the engine does about it.
 
-use std::error::Error as _;
-use std::io;
+mod request;
+mod tls;
+
 use std::time::Duration;
 
+use http::HeaderMap;
+use http::header::WWW_AUTHENTICATE;
 use reqwest::StatusCode;
 
+use super::client::retry_after_of;
 use crate::error::{ErrorKind, TransferError};
+
+pub(super) use self::tls::Authorities;
+
+/// What to do about most that may pass.
+const TRY_LATER: &str = "try again later";
+
+/// How to show a token.
+const TOKEN_HINT: &str = "this server wants a token: -H 'Authorization: Bearer TOKEN', or, because \
+     other users can see command lines, the same header in the variable FAIRBAT_HEADER";
 
 /// What became of a request that did not bring its bytes.
 #[derive(Debug)]
@@ -33,11 +46,41 @@ pub struct Transient {
     pub kind: ErrorKind,
     /// What failed.
     pub reason: String,
+    /// What to do about it in the end.
+    pub hint: &'static str,
     /// The server's own wish (Retry-After): a minimum.
     pub retry_after: Option<Duration>,
     /// The server refused the load (429, 503, refused connection): use fewer
     /// connections to this host.
     pub push_back: bool,
+}
+
+/// What an answer says besides its status.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Remarks {
+    /// The server's own wish (Retry-After): a minimum.
+    pub(crate) retry_after: Option<Duration>,
+    /// It takes a bearer token (RFC 6750) in place of user name and password.
+    pub(crate) wants_token: bool,
+}
+
+impl Remarks {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        Self {
+            retry_after: retry_after_of(headers),
+            wants_token: wants_token(headers),
+        }
+    }
+}
+
+/// Whether one of the challenges (RFC 9110 section 11.6.1) is for a token.
+fn wants_token(headers: &HeaderMap) -> bool {
+    let challenges = headers.get_all(WWW_AUTHENTICATE).iter();
+    challenges
+        .filter_map(|challenges| challenges.to_str().ok())
+        .flat_map(|challenges| challenges.split(','))
+        .filter_map(|challenge| challenge.split_whitespace().next())
+        .any(|scheme| scheme.eq_ignore_ascii_case("Bearer"))
 }
 
 impl Transient {
@@ -46,6 +89,7 @@ impl Transient {
         Self {
             kind: ErrorKind::Server,
             reason: reason.into(),
+            hint: TRY_LATER,
             retry_after: None,
             push_back: false,
         }
@@ -58,12 +102,10 @@ impl Transient {
             1 => "once".to_owned(),
             attempts => format!("{attempts} times"),
         };
-        let hint = match (has_begun, self.kind) {
-            (true, _) => "try again later: the same command resumes where this one stopped",
-            (false, ErrorKind::Network) => {
-                "check the host name and the network, or try again later"
-            }
-            (false, _) => "try again later",
+        let hint = if has_begun {
+            "try again later: the same command resumes where this one stopped"
+        } else {
+            self.hint
         };
         TransferError::new(self.kind, format!("{} (tried {tries})", self.reason)).with_hint(hint)
     }
@@ -89,9 +131,10 @@ impl Failure {
     }
 
     /// What a status that brings no bytes means (RFC 9110 section 15).
-    pub(crate) fn of_status(status: StatusCode, retry_after: Option<Duration>) -> Self {
+    pub(crate) fn of_status(status: StatusCode, remarks: Remarks) -> Self {
         let reason = format!("the server answered {status}");
         let hint = match status {
+            StatusCode::UNAUTHORIZED if remarks.wants_token => TOKEN_HINT,
             StatusCode::UNAUTHORIZED => "give a user name and password with -u, or -n for netrc",
             StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
                 "put the proxy's user name and password into the proxy URL"
@@ -113,90 +156,36 @@ impl Failure {
             return Self::refused(reason, hint);
         }
         Self::Transient(Transient {
-            kind: ErrorKind::Server,
-            reason,
-            retry_after,
+            retry_after: remarks.retry_after,
             push_back: matches!(
                 status,
                 StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
             ),
+            ..Transient::server(reason)
         })
     }
 }
 
-impl From<reqwest::Error> for Failure {
-    fn from(error: reqwest::Error) -> Self {
-        let error = error.without_url();
-        if let Some(tls) = find_tls_error(&error) {
-            return Self::refused(
-                format!("no secure connection: {tls}"),
-                "if the server uses a private certificate authority, name its file with --cacert",
-            );
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_asked_for_by_the_name_of_its_scheme() {
+        for (challenges, expected) in [
+            (&["Bearer"][..], true),
+            (&["bearer realm=\"x\""], true),
+            (&["Basic realm=\"x\", Bearer realm=\"y\""], true),
+            (&["Basic realm=\"x\"", "Bearer"], true),
+            (&["Basic realm=\"Bearer\""], false),
+            (&["Bearers"], false),
+            (&[], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for challenge in challenges {
+                headers.append(WWW_AUTHENTICATE, challenge.parse().unwrap());
+            }
+            assert_eq!(wants_token(&headers), expected, "{challenges:?}");
         }
-        if error.is_builder() {
-            return Self::Fatal(TransferError::new(ErrorKind::Other, describe(&error)));
-        }
-        if error.is_timeout() {
-            let what = if error.is_connect() {
-                "the connection did not open in time"
-            } else {
-                "the server fell silent"
-            };
-            return Self::network(what);
-        }
-        let refused = find_io_kind(&error) == Some(io::ErrorKind::ConnectionRefused);
-        Self::Transient(Transient {
-            kind: ErrorKind::Network,
-            reason: describe(&error),
-            retry_after: None,
-            push_back: refused,
-        })
     }
-}
-
-/// The chain of causes, each said once.
-fn describe(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
-}
-
-/// The causes of an error, the ones that an `io::Error` wraps included.
-fn causes(error: &reqwest::Error) -> impl Iterator<Item = Cause<'_>> {
-    std::iter::successors(error.source(), |&error| cause_of(error))
-}
-
-type Cause<'a> = &'a (dyn std::error::Error + 'static);
-
-fn cause_of(error: Cause<'_>) -> Option<Cause<'_>> {
-    let wrapped = error
-        .downcast_ref::<io::Error>()
-        .and_then(io::Error::get_ref);
-    match wrapped {
-        Some(wrapped) => Some(wrapped),
-        None => error.source(),
-    }
-}
-
-fn find_tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
-    causes(error).find_map(|cause| match cause.downcast_ref() {
-        Some(
-            tls @ (rustls::Error::InvalidCertificate(_)
-            | rustls::Error::NoCertificatesPresented
-            | rustls::Error::PeerIncompatible(_)),
-        ) => Some(tls),
-        _ => None,
-    })
-}
-
-fn find_io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
-    causes(error).find_map(|cause| cause.downcast_ref().map(io::Error::kind))
 }

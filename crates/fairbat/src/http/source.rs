@@ -15,10 +15,10 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_RANGE, HeaderMap};
 use reqwest::{Response, StatusCode};
 use url::Url;
 
-use super::client::{Get, HttpClient, Reply, drain, retry_after_of};
+use super::client::{Get, HttpClient, Reply, drain};
 use super::coding::{Coding, Decoder};
 use super::content_range::ContentRange;
-use super::failure::Failure;
+use super::failure::{Failure, Remarks};
 use super::tap;
 use super::validator::{Validator, Version, last_modified};
 use super::wish::Terms;
@@ -138,10 +138,7 @@ impl HttpClient {
             }
             StatusCode::OK => return whole(named, Reply { response, url }),
             status => {
-                return Err(Failure::of_status(
-                    status,
-                    retry_after_of(response.headers()),
-                ));
+                return Err(Failure::of_status(status, Remarks::of(response.headers())));
             }
         }
         // A range answer that cannot be used: ask without.
@@ -167,7 +164,7 @@ impl HttpClient {
             StatusCode::OK => whole(named, reply),
             status => Err(Failure::of_status(
                 status,
-                retry_after_of(reply.response.headers()),
+                Remarks::of(reply.response.headers()),
             )),
         }
     }
@@ -220,17 +217,14 @@ impl HttpClient {
             }
             // A signed URL that a redirect gave us may have expired.
             status if status.is_client_error() && source.url != source.named => {
-                let failure = Failure::of_status(status, retry_after_of(response.headers()));
+                let failure = Failure::of_status(status, Remarks::of(response.headers()));
                 return Err(match failure {
                     Failure::Fatal(error) => Failure::Expired(error),
                     other => other,
                 });
             }
             status => {
-                return Err(Failure::of_status(
-                    status,
-                    retry_after_of(response.headers()),
-                ));
+                return Err(Failure::of_status(status, Remarks::of(response.headers())));
             }
         }
         let was_conditional = get.if_range.is_some();

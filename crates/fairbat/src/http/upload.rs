@@ -5,15 +5,13 @@
 //! section 10.1.1). A server that does not want the body says so while it
 //! comes, and that answer is the one that counts.
 
-use std::time::Duration;
-
 use http::header::{ALLOW, CONTENT_LENGTH, IF_NONE_MATCH, LOCATION};
 use http::{HeaderMap, HeaderValue};
 use reqwest::{Client, StatusCode};
 use url::Url;
 
-use super::client::{HttpClient, next_url, retry_after_of, without_credentials};
-use super::failure::Failure;
+use super::client::{HttpClient, next_url, without_credentials};
+use super::failure::{Failure, Remarks};
 use super::tap::{SendTap, Tap};
 use crate::error::TransferError;
 use crate::settings::HttpSettings;
@@ -35,8 +33,7 @@ pub(crate) struct Put<'a> {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
-    /// Its own wish (Retry-After): a minimum.
-    pub(crate) retry_after: Option<Duration>,
+    pub(crate) remarks: Remarks,
     /// Where it says that the file belongs.
     pub(crate) location: Option<HeaderValue>,
     /// The methods it takes there.
@@ -48,7 +45,7 @@ impl Answer {
         let header = |name| headers.get(name).cloned();
         Self {
             status,
-            retry_after: retry_after_of(headers),
+            remarks: Remarks::of(headers),
             location: header(LOCATION),
             allow: header(ALLOW),
         }
@@ -100,7 +97,7 @@ impl HttpClient {
             request = request.header(IF_NONE_MATCH, "*");
         }
         let request = self.introduced(request, put.named, put.url);
-        let response = request.send().await?;
+        let response = self.send(request).await?;
         Ok(Answer::new(response.status(), response.headers()))
     }
 
@@ -108,7 +105,7 @@ impl HttpClient {
     pub(crate) async fn head(&self, named: &Url, url: &Url) -> Result<Answer, Failure> {
         let request = self.client.head(without_credentials(url));
         let request = self.introduced(request, named, url);
-        let response = request.send().await?;
+        let response = self.send(request).await?;
         Ok(Answer::new(response.status(), response.headers()))
     }
 }

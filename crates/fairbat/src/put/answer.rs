@@ -1,8 +1,11 @@
 //! What the answer to a PUT means (RFC 9110 sections 9.3.4 and 15). Pure.
 
+use std::path::Path;
+
 use http::StatusCode;
 use url::Url;
 
+use super::target::may_be_directory;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::{Answer, Failure};
 
@@ -19,11 +22,17 @@ pub(super) enum Verdict {
     Elsewhere(Url),
 }
 
-/// Decides on an answer from `url`; `tries` counts this one.
+/// Decides on an answer from `url` to an upload of `file`; `tries` counts this
+/// one.
 ///
 /// # Errors
 /// The server has not taken the file.
-pub(super) fn verdict(answer: &Answer, url: &Url, tries: u32) -> Result<Verdict, Failure> {
+pub(super) fn verdict(
+    answer: &Answer,
+    url: &Url,
+    file: &Path,
+    tries: u32,
+) -> Result<Verdict, Failure> {
     match answer.status {
         StatusCode::OK | StatusCode::CREATED | StatusCode::ACCEPTED | StatusCode::NO_CONTENT => {
             Ok(Verdict::Taken)
@@ -37,7 +46,7 @@ pub(super) fn verdict(answer: &Answer, url: &Url, tries: u32) -> Result<Verdict,
         status if status.is_success() || status.is_redirection() => Err(Failure::server(format!(
             "the server answered {status}, which does not say that it has the file"
         ))),
-        _ => Err(refusal(answer, tries)),
+        _ => Err(refusal(answer, may_be_directory(url, file), tries)),
     }
 }
 
@@ -55,8 +64,8 @@ fn redirected(answer: &Answer, url: &Url) -> Failure {
     }
 }
 
-/// 4xx and 5xx.
-fn refusal(answer: &Answer, tries: u32) -> Failure {
+/// 4xx and 5xx of a URL that may be that of a directory.
+fn refusal(answer: &Answer, may_be_directory: bool, tries: u32) -> Failure {
     let status = answer.status;
     let hint = match status {
         StatusCode::FORBIDDEN => {
@@ -64,6 +73,11 @@ fn refusal(answer: &Answer, tries: u32) -> Failure {
         }
         StatusCode::NOT_FOUND | StatusCode::GONE => {
             "check the URL; the directory has to be there first".to_owned()
+        }
+        StatusCode::METHOD_NOT_ALLOWED | StatusCode::CONFLICT if may_be_directory => {
+            "is this a directory? a directory's URL ends with /; else check whether it is there, \
+             and whether the server takes uploads by PUT (WebDAV) there"
+                .to_owned()
         }
         StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => {
             let allowed = answer.allow.as_ref().and_then(|allow| allow.to_str().ok());
@@ -117,7 +131,7 @@ fn refusal(answer: &Answer, tries: u32) -> Failure {
                  to it",
             ));
         }
-        _ => return Failure::of_status(status, answer.retry_after),
+        _ => return Failure::of_status(status, answer.remarks),
     };
     Failure::refused(format!("the server answered {status}"), hint)
 }
@@ -129,14 +143,19 @@ mod tests {
     fn answer(status: u16) -> Answer {
         Answer {
             status: StatusCode::from_u16(status).unwrap(),
-            retry_after: None,
+            remarks: Default::default(),
             location: None,
             allow: None,
         }
     }
 
     fn decide(answer: &Answer) -> Result<Verdict, Failure> {
-        verdict(answer, &Url::parse("https://h/a").unwrap(), 1)
+        verdict(
+            answer,
+            &Url::parse("https://h/a").unwrap(),
+            Path::new("a"),
+            1,
+        )
     }
 
     #[test]
@@ -182,7 +201,10 @@ mod tests {
     fn a_server_that_keeps_failing_is_not_sent_the_file_for_ever() {
         let url = Url::parse("https://h/a").unwrap();
         for tries in 1..5 {
-            let is_final = matches!(verdict(&answer(500), &url, tries), Err(Failure::Fatal(_)));
+            let is_final = matches!(
+                verdict(&answer(500), &url, Path::new("a"), tries),
+                Err(Failure::Fatal(_))
+            );
             assert_eq!(is_final, tries >= TRIES_AT_500, "{tries}");
         }
     }

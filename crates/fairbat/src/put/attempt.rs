@@ -117,7 +117,7 @@ impl Upload {
             )),
             // The upload is sent elsewhere, and asks there.
             status if status.is_redirection() => Ok(()),
-            status => Err(Failure::of_status(status, answer.retry_after)),
+            status => Err(Failure::of_status(status, answer.remarks)),
         }
     }
 

@@ -7,6 +7,7 @@ use dalbe::deadline::{Deadline, Demand};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::engine::clock::{Clock, JUMP};
+use crate::lateness::lateness;
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +18,8 @@ pub(super) struct Due {
     /// When it was planned, since the run's start.
     from: Duration,
     deadline: Deadline,
+    /// It has been said that it will probably be missed.
+    is_foretold: bool,
 }
 
 impl Due {
@@ -29,6 +32,7 @@ impl Due {
             drift,
             from: Duration::ZERO,
             deadline: Deadline::new(Duration::ZERO, by),
+            is_foretold: false,
         }
     }
 
@@ -49,6 +53,7 @@ impl Due {
             drift,
             from: now,
             deadline: Deadline::new(now, by),
+            is_foretold: false,
             ..*self
         };
         Some(jump)
@@ -57,6 +62,18 @@ impl Due {
     /// What it asks for while so many bytes are to move.
     pub(super) fn demand(&self, now: Duration, remaining: u64) -> Option<Demand> {
         Demand::of(now, [(self.deadline, remaining)])
+    }
+
+    /// Time until it is over.
+    pub(super) fn left(&self, now: Duration) -> Duration {
+        self.deadline.by().saturating_sub(now)
+    }
+
+    /// How late `remaining` bytes will be at this rate, in s, if that is clear
+    /// and has not been said yet.
+    pub(super) fn foretell(&mut self, now: Duration, remaining: u64, rate: f64) -> Option<f64> {
+        let late_s = lateness(now, self.deadline.by(), remaining, rate)?;
+        (!std::mem::replace(&mut self.is_foretold, true)).then_some(late_s)
     }
 
     /// Bytes by which `remaining` of `total` are behind an even pace; negative
@@ -109,11 +126,15 @@ mod tests {
         let (mut due, clock) = due();
         let adjusted = SignedDuration::from_millis(500);
         assert_eq!(due.notice_jump(SECOND, clock, adjusted), None);
+        // 1000 s are needed, and 99 are left.
+        assert_eq!(due.foretell(SECOND, 1000, 1.0), Some(901.0));
+        assert_eq!(due.foretell(SECOND, 1000, 1.0), None, "it has been said");
         let set = SignedDuration::from_secs(40);
         assert_eq!(due.notice_jump(SECOND * 10, clock, set), Some(set));
         // The wall clock will show the moment 40 s sooner.
         assert!(due.is_met(SECOND * 60) && !due.is_met(SECOND * 61));
         assert_eq!(due.lag(SECOND * 10, 1000, 1000), 0.0);
+        assert_eq!(due.foretell(SECOND * 10, 1000, 1.0), Some(950.0), "anew");
         assert_eq!(due.notice_jump(SECOND * 11, clock, set), None);
     }
 }

@@ -110,7 +110,7 @@ impl Source {
         let metadata = self
             .file
             .metadata()
-            .map_err(|error| disk_error("examine", &self.path, &error))?;
+            .map_err(|error| disk_error("examined", &self.path, &error))?;
         if Version::of(&metadata) == self.version {
             return Ok(());
         }
@@ -150,13 +150,13 @@ fn regular(path: &Path, metadata: &Metadata) -> Result<(), TransferError> {
     )
 }
 
-fn disk_error(action: &str, path: &Path, error: &io::Error) -> TransferError {
+fn disk_error(done: &str, path: &Path, error: &io::Error) -> TransferError {
     let hint = match error.kind() {
         io::ErrorKind::NotFound => "check the name of the file",
         io::ErrorKind::PermissionDenied => "ask for the right to read it, or run as its owner",
         _ => "check the disk",
     };
-    let message = format!("cannot {action} {}: {error}", path.display());
+    let message = format!("{} cannot be {done}: {error}", path.display());
     TransferError::new(ErrorKind::Disk, message).with_hint(hint)
 }
 
@@ -219,7 +219,7 @@ mod tests {
         for (path, expected) in [
             (dir.path(), "is a directory"),
             (Path::new("/dev/null"), "is a device"),
-            (&path.with_extension("missing"), "cannot read"),
+            (&path.with_extension("missing"), "cannot be read"),
         ] {
             let error = Source::open(path, None).expect_err(expected);
             assert_eq!(error.kind, ErrorKind::Disk);

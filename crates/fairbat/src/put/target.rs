@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use url::Url;
 
 /// All but what RFC 3986 section 2.3 calls unreserved.
@@ -23,6 +23,16 @@ pub fn target_url(url: &Url, file: &Path) -> Option<Url> {
         target.set_path(&format!("{}{name}", url.path()));
     }
     Some(target)
+}
+
+/// Whether this may be the URL of a directory, without the `/` that would say
+/// so: it ends neither with the name of the file nor with one that looks like a
+/// file's.
+pub(super) fn may_be_directory(url: &Url, file: &Path) -> bool {
+    let last = url.path().rsplit('/').next().unwrap_or_default();
+    let last: Vec<u8> = percent_decode_str(last).collect();
+    let is_the_name = file.file_name().is_some_and(|name| name.as_bytes() == last);
+    !last.is_empty() && !last.contains(&b'.') && !is_the_name
 }
 
 #[cfg(test)]
@@ -61,5 +71,20 @@ mod tests {
     fn a_directory_entry_that_is_no_name_has_no_url() {
         assert_eq!(target("http://h/", b".."), None);
         assert_eq!(target("http://h/x", b"..").as_deref(), Some("http://h/x"));
+    }
+
+    #[test]
+    fn a_url_without_the_name_of_a_file_may_be_a_directory() {
+        let may_be = |url: &str, file: &[u8]| {
+            may_be_directory(
+                &Url::parse(url).unwrap(),
+                Path::new(OsStr::from_bytes(file)),
+            )
+        };
+        assert!(may_be("http://h/backups", b"b.tar"));
+        assert!(may_be("http://h/d/back%20ups?k=v", b"b.tar"));
+        assert!(!may_be("http://h/d/monday.tar", b"b.tar"));
+        assert!(!may_be("http://h/d/a%20b", b"dir/a b"));
+        assert!(!may_be("http://h/d/", b".."));
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dalbe::sender::SenderLevers;
+use dalbe::steering::{PERIOD, Steering};
 use http::StatusCode;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -20,8 +21,8 @@ use crate::engine::limiter::RateLimiter;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, TimedEvent};
 use crate::http::{Failure, HttpClient, MAX_REDIRECTS, Opened, Transient, without_credentials};
+use crate::lateness::{Look, Saturation, foreseen};
 use crate::retry::{Backoff, Decision};
-use crate::steering::{PERIOD, Steering};
 
 /// See the module.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub(super) struct Upload {
     /// The URL as events show it.
     url: String,
     due: Option<Due>,
+    /// What the connection carries when it weighs 1.
+    saturation: Saturation,
     backoff: Backoff,
     rng: StdRng,
     /// Bytes that have arrived in this try.
@@ -61,6 +64,7 @@ impl Upload {
             tries: 0,
             url: without_credentials(&request.url).into(),
             due: request.deadline.map(|moment| Due::new(moment, clock)),
+            saturation: Saturation::default(),
             backoff: Backoff::new(settings.retry),
             rng: StdRng::seed_from_u64(settings.seed),
             done: 0,
@@ -95,7 +99,7 @@ impl Upload {
         loop {
             let answer = self.attempt(&url, &mut connections).await;
             let decided = answer.and_then(|answer| {
-                let verdict = verdict(&answer, &url, self.tries)?;
+                let verdict = verdict(&answer, &url, &self.request.file, self.tries)?;
                 Ok((answer.status, verdict))
             });
             match decided {
@@ -183,12 +187,15 @@ impl Upload {
                 ranges: false,
             });
         }
+        // What the user's ceiling makes impossible is known by now.
+        self.forecast(self.clock.now(), None);
     }
 
     /// There is a connection, so the host is no slip of the pen.
     pub(super) fn connected(&mut self) {
         self.backoff.answered();
         self.steering.begin(self.clock.now());
+        self.saturation.forget();
     }
 
     /// So many more bytes of the body are acknowledged, and so many have arrived
@@ -208,6 +215,16 @@ impl Upload {
         // Without a connection there is nothing to learn for its weight.
         let rate = flow.map_or(0.0, |_| self.steering.sample(now, demand));
         let w = self.steering.order(now).w;
+        let shown = flow.and_then(|_| {
+            self.saturation.look(Look {
+                now,
+                w,
+                rate,
+                left: self.due?.left(now),
+                may_grow: false,
+            })
+        });
+        self.forecast(now, shown);
         self.emit(Event::Control(Control {
             n: 0.0,
             m: 1.0,
@@ -227,6 +244,26 @@ impl Upload {
                 bytes_total: Some(total),
             }],
         }));
+    }
+
+    /// Says once that the deadline will probably be missed, as soon as that is
+    /// known, where `shown` is what the connection has shown that it can carry,
+    /// byte/s.
+    fn forecast(&mut self, now: Duration, shown: Option<f64>) {
+        let remaining = self.total().saturating_sub(self.done);
+        let ceiling = self.settings.limit_rate.map(|rate| rate as f64);
+        let Some(due) = &mut self.due else { return };
+        let zeta = due.demand(now, remaining).map_or(0.0, |demand| demand.zeta);
+        if let Some(rate) = foreseen(zeta, ceiling, shown)
+            && let Some(late_s) = due.foretell(now, remaining, rate)
+        {
+            self.emit(Event::Forecast {
+                url: self.url.clone(),
+                late_s,
+                zeta,
+                rate,
+            });
+        }
     }
 
     fn notice_jump(&mut self, now: Duration) {

@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use http::header::{
-    ACCEPT_RANGES, ALLOW, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED,
-    RETRY_AFTER, WWW_AUTHENTICATE,
+    ACCEPT_RANGES, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HOST,
+    LAST_MODIFIED, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 
 use super::Site;
 use super::body::FileBody;
@@ -18,6 +17,7 @@ use super::files::{Found, NotServed, name_in};
 use super::flow::Flow;
 use super::pace::Manner;
 use super::range::Wanted;
+use super::stamp::wall_clock;
 use crate::http::content_range::ContentRange;
 use crate::http::entity_tag::EntityTag;
 use crate::http::wish::{self, Wish};
@@ -50,8 +50,23 @@ pub(super) async fn answer<B>(
     response
 }
 
+/// Answers any request of a peer that has too many connections, and ends this
+/// one.
+pub(super) fn too_many() -> Response<FileBody> {
+    let close = HeaderValue::from_static("close");
+    let later = HeaderValue::from_static("10");
+    let fields = [(CONNECTION, close), (RETRY_AFTER, later)];
+    let mut response = without_content(StatusCode::SERVICE_UNAVAILABLE, fields);
+    response.headers_mut().insert(wish::OURS, wish::ours());
+    response
+}
+
 async fn respond<B>(site: &Arc<Site>, flow: &Flow, request: &Request<B>) -> Response<FileBody> {
     let headers = request.headers();
+    // RFC 9112, section 3.2. Which one it is does not matter here.
+    if request.version() >= Version::HTTP_11 && headers.get_all(HOST).iter().count() != 1 {
+        return without_content(StatusCode::BAD_REQUEST, []);
+    }
     if let Some(token) = &site.token
         && !token.is_shown(headers)
     {
@@ -201,12 +216,4 @@ fn without_content<const N: usize>(
     let mut headers = HeaderMap::from_iter(fields);
     headers.insert(CONTENT_LENGTH, 0.into());
     with(status, headers, FileBody::empty())
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the age of a file is told by the clock that stamped it"
-)]
-fn wall_clock() -> SystemTime {
-    SystemTime::now()
 }

@@ -77,6 +77,10 @@ impl Source {
         if Stamp::of(&self.file.metadata()?) != self.stamp {
             return Err(io::Error::other("the file has changed"));
         }
+        if let Err(error) = &read {
+            // The client sees only that it is short.
+            tracing::warn!("cannot read a file, a response is broken off: {error}");
+        }
         read.map(|()| piece.into())
     }
 }

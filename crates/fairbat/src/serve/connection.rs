@@ -23,11 +23,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::Site;
-use super::answer::answer;
+use super::answer::{answer, too_many};
 use super::body::CHUNK;
 use super::flow::{Carried, Flow};
+use super::linger::linger;
 use super::pace::Pace;
+use super::{Patience, Site};
 
 /// Bytes that may wait in the kernel beyond what the congestion control lets
 /// out (`TCP_NOTSENT_LOWAT`, tcp(7)): more would be sent at the old weight when
@@ -46,28 +47,50 @@ const TAIL: Duration = Duration::from_secs(1);
 /// carries something.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Serves a connection until it ends.
-pub(super) async fn serve(site: &Arc<Site>, stream: TcpStream, peer: SocketAddr) {
+/// Serves a connection until it ends; one that is not welcome is only told so.
+pub(super) async fn serve(
+    site: &Arc<Site>,
+    mut stream: TcpStream,
+    peer: SocketAddr,
+    is_welcome: bool,
+) {
     let socket = match prepare(&stream) {
         Ok(socket) => socket,
         Err(error) => return tracing::debug!("{peer}: cannot be served: {error}"),
     };
     let (flow, watched) = Flow::new();
+    let (answering, patience) = match is_welcome {
+        true => (Some(&flow), site.patience),
+        false => (None, site.patience.with_refused()),
+    };
     let carried = async {
-        match &site.tls {
-            None => carry(site, &flow, stream).await,
-            Some(tls) => match tls.accept(stream).await {
-                Ok(stream) => carry(site, &flow, stream).await,
-                Err(error) => tracing::debug!("{peer}: no TLS: {error}"),
+        let stream = match &site.tls {
+            None => {
+                carry(site, answering, &mut stream).await;
+                stream
+            }
+            Some(tls) => match tls.accept(stream).into_fallible().await {
+                Ok(mut stream) => {
+                    carry(site, answering, &mut stream).await;
+                    stream.into_inner().0
+                }
+                Err((error, stream)) => {
+                    tracing::debug!("{peer}: no TLS: {error}");
+                    stream
+                }
             },
-        }
+        };
+        // The last answer may have come before the end of its request.
+        linger(&stream, &socket, patience.closing).await;
     };
     tokio::select! {
         () = carried => {}
-        () = hold(site, &socket, watched) => {
-            // The kernel is not to go on offering what nobody takes.
-            let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
-            tracing::debug!("{peer}: silent for too long, closed");
+        silence = hold(site, &patience, &socket, watched) => {
+            if silence == Some(Silence::Stalled) {
+                // The kernel is not to go on offering what nobody takes.
+                let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+            }
+            tracing::debug!("{peer}: {silence:?} for too long, closed");
         }
     }
 }
@@ -79,15 +102,23 @@ fn prepare(stream: &TcpStream) -> io::Result<TcpSocket> {
     Ok(TcpSocket::from_fd(stream.as_fd().try_clone_to_owned()?))
 }
 
-/// Answers requests until there are no more.
-async fn carry(site: &Arc<Site>, flow: &Flow, stream: impl AsyncRead + AsyncWrite + Unpin) {
-    let service =
-        service_fn(async |request| Ok::<_, Infallible>(answer(site, flow, &request).await));
+/// Answers requests until there are no more; without a flow, that there are too
+/// many connections.
+async fn carry(site: &Arc<Site>, flow: Option<&Flow>, stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let service = service_fn(async |request| {
+        let response = match flow {
+            Some(flow) => answer(site, flow, &request).await,
+            None => too_many(),
+        };
+        Ok::<_, Infallible>(response)
+    });
     let served = http1::Builder::new()
         .max_buf_size(BUFFER)
         // Silence is noticed by `hold`: hyper would also count the time in
         // which a slow client takes the end of a response.
         .header_read_timeout(None)
+        // Who has said all that it has to say still waits for the answer.
+        .half_close(true)
         .serve_connection(TokioIo::new(stream), service)
         .await;
     if let Err(error) = served {
@@ -95,13 +126,29 @@ async fn carry(site: &Arc<Site>, flow: &Flow, stream: impl AsyncRead + AsyncWrit
     }
 }
 
+/// Why nobody waits for a peer any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Silence {
+    /// It does not take what was sent.
+    Stalled,
+    /// It has taken everything and asks for nothing more.
+    Idle,
+}
+
 /// Holds the connection back as its responses wish. Returns when the peer has
 /// been silent for too long: nothing that we sent was acknowledged.
 ///
 /// Everything that a peer does, other than to read, ends in something that we
 /// send: so this sees those who read nothing of a response, those who keep a
-/// connection idle, and those who send a request without end.
-async fn hold(site: &Site, socket: &TcpSocket, mut watched: watch::Receiver<Carried>) {
+/// connection idle, and those who send a request without end. While nothing
+/// is left to acknowledge and a response is under way, it is the file that is
+/// waited for, which is not the peer's fault.
+async fn hold(
+    site: &Site,
+    patience: &Patience,
+    socket: &TcpSocket,
+    mut watched: watch::Receiver<Carried>,
+) -> Option<Silence> {
     let mut pace = Pace::new();
     let mut lever = Lever::Unused;
     let mut is_sending = false;
@@ -124,21 +171,24 @@ async fn hold(site: &Site, socket: &TcpSocket, mut watched: watch::Receiver<Carr
             is_sending = manner.is_some();
         }
         // A connection that is gone is noticed by those who write to it.
-        let Ok(info) = socket.info() else { return };
+        let info = socket.info().ok()?;
         let acked = info.bytes_acked.unwrap_or_default();
         if acked != seen {
             (seen, heard) = (acked, now);
         }
-        let patience = if is_sending {
-            site.patience.sending
-        } else {
-            site.patience.idle
+        let (most, silence) = match (info.is_owed(), is_sending) {
+            (true, _) => (patience.sending, Silence::Stalled),
+            (false, true) => {
+                heard = now;
+                (patience.sending, Silence::Stalled)
+            }
+            (false, false) => (patience.idle, Silence::Idle),
         };
-        let left = (heard + patience).saturating_sub(now);
+        let left = (heard + most).saturating_sub(now);
         if left.is_zero() {
-            return;
+            return Some(silence);
         }
-        let is_active = is_sending || now < heard + TAIL;
+        let is_active = silence == Silence::Stalled || now < heard + TAIL;
         wait = if is_active {
             let order = pace.look(now, arrived.since_last(&info));
             lever.follow(site, now, socket, order).min(left)
@@ -156,19 +206,30 @@ enum Lever {
 }
 
 impl Lever {
-    /// Does what the order asks for; returns the time until the next look.
-    fn follow(&mut self, site: &Site, now: Duration, socket: &TcpSocket, order: Order) -> Duration {
-        if matches!(self, Self::Unused) && order.w < 1.0 {
+    /// Does what the order asks for, or lets the connection go if there is
+    /// none; returns the time until the next look.
+    fn follow(
+        &mut self,
+        site: &Site,
+        now: Duration,
+        socket: &TcpSocket,
+        order: Option<Order>,
+    ) -> Duration {
+        if matches!(self, Self::Unused) && order.is_some_and(|order| order.w < 1.0) {
             *self = Self::Engaged(site.levers.take(socket));
         }
         let Self::Engaged(lever) = self else {
             return LOOK;
         };
-        match lever.update(now, socket, order) {
+        let done = match order {
+            Some(order) => lever.update(now, socket, order),
+            None => lever.release(socket).map(|()| LOOK),
+        };
+        match done {
             Ok(wait) => wait,
             // It goes on as it was told last, and is told again.
             Err(error) => {
-                tracing::debug!("a connection cannot be held back: {error}");
+                tracing::debug!("a connection cannot be held back or let go: {error}");
                 LOOK
             }
         }

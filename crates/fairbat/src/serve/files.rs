@@ -19,12 +19,16 @@ use percent_encoding::percent_decode_str;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
-use super::stamp::Stamp;
+use super::stamp::{Stamp, TICK, wall_clock};
 use crate::error::{ErrorKind, TransferError};
 
 /// How often a name is resolved again when somebody renames on its way: the
 /// kernel asks for that (openat2(2), `EAGAIN`).
 const ATTEMPTS: usize = 8;
+
+/// How often a file is looked at again that was changed just now; one that is
+/// written without a pause is served as it is, for the next change will show.
+const LOOKS: usize = 8;
 
 /// The directory that is served.
 #[derive(Debug)]
@@ -83,7 +87,8 @@ impl Root {
         }
     }
 
-    /// Opens a regular file.
+    /// Opens a regular file. When it was changed just now, this waits until
+    /// every later change shows as another stamp.
     pub(super) fn file(&self, name: &Path) -> Result<Found, NotServed> {
         let look: File = self.beneath(name, OFlags::PATH)?.into();
         regular(&look)?;
@@ -91,7 +96,14 @@ impl Root {
         // writer, and what came is looked at again.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file: File = self.beneath(name, flags)?.into();
-        let stamp = regular(&file)?;
+        let mut stamp = regular(&file)?;
+        for _ in 0..LOOKS {
+            if stamp.is_past(wall_clock()) {
+                break;
+            }
+            std::thread::sleep(TICK);
+            stamp = regular(&file)?;
+        }
         Ok(Found { file, stamp })
     }
 

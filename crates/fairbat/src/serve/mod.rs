@@ -17,7 +17,9 @@ mod connection;
 mod digests;
 mod files;
 mod flow;
+mod linger;
 mod pace;
+mod peers;
 mod range;
 mod stamp;
 
@@ -38,6 +40,7 @@ use tokio_rustls::TlsAcceptor;
 pub use self::access::Token;
 use self::digests::Digests;
 use self::files::Root;
+use self::peers::Peers;
 use crate::engine::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 
@@ -66,6 +69,9 @@ pub struct ServeSettings {
     pub sender: SenderPolicy,
     /// Connections at once, at least 1; others wait to be accepted.
     pub max_connections: u32,
+    /// Connections of one peer at once, at least 1; others are answered 503. A
+    /// peer is an IPv4 address or an IPv6 network of 64 bits.
+    pub max_per_peer: u32,
     /// What every request must show, if anything.
     pub token: Option<Token>,
     /// Serve HTTPS by these.
@@ -90,6 +96,9 @@ pub struct Patience {
     pub sending: Duration,
     /// Otherwise: before a request has been received, and between two.
     pub idle: Duration,
+    /// How long a peer may also be silent that does not close its side behind
+    /// the last answer.
+    pub closing: Duration,
 }
 
 impl Default for Patience {
@@ -97,6 +106,19 @@ impl Default for Patience {
         Self {
             sending: Duration::from_secs(60),
             idle: Duration::from_secs(30),
+            closing: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Patience {
+    /// With a peer that has too many connections already: for each of them as
+    /// long as for the end of another.
+    fn with_refused(self) -> Self {
+        Self {
+            sending: self.sending.min(self.closing),
+            idle: self.idle.min(self.closing),
+            closing: self.closing,
         }
     }
 }
@@ -124,6 +146,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     max_connections: u32,
+    peers: Peers,
     site: Arc<Site>,
 }
 
@@ -180,6 +203,7 @@ impl Server {
             listener,
             address,
             max_connections: settings.max_connections,
+            peers: Peers::new(settings.max_per_peer),
             site: Arc::new(Site {
                 root,
                 digests,
@@ -238,10 +262,13 @@ impl Server {
             match self.listener.accept().await {
                 Ok((stream, peer)) => {
                     has_failed = false;
+                    let Some(visit) = self.peers.enter(peer.ip()) else {
+                        continue;
+                    };
                     let site = Arc::clone(&self.site);
                     tokio::spawn(async move {
-                        connection::serve(&site, stream, peer).await;
-                        drop(place);
+                        connection::serve(&site, stream, peer, visit.is_welcome()).await;
+                        drop((visit, place));
                     });
                 }
                 // Gone before it was accepted.

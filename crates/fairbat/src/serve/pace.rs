@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use dalbe::brake::{LEAST_WEIGHT, Order};
 use dalbe::deadline::{Deadline, Demand};
+use dalbe::steering::{PERIOD, Steering};
 
 use crate::http::wish::Wish;
-use crate::steering::{PERIOD, Steering};
 
 /// Two deadlines that differ by less than this are the same one, told twice:
 /// the request took some time to come.
@@ -126,8 +126,8 @@ impl Pace {
     }
 
     /// So many more bytes have reached the client; what follows for the
-    /// connection.
-    pub(super) fn look(&mut self, now: Duration, carried: u64) -> Order {
+    /// connection, `None` if it is not to be held back at all.
+    pub(super) fn look(&mut self, now: Duration, carried: u64) -> Option<Order> {
         self.steering.moved(now, carried);
         if let Some(plan) = &mut self.plan {
             plan.remaining = plan.remaining.saturating_sub(carried);
@@ -136,13 +136,10 @@ impl Pace {
             self.control(now);
         }
         let order = self.steering.order(now);
-        Order {
-            w: match self.manner {
-                Manner::Ordinary => 1.0,
-                Manner::Weight(w) => w,
-                Manner::By { .. } => order.w,
-            },
-            ..order
+        match self.manner {
+            Manner::Ordinary => None,
+            Manner::Weight(w) => Some(Order { w, ..order }),
+            Manner::By { .. } => Some(order),
         }
     }
 
@@ -214,7 +211,7 @@ mod tests {
         let (mut acked, mut looked, mut most) = (0.0, 0, 0.0_f64);
         for step in 0..end * 50 {
             let now = Duration::from_millis(20 * step);
-            let order = pace.look(now, acked as u64 - looked);
+            let order = pace.look(now, acked as u64 - looked).unwrap();
             looked = acked as u64;
             if now > Duration::from_secs(due) / 4 {
                 most = most.max(order.w);
@@ -256,13 +253,14 @@ mod tests {
             }
             pace.look(now, 100_000);
         }
-        let urgent = pace.look(Duration::from_secs(10), 100_000);
+        let urgent = pace.look(Duration::from_secs(10), 100_000).unwrap();
         assert_eq!(urgent.w, 1.0, "far too slow");
         assert!(urgent.capacity > 500_000.0, "{urgent:?}");
         pace.begin(Duration::from_secs(10), Manner::Weight(0.5), true);
-        assert_eq!(pace.look(Duration::from_secs(10), 0).w, 0.5);
+        let half = pace.look(Duration::from_secs(10), 0);
+        assert_eq!(half.map(|order| order.w), Some(0.5));
         pace.begin(Duration::from_secs(10), Manner::Ordinary, true);
-        assert_eq!(pace.look(Duration::from_secs(10), 0).w, 1.0);
+        assert_eq!(pace.look(Duration::from_secs(10), 0), None);
     }
 
     proptest! {
@@ -279,7 +277,7 @@ mod tests {
             let mut now = Duration::ZERO;
             for (millis, bytes) in steps {
                 now += Duration::from_millis(millis);
-                let order = pace.look(now, u64::from(bytes));
+                let order = pace.look(now, u64::from(bytes)).unwrap();
                 prop_assert!((least..=1.0).contains(&order.w), "{order:?}");
                 prop_assert!(order.capacity.is_finite());
             }

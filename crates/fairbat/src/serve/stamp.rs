@@ -24,6 +24,11 @@ use sha2::{Digest, Sha256};
 /// steps of two seconds (FAT).
 const UNSETTLED: Duration = Duration::from_secs(2);
 
+/// Longest step of the clock by which Linux stamps files: a jiffy, 10 ms at
+/// most; here twice that. Before Linux 6.13 two changes within one have the same
+/// time. File systems whose own steps are longer need [`UNSETTLED`].
+pub(super) const TICK: Duration = Duration::from_millis(20);
+
 /// httpdate can write no dates from here on: the year 10000, s since 1970.
 const DATES_END: i64 = 253_402_300_800;
 
@@ -65,6 +70,18 @@ impl Stamp {
         age.is_some_and(|age| age >= UNSETTLED + Duration::from_secs(1))
     }
 
+    /// Whether the kernel's clock has moved on since the last change, so that a
+    /// change while this version is sent shows as another stamp.
+    pub(super) fn is_past(&self, now: SystemTime) -> bool {
+        let nanoseconds = Duration::from_nanos(self.changed.1.unsigned_abs());
+        let changed = moment(self.changed.0).and_then(|changed| changed.checked_add(nanoseconds));
+        // From the future: whoever set the clock back has also moved it on.
+        changed.is_none_or(|changed| match now.duration_since(changed) {
+            Ok(age) => age >= TICK,
+            Err(ahead) => ahead.duration() >= TICK,
+        })
+    }
+
     /// A strong entity tag, quotes included. Only for a stamp that is settled.
     ///
     /// A digest: inode and device are nobody's business.
@@ -97,6 +114,15 @@ impl Stamp {
     pub(super) fn is_dated(&self) -> bool {
         (0..=1).contains(&self.changed.0.saturating_sub(self.modified.0))
     }
+}
+
+/// Now, in the time of stamps.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the age of a file is told by the clock that stamped it"
+)]
+pub(super) fn wall_clock() -> SystemTime {
+    SystemTime::now()
 }
 
 fn moment(seconds: i64) -> Option<SystemTime> {
@@ -143,6 +169,21 @@ mod tests {
         let at = |seconds| moment(seconds).unwrap();
         for (now, expected) in [(0, false), (2_000, false), (2_002, false), (2_003, true)] {
             assert_eq!(STAMP.is_settled(at(now)), expected, "{now}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_past_when_the_clock_has_moved_on() {
+        let after = |millis| moment(2_000).unwrap() + Duration::from_millis(millis);
+        for (now, expected) in [
+            (0, true),
+            (990, false),
+            (1_000, false),
+            (1_015, false),
+            (1_020, true),
+            (9_000, true),
+        ] {
+            assert_eq!(STAMP.is_past(after(now)), expected, "{now}");
         }
     }
 

@@ -193,12 +193,9 @@ fn final_error(failure: Failure) -> TransferError {
     match failure {
         Failure::Fatal(error) | Failure::Expired(error) => error,
         Failure::Transient(transient) => {
-            let hint = match (transient.retry_after, transient.kind) {
-                (Some(wait), _) => format!("try again in {} s", wait.as_secs()),
-                (None, ErrorKind::Network) => {
-                    "check the host name and the network, or try again later".to_owned()
-                }
-                (None, _) => "try again later".to_owned(),
+            let hint = match transient.retry_after {
+                Some(wait) => format!("try again in {} s", wait.as_secs()),
+                None => transient.hint.to_owned(),
             };
             TransferError::new(transient.kind, transient.reason).with_hint(hint)
         }

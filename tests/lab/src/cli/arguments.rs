@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// The DA-LBE paper's numerical experiments, into the results; no root needed
     Numerical(NumericalArguments),
+    /// What our congestion controls cost beside the kernel's, into the results
+    SenderCost(SenderCostArguments),
     /// Compare the emulated link with theory; fails when it is out of tolerance
     Calibrate,
     /// A download by a deadline beside web traffic and a greedy flow, a minute
@@ -110,6 +112,19 @@ impl MatrixArguments {
         let parts = self.scenario.len() + self.contender.len() + self.seed.len();
         !self.quick && parts == 0
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SenderCostArguments {
+    /// Run one short round: to see whether it works
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// So many rounds [default: 9; with --quick 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: Option<u32>,
+    /// Directory for the results [default: those of the repository; of --quick target/lab]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
+use dalbe::setup::Part;
 use fairbat_lab::calibrate::cost;
 use fairbat_lab::clock::Clock;
 use fairbat_lab::matrix::{Budget, Cell, Job, Matrix, Variant, run_all, weight};
@@ -68,9 +69,10 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Whether any of its contenders needs what `fairbat setup` makes.
-    pub(super) fn needs_setup(&self) -> bool {
-        self.matrix.contenders.iter().any(|one| one.needs_setup())
+    /// What the first of its contenders needs that needs anything of what
+    /// `fairbat setup` makes.
+    pub(super) fn needs(&self) -> Option<Part> {
+        self.matrix.contenders.iter().find_map(|one| one.needs())
     }
 
     /// Runs all of it and writes the results.
@@ -78,7 +80,7 @@ impl<'a> Plan<'a> {
         // All of the machine sees what is loaded: once, for all that run side by
         // side.
         let needing = self.matrix.contenders.iter();
-        if let Some(contender) = needing.copied().find(|one| one.needs_setup()) {
+        if let Some(contender) = needing.copied().find(|one| one.needs().is_some()) {
             contender.set_up()?;
         }
         let usual = match self.arguments.jobs {
@@ -286,7 +288,7 @@ impl<'a> Plan<'a> {
                 command.args(["--measure-last", &last.to_string()]);
             }
         }
-        if cell.contender.is_fairbat() || cell.contender.needs_setup() {
+        if cell.contender.is_fairbat() {
             // Built once, and not beside runs.
             command.env("FAIRBAT_BIN", fairbat_binary());
         }

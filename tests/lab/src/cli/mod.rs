@@ -8,12 +8,14 @@ mod matrix;
 mod numerical;
 mod report;
 mod run;
+mod sender_cost;
 
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
+use dalbe::setup::Part;
 use fairbat_lab::sandbox::{self, Side};
 
 use self::arguments::{Arguments, Command};
@@ -36,30 +38,33 @@ fn run(command: &Command) -> Outcome {
         Command::Report(arguments) => report::report(arguments),
         Command::Run(arguments) => {
             let (name, scenario) = run::scenario(arguments)?;
-            let needs_setup = arguments.contender.needs_setup();
-            inside(needs_setup, |work| {
-                run::run(arguments, name, scenario, work)
-            })
+            let needs = arguments.contender.needs();
+            inside(needs, |work| run::run(arguments, name, scenario, work))
         }
         Command::Demo => {
             let scenario = demo::scenario()?;
-            inside(false, |work| demo::demo(scenario, work))
+            inside(None, |work| demo::demo(scenario, work))
         }
         Command::Matrix(arguments) => {
             let plan = matrix::Plan::new(arguments)?;
-            let needs_setup = plan.needs_setup();
-            inside(needs_setup, |_| plan.run())
+            let needs = plan.needs();
+            inside(needs, |_| plan.run())
         }
         Command::Numerical(arguments) => numerical::numerical(arguments),
-        Command::Calibrate => inside(false, |_| calibrate::calibrate()),
+        Command::SenderCost(arguments) => {
+            sandbox::require_root()?;
+            let needs = Some(Part::CongestionControls);
+            inside(needs, |_| sender_cost::sender_cost(arguments))
+        }
+        Command::Calibrate => inside(None, |_| calibrate::calibrate()),
     }
 }
 
 /// Goes on in the sandbox. What was done before is done again there: so
 /// whatever is wrong is said without the rights of root, and what has to be
 /// built is built outside. What needs `fairbat setup` finds that of the machine.
-fn inside(needs_setup: bool, go_on: impl FnOnce(&Path) -> Outcome) -> Outcome {
-    match sandbox::enter(needs_setup)? {
+fn inside(needs: Option<Part>, go_on: impl FnOnce(&Path) -> Outcome) -> Outcome {
+    match sandbox::enter(needs)? {
         Side::Outside(code) => Ok(code),
         Side::Inside(work) => go_on(&work),
     }

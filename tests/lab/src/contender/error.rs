@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use dalbe::setup::Unavailable;
+use dalbe::setup::{Part, SetupError};
 
 use super::Contender;
 
@@ -41,12 +41,14 @@ pub enum ContenderError {
     )]
     GoesOn(Contender),
     /// The machine could not be set up.
-    #[error("{contender} needs what `fairbat setup` makes, and that fails: {said}")]
+    #[error("{contender} needs the {part} of `fairbat setup`, which cannot be had: {source}")]
     NotSetUp {
         /// Who needs it.
         contender: Contender,
-        /// What it said.
-        said: String,
+        /// What.
+        part: Part,
+        /// Why.
+        source: Box<SetupError>,
     },
     /// The scenario has something that only senders of the lab's heed.
     #[error("{contender} does not heed background.{key}: it is for {who}")]
@@ -57,17 +59,6 @@ pub enum ContenderError {
         key: &'static str,
         /// Whom it is for.
         who: &'static str,
-    },
-    /// The congestion controls of our own are not to be had.
-    #[error(
-        "{contender} needs the congestion controls that `fairbat setup` loads, and they are not \
-         there after it: {source}"
-    )]
-    NoCongestion {
-        /// Who needs them.
-        contender: Contender,
-        /// Why.
-        source: Unavailable,
     },
     /// Something that the transfer needs could not be made.
     #[error("cannot {what}: {source}")]

@@ -26,11 +26,10 @@ mod utp;
 mod verdict;
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use dalbe::congestion::Congestion;
+use dalbe::setup;
 use fairbat_tests::bin::fairbat_binary;
 
 pub use self::error::ContenderError;
@@ -80,12 +79,7 @@ impl Contender {
         }
         self.heeds(&scenario.background)?;
         match self {
-            Self::None | Self::Sender(_) => {
-                if self.needs_setup() {
-                    let _ = fairbat_binary();
-                }
-                return Ok(());
-            }
+            Self::None | Self::Sender(_) => return Ok(()),
             Self::Utp => return utp::require_libtorrent(),
             Self::Iperf3(_) => return require("iperf3", "iperf3"),
             Self::Curl => require("curl", "curl")?,
@@ -134,39 +128,22 @@ impl Contender {
         Ok(())
     }
 
-    /// Makes what this contender needs of the machine: an observer and
-    /// congestion controls of ours. In the sandbox they are gone with the run;
-    /// see [`crate::sandbox`].
+    /// Makes what this contender needs of the machine, and nothing else: an
+    /// observer, or congestion controls of ours. In the sandbox they are gone
+    /// with the run; see [`crate::sandbox`].
     ///
     /// # Errors
     /// When there is none to be had.
     pub fn set_up(self) -> Result<(), ContenderError> {
-        if !self.needs_setup() {
+        let Some(part) = self.needs() else {
             return Ok(());
-        }
-        let output = Command::new(fairbat_binary()).arg("setup").output();
-        let output = output.map_err(ContenderError::cannot("start fairbat"))?;
-        if output.status.success() {
-            return self.opens();
-        }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let words: Vec<_> = said.split_whitespace().collect();
-        Err(ContenderError::NotSetUp {
-            contender: self,
-            said: words.join(" "),
-        })
-    }
-
-    /// Whether there is what it needs, now that the machine is set up.
-    fn opens(self) -> Result<(), ContenderError> {
-        if !matches!(self, Self::Sender(_) | Self::FairbatServed) {
-            return Ok(());
-        }
-        match Congestion::open() {
+        };
+        match setup::install(Path::new(setup::DIRECTORY), part) {
             Ok(_) => Ok(()),
-            Err(source) => Err(ContenderError::NoCongestion {
+            Err(source) => Err(ContenderError::NotSetUp {
                 contender: self,
-                source,
+                part,
+                source: Box::new(source),
             }),
         }
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use dalbe::congestion::Law;
+use dalbe::setup::Part;
 use serde::Deserialize;
 
 /// What runs in the background.
@@ -239,14 +240,14 @@ impl Contender {
         matches!(self, Self::Fairbat | Self::FairbatServed)
     }
 
-    /// Whether it needs what `fairbat setup` makes of the machine.
+    /// What it needs of what `fairbat setup` makes of the machine.
     #[must_use]
-    pub fn needs_setup(self) -> bool {
+    pub fn needs(self) -> Option<Part> {
         match self {
-            Self::FairbatNoDeadline(receiver) => receiver.is_observed(),
-            Self::Sender(sending) => sending.law().is_some(),
-            Self::FairbatServed => true,
-            _ => false,
+            Self::FairbatNoDeadline(receiver) => receiver.is_observed().then_some(Part::Observer),
+            Self::Sender(sending) => sending.law().map(|_| Part::CongestionControls),
+            Self::FairbatServed => Some(Part::CongestionControls),
+            _ => None,
         }
     }
 }

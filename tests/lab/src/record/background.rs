@@ -20,6 +20,10 @@ pub struct BackgroundRecord {
     /// What a sender of the lab's saw, once a second; empty for the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sender: Vec<SenderSample>,
+    /// What the receiver of a sender of the lab's had got, as
+    /// [`FlowRecord::received`](super::FlowRecord::received); empty for the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub received: Vec<u64>,
     /// When it began, if it did.
     #[serde(default)]
     pub began: Option<f64>,

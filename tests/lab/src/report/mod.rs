@@ -1,6 +1,7 @@
 //! Many runs beside each other: tables for people, and a picture that shows
 //! who takes what from whom. Knows summaries only, no samples.
 
+mod bound;
 mod colors;
 mod deadlines;
 mod grid;
@@ -27,6 +28,7 @@ pub use self::overview::overview;
 pub use self::terminal::terminal;
 use crate::record::{Provenance, Summary};
 use crate::scenario::{DeadlineController, Scenario};
+use crate::sender_cost;
 
 /// The contender that does nothing, to which the others are compared.
 pub const ALONE: &str = "none";
@@ -106,7 +108,8 @@ pub struct RunSummary {
 }
 
 /// Makes the table and the picture of each matrix of a directory, and returns
-/// where they are. Files that are no matrices are left alone.
+/// where they are; likewise the page of [`sender_cost`], if that was measured.
+/// Other files are left alone.
 ///
 /// # Errors
 /// When one cannot be read or written.
@@ -147,6 +150,7 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
         yielding::draw(&matrices, &picture)?;
         written.extend([page, picture]);
     }
+    written.extend(sender_cost::write_page(directory)?);
     if written.is_empty() {
         return Err(format!(
             "there are no results of matrices in {}",

@@ -41,6 +41,12 @@ pub(super) fn matrix() -> MatrixRecord {
     }
 }
 
+/// The first line of a page that begins like this.
+pub(super) fn line<'a>(page: &'a str, start: &str) -> &'a str {
+    let found = page.lines().find(|line| line.starts_with(start));
+    found.unwrap_or_else(|| panic!("no line {start:?} in\n{page}"))
+}
+
 /// A run in which the foreground got so much.
 pub(super) fn run(scenario: &str, contender: &str, seed: u64, foreground: &[f64]) -> RunSummary {
     RunSummary {

@@ -71,7 +71,7 @@ pub fn terminal(record: &Record) -> String {
         .background_jain
         .filter(|_| record.background.len() > 1);
     let fairness = among.map_or(String::new(), |jain| format!(", Jain's index {jain:.3}"));
-    let rate = format!("{:.2} Mbit/s{fairness}{end}", summary.background_mbit);
+    let rate = format!("{:.2} Mbit/s{fairness}{end}", summary.goodput_mbit());
     text.push_str(&row("background", &rate));
     if let Some(figures) = &summary.deadline {
         text.push_str(&deadline(figures));

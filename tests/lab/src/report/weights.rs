@@ -3,11 +3,11 @@
 
 use std::fmt::Write;
 
-use super::rows::{Row, rows};
+use super::rows::rows;
+use super::senders::required;
 use super::words::{cell, failures, head, how, seeds, server, shown, terms, title};
 use super::{MatrixRecord, RunSummary};
 use crate::record::Summary;
-use crate::statistics::Spread;
 
 /// The page.
 pub(super) fn page(matrix: &MatrixRecord) -> String {
@@ -16,7 +16,8 @@ pub(super) fn page(matrix: &MatrixRecord) -> String {
         text,
         "What the background gets of the payload of both, %{}. Beside it what a weight is to get \
          beside one best-effort flow, w/(1 + w); the least weight is to get only what the others \
-         leave. The background's payload is that of the last link, what was sent twice included.",
+         leave. A sender's payload is what its receiver got, as the others'; a download's is that of \
+         the last link, what was sent twice included.",
         match seeds(matrix).len() {
             0 | 1 => String::new(),
             count => format!(": the median over {count} seeds (least\u{2013}most)"),
@@ -29,6 +30,7 @@ pub(super) fn page(matrix: &MatrixRecord) -> String {
         }
         text.push_str(&table(matrix, contender, contenders.len() > 1));
     }
+    text.push_str(&required(matrix));
     text.push('\n');
     for (name, scenario) in &matrix.scenarios {
         let _ = writeln!(text, "- {name}: {}", terms(scenario));
@@ -77,7 +79,7 @@ fn table(matrix: &MatrixRecord, contender: &str, has_heading: bool) -> String {
                     && row.contender == *contender
                     && row.congestion_control == *control
             });
-            shown(row.and_then(share), 1)
+            shown(row.and_then(|row| row.spread(share)), 1)
         });
         let cells: Vec<_> = cells.collect();
         let model = 100.0 * weight / (1.0 + weight);
@@ -105,7 +107,7 @@ fn columns(matrix: &MatrixRecord) -> Vec<Column<'_>> {
 }
 
 /// All weights, ascending.
-fn weights(matrix: &MatrixRecord) -> Vec<f64> {
+pub(super) fn weights(matrix: &MatrixRecord) -> Vec<f64> {
     let weight = |run: &RunSummary| run.weight;
     let mut weights: Vec<_> = matrix.runs.iter().filter_map(weight).collect();
     weights.sort_by(f64::total_cmp);
@@ -114,11 +116,9 @@ fn weights(matrix: &MatrixRecord) -> Vec<f64> {
 }
 
 /// What the background gets of the payload of both, %.
-fn share(row: &Row<'_>) -> Option<Spread> {
-    row.spread(|it: &Summary| {
-        let both = it.background_mbit + it.foreground_together_mbit;
-        (both > 0.0).then(|| 100.0 * it.background_mbit / both)
-    })
+pub(super) fn share(it: &Summary) -> Option<f64> {
+    let both = it.goodput_mbit() + it.foreground_together_mbit;
+    (both > 0.0).then(|| 100.0 * it.goodput_mbit() / both)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The bytes of one flow. Clones count together.
 #[derive(Debug, Clone)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     clock: Clock,
     intervals: Arc<[AtomicU64]>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Meter {
 impl Meter {
     /// For a run of this length. What comes after the last whole interval is
     /// not counted.
-    pub(super) fn new(clock: Clock, length: Duration) -> Self {
+    pub(crate) fn new(clock: Clock, length: Duration) -> Self {
         let count = length.as_nanos() / INTERVAL.as_nanos();
         Self {
             clock,
@@ -31,7 +31,7 @@ impl Meter {
     }
 
     /// So many bytes came now.
-    pub(super) fn count(&self, bytes: usize) {
+    pub(crate) fn count(&self, bytes: usize) {
         self.count_at(self.clock.now(), bytes);
     }
 
@@ -43,7 +43,7 @@ impl Meter {
     }
 
     /// What had come by the end of each interval, bytes.
-    pub(super) fn received(&self) -> Vec<u64> {
+    pub(crate) fn received(&self) -> Vec<u64> {
         self.intervals
             .iter()
             .scan(0, |total, count| {

@@ -4,7 +4,7 @@
 
 mod constant;
 mod greedy;
-mod meter;
+pub(crate) mod meter;
 pub mod prober;
 pub(crate) mod room;
 mod setup;

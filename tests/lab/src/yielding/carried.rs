@@ -11,6 +11,9 @@ use crate::scenario::DirectionSpec;
 /// Length of the means by which moments are found, s.
 pub(super) const MEAN: f64 = 0.5;
 
+/// A change has come when so many means in a row say so.
+const IN_A_ROW: u32 = 3;
+
 /// Where others leave less of the link than this there is nothing to be found
 /// out about who takes the rest.
 const LEAST_LEFT: f64 = 0.25;
@@ -96,10 +99,18 @@ impl Carried {
         })
     }
 
-    /// How long after `from` it is that the background carries at most this rate
-    /// (byte/s), likewise.
+    /// How long after `from` it is that the background has at least this rate
+    /// (byte/s) in the mean over the [`MEAN`] around that moment and in the means
+    /// over the next two, s; if that is never before `until`, the time until then.
+    pub(super) fn rises_to(&self, rate: f64, from: f64, until: f64) -> f64 {
+        self.settles(from, until, |span| {
+            self.ours(span) >= rate * (span.end - span.start)
+        })
+    }
+
+    /// The same for at most this rate.
     pub(super) fn falls_to(&self, rate: f64, from: f64, until: f64) -> f64 {
-        self.first(from, until, |span| {
+        self.settles(from, until, |span| {
             self.ours(span) <= rate * (span.end - span.start)
         })
     }
@@ -124,6 +135,22 @@ impl Carried {
         starts
             .next()
             .map_or((until - from).max(0.0), |start| start - from)
+    }
+
+    /// The middle of the first mean of [`IN_A_ROW`] that are as wanted: one that
+    /// begins with the moment would foresee a change, and noise of half a second
+    /// may be in two of them.
+    fn settles(&self, from: f64, until: f64, found: impl Fn(&Range<f64>) -> bool) -> f64 {
+        let least = (f64::from(IN_A_ROW) - 0.5) * MEAN;
+        let steps = ((until - from - least) / self.interval).floor();
+        let moments = (0..=steps.max(-1.0) as i64).map(|step| from + step as f64 * self.interval);
+        let mut moments = moments.filter(|moment| {
+            let start = |mean: u32| moment + (f64::from(mean) - 0.5) * MEAN;
+            (0..IN_A_ROW).all(|mean| found(&(start(mean)..start(mean + 1))))
+        });
+        moments
+            .next()
+            .map_or((until - from).max(0.0), |moment| moment - from)
     }
 
     fn between(&self, sums: &[f64], span: &Range<f64>) -> f64 {

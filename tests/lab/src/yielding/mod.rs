@@ -10,6 +10,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::among::fairness;
+pub(crate) use self::beside::gap_s;
 pub use self::beside::{BesideFigures, FlowFigures};
 use self::carried::Carried;
 use crate::link::rate::bytes_per_s;

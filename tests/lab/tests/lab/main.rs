@@ -9,6 +9,7 @@ mod fresh;
 mod leftovers;
 mod matrix;
 mod physics;
+mod sender_cost;
 mod senders;
 
 use std::path::Path;

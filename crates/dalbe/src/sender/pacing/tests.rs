@@ -86,42 +86,6 @@ fn what_a_weight_is_good_for_is_carried_whoever_is_there() {
 }
 
 #[test]
-fn a_new_connection_beside_a_full_queue_learns_what_the_path_is_without() {
-    let (mut first, mut pacer) = (Link::new(10.0, 40.0), Pacer::new());
-    let order = yielding(&first);
-    first.run(&mut pacer, order, 10.0);
-    let memory = pacer.memory(Duration::from_secs(10)).unwrap();
-    let path = Duration::from_millis(40);
-    assert!(memory.base < path.mul_f64(1.1), "{memory:?}");
-    assert!(
-        memory.carried as f64 > 0.8 * first.capacity,
-        "{memory:?} of {}",
-        first.capacity
-    );
-    // The next connection has a clock of its own here.
-    let memory = PathMemory {
-        at: Duration::ZERO,
-        seen: Duration::ZERO,
-        ..memory
-    };
-    let mut link = Link::new(10.0, 40.0);
-    link.is_contended = true;
-    let share = |mut pacer: Pacer| {
-        let mut link = link.clone();
-        link.run(&mut pacer, order, 5.0);
-        link.run(&mut pacer, order, 5.0).share
-    };
-    let untaught = share(Pacer::new());
-    let mut taught = Pacer::new();
-    taught.learn(memory);
-    let taught = share(taught);
-    assert!(
-        taught < 0.02 && taught < untaught,
-        "{taught}, and {untaught}"
-    );
-}
-
-#[test]
 fn there_is_no_ceiling_while_nothing_is_known() {
     let mut pacer = Pacer::new();
     let ms = Duration::from_millis;
@@ -147,7 +111,6 @@ fn there_is_no_ceiling_while_nothing_is_known() {
     }
     let pace = pacer.update(ms(20), &later, Order::YIELD).unwrap();
     assert!(pace.rate.is_some());
-    assert_eq!(pacer.memory(ms(20)).map(|memory| memory.base), Some(ms(30)));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The congestion controls.
 
+mod release;
 mod rights;
 mod setup;
 mod shares;

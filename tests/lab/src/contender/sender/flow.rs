@@ -16,6 +16,7 @@ use super::super::ContenderError;
 use super::super::over::Over;
 use super::super::site::Site;
 use crate::clock::Clock;
+use crate::traffic::meter::Meter;
 
 /// How long a call may wait before it is looked whether the run is over.
 const WAIT: Duration = Duration::from_millis(100);
@@ -64,7 +65,8 @@ impl Ends {
         let outgoing = connecting.into();
         let (stream, _) = self.listener.accept()?;
         stream.set_read_timeout(Some(WAIT))?;
-        let incoming = Arc::new(Incoming::default());
+        let length = Duration::from_secs_f64(site.duration_s);
+        let incoming = Arc::new(Incoming::new(Meter::new(site.clock, length)));
         let (counts, clock) = (Arc::clone(&incoming), site.clock);
         std::thread::spawn(move || counts.receive(stream, clock));
         Ok(Some((Idle { stream: outgoing }, incoming)))
@@ -147,18 +149,33 @@ fn send(mut stream: TcpStream, bytes: Option<u64>, is_over: &AtomicBool) -> io::
 }
 
 /// The end that receives: what has come.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Incoming {
     bytes: AtomicU64,
+    meter: Meter,
     is_over: AtomicBool,
     /// When the other end had closed, s.
     ended: OnceLock<f64>,
 }
 
 impl Incoming {
+    fn new(meter: Meter) -> Self {
+        Self {
+            bytes: AtomicU64::new(0),
+            meter,
+            is_over: AtomicBool::new(false),
+            ended: OnceLock::new(),
+        }
+    }
+
     /// Payload so far.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// What had come by the end of each 100 ms of the run, bytes.
+    pub(super) fn received(&self) -> Vec<u64> {
+        self.meter.received()
     }
 
     /// When everything was there, s.
@@ -186,6 +203,7 @@ impl Incoming {
                 }
                 Ok(count) => {
                     self.bytes.fetch_add(count as u64, Ordering::Relaxed);
+                    self.meter.count(count);
                 }
                 Err(error) if is_wait(&error) => {}
                 Err(_) => self.stop(),

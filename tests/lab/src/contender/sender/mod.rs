@@ -16,8 +16,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dalbe::brake::Order;
-use dalbe::capacity::Capacity;
+use dalbe::sender::Carried;
 use dalbe::socket::TcpSocket;
 
 pub(super) use self::flow::Ends;
@@ -66,10 +65,9 @@ fn drive(
             sending.law(),
             site.clock.now(),
         ),
-        capacity: Capacity::new(),
+        arrived: Carried::default(),
         socket,
         hold,
-        acked: 0,
         sampled: (site.clock.now(), 0),
         record: BackgroundRecord::default(),
     };
@@ -84,11 +82,9 @@ fn drive(
 /// What acts on the connection while it lives.
 struct Driver {
     weigher: Weigher,
-    capacity: Capacity,
+    arrived: Carried,
     socket: TcpSocket,
     hold: Hold,
-    /// Bytes that have been acknowledged.
-    acked: u64,
     /// When the last sample was taken, and what was acknowledged then.
     sampled: (Duration, u64),
     record: BackgroundRecord,
@@ -99,31 +95,27 @@ impl Driver {
     fn step(&mut self, now: Duration) -> io::Result<()> {
         let info = self.socket.info()?;
         let acked = info.bytes_acked.unwrap_or(0);
-        self.capacity.moved(now, acked.saturating_sub(self.acked));
-        self.acked = acked;
         let state = self.hold.state(&self.socket)?;
         let seen = Seen {
             now,
             acked,
+            carried: self.arrived.since_last(&info),
             rtt: info.rtt.unwrap_or_default(),
             least_rtt: info.min_rtt.unwrap_or_default(),
             segment: f64::from(info.snd_mss),
             state,
         };
-        self.weigher.look(&seen, &mut self.capacity);
-        let order = Order {
-            w: self.weigher.w(),
-            capacity: self.capacity.rate(now),
-        };
+        self.weigher.look(&seen);
+        let order = self.weigher.order(now);
         self.hold
             .hold(now, &self.socket, order, self.weigher.phi())?;
         if now >= self.sampled.0 + SAMPLE {
-            self.sample(&seen, info.snd_cwnd);
+            self.sample(&seen, order.w, info.snd_cwnd);
         }
         Ok(())
     }
 
-    fn sample(&mut self, seen: &Seen, cwnd: u32) {
+    fn sample(&mut self, seen: &Seen, w: f64, cwnd: u32) {
         let (since, before) = std::mem::replace(&mut self.sampled, (seen.now, seen.acked));
         let t = seen.now.as_secs_f64();
         let rate = (seen.acked - before) as f64 / (seen.now - since).as_secs_f64();
@@ -132,14 +124,14 @@ impl Driver {
             n: 0.0,
             m: 1.0,
             active: 1,
-            w: self.weigher.w(),
+            w,
             zeta: self.weigher.zeta(),
             rate,
         });
         let state = seen.state.unwrap_or_default();
         self.record.sender.push(SenderSample {
             t,
-            w: self.weigher.w(),
+            w,
             phi: self.weigher.phi(),
             rate,
             cwnd,
@@ -169,6 +161,7 @@ impl Driver {
         let error = result.err().or(sent.err()).filter(|_| !is_whole);
         BackgroundRecord {
             bytes: Some(bytes),
+            received: incoming.received(),
             done: incoming.ended().filter(|_| is_whole),
             failure: error.map(|error| format!("send: {error}")),
             ..self.record

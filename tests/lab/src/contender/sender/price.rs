@@ -164,6 +164,7 @@ mod tests {
         Seen {
             now: Duration::from_secs(t),
             acked: 1000 * packets,
+            carried: 0,
             rtt: Duration::from_millis(50),
             least_rtt: Duration::from_millis(30),
             segment: 1000.0,

@@ -3,30 +3,23 @@
 
 use std::time::Duration;
 
-use dalbe::brake::LEAST_WEIGHT;
-use dalbe::capacity::Capacity;
+use dalbe::brake::{LEAST_WEIGHT, Order};
 use dalbe::congestion::{Law, State};
 use dalbe::controller::Measurement;
 use dalbe::deadline::{Deadline, Demand};
 use dalbe::limiter::{Limiter, STEP_OF_WEIGHT};
 use dalbe::model::{Mbc, MbcSettings};
 use dalbe::pid::{Pid, PidSettings};
-use dalbe::weight::{Observation, WeightController};
+use dalbe::steering::{self, Steering};
 
 use super::price::Prices;
 use crate::scenario::{Background, DeadlineController};
 
-/// T_w is this share of a deadline's window, or of what is left of it, ...
+/// T_w of the paper's controllers is this share of a deadline's window, ...
 const PERIODS: u32 = 100;
 /// ... within these bounds, the upper of which is the paper's value.
 const PERIOD_LEAST: Duration = Duration::from_secs(1);
 const PERIOD_MOST: Duration = Duration::from_secs(10);
-
-/// What `fairbat` does (crates/fairbat/src/engine/pace.rs): T_w is not shorter
-/// than so many round trips, ...
-const ROUND_TRIPS: u32 = 10;
-/// ... up to here.
-const ROUND_TRIPS_MOST: Duration = Duration::from_secs(2);
 
 /// What is seen of the connection.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +28,8 @@ pub(super) struct Seen {
     pub(super) now: Duration,
     /// Bytes that have been acknowledged.
     pub(super) acked: u64,
+    /// Bytes that have arrived since it was looked at before.
+    pub(super) carried: u64,
     /// Smoothed round-trip time.
     pub(super) rtt: Duration,
     /// The least of late.
@@ -57,7 +52,11 @@ impl Seen {
 /// The weight of a connection.
 #[derive(Debug)]
 pub(super) struct Weigher {
-    w: f64,
+    /// What `fairbat` does with a least weight and a deadline; it knows what
+    /// the path carries.
+    steering: Steering,
+    /// The weight that another controller has made.
+    controlled: Option<f64>,
     phi: f64,
     zeta: Option<f64>,
     rule: Rule,
@@ -73,12 +72,13 @@ enum Rule {
 /// A transfer with a deadline.
 #[derive(Debug)]
 struct Due {
-    control: Control,
+    /// One of the paper's in place of what `fairbat` does.
+    control: Option<Control>,
     /// What DA-LBE's controllers see of prices, where a law meets any.
     prices: Option<Prices>,
     deadline: Deadline,
     size: u64,
-    /// T_w of the paper's controllers.
+    /// T_w of it.
     period: Duration,
     /// When the period began, and what had been acknowledged then.
     since: (Duration, u64),
@@ -86,8 +86,6 @@ struct Due {
 
 #[derive(Debug)]
 enum Control {
-    /// What `fairbat` does.
-    Share(WeightController),
     Pid(Pid),
     Mbc(Mbc),
     /// There is no weight to control.
@@ -104,18 +102,25 @@ impl Weigher {
         began: Duration,
     ) -> Self {
         let w = background.weight.unwrap_or(LEAST_WEIGHT);
+        let mut steering = Steering::new(w, None);
+        steering.begin(began);
         let phi = background.phi.unwrap_or(1.0);
         let due = size.zip(background.deadline_s);
         let rule = match due {
             Some((size, window_s)) => {
                 let window = Duration::from_secs_f64(window_s);
                 let period = (window / PERIODS).clamp(PERIOD_LEAST, PERIOD_MOST);
+                let by = began + window;
+                let papers = background.controller;
                 Rule::Due(Box::new(Due {
-                    control: Control::of(background.controller, law, w, period),
+                    control: papers.map(|name| Control::of(name, law, w, period)),
                     prices: law
-                        .filter(|_| background.controller.is_some())
+                        .filter(|_| papers.is_some())
                         .map(|law| Prices::new(law, phi, period, began)),
-                    deadline: Deadline::new(began, began + window),
+                    deadline: match papers {
+                        Some(_) => Deadline::exact(by),
+                        None => Deadline::new(began, by),
+                    },
                     size,
                     period,
                     since: (began, 0),
@@ -128,16 +133,21 @@ impl Weigher {
             }
         };
         Self {
-            w,
+            steering,
+            controlled: None,
             phi,
             zeta: None,
             rule,
         }
     }
 
-    /// The weight now.
-    pub(super) fn w(&self) -> f64 {
-        self.w
+    /// What the connection is to do.
+    pub(super) fn order(&self, now: Duration) -> Order {
+        let order = self.steering.order(now);
+        Order {
+            w: self.controlled.unwrap_or(order.w),
+            ..order
+        }
     }
 
     /// DA-LBE's price ratio now.
@@ -150,89 +160,65 @@ impl Weigher {
         self.zeta
     }
 
-    /// Takes what is seen now. `capacity` is what the path carried when nobody
-    /// else used it.
-    pub(super) fn look(&mut self, seen: &Seen, capacity: &mut Capacity) {
-        match &mut self.rule {
+    /// Takes what is seen now.
+    pub(super) fn look(&mut self, seen: &Seen) {
+        let Seen { now, carried, .. } = *seen;
+        self.steering.moved(now, carried);
+        let demand = match &mut self.rule {
             Rule::Steps(steps) => {
-                while let Some((_, w)) = steps.pop_if(|(moment, _)| *moment <= seen.now) {
-                    self.w = w;
+                while let Some((_, w)) = steps.pop_if(|(moment, _)| *moment <= now) {
+                    self.steering.set_least(w);
                 }
+                None
             }
             Rule::Due(due) => {
+                let remaining = due.size.saturating_sub(seen.acked);
+                let demand = Demand::of(now, [(due.deadline, remaining)]);
+                let zeta = demand.map_or(0.0, |demand| demand.zeta);
+                self.zeta = Some(zeta);
                 if let Some(prices) = &mut due.prices {
                     prices.watch(seen);
                 }
-                let remaining = due.size.saturating_sub(seen.acked);
-                let demand = Demand::of(seen.now, [(due.deadline, remaining)]);
-                self.zeta = Some(demand.map_or(0.0, |demand| demand.zeta));
-                if let Some(w) = due.update(seen, demand, self.w, capacity) {
-                    self.w = w;
+                let capacity = self.steering.order(now).capacity;
+                if let Some(w) = due.update(seen, zeta, capacity) {
+                    self.controlled = Some(w);
                 }
                 self.phi = due.prices.as_ref().map_or(self.phi, Prices::phi);
+                demand.filter(|_| due.control.is_none())
             }
+        };
+        if now >= self.steering.since() + steering::PERIOD {
+            self.steering.sample(now, demand);
         }
     }
 }
 
 impl Due {
-    /// At the end of a period the weight of the next.
-    fn update(
-        &mut self,
-        seen: &Seen,
-        demand: Option<Demand>,
-        w: f64,
-        capacity: &mut Capacity,
-    ) -> Option<f64> {
-        let zeta = demand.map_or(0.0, |demand| demand.zeta);
+    /// At the end of a period the weight that one of the paper's controllers
+    /// has for the next. `capacity` is what the path carried when nobody else
+    /// used it, byte/s.
+    fn update(&mut self, seen: &Seen, zeta: f64, capacity: f64) -> Option<f64> {
+        let control = self.control.as_mut()?;
         let (start, before) = self.since;
         let lasted = seen.now.saturating_sub(start);
-        if lasted < self.period(seen) {
+        if lasted < self.period {
             return None;
         }
         self.since = (seen.now, seen.acked);
-        let rate = (seen.acked - before) as f64 / lasted.as_secs_f64();
         let measurement = Measurement {
             period: lasted,
             zeta,
-            rate,
+            rate: (seen.acked - before) as f64 / lasted.as_secs_f64(),
         };
         let prices = self.prices.as_mut();
-        let compared = prices.map(|prices| prices.compare(zeta, seen, capacity.rate(seen.now)));
-        match &mut self.control {
+        let compared = prices.map(|prices| prices.compare(zeta, seen, capacity));
+        match control {
             Control::None => None,
             Control::Pid(pid) => Some(pid.update(&measurement).w),
             Control::Mbc(mbc) => {
                 let (price, wanted) = compared?;
                 Some(mbc.update(&measurement, price, wanted).w)
             }
-            Control::Share(controller) => {
-                if demand.is_some_and(|demand| demand.is_nearly_over(rate, lasted)) {
-                    return None;
-                }
-                if w >= 1.0 {
-                    capacity.doubt(rate);
-                }
-                Some(controller.update(&Observation {
-                    period: lasted,
-                    zeta,
-                    rate,
-                    flows: 1.0,
-                    capacity: capacity.rate(seen.now),
-                }))
-            }
-        }
-    }
-
-    /// T_w.
-    fn period(&self, seen: &Seen) -> Duration {
-        match self.control {
-            Control::Share(_) => {
-                let left = self.deadline.by().saturating_sub(seen.now) / PERIODS;
-                let round_trips = (seen.rtt * ROUND_TRIPS).min(ROUND_TRIPS_MOST);
-                left.clamp(PERIOD_LEAST, PERIOD_MOST).max(round_trips)
-            }
-            Control::Pid(_) | Control::Mbc(_) | Control::None => self.period,
         }
     }
 }
@@ -240,25 +226,19 @@ impl Due {
 impl Control {
     /// The paper's gains are per update, so that a shorter window is
     /// controlled as its own is.
-    fn of(
-        controller: Option<DeadlineController>,
-        law: Option<Law>,
-        w: f64,
-        period: Duration,
-    ) -> Self {
+    fn of(controller: DeadlineController, law: Option<Law>, w: f64, period: Duration) -> Self {
         match (controller, law) {
-            (None, _) => Self::Share(WeightController::new(w)),
-            (Some(DeadlineController::Pid), _) => {
+            (DeadlineController::Pid, _) => {
                 Self::Pid(Pid::new(PidSettings::per_update(period, w), w))
             }
-            (Some(DeadlineController::Mbc), Some(_)) => {
+            (DeadlineController::Mbc, Some(_)) => {
                 let limiter = Some(Limiter {
                     step: STEP_OF_WEIGHT,
                 });
                 Self::Mbc(Mbc::new(MbcSettings::per_update(limiter, w), w))
             }
             // There is no model of what is paced; nothing heeds a weight else.
-            (Some(DeadlineController::Mbc), None) => Self::None,
+            (DeadlineController::Mbc, None) => Self::None,
         }
     }
 }

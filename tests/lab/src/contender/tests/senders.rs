@@ -51,6 +51,10 @@ fn senders_tell_what_they_saw_and_change_their_weights() {
     for (t, w) in told {
         assert_eq!(w, if t < later { 0.1 } else { 0.5 }, "at {t}");
     }
+    // What came is known by 100 ms, and nothing before it was sent.
+    let received = &record.received;
+    assert_eq!(received[(10.0 * START_S) as usize - 1], 0, "{received:?}");
+    assert_eq!(received.last().copied(), record.bytes, "{received:?}");
     let is_known = |one: &crate::record::SenderSample| one.cwnd > 0 && one.base_rtt_ms > 0.0;
     assert!(record.sender.iter().all(is_known), "{:?}", record.sender);
     lab.assert_empty();

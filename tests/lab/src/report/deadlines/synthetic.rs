@@ -1,16 +1,11 @@
 //! Matrices about deadlines, for tests.
 
+pub(super) use super::super::synthetic::line;
 use super::super::synthetic::{matrix, run};
 use super::super::{MatrixRecord, RunSummary};
 use crate::deadline::{ControlFigures, DeadlineFigures};
 use crate::record::{Forecast, TransferRecord};
 use crate::scenario::Scenario;
-
-/// The only line of a page that begins like this.
-pub(super) fn line<'a>(page: &'a str, start: &str) -> &'a str {
-    let found = page.lines().find(|line| line.starts_with(start));
-    found.unwrap_or_else(|| panic!("no line {start:?} in\n{page}"))
-}
 
 /// 10 Mbit/s, measured while the transfer has time: from 2 s to 62 s of 80.
 fn scenario(more: &str) -> Scenario {

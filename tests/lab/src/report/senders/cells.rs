@@ -66,11 +66,18 @@ pub(super) fn runs<'a>(
     place: Place<'_>,
     contender: &str,
 ) -> Vec<&'a RunSummary> {
-    let all = matrix
-        .runs
-        .iter()
-        .filter(|run| run.contender == contender && run.failure.is_none() && place.is_of(run));
-    all.collect()
+    let all = all_runs(matrix, place, contender);
+    all.filter(|run| run.failure.is_none()).collect()
+}
+
+/// The runs of a contender at a place, whatever became of them.
+pub(super) fn all_runs<'a>(
+    matrix: &'a MatrixRecord,
+    place: Place<'_>,
+    contender: &str,
+) -> impl Iterator<Item = &'a RunSummary> {
+    let all = matrix.runs.iter();
+    all.filter(move |run| run.contender == contender && place.is_of(run))
 }
 
 /// A figure over the seeds; `None` where nothing was measured.

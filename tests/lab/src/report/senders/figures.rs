@@ -7,11 +7,35 @@ use super::super::words::{cell, shown, title};
 use super::super::{ALONE, MatrixRecord};
 use super::Kind;
 use super::cells::{self, Figure, Place, contenders, places, table};
-use crate::record::Summary;
+use crate::scenario::Background;
 use crate::statistics::Spread;
 
 /// Whom those that are alone are compared with.
 const REFERENCE: &str = "sender-kernel-cubic";
+
+/// Goodput of one that is alone in parts of the kernel's CUBIC, %.
+pub(super) const RATIO: Figure = Figure::Beside(REFERENCE, |own, other| {
+    percent(own.goodput_mbit(), other.goodput_mbit())
+});
+
+/// The standing queue, ms.
+pub(super) const QUEUE: Figure = Figure::Own(|it| Some(it.yielding?.queue_median_ms));
+
+/// How soon what becomes free is taken, s.
+pub(super) const TAKEN: Figure = Figure::Own(|it| it.beside.as_ref()?.taken_s);
+
+/// What a stream keeps, %.
+pub(super) const KEPT: Figure = Figure::Beside(ALONE, |own, alone| {
+    percent(own.foreground_together_mbit, alone.foreground_together_mbit)
+});
+
+/// How much longer a round trip is than beside the stream alone, %.
+pub(super) const LONGER: Figure = Figure::Beside(ALONE, |own, alone| {
+    Some(percent(own.rtt_mean_ms?, alone.rtt_mean_ms?)? - 1e2)
+});
+
+/// What is used of what a stream leaves, %.
+pub(super) const USED: Figure = Figure::Own(|it| Some(1e2 * it.yielding?.spare_used));
 
 /// What goes below the head of the page.
 pub(super) fn section(kind: Kind, matrix: &MatrixRecord) -> String {
@@ -24,27 +48,26 @@ pub(super) fn section(kind: Kind, matrix: &MatrixRecord) -> String {
 }
 
 /// A way to run the scenario, which there is one of.
-fn variant(place: Place<'_>) -> String {
+pub(super) fn variant(place: Place<'_>) -> String {
     place.variant.unwrap_or(place.scenario).to_owned()
 }
 
 fn alone(matrix: &MatrixRecord) -> String {
-    let mut text = "Payload over the whole time from the start of the transfer on.\n".to_owned();
-    let goodput = Figure::Own(|it| Some(it.background_mbit));
+    let mut text =
+        "What the receiver got over the whole time from the start of the transfer on, which \
+                    is that of the start-up too.\n"
+            .to_owned();
+    let goodput = Figure::Own(|it| Some(it.goodput_mbit()));
     text.push_str(&table(matrix, "Goodput, Mbit/s", variant, goodput, 2));
-    let ratio = Figure::Beside(REFERENCE, |own, other| {
-        percent(own.background_mbit, other.background_mbit)
-    });
     text.push_str(&table(
         matrix,
         "Of the kernel's CUBIC, %",
         variant,
-        ratio,
+        RATIO,
         1,
     ));
-    let queue = Figure::Own(|it| Some(it.yielding?.queue_median_ms));
     let heading = "Standing queue, median, ms";
-    text.push_str(&table(matrix, heading, variant, queue, 2));
+    text.push_str(&table(matrix, heading, variant, QUEUE, 2));
     let full = Figure::Own(|it| Some(it.yielding?.full_rate_s));
     let heading = "Seconds until it has 95 % of the link";
     text.push_str(&table(matrix, heading, variant, full, 2));
@@ -55,9 +78,8 @@ fn released(matrix: &MatrixRecord) -> String {
     let mut text = "From the moment at which the greedy flow stops sending; what it had in the \
                     queue still comes.\n"
         .to_owned();
-    let taken = Figure::Own(|it| it.beside.as_ref()?.taken_s);
     let heading = "Seconds until 90 % of the link are taken";
-    text.push_str(&table(matrix, heading, variant, taken, 2));
+    text.push_str(&table(matrix, heading, variant, TAKEN, 2));
     let share = Figure::Own(|it| Some(1e2 * it.beside.as_ref()?.flows.first()?.ratio));
     let heading = "Payload beside the flow while it is there, % of the flow's";
     text.push_str(&table(matrix, heading, variant, share, 1));
@@ -66,17 +88,15 @@ fn released(matrix: &MatrixRecord) -> String {
 
 fn constant(matrix: &MatrixRecord) -> String {
     let mut text = "Relative is relative to the stream alone with the same seed.\n".to_owned();
-    let kept = Figure::Beside(ALONE, |own, alone| {
-        percent(own.foreground_together_mbit, alone.foreground_together_mbit)
+    text.push_str(&table(matrix, "What the stream keeps, %", variant, KEPT, 1));
+    let first = Figure::Beside(ALONE, |own, alone| {
+        percent(own.foreground_first_mbit?, alone.foreground_first_mbit?)
     });
-    text.push_str(&table(matrix, "What the stream keeps, %", variant, kept, 1));
-    let rtt = Figure::Beside(ALONE, |own, alone| {
-        Some(percent(own.rtt_mean_ms?, alone.rtt_mean_ms?)? - 1e2)
-    });
+    let heading = "What the stream keeps in the first 10 s beside the sender, %";
+    text.push_str(&table(matrix, heading, variant, first, 1));
     let heading = "More round-trip time than alone, mean, %";
-    text.push_str(&table(matrix, heading, variant, rtt, 1));
-    let used = Figure::Own(|it| Some(1e2 * it.yielding?.spare_used));
-    text.push_str(&table(matrix, "Used of the rest, %", variant, used, 1));
+    text.push_str(&table(matrix, heading, variant, LONGER, 1));
+    text.push_str(&table(matrix, "Used of the rest, %", variant, USED, 1));
     text
 }
 
@@ -85,40 +105,80 @@ fn percent(own: f64, other: f64) -> Option<f64> {
     (other > 0.0).then(|| 1e2 * own / other)
 }
 
-/// A row for each change, a column for each contender.
+/// A row for each kind of change, a column for each contender.
 fn steps(matrix: &MatrixRecord) -> String {
     let contenders = contenders(matrix);
     let names: Vec<_> = contenders.iter().map(|one| cell(title(one))).collect();
     let dashes = "---|".repeat(names.len() + 1);
     let mut text = format!(
-        "Seconds until the rate, in the mean over half a second, is half-way from what it was to \
-         what it becomes; nothing where that is much the same.\n\n| weight | {} |\n|{dashes}\n",
+        "Seconds until the rate is half-way from what it was to what it becomes: to the middle of \
+         the first of three means over half a second in a row that are beyond. Every change from \
+         and to the same counts, and none where the rate stays much the same.\n\n| weight | {} |\n|{dashes}\n",
         names.join(" | ")
     );
     for place in places(matrix) {
         let Some(scenario) = matrix.scenarios.get(place.scenario) else {
             continue;
         };
-        let background = &scenario.background;
-        let mut before = background.weight;
-        for (index, step) in background.weights.iter().enumerate() {
-            let cells = contenders.iter().map(|contender| {
-                let runs = cells::runs(matrix, place, contender).into_iter();
-                let values = runs.filter_map(|run| acted(&run.summary, index));
-                shown(Spread::of(&values.collect::<Vec<_>>()), 2)
-            });
+        for change in changes(&scenario.background) {
+            let cells = contenders
+                .iter()
+                .map(|contender| shown(Spread::of(&acted(matrix, place, contender, &change)), 2));
             let cells: Vec<_> = cells.collect();
-            let from = before.map_or(String::new(), |w| format!("{w} "));
-            let cells = cells.join(" | ");
-            let _ = writeln!(text, "| {from}\u{2192} {} | {cells} |", step.weight);
-            before = Some(step.weight);
+            let _ = writeln!(text, "| {} | {} |", change.words(), cells.join(" | "));
         }
     }
     text
 }
 
-fn acted(summary: &Summary, step: usize) -> Option<f64> {
-    summary.beside.as_ref()?.acted_s.get(step).copied()?
+/// Changes of a weight from and to the same.
+pub(super) struct Change {
+    from: Option<f64>,
+    to: f64,
+    /// Which of the scenario's they are.
+    steps: Vec<usize>,
+}
+
+impl Change {
+    pub(super) fn words(&self) -> String {
+        let from = self.from.map_or(String::new(), |w| format!("{w} "));
+        format!("{from}\u{2192} {}", self.to)
+    }
+}
+
+/// In the order in which there is one of them first.
+pub(super) fn changes(background: &Background) -> Vec<Change> {
+    let mut found: Vec<Change> = Vec::new();
+    let mut from = background.weight;
+    for (index, step) in background.weights.iter().enumerate() {
+        let is_same = |one: &&mut Change| (one.from, one.to) == (from, step.weight);
+        match found.iter_mut().find(is_same) {
+            Some(change) => change.steps.push(index),
+            None => found.push(Change {
+                from,
+                to: step.weight,
+                steps: vec![index],
+            }),
+        }
+        from = Some(step.weight);
+    }
+    found
+}
+
+/// How long each of them took with each seed, s.
+pub(super) fn acted(
+    matrix: &MatrixRecord,
+    place: Place<'_>,
+    contender: &str,
+    change: &Change,
+) -> Vec<f64> {
+    let runs = cells::runs(matrix, place, contender).into_iter();
+    let figures = runs.filter_map(|run| run.summary.beside.as_ref());
+    let all = figures.flat_map(|figures| {
+        let of = |step: &usize| figures.acted_s.get(*step).copied().flatten();
+        change.steps.iter().filter_map(of)
+    });
+    all.collect()
 }
 
 #[cfg(test)]
@@ -171,7 +231,10 @@ mod tests {
         let mut alone = varied(ALONE, 1, 0.0);
         alone.summary.foreground_together_mbit = 6.0;
         alone.summary.rtt_mean_ms = Some(100.0);
-        matrix.runs = vec![alone, varied("sender-vegas", 1, 3.0)];
+        alone.summary.foreground_first_mbit = Some(5.0);
+        let mut ours = varied("sender-vegas", 1, 3.0);
+        ours.summary.foreground_first_mbit = Some(4.0);
+        matrix.runs = vec![alone, ours];
         let ours = title("sender-vegas");
         let released = lines(Kind::Released, &matrix);
         assert!(
@@ -188,25 +251,37 @@ mod tests {
             "{constant:?}"
         );
         assert!(
+            constant.contains(&format!("| {ours} | 80.0 |")),
+            "{constant:?}"
+        );
+        assert!(
             constant.contains(&format!("| {ours} | 10.0 |")),
             "{constant:?}"
         );
     }
 
     #[test]
-    fn every_change_of_a_weight_has_a_row() {
+    fn every_kind_of_change_of_a_weight_has_a_row() {
         let mut matrix = matrix();
         let scenario = matrix.scenarios.get_mut("constant").unwrap();
-        scenario.background.weights = toml::from_str::<crate::scenario::Background>(
-            "weights = [{ at_s = 9.0, weight = 0.02 }, { at_s = 19.0, weight = 1 }]",
+        scenario.background = toml::from_str(
+            "weight = 1
+             weights = [{ at_s = 9, weight = 0.02 }, { at_s = 19, weight = 1 }, \
+             { at_s = 29, weight = 0.02 }, { at_s = 39, weight = 0.5 }]",
         )
-        .unwrap()
-        .weights;
-        matrix.runs = vec![varied("sender-vegas", 1, 3.0)];
+        .unwrap();
+        let mut ours = varied("sender-vegas", 1, 3.0);
+        let beside = ours.summary.beside.as_mut().unwrap();
+        beside.acted_s = vec![Some(0.5), Some(0.8), Some(0.7), None];
+        matrix.runs = vec![ours];
         let lines = lines(Kind::Steps, &matrix);
         assert_eq!(
             lines[2..],
-            ["| \u{2192} 0.02 | 0.50 |", "| 0.02 \u{2192} 1 | 0.80 |"]
+            [
+                "| 1 \u{2192} 0.02 | 0.60 (0.50\u{2013}0.70) |",
+                "| 0.02 \u{2192} 1 | 0.80 |",
+                "| 0.02 \u{2192} 0.5 | \u{2013} |"
+            ]
         );
     }
 }

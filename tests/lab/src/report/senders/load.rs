@@ -1,20 +1,20 @@
 //! When transfers were there beside web fetches of several loads: a table, and
-//! boxes as in DA-LBE's fig. 10 (Hayes et al. 2017, NEAT D3.2 Appendix B).
+//! boxes as in DA-LBE's fig. 10 (Hayes et al. 2017, NEAT D3.2 Appendix B), of
+//! this project's deadline controller and laws.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use fairbat_tests::chart::{
-    Canvas, ChartResult, FROM, Frame, GREY, INK, LABEL, MARK, TITLE, bold, panel, text,
+    AROUND, Canvas, ChartResult, FROM, Frame, GREY, INK, LABEL, MARK, TITLE, bold, panel, text,
 };
 use plotters::prelude::*;
 
 use super::super::MatrixRecord;
 use super::super::colors::{color, colors};
 use super::super::grid::Grid;
-use super::super::words::{cell, title};
-use super::cells::{Place, contenders, places, runs};
-use crate::statistics::percentile;
+use super::super::words::{NOTHING, cell, title};
+use super::cells::{Place, all_runs, contenders, places};
 
 /// Where the panels are.
 const GRID: Grid = Grid {
@@ -33,34 +33,64 @@ const WHISKER: f64 = 1.5;
 /// Mean width of a letter, px.
 const LETTER: f64 = 7.0;
 
-/// Transfers of one contender beside one load.
-struct Times {
+/// Transfers of one contender beside one load. One that was never there took for
+/// ever; with a run that failed that is so of every transfer that nobody knows of.
+pub(super) struct Times {
     /// Seconds that each took that was there before the run was over, ascending.
     took: Vec<f64>,
     /// How many there were altogether.
-    count: usize,
+    pub(super) count: usize,
     /// How many were there in time.
     met: usize,
 }
 
 impl Times {
-    fn of(matrix: &MatrixRecord, place: Place<'_>, contender: &str) -> Self {
-        let runs = runs(matrix, place, contender).into_iter();
-        let figures = runs.filter_map(|run| run.summary.deadline.as_ref());
-        let all: Vec<_> = figures.flat_map(|one| &one.transfers).collect();
-        let mut took: Vec<f64> = all.iter().filter_map(|one| one.took_s).collect();
-        took.sort_by(f64::total_cmp);
-        Self {
-            count: all.len(),
-            met: all.iter().filter(|one| one.met == Some(true)).count(),
-            took,
+    pub(super) fn of(matrix: &MatrixRecord, place: Place<'_>, contender: &str) -> Self {
+        let asked = matrix.scenarios.get(place.scenario).map_or(0, |scenario| {
+            let background = &scenario.background;
+            background.copies as usize * background.due().len()
+        });
+        let mut times = Self {
+            took: Vec::new(),
+            count: 0,
+            met: 0,
+        };
+        for run in all_runs(matrix, place, contender) {
+            let figures = run.summary.deadline.as_ref();
+            let known = figures.map_or(&[][..], |figures| &figures.transfers);
+            times.count += known.len().max(asked);
+            times.met += known.iter().filter(|one| one.met == Some(true)).count();
+            times.took.extend(known.iter().filter_map(|one| one.took_s));
         }
+        times.took.sort_by(f64::total_cmp);
+        times
     }
 
-    /// Lower quartile, median and upper quartile.
+    /// How many were there in time, 0 to 1; `None` without any.
+    pub(super) fn met_share(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.met as f64 / self.count as f64)
+    }
+
+    /// How many were not there before the run was over.
+    fn missing(&self) -> usize {
+        self.count - self.took.len()
+    }
+
+    /// Lower quartile, median and upper quartile, infinite where they are beyond
+    /// those that were there; `None` without any.
     fn quartiles(&self) -> Option<[f64; 3]> {
-        let at = |share| percentile(&self.took, share);
-        Some([at(0.25)?, at(0.5)?, at(0.75)?])
+        let last = self.count.checked_sub(1)?;
+        // As `percentile`, which leaves out what is not finite.
+        let at = |share: f64| {
+            let rank = share * last as f64;
+            let time = |rank: f64| self.took.get(rank as usize).copied();
+            let (below, above) = (time(rank.floor()), time(rank.ceil()));
+            let between = below.zip(above);
+            between.map_or(f64::INFINITY, |(below, above)| {
+                below + (rank - rank.floor()) * (above - below)
+            })
+        };
+        Some([at(0.25), at(0.5), at(0.75)])
     }
 
     /// The outermost values that are not too far from the box.
@@ -69,9 +99,18 @@ impl Times {
         let reach = WHISKER * (upper - lower);
         let mut near = self.took.iter().copied();
         let first = near.find(|value| *value >= lower - reach)?;
-        let last = self.took.iter().rev().copied();
-        let last = last.into_iter().find(|value| *value <= upper + reach)?;
-        Some((first, last))
+        let mut near = self.took.iter().rev().copied();
+        let last = near.find(|value| *value <= upper + reach)?;
+        Some((first, if upper.is_finite() { last } else { upper }))
+    }
+}
+
+/// A time to a tenth of a second.
+fn seconds(time: f64) -> String {
+    if time.is_finite() {
+        format!("{time:.1}")
+    } else {
+        "not there".to_owned()
     }
 }
 
@@ -83,11 +122,15 @@ fn window(matrix: &MatrixRecord, place: Place<'_>) -> Option<f64> {
 /// What goes below the head of the page.
 pub(super) fn section(matrix: &MatrixRecord) -> String {
     let mut text = format!(
-        "Each transfer counts for itself. Times are from its start until everything was there, \
-         and are of those that were there before the run was over.\n\n\
+        "What fig. 10 of the DA-LBE paper shows, and not under its terms: the weight is made by \
+         this project's deadline controller, as `fairbat` has it, and not by MBC with the price \
+         ratio phi, and {}. Each transfer counts for itself, those of runs that failed too. Times \
+         are from its start until everything was there; one that was not there when the run was \
+         over ranks behind all others.\n\n\
          ![Times of completion as boxes]({}.svg)\n\n\
          | | | transfers | there in time, % | lower quartile, s | median, s | upper quartile, s | \
          last, s |\n|---|---|---|---|---|---|---|---|\n",
+        laws(matrix),
         matrix.name
     );
     for place in places(matrix) {
@@ -96,15 +139,22 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
             let Some([lower, median, upper]) = times.quartiles() else {
                 continue;
             };
-            let last = times.took.last().copied().unwrap_or_default();
+            let last = times
+                .took
+                .last()
+                .map_or(NOTHING.to_owned(), |last| seconds(*last));
             let _ = writeln!(
                 text,
-                "| {} | {} | {} | {:.0} | {lower:.1} | {median:.1} | {upper:.1} | {last:.1}{} |",
+                "| {} | {} | {} | {:.0} | {} | {} | {} | {}{} |",
                 place.scenario,
                 cell(title(contender)),
                 times.count,
-                100.0 * times.met as f64 / times.count as f64,
-                match times.count - times.took.len() {
+                100.0 * times.met_share().unwrap_or_default(),
+                seconds(lower),
+                seconds(median),
+                seconds(upper),
+                last,
+                match times.missing() {
                     0 => String::new(),
                     missing => format!(", {missing} not there"),
                 }
@@ -112,6 +162,17 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
         }
     }
     text
+}
+
+/// Which laws these are: none has the paper's name for nothing.
+fn laws(matrix: &MatrixRecord) -> String {
+    let names = contenders(matrix).into_iter();
+    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    format!(
+        "the laws are this project's {} (`sender-vegas-paper` and `sender-cubic-beta` are the \
+         paper's)",
+        names.join(", ")
+    )
 }
 
 /// Draws it into an SVG file.
@@ -122,10 +183,13 @@ pub(super) fn draw(matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
     let places = places(matrix);
     let canvas = SVGBackend::new(path, GRID.size(places.len())).into_drawing_area();
     canvas.fill(&WHITE)?;
-    let words = format!("{}: seconds until transfers were there", matrix.name);
+    let words = format!(
+        "{}: seconds until transfers were there, by fairbat's deadline controller",
+        matrix.name
+    );
     canvas.draw_text(&words, &bold(TITLE, INK, FROM), (20, 24))?;
     let words = "Boxes: the middle half, with the median; whiskers: the rest within 1.5 times the \
-                 box; dots: what is beyond. Dashed: the deadline.";
+                 box; dots: beyond. Dashed: the deadline. At the top: never there.";
     canvas.draw_text(words, &text(LABEL, GREY, FROM), (20, 46))?;
     let colors = colors(matrix);
     let mut x = 26;
@@ -165,11 +229,16 @@ fn one(
     for (number, (contender, times)) in contenders.iter().zip(&times).enumerate() {
         let color = color(colors, contender);
         let middle = number as f64 + 0.5;
-        let (Some([lower, median, upper]), Some((first, last))) =
-            (times.quartiles(), times.whiskers())
-        else {
+        if times.missing() > 0 {
+            let (x, y) = panel.backend_coord(&(middle, most));
+            let words = format!("{} not there", times.missing());
+            canvas.draw_text(&words, &text(LABEL, color, AROUND), (x, y + 6))?;
+        }
+        let (Some(quartiles), Some((first, last))) = (times.quartiles(), times.whiskers()) else {
             continue;
         };
+        let [lower, median, upper] = quartiles.map(|time| time.min(most));
+        let last = last.min(most);
         let (left, right) = (middle - HALF, middle + HALF);
         let area = Rectangle::new([(left, lower), (right, upper)], color.mix(0.25).filled());
         panel.draw_series([area])?;
@@ -214,32 +283,66 @@ mod tests {
         run
     }
 
-    fn example() -> MatrixRecord {
+    fn of(runs: Vec<RunSummary>) -> MatrixRecord {
         let mut matrix = matrix();
         matrix.name = "dalbe-load".to_owned();
-        matrix.runs = vec![timed(1, &[40.0, 50.0, 52.0]), timed(2, &[54.0, 66.0, 99.0])];
+        let background = &mut matrix.scenarios.get_mut("web").unwrap().background;
+        (background.size_mb, background.deadline_s) = (Some(5.0), Some(60.0));
+        background.copies = 3;
+        matrix.runs = runs;
         matrix
+    }
+
+    fn line(matrix: &MatrixRecord) -> String {
+        let page = page(Kind::Load, matrix);
+        let line = page.lines().find(|line| line.starts_with("| web |"));
+        line.unwrap().to_owned()
     }
 
     #[test]
     fn every_transfer_of_every_seed_counts() {
-        let page = page(Kind::Load, &example());
-        let line = page.lines().find(|line| line.starts_with("| web |"));
+        let runs = vec![timed(1, &[40.0, 50.0, 52.0]), timed(2, &[54.0, 56.0, 66.0])];
         let expected = format!(
-            "| web | {} | 6 | 67 | 50.0 | 52.0 | 54.0 | 66.0, 1 not there |",
+            "| web | {} | 6 | 83 | 50.5 | 53.0 | 55.5 | 66.0 |",
             title("sender-vegas")
         );
-        assert_eq!(line, Some(expected.as_str()));
+        assert_eq!(line(&of(runs)), expected);
+    }
+
+    #[test]
+    fn what_was_never_there_is_behind_all_others_and_so_is_what_failed() {
+        let mut failed = timed(3, &[]);
+        failed.failure = Some("send: no route".to_owned());
+        let runs = vec![
+            timed(1, &[40.0, 50.0, 52.0]),
+            timed(2, &[54.0, 66.0, 99.0]),
+            failed,
+        ];
+        let matrix = of(runs);
+        let expected = format!(
+            "| web | {} | 9 | 44 | 52.0 | 66.0 | not there | 66.0, 4 not there |",
+            title("sender-vegas")
+        );
+        assert_eq!(line(&matrix), expected);
+        let svg = drawn(&matrix);
+        assert!(svg.contains("4 not there"), "{svg}");
+        let nothing = of(vec![timed(1, &[99.0, 99.0, 99.0])]);
+        assert!(drawn(&nothing).contains("3 not there"));
     }
 
     #[test]
     fn what_is_far_from_the_box_is_a_dot() {
+        // The quartiles are 50.25 and 52.75 s.
+        let runs = vec![timed(1, &[40.0, 50.0, 51.0]), timed(2, &[52.0, 53.0, 66.0])];
+        assert_eq!(drawn(&of(runs)).matches("<circle").count(), 2);
+    }
+
+    fn drawn(matrix: &MatrixRecord) -> String {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("load.svg");
-        draw(&example(), &path).unwrap();
+        draw(matrix, &path).unwrap();
         let svg = std::fs::read_to_string(&path).unwrap();
-        // 40 and 66 s are more than 1.5 times 4 s from the quartiles.
-        assert_eq!(svg.matches("<circle").count(), 2);
-        assert!(!svg.contains("NaN"));
+        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        svg
     }
 }

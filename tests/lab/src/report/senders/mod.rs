@@ -4,6 +4,7 @@
 mod cells;
 mod figures;
 mod load;
+mod required;
 mod scales;
 mod table1;
 mod table1_picture;
@@ -12,6 +13,7 @@ use std::path::Path;
 
 use fairbat_tests::chart::ChartResult;
 
+pub(super) use self::required::section as required;
 use super::MatrixRecord;
 use super::rows::rows;
 use super::words::{failures, head, how, seeds, terms};
@@ -44,7 +46,7 @@ impl Kind {
             "sender-released" => Self::Released,
             "sender-constant" => Self::Constant,
             "sender-steps" => Self::Steps,
-            "dalbe" => Self::Table1,
+            "dalbe" | "dalbe-beyond" => Self::Table1,
             "dalbe-load" => Self::Load,
             _ => return None,
         })
@@ -54,7 +56,8 @@ impl Kind {
 /// The page.
 pub(super) fn page(kind: Kind, matrix: &MatrixRecord) -> String {
     let mut text = head(matrix);
-    if seeds(matrix).len() > 1 {
+    // Transfers are counted over all seeds.
+    if seeds(matrix).len() > 1 && kind != Kind::Load {
         text.push_str(&format!(
             "A figure is the median over {} seeds (least\u{2013}most). ",
             seeds(matrix).len()
@@ -68,6 +71,7 @@ pub(super) fn page(kind: Kind, matrix: &MatrixRecord) -> String {
             figures::section(kind, matrix)
         }
     });
+    text.push_str(&required(matrix));
     text.push_str("\n## Scenarios\n\n");
     for (name, scenario) in &matrix.scenarios {
         let what = scenario.description.trim();

@@ -16,8 +16,8 @@ use super::super::{MatrixRecord, RunSummary};
 use crate::scenario::{Scenario, Traffic};
 use crate::statistics::Spread;
 
-/// The paper's Table I: base RTT, ms, and the ends of the tuning range of a
-/// flow's share, %, at G = 0.1 and 120 ms.
+/// The paper's Table I: base RTT, ms, and the ends of the tuning range of the
+/// share, %, at G = 0.1 and 120 ms; the former may be that of one flow.
 const PAPER: [(u128, f64, f64); 7] = [
     (20, 10.3, 49.0),
     (50, 6.7, 49.0),
@@ -43,8 +43,13 @@ const DOT: i32 = 4;
 pub(super) fn section(matrix: &MatrixRecord) -> String {
     let mut text = format!(
         "The share is what both flows that follow CDG get of the payload of all four, %, without \
-         the datagrams. The paper's ends are those of the share at G = 0.1 ms and 120 ms in its \
-         Table I.\n\n![The share by G, a panel for each round-trip time]({}.svg)\n\n",
+         the datagrams. The paper's ends are those of its Table I. Its upper end, at G = 120 ms, \
+         is read as that of the same share. Its lower end, at G = 0.1 ms, is ambiguous: it \
+         \u{201c}assumes only one CDG flow\u{201d} of its fig. 3, which shows the share of two, \
+         and the text speaks of shares per flow; here it is taken as it is printed, for what both \
+         get, and nothing is judged by it. {}\n\n\
+         ![The share by G, a panel for each round-trip time]({}.svg)\n\n",
+        window(matrix),
         matrix.name
     );
     let scales = scales(matrix);
@@ -52,7 +57,7 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
     let dashes = "---|".repeat(scales.len() + 2);
     let _ = writeln!(
         text,
-        "| base RTT, ms | {} | paper |\n|{dashes}",
+        "| base RTT, ms | {} | paper, lower\u{2013}upper |\n|{dashes}",
         names.join(" | ")
     );
     for (rtt, name) in scenarios(matrix) {
@@ -64,8 +69,21 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
     text
 }
 
+/// From when the shares are.
+fn window(matrix: &MatrixRecord) -> String {
+    let scenario = matrix.scenarios.values().next();
+    let words = scenario.map(|scenario| {
+        let (length, measured) = (scenario.duration_s, scenario.measured());
+        let window = measured.end - measured.start;
+        format!(
+            "Shares are of the last {window:.0} s of {length:.0}; in the paper, of the last 150 s of 300."
+        )
+    });
+    words.unwrap_or_default()
+}
+
 /// By round-trip time, ms.
-fn scenarios(matrix: &MatrixRecord) -> Vec<(u128, &str)> {
+pub(super) fn scenarios(matrix: &MatrixRecord) -> Vec<(u128, &str)> {
     let all = matrix.scenarios.iter();
     let mut found: Vec<_> = all
         .map(|(name, scenario)| (scenario.base_rtt().as_millis(), name.as_str()))
@@ -75,20 +93,20 @@ fn scenarios(matrix: &MatrixRecord) -> Vec<(u128, &str)> {
 }
 
 /// All scales, ascending, ms.
-fn scales(matrix: &MatrixRecord) -> Vec<f64> {
+pub(super) fn scales(matrix: &MatrixRecord) -> Vec<f64> {
     let mut scales: Vec<_> = matrix.runs.iter().filter_map(|run| run.g_ms).collect();
     scales.sort_by(f64::total_cmp);
     scales.dedup();
     scales
 }
 
-fn paper(rtt: u128) -> Option<(f64, f64)> {
+pub(super) fn paper(rtt: u128) -> Option<(f64, f64)> {
     let found = PAPER.iter().find(|(at, ..)| *at == rtt);
     found.map(|&(_, low, high)| (low, high))
 }
 
 /// Over the seeds, %.
-fn share(matrix: &MatrixRecord, scenario: &str, g_ms: f64) -> Option<Spread> {
+pub(super) fn share(matrix: &MatrixRecord, scenario: &str, g_ms: f64) -> Option<Spread> {
     let setup = matrix.scenarios.get(scenario)?;
     let runs = matrix
         .runs
@@ -103,8 +121,9 @@ fn of_run(setup: &Scenario, run: &RunSummary) -> Option<f64> {
     let greedy = flows.zip(&run.summary.foreground_mbit);
     let greedy = greedy.filter(|(flow, _)| matches!(flow.traffic, Traffic::Greedy { .. }));
     let theirs: f64 = greedy.map(|(_, rate)| rate).sum();
-    let all = run.summary.background_mbit + theirs;
-    (all > 0.0).then(|| 100.0 * run.summary.background_mbit / all)
+    let ours = run.summary.goodput_mbit();
+    let all = ours + theirs;
+    (all > 0.0).then(|| 100.0 * ours / all)
 }
 
 /// Draws it into an SVG file.
@@ -117,8 +136,9 @@ pub(super) fn draw(matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
     canvas.fill(&WHITE)?;
     let words = "cdg: the share of two flows that follow CDG beside two of CUBIC, %, by G";
     canvas.draw_text(words, &bold(TITLE, INK, FROM), (20, 24))?;
-    let words = "Median over the seeds; thin lines from least to most. Dashed: the ends of the \
-                 tuning range in the paper's Table I.";
+    let words = "Median over the seeds; thin lines from least to most. Dashed: the upper end of \
+                 the tuning range in the paper's Table I; dotted: its lower end, which may be one \
+                 flow's.";
     canvas.draw_text(words, &text(LABEL, GREY, FROM), (20, 46))?;
     for (index, (rtt, name)) in scenarios.into_iter().enumerate() {
         one(&canvas, index, matrix, rtt, name)?;
@@ -142,9 +162,10 @@ fn one(
     let words = format!("base RTT {rtt} ms");
     canvas.draw_text(&words, &style, (frame.left, frame.top - 16))?;
     let (low, high) = paper(rtt).unwrap_or_default();
-    for value in [low, high] {
+    // The lower end is not so certain.
+    for (value, dash) in [(low, 1), (high, 4)] {
         let ends = [(0.0, value), (count, value)];
-        panel.draw_series(DashedLineSeries::new(ends, 4, 4, MARK.into()))?;
+        panel.draw_series(DashedLineSeries::new(ends, dash, 4, MARK.into()))?;
     }
     let style = text(LABEL, INK, AROUND);
     let mut line = Vec::new();
@@ -198,9 +219,9 @@ mod tests {
         let page = page(Kind::Scales, &matrix);
         let lines: Vec<_> = page.lines().filter(|line| line.starts_with('|')).collect();
         assert_eq!(
-            lines,
+            lines[..3],
             [
-                "| base RTT, ms | G 0.1 ms | G 20 ms | paper |",
+                "| base RTT, ms | G 0.1 ms | G 20 ms | paper, lower\u{2013}upper |",
                 "|---|---|---|---|",
                 "| 100 | 7.5 (5.0\u{2013}10.0) | 50.0 | 3\u{2013}37.3 |",
             ]

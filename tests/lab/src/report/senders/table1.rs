@@ -7,6 +7,7 @@ use super::super::words::{NOTHING, cell, shown, title};
 use super::super::{MatrixRecord, RunSummary};
 use super::cells::{Place, contenders, places, runs};
 use crate::statistics::Spread;
+use crate::yielding::FlowFigures;
 
 /// Whoever met a flow for less than this share of the window says nothing of it.
 const LEAST: f64 = 0.05;
@@ -15,7 +16,7 @@ const LEAST: f64 = 0.05;
 pub(super) fn section(matrix: &MatrixRecord) -> String {
     let mut text = format!(
         "The error is the moment at which everything was there less the deadline; with \
-         \u{201c}\u{2265}\u{201d} it was not there when the run was over. Beside each greedy flow \
+         \u{201c}\u{2265}\u{201d} it was not there when that run was over. Beside each greedy flow \
          stands the payload in parts of that flow's while both were there, %, if that was 5 % of the window at least. The gap is the time \
          without any greedy flow between two; what was used of it is of what others left.\n\n\
          ![Rates and weights over time]({}.svg)\n",
@@ -60,38 +61,76 @@ fn row(
         let values = runs.iter().filter_map(|run| figure(run));
         Spread::of(&values.collect::<Vec<_>>())
     };
-    let is_there = runs.iter().all(|run| {
-        let figures = run.summary.deadline.as_ref();
-        figures.is_some_and(|one| one.is_done)
-    });
-    let least = if is_there { "" } else { "\u{2265} " };
-    let error = |run: &RunSummary| Some(run.summary.deadline.as_ref()?.finish_s - window);
-    let share = |run: &RunSummary| Some(100.0 * error(run)? / window);
+    let errors = Errors::of(&runs, window);
     let beside = flows.iter().map(|flow| {
         let ratio = spread(&|run| {
-            let figures = run.summary.beside.as_ref()?;
-            let mut found = figures.flows.iter().filter(|one| one.name == *flow);
-            let found = found.find(|one| one.seconds >= LEAST * window)?;
-            Some(100.0 * found.ratio)
+            let mut met = met(run, window);
+            Some(100.0 * met.find(|one| one.name == *flow)?.ratio)
         });
         shown(ratio, 0)
     });
     let gap = |run: &RunSummary| Some(100.0 * run.summary.beside.as_ref()?.gap_used?);
     let w = |run: &RunSummary| Some(run.summary.deadline.as_ref()?.control.as_ref()?.w_mean);
     format!(
-        "| {} | {} | {least}{} | {least}{} | {} | {} | {} |\n",
+        "| {} | {} | {} | {} | {} | {} | {} |\n",
         cell(title(contender)),
         place.variant.map_or(NOTHING.to_owned(), cell),
-        shown(spread(&error), 1),
-        shown(spread(&share), 1),
+        errors.words(1.0),
+        errors.words(100.0 / window),
         beside.collect::<Vec<_>>().join(" | "),
         shown(spread(&gap), 0),
         shown(spread(&w), 2),
     )
 }
 
+/// The flows that it met for long enough, of a window of so many seconds.
+pub(super) fn met(run: &RunSummary, window: f64) -> impl Iterator<Item = &FlowFigures> {
+    let figures = run.summary.beside.iter();
+    let flows = figures.flat_map(|figures| &figures.flows);
+    flows.filter(move |one| one.seconds >= LEAST * window)
+}
+
+/// When transfers were there less when they should have been, ascending, s, and
+/// whether they were there at all: if not, that is the end of the run, which was
+/// before any of that run's.
+pub(super) struct Errors(Vec<(f64, bool)>);
+
+impl Errors {
+    pub(super) fn of(runs: &[&RunSummary], window: f64) -> Self {
+        let figures = runs.iter().filter_map(|run| run.summary.deadline.as_ref());
+        let mut all: Vec<_> = figures
+            .map(|one| (one.finish_s - window, one.is_done))
+            .collect();
+        all.sort_by(|one, other| one.0.total_cmp(&other.0));
+        Self(all)
+    }
+
+    /// The median and, unless all are the same, least and most, in so many parts
+    /// of a second; each with a mark if it is of one that was not there.
+    pub(super) fn words(&self, times: f64) -> String {
+        let values: Vec<f64> = self.0.iter().map(|(error, _)| times * error).collect();
+        let Some(spread) = Spread::of(&values) else {
+            return NOTHING.to_owned();
+        };
+        let figure = |value: f64, ranks: std::ops::RangeInclusive<usize>| {
+            let is_there = self.0[ranks].iter().all(|(_, is_done)| *is_done);
+            format!("{}{value:.1}", if is_there { "" } else { "\u{2265} " })
+        };
+        let last = values.len() - 1;
+        let median = figure(spread.median, last / 2..=last.div_ceil(2));
+        let (least, most) = (
+            figure(spread.least, 0..=0),
+            figure(spread.most, last..=last),
+        );
+        if least == most {
+            return median;
+        }
+        format!("{median} ({least}\u{2013}{most})")
+    }
+}
+
 /// The flows that anybody met in this scenario, in their order.
-fn flows(matrix: &MatrixRecord, scenario: &str) -> Vec<String> {
+pub(super) fn flows(matrix: &MatrixRecord, scenario: &str) -> Vec<String> {
     let mut found = std::collections::BTreeSet::new();
     let runs = matrix.runs.iter().filter(|run| run.scenario == scenario);
     for figures in runs.filter_map(|run| run.summary.beside.as_ref()) {
@@ -151,7 +190,11 @@ pub(super) mod tests {
     fn errors_have_a_sign_and_those_that_are_not_there_say_so() {
         let page = page(Kind::Table1, &example());
         let ours = title("sender-cdg");
-        let lines: Vec<_> = page.lines().filter(|line| line.contains(ours)).collect();
+        let start = format!("| {ours} |");
+        let lines: Vec<_> = page
+            .lines()
+            .filter(|line| line.starts_with(&start))
+            .collect();
         assert_eq!(
             lines,
             [
@@ -161,5 +204,39 @@ pub(super) mod tests {
                 ),
             ]
         );
+    }
+
+    #[test]
+    fn only_what_is_of_a_run_that_was_not_over_is_marked() {
+        let runs = |ends: &[(f64, bool)]| -> Vec<RunSummary> {
+            let run = |(seed, (finish_s, is_done)): (usize, &(f64, bool))| {
+                let mut run = run("greedy", "sender-cdg", seed as u64, &[5.4]);
+                run.summary.deadline = Some(DeadlineFigures {
+                    finish_s: *finish_s,
+                    is_done: *is_done,
+                    ..DeadlineFigures::default()
+                });
+                run
+            };
+            ends.iter().enumerate().map(run).collect()
+        };
+        let words = |ends: &[(f64, bool)]| {
+            let runs = runs(ends);
+            Errors::of(&runs.iter().collect::<Vec<_>>(), 40.0).words(1.0)
+        };
+        let (soon, late, never) = ((38.0, true), (44.0, true), (50.0, false));
+        assert_eq!(
+            words(&[never, soon, late]),
+            "4.0 (-2.0\u{2013}\u{2265} 10.0)"
+        );
+        assert_eq!(
+            words(&[never, soon, never]),
+            "\u{2265} 10.0 (-2.0\u{2013}\u{2265} 10.0)"
+        );
+        assert_eq!(
+            words(&[soon, never]),
+            "\u{2265} 4.0 (-2.0\u{2013}\u{2265} 10.0)"
+        );
+        assert_eq!(words(&[]), NOTHING);
     }
 }

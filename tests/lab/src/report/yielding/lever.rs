@@ -1,6 +1,6 @@
 //! What a weight takes beside a best-effort flow, beside what it is to take.
 
-use super::bound::Bound::{self, AtMost, Within};
+use super::super::bound::Bound::{self, AtMost, Within};
 use super::lines::{Figure, Line, SHARE};
 use super::runs::{Runs, Where, Who};
 use super::table::{Row, Table};

@@ -1,7 +1,7 @@
 //! What is required of a download that yields, and what Vulture's report (the
 //! figures of its section on results) says of the same.
 
-use super::bound::Bound::{self, Always, AtLeast, AtMost, Within};
+use super::super::bound::Bound::{self, Always, AtLeast, AtMost, Within};
 use super::runs::{Measure, Where};
 use crate::record::Summary;
 use crate::yielding::YieldFigures;

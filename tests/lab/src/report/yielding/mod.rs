@@ -1,7 +1,6 @@
 //! All matrices about yielding as one page: what is required, what is measured,
 //! and what Vulture's report says of the same.
 
-mod bound;
 mod lever;
 mod lines;
 mod picture;

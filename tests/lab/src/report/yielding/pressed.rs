@@ -2,7 +2,7 @@
 //! the first one there was (commit d1070b52a232).
 
 use super::super::OURS;
-use super::bound::Bound::{AtLeast, AtMost};
+use super::super::bound::Bound::{AtLeast, AtMost};
 use super::runs::{Measure, Runs, Where, Who};
 use super::table::{Row, Table};
 use crate::statistics::Spread;

@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
+use super::super::bound::Bound;
 use super::super::words::{NOTHING, cell, server, shown, title};
-use super::bound::Bound;
 use super::lines::Line;
 use super::runs::{Runs, Who};
 use crate::statistics::Spread;

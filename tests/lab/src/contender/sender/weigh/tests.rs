@@ -16,11 +16,12 @@ fn background(text: &str) -> Background {
 /// Of a packet of 1000 bytes and a round trip of 50 ms, 20 of them in queues;
 /// one of 500 packets is lost, and one of 100 is an indication by delay, which
 /// takes a tenth of the window.
-fn seen(t: f64, acked: f64) -> Seen {
+fn seen(t: f64, before: f64, acked: f64) -> Seen {
     let packets = (acked / 1000.0) as u64;
     Seen {
         now: Duration::from_secs_f64(t),
         acked: acked as u64,
+        carried: acked as u64 - before as u64,
         rtt: Duration::from_millis(50),
         least_rtt: Duration::from_millis(40),
         segment: 1000.0,
@@ -40,15 +41,14 @@ fn seen(t: f64, acked: f64) -> Seen {
 fn transfer(controller: &str, law: Option<Law>) -> (f64, Vec<f64>, f64) {
     let text = format!("size_mb = 30.0\ndeadline_s = {WINDOW_S:?}\n{controller}");
     let mut weigher = Weigher::new(&background(&text), Some(SIZE), law, Duration::ZERO);
-    let mut capacity = Capacity::new();
-    capacity.learn(Duration::ZERO, LINK);
     let (mut t, mut acked, mut weights) = (0.0, 0.0, Vec::new());
     while acked < SIZE as f64 && t < 3.0 * WINDOW_S {
-        let w = weigher.w();
+        let w = weigher.order(Duration::from_secs_f64(t)).w;
+        weights.push(w);
+        let before = acked;
         acked += 0.1 * LINK * w / (1.0 + w);
         t += 0.1;
-        weigher.look(&seen(t, acked), &mut capacity);
-        weights.push(weigher.w());
+        weigher.look(&seen(t, before, acked));
     }
     (t, weights, weigher.phi())
 }
@@ -58,13 +58,16 @@ fn a_weight_is_that_of_the_scenario_from_its_moments_on() {
     let text = "weight = 0.1\nweights = [{ at_s = 5.0, weight = 0.5 }, { at_s = 9.0, weight = 1 }]";
     let mut weigher = Weigher::new(&background(text), None, None, Duration::from_secs(2));
     let mut at = |t: f64| {
-        weigher.look(&seen(t, 0.0), &mut Capacity::new());
-        weigher.w()
+        weigher.look(&seen(t, 0.0, 0.0));
+        weigher.order(Duration::from_secs_f64(t)).w
     };
     assert_eq!([at(4.9), at(5.0), at(8.9), at(9.1)], [0.1, 0.5, 0.5, 1.0]);
     assert_eq!(weigher.zeta(), None);
     let weigher = Weigher::new(&background(""), None, None, Duration::ZERO);
-    assert_eq!((weigher.w(), weigher.phi()), (LEAST_WEIGHT, 1.0));
+    assert_eq!(
+        (weigher.order(Duration::ZERO).w, weigher.phi()),
+        (LEAST_WEIGHT, 1.0)
+    );
 }
 
 #[test]
@@ -106,7 +109,7 @@ fn what_has_no_weight_is_let_be() {
 
 #[test]
 fn without_a_told_base_the_least_round_trip_is_one() {
-    let told = seen(1.0, 0.0);
+    let told = seen(1.0, 0.0, 0.0);
     assert_eq!(told.base_rtt(), 0.03);
     let not = Seen {
         state: None,

@@ -1,31 +1,30 @@
 //! w, the weight of one connection that this end sends over, from what the
 //! deadline asks for and what has reached the other end. Pure.
 //!
-//! As the lane of downloads has it (`engine/pace.rs`), for one connection: there
-//! is no m, because one request is one connection. Knows neither requests nor
-//! sockets.
+//! As a lane of downloads has it, for one connection: there is no m, because one
+//! request is one connection. Knows neither requests nor sockets.
 
 use std::time::Duration;
 
-use dalbe::brake::Order;
-use dalbe::capacity::Capacity;
-use dalbe::deadline::Demand;
-use dalbe::weight::{Observation, WeightController};
+use crate::brake::Order;
+use crate::capacity::Capacity;
+use crate::deadline::Demand;
+use crate::weight::{Observation, WeightController};
 
 /// T_w: a lever at this end acts within a few round trips, and a shorter mean
 /// is noise.
-pub(crate) const PERIOD: Duration = Duration::from_secs(1);
+pub const PERIOD: Duration = Duration::from_secs(1);
 
 /// When no sample was taken for this long, the machine has slept, and the rate
 /// over that time says nothing of the path.
 const ASLEEP: Duration = Duration::from_secs(10);
 
-/// See the module.
+/// The weight of one connection; see the module.
 #[derive(Debug)]
-pub(crate) struct Steering {
+pub struct Steering {
     weight: WeightController,
     capacity: Capacity,
-    /// More than this cannot be had, byte/s.
+    /// More than this cannot be had, byte/s, as the user has limited it.
     ceiling: Option<f64>,
     /// Since the last sample.
     since: Duration,
@@ -37,7 +36,8 @@ pub(crate) struct Steering {
 impl Steering {
     /// The connection weighs `w_min` until a deadline asks for more than
     /// that; `ceiling` is the user's limit on the rate, byte/s.
-    pub(crate) fn new(w_min: f64, ceiling: Option<f64>) -> Self {
+    #[must_use]
+    pub fn new(w_min: f64, ceiling: Option<f64>) -> Self {
         Self {
             weight: WeightController::new(w_min),
             capacity: Capacity::new(),
@@ -49,23 +49,24 @@ impl Steering {
     }
 
     /// Another least weight: what was learnt of the path stays.
-    pub(crate) fn set_least(&mut self, w_min: f64) {
+    pub fn set_least(&mut self, w_min: f64) {
         self.weight = WeightController::new(w_min);
     }
 
     /// When the period began.
-    pub(crate) fn since(&self) -> Duration {
+    #[must_use]
+    pub fn since(&self) -> Duration {
         self.since
     }
 
     /// A new connection: what comes until the next sample is all its own.
-    pub(crate) fn begin(&mut self, now: Duration) {
+    pub fn begin(&mut self, now: Duration) {
         self.since = now;
         self.bytes = 0;
     }
 
     /// So many more bytes have reached the other end.
-    pub(crate) fn moved(&mut self, now: Duration, bytes: u64) {
+    pub fn moved(&mut self, now: Duration, bytes: u64) {
         if bytes > 0 {
             // They have come since the last look, and not just now.
             self.capacity
@@ -76,7 +77,8 @@ impl Steering {
     }
 
     /// What the connection is to do.
-    pub(crate) fn order(&self, now: Duration) -> Order {
+    #[must_use]
+    pub fn order(&self, now: Duration) -> Order {
         Order {
             w: self.weight.w(),
             capacity: self.capacity.rate(now),
@@ -84,7 +86,7 @@ impl Steering {
     }
 
     /// Ends a period; returns its mean rate, byte/s.
-    pub(crate) fn sample(&mut self, now: Duration, demand: Option<Demand>) -> f64 {
+    pub fn sample(&mut self, now: Duration, demand: Option<Demand>) -> f64 {
         let period = now.saturating_sub(self.since);
         let seconds = period.as_secs_f64();
         let rate = if seconds > 0.0 {
@@ -113,8 +115,8 @@ impl Steering {
 
 #[cfg(test)]
 mod tests {
-    use dalbe::brake::LEAST_WEIGHT;
-    use dalbe::deadline::Deadline;
+    use crate::brake::LEAST_WEIGHT;
+    use crate::deadline::Deadline;
 
     use super::*;
 

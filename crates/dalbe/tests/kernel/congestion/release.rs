@@ -1,0 +1,33 @@
+//! A connection that has one of ours for a while.
+
+use dalbe::brake::Order;
+use dalbe::sender::{SenderLevers, SenderPolicy, SenderRung};
+
+use super::*;
+
+#[test]
+fn a_connection_that_is_let_go_has_its_own_congestion_control_again() {
+    in_own_namespace(|| {
+        set_up(Part::CongestionControls);
+        as_nobody(|| {
+            let (mut client, mut server) = loopback();
+            let socket = socket_of(&client);
+            let chosen = || socket.sender().congestion().expect("a TCP socket");
+            let own = chosen();
+            let levers = SenderLevers::open(SenderPolicy::Vegas);
+            assert_eq!(levers.rung(), SenderRung::Congestion);
+            let mut lever = levers.take(&socket);
+            for round in 0..3 {
+                let now = Duration::from_secs(round);
+                lever.update(now, &socket, Order::YIELD).expect("held");
+                assert!(chosen().starts_with("fairbat_"), "round {round}");
+                transfer(&mut client, &mut server, 1_000_000);
+                lever.release(&socket).expect("let go");
+                assert_eq!(chosen(), own, "round {round}");
+                let class = socket.traffic_class().expect("an IP socket");
+                assert_eq!(class & 0xfc, 0, "round {round}");
+                transfer(&mut client, &mut server, 1_000_000);
+            }
+        });
+    });
+}

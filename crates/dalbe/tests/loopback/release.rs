@@ -1,0 +1,93 @@
+//! A connection that was held back, and is not any more.
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use dalbe::brake::Order;
+use dalbe::sender::{SenderLever, SenderLevers, SenderPolicy};
+use dalbe::socket::{LOWER_EFFORT, TcpSocket};
+
+use crate::{Connection, levers_of};
+
+/// What is sent between two looks, bytes.
+const PIECE: usize = 64 * 1024;
+
+/// What a lever may change: DSCP, congestion control, and ceiling on the rate.
+fn state(socket: &TcpSocket) -> (u8, String, Option<u64>) {
+    let class = socket.traffic_class().expect("read") & 0xfc;
+    let congestion = socket.sender().congestion().expect("read");
+    let rate = socket.sender().max_pacing_rate().expect("read");
+    (class, congestion, rate)
+}
+
+/// Sends some under the lever, which yields.
+fn send(connection: &mut Connection, lever: &mut SenderLever, begin: Duration) {
+    let socket = levers_of(&connection.client);
+    let mut read = vec![0; PIECE];
+    for piece in 0..80 {
+        connection.client.write_all(&[7; PIECE]).expect("loopback");
+        connection.server.read_exact(&mut read).expect("loopback");
+        let now = begin + Duration::from_millis(10) * piece;
+        lever.update(now, &socket, Order::YIELD).expect("held");
+    }
+}
+
+fn is_as_before_when_let_go(mut connection: Connection) {
+    let socket = levers_of(&connection.client);
+    socket.set_traffic_class(0x28).expect("a class of its own");
+    let before = state(&socket);
+    assert_eq!((before.0, before.2), (0x28, None));
+    let levers = SenderLevers::open(SenderPolicy::default());
+    let mut lever = levers.take(&socket);
+    for round in 0..3 {
+        send(&mut connection, &mut lever, Duration::from_secs(round));
+        let held = state(&socket);
+        assert_eq!(held.0, LOWER_EFFORT, "round {round}");
+        assert!(
+            (&held.1, held.2) != (&before.1, before.2),
+            "round {round}: not held by {:?}",
+            levers.rung()
+        );
+        lever.release(&socket).expect("let go");
+        lever.release(&socket).expect("let go already");
+        assert_eq!(state(&socket), before, "round {round}");
+        assert_eq!(lever.is_yielding(), None);
+    }
+}
+
+#[test]
+fn it_has_what_it_had_before() {
+    is_as_before_when_let_go(Connection::over_ipv4());
+    let others = [Connection::over_ipv6(), Connection::over_mapped_ipv4()];
+    others
+        .into_iter()
+        .flatten()
+        .for_each(is_as_before_when_let_go);
+}
+
+#[test]
+fn a_congestion_control_that_gave_way_is_back() {
+    for name in ["bbr", "reno"] {
+        let connection = Connection::over_ipv4();
+        let levers = levers_of(&connection.client);
+        match levers.sender().set_congestion(name) {
+            Ok(()) => is_as_before_when_let_go(connection),
+            Err(error) => eprintln!("SKIPPED, {error}"),
+        }
+    }
+}
+
+#[test]
+fn who_is_pressed_is_not_told_to_wait_for_everybody() {
+    let connection = Connection::over_ipv4();
+    let socket = levers_of(&connection.client);
+    let mut lever = SenderLevers::open(SenderPolicy::default()).take(&socket);
+    let pressed = Order {
+        w: 1.0,
+        ..Order::YIELD
+    };
+    for (order, class) in [(Order::YIELD, LOWER_EFFORT), (pressed, 0)].repeat(2) {
+        lever.update(Duration::ZERO, &socket, order).expect("held");
+        assert_eq!(state(&socket).0, class, "{order:?}");
+    }
+}

@@ -1,0 +1,169 @@
+//! When it is known well enough that a deadline will be missed, and by how
+//! much: the same rule for downloads and uploads. Pure.
+//!
+//! Knows nothing of what is moved, nor of who is told.
+
+use std::time::Duration;
+
+/// A deadline will be missed when the flows have been at their full weight
+/// for this share of the time left, ...
+const SATURATED_SHARE: u32 = 20;
+/// ... and for so long, ...
+const SATURATED_LEAST: Duration = Duration::from_secs(5);
+/// ... and so many times as long while there may be more of them, ...
+const PATIENCE: u32 = 3;
+/// ... and the end is later than the deadline by this share of the time left:
+/// the rate of a short while says no more.
+const CLEARLY_LATE: f64 = 0.05;
+
+/// Share of a new sample in the rate that the path gives.
+const RATE_WEIGHT: f64 = 0.2;
+
+/// When no sample was taken for this long, the machine has slept, or nothing
+/// was under way, and what was seen before says nothing any more.
+const ASLEEP: Duration = Duration::from_secs(10);
+
+/// What flows at their full weight carry.
+#[derive(Debug, Default)]
+pub(crate) struct Saturation {
+    /// `None` while they have not got it.
+    run: Option<Run>,
+}
+
+/// Samples in a row at full weight.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    since: Duration,
+    last: Duration,
+    /// byte/s
+    rate: f64,
+}
+
+/// One look at the flows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    /// Since the run's start.
+    pub(crate) now: Duration,
+    /// Their weight.
+    pub(crate) w: f64,
+    /// What all of them carried since the last look, byte/s.
+    pub(crate) rate: f64,
+    /// Time to the nearest deadline; zero when all are over.
+    pub(crate) left: Duration,
+    /// Whether there may be more of them.
+    pub(crate) may_grow: bool,
+}
+
+impl Saturation {
+    /// Takes a sample; returns what the flows have shown that they can carry,
+    /// byte/s, once they have been at their full weight for long enough.
+    pub(crate) fn look(&mut self, look: Look) -> Option<f64> {
+        if look.w < 1.0 {
+            self.forget();
+            return None;
+        }
+        let Look { now, rate, .. } = look;
+        let fresh = Run {
+            since: now,
+            last: now,
+            rate,
+        };
+        let run = self.run.get_or_insert(fresh);
+        if now > run.last + ASLEEP {
+            *run = fresh;
+        }
+        run.last = now;
+        run.rate += RATE_WEIGHT * (rate - run.rate);
+        // While more may come nothing is certain.
+        let patience = if look.may_grow { PATIENCE } else { 1 };
+        let enough = (look.left / SATURATED_SHARE).max(SATURATED_LEAST) * patience;
+        (now >= run.since + enough).then_some(run.rate)
+    }
+
+    /// They are others from now on.
+    pub(crate) fn forget(&mut self) {
+        self.run = None;
+    }
+}
+
+/// The rate, in byte/s, at which the end can be foretold, where `zeta` is what
+/// the deadlines ask for and `shown` what the flows have shown that they can
+/// carry. A ceiling of the user's that is less than zeta needs no proof.
+pub(crate) fn foreseen(zeta: f64, ceiling: Option<f64>, shown: Option<f64>) -> Option<f64> {
+    match (ceiling.filter(|&ceiling| ceiling < zeta), shown) {
+        (Some(ceiling), Some(rate)) => Some(rate.min(ceiling)),
+        (ceiling, shown) => ceiling.or(shown),
+    }
+}
+
+/// How late so many bytes will be at this rate, in s, if that is clear; of a
+/// deadline that was over when the run began nobody needs to be told.
+pub(crate) fn lateness(now: Duration, by: Duration, bytes: u64, rate: f64) -> Option<f64> {
+    if by.is_zero() {
+        return None;
+    }
+    let left = by.as_secs_f64() - now.as_secs_f64();
+    // No rate at all makes it infinitely late: then nothing is known.
+    let late_s = bytes as f64 / rate - left;
+    (late_s.is_finite() && late_s > CLEARLY_LATE * left.max(0.0)).then_some(late_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Looks once a second at flows with 100 s left.
+    fn look(saturation: &mut Saturation, second: u32, w: f64, rate: f64) -> Option<f64> {
+        saturation.look(Look {
+            now: SECOND * second,
+            w,
+            rate,
+            left: SECOND * 100,
+            may_grow: false,
+        })
+    }
+
+    #[test]
+    fn flows_have_to_be_at_their_full_weight_for_a_while() {
+        let mut saturation = Saturation::default();
+        for second in 0..5 {
+            assert_eq!(look(&mut saturation, second, 1.0, 7.0), None, "{second}");
+        }
+        assert_eq!(look(&mut saturation, 5, 1.0, 7.0), Some(7.0));
+        assert_eq!(look(&mut saturation, 6, 0.9, 7.0), None);
+        assert_eq!(look(&mut saturation, 7, 1.0, 7.0), None, "it begins anew");
+    }
+
+    #[test]
+    fn what_was_before_a_pause_does_not_count() {
+        let mut saturation = Saturation::default();
+        look(&mut saturation, 0, 1.0, 7.0);
+        assert_eq!(look(&mut saturation, 20, 1.0, 7.0), None);
+        look(&mut saturation, 24, 1.0, 7.0);
+        saturation.forget();
+        assert_eq!(look(&mut saturation, 25, 1.0, 7.0), None);
+    }
+
+    #[test]
+    fn a_ceiling_below_what_is_needed_needs_no_proof() {
+        assert_eq!(foreseen(10.0, Some(5.0), None), Some(5.0));
+        assert_eq!(foreseen(10.0, Some(5.0), Some(3.0)), Some(3.0));
+        assert_eq!(foreseen(10.0, Some(20.0), None), None);
+        assert_eq!(foreseen(10.0, Some(20.0), Some(30.0)), Some(30.0));
+        assert_eq!(foreseen(10.0, None, None), None);
+    }
+
+    #[test]
+    fn what_is_a_little_late_or_does_not_move_is_not_foretold() {
+        let late = |bytes, rate| lateness(SECOND, SECOND * 101, bytes, rate);
+        assert_eq!(late(1000, 5.0), Some(100.0));
+        assert_eq!(late(1000, 10.0), None);
+        assert_eq!(late(1040, 10.0), None, "4 % of the time left");
+        assert_eq!(late(1000, 0.0), None);
+        assert_eq!(lateness(SECOND * 3, SECOND, 10, 10.0), Some(3.0), "over");
+        let before = lateness(SECOND * 3, Duration::ZERO, 10, 10.0);
+        assert_eq!(before, None, "over before the run began");
+    }
+}

@@ -1,0 +1,161 @@
+//! A weight means what it says, beside one flow.
+
+use super::super::super::MatrixRecord;
+use super::super::super::bound::Bound;
+use super::super::super::weights::{share, weights};
+use super::{Curve, OURS, Part, Requirement};
+use crate::statistics::Spread;
+
+/// From this weight on a share is to be w/(1 + w).
+const MEANT_FROM: f64 = 0.25;
+/// How far from it a share may be, in parts of it.
+const OFF: f64 = 0.25;
+/// The least weight.
+const LEAST: f64 = 0.02;
+/// What that may have at most where round trips are shorter than [`LONG_MS`], %.
+const LEAST_SHORT: f64 = 7.0;
+/// The same of longer ones, %.
+const LEAST_LONG: f64 = 4.0;
+/// Round trips from here on are long, ms.
+const LONG_MS: u128 = 50;
+
+pub(super) fn all(matrix: &MatrixRecord) -> Vec<Requirement> {
+    let paths = paths(matrix);
+    let of = |name: &str, w| of_weight(matrix, name, w);
+    let curves = paths.iter().map(|(rtt, name)| Curve {
+        place: format!("{rtt} ms"),
+        points: weights(matrix)
+            .into_iter()
+            .map(|w| (w, of(name, w).map(|share| share.median)))
+            .collect(),
+    });
+    let mut all = vec![Requirement::rising(
+        "no larger weight with a lesser share, at any round-trip time",
+        &curves.collect::<Vec<_>>(),
+    )];
+    for (rtt, name) in &paths {
+        let meant = weights(matrix).into_iter().filter(|w| *w >= MEANT_FROM);
+        let parts = meant.map(|w| Part {
+            place: format!("w {w}"),
+            figure: of(name, w).map(|share| off(share, w)),
+            bound: Bound::Within(-100.0 * OFF, 100.0 * OFF),
+        });
+        all.push(Requirement::of(
+            format!(
+                "{rtt} ms: from w = {MEANT_FROM} on a share within {:.0} % of w/(1 + w); by how much \
+                 it is above, %",
+                100.0 * OFF
+            ),
+            1,
+            &parts.collect::<Vec<_>>(),
+        ));
+    }
+    let least = paths.iter().map(|(rtt, name)| Part {
+        place: format!("{rtt} ms"),
+        figure: of(name, LEAST),
+        bound: Bound::AtMost(if *rtt < LONG_MS {
+            LEAST_SHORT
+        } else {
+            LEAST_LONG
+        }),
+    });
+    all.push(Requirement::of(
+        format!(
+            "w = {LEAST}: a share of at most {LEAST_LONG} %, and {LEAST_SHORT} % at less than {LONG_MS} ms; %"
+        ),
+        2,
+        &least.collect::<Vec<_>>(),
+    ));
+    all
+}
+
+/// By round-trip time, ms.
+fn paths(matrix: &MatrixRecord) -> Vec<(u128, &str)> {
+    let all = matrix.scenarios.iter();
+    let mut found: Vec<_> = all
+        .map(|(name, scenario)| (scenario.base_rtt().as_millis(), name.as_str()))
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// The share over the seeds, %.
+fn of_weight(matrix: &MatrixRecord, scenario: &str, w: f64) -> Option<Spread> {
+    let runs = matrix.runs.iter().filter(|run| {
+        run.scenario == scenario
+            && run.contender == OURS
+            && run.weight == Some(w)
+            && run.failure.is_none()
+    });
+    let shares = runs.filter_map(|run| share(&run.summary));
+    Spread::of(&shares.collect::<Vec<_>>())
+}
+
+/// How far a share is above what its weight is to get, % of that.
+fn off(share: Spread, w: f64) -> Spread {
+    let meant = w / (1.0 + w);
+    let off = |share: f64| share / meant - 100.0;
+    Spread {
+        median: off(share.median),
+        least: off(share.least),
+        most: off(share.most),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::super::synthetic::{line, matrix, run};
+    use super::super::section;
+    use super::*;
+    use crate::report::RunSummary;
+
+    fn weighed(contender: &str, w: f64, share: f64) -> RunSummary {
+        let mut run = run("greedy", contender, 1, &[100.0 - share]);
+        (run.weight, run.congestion_control) = (Some(w), None);
+        run.summary.background_mbit = 1.1 * share;
+        run.summary.received_mbit = Some(share);
+        run
+    }
+
+    /// At 100 ms.
+    fn judged(shares: [f64; 4]) -> String {
+        let mut matrix = matrix();
+        matrix.name = "sender-weights".to_owned();
+        matrix.scenarios.retain(|name, _| name == "greedy");
+        let all = [0.02, 0.1, 0.25, 1.0].into_iter().zip(shares);
+        let runs =
+            all.flat_map(|(w, share)| [weighed(OURS, w, share), weighed("sender-paced", w, 99.0)]);
+        matrix.runs = runs.collect();
+        section(&matrix)
+    }
+
+    #[test]
+    fn shares_are_judged_by_what_a_weight_is_to_get() {
+        let text = judged([4.0, 8.0, 24.9, 40.0]);
+        assert!(
+            line(&text, "| no larger").ends_with("| 1 of 1 | holds |"),
+            "{text}"
+        );
+        let meant = line(&text, "| 100 ms: from w = 0.25");
+        assert!(
+            meant.ends_with("| w 0.25 24.5; w 1 -20.0 | holds |"),
+            "{meant}"
+        );
+        assert!(
+            line(&text, "| w = 0.02").ends_with("| 100 ms 4.00 | holds |"),
+            "{text}"
+        );
+        let text = judged([4.1, 4.0, 20.0, 37.0]);
+        let falls = line(&text, "| no larger");
+        let words = "| 100 ms **4.10 at 0.02, 4.00 at 0.1** | **does not hold** |";
+        assert!(falls.ends_with(words), "{falls}");
+        let meant = line(&text, "| 100 ms: from w = 0.25");
+        let words = "| w 0.25 0.0; w 1 **-26.0** | **does not hold** |";
+        assert!(meant.ends_with(words), "{meant}");
+        let least = line(&text, "| w = 0.02");
+        assert!(
+            least.ends_with("| 100 ms **4.10** | **does not hold** |"),
+            "{least}"
+        );
+    }
+}

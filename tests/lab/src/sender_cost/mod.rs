@@ -1,0 +1,297 @@
+//! `lab sender-cost`: what our congestion controls, which are eBPF programs,
+//! cost the machine that sends, beside the kernel's Reno, which is compiled into
+//! it and does next to nothing.
+//!
+//! A thread writes and another reads, over loopback in a network namespace of
+//! its own. What is measured is the processor time of the whole machine: on
+//! loopback the congestion control runs when an acknowledgement arrives, in a
+//! softirq, which the kernel does inside a call of the receiver, of the sender,
+//! or of nobody (a timer that paces packets, `ksoftirqd`); `getrusage` knows only
+//! what happened while one of the two threads ran. Its figure is beside that of
+//! the machine, without what else the machine did.
+//!
+//! That the laws are compared and not what surrounds them:
+//! - Each transfer is compared with the mean of the transfers by Reno right
+//!   before it and right after it, so that a machine that slows down or warms up
+//!   is no difference. How far Reno differs from itself in this way is shown.
+//! - Both ends have buffers of the same, fixed size, the same data in the same
+//!   calls, and a processor of their own.
+//! - A law that holds a smaller window wakes its ends up more often for the same
+//!   bytes, and that costs more than any law. So packets, acknowledgements and
+//!   context switches are told beside the cost: where they are the same, only
+//!   the law is left.
+//!
+//! Copying hides laws where a packet has 64 kB ([`Packets::Large`]). So all of it
+//! is done again with packets as they are on an Ethernet ([`Packets::Small`]).
+//!
+//! It must not know how the laws work, nor of links and scenarios.
+
+mod processor;
+mod record;
+mod report;
+mod transfer;
+
+use std::io;
+
+use dalbe::brake::LEAST_WEIGHT;
+use dalbe::congestion::{Congestion, Law, Parameters};
+use dalbe::setup::Unavailable;
+use dalbe::socket::TcpSocket;
+use serde::{Deserialize, Serialize};
+
+pub use self::record::{Record, Run, Summary};
+pub use self::report::{write_all, write_page};
+use self::transfer::Pair;
+pub use self::transfer::Transfer;
+use crate::contender::{CongestionControl, Contender, ContenderError, Sending};
+use crate::host::Host;
+use crate::record::Provenance;
+use crate::versions;
+
+/// Name of the record and of the page.
+pub const NAME: &str = "sender-cost";
+
+/// What a sender follows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Control {
+    /// The kernel's, which the others are compared with.
+    Reno,
+    /// A law of the project's own, with this weight.
+    Ours(Law, f64),
+}
+
+/// Ours, as one best-effort flow and as a flow that yields to anybody. The
+/// papers' laws are parts of the same programs.
+const OURS: [Control; 6] = [
+    Control::Ours(Law::Vegas, 1.0),
+    Control::Ours(Law::Vegas, LEAST_WEIGHT),
+    Control::Ours(Law::Cdg, 1.0),
+    Control::Ours(Law::Cdg, LEAST_WEIGHT),
+    Control::Ours(Law::CubicPhantom, 1.0),
+    Control::Ours(Law::CubicPhantom, LEAST_WEIGHT),
+];
+
+impl Control {
+    /// The sender of the lab's that follows it.
+    fn contender(self) -> Contender {
+        Contender::Sender(match self {
+            Self::Reno => Sending::Kernel(CongestionControl::Reno),
+            Self::Ours(law, _) => Sending::Law(law),
+        })
+    }
+
+    fn weight(self) -> Option<f64> {
+        match self {
+            Self::Reno => None,
+            Self::Ours(_, w) => Some(w),
+        }
+    }
+}
+
+/// In what packets the data goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Packets {
+    /// Up to 64 kB, as on any loopback.
+    Large,
+    /// Up to 1500 bytes, handed over two at a time: as on an Ethernet whose
+    /// network card does nothing for TCP, with an acknowledgement for two or
+    /// three.
+    Small,
+}
+
+impl Packets {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Large, Self::Small];
+
+    /// What they are, for people.
+    fn title(self) -> &'static str {
+        match self {
+            Self::Large => "Packets of 64 kB",
+            Self::Small => "Packets of 1500 bytes",
+        }
+    }
+
+    /// What ip(8) is told.
+    fn setting(self) -> &'static str {
+        match self {
+            Self::Large => "link set lo mtu 65536 gso_max_segs 65535",
+            Self::Small => "link set lo mtu 1500 gso_max_segs 2",
+        }
+    }
+}
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// How often each law has its turn.
+    pub rounds: u32,
+    /// Bytes of a transfer in large packets.
+    pub large: u64,
+    /// Bytes of a transfer in small packets, each of which costs as much.
+    pub small: u64,
+}
+
+impl Plan {
+    /// A transfer takes a second or two, all of it some seven minutes.
+    pub const FULL: Self = Self {
+        rounds: 9,
+        large: 16_000_000_000,
+        small: 1_500_000_000,
+    };
+
+    /// To see whether it works: ten seconds, and figures that mean nothing.
+    pub const QUICK: Self = Self {
+        rounds: 1,
+        large: 1_000_000_000,
+        small: 100_000_000,
+    };
+
+    fn bytes(&self, packets: Packets) -> u64 {
+        match packets {
+            Packets::Large => self.large,
+            Packets::Small => self.small,
+        }
+    }
+}
+
+/// Why there are no figures.
+#[derive(Debug, thiserror::Error)]
+pub enum SenderCostError {
+    /// There are no congestion controls of ours to be had.
+    #[error("{0}")]
+    Setup(#[from] ContenderError),
+    /// They are there and cannot be used.
+    #[error("open the congestion controls: {0}")]
+    Open(#[from] Unavailable),
+    /// The network could not be made.
+    #[error("make a network of the lab's own: {0}")]
+    Network(#[source] io::Error),
+    /// A transfer failed.
+    #[error("{who}: {source}")]
+    Transfer {
+        /// Whose.
+        who: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Measures all of it, and says each transfer as it is done. `command` is what
+/// does it again.
+///
+/// # Errors
+/// Without the rights of root, on a kernel that takes no congestion controls of
+/// ours, and when a transfer fails.
+pub fn measure(
+    plan: &Plan,
+    command: &str,
+    said: &mut dyn FnMut(&str),
+) -> Result<Record, SenderCostError> {
+    // All of them are set up together.
+    OURS[0].contender().set_up()?;
+    let provenance = provenance(command);
+    let site = Site {
+        congestion: Congestion::open()?,
+        host: Host::new(0).map_err(SenderCostError::Network)?,
+    };
+    let mut runs = Vec::new();
+    for packets in Packets::ALL {
+        let set = site.host.ip(packets.setting());
+        set.map_err(SenderCostError::Network)?;
+        let bytes = plan.bytes(packets);
+        // Code and buffers that are used for the first time.
+        site.run(packets, Control::Reno, bytes)?;
+        let turns = turns(plan.rounds);
+        said(&format!("{}:", packets.title()));
+        for (index, &control) in turns.iter().enumerate() {
+            let run = site.run(packets, control, bytes)?;
+            said(&format!("{}/{} {}", index + 1, turns.len(), run.line()));
+            runs.push(run);
+        }
+    }
+    Ok(Record::new(provenance, plan.rounds, runs))
+}
+
+/// Each of ours between two transfers by Reno, round after round.
+fn turns(rounds: u32) -> Vec<Control> {
+    let round = OURS.map(|control| [Control::Reno, control]);
+    let mut turns = round.as_flattened().repeat(rounds as usize);
+    turns.push(Control::Reno);
+    turns
+}
+
+/// Where it is measured.
+struct Site {
+    congestion: Congestion,
+    host: Host,
+}
+
+impl Site {
+    fn run(&self, packets: Packets, control: Control, bytes: u64) -> Result<Run, SenderCostError> {
+        let transfer = self.transfer(control, bytes);
+        let mut run = Run {
+            packets,
+            contender: control.contender().to_string(),
+            weight: control.weight(),
+            transfer: Transfer::default(),
+        };
+        run.transfer = transfer.map_err(|source| SenderCostError::Transfer {
+            who: run.name(),
+            source,
+        })?;
+        Ok(run)
+    }
+
+    fn transfer(&self, control: Control, bytes: u64) -> io::Result<Transfer> {
+        let pair = Pair::open(&self.host)?;
+        let socket = TcpSocket::from_fd(pair.descriptor()?);
+        // After connecting: the route would overwrite it.
+        match control {
+            Control::Reno => {
+                let chosen = socket.sender().set_congestion("reno");
+                chosen.map_err(io::Error::other)?;
+            }
+            Control::Ours(law, w) => {
+                let parameters = Parameters {
+                    law,
+                    w,
+                    phi: 1.0,
+                    g_ms: None,
+                    capacity: 0.0,
+                };
+                self.congestion.set(&socket, &parameters)?;
+            }
+        }
+        pair.carry(bytes)
+    }
+}
+
+fn provenance(command: &str) -> Provenance {
+    Provenance {
+        command: command.to_owned(),
+        commit: versions::commit(),
+        kernel: versions::kernel(),
+        machine: versions::machine(),
+        versions: versions::of(Control::Reno.contender()),
+        started: versions::now(),
+        side_by_side: "1 lab".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_are_always_between_two_of_the_kernels() {
+        let turns = turns(3);
+        assert_eq!(turns.len(), 3 * 2 * OURS.len() + 1);
+        for (index, &control) in turns.iter().enumerate() {
+            assert_eq!(control == Control::Reno, index % 2 == 0, "{index}");
+        }
+        for control in OURS {
+            assert_eq!(turns.iter().filter(|&&one| one == control).count(), 3);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The record as a page of Markdown.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::record::{Record, Summary};
+use super::{NAME, Packets};
+use crate::contender::Contender;
+use crate::statistics::{Quartiles, median};
+
+/// Most of Reno's processor time that is accepted of ours.
+const MOST: f64 = 1.05;
+
+/// Most of the machine's processor time that is anybody else's while nothing
+/// else runs, as a share: what the kernel does in nobody's name is a tenth.
+const QUIET: f64 = 0.25;
+
+/// What a cell without a figure says.
+const NOTHING: &str = "\u{2013}";
+
+/// Writes record and page into a directory; returns where they are.
+///
+/// # Errors
+/// When one cannot be written.
+pub fn write_all(record: &Record, directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    fs::create_dir_all(directory)?;
+    let path = directory.join(format!("{NAME}.json"));
+    // Never half a file, however it ends.
+    let unfinished = path.with_extension("json.part");
+    fs::write(&unfinished, serde_json::to_vec_pretty(record)?)?;
+    fs::rename(unfinished, &path)?;
+    let page = write_page(directory)?;
+    Ok([path].into_iter().chain(page).collect())
+}
+
+/// Makes the page of a record that is in this directory, and returns where it
+/// is; `None` if there is no record.
+///
+/// # Errors
+/// When the one cannot be read, or the other written.
+pub fn write_page(directory: &Path) -> Result<Option<PathBuf>, Box<dyn Error>> {
+    let path = directory.join(format!("{NAME}.json"));
+    if !path.exists() {
+        return Ok(None);
+    }
+    let wrong = |error: &dyn Error| format!("read {}: {error}", path.display());
+    let bytes = fs::read(&path).map_err(|error| wrong(&error))?;
+    let record: Record = serde_json::from_slice(&bytes).map_err(|error| wrong(&error))?;
+    let page = path.with_extension("md");
+    fs::write(&page, markdown(&record))?;
+    Ok(Some(page))
+}
+
+/// The page.
+fn markdown(record: &Record) -> String {
+    let mut text = head(record);
+    for packets in Packets::ALL {
+        text.push_str(&section(record, packets));
+    }
+    text.push_str(&verdicts(record));
+    text.push_str(&how(record));
+    text
+}
+
+fn head(record: &Record) -> String {
+    format!(
+        "\
+# What congestion controls cost
+
+<!-- Made by `lab sender-cost` from {NAME}.json, where every transfer is. -->
+
+Our congestion controls are eBPF programs. This is what the machine pays for them beside the kernel's
+Reno: one connection over loopback, written and read in blocks of {block} KiB by two threads, each on a
+core of its own where there are two, with buffers of {buffer} KiB at both ends. Figures are medians over
+{rounds} rounds (quartiles), for each GB (10^9 bytes); 0.02 is the weight that yields to anybody, 1 that of
+a best-effort flow.
+
+*Machine* is the time that any processor of the machine was not idle. Congestion control runs when an
+acknowledgement arrives, in a softirq, and the kernel does that inside a call of the receiver, of the
+sender, or of nobody; so this is the figure that has all of it, and is what is required. *Both ends* is the
+processor time of the two threads, without what else the machine did. *Times Reno* is relative to the mean
+of the transfers by Reno right before and right after, and for Reno itself to those next to it: what is
+noise. Where packets, acknowledgements and context switches (of the two threads) are the same, the law is
+the only difference; a smaller window has more of them, which costs more than any law.
+",
+        block = record.block >> 10,
+        buffer = record.buffer >> 10,
+        rounds = record.rounds,
+    )
+}
+
+fn section(record: &Record, packets: Packets) -> String {
+    let bytes = record.runs.iter().filter(|run| run.packets == packets);
+    let bytes = bytes.map(|run| run.transfer.bytes).max().unwrap_or(0);
+    let words = match packets {
+        Packets::Large => "As any loopback has them.",
+        Packets::Small => {
+            "As on an Ethernet whose card does nothing for TCP: an acknowledgement for two or three, so \
+             that the law is\nasked as often as it can be. Nothing is required of this."
+        }
+    };
+    let mut text = format!(
+        "\n## {}\n\n{words} {} GB each time.\n\n\
+         | | w | machine, CPU s | times Reno | both ends, CPU s | times Reno | GB/s | times Reno | \
+         packets | acknowledgements | context switches | sent again |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|\n",
+        packets.title(),
+        bytes as f64 / 1e9
+    );
+    for row in record.summary.iter().filter(|row| row.packets == packets) {
+        let cells = [
+            shown(row.machine, 3),
+            shown(row.machine_ratio, 3),
+            shown(row.threads, 3),
+            shown(row.threads_ratio, 3),
+            shown(row.goodput, 2),
+            shown(row.goodput_ratio, 2),
+            shown(row.packets_per_gb, 0),
+            shown(row.acknowledgements_per_gb, 0),
+            shown(row.switches_per_gb, 0),
+            shown(row.repeated_per_gb, 0),
+        ];
+        let weight = row.weight.map_or(NOTHING.to_owned(), |w| w.to_string());
+        let _ = writeln!(
+            text,
+            "| {} | {weight} | {} |",
+            title_of(row),
+            cells.join(" | ")
+        );
+    }
+    text
+}
+
+fn verdicts(record: &Record) -> String {
+    let mut text = format!(
+        "\n## What is required\n\n\
+         Over loopback, of the machine, at most {MOST} times Reno's processor time for each GB:\n\n\
+         | | w | measured | |\n|---|---|---|---|\n"
+    );
+    for row in &record.summary {
+        let (Packets::Large, Some(w)) = (row.packets, row.weight) else {
+            continue;
+        };
+        let verdict = match row.machine_ratio {
+            Some(ratio) if ratio.median <= MOST => "holds",
+            Some(_) => "**does not hold**",
+            None => "not measured",
+        };
+        let measured = shown(row.machine_ratio, 3);
+        let _ = writeln!(text, "| {} | {w} | {measured} | {verdict} |", title_of(row));
+    }
+    text
+}
+
+fn how(record: &Record) -> String {
+    let provenance = &record.provenance;
+    let transfers = || record.runs.iter().map(|run| &run.transfer);
+    let others = transfers().map(|it| 1.0 - it.threads_s() / it.machine_s);
+    let others: Vec<_> = others.filter(|share| share.is_finite()).collect();
+    let disturbed = others.iter().filter(|&&share| share > QUIET).count();
+    let stolen = transfers().map(|it| it.stolen_s / it.elapsed_s);
+    let mut text = format!(
+        "\n## How\n\n\
+         `{}`, commit {}, begun {}. {}, {}. Usually {:.0} % of the machine's processor time was not the \
+         two threads'; in {disturbed} of {} transfers it was more than {:.0} %: something else ran. Of a \
+         virtual machine, its host took at most {:.1} % of a core for others.{}\n\n",
+        provenance.command,
+        provenance.commit,
+        provenance.started,
+        provenance.kernel,
+        provenance.machine,
+        100.0 * median(&others).unwrap_or(0.0),
+        others.len(),
+        100.0 * QUIET,
+        100.0 * stolen.fold(0.0, f64::max),
+        if disturbed > others.len() / 10 {
+            " **The machine was not quiet: these figures mean little.**"
+        } else {
+            ""
+        }
+    );
+    for version in &provenance.versions {
+        let _ = writeln!(text, "- {version}");
+    }
+    text
+}
+
+/// A congestion control, as people call it.
+fn title_of(row: &Summary) -> &str {
+    let title = row.contender.parse().map_or("", Contender::title);
+    match title.strip_prefix("sender, ") {
+        Some(title) => title,
+        None => &row.contender,
+    }
+}
+
+/// The median and, in parentheses, the quartiles.
+fn shown(quartiles: Option<Quartiles>, digits: usize) -> String {
+    quartiles.map_or(NOTHING.to_owned(), |it| {
+        let Quartiles {
+            lower,
+            median,
+            upper,
+        } = it;
+        format!("{median:.digits$} ({lower:.digits$}\u{2013}{upper:.digits$})")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::record;
+    use super::*;
+
+    fn line<'a>(page: &'a str, start: &str) -> &'a str {
+        let found = page.lines().rfind(|line| line.starts_with(start));
+        found.unwrap_or_else(|| panic!("no line {start:?} in\n{page}"))
+    }
+
+    #[test]
+    fn a_page_tells_what_holds() {
+        let page = markdown(&record(&[0.2, 0.208, 0.2, 0.204, 0.2]));
+        let row = "| Vegas | 1 | 1.030 (1.025\u{2013}1.035) | holds |";
+        assert_eq!(line(&page, "| Vegas | 1 "), row);
+        let row = "| CDG | 1 | \u{2013} | not measured |";
+        assert_eq!(line(&page, "| CDG | 1 "), row);
+        let page = markdown(&record(&[0.2, 0.22, 0.2, 0.206, 0.2]));
+        let row = line(&page, "| Vegas | 1 ");
+        assert!(row.ends_with("| **does not hold** |"), "{row}");
+        assert!(page.contains("`lab sender-cost`, commit 0123456789ab"));
+        assert!(page.contains("in 0 of 5 transfers"), "{page}");
+    }
+
+    #[test]
+    fn a_page_tells_that_something_else_ran() {
+        let mut record = record(&[0.2; 9]);
+        assert!(!markdown(&record).contains("not quiet"));
+        // Twice as much as the two threads had.
+        record.runs[3].transfer.machine_s *= 2.0;
+        let page = markdown(&record);
+        assert!(page.contains("in 1 of 9 transfers"), "{page}");
+        assert!(page.contains("The machine was not quiet"), "{page}");
+    }
+
+    #[test]
+    fn a_page_has_reno_and_how_far_it_differs_from_itself() {
+        let page = markdown(&record(&[0.2, 0.3, 0.21, 0.3, 0.2]));
+        let row = page
+            .lines()
+            .find(|line| line.starts_with("| kernel's Reno | \u{2013} | "));
+        let row = row.expect("a row");
+        assert!(row.contains("| 1.050 (1.050\u{2013}1.050) |"), "{row}");
+        assert!(row.contains("| 20000 (20000\u{2013}20000) |"), "{row}");
+    }
+
+    #[test]
+    fn files_are_made_again_from_the_record() {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path();
+        assert_eq!(write_page(here).unwrap(), None);
+        let written = write_all(&record(&[0.25, 0.25, 0.25]), here).unwrap();
+        let page = here.join("sender-cost.md");
+        assert_eq!(written, [here.join("sender-cost.json"), page.clone()]);
+        let before = fs::read_to_string(&page).unwrap();
+        fs::write(&page, "something else").unwrap();
+        assert_eq!(write_page(here).unwrap(), Some(page.clone()));
+        assert_eq!(fs::read_to_string(&page).unwrap(), before);
+        fs::write(here.join("sender-cost.json"), "{").unwrap();
+        let error = write_page(here).unwrap_err().to_string();
+        assert!(error.contains("sender-cost.json: "), "{error}");
+    }
+}
