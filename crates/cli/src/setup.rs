@@ -13,14 +13,16 @@ use crate::console::Console;
 use crate::exit::ExitCode;
 
 /// Runs the command. A part that fails does not keep the others from being
-/// done, and those that are done are worth having: a code of its own says so.
+/// done. Those that are set up are worth having, and a code of its own says so;
+/// a removal that leaves one has failed.
 pub(crate) fn run(args: &SetupArgs) -> ExitCode {
     let console = Console::plain();
     let codes = Part::ALL.map(|part| one(part, args, &console));
+    let is_setup = !args.remove && !args.status;
     let is_some_done = codes.contains(&ExitCode::Done);
     let failed = codes.into_iter().find(|code| *code != ExitCode::Done);
     match failed {
-        Some(_) if is_some_done && !args.status => ExitCode::Partial,
+        Some(_) if is_setup && is_some_done => ExitCode::Partial,
         Some(code) => code,
         None => ExitCode::Done,
     }

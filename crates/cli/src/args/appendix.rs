@@ -267,13 +267,13 @@ const SETUP_EXIT_STATUS: [(ExitCode, &str); 4] = [
     ),
     (
         ExitCode::Other,
-        "not root, the kernel refuses, or something is in the way of both. --status: one or both \
-         not set up, or another version",
+        "not root, the kernel refuses, or something is in the way of both. --remove: so for one \
+         or both. --status: one or both not set up, or another version",
     ),
     (ExitCode::Usage, "wrong usage"),
     (
         ExitCode::Partial,
-        "of the two one failed as above, and is as it was before; the other is done",
+        "of the two one failed as above, and is as it was before; the other is set up",
     ),
 ];
 
