@@ -127,14 +127,6 @@ fn the_service_comes_up_with_one_part_of_two() {
     }
 }
 
-/// A mount that stops when nobody needs it takes with it what root has set up
-/// by hand, and what a service that failed has left.
-#[test]
-fn the_mount_ends_with_a_service_that_is_stopped_only() {
-    assert_eq!(setting(MOUNT, "PartOf"), "fairbat-bpf.service");
-    assert!(!MOUNT.contains("StopWhenUnneeded"));
-}
-
 #[test]
 fn root_removes_by_hand_what_the_service_has_set_up() {
     let Some(machine) = Machine::new() else {
