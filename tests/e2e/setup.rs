@@ -62,7 +62,8 @@ fn root_sets_it_up_once_and_everybody_uses_it() {
     assert_says(
         &removed,
         0,
-        "observer: removed\ncongestion controls: removed\n",
+        "observer: removed\n\
+         congestion controls: removed; connections that follow one keep it until they end\n",
     );
     let again = machine.root(&["setup", "--remove"]);
     assert_says(&again, 0, "observer: not set up, nothing to remove");

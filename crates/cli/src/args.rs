@@ -190,7 +190,8 @@ pub(crate) struct DoctorArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct SetupArgs {
     /// Undo it: take both out of the kernel, whichever version they are;
-    /// connections that have one of the congestion controls keep it
+    /// connections that follow one of the congestion controls keep it until
+    /// they end
     #[arg(long, env = "FAIRBAT_REMOVE", value_parser = FalseyValueParser::new())]
     pub(crate) remove: bool,
     /// Only tell what is set up, on standard output; needs no root

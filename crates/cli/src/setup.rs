@@ -13,12 +13,19 @@ use crate::console::Console;
 use crate::exit::ExitCode;
 
 /// Runs the command. A part that fails does not keep the others from being
-/// done.
+/// done. Those that are set up are worth having, and a code of its own says so;
+/// a removal that leaves one has failed.
 pub(crate) fn run(args: &SetupArgs) -> ExitCode {
     let console = Console::plain();
     let codes = Part::ALL.map(|part| one(part, args, &console));
+    let is_setup = !args.remove && !args.status;
+    let is_some_done = codes.contains(&ExitCode::Done);
     let failed = codes.into_iter().find(|code| *code != ExitCode::Done);
-    failed.unwrap_or(ExitCode::Done)
+    match failed {
+        Some(_) if is_setup && is_some_done => ExitCode::Partial,
+        Some(code) => code,
+        None => ExitCode::Done,
+    }
 }
 
 fn one(part: Part, args: &SetupArgs, console: &Console) -> ExitCode {
@@ -62,10 +69,14 @@ fn installed(part: Part, what: Installed) -> String {
 }
 
 fn removed(part: Part, was_there: bool) -> String {
-    if was_there {
-        format!("{part}: removed")
-    } else {
-        format!("{part}: not set up, nothing to remove")
+    if !was_there {
+        return format!("{part}: not set up, nothing to remove");
+    }
+    match part {
+        Part::Observer => format!("{part}: removed"),
+        Part::CongestionControls => {
+            format!("{part}: removed; connections that follow one keep it until they end")
+        }
     }
 }
 

@@ -89,15 +89,19 @@ fn one_part_that_cannot_be_set_up_does_not_keep_the_other_away() {
         1,
         "observer: set up\ncongestion controls: not set up\n",
     );
+    // That there is nothing of the other one makes no success of it.
+    let removal = machine.root(&["setup", "--remove"]);
+    assert_says(&removal, 1, &format!("error: {strange} is in the way: "));
+    assert_says(&removal, 1, "congestion controls: not set up, nothing to");
 
     machine.shell(&format!("rmdir {strange}"));
     machine.shell("mkdir -p /run/fairbat/bpf/congestion/strange");
     machine.shell("rm /run/fairbat/bpf/observer/v*/link");
     let repeated = machine.root(&["setup"]);
-    assert_says(&repeated, 1, "observer: set up in ");
+    assert_says(&repeated, 3, "observer: set up in ");
     assert_says(
         &repeated,
-        1,
+        3,
         "error: /run/fairbat/bpf/congestion/strange is in the way: ",
     );
     machine.shell("rmdir /run/fairbat/bpf/congestion/strange");

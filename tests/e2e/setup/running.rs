@@ -57,7 +57,12 @@ fn uploads_that_are_under_way_go_on_as_they_are() {
     assert_says(&machine.root(&["setup"]), 0, "in place of version 900");
     let new = machine.controls();
     assert!(connections(&port).contains(&vegas), "{new:?}");
-    assert_says(&machine.root(&["setup", "--remove"]), 0, "");
+    let removal = machine.root(&["setup", "--remove"]);
+    assert_says(
+        &removal,
+        0,
+        "connections that follow one keep it until they end",
+    );
     assert!(connections(&port).contains(&vegas));
     assert!(upload.try_wait().expect("ours").is_none(), "too soon");
 

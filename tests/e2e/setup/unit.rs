@@ -1,7 +1,7 @@
 //! The units in `crates/cli/units`, as far as they can be tried without
 //! systemd: what it would mount, and the rights that it would leave.
 
-use std::process::Command;
+use std::process::{Command, Output};
 
 use fairbat_tests::bin::fairbat_binary;
 use fairbat_tests::netns::skipped;
@@ -74,7 +74,7 @@ fn the_service_needs_two_capabilities_only() {
     assert_says(
         &stopped,
         0,
-        "observer: removed\ncongestion controls: removed\n",
+        "observer: removed\ncongestion controls: removed; ",
     );
     assert_says(&machine.somebody(&["setup", "--status"]), 1, NOT_SET_UP);
     let left = machine.shell(&format!("find {at} -mindepth 1 -not -name '*.debug'"));
@@ -83,6 +83,48 @@ fn the_service_needs_two_capabilities_only() {
         "mount -o remount,bind,rw /run; umount {at}; rmdir {at} /run/fairbat"
     ));
     machine.assert_clean(&[old, new].concat());
+}
+
+/// Whether systemd takes this end for a success.
+fn is_success(output: &Output) -> bool {
+    let code = output.status.code().expect("it ended").to_string();
+    let mut known = setting(SERVICE, "SuccessExitStatus").split_whitespace();
+    code == "0" || known.any(|known| known == code)
+}
+
+/// As by Linux 5.15, which takes the observer only: the service is up, and what
+/// it could set up stays. A stop that leaves something has failed.
+#[test]
+fn the_service_comes_up_with_one_part_of_two() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let [at, options] = ["Where", "Options"].map(|name| setting(MOUNT, name));
+    for (refused, other) in [
+        ("congestion", "observer: "),
+        ("observer", "congestion controls: "),
+    ] {
+        machine.shell(&format!(
+            "mkdir -p {at}; mount -t bpf -o {options} bpf {at}; mkdir -p {at}/{refused}/strange"
+        ));
+        let start = machine.root_with(&capabilities(), &arguments("ExecStart"));
+        assert_says(&start, 3, &format!("{other}set up in {at}"));
+        assert!(is_success(&start), "a failure to systemd");
+        let status = machine.somebody(&["setup", "--status"]);
+        assert_says(&status, 1, &format!("{other}set up\n"));
+
+        let controls = machine.controls();
+        for words in ["removed", "not set up, nothing to remove"] {
+            let stop = machine.root_with(&capabilities(), &arguments("ExecStop"));
+            assert_says(&stop, 1, &format!("{other}{words}"));
+            assert!(!is_success(&stop), "a success to systemd");
+        }
+        machine.shell(&format!("rmdir {at}/{refused}/strange"));
+        let stop = machine.root_with(&capabilities(), &arguments("ExecStop"));
+        assert_says(&stop, 0, "nothing to remove");
+        machine.shell(&format!("umount {at}; rmdir {at} /run/fairbat"));
+        machine.assert_clean(&controls);
+    }
 }
 
 #[test]

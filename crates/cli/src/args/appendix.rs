@@ -247,6 +247,7 @@ At every start of the machine, as /etc/systemd/system/fairbat-bpf.service:
     RemainAfterExit=yes
     ExecStart=/usr/bin/fairbat setup
     ExecStop=/usr/bin/fairbat setup --remove
+    SuccessExitStatus=3
     [Install]
     WantedBy=multi-user.target
 The two units in crates/cli/units of the source do it with CAP_BPF and
@@ -259,17 +260,21 @@ const SETUP_FILES: &str = "\
 /proc/sys/net/ipv4/tcp_available_congestion_control
                     which names are taken, read";
 
-const SETUP_EXIT_STATUS: [(ExitCode, &str); 3] = [
+const SETUP_EXIT_STATUS: [(ExitCode, &str); 4] = [
     (
         ExitCode::Done,
         "both set up, or removed; also when they already were. --status: both set up",
     ),
     (
         ExitCode::Other,
-        "not root, the kernel refuses, or something is in the way: what failed is as it was \
-         before, the other is done. --status: one or both not set up, or another version",
+        "not root, the kernel refuses, or something is in the way of both. --remove: so for one \
+         or both. --status: one or both not set up, or another version",
     ),
     (ExitCode::Usage, "wrong usage"),
+    (
+        ExitCode::Partial,
+        "of the two one failed as above, and is as it was before; the other is set up",
+    ),
 ];
 
 const COMPLETIONS_EXAMPLES: &str = "\

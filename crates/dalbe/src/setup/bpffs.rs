@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use rustix::fs::statfs;
+use rustix::fs::{StatFs, fstatfs, statfs};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::geteuid;
@@ -22,8 +22,38 @@ const MAGIC: u64 = 0xcafe_4a11;
 pub(super) const OPEN: u32 = 0o755;
 
 /// Makes sure that this directory is a BPF file system which everybody can
-/// enter and nobody else can write to.
-pub(super) fn make(directory: &Path, undo: &mut Undo) -> Result<(), SetupError> {
+/// enter and nobody else can write to, and locks it; what was made is undone
+/// before the lock is let go. Begins anew when somebody removes it meanwhile.
+pub(super) fn make(directory: &Path) -> Result<(Lock, Undo), SetupError> {
+    let above = directory.parent().and_then(Path::parent);
+    let mut undo = Undo::default();
+    loop {
+        let made = make_once(directory, &mut undo);
+        match made.and_then(|made| Ok((made, lock(directory)?))) {
+            Ok((made, Some(lock))) => {
+                // Who has no lock does not unmount, whoever has mounted it.
+                if made == Made::Mounted {
+                    undo.note(Done::Mount(directory.to_owned()));
+                }
+                return Ok((lock, undo));
+            }
+            Ok((_, None)) => {}
+            // There must be something to begin with.
+            Err(error) if error.is_gone() && above.is_some_and(Path::exists) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// What [`make_once`] has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    Mounted,
+    /// It was there, or is to be looked for again.
+    Nothing,
+}
+
+fn make_once(directory: &Path, undo: &mut Undo) -> Result<Made, SetupError> {
     if let Some(parent) = directory.parent() {
         make_directory(parent, undo)?;
         check(parent)?;
@@ -31,12 +61,14 @@ pub(super) fn make(directory: &Path, undo: &mut Undo) -> Result<(), SetupError> 
     make_directory(directory, undo)?;
     check(directory)?;
     if is_bpffs(directory)? {
-        return Ok(());
+        return Ok(Made::Nothing);
     }
     // Two at once would mount one on the other.
-    let _lock = Lock::of(directory.parent().unwrap_or(directory))?;
+    let Some(_lock) = Lock::of(directory.parent().unwrap_or(directory))? else {
+        return Ok(Made::Nothing);
+    };
     if is_bpffs(directory)? {
-        return Ok(());
+        return Ok(Made::Nothing);
     }
     if !is_empty(directory)? {
         return Err(SetupError::NotOurs {
@@ -48,60 +80,90 @@ pub(super) fn make(directory: &Path, undo: &mut Undo) -> Result<(), SetupError> 
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("fairbat", directory, "bpf", flags, options.as_deref())
         .map_err(|error| failed(format!("mount {}", directory.display()), error))?;
-    undo.note(Done::Mount(directory.to_owned()));
-    Ok(())
+    Ok(Made::Mounted)
 }
 
-/// Unmounts it and removes the directories, if nothing is left in it. A file
-/// system that was mounted elsewhere, above, stays; so does one that this
-/// process may not unmount, because somebody else has mounted it (a mount unit
-/// of systemd).
+/// Takes a mount back, unless somebody has put something there meanwhile; takes
+/// the lock.
+pub(super) fn unmount_if_empty(directory: &Path) -> Result<(), SetupError> {
+    if !is_bpffs(directory)? || !is_empty(directory)? {
+        return Ok(());
+    }
+    unmount(directory, UnmountFlags::DETACH)
+        .map_err(|error| failed(format!("unmount {}", directory.display()), error))
+}
+
+/// Locks the BPF file system that is there; `None` if there is none, or it
+/// went while this waited.
+pub(super) fn lock(directory: &Path) -> Result<Option<Lock>, SetupError> {
+    let Some(lock) = Lock::of(directory)? else {
+        return Ok(None);
+    };
+    // By the lock, for one may have been mounted over it just now.
+    let found = fstatfs(lock.file())
+        .map_err(|error| failed(format!("look at {}", directory.display()), error))?;
+    Ok(has_magic(&found).then_some(lock))
+}
+
+/// Unmounts it and removes the directories, if nothing is left in it; takes
+/// the lock, if it is one. A file system that was mounted elsewhere, above,
+/// stays; so does one that this process may not unmount, because somebody else
+/// has mounted it (a mount unit of systemd).
 pub(super) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
-    // Of any other path the parent is not ours.
-    let parent = directory
-        .parent()
-        .filter(|_| directory == Path::new(DIRECTORY));
-    if !directory.exists() {
-        // A removal that was killed may have left the one above; who may not
-        // remove it has nothing to do with it.
-        if let Some(parent) = parent {
-            clear(parent);
-            let _ = fs::remove_dir(parent);
+    let Some(parent) = directory.parent() else {
+        return Ok(());
+    };
+    // Nobody is to mount another meanwhile.
+    let _above = match Lock::of(parent) {
+        Ok(Some(lock)) => lock,
+        Ok(None) => return Ok(()),
+        Err(error) if error.is_refusal() => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if directory.exists() {
+        if !is_empty(directory)? {
+            return Ok(());
         }
-        return Ok(());
-    }
-    if !is_empty(directory)? {
-        return Ok(());
-    }
-    if is_mount_point(directory)? {
-        // A process may stand in it; it then goes when that does.
-        match unmount(directory, UnmountFlags::DETACH) {
-            Err(Errno::PERM) => return Ok(()),
-            result => {
-                result
-                    .map_err(|error| failed(format!("unmount {}", directory.display()), error))?;
+        let is_mounted = is_mount_point(directory)?;
+        if is_mounted {
+            // A process may stand in it; it then goes when that does.
+            match unmount(directory, UnmountFlags::DETACH) {
+                Err(Errno::PERM) => return Ok(()),
+                result => {
+                    let doing = || format!("unmount {}", directory.display());
+                    result.map_err(|error| failed(doing(), error))?;
+                }
             }
         }
+        match check(directory) {
+            // What it was mounted on is who knows whose.
+            Err(_) if is_mounted => return Ok(()),
+            result => result?,
+        }
+        clear(directory);
+        fs::remove_dir(directory)
+            .map_err(|error| failed(format!("remove {}", directory.display()), error))?;
     }
-    let removed = |path: &Path| {
-        clear(path);
-        fs::remove_dir(path).map_err(|error| failed(format!("remove {}", path.display()), error))
-    };
-    removed(directory)?;
-    match parent {
-        // Others may have put something there.
-        Some(parent) if is_empty(parent)? => removed(parent),
-        _ => Ok(()),
+    // Of any other path the one above is not ours. A removal that was killed
+    // may have left it; others may have put something there.
+    if directory == Path::new(DIRECTORY) && is_empty(parent)? {
+        clear(parent);
+        let _ = fs::remove_dir(parent);
     }
+    Ok(())
 }
 
 /// Whether there is a BPF file system.
 pub(super) fn is_bpffs(directory: &Path) -> Result<bool, SetupError> {
     match statfs(directory) {
-        Ok(found) => Ok(u64::try_from(found.f_type).is_ok_and(|kind| kind & 0xffff_ffff == MAGIC)),
+        Ok(found) => Ok(has_magic(&found)),
         Err(Errno::NOENT) => Ok(false),
         Err(error) => Err(failed(format!("look at {}", directory.display()), error)),
     }
+}
+
+fn has_magic(found: &StatFs) -> bool {
+    u64::try_from(found.f_type).is_ok_and(|kind| kind & 0xffff_ffff == MAGIC)
 }
 
 /// Makes a directory that everybody may look into, if there is none.

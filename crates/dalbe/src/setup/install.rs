@@ -5,29 +5,35 @@ use std::io;
 use std::path::Path;
 
 use super::load::Loaded;
-use super::lock::Lock;
 use super::place::{Pin, Place, is_ours, names};
 use super::undo::{Done, Undo};
 use super::{Installed, Part, SetupError, Status, bpffs, failed};
 
 /// See [`super::install`].
 pub(super) fn install(directory: &Path, part: Part) -> Result<Installed, SetupError> {
+    let (lock, mut undo) = bpffs::make(directory)?;
+    let result = install_locked(directory, part, &mut undo);
+    // In this order.
+    drop(undo);
+    drop(lock);
+    result
+}
+
+fn install_locked(directory: &Path, part: Part, undo: &mut Undo) -> Result<Installed, SetupError> {
     let place = Place::new(directory, part);
-    let mut undo = Undo::default();
-    bpffs::make(directory, &mut undo)?;
-    let _lock = Lock::of(directory)?;
     let before = status(directory, part)?;
     if before == Status::SetUp {
         undo.keep();
+        remove_others(&place)?;
         return Ok(Installed::Already);
     }
     check_entries(&place)?;
     let loaded = Loaded::new(part)?;
-    bpffs::make_directory(place.root(), &mut undo)?;
+    bpffs::make_directory(place.root(), undo)?;
     let unfinished = place.unfinished();
     // Left by a process that was killed meanwhile.
     remove_pins(&unfinished)?;
-    bpffs::make_directory(&unfinished, &mut undo)?;
+    bpffs::make_directory(&unfinished, undo)?;
     undo.note(Done::Pins(unfinished.clone()));
     loaded.pin(&unfinished)?;
     let finished = place.version(place.ours());
@@ -36,26 +42,40 @@ pub(super) fn install(directory: &Path, part: Part) -> Result<Installed, SetupEr
     fs::rename(&unfinished, &finished)
         .map_err(|error| failed(format!("make {}", finished.display()), error))?;
     undo.keep();
-    for other in versions(&place)? {
-        if other != place.ours() {
-            remove_pins(&place.version(other))?;
-        }
-    }
+    remove_others(&place)?;
     Ok(match before {
         Status::OtherVersion { version } => Installed::Replaced { version },
         Status::NotSetUp | Status::SetUp => Installed::New,
     })
 }
 
+/// Removes what another version has set up. One that failed, or was killed, may
+/// have left it beside ours.
+fn remove_others(place: &Place) -> Result<(), SetupError> {
+    let mut others = versions(place)?;
+    others.retain(|&version| version != place.ours());
+    if !others.is_empty() {
+        check_entries(place)?;
+    }
+    for version in others {
+        remove_pins(&place.version(version))?;
+    }
+    Ok(())
+}
+
 /// See [`super::remove`].
 pub(super) fn remove(directory: &Path, part: Part) -> Result<bool, SetupError> {
     let place = Place::new(directory, part);
-    if !bpffs::is_bpffs(directory)? {
-        // One that was killed before it had mounted anything.
-        bpffs::remove_if_empty(directory)?;
-        return Ok(false);
-    }
-    let _lock = Lock::of(directory)?;
+    let _lock = loop {
+        if !bpffs::is_bpffs(directory)? {
+            // One that was killed before it had mounted anything.
+            bpffs::remove_if_empty(directory)?;
+            return Ok(false);
+        }
+        if let Some(lock) = bpffs::lock(directory)? {
+            break lock;
+        }
+    };
     check_entries(&place)?;
     let versions = versions(&place)?;
     for &version in &versions {

@@ -22,16 +22,18 @@ const CLOSED: u32 = 0o700;
 pub(super) struct Lock {
     path: PathBuf,
     /// Closing it is what lets the next one in.
-    _file: File,
+    file: File,
 }
 
 impl Lock {
     /// Waits for it. Who was killed while it was held is not waited for.
-    pub(super) fn of(directory: &Path) -> Result<Self, SetupError> {
+    /// `None` if the directory is not there, or went while this waited.
+    pub(super) fn of(directory: &Path) -> Result<Option<Self>, SetupError> {
         let path = directory.join(NAME);
         let doing = || format!("lock {}", directory.display());
         loop {
             match DirBuilder::new().mode(CLOSED).create(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(failed(doing(), error));
                 }
@@ -43,19 +45,37 @@ impl Lock {
                 result => result.map_err(|error| failed(doing(), error))?,
             };
             flock(&file, FlockOperation::LockExclusive).map_err(|error| failed(doing(), error))?;
-            let held = file.metadata().map_err(|error| failed(doing(), error))?;
-            let there = fs::symlink_metadata(&path);
-            if there.is_ok_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino())) {
-                return Ok(Self { path, _file: file });
+            let lock = Self {
+                path: path.clone(),
+                file,
+            };
+            if lock.is_there() {
+                return Ok(Some(lock));
             }
         }
+    }
+
+    /// What is locked, in the file system that it is in.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Whether it is what others would lock: whose it was may have removed it,
+    /// or all of the file system.
+    fn is_there(&self) -> bool {
+        let (Ok(held), Ok(there)) = (self.file.metadata(), fs::symlink_metadata(&self.path)) else {
+            return false;
+        };
+        (there.dev(), there.ino()) == (held.dev(), held.ino())
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Gone already, if the file system is.
-        let _ = fs::remove_dir(&self.path);
+        // If the file system is gone it is somebody else's that is there.
+        if self.is_there() {
+            let _ = fs::remove_dir(&self.path);
+        }
     }
 }
 
@@ -64,8 +84,8 @@ pub(super) fn is_lock(name: &std::ffi::OsStr) -> bool {
     name == NAME
 }
 
-/// Removes what a killed process may have left in an otherwise empty
-/// directory, which is about to be removed.
+/// Removes the lock that is held, or that a killed process has left, from an
+/// otherwise empty directory, which is about to be removed.
 pub(super) fn clear(directory: &Path) {
     let _ = fs::remove_dir(directory.join(NAME));
 }

@@ -136,6 +136,25 @@ pub enum SetupError {
     },
 }
 
+impl SetupError {
+    /// Whether something went that was there just before: somebody removes
+    /// what is set up.
+    #[cfg(feature = "bpf")]
+    fn is_gone(&self) -> bool {
+        matches!(self, Self::Failed { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Whether it is not for this process to do.
+    #[cfg(feature = "bpf")]
+    fn is_refusal(&self) -> bool {
+        match self {
+            Self::NotPermitted { .. } => true,
+            Self::Failed { source, .. } => source.kind() == io::ErrorKind::ReadOnlyFilesystem,
+            _ => false,
+        }
+    }
+}
+
 impl Part {
     /// What a kernel needs, for people who have been refused.
     fn since(self) -> &'static str {
@@ -184,7 +203,11 @@ pub enum Unavailable {
 
 /// Sets a part up in this directory, which is made if it is not there and
 /// becomes a BPF file system; usually [`DIRECTORY`]. Replaces another version.
-/// When it fails, all is as it was.
+///
+/// When it fails, what was set up is as it was; of what somebody had taken
+/// apart, or a killed setup had left, a piece may be gone. If it is only the
+/// other version that cannot be removed, both are there, and doing it again
+/// removes that one.
 ///
 /// # Errors
 /// See [`SetupError`].
@@ -195,8 +218,8 @@ pub fn install(directory: &Path, part: Part) -> Result<Installed, SetupError> {
     return not_built(directory, part);
 }
 
-/// Removes a part, whatever its version, and the file system if nothing else
-/// is in it. Tells whether there was one.
+/// Removes a part, whatever its version, and the file system and its directory
+/// if nothing else is in them. Tells whether there was one.
 ///
 /// # Errors
 /// See [`SetupError`].

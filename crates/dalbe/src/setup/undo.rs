@@ -1,10 +1,12 @@
 //! Takes back what was done, the last first, unless it came to a good end.
+//!
+//! Where there is a lock it is held until then: who has it next may have begun
+//! to do the same.
 
 use std::fs;
 use std::path::PathBuf;
 
-use rustix::mount::{UnmountFlags, unmount};
-
+use super::bpffs::unmount_if_empty;
 use super::install::remove_pins;
 
 /// Something that was done.
@@ -12,7 +14,8 @@ use super::install::remove_pins;
 pub(super) enum Done {
     /// An empty directory was made.
     Directory(PathBuf),
-    /// A file system was mounted.
+    /// A file system was mounted, in which others may have set something up
+    /// before this process had the lock.
     Mount(PathBuf),
     /// A directory was made, for pins.
     Pins(PathBuf),
@@ -28,7 +31,7 @@ impl Undo {
     }
 
     /// It is to stay.
-    pub(super) fn keep(mut self) {
+    pub(super) fn keep(&mut self) {
         self.0.clear();
     }
 }
@@ -40,7 +43,7 @@ impl Drop for Undo {
         while let Some(done) = self.0.pop() {
             let _ = match done {
                 Done::Directory(path) => fs::remove_dir(path).ok(),
-                Done::Mount(path) => unmount(path, UnmountFlags::DETACH).ok(),
+                Done::Mount(path) => unmount_if_empty(&path).ok(),
                 Done::Pins(path) => remove_pins(&path).ok(),
             };
         }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use super::detour::Detour;
 use super::*;
 
 const SERVER: &str = "10.78.0.1";
@@ -16,6 +17,8 @@ pub(super) const CLIENT: &str = "10.78.0.2";
 pub(super) struct Link {
     /// Server and client, and what is between them, if anything.
     names: Vec<String>,
+    /// What the client sends goes this way, if there is one.
+    detour: Option<Detour>,
 }
 
 impl Link {
@@ -53,7 +56,10 @@ impl Link {
         for name in &names {
             command("ip", &format!("netns add {name}"));
         }
-        Self { names }
+        Self {
+            names,
+            detour: None,
+        }
     }
 
     fn ends(&self) -> [&str; 2] {
@@ -67,6 +73,12 @@ impl Link {
             command("ip", &address);
             command("ip", &format!("-n {name} link set eth0 up"));
         }
+    }
+
+    /// Has what the client sends take so much longer.
+    pub(super) fn delay(&mut self, delay: Duration) {
+        let [server, client] = self.ends();
+        self.detour = Some(Detour::new(client, server, SERVER, delay));
     }
 
     /// A connection: client and server.

@@ -11,7 +11,9 @@
     reason = "tests wait for a real kernel, by the real clock"
 )]
 
+mod at_once;
 mod congestion;
+mod detour;
 mod link;
 mod observer;
 

@@ -13,6 +13,9 @@ const QUEUE: &str = "rate 16mbit burst 6000 limit 60000";
 /// law that heeds losses alone may wait some seconds for one.
 const COUNTED: Duration = Duration::from_secs(2);
 const TIMES: usize = 20;
+/// So many in a row are judged together: even equal flows take turns, for some
+/// seconds each.
+const SETTLED: usize = 5;
 
 /// A connection that sends as much as it may.
 struct Flow {
@@ -66,14 +69,18 @@ fn shares(flows: &[Flow; 2]) -> [u64; 2] {
     [after[0] - before[0], after[1] - before[1]]
 }
 
-/// Whether the shares come to where this flow has more than twice the other's;
-/// and what they were until then.
+/// Whether the shares come to where this flow has more than twice the other's
+/// and stays there; and what they were until then.
 fn comes_to_have_more(flows: &[Flow; 2], nth: usize) -> (bool, Vec<[u64; 2]>) {
     let mut counted = Vec::new();
     for _ in 0..TIMES {
         let shares = shares(flows);
         counted.push(shares);
-        if shares[nth] > 2 * shares[1 - nth] {
+        let last = counted
+            .last_chunk::<SETTLED>()
+            .unwrap_or(&[[0; 2]; SETTLED]);
+        let sum = |nth: usize| last.iter().map(|shares| shares[nth]).sum::<u64>();
+        if sum(nth) > 2 * sum(1 - nth) {
             return (true, counted);
         }
     }
@@ -82,12 +89,15 @@ fn comes_to_have_more(flows: &[Flow; 2], nth: usize) -> (bool, Vec<[u64; 2]>) {
 
 /// Two connections of one process, one of which is told more, then the other:
 /// each time that one comes to have clearly more of the path, and the other has
-/// made room within a second.
-fn who_is_told_more_has_more(more: &Parameters, less: &Parameters) {
+/// made room within a second. Acknowledgements take this delay besides.
+fn who_is_told_more_has_more(more: &Parameters, less: &Parameters, delay: Duration) {
     in_own_namespace(|| {
         set_up(Part::CongestionControls);
         let name = format!("{:?}", more.law).to_lowercase();
-        let link = Link::with_bridge(&name, QUEUE);
+        let mut link = Link::with_bridge(&name, QUEUE);
+        if !delay.is_zero() {
+            link.delay(delay);
+        }
         let flows = [Flow::over(&link), Flow::over(&link)];
         as_nobody(|| {
             let congestion = Congestion::open().expect("everybody may");
@@ -133,13 +143,13 @@ fn who_is_told_more_has_more(more: &Parameters, less: &Parameters) {
 #[test]
 fn vegas_gives_the_greater_weight_more() {
     let of = |w| of_weight(Law::Vegas, w);
-    who_is_told_more_has_more(&of(1.0), &of(LEAST_WEIGHT));
+    who_is_told_more_has_more(&of(1.0), &of(LEAST_WEIGHT), Duration::ZERO);
 }
 
 #[test]
 fn cubic_gives_the_greater_weight_more() {
     let of = |w| of_weight(Law::CubicPhantom, w);
-    who_is_told_more_has_more(&of(1.0), &of(LEAST_WEIGHT));
+    who_is_told_more_has_more(&of(1.0), &of(LEAST_WEIGHT), Duration::ZERO);
 }
 
 #[test]
@@ -149,5 +159,13 @@ fn cdg_gives_the_greater_scale_more() {
         g_ms: Some(g_ms),
         ..of_weight(Law::Cdg, w)
     };
-    who_is_told_more_has_more(&of(1.0, 1_000.0), &of(LEAST_WEIGHT, 1.0));
+    who_is_told_more_has_more(&of(1.0, 1_000.0), &of(LEAST_WEIGHT, 1.0), Duration::ZERO);
+}
+
+/// By the scale that follows from w, on a path that is long enough for one.
+#[test]
+fn cdg_gives_the_greater_weight_more() {
+    let of = |w| of_weight(Law::Cdg, w);
+    let delay = Duration::from_millis(20);
+    who_is_told_more_has_more(&of(1.0), &of(LEAST_WEIGHT), delay);
 }

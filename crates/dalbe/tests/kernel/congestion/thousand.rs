@@ -2,9 +2,11 @@
 
 use std::os::fd::AsRawFd;
 
+use libbpf_rs::libbpf_sys::BPF_F_RDONLY;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::*;
+use crate::link::{command, within};
 
 const SOCKETS: usize = 1_000;
 
@@ -20,8 +22,54 @@ fn law(nth: usize) -> Law {
     Law::ALL[nth % Law::ALL.len()]
 }
 
+/// What the kernel's side has kept of a socket's last round trip: the law, and
+/// the weight that [`Law::Vegas`] went by.
+fn followed(state: &MapHandle, socket: &TcpSocket) -> [u32; 2] {
+    let entry = entry(state, socket.as_fd().as_raw_fd()).expect("its own");
+    let entry = entry.expect("under control");
+    // struct state, ../../src/bpf/flow.h: `seen.law`, and `w_q16`, after which
+    // come three more numbers.
+    [number(&entry, 4), number(&entry, entry.len() - 16)]
+}
+
+/// The numbers of `enum law`, ../../src/bpf/congestion.h.
+fn number_of(law: Law) -> u32 {
+    match law {
+        Law::Vegas => 1,
+        Law::VegasPaper => 2,
+        Law::Cdg => 3,
+        Law::CdgPaper => 4,
+        Law::CubicPhantom => 5,
+        Law::CubicBeta => 6,
+    }
+}
+
+/// A loopback interface whose connections are never in slow start, in which
+/// they follow no law yet.
+fn without_slow_start(test: impl FnOnce() + Send) {
+    command("ip", "netns add thousand");
+    within("thousand", || {
+        command("ip", "link set lo up");
+        // BBR would begin by forgetting it.
+        for (name, value) in [
+            ("tcp_no_ssthresh_metrics_save", "0"),
+            ("tcp_congestion_control", "reno"),
+        ] {
+            fs::write(Path::new("/proc/sys/net/ipv4").join(name), value).expect("root");
+        }
+        let route = "local 127.0.0.1 dev lo src 127.0.0.1 table local";
+        command("ip", &format!("route replace {route} ssthresh lock 2"));
+        // It holds for the second connection to an address.
+        let (mut client, mut server) = loopback();
+        transfer(&mut client, &mut server, 5_000);
+        drop((client, server));
+        test();
+    });
+    command("ip", "netns delete thousand");
+}
+
 #[test]
-fn a_thousand_sockets_keep_what_each_was_told() {
+fn a_thousand_sockets_follow_what_each_was_told() {
     in_own_namespace(|| {
         // Two descriptors for each stream, and one that duplicates it.
         let limit = getrlimit(Resource::Nofile);
@@ -32,38 +80,46 @@ fn a_thousand_sockets_keep_what_each_was_told() {
         };
         setrlimit(Resource::Nofile, raised).expect("within the limit");
         set_up(Part::CongestionControls);
-        as_nobody(|| {
-            let congestion = Congestion::open().expect("everybody may");
-            let mut streams: Vec<_> = (0..SOCKETS).map(|_| loopback()).collect();
-            let sockets: Vec<TcpSocket> = streams.iter().map(|(c, _)| socket_of(c)).collect();
-            for (nth, socket) in sockets.iter().enumerate() {
-                let parameters = of_weight(law(nth), weight(nth));
-                congestion.set(socket, &parameters).expect("its own");
-            }
-            let parameters = map("parameters");
-            for (nth, socket) in sockets.iter().enumerate() {
-                let entry = entry(&parameters, socket.as_fd().as_raw_fd());
-                let entry = entry.expect("its own").expect("it was set");
-                // Law and weight of struct parameters, ../../src/bpf/congestion.h.
-                let expected = (weight(nth) * 65_536.0).round() as u32;
-                assert_eq!(number(&entry, 4), expected, "{nth}");
-                let name = congestion.name(law(nth));
-                assert_eq!(socket.sender().congestion().expect("TCP"), name);
-            }
-
-            // And each is under control for itself.
-            for (client, server) in &mut streams {
-                for _ in 0..ROUNDS {
-                    transfer(client, server, 5_000);
-                }
-            }
-            for (nth, (socket, (_, server))) in sockets.iter().zip(&streams).enumerate() {
-                let state = congestion.state(socket).expect("TCP");
-                let state = state.unwrap_or_else(|| panic!("{nth} has none"));
-                assert!(state.cwnd > 0 && state.packets > 0, "{nth}: {state:?}");
-                let other_end = congestion.state(&socket_of(server)).expect("TCP");
-                assert_eq!(other_end, None, "{nth}");
-            }
-        });
+        without_slow_start(|| as_nobody(follow));
     });
+}
+
+fn follow() {
+    let congestion = Congestion::open().expect("everybody may");
+    let state = MapHandle::from_pinned_path_with_file_flags(pins().join("state"), BPF_F_RDONLY);
+    let state = state.expect("everybody may read it");
+    let mut streams: Vec<_> = (0..SOCKETS).map(|_| loopback()).collect();
+    let sockets: Vec<TcpSocket> = streams.iter().map(|(c, _)| socket_of(c)).collect();
+    let mut run = |law: fn(usize) -> Law| {
+        for (nth, socket) in sockets.iter().enumerate() {
+            let parameters = of_weight(law(nth), weight(nth));
+            congestion.set(socket, &parameters).expect("its own");
+        }
+        for (client, server) in &mut streams {
+            for _ in 0..ROUNDS {
+                transfer(client, server, 5_000);
+            }
+        }
+    };
+
+    run(law);
+    for (nth, socket) in sockets.iter().enumerate() {
+        let [followed, _] = followed(&state, socket);
+        assert_eq!(followed, number_of(law(nth)), "{nth}");
+        let name = congestion.name(law(nth));
+        assert_eq!(socket.sender().congestion().expect("TCP"), name);
+    }
+
+    // The weight is told by one of them.
+    run(|_| Law::Vegas);
+    for (nth, socket) in sockets.iter().enumerate() {
+        let expected = (weight(nth) * 65_536.0).round() as u32;
+        assert_eq!(followed(&state, socket), [1, expected], "{nth}");
+        let seen = congestion.state(socket).expect("TCP").expect("as above");
+        assert!(seen.cwnd > 0 && seen.packets > 0, "{nth}: {seen:?}");
+    }
+    for (nth, (_, server)) in streams.iter().enumerate() {
+        let other_end = congestion.state(&socket_of(server)).expect("TCP");
+        assert_eq!(other_end, None, "{nth}");
+    }
 }

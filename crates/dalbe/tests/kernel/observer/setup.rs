@@ -4,7 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use dalbe::setup::{Installed, SetupError, Status, Unavailable, remove, status};
+use libbpf_rs::MapHandle;
 use libbpf_rs::query::ProgInfoIter;
+use rustix::mount::{UnmountFlags, mount_bind, unmount};
 
 use super::*;
 
@@ -78,6 +80,26 @@ fn it_comes_and_goes_without_a_trace() {
 }
 
 #[test]
+fn nobody_can_freeze_what_all_write_to() {
+    in_own_namespace(|| {
+        set_up(Part::Observer);
+        as_nobody(|| {
+            let path = directory().join("observer/v1/watch");
+            let watch = MapHandle::from_pinned_path(path).expect("everybody may");
+            watch.freeze().expect_err("it is everybody's");
+            let observer = Observer::open().expect("everybody may");
+            let (mut client, mut server) = loopback();
+            let socket = socket_of(&client);
+            observer
+                .watch(&socket, Duration::from_millis(5))
+                .expect("its own socket");
+            transfer(&mut server, &mut client, 2_000);
+            let _ = observed(&observer, &socket, 2_000);
+        });
+    });
+}
+
+#[test]
 fn who_has_it_open_gets_nothing_new_after_its_removal() {
     in_own_namespace(|| {
         set_up(Part::Observer);
@@ -141,6 +163,33 @@ fn another_version_is_told_and_replaced() {
         assert_goes(old);
         assert_eq!(entries(&versions), ["v1"]);
         Observer::open().expect("set up");
+    });
+}
+
+#[test]
+fn another_version_that_cannot_be_removed_is_removed_the_next_time() {
+    in_own_namespace(|| {
+        set_up(Part::Observer);
+        let versions = directory().join("observer");
+        fs::rename(versions.join("v1"), versions.join("v0")).expect("root");
+        // Nobody can remove what something is mounted on.
+        let link = versions.join("v0/link");
+        fs::write("/run/file", "").expect("root");
+        mount_bind("/run/file", &link).expect("root");
+        let error = install(directory(), Part::Observer).expect_err("it is busy");
+        assert!(error.to_string().contains("observer/v0/link"), "{error}");
+        assert_eq!(
+            status(directory(), Part::Observer).expect("readable"),
+            Status::SetUp
+        );
+        assert_eq!(entries(&versions), ["v0", "v1"]);
+
+        unmount(&link, UnmountFlags::empty()).expect("root");
+        assert_eq!(
+            install(directory(), Part::Observer).expect("root"),
+            Installed::Already
+        );
+        assert_eq!(entries(&versions), ["v1"]);
     });
 }
 
@@ -272,6 +321,30 @@ fn what_is_not_ours_is_left_as_it_is() {
         fs::create_dir(directory().join("beside")).expect("root");
         assert!(remove(directory(), Part::Observer).expect("root"));
         assert_eq!(entries(directory()), ["beside"]);
+    });
+}
+
+#[test]
+fn a_directory_that_could_not_be_ours_is_not_removed() {
+    in_own_namespace(|| {
+        let directory = directory();
+        let mode = |mode| fs::set_permissions(directory, fs::Permissions::from_mode(mode));
+        let refused = || {
+            let error = remove(directory, Part::Observer).expect_err("in the way");
+            assert!(matches!(error, SetupError::NotOurs { .. }), "{error}");
+            assert!(directory.exists());
+        };
+        fs::create_dir_all(directory).expect("root");
+        for other in [0o777, 0o700] {
+            mode(other).expect("root");
+            refused();
+        }
+        mode(0o755).expect("root");
+        std::os::unix::fs::chown(directory, Some(NOBODY), None).expect("root");
+        refused();
+        std::os::unix::fs::chown(directory, Some(0), None).expect("root");
+        assert!(!remove(directory, Part::Observer).expect("one that was killed"));
+        assert_eq!(entries(Path::new("/run")), [""; 0]);
     });
 }
 
