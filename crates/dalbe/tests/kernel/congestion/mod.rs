@@ -8,6 +8,7 @@ mod thousand;
 
 use dalbe::brake::LEAST_WEIGHT;
 use dalbe::congestion::{Congestion, Law, Parameters};
+use libbpf_rs::libbpf_sys::BPF_F_RDONLY;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use super::*;
@@ -23,9 +24,12 @@ fn of_weight(law: Law, w: f64) -> Parameters {
     }
 }
 
+/// The directory of the version that this build speaks.
+const VERSION: &str = "v2";
+
 /// The directory of the version that is set up.
 fn pins() -> std::path::PathBuf {
-    directory().join("congestion/v1")
+    directory().join("congestion").join(VERSION)
 }
 
 /// The names of the congestion controls that are set up.
@@ -37,6 +41,12 @@ fn names() -> Vec<String> {
 /// A map that is set up, with all the rights that this thread has.
 fn map(name: &str) -> MapHandle {
     MapHandle::from_pinned_path(pins().join(name)).expect("set up")
+}
+
+/// A map that is set up, as everybody may read it.
+fn readable(name: &str) -> MapHandle {
+    let path = pins().join(name);
+    MapHandle::from_pinned_path_with_file_flags(path, BPF_F_RDONLY).expect("set up")
 }
 
 /// The entry of a socket as the kernel has it.

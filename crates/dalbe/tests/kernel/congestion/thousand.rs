@@ -2,7 +2,6 @@
 
 use std::os::fd::AsRawFd;
 
-use libbpf_rs::libbpf_sys::BPF_F_RDONLY;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::*;
@@ -86,8 +85,7 @@ fn a_thousand_sockets_follow_what_each_was_told() {
 
 fn follow() {
     let congestion = Congestion::open().expect("everybody may");
-    let state = MapHandle::from_pinned_path_with_file_flags(pins().join("state"), BPF_F_RDONLY);
-    let state = state.expect("everybody may read it");
+    let state = readable("state");
     let mut streams: Vec<_> = (0..SOCKETS).map(|_| loopback()).collect();
     let sockets: Vec<TcpSocket> = streams.iter().map(|(c, _)| socket_of(c)).collect();
     let mut run = |law: fn(usize) -> Law| {
