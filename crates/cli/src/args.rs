@@ -161,7 +161,10 @@ pub(crate) enum Command {
             be had the other is set up all the same. Both live in a BPF file system of their \
             own, /run/fairbat/bpf. Names that the kernel has already are numbered: \
             fairbat_vegas2. Doing it again changes nothing; after an upgrade it puts the new \
-            version in the place of the old one, which connections that have it keep.",
+            version in the place of the old one, which connections that have it keep.\n\n\
+            A fairbat put or fairbat serve that is running need not be started again: it uses \
+            the congestion controls for the connections that it begins to hold back from then \
+            on. A fairbat get has the observer only if it starts afterwards.",
         args_override_self = true,
         after_help = appendix::text("setup", appendix::Length::Short),
         after_long_help = appendix::text("setup", appendix::Length::Long)

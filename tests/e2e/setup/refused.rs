@@ -1,13 +1,14 @@
 //! Kernels that lack something, processes that lack a right, and things that
 //! are in the way: it is said what, and all is as it was.
 
-use std::process::Child;
+use std::process::{Child, Output};
 use std::time::Duration;
 
+use fairbat_tests::netns::skipped;
 use fairbat_tests::poll::wait_until;
 
 use super::SET_UP;
-use super::machine::{Machine, assert_says};
+use super::machine::{BINARY, Machine, assert_says};
 
 #[test]
 fn without_a_capability_it_says_which_ones_it_takes() {
@@ -111,6 +112,54 @@ fn one_part_that_cannot_be_set_up_does_not_keep_the_other_away() {
         "congestion controls: set up in ",
     );
     assert_says(&machine.somebody(&["setup", "--status"]), 0, SET_UP);
+    let controls = machine.controls();
+    assert_says(&machine.root(&["setup", "--remove"]), 0, "removed");
+    machine.assert_clean(&controls);
+}
+
+/// Runs `fairbat setup` as root; what the kernel answers to some of its calls is
+/// as strace(1) is told. `None`, and loudly so, without strace.
+fn with_injected(machine: &Machine, injection: &str) -> Option<Output> {
+    let strace = ["strace", "-f", "-o", "/dev/null", "-e"];
+    let run = |words: &[&str]| machine.run(&[&strace[..], words].concat());
+    if !run(&["trace=none", "true"]).status.success() {
+        skipped("needs strace, and to be let trace");
+        return None;
+    }
+    Some(run(&[&format!("inject={injection}"), BINARY, "setup"]))
+}
+
+#[test]
+fn what_fails_around_the_mount_leaves_nothing() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    for (call, doing) in [
+        ("fsopen:error=ENOMEM", "mount"),
+        ("fsconfig:error=ENOMEM", "mount"),
+        ("fsmount:error=ENOMEM", "mount"),
+        // Each first one is that of the directory above.
+        ("flock:error=ENOMEM:when=2+2", "lock"),
+        ("move_mount:error=ENOMEM", "mount"),
+    ] {
+        let Some(failed) = with_injected(&machine, call) else {
+            return;
+        };
+        let words = format!("error: {doing} /run/fairbat/bpf: Cannot allocate memory");
+        assert_says(&failed, 1, &words);
+        machine.assert_clean(&[]);
+    }
+}
+
+#[test]
+fn a_signal_does_not_end_the_wait_for_another_setup() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let Some(done) = with_injected(&machine, "flock:error=EINTR:when=1+2") else {
+        return;
+    };
+    assert_says(&done, 0, "congestion controls: set up in ");
     let controls = machine.controls();
     assert_says(&machine.root(&["setup", "--remove"]), 0, "removed");
     machine.assert_clean(&controls);

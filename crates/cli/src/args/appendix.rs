@@ -267,8 +267,8 @@ const SETUP_EXIT_STATUS: [(ExitCode, &str); 4] = [
     ),
     (
         ExitCode::Other,
-        "not root, the kernel refuses, or something is in the way of both. --remove: so for one \
-         or both. --status: one or both not set up, or another version",
+        "not root, the kernel refuses, or something is in the way: of both, or with --remove of \
+         one. --status: one or both not set up, or another version",
     ),
     (ExitCode::Usage, "wrong usage"),
     (

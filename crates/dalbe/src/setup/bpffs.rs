@@ -1,14 +1,17 @@
 //! The BPF file system that all is pinned in: made, checked, removed.
 
-use std::ffi::CString;
 use std::fs::{self, DirBuilder, DirEntry, Permissions};
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use rustix::fs::{StatFs, fstatfs, statfs};
+use rustix::fs::{CWD, StatFs, fstatfs, statfs};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
+    fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
+};
 use rustix::process::geteuid;
 
 use super::lock::{Lock, clear, is_lock};
@@ -28,16 +31,9 @@ pub(super) fn make(directory: &Path) -> Result<(Lock, Undo), SetupError> {
     let above = directory.parent().and_then(Path::parent);
     let mut undo = Undo::default();
     loop {
-        let made = make_once(directory, &mut undo);
-        match made.and_then(|made| Ok((made, lock(directory)?))) {
-            Ok((made, Some(lock))) => {
-                // Who has no lock does not unmount, whoever has mounted it.
-                if made == Made::Mounted {
-                    undo.note(Done::Mount(directory.to_owned()));
-                }
-                return Ok((lock, undo));
-            }
-            Ok((_, None)) => {}
+        match make_once(directory, &mut undo) {
+            Ok(Some(lock)) => return Ok((lock, undo)),
+            Ok(None) => {}
             // There must be something to begin with.
             Err(error) if error.is_gone() && above.is_some_and(Path::exists) => {}
             Err(error) => return Err(error),
@@ -45,15 +41,8 @@ pub(super) fn make(directory: &Path) -> Result<(Lock, Undo), SetupError> {
     }
 }
 
-/// What [`make_once`] has done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Made {
-    Mounted,
-    /// It was there, or is to be looked for again.
-    Nothing,
-}
-
-fn make_once(directory: &Path, undo: &mut Undo) -> Result<Made, SetupError> {
+/// `None` if it is to be looked for again.
+fn make_once(directory: &Path, undo: &mut Undo) -> Result<Option<Lock>, SetupError> {
     if let Some(parent) = directory.parent() {
         make_directory(parent, undo)?;
         check(parent)?;
@@ -61,14 +50,15 @@ fn make_once(directory: &Path, undo: &mut Undo) -> Result<Made, SetupError> {
     make_directory(directory, undo)?;
     check(directory)?;
     if is_bpffs(directory)? {
-        return Ok(Made::Nothing);
+        return lock(directory);
     }
     // Two at once would mount one on the other.
-    let Some(_lock) = Lock::of(directory.parent().unwrap_or(directory))? else {
-        return Ok(Made::Nothing);
+    let Some(_above) = Lock::of(directory.parent().unwrap_or(directory))? else {
+        return Ok(None);
     };
     if is_bpffs(directory)? {
-        return Ok(Made::Nothing);
+        // Its lock not now: who removes it has that one and waits for this.
+        return Ok(None);
     }
     if !is_empty(directory)? {
         return Err(SetupError::NotOurs {
@@ -76,11 +66,27 @@ fn make_once(directory: &Path, undo: &mut Undo) -> Result<Made, SetupError> {
             why: "it is no BPF file system and not empty",
         });
     }
-    let options = CString::new(format!("mode={OPEN:04o}")).ok();
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("fairbat", directory, "bpf", flags, options.as_deref())
-        .map_err(|error| failed(format!("mount {}", directory.display()), error))?;
-    Ok(Made::Mounted)
+    let doing = |error| failed(format!("mount {}", directory.display()), error);
+    let made = file_system().map_err(doing)?;
+    // Before anybody can be in it: when something fails it just goes, with the
+    // last descriptor of it.
+    let lock = Lock::first(made.as_fd(), directory)?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    move_mount(made, "", CWD, directory, flags).map_err(doing)?;
+    undo.note(Done::Mount(directory.to_owned()));
+    Ok(Some(lock))
+}
+
+/// A BPF file system that is mounted nowhere yet.
+fn file_system() -> rustix::io::Result<OwnedFd> {
+    let new = fsopen("bpf", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(&new, "source", "fairbat")?;
+    fsconfig_set_string(&new, "mode", format!("{OPEN:04o}"))?;
+    fsconfig_create(&new)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    fsmount(&new, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
 /// Takes a mount back, unless somebody has put something there meanwhile; takes

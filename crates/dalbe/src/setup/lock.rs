@@ -2,10 +2,12 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, mkdirat, openat};
+use rustix::io::retry_on_intr;
 
 use super::{SetupError, failed};
 
@@ -44,7 +46,7 @@ impl Lock {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 result => result.map_err(|error| failed(doing(), error))?,
             };
-            flock(&file, FlockOperation::LockExclusive).map_err(|error| failed(doing(), error))?;
+            wait(&file).map_err(|error| failed(doing(), error))?;
             let lock = Self {
                 path: path.clone(),
                 file,
@@ -53,6 +55,25 @@ impl Lock {
                 return Ok(Some(lock));
             }
         }
+    }
+
+    /// That of a file system which nobody else knows of yet, and which is going
+    /// to be this directory.
+    pub(super) fn first(file_system: BorrowedFd<'_>, directory: &Path) -> Result<Self, SetupError> {
+        let made = || {
+            mkdirat(file_system, NAME, Mode::from_raw_mode(CLOSED))?;
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let file = File::from(openat(file_system, NAME, flags, Mode::empty())?);
+            wait(&file)?;
+            Ok(file)
+        };
+        let file = made().map_err(|error: rustix::io::Errno| {
+            failed(format!("lock {}", directory.display()), error)
+        })?;
+        Ok(Self {
+            path: directory.join(NAME),
+            file,
+        })
     }
 
     /// What is locked, in the file system that it is in.
@@ -77,6 +98,11 @@ impl Drop for Lock {
             let _ = fs::remove_dir(&self.path);
         }
     }
+}
+
+fn wait(file: &File) -> rustix::io::Result<()> {
+    // A signal that is handled interrupts it.
+    retry_on_intr(|| flock(file, FlockOperation::LockExclusive))
 }
 
 /// Whether an entry of a directory is nothing but a lock.

@@ -14,8 +14,7 @@ use super::install::remove_pins;
 pub(super) enum Done {
     /// An empty directory was made.
     Directory(PathBuf),
-    /// A file system was mounted, in which others may have set something up
-    /// before this process had the lock.
+    /// A file system was mounted, whose lock this process has.
     Mount(PathBuf),
     /// A directory was made, for pins.
     Pins(PathBuf),
