@@ -37,6 +37,24 @@ pub(super) enum Manner {
     },
 }
 
+impl std::fmt::Display for Manner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ordinary => f.write_str("ordinary"),
+            Self::Weight(w) => write!(f, "w={w}"),
+            Self::By {
+                due,
+                remaining,
+                least,
+            } => write!(
+                f,
+                "due={} remaining={remaining} w={least}",
+                due.as_secs_f64()
+            ),
+        }
+    }
+}
+
 impl Manner {
     /// What a request wishes for a response of `length` bytes; `background` is
     /// for those that wish nothing.
