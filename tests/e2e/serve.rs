@@ -12,6 +12,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fairbat_tests::bin::{Fairbat, Running};
@@ -132,6 +133,15 @@ fn curl<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
         .env_remove("https_proxy")
         .output()
         .expect("start curl: is the package `curl` installed?")
+}
+
+/// Sets this when it is dropped, also by a failure: who waits for it goes on.
+struct OnDrop<'a>(&'a AtomicBool);
+
+impl Drop for OnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The value of a header in a block of them.

@@ -126,13 +126,18 @@ pub(crate) enum Command {
             get sends it to servers that answer with the header Fairbat: 1, as this one does. \
             Each connection looks after the deadline by itself. Other clients get what any \
             server gives, unless --background is given.\n\n\
+            Every file is sent as application/octet-stream, whatever its name, so that no browser \
+            shows it. A request for several ranges gets the whole file.\n\n\
             A file that changes while it is sent is broken off, so that the client sees it is \
-            not whole. Until some seconds after its last change a file has no ETag, and clients \
-            cannot resume it. A file's SHA-256 is sent (Repr-Digest, RFC 9530) once it is \
+            not whole; one that is written without a pause is answered 503 with Retry-After. \
+            Until some seconds after its last change a file has neither ETag nor Last-Modified, \
+            and clients cannot resume it. A file's SHA-256 is sent (Repr-Digest, RFC 9530) once it is \
             known; a request with Want-Repr-Digest has it computed, for those that come later. \
             A connection on which nothing is acknowledged for 60 s during a response, or for \
             30 s otherwise, is closed. A peer that has --max-connections-per-peer is answered \
-            503 with Retry-After on others.\n\n\
+            503 with Retry-After on a few others, and the rest is closed without an answer.\n\n\
+            With -v each request is a line on standard error: address of the client, method, \
+            path, status, bytes, and how it is sent.\n\n\
             Every flag can also be given as an environment variable; the command line \
             wins. Of a flag given twice the last one counts.",
         args_override_self = true,

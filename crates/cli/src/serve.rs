@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use dalbe::sender::{SenderPolicy, SenderRung};
 use fairbat::error::{ErrorKind, TransferError};
 use fairbat::serve::{Patience, ServeEvent, ServeSettings, Server, TlsFiles, Token};
 
@@ -40,7 +41,7 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, TransferError> {
         directory: args.directory.clone(),
         listen: args.listen,
         background: args.pace.background,
-        sender: args.pace.sender.into(),
+        sender: args.pace.sender.map_or_else(Default::default, Into::into),
         max_connections: args.pace.max_connections,
         max_per_peer: args.pace.max_connections_per_peer,
         token: access.token_file.as_deref().map(Token::read).transpose()?,
@@ -85,14 +86,23 @@ fn serve(
 fn announce(settings: &ServeSettings, args: &ServeArgs, server: &Server, console: &Console) {
     if !args.log.quiet {
         console.line(&format!(
-            "{} serves {}; what may wait {}",
+            "{} serves {}; background responses are {}",
             server.url(),
             settings.directory.display(),
-            server.rung().brief()
+            held_back(server.rung())
         ));
     }
     if args.messages.json {
         tell(&server.listening());
+    }
+    if let Some(policy) = args.pace.sender.map(SenderPolicy::from)
+        && server.rung() != SenderRung::Congestion
+    {
+        tracing::warn!(
+            "--sender {} has no effect here until root has set up the congestion controls: sudo \
+             fairbat setup",
+            policy.name()
+        );
     }
     if !server.address().ip().to_canonical().is_loopback() {
         match (&settings.token, &settings.tls) {
@@ -105,6 +115,16 @@ fn announce(settings: &ServeSettings, args: &ServeArgs, server: &Server, console
             ),
             (Some(_), Some(_)) => {}
         }
+    }
+}
+
+/// How what yields is sent.
+fn held_back(rung: SenderRung) -> &'static str {
+    match rung {
+        SenderRung::Congestion => "held back by fairbat's congestion control",
+        SenderRung::Pacing => "held back by the rate of their packets",
+        SenderRung::Stock => "held back by a congestion control of the kernel's",
+        SenderRung::Mark => "not held back, only marked Lower-Effort (RFC 8622)",
     }
 }
 

@@ -15,9 +15,10 @@ use crate::weight::{Observation, WeightController};
 /// is noise.
 pub const PERIOD: Duration = Duration::from_secs(1);
 
-/// When no sample was taken for this long, the machine has slept, and the rate
-/// over that time says nothing of the path.
-const ASLEEP: Duration = Duration::from_secs(10);
+/// When no sample was taken for this long, though there is one every second, the
+/// machine has slept, or nothing was under way: the rate over that time says
+/// nothing of the path, and what was seen before nothing any more.
+pub const ASLEEP: Duration = Duration::from_secs(10);
 
 /// The weight of one connection; see the module.
 #[derive(Debug)]

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use dalbe::steering::ASLEEP;
+
 /// A deadline will be missed when the flows have been at their full weight
 /// for this share of the time left, ...
 const SATURATED_SHARE: u32 = 20;
@@ -18,10 +20,6 @@ const CLEARLY_LATE: f64 = 0.05;
 
 /// Share of a new sample in the rate that the path gives.
 const RATE_WEIGHT: f64 = 0.2;
-
-/// When no sample was taken for this long, the machine has slept, or nothing
-/// was under way, and what was seen before says nothing any more.
-const ASLEEP: Duration = Duration::from_secs(10);
 
 /// What flows at their full weight carry.
 #[derive(Debug, Default)]

@@ -17,6 +17,7 @@ pub mod duration;
 pub mod engine;
 pub mod error;
 pub mod event;
+mod file_version;
 pub mod forecast;
 mod hosts;
 pub mod http;

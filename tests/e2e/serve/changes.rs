@@ -4,10 +4,13 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use fairbat_tests::poll::wait_until;
 use fairbat_tests::tmpfs::TmpFs;
 
-use super::{Content, SOON, Serving, curl};
+use super::{Content, OnDrop, SOON, Serving, curl, value};
 
 /// More than the buffers between two programs hold.
 const LARGE: Content = Content::new(410, 64_000_000);
@@ -124,14 +127,46 @@ fn a_file_changed_twice_within_a_tick_of_the_clock_is_broken_off() {
 }
 
 #[test]
+fn a_file_that_is_written_without_a_pause_is_for_later() {
+    let server = Serving::start(&[]);
+    let url = server.url("log");
+    let mut file = File::create(server.path("log")).expect("created");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _over = OnDrop(&is_over);
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                file.write_all(b"a line\n").expect("written");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        // It may seem to pause on a machine that is busy.
+        wait_until("a get to be put off", SOON, || {
+            let refused = curl(["-D", "-", "-o", "/dev/null", &url]);
+            let head = String::from_utf8_lossy(&refused.stdout).to_lowercase();
+            head.starts_with("http/1.1 503") && value(&head, "retry-after") == "1"
+        });
+        // There is nothing in this that could be mixed.
+        let head = server.headers(&[&url]);
+        assert!(head.starts_with("http/1.1 200"), "{head}");
+    });
+    let written = fs::read(server.path("log")).expect("read");
+    assert!(curl([&url]).stdout == written);
+}
+
+#[test]
 fn a_file_that_cannot_be_read_to_its_size_is_broken_off_and_told() {
     let shorter_than_it_says = Path::new("/sys/kernel/uevent_seqnum");
     if fs::metadata(shorter_than_it_says).is_err() {
         return eprintln!("SKIPPED, no sysfs");
     }
     let server = Serving::of(Path::new("/sys/kernel"), |run| run);
-    let output = curl([&server.url("uevent_seqnum")]);
-    assert!(!output.status.success(), "{output:?}");
+    for _ in 0..3 {
+        let output = curl([&server.url("uevent_seqnum")]);
+        assert!(!output.status.success(), "{output:?}");
+    }
     let outcome = server.end();
-    outcome.expect_said(&["WARN", "cannot read a file"]);
+    outcome.expect_said(&["warning: \"uevent_seqnum\" cannot be read, a response is broken off"]);
+    let warnings = outcome.stderr.matches("warning: ").count();
+    assert_eq!(warnings, 1, "clients fill the log: {outcome}");
 }

@@ -50,26 +50,24 @@ fn slow_readers_hold_nobody_up() {
 
 #[test]
 fn beyond_the_limit_connections_wait_and_are_not_refused() {
-    let server = Serving::start(&["--max-connections", "2"]);
+    let server = Serving::start(&["--max-connections", "1"]);
     server.put_fresh("large", &LARGE);
     server.put_fresh("file", &FILE);
     let first = begin(&server);
-    let second = begin(&server);
-    let mut third = server.connect();
-    third
+    let mut second = server.connect();
+    second
         .write_all(b"GET /file HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
         .expect("sent");
-    third
+    second
         .set_read_timeout(Some(Duration::from_millis(300)))
         .expect("a time");
-    let waiting = third.read(&mut [0]).expect_err("nobody answers yet");
+    let waiting = second.read(&mut [0]).expect_err("nobody answers yet");
     assert_eq!(waiting.kind(), std::io::ErrorKind::WouldBlock);
     drop(first);
-    third.set_read_timeout(Some(SOON)).expect("a time");
+    second.set_read_timeout(Some(SOON)).expect("a time");
     let mut answer = Vec::new();
-    third.read_to_end(&mut answer).expect("answered at last");
+    second.read_to_end(&mut answer).expect("answered at last");
     assert!(answer.ends_with(&FILE.all()));
-    drop(second);
 }
 
 #[test]
@@ -88,20 +86,56 @@ fn one_peer_cannot_take_all_there_are() {
         server.status(&[&url]) == 200
     });
     let outcome = server.end();
-    outcome.expect_said(&["127.0.0.1", "--max-connections-per-peer"]);
+    outcome
+        .expect_said(&["warning: 127.0.0.1 has 64 connections"])
+        .expect_said(&["--max-connections-per-peer"]);
+}
+
+#[test]
+fn however_many_connections_one_peer_opens_others_are_served() {
+    // Fewer than one peer may have by itself, and as many as descriptors allow.
+    for (limit, flags) in [(1024, &["--max-connections", "20"][..]), (64, &[])] {
+        let server = Serving::run(|run| run.open_files(limit).args(flags));
+        server.put_fresh("file", &FILE);
+        let url = server.url("file");
+        let held: Vec<_> = (0..100).map(|_| server.connect()).collect();
+        for _ in 0..3 {
+            let fetched = curl(["--interface", "127.0.0.2", &url]);
+            assert!(fetched.stdout == FILE.all(), "{limit}: {fetched:?}");
+        }
+        drop(held);
+        wait_until("it to be welcome again", SOON, || {
+            server.status(&[&url]) == 200
+        });
+    }
+}
+
+#[test]
+fn beyond_those_that_are_told_connections_are_closed() {
+    let server = Serving::start(&["--max-connections-per-peer", "1"]);
+    let held: Vec<_> = (0..5).map(|_| server.connect()).collect();
+    let mut beyond = server.connect();
+    assert_eq!(beyond.read(&mut [0]).expect("closed, and not reset"), 0);
+    for mut told in held.into_iter().skip(1) {
+        told.write_all(GET).expect("sent");
+        let mut answer = Vec::new();
+        told.read_to_end(&mut answer).expect("answered");
+        assert!(answer.starts_with(b"HTTP/1.1 503 "));
+    }
 }
 
 #[test]
 fn few_descriptors_mean_few_connections_and_no_failure() {
     let server = Serving::run(|run| run.open_files(64));
     server.put_fresh("file", &FILE);
-    let crowd: Vec<_> = (0..100).map(|_| server.connect()).collect();
     let url = server.url("file");
-    std::thread::scope(|scope| {
-        let fetched = scope.spawn(|| curl([&url]).stdout == FILE.all());
+    for _ in 0..3 {
+        let crowd: Vec<_> = (0..100).map(|_| server.connect()).collect();
         drop(crowd);
-        assert!(fetched.join().expect("no panic"));
-    });
+        wait_until("the crowd to be gone", SOON, || {
+            curl([&url]).stdout == FILE.all()
+        });
+    }
     let outcome = server.end();
     outcome.expect_said(&["limit on open files"]);
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::workdir::Workdir;
 
-use super::{FILE, SOON, Serving, curl};
+use super::{FILE, OnDrop, SOON, Serving, curl};
 
 /// One directory below the one that is served, and a secret beside it.
 fn nested() -> Serving {
@@ -118,6 +118,7 @@ fn links_that_change_meanwhile_lead_nowhere_else() {
     fs::write(outside.join("file"), "secret").expect("written");
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _over = OnDrop(&is_over);
         scope.spawn(|| {
             let targets = [Path::new("inner"), outside.path()];
             for target in targets.iter().cycle() {
@@ -133,7 +134,6 @@ fn links_that_change_meanwhile_lead_nowhere_else() {
             let answer = server.raw(request);
             assert!(!answer.contains("secret"), "{answer}");
         }
-        is_over.store(true, Ordering::Relaxed);
     });
 }
 

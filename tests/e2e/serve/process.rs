@@ -8,7 +8,7 @@ use fairbat_tests::bin::Fairbat;
 use fairbat_tests::tls::Identity;
 use fairbat_tests::workdir::Workdir;
 
-use super::{Content, Serving};
+use super::{Content, Serving, curl};
 
 fn serve(work: &Workdir, args: &[&str]) -> Fairbat {
     let listen = ["serve", "--listen", "127.0.0.1:0"];
@@ -40,7 +40,7 @@ fn the_first_line_says_where_what_and_how() {
     let outcome = server.end();
     let first = outcome.stderr.lines().next().unwrap_or_default();
     assert!(first.starts_with(&format!("{url} serves .; ")), "{outcome}");
-    assert!(first.contains("what may wait "), "{outcome}");
+    assert!(first.contains("background responses are "), "{outcome}");
     let event = outcome.event("listening");
     assert_eq!(event["address"], address.as_str());
     assert!(event["lever"].is_string(), "{outcome}");
@@ -100,6 +100,9 @@ fn keys_and_tokens_that_cannot_be_used_are_errors() {
     let one = Identity::issue(one.path(), &["localhost"], 2099);
     let two = Identity::issue(two.path(), &["localhost"], 2099);
     fs::write(work.join("empty"), "\n").expect("written");
+    let pem = |kind: &str| format!("-----BEGIN {kind}-----\nAAAA\n-----END {kind}-----\n");
+    fs::write(work.join("encrypted"), pem("ENCRYPTED PRIVATE KEY")).expect("written");
+    fs::write(work.join("odd"), pem("PRIVATE KEY")).expect("written");
     let text = |path: &std::path::Path| path.to_str().expect("UTF-8").to_owned();
     let (certificate, key) = (text(&one.certificate), text(&one.key));
     let other = text(&two.key);
@@ -107,15 +110,82 @@ fn keys_and_tokens_that_cannot_be_used_are_errors() {
         (&["--token-file", "empty"][..], "empty"),
         (&["--token-file", "missing"], "missing"),
         (&["--tls-cert", "empty", "--tls-key", &key], "empty"),
-        (&["--tls-cert", &certificate, "--tls-key", "empty"], "empty"),
+        (
+            &["--tls-cert", &certificate, "--tls-key", "empty"],
+            "key file empty: there is no PEM private key in it",
+        ),
+        (
+            &["--tls-cert", &key, "--tls-key", &key],
+            "there is no PEM certificate in it",
+        ),
         (
             &["--tls-cert", &certificate, "--tls-key", &other],
-            "server.pem",
+            &format!("key file {other}: it is not the key of the first certificate"),
+        ),
+        (
+            &["--tls-cert", &certificate, "--tls-key", "encrypted"],
+            "key file encrypted: it is encrypted",
+        ),
+        (
+            &["--tls-cert", &certificate, "--tls-key", "odd"],
+            "key file odd: ",
         ),
     ] {
         let outcome = serve(&work, &["."]).args(flags).run();
         outcome.expect_code(1).expect_said(&[said]);
         assert!(!outcome.stderr.contains("panicked"), "{outcome}");
+        assert!(!outcome.stderr.contains("no items found"), "{outcome}");
+    }
+}
+
+#[test]
+fn an_address_that_is_none_is_told_with_one() {
+    let work = Workdir::new();
+    for address in ["8080", "localhost:8080", "127.0.0.1"] {
+        let outcome = serve(&work, &["--listen", address, "."]).run();
+        outcome.expect_code(2).expect_said(&[address]);
+        outcome.expect_said(&["127.0.0.1:8080 or [::]:8080; names are not taken"]);
+    }
+}
+
+#[test]
+fn a_sender_that_is_not_set_up_is_said_to_have_no_effect() {
+    let server = Serving::start(&["--sender", "cdg"]);
+    let outcome = server.end();
+    let is_set_up = outcome.event("listening")["lever"] == "congestion-control";
+    let said = "warning: --sender cdg has no effect here until ";
+    assert_eq!(outcome.stderr.contains(said), !is_set_up, "{outcome}");
+}
+
+#[test]
+fn with_v_each_request_is_a_line() {
+    let server = Serving::start(&["-v"]);
+    server.put_fresh("file", &Content::new(431, 10));
+    let url = server.url("file");
+    for args in [
+        &["-r", "0-4", &url][..],
+        &["-H", "Priority: u=7", &url],
+        &["-I", &format!("{url}?key=secret")],
+        &[&server.url("none")],
+    ] {
+        curl(args);
+    }
+    let outcome = server.end();
+    let lines = outcome.stderr.lines();
+    let lines: Vec<_> = lines.filter(|line| line.contains(" /")).collect();
+    assert_eq!(lines.len(), 4, "{outcome}");
+    for (line, expected) in lines.into_iter().zip([
+        " GET /file 206 bytes 0-4/10 ordinary",
+        " GET /file 200 10 w=0.02",
+        " HEAD /file 200 10 -",
+        " GET /none 404 0 -",
+    ]) {
+        assert!(
+            line.starts_with("info: ") && line.ends_with(expected),
+            "{line}"
+        );
+        let (client, _) = line.split_once(expected).expect("it ends so");
+        assert!(client.contains("127.0.0.1:"), "{line}");
     }
 }
 

@@ -210,6 +210,14 @@ Backups, for machines that fetch them with fairbat get:
 The same, over HTTPS:
     fairbat serve /srv/backup --listen '[::]:8443' --token-file /etc/fairbat/token \\
         --tls-cert cert.pem --tls-key key.pem
+Token and certificate for that, which clients take by --cacert cert.pem:
+    openssl rand -hex 32 > /etc/fairbat/token
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \\
+        -keyout key.pem -out cert.pem -days 3650 -subj /CN=backup.example.org \\
+        -addext basicConstraints=critical,CA:FALSE \\
+        -addext subjectAltName=DNS:backup.example.org,IP:192.0.2.1
+    export FAIRBAT_HEADER=\"Authorization: Bearer $(cat /etc/fairbat/token)\"
+    fairbat get --cacert cert.pem https://backup.example.org:8443/FILE
 A mirror that yields to everything else, whoever asks:
     fairbat serve --background /srv/mirror
 On a free port, for a program:
@@ -217,7 +225,7 @@ On a free port, for a program:
 
 const SERVE_ENVIRONMENT: &str = "\
 FAIRBAT_<FLAG>      any flag: FAIRBAT_LISTEN=[::]:8080, FAIRBAT_TOKEN_FILE=...
-FAIRBAT_LOG         log filter instead of -v: info, debug (each request), ...";
+FAIRBAT_LOG         log filter instead of -v: info (each request), debug, ...";
 
 const SERVE_SIGNALS: &str = "\
 SIGINT and SIGTERM end it at once; clients can resume what was under way.";

@@ -15,20 +15,22 @@ use super::shared::{LogArgs, SenderMethod};
 pub(crate) struct ServeArgs {
     /// The directory whose files are served, those in its directories included
     ///
-    /// Symbolic links that stay within it are followed, others are not. There
-    /// are no listings: a directory is not found.
+    /// All regular files, those whose names begin with a dot included. Symbolic
+    /// links that stay within it are followed, others are not. There are no
+    /// listings: a directory is not found.
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: PathBuf,
 
     /// Listen on this address and port; port 0 takes a free one
     ///
     /// 0.0.0.0:8080 is every IPv4 address of this machine, [::]:8080 every
-    /// address. What was taken is told on standard error.
+    /// address; names are not taken. What was taken is told on standard error.
     #[arg(
         long,
         value_name = "ADDR",
         env = "FAIRBAT_LISTEN",
-        default_value = "127.0.0.1:8080"
+        default_value = "127.0.0.1:8080",
+        value_parser = address
     )]
     pub(crate) listen: SocketAddr,
 
@@ -42,6 +44,14 @@ pub(crate) struct ServeArgs {
     pub(crate) log: LogArgs,
 }
 
+/// What clap says of a wrong address names no right one.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "write an IP address and a port, as 127.0.0.1:8080 or [::]:8080; names are not taken"
+            .to_owned()
+    })
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Speed")]
 pub(crate) struct SendArgs {
@@ -50,14 +60,9 @@ pub(crate) struct SendArgs {
     pub(crate) background: bool,
 
     /// Which congestion control holds back what yields, where root has set
-    /// them up
-    #[arg(
-        long,
-        value_name = "POLICY",
-        env = "FAIRBAT_SENDER",
-        default_value = "vegas"
-    )]
-    pub(crate) sender: SenderMethod,
+    /// them up (fairbat setup); elsewhere it changes nothing [default: vegas]
+    #[arg(long, value_name = "POLICY", env = "FAIRBAT_SENDER")]
+    pub(crate) sender: Option<SenderMethod>,
 
     /// Connections at once; more wait until one ends
     #[arg(
@@ -70,10 +75,13 @@ pub(crate) struct SendArgs {
     )]
     pub(crate) max_connections: u32,
 
-    /// Connections of one peer at once; more of it are answered 503
+    /// Connections of one peer at once; more of it are refused
     ///
-    /// A peer is an IPv4 address or an IPv6 network of 64 bits: clients behind
-    /// one router or one proxy are one.
+    /// A few of them, 4 of one peer and 32 of all, are answered 503 with
+    /// Retry-After; others are closed without an answer. A peer is an IPv4
+    /// address or an IPv6 network of 64 bits: clients behind one router or one
+    /// proxy are one. It never gets all of --max-connections: of two or more, one
+    /// is left to others.
     #[arg(
         long,
         value_name = "N",
@@ -89,8 +97,10 @@ pub(crate) struct SendArgs {
 pub(crate) struct AccessArgs {
     /// Serve only requests with the bearer token in FILE (RFC 6750)
     ///
-    /// As clients send it: -H 'Authorization: Bearer TOKEN'. Over plain HTTP
-    /// whoever listens on the way can read it.
+    /// A new one: openssl rand -hex 32 > FILE, which only the server's user
+    /// should be able to read. Clients that have the file too send it so:
+    /// FAIRBAT_HEADER="Authorization: Bearer $(cat FILE)" fairbat get URL. Over
+    /// plain HTTP whoever listens on the way can read it.
     #[arg(
         long,
         value_name = "FILE",
@@ -101,6 +111,8 @@ pub(crate) struct AccessArgs {
 
     /// Serve HTTPS with the certificates in this PEM file, the server's own
     /// first
+    ///
+    /// The examples below have one that serves as its own authority.
     #[arg(
         long,
         value_name = "FILE",
@@ -110,7 +122,7 @@ pub(crate) struct AccessArgs {
     )]
     pub(crate) tls_cert: Option<PathBuf>,
 
-    /// The private key of the certificate, a PEM file
+    /// The private key of the certificate, a PEM file without a passphrase
     #[arg(
         long,
         value_name = "FILE",

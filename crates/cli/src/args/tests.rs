@@ -257,7 +257,7 @@ fn each_flag_of_serve_reaches_its_field() {
     let args = serve_from(&["dir"]);
     assert_eq!(args.directory, PathBuf::from("dir"));
     assert_eq!(args.listen.to_string(), "127.0.0.1:8080");
-    assert_eq!(args.pace.sender, SenderMethod::Vegas);
+    assert_eq!(args.pace.sender, None);
     assert_eq!(args.pace.max_connections, 512);
     assert_eq!(args.pace.max_connections_per_peer, 64);
     assert!(!args.pace.background && !args.messages.json);
@@ -267,7 +267,7 @@ fn each_flag_of_serve_reaches_its_field() {
         --tls-cert c --tls-key k --json -q";
     let args = serve_from(&words.split(' ').collect::<Vec<_>>());
     assert_eq!(args.listen.to_string(), "[::1]:9");
-    assert_eq!(args.pace.sender, SenderMethod::Cdg);
+    assert_eq!(args.pace.sender, Some(SenderMethod::Cdg));
     assert_eq!(args.pace.max_connections, 7);
     assert_eq!(args.pace.max_connections_per_peer, 3);
     assert!(args.pace.background && args.messages.json && args.log.quiet);

@@ -13,6 +13,7 @@ use crate::admission::{Admission, AdmissionSettings, Fraction, InvalidSettings};
 use crate::release::{Observation, Release};
 use dalbe::capacity::Capacity;
 use dalbe::deadline::Demand;
+use dalbe::steering::ASLEEP;
 use dalbe::weight::{self, WeightController};
 
 /// Window of a deadline from which on the law runs at its own speed.
@@ -58,10 +59,6 @@ const TOLERANT_PERIODS: f64 = 30.0;
 /// Below this weight there are more flows than it takes. Well below 1: a
 /// weight that touches 1 now and then must not cost a connection each time.
 const TOO_MANY: f64 = 0.7;
-
-/// Samples are taken every second; when none was for this long, the machine
-/// has slept, and the rate over that time says nothing of the path.
-const ASLEEP: Duration = Duration::from_secs(10);
 
 /// A chunk is the work of a flow for so long, s (as the chunk sizer has it).
 const CHUNK_DURATION: f64 = 4.0;

@@ -1,70 +1,32 @@
 //! The file that is sent: one version of it, or an error. Blocking.
 //!
-//! A version is told by what fstat(2) says: device, inode, size, and the times
-//! of the last change to content and attributes. It is asked before the first
-//! read and again after each one, so bytes are only handed on when the file
-//! was the same after they had been read as before anything was. The times are
-//! those of a clock with ticks, so the first answer counts only when it still
-//! holds a tick later: what changes after that shows. What escapes is a change
-//! through a memory map, whose time Linux notes late, and one on a file system
-//! with coarser times (FAT) within the same of them.
+//! Which version it is ([`crate::file_version`]) is asked before the first read
+//! and again after each one, so bytes are only handed on when the file was the
+//! same after they had been read as before anything was.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::fs::OFlags;
 
 use crate::error::{ErrorKind, TransferError};
-
-/// Longer than a tick of the clock that files get their times from, on every
-/// Linux (10 ms at 100 Hz).
-const TICK: Duration = Duration::from_millis(20);
+use crate::file_version::{FileVersion, Look, Looks, TICK, wall_clock};
 
 /// A version of a file, open for reading.
 #[derive(Debug)]
 pub(super) struct Source {
     file: File,
     path: PathBuf,
-    version: Version,
-}
-
-/// What tells one version of a file from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Version {
-    device: u64,
-    inode: u64,
-    size: u64,
-    /// Seconds and nanoseconds.
-    modified: (i64, i64),
-    /// Seconds and nanoseconds.
-    attributes_changed: (i64, i64),
-}
-
-impl Version {
-    fn of(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            attributes_changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-
-    /// Size, bytes.
-    pub(super) fn size(&self) -> u64 {
-        self.size
-    }
+    version: FileVersion,
 }
 
 impl Source {
     /// Opens a regular file; `expected` is the version that it must still be,
     /// if it has been open before.
-    pub(super) fn open(path: &Path, expected: Option<Version>) -> Result<Self, TransferError> {
+    pub(super) fn open(path: &Path, expected: Option<FileVersion>) -> Result<Self, TransferError> {
         let unreadable = |error: io::Error| disk_error("read", path, &error);
         // Looked at before it is opened: opening a device may do something.
         regular(path, &path.metadata().map_err(unreadable)?)?;
@@ -76,19 +38,32 @@ impl Source {
             .map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
         regular(path, &metadata)?;
-        let source = Self {
+        let mut source = Self {
             file,
             path: path.to_owned(),
-            version: expected.unwrap_or_else(|| Version::of(&metadata)),
+            version: expected.unwrap_or_else(|| FileVersion::of(&metadata)),
         };
-        if expected.is_none() {
-            std::thread::sleep(TICK);
+        match expected {
+            Some(_) => source.check()?,
+            None => source.wait()?,
         }
-        source.check()?;
         Ok(source)
     }
 
-    pub(super) fn version(&self) -> Version {
+    /// Waits until every later change shows.
+    fn wait(&mut self) -> Result<(), TransferError> {
+        let mut looks = Looks::default();
+        loop {
+            match looks.look(self.version, wall_clock()) {
+                Look::Counts => return Ok(()),
+                Look::Again => std::thread::sleep(TICK),
+                Look::Restless => return Err(self.changed()),
+            }
+            self.version = self.look()?;
+        }
+    }
+
+    pub(super) fn version(&self) -> FileVersion {
         self.version
     }
 
@@ -107,23 +82,27 @@ impl Source {
 
     /// Whether it is still the same version.
     fn check(&self) -> Result<(), TransferError> {
-        let metadata = self
-            .file
-            .metadata()
-            .map_err(|error| disk_error("examined", &self.path, &error))?;
-        if Version::of(&metadata) == self.version {
-            return Ok(());
+        match self.look()? == self.version {
+            true => Ok(()),
+            false => Err(self.changed()),
         }
-        Err(TransferError::new(
-            ErrorKind::Integrity,
-            format!(
-                "{} changed while it was being uploaded; the upload was broken off",
-                self.path.display()
-            ),
-        )
-        .with_hint(
+    }
+
+    /// The version that it is now.
+    fn look(&self) -> Result<FileVersion, TransferError> {
+        let metadata = self.file.metadata();
+        let metadata = metadata.map_err(|error| disk_error("examined", &self.path, &error))?;
+        Ok(FileVersion::of(&metadata))
+    }
+
+    fn changed(&self) -> TransferError {
+        let message = format!(
+            "{} changed while it was being uploaded; the upload was broken off",
+            self.path.display()
+        );
+        TransferError::new(ErrorKind::Integrity, message).with_hint(
             "run the same command again when nobody writes to the file, or upload a snapshot",
-        ))
+        )
     }
 }
 

@@ -14,12 +14,13 @@ use tokio::time::{Interval, MissedTickBehavior};
 use super::answer::{Verdict, verdict};
 use super::due::Due;
 use super::flow::Flow;
-use super::source::{Source, Version};
+use super::source::Source;
 use super::{UploadRequest, UploadSettings};
 use crate::engine::clock::Clock;
 use crate::engine::limiter::RateLimiter;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, TimedEvent};
+use crate::file_version::FileVersion;
 use crate::http::{Failure, HttpClient, MAX_REDIRECTS, Opened, Transient, without_credentials};
 use crate::lateness::{Look, Saturation, foreseen};
 use crate::retry::{Backoff, Decision};
@@ -34,7 +35,7 @@ pub(super) struct Upload {
     pub(super) limiter: Option<Arc<RateLimiter>>,
     pub(super) steering: Steering,
     /// What is being uploaded, once it has been opened.
-    pub(super) version: Option<Version>,
+    pub(super) version: Option<FileVersion>,
     /// Requests that carried the file, the one under way included.
     pub(super) tries: u32,
     /// The URL as events show it.

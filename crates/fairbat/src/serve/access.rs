@@ -7,7 +7,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -43,7 +43,7 @@ impl Token {
                 path,
                 &"it is not one word of A-Z a-z 0-9 - . _ ~ + / =",
             );
-            return Err(error.with_hint("make one: openssl rand -base64 32 > FILE"));
+            return Err(error.with_hint("make one: openssl rand -hex 32 > FILE"));
         }
         Ok(Self::of(token))
     }
@@ -68,24 +68,55 @@ impl Token {
 
 /// Makes HTTPS of connections.
 pub(super) fn tls(files: &TlsFiles) -> Result<TlsAcceptor, TransferError> {
-    let certificate =
-        |error: &dyn std::fmt::Display| unusable("certificate", &files.certificate, error);
-    let chain: Vec<_> = CertificateDer::pem_file_iter(&files.certificate)
-        .and_then(Iterator::collect)
-        .map_err(|error| certificate(&error))?;
-    if chain.is_empty() {
-        return Err(certificate(&"there is no PEM certificate in it"));
-    }
-    let key = PrivateKeyDer::from_pem_file(&files.key)
-        .map_err(|error| unusable("key", &files.key, &error))?;
+    let chain = certificates(&files.certificate)?;
+    let key = private_key(&files.key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(|config| config.with_no_client_auth().with_single_cert(chain, key));
-    let mut config = config.map_err(|error| certificate(&error))?;
+    let mut config = config.map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => {
+            let certificate = files.certificate.display();
+            let other = format!("it is not the key of the first certificate in {certificate}");
+            unusable("key", &files.key, &other)
+                .with_hint("the server's own certificate comes first in its file")
+        }
+        // It cannot make anything of the key.
+        rustls::Error::General(error) => unusable("key", &files.key, &error),
+        error => unusable("certificate", &files.certificate, &error),
+    })?;
     // One request on a connection at a time: it is one flow.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config).into())
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TransferError> {
+    let unusable = |error: &dyn std::fmt::Display| unusable("certificate", path, error);
+    let text = std::fs::read(path).map_err(|error| unusable(&error))?;
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<_, _>>()
+        .map_err(|error| unusable(&error))?;
+    if chain.is_empty() {
+        return Err(unusable(&"there is no PEM certificate in it"));
+    }
+    Ok(chain)
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TransferError> {
+    let unusable = |error: &dyn std::fmt::Display| unusable("key", path, error);
+    let text = std::fs::read(path).map_err(|error| unusable(&error))?;
+    // As in PKCS #8 (RFC 7468, section 11), and as openssl wrote it before.
+    let is_encrypted = text.split(|&byte| byte == b'\n').any(|line| {
+        line.starts_with(b"-----BEGIN ENCRYPTED") || line.starts_with(b"Proc-Type: 4,ENCRYPTED")
+    });
+    if is_encrypted {
+        return Err(unusable(&"it is encrypted")
+            .with_hint("write it without a passphrase: openssl pkey -in FILE -out OTHER"));
+    }
+    PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
+        pem::Error::NoItemsFound => unusable(&"there is no PEM private key in it"),
+        error => unusable(&error),
+    })
 }
 
 fn unusable(what: &str, path: &Path, error: &dyn std::fmt::Display) -> TransferError {

@@ -1,6 +1,7 @@
 //! What a request is answered. Knows nothing of sockets.
 
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::header::{
@@ -17,7 +18,7 @@ use super::files::{Found, NotServed, name_in};
 use super::flow::Flow;
 use super::pace::Manner;
 use super::range::Wanted;
-use super::stamp::wall_clock;
+use crate::file_version::{Look, Looks, TICK, wall_clock};
 use crate::http::content_range::ContentRange;
 use crate::http::entity_tag::EntityTag;
 use crate::http::wish::{self, Wish};
@@ -34,19 +35,6 @@ pub(super) async fn answer<B>(
 ) -> Response<FileBody> {
     let mut response = respond(site, flow, request).await;
     response.headers_mut().insert(wish::OURS, wish::ours());
-    let headers = response.headers();
-    let length = headers
-        .get(CONTENT_RANGE)
-        .or_else(|| headers.get(CONTENT_LENGTH));
-    tracing::debug!(
-        // Without the query, which nobody here needs and may hold a secret.
-        "{} {} {} {:?} {:?}",
-        request.method(),
-        request.uri().path(),
-        response.status().as_u16(),
-        length.unwrap_or(&HeaderValue::from_static("-")),
-        response.extensions().get().unwrap_or(&Manner::Ordinary),
-    );
     response
 }
 
@@ -76,23 +64,67 @@ async fn respond<B>(site: &Arc<Site>, flow: &Flow, request: &Request<B>) -> Resp
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return without_content(StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, METHODS)]);
     }
-    let found = match name_in(request.uri().path()) {
-        Some(name) => open(site, name).await,
-        None => Err(NotServed::Absent),
+    let Some(name) = name_in(request.uri().path()) else {
+        return without_content(StatusCode::NOT_FOUND, []);
     };
-    match found {
-        Ok(found) => of_file(site, flow, request, found),
-        Err(reason) => refused(&reason),
+    match found(site, flow, request, &name).await {
+        Ok(response) => response,
+        Err(reason) => refused(site, &name, &reason),
+    }
+}
+
+/// Answers with what is wanted of the file of this name.
+///
+/// Bytes are sent only of a version that counts, so a file that is being
+/// written is waited for, and the answer is that for the version it then is.
+/// Nothing else is worth a wait.
+async fn found<B>(
+    site: &Arc<Site>,
+    flow: &Flow,
+    request: &Request<B>,
+    name: &Path,
+) -> Result<Response<FileBody>, NotServed> {
+    let mut found = open(site, name.to_owned()).await?;
+    let mut looks = Looks::default();
+    loop {
+        let Reply {
+            status,
+            headers,
+            range,
+        } = reply(site, request, &found);
+        let Some(range) = range else {
+            return Ok(with(status, headers, FileBody::empty()));
+        };
+        match looks.look(found.version, wall_clock()) {
+            Look::Counts => {
+                let wish = Wish::from_headers(request.headers());
+                let manner = Manner::of(&wish, range.end - range.start, site.background);
+                let body = FileBody::of(site, name, found, range, flow.begin(manner));
+                let mut response = with(status, headers, body);
+                response.extensions_mut().insert(manner);
+                return Ok(response);
+            }
+            Look::Again => tokio::time::sleep(TICK).await,
+            Look::Restless => return Err(NotServed::Busy),
+        }
+        found = aside(move || found.again()).await?;
     }
 }
 
 async fn open(site: &Arc<Site>, name: PathBuf) -> Result<Found, NotServed> {
     let site = Arc::clone(site);
-    let opened = tokio::task::spawn_blocking(move || site.root.file(&name)).await;
-    opened.unwrap_or_else(|panicked| Err(NotServed::Broken(std::io::Error::other(panicked))))
+    aside(move || site.root.file(&name)).await
 }
 
-fn refused(reason: &NotServed) -> Response<FileBody> {
+/// Has this done by a thread that may block.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, NotServed> + Send + 'static,
+) -> Result<T, NotServed> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|panicked| Err(NotServed::Broken(std::io::Error::other(panicked))))
+}
+
+fn refused(site: &Site, name: &Path, reason: &NotServed) -> Response<FileBody> {
     match reason {
         NotServed::Absent => without_content(StatusCode::NOT_FOUND, []),
         NotServed::Forbidden => without_content(StatusCode::FORBIDDEN, []),
@@ -101,28 +133,41 @@ fn refused(reason: &NotServed) -> Response<FileBody> {
             without_content(StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, soon)])
         }
         NotServed::Broken(error) => {
-            tracing::warn!("cannot open a file: {error}");
+            site.warn_of(name, format_args!("cannot be opened: {error}"));
             without_content(StatusCode::INTERNAL_SERVER_ERROR, [])
         }
     }
 }
 
-/// Answers with what is wanted of a file.
-fn of_file<B>(
-    site: &Arc<Site>,
-    flow: &Flow,
-    request: &Request<B>,
-    Found { file, stamp }: Found,
-) -> Response<FileBody> {
-    let (asked, size) = (request.headers(), stamp.size());
+/// What is answered of a version of a file.
+struct Reply {
+    status: StatusCode,
+    headers: HeaderMap,
+    /// The bytes that go with it, if any.
+    range: Option<Range<u64>>,
+}
+
+impl Reply {
+    /// Without any.
+    fn bare(status: StatusCode, headers: HeaderMap) -> Self {
+        Self {
+            status,
+            headers,
+            range: None,
+        }
+    }
+}
+
+fn reply<B>(site: &Site, request: &Request<B>, Found { file, version }: &Found) -> Reply {
+    let (asked, size) = (request.headers(), version.size());
     let now = wall_clock();
-    let is_settled = stamp.is_settled(now);
+    let is_settled = version.is_settled(now);
     let seen = Validators {
         tag: is_settled
-            .then(|| EntityTag::from_value(&stamp.entity_tag()))
+            .then(|| EntityTag::from_value(&version.entity_tag()))
             .flatten(),
-        modified: stamp.modified(now).filter(|_| is_settled),
-        is_dated: stamp.is_dated(),
+        modified: version.last_modified(now).filter(|_| is_settled),
+        is_dated: version.is_dated(),
     };
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -138,18 +183,18 @@ fn of_file<B>(
         );
     }
     if is_settled {
-        match site.digests.of(&stamp) {
+        match site.digests.of(version) {
             Some(digest) => {
                 headers.insert(REPR_DIGEST, digest);
             }
-            None if digests::is_wanted(asked) => site.digests.want(&file, stamp),
+            None if digests::is_wanted(asked) => site.digests.want(file, *version),
             None => {}
         }
     }
     match evaluate(asked, &seen) {
         Verdict::Proceed => {}
-        Verdict::NotModified => return with(StatusCode::NOT_MODIFIED, headers, FileBody::empty()),
-        Verdict::Failed => return without_content(StatusCode::PRECONDITION_FAILED, []),
+        Verdict::NotModified => return Reply::bare(StatusCode::NOT_MODIFIED, headers),
+        Verdict::Failed => return Reply::bare(StatusCode::PRECONDITION_FAILED, no_content([])),
     }
     // A range means something to GET alone (RFC 9110, section 14.2).
     let wanted = match *request.method() {
@@ -173,11 +218,7 @@ fn of_file<B>(
                 text(ContentRange::Unsatisfied { total: size }),
             );
             headers.insert(CONTENT_LENGTH, 0.into());
-            return with(
-                StatusCode::RANGE_NOT_SATISFIABLE,
-                headers,
-                FileBody::empty(),
-            );
+            return Reply::bare(StatusCode::RANGE_NOT_SATISFIABLE, headers);
         }
     };
     let length = range.end - range.start;
@@ -187,15 +228,12 @@ fn of_file<B>(
         HeaderValue::from_static("application/octet-stream"),
     );
     headers.insert(CONTENT_LENGTH, length.into());
-    if *request.method() == Method::HEAD || length == 0 {
-        return with(status, headers, FileBody::empty());
+    let is_sent = *request.method() != Method::HEAD && length > 0;
+    Reply {
+        status,
+        headers,
+        range: is_sent.then_some(range),
     }
-    let wish = Wish::from_headers(asked);
-    let manner = Manner::of(&wish, length, site.background);
-    let body = FileBody::of(file, stamp, range, flow.begin(manner));
-    let mut response = with(status, headers, body);
-    response.extensions_mut().insert(manner);
-    response
 }
 
 fn text(range: ContentRange) -> HeaderValue {
@@ -213,7 +251,12 @@ fn without_content<const N: usize>(
     status: StatusCode,
     fields: [(HeaderName, HeaderValue); N],
 ) -> Response<FileBody> {
+    with(status, no_content(fields), FileBody::empty())
+}
+
+/// These fields, and that there is nothing behind them.
+fn no_content<const N: usize>(fields: [(HeaderName, HeaderValue); N]) -> HeaderMap {
     let mut headers = HeaderMap::from_iter(fields);
     headers.insert(CONTENT_LENGTH, 0.into());
-    with(status, headers, FileBody::empty())
+    headers
 }

@@ -11,6 +11,7 @@ use std::future::Future;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -19,8 +20,10 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::task::JoinHandle;
 
+use super::Site;
+use super::files::Found;
 use super::flow::Sending;
-use super::stamp::Stamp;
+use crate::file_version::FileVersion;
 
 /// Bytes that are read at once, and so held for each connection: enough to
 /// keep a fast one busy, little beside hundreds of them.
@@ -40,7 +43,11 @@ pub(super) struct FileBody {
 #[derive(Debug, Clone)]
 struct Source {
     file: Arc<File>,
-    stamp: Stamp,
+    version: FileVersion,
+    /// Below the directory that is served.
+    name: Arc<Path>,
+    /// Where trouble with it is told.
+    site: Arc<Site>,
 }
 
 impl FileBody {
@@ -54,12 +61,20 @@ impl FileBody {
         }
     }
 
-    /// These bytes of the file as it was under this stamp.
-    pub(super) fn of(file: File, stamp: Stamp, range: Range<u64>, sending: Sending) -> Self {
+    /// These bytes of the file of this name, as it was found.
+    pub(super) fn of(
+        site: &Arc<Site>,
+        name: &Path,
+        found: Found,
+        range: Range<u64>,
+        sending: Sending,
+    ) -> Self {
         Self {
             source: Some(Source {
-                file: Arc::new(file),
-                stamp,
+                file: Arc::new(found.file),
+                version: found.version,
+                name: name.into(),
+                site: Arc::clone(site),
             }),
             range,
             reading: None,
@@ -74,12 +89,13 @@ impl Source {
         let length = (left.end - left.start).min(CHUNK);
         let mut piece = vec![0; length as usize];
         let read = self.file.read_exact_at(&mut piece, left.start);
-        if Stamp::of(&self.file.metadata()?) != self.stamp {
+        if FileVersion::of(&self.file.metadata()?) != self.version {
             return Err(io::Error::other("the file has changed"));
         }
         if let Err(error) = &read {
             // The client sees only that it is short.
-            tracing::warn!("cannot read a file, a response is broken off: {error}");
+            let trouble = format_args!("cannot be read, a response is broken off: {error}");
+            self.site.warn_of(&self.name, trouble);
         }
         read.map(|()| piece.into())
     }

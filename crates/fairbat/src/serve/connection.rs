@@ -15,6 +15,8 @@ use std::time::Duration;
 use dalbe::brake::Order;
 use dalbe::sender::SenderLever;
 use dalbe::socket::TcpSocket;
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE};
+use http::{Request, Response};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -27,7 +29,7 @@ use super::answer::{answer, too_many};
 use super::body::CHUNK;
 use super::flow::{Carried, Flow};
 use super::linger::linger;
-use super::pace::Pace;
+use super::pace::{Manner, Pace};
 use super::{Patience, Site};
 
 /// Bytes that may wait in the kernel beyond what the congestion control lets
@@ -59,19 +61,24 @@ pub(super) async fn serve(
         Err(error) => return tracing::debug!("{peer}: cannot be served: {error}"),
     };
     let (flow, watched) = Flow::new();
-    let (answering, patience) = match is_welcome {
-        true => (Some(&flow), site.patience),
-        false => (None, site.patience.with_refused()),
+    let answering = Answering {
+        site,
+        peer,
+        flow: is_welcome.then_some(&flow),
+    };
+    let patience = match is_welcome {
+        true => site.patience,
+        false => site.patience.with_refused(),
     };
     let carried = async {
         let stream = match &site.tls {
             None => {
-                carry(site, answering, &mut stream).await;
+                carry(&answering, &mut stream).await;
                 stream
             }
             Some(tls) => match tls.accept(stream).into_fallible().await {
                 Ok(mut stream) => {
-                    carry(site, answering, &mut stream).await;
+                    carry(&answering, &mut stream).await;
                     stream.into_inner().0
                 }
                 Err((error, stream)) => {
@@ -102,14 +109,23 @@ fn prepare(stream: &TcpStream) -> io::Result<TcpSocket> {
     Ok(TcpSocket::from_fd(stream.as_fd().try_clone_to_owned()?))
 }
 
-/// Answers requests until there are no more; without a flow, that there are too
-/// many connections.
-async fn carry(site: &Arc<Site>, flow: Option<&Flow>, stream: impl AsyncRead + AsyncWrite + Unpin) {
+/// What answers the requests of a connection.
+struct Answering<'a> {
+    site: &'a Arc<Site>,
+    peer: SocketAddr,
+    /// `None` if all that it is told is that there are too many connections.
+    flow: Option<&'a Flow>,
+}
+
+/// Answers requests until there are no more.
+async fn carry(answering: &Answering<'_>, stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let Answering { site, peer, flow } = answering;
     let service = service_fn(async |request| {
         let response = match flow {
             Some(flow) => answer(site, flow, &request).await,
             None => too_many(),
         };
+        tell(*peer, &request, &response);
         Ok::<_, Infallible>(response)
     });
     let served = http1::Builder::new()
@@ -122,8 +138,26 @@ async fn carry(site: &Arc<Site>, flow: Option<&Flow>, stream: impl AsyncRead + A
         .serve_connection(TokioIo::new(stream), service)
         .await;
     if let Err(error) = served {
-        tracing::debug!("a connection broke: {error}");
+        tracing::debug!("{peer}: a connection broke: {error}");
     }
+}
+
+/// A line for each request: who, what, the status, how much, and how it is sent.
+/// Without the query, which nobody here needs and may hold a secret.
+fn tell<A, B>(peer: SocketAddr, request: &Request<A>, response: &Response<B>) {
+    let (method, path) = (request.method(), request.uri().path());
+    let headers = response.headers();
+    let length = headers
+        .get(CONTENT_RANGE)
+        .or_else(|| headers.get(CONTENT_LENGTH));
+    let length = length.and_then(|value| value.to_str().ok());
+    let manner = response.extensions().get::<Manner>();
+    let manner = manner.map_or_else(|| "-".to_owned(), ToString::to_string);
+    tracing::info!(
+        "{peer} {method} {path} {} {} {manner}",
+        response.status().as_u16(),
+        length.unwrap_or("-"),
+    );
 }
 
 /// Why nobody waits for a peer any more.

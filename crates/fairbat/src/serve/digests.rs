@@ -17,8 +17,8 @@ use std::thread;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use sfv::{BareItem, DictSerializer, Dictionary, KeyRef, ListEntry, Parser};
 
-use super::stamp::Stamp;
 use crate::checksum::Hasher;
+use crate::file_version::FileVersion;
 use crate::settings::Checksum;
 
 /// The digest of the whole file (RFC 9530, section 3).
@@ -40,16 +40,16 @@ const PIECE: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct Digests {
     state: Arc<Mutex<State>>,
-    wanted: SyncSender<(File, Stamp)>,
+    wanted: SyncSender<(File, FileVersion)>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    known: HashMap<Stamp, HeaderValue>,
+    known: HashMap<FileVersion, HeaderValue>,
     /// Those in the order in which they came to be known.
-    order: VecDeque<Stamp>,
+    order: VecDeque<FileVersion>,
     /// What is computed or waits for it.
-    pending: HashSet<Stamp>,
+    pending: HashSet<FileVersion>,
 }
 
 impl Digests {
@@ -68,27 +68,27 @@ impl Digests {
     }
 
     /// The value of `Repr-Digest`, if it is known.
-    pub(super) fn of(&self, stamp: &Stamp) -> Option<HeaderValue> {
-        lock(&self.state).known.get(stamp).cloned()
+    pub(super) fn of(&self, version: &FileVersion) -> Option<HeaderValue> {
+        lock(&self.state).known.get(version).cloned()
     }
 
-    /// Has it computed, unless that is under way. The stamp must be settled.
-    pub(super) fn want(&self, file: &File, stamp: Stamp) {
+    /// Has it computed, unless that is under way. The version must be settled.
+    pub(super) fn want(&self, file: &File, version: FileVersion) {
         let mut state = lock(&self.state);
-        if state.known.contains_key(&stamp) || state.pending.contains(&stamp) {
+        if state.known.contains_key(&version) || state.pending.contains(&version) {
             return;
         }
         let Ok(file) = file.try_clone() else { return };
-        if self.wanted.try_send((file, stamp)).is_ok() {
-            state.pending.insert(stamp);
+        if self.wanted.try_send((file, version)).is_ok() {
+            state.pending.insert(version);
         }
     }
 }
 
 impl State {
-    fn remember(&mut self, stamp: Stamp, value: HeaderValue) {
-        if self.known.insert(stamp, value).is_none() {
-            self.order.push_back(stamp);
+    fn remember(&mut self, version: FileVersion, value: HeaderValue) {
+        if self.known.insert(version, value).is_none() {
+            self.order.push_back(version);
         }
         if self.order.len() > MOST_KNOWN
             && let Some(oldest) = self.order.pop_front()
@@ -117,16 +117,16 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 }
 
 /// Works through what is wanted until nobody wants anything any more.
-fn compute(inquiries: &Receiver<(File, Stamp)>, state: &Mutex<State>) {
+fn compute(inquiries: &Receiver<(File, FileVersion)>, state: &Mutex<State>) {
     // Of this thread alone, on Linux; where it is not allowed it is as urgent
     // as the others.
     let _ = rustix::process::setpriority_process(None, 19);
-    while let Ok((file, stamp)) = inquiries.recv() {
-        let digest = digest(&file, stamp);
+    while let Ok((file, version)) = inquiries.recv() {
+        let digest = digest(&file, version);
         let mut state = lock(state);
-        state.pending.remove(&stamp);
+        state.pending.remove(&version);
         match digest {
-            Ok(Some(value)) => state.remember(stamp, value),
+            Ok(Some(value)) => state.remember(version, value),
             Ok(None) => {}
             Err(error) => tracing::debug!("cannot compute a digest: {error}"),
         }
@@ -134,19 +134,19 @@ fn compute(inquiries: &Receiver<(File, Stamp)>, state: &Mutex<State>) {
 }
 
 /// `None` when the file changed meanwhile.
-fn digest(file: &File, stamp: Stamp) -> io::Result<Option<HeaderValue>> {
+fn digest(file: &File, version: FileVersion) -> io::Result<Option<HeaderValue>> {
     let mut hasher = Hasher::sha256();
     let mut piece = vec![0; PIECE];
     let mut offset = 0;
-    while offset < stamp.size() {
+    while offset < version.size() {
         let read = file.read_at(&mut piece, offset)?;
-        if read == 0 || Stamp::of(&file.metadata()?) != stamp {
+        if read == 0 || FileVersion::of(&file.metadata()?) != version {
             return Ok(None);
         }
         hasher.update(&piece[..read]);
         offset += read as u64;
     }
-    if offset != stamp.size() || Stamp::of(&file.metadata()?) != stamp {
+    if offset != version.size() || FileVersion::of(&file.metadata()?) != version {
         return Ok(None);
     }
     Ok(match hasher.finish() {
@@ -193,7 +193,7 @@ mod tests {
     fn the_newest_digests_are_kept() {
         let directory = tempfile::tempdir().unwrap();
         let mut state = State::default();
-        let stamps: Vec<_> = (0..=MOST_KNOWN)
+        let versions: Vec<_> = (0..=MOST_KNOWN)
             .map(|size| {
                 let path = directory.path().join("file");
                 let file = File::options()
@@ -202,14 +202,14 @@ mod tests {
                     .open(path)
                     .unwrap();
                 file.set_len(size as u64).unwrap();
-                Stamp::of(&file.metadata().unwrap())
+                FileVersion::of(&file.metadata().unwrap())
             })
             .collect();
-        for stamp in &stamps {
-            state.remember(*stamp, HeaderValue::from_static("x"));
+        for version in &versions {
+            state.remember(*version, HeaderValue::from_static("x"));
         }
         assert_eq!(state.known.len(), MOST_KNOWN);
-        assert!(!state.known.contains_key(&stamps[0]));
-        assert!(state.known.contains_key(&stamps[MOST_KNOWN]));
+        assert!(!state.known.contains_key(&versions[0]));
+        assert!(state.known.contains_key(&versions[MOST_KNOWN]));
     }
 }

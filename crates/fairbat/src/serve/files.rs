@@ -19,16 +19,12 @@ use percent_encoding::percent_decode_str;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
-use super::stamp::{Stamp, TICK, wall_clock};
 use crate::error::{ErrorKind, TransferError};
+use crate::file_version::FileVersion;
 
 /// How often a name is resolved again when somebody renames on its way: the
 /// kernel asks for that (openat2(2), `EAGAIN`).
 const ATTEMPTS: usize = 8;
-
-/// How often a file is looked at again that was changed just now; one that is
-/// written without a pause is served as it is, for the next change will show.
-const LOOKS: usize = 8;
 
 /// The directory that is served.
 #[derive(Debug)]
@@ -36,11 +32,19 @@ pub(super) struct Root {
     directory: OwnedFd,
 }
 
-/// A file as it was when it was opened.
+/// A file as it was when it was last looked at.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) file: File,
-    pub(super) stamp: Stamp,
+    pub(super) version: FileVersion,
+}
+
+impl Found {
+    /// As it is now.
+    pub(super) fn again(self) -> Result<Self, NotServed> {
+        let version = regular(&self.file)?;
+        Ok(Self { version, ..self })
+    }
 }
 
 /// Why there is nothing to send.
@@ -50,7 +54,8 @@ pub(super) enum NotServed {
     Absent,
     /// This process may not read it.
     Forbidden,
-    /// Not now: too many files are open, or directories keep moving.
+    /// Not now: too many files are open, directories keep moving, or the file
+    /// is being written.
     Busy,
     /// The disk fails.
     Broken(io::Error),
@@ -65,13 +70,19 @@ impl Root {
     pub(super) fn open(directory: &Path) -> Result<Self, TransferError> {
         let refused = |errno: Errno| {
             let message = format!("cannot serve {}: {errno}", directory.display());
-            TransferError::new(ErrorKind::Disk, message)
+            TransferError::new(ErrorKind::Disk, message).with_hint(match errno {
+                Errno::ACCESS => {
+                    "run as a user that may enter it and the directories above it (x) and read \
+                     its files (r)"
+                }
+                Errno::NOTDIR => "name a directory; a single file is served by that of it",
+                _ => "name a directory that is there",
+            })
         };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = openat(CWD, directory, flags, Mode::empty());
         let root = Self {
-            directory: opened
-                .map_err(|errno| refused(errno).with_hint("name a directory that is there"))?,
+            directory: opened.map_err(refused)?,
         };
         match root.beneath(Path::new("."), OFlags::PATH) {
             Ok(_) => Ok(root),
@@ -87,8 +98,7 @@ impl Root {
         }
     }
 
-    /// Opens a regular file. When it was changed just now, this waits until
-    /// every later change shows as another stamp.
+    /// Opens a regular file.
     pub(super) fn file(&self, name: &Path) -> Result<Found, NotServed> {
         let look: File = self.beneath(name, OFlags::PATH)?.into();
         regular(&look)?;
@@ -96,15 +106,8 @@ impl Root {
         // writer, and what came is looked at again.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file: File = self.beneath(name, flags)?.into();
-        let mut stamp = regular(&file)?;
-        for _ in 0..LOOKS {
-            if stamp.is_past(wall_clock()) {
-                break;
-            }
-            std::thread::sleep(TICK);
-            stamp = regular(&file)?;
-        }
-        Ok(Found { file, stamp })
+        let version = regular(&file)?;
+        Ok(Found { file, version })
     }
 
     fn beneath(&self, name: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -121,10 +124,10 @@ impl Root {
     }
 }
 
-fn regular(file: &File) -> Result<Stamp, NotServed> {
+fn regular(file: &File) -> Result<FileVersion, NotServed> {
     let metadata = file.metadata().map_err(NotServed::Broken)?;
     if metadata.is_file() {
-        Ok(Stamp::of(&metadata))
+        Ok(FileVersion::of(&metadata))
     } else {
         Err(NotServed::Absent)
     }

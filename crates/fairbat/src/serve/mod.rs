@@ -21,17 +21,18 @@ mod linger;
 mod pace;
 mod peers;
 mod range;
-mod stamp;
+mod room;
+mod validators;
+mod warned;
 
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dalbe::sender::{SenderLevers, SenderPolicy, SenderRung};
-use rustix::process::{Resource, getrlimit, setrlimit};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -41,16 +42,10 @@ pub use self::access::Token;
 use self::digests::Digests;
 use self::files::Root;
 use self::peers::Peers;
+use self::room::Room;
+use self::warned::Warned;
 use crate::engine::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
-
-/// Descriptors of a connection: the socket, its duplicate, the file, and one
-/// more for a moment while that is opened.
-const DESCRIPTORS_EACH: u64 = 4;
-
-/// Descriptors that everything else needs: standard streams, the runtime, the
-/// listener, files that wait for a digest.
-const DESCRIPTORS_BESIDE: u64 = 48;
 
 /// Pause after a failed accept: what is missing (descriptors, memory) is
 /// seldom there a moment later.
@@ -69,8 +64,9 @@ pub struct ServeSettings {
     pub sender: SenderPolicy,
     /// Connections at once, at least 1; others wait to be accepted.
     pub max_connections: u32,
-    /// Connections of one peer at once, at least 1; others are answered 503. A
-    /// peer is an IPv4 address or an IPv6 network of 64 bits.
+    /// Connections of one peer at once, at least 1, and never all that there may
+    /// be; some more are answered 503, others are closed. A peer is an IPv4
+    /// address or an IPv6 network of 64 bits.
     pub max_per_peer: u32,
     /// What every request must show, if anything.
     pub token: Option<Token>,
@@ -146,7 +142,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     max_connections: u32,
-    peers: Peers,
+    max_per_peer: u32,
     site: Arc<Site>,
 }
 
@@ -160,6 +156,20 @@ struct Site {
     levers: SenderLevers,
     clock: Clock,
     patience: Patience,
+    /// Files that could not be read.
+    warned: Mutex<Warned<PathBuf>>,
+}
+
+impl Site {
+    /// Tells people what is wrong with a file. Its name comes from a client, and
+    /// is quoted.
+    fn warn_of(&self, name: &Path, trouble: std::fmt::Arguments<'_>) {
+        // Right whoever panicked.
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.is_due(self.clock.now(), name.to_owned()) {
+            tracing::warn!("{name:?} {trouble}; not said again of this file for a while");
+        }
+    }
 }
 
 impl std::fmt::Debug for Site {
@@ -203,7 +213,7 @@ impl Server {
             listener,
             address,
             max_connections: settings.max_connections,
-            peers: Peers::new(settings.max_per_peer),
+            max_per_peer: settings.max_per_peer,
             site: Arc::new(Site {
                 root,
                 digests,
@@ -213,6 +223,7 @@ impl Server {
                 levers: SenderLevers::open(settings.sender),
                 clock: Clock::start(),
                 patience: settings.patience,
+                warned: Mutex::default(),
             }),
         })
     }
@@ -253,18 +264,21 @@ impl Server {
     /// Serves until it is dropped. When there are as many connections as may
     /// be, others wait in the kernel's queue.
     pub async fn run(self) -> Infallible {
-        let free = Arc::new(Semaphore::new(affordable(self.max_connections)));
-        let mut has_failed = false;
+        let room = Room::make(self.max_connections);
+        let free = Arc::new(Semaphore::new(room.served as usize));
+        let peers = Peers::new(room.of_one_peer(self.max_per_peer), room.refused);
+        let mut warned = Warned::default();
         loop {
             let Ok(place) = Arc::clone(&free).acquire_owned().await else {
                 unreachable!("the semaphore is never closed");
             };
             match self.listener.accept().await {
                 Ok((stream, peer)) => {
-                    has_failed = false;
-                    let Some(visit) = self.peers.enter(peer.ip()) else {
+                    let Some(visit) = peers.enter(peer.ip(), self.site.clock.now()) else {
                         continue;
                     };
+                    // Who is only told to come later takes none from others.
+                    let place = visit.is_welcome().then_some(place);
                     let site = Arc::clone(&self.site);
                     tokio::spawn(async move {
                         connection::serve(&site, stream, peer, visit.is_welcome()).await;
@@ -274,7 +288,7 @@ impl Server {
                 // Gone before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
-                    if !std::mem::replace(&mut has_failed, true) {
+                    if warned.is_due(self.site.clock.now(), ()) {
                         tracing::warn!("cannot accept connections: {error}; trying again");
                     }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -282,25 +296,4 @@ impl Server {
             }
         }
     }
-}
-
-/// How many connections there may be: as many as are wanted, if the limit on
-/// open files can be raised so far.
-fn affordable(wanted: u32) -> usize {
-    let needed = u64::from(wanted) * DESCRIPTORS_EACH + DESCRIPTORS_BESIDE;
-    let mut limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < needed) {
-        limit.current = Some(limit.maximum.map_or(needed, |most| most.min(needed)));
-        // Where that fails the old limit holds.
-        let _ = setrlimit(Resource::Nofile, limit);
-    }
-    let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let most = (current.saturating_sub(DESCRIPTORS_BESIDE) / DESCRIPTORS_EACH).max(1);
-    if most < u64::from(wanted) {
-        tracing::warn!(
-            "the limit on open files (ulimit -n, {current}) allows {most} connections at once, \
-             not {wanted}"
-        );
-    }
-    usize::try_from(most.min(u64::from(wanted))).unwrap_or(usize::MAX)
 }

@@ -3,9 +3,9 @@
 //!
 //! A deadline is met as a lane of downloads meets one (`engine/pace.rs`): every
 //! T_w the controller compares the rate with what the deadline asks for. Each
-//! connection is on its own: of several with the same deadline each takes all
-//! that remains for its own work, until the client's next request says how much
-//! less it has become. That errs on the side of the deadline.
+//! connection is on its own, and moves what its client says is left for it:
+//! everything, for the first of several that begin together, until its next
+//! request. That errs on the side of the deadline.
 
 use std::time::Duration;
 
@@ -35,6 +35,24 @@ pub(super) enum Manner {
         /// Least weight.
         least: f64,
     },
+}
+
+impl std::fmt::Display for Manner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ordinary => f.write_str("ordinary"),
+            Self::Weight(w) => write!(f, "w={w}"),
+            Self::By {
+                due,
+                remaining,
+                least,
+            } => write!(
+                f,
+                "due={} remaining={remaining} w={least}",
+                due.as_secs_f64()
+            ),
+        }
+    }
 }
 
 impl Manner {

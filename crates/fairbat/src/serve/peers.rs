@@ -1,13 +1,16 @@
-//! How many connections each peer has, so that none takes all there may be.
-//! Knows nothing of what goes over them.
+//! How many connections each peer has, so that none takes all there may be, nor
+//! all the answers that say so. Knows nothing of what goes over them.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// Connections at once that are only told that they are too many; those beyond
-/// are closed without a word.
-const MOST_REFUSED: u32 = 16;
+use super::warned::Warned;
+
+/// Connections of one peer at once that are only told that they are too many;
+/// those beyond are closed without a word.
+const MOST_REFUSED_EACH: u32 = 4;
 
 /// Bits of an IPv6 address that one peer is sure to have no more than one of:
 /// within a /64 it chooses its addresses as it likes (RFC 8981).
@@ -18,59 +21,74 @@ const NETWORK: u32 = 64;
 pub(super) struct Peers {
     /// Connections of one peer, at most.
     most: u32,
+    /// Connections of all peers that are refused, at most.
+    most_refused: u32,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// None is 0.
-    welcome: HashMap<IpAddr, u32>,
+    /// Of each peer that has any.
+    counts: HashMap<IpAddr, Count>,
+    /// Of all of them.
     refused: u32,
-    has_refused: bool,
+    warned: Warned<IpAddr>,
+}
+
+/// Connections of one peer.
+#[derive(Debug, Default)]
+struct Count {
+    welcome: u32,
+    refused: u32,
 }
 
 /// A connection counts for as long as this lives.
 #[derive(Debug)]
 pub(super) struct Visit {
     peers: Peers,
-    /// The peer; `None` for a connection that is refused.
-    of: Option<IpAddr>,
+    of: IpAddr,
+    is_welcome: bool,
 }
 
 impl Peers {
-    /// Each may have `most` connections.
-    pub(super) fn new(most: u32) -> Self {
+    /// Each may have `most` connections, at least 1, and `most_refused` more are
+    /// told so, of all peers together.
+    pub(super) fn new(most: u32, most_refused: u32) -> Self {
         Self {
             most,
+            most_refused,
             state: Arc::default(),
         }
     }
 
     /// A connection of this address; `None` if it is not even to be answered.
-    pub(super) fn enter(&self, address: IpAddr) -> Option<Visit> {
+    pub(super) fn enter(&self, address: IpAddr, now: Duration) -> Option<Visit> {
         let peer = peer(address);
-        let mut state = self.lock();
-        let count = state.welcome.get(&peer).copied().unwrap_or(0);
-        let of = if count < self.most {
-            state.welcome.insert(peer, count + 1);
-            Some(peer)
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let count = state.counts.entry(peer).or_default();
+        let is_welcome = count.welcome < self.most;
+        if is_welcome {
+            count.welcome += 1;
         } else {
-            if !std::mem::replace(&mut state.has_refused, true) {
+            if state.warned.is_due(now, peer) {
                 tracing::warn!(
-                    "{address} has {count} connections, more of one peer are refused \
-                     (--max-connections-per-peer); this is said once"
+                    "{address} has {} connections, more of one peer are refused \
+                     (--max-connections-per-peer); not said again of this one for a while",
+                    count.welcome
                 );
             }
-            if state.refused >= MOST_REFUSED {
+            if count.refused >= MOST_REFUSED_EACH || state.refused >= self.most_refused {
                 return None;
             }
+            count.refused += 1;
             state.refused += 1;
-            None
-        };
-        drop(state);
+        }
+        drop(guard);
         Some(Visit {
             peers: self.clone(),
-            of,
+            of: peer,
+            is_welcome,
         })
     }
 
@@ -83,22 +101,25 @@ impl Peers {
 impl Visit {
     /// Whether its requests are answered as they ask.
     pub(super) fn is_welcome(&self) -> bool {
-        self.of.is_some()
+        self.is_welcome
     }
 }
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        let mut state = self.peers.lock();
-        let Some(peer) = self.of else {
-            state.refused -= 1;
+        let mut guard = self.peers.lock();
+        let state = &mut *guard;
+        let Some(count) = state.counts.get_mut(&self.of) else {
             return;
         };
-        if let Some(count) = state.welcome.get_mut(&peer) {
-            *count -= 1;
-            if *count == 0 {
-                state.welcome.remove(&peer);
-            }
+        if self.is_welcome {
+            count.welcome -= 1;
+        } else {
+            count.refused -= 1;
+            state.refused -= 1;
+        }
+        if count.welcome + count.refused == 0 {
+            state.counts.remove(&self.of);
         }
     }
 }
@@ -138,9 +159,9 @@ mod tests {
 
     #[test]
     fn each_has_its_number_and_gets_it_back() {
-        let peers = Peers::new(2);
+        let peers = Peers::new(2, 16);
         let (one, other) = (address("192.0.2.1"), address("192.0.2.2"));
-        let enter = |address| peers.enter(address).expect("answered");
+        let enter = |address| peers.enter(address, Duration::ZERO).expect("answered");
         let first = enter(one);
         let second = enter(one);
         assert!(first.is_welcome() && second.is_welcome());
@@ -151,17 +172,22 @@ mod tests {
         drop(first);
         assert!(enter(one).is_welcome());
         drop(second);
-        assert!(peers.lock().welcome.is_empty(), "nobody is remembered");
+        assert!(peers.lock().counts.is_empty(), "nobody is remembered");
     }
 
     #[test]
-    fn few_are_told_that_they_are_too_many() {
-        let peers = Peers::new(0);
-        let one = address("192.0.2.1");
-        let mut told: Vec<_> = (0..MOST_REFUSED).map(|_| peers.enter(one)).collect();
+    fn few_of_each_are_told_that_they_are_too_many() {
+        let peers = Peers::new(1, MOST_REFUSED_EACH + 1);
+        let enter = |of: &str| peers.enter(address(of), Duration::ZERO);
+        let (one, other) = ("192.0.2.1", "192.0.2.2");
+        let _served = [enter(one), enter(other)];
+        let mut told: Vec<_> = (0..MOST_REFUSED_EACH).map(|_| enter(one)).collect();
         assert!(told.iter().all(Option::is_some));
-        assert!(peers.enter(one).is_none());
+        assert!(enter(one).is_none());
+        let answer = enter(other);
+        assert!(answer.is_some(), "it has taken what others are told");
+        assert!(enter(other).is_none(), "more than all may have");
         told.pop();
-        assert!(peers.enter(one).is_some());
+        assert!(enter(one).is_some());
     }
 }
