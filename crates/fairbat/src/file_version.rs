@@ -115,17 +115,19 @@ pub(crate) fn moment(seconds: i64) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(since_1970)
 }
 
+/// Some version of a file.
+#[cfg(test)]
+pub(crate) const EXAMPLE: FileVersion = FileVersion {
+    device: 1,
+    inode: 2,
+    size: 3,
+    modified: (1_000, 0),
+    changed: (2_000, 999_999_999),
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const VERSION: FileVersion = FileVersion {
-        device: 1,
-        inode: 2,
-        size: 3,
-        modified: (1_000, 0),
-        changed: (2_000, 999_999_999),
-    };
 
     fn after(millis: u64) -> SystemTime {
         moment(2_000).unwrap() + Duration::from_millis(millis)
@@ -141,7 +143,7 @@ mod tests {
             (1_020, Look::Counts),
             (9_000, Look::Counts),
         ] {
-            let look = Looks::default().look(VERSION, after(now));
+            let look = Looks::default().look(EXAMPLE, after(now));
             assert_eq!(look, expected, "{now}");
         }
     }
@@ -149,8 +151,8 @@ mod tests {
     #[test]
     fn what_stands_for_a_tick_counts_though_the_clock_was_set_back() {
         let mut looks = Looks::default();
-        assert_eq!(looks.look(VERSION, after(0)), Look::Again);
-        assert_eq!(looks.look(VERSION, after(20)), Look::Counts);
+        assert_eq!(looks.look(EXAMPLE, after(0)), Look::Again);
+        assert_eq!(looks.look(EXAMPLE, after(20)), Look::Counts);
     }
 
     #[test]
@@ -158,7 +160,7 @@ mod tests {
         let mut looks = Looks::default();
         let mut seen = Vec::new();
         for size in 0..u64::from(MOST_LOOKS) {
-            let version = FileVersion { size, ..VERSION };
+            let version = FileVersion { size, ..EXAMPLE };
             seen.push(looks.look(version, after(1_000)));
         }
         assert_eq!(seen.pop(), Some(Look::Restless));

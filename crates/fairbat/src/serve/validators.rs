@@ -70,40 +70,33 @@ impl FileVersion {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const VERSION: FileVersion = FileVersion {
-        device: 1,
-        inode: 2,
-        size: 3,
-        modified: (1_000, 0),
-        changed: (2_000, 999_999_999),
-    };
+    use crate::file_version::EXAMPLE;
 
     #[test]
     fn every_field_makes_another_tag() {
         let others = [
             FileVersion {
                 device: 9,
-                ..VERSION
+                ..EXAMPLE
             },
             FileVersion {
                 inode: 9,
-                ..VERSION
+                ..EXAMPLE
             },
-            FileVersion { size: 9, ..VERSION },
+            FileVersion { size: 9, ..EXAMPLE },
             FileVersion {
                 modified: (1_000, 1),
-                ..VERSION
+                ..EXAMPLE
             },
             FileVersion {
                 changed: (2_000, 999_999_998),
-                ..VERSION
+                ..EXAMPLE
             },
         ];
         for other in others {
-            assert_ne!(other.entity_tag(), VERSION.entity_tag(), "{other:?}");
+            assert_ne!(other.entity_tag(), EXAMPLE.entity_tag(), "{other:?}");
         }
-        let tag = VERSION.entity_tag();
+        let tag = EXAMPLE.entity_tag();
         assert!(tag.to_str().unwrap().starts_with('"') && tag.len() == 34);
     }
 
@@ -111,7 +104,7 @@ mod tests {
     fn a_file_settles_some_seconds_after_its_last_change() {
         let at = |seconds| moment(seconds).unwrap();
         for (now, expected) in [(0, false), (2_000, false), (2_002, false), (2_003, true)] {
-            assert_eq!(VERSION.is_settled(at(now)), expected, "{now}");
+            assert_eq!(EXAMPLE.is_settled(at(now)), expected, "{now}");
         }
     }
 
@@ -121,7 +114,7 @@ mod tests {
         let modified = |seconds| {
             let version = FileVersion {
                 modified: (seconds, 0),
-                ..VERSION
+                ..EXAMPLE
             };
             version.last_modified(now)
         };

@@ -3,6 +3,7 @@
 use super::super::super::MatrixRecord;
 use super::super::super::bound::Bound;
 use super::super::super::weights::{share, weights};
+use super::super::scales::scenarios;
 use super::{Curve, OURS, Part, Requirement};
 use crate::statistics::Spread;
 
@@ -20,7 +21,7 @@ const LEAST_LONG: f64 = 4.0;
 const LONG_MS: u128 = 50;
 
 pub(super) fn all(matrix: &MatrixRecord) -> Vec<Requirement> {
-    let paths = paths(matrix);
+    let paths = scenarios(matrix);
     let of = |name: &str, w| of_weight(matrix, name, w);
     let curves = paths.iter().map(|(rtt, name)| Curve {
         place: format!("{rtt} ms"),
@@ -67,16 +68,6 @@ pub(super) fn all(matrix: &MatrixRecord) -> Vec<Requirement> {
         &least.collect::<Vec<_>>(),
     ));
     all
-}
-
-/// By round-trip time, ms.
-fn paths(matrix: &MatrixRecord) -> Vec<(u128, &str)> {
-    let all = matrix.scenarios.iter();
-    let mut found: Vec<_> = all
-        .map(|(name, scenario)| (scenario.base_rtt().as_millis(), name.as_str()))
-        .collect();
-    found.sort_unstable();
-    found
 }
 
 /// The share over the seeds, %.
