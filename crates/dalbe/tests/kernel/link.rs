@@ -7,7 +7,6 @@ use std::process::Command;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::detour::Detour;
 use super::*;
 
 const SERVER: &str = "10.78.0.1";
@@ -17,8 +16,6 @@ pub(super) const CLIENT: &str = "10.78.0.2";
 pub(super) struct Link {
     /// Server and client, and what is between them, if anything.
     names: Vec<String>,
-    /// What the client sends goes this way, if there is one.
-    detour: Option<Detour>,
 }
 
 impl Link {
@@ -56,10 +53,7 @@ impl Link {
         for name in &names {
             command("ip", &format!("netns add {name}"));
         }
-        Self {
-            names,
-            detour: None,
-        }
+        Self { names }
     }
 
     fn ends(&self) -> [&str; 2] {
@@ -73,12 +67,6 @@ impl Link {
             command("ip", &address);
             command("ip", &format!("-n {name} link set eth0 up"));
         }
-    }
-
-    /// Has what the client sends take so much longer.
-    pub(super) fn delay(&mut self, delay: Duration) {
-        let [server, client] = self.ends();
-        self.detour = Some(Detour::new(client, server, SERVER, delay));
     }
 
     /// A connection: client and server.

@@ -13,7 +13,6 @@
 
 mod at_once;
 mod congestion;
-mod detour;
 mod link;
 mod observer;
 

