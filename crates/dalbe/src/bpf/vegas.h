@@ -196,7 +196,10 @@ APART int vegas_grow(struct vegas *own, const struct look *look, __u32 used, boo
 	if (!has_come)
 		limit = most(limit, window / 2);
 	window += least(growth, limit);
-	own->window_q8 = most(least(window, 2 * most(used, own->window_q8 / 2)), FLOOR_Q8);
+	/* Of a few packets the acknowledgement of the last is delayed: they seem to
+	 * make little use of their window, and one more helps. */
+	limit = most(2 * used, own->window_q8 + PACKET_Q8);
+	own->window_q8 = most(least(window, limit), FLOOR_Q8);
 	return 0;
 }
 

@@ -319,7 +319,7 @@ fn an_observer_is_gone_with_its_run() {
         .output()
         .expect("start lab");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    if stderr.contains("needs what `fairbat setup` makes") {
+    if stderr.contains("of `fairbat setup`, which cannot be had") {
         // As on a kernel that cannot have one.
         return skipped(stderr.trim());
     }
