@@ -32,7 +32,7 @@ const MOST_LOOKS: u32 = 8;
 pub(crate) struct FileVersion {
     pub(crate) device: u64,
     pub(crate) inode: u64,
-    /// Bytes.
+    /// Size of the file in bytes.
     pub(crate) size: u64,
     /// Seconds since 1970, and nanoseconds.
     pub(crate) modified: (i64, i64),
@@ -50,11 +50,6 @@ impl FileVersion {
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
-    }
-
-    /// Size of the file in bytes.
-    pub(crate) fn size(&self) -> u64 {
-        self.size
     }
 
     /// Whether the last change was a tick ago. Never for a file from the future.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::resource::{Usage, UsageWho, getrusage};
 
 use crate::clock::Clock;
 use crate::contender::{Contender, ContenderError, Running};
@@ -188,9 +188,13 @@ fn provenance(plan: &Plan) -> Provenance {
 /// # Errors
 /// When the kernel does not tell.
 pub fn own_cpu() -> io::Result<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
-    let seconds = |time: nix::sys::time::TimeVal| {
+    Ok(processor_time(&getrusage(UsageWho::RUSAGE_SELF)?))
+}
+
+/// In user mode and in the kernel.
+pub(crate) fn processor_time(usage: &Usage) -> Duration {
+    let length = |time: nix::sys::time::TimeVal| {
         Duration::new(time.tv_sec() as u64, time.tv_usec() as u32 * 1000)
     };
-    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
+    length(usage.user_time()) + length(usage.system_time())
 }

@@ -78,10 +78,16 @@ impl Spread {
     /// In another unit.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
+        self.map(|value| factor * value)
+    }
+
+    /// What becomes of each value by this, which keeps their order.
+    #[must_use]
+    pub fn map(self, change: impl Fn(f64) -> f64) -> Self {
         Self {
-            median: factor * self.median,
-            least: factor * self.least,
-            most: factor * self.most,
+            median: change(self.median),
+            least: change(self.least),
+            most: change(self.most),
         }
     }
 }

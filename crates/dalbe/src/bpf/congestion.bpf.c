@@ -89,11 +89,9 @@ static __always_inline __u32 patience_us(__u32 w_q16, __u32 base_us)
 	return most(base_us / 32, 1500);
 }
 
-static __always_inline void tell(struct state *s, struct tcp_sock *tp, const struct look *look,
-				 __u32 law)
+static __always_inline void tell(struct state *s, struct tcp_sock *tp, const struct look *look)
 {
 	s->seen.version = CONGESTION_VERSION;
-	s->seen.law = law;
 	s->seen.cwnd = tp->snd_cwnd;
 	s->seen.rtt_us = look->rtt_min_us;
 	s->seen.base_us = look->base_us;
@@ -171,7 +169,7 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 	}
 	round->turns = least(round->turns + 1, JUDGED_FROM);
 	pace(sk, round, is_paced);
-	tell(s, tp, &look, s->seen.law);
+	tell(s, tp, &look);
 	begin_round(tp, round, now_us);
 }
 

@@ -26,7 +26,7 @@ impl Upload {
         connections: &mut UnboundedReceiver<Opened>,
     ) -> Result<Answer, Failure> {
         let source = self.open().await.map_err(Failure::Fatal)?;
-        let total = source.version().size();
+        let total = source.version().size;
         self.begin(&source);
         let client = self.client.clone();
         let named = self.request.url.clone();

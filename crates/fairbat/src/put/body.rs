@@ -91,7 +91,7 @@ pub(super) fn body(source: Arc<Source>) -> (FileBody, Reader, watch::Receiver<u6
     let (handed, seen) = watch::channel(0);
     let body = FileBody {
         pieces,
-        left: source.version().size(),
+        left: source.version().size,
     };
     let reader = Reader {
         source,
@@ -112,7 +112,7 @@ impl Reader {
         clock: Clock,
         limiter: Option<Arc<RateLimiter>>,
     ) -> Result<(), TransferError> {
-        let size = self.source.version().size();
+        let size = self.source.version().size;
         let most = limiter.as_ref().map_or(PIECE, |limiter| {
             (limiter.rate() / PIECES_PER_SECOND).clamp(PIECE_LEAST, PIECE)
         });

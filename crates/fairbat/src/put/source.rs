@@ -156,7 +156,7 @@ mod tests {
     fn an_unchanged_file_is_read_and_can_be_opened_again() {
         let (_dir, path) = file(b"0123456789");
         let source = Source::open(&path, None).unwrap();
-        assert_eq!(source.version().size(), 10);
+        assert_eq!(source.version().size, 10);
         assert_eq!(source.read(3, 4).unwrap(), &b"3456"[..]);
         let again = Source::open(&path, Some(source.version())).unwrap();
         assert_eq!(again.read(0, 10).unwrap(), &b"0123456789"[..]);

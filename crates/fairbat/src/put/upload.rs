@@ -183,7 +183,7 @@ impl Upload {
             self.emit(Event::File {
                 url: self.url.clone(),
                 path: self.request.file.clone(),
-                bytes: Some(source.version().size()),
+                bytes: Some(source.version().size),
                 resumed_bytes: 0,
                 ranges: false,
             });
@@ -276,7 +276,7 @@ impl Upload {
     }
 
     fn total(&self) -> u64 {
-        self.version.map_or(0, |version| version.size())
+        self.version.map_or(0, |version| version.size)
     }
 
     /// The server has taken the file; returns whether that was in time.

@@ -159,7 +159,7 @@ impl Reply {
 }
 
 fn reply<B>(site: &Site, request: &Request<B>, Found { file, version }: &Found) -> Reply {
-    let (asked, size) = (request.headers(), version.size());
+    let (asked, size) = (request.headers(), version.size);
     let now = wall_clock();
     let is_settled = version.is_settled(now);
     let seen = Validators {

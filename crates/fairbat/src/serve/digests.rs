@@ -138,7 +138,7 @@ fn digest(file: &File, version: FileVersion) -> io::Result<Option<HeaderValue>> 
     let mut hasher = Hasher::sha256();
     let mut piece = vec![0; PIECE];
     let mut offset = 0;
-    while offset < version.size() {
+    while offset < version.size {
         let read = file.read_at(&mut piece, offset)?;
         if read == 0 || FileVersion::of(&file.metadata()?) != version {
             return Ok(None);
@@ -146,7 +146,7 @@ fn digest(file: &File, version: FileVersion) -> io::Result<Option<HeaderValue>> 
         hasher.update(&piece[..read]);
         offset += read as u64;
     }
-    if offset != version.size() || FileVersion::of(&file.metadata()?) != version {
+    if offset != version.size || FileVersion::of(&file.metadata()?) != version {
         return Ok(None);
     }
     Ok(match hasher.finish() {

@@ -70,13 +70,6 @@ impl Contender {
         if scenario.background.stopped.is_some() && goes_on {
             return Err(ContenderError::GoesOn(self));
         }
-        if scenario.background.server_kb_s.is_some() && self == Self::FairbatServed {
-            return Err(ContenderError::DoesNotHeed {
-                contender: self,
-                key: "server_kb_s",
-                who: "those whose server is nginx",
-            });
-        }
         self.heeds(&scenario.background)?;
         match self {
             Self::None | Self::Sender(_) => return Ok(()),
@@ -95,7 +88,7 @@ impl Contender {
         require("nginx", "nginx")
     }
 
-    /// Whether it does what the keys for senders of the lab's ask for.
+    /// Whether it does what the keys ask for that not everybody heeds.
     fn heeds(self, background: &Background) -> Result<(), ContenderError> {
         let sending = match self {
             Self::None => return Ok(()),
@@ -112,6 +105,9 @@ impl Contender {
                 who,
             })
         };
+        if background.server_kb_s.is_some() && self == Self::FairbatServed {
+            return refuse("server_kb_s", "those whose server is nginx");
+        }
         if !background.weights.is_empty() && !has_weight {
             return refuse("weights", "senders of the lab's with a weight");
         }

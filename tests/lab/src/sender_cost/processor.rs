@@ -8,11 +8,12 @@
 
 use std::fs;
 use std::io;
-use std::time::Duration;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::unistd::Pid;
+
+use crate::run::processor_time;
 
 /// What `/proc/stat` counts in, s (proc_stat(5): 1/100 s on most
 /// architectures, all that this runs on among them).
@@ -86,13 +87,9 @@ impl Thread {
     /// Of the one that asks.
     pub(super) fn now() -> io::Result<Self> {
         let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
-        let seconds = |time: nix::sys::time::TimeVal| {
-            let micros = Duration::from_micros(time.tv_usec() as u64);
-            (Duration::from_secs(time.tv_sec() as u64) + micros).as_secs_f64()
-        };
         let switches = usage.voluntary_context_switches() + usage.involuntary_context_switches();
         Ok(Self {
-            busy_s: seconds(usage.user_time()) + seconds(usage.system_time()),
+            busy_s: processor_time(&usage).as_secs_f64(),
             switches: switches as u64,
         })
     }

@@ -14,11 +14,7 @@ const POINTS: f64 = 5.0;
 pub(super) fn all(matrix: &MatrixRecord) -> Vec<Requirement> {
     let ends = scenarios(matrix).into_iter().filter_map(|(rtt, name)| {
         let (_, high) = paper(rtt)?;
-        let above = |share: Spread| Spread {
-            median: share.median - high,
-            least: share.least - high,
-            most: share.most - high,
-        };
+        let above = |share: Spread| share.map(|share| share - high);
         Some(Part {
             place: format!("{rtt} ms"),
             figure: share(matrix, name, MOST).map(above),

@@ -85,12 +85,7 @@ fn of_weight(matrix: &MatrixRecord, scenario: &str, w: f64) -> Option<Spread> {
 /// How far a share is above what its weight is to get, % of that.
 fn off(share: Spread, w: f64) -> Spread {
     let meant = w / (1.0 + w);
-    let off = |share: f64| share / meant - 100.0;
-    Spread {
-        median: off(share.median),
-        least: off(share.least),
-        most: off(share.most),
-    }
+    share.map(|share| share / meant - 100.0)
 }
 
 #[cfg(test)]
