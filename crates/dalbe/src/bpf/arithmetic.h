@@ -26,10 +26,10 @@ static __always_inline __u32 minus(__u32 a, __u32 b)
 	return a > b ? a - b : 0;
 }
 
-/* a * b / c; 0 if c is 0 (as eBPF divides). */
+/* a * b / c; 0 if c is 0. */
 static __always_inline __u32 scaled(__u32 a, __u32 b, __u32 c)
 {
-	__u64 result = (__u64)a * b / c;
+	__u64 result = c ? (__u64)a * b / c : 0;
 
 	return result > 0xffffffff ? 0xffffffff : result;
 }

@@ -10,8 +10,8 @@
  *   fairbat_cdg     LAW_CDG, LAW_CDG_PAPER
  *   fairbat_cubic   LAW_CUBIC_PHANTOM, LAW_CUBIC_BETA
  *
- * Laws are asked once per round trip. Where a law sets large windows anew at
- * once, TCP paces the flow. The kernel reduces the window after a loss (PRR,
+ * Laws are asked once per round trip. Where a law sets windows anew at once, TCP
+ * paces the flow. The kernel reduces the window after a loss (PRR,
  * RFC 6937) down to what ssthresh() says; a back-off by delay is immediate.
  *
  * Whatever is changed here or in the structures takes a new CONGESTION_VERSION.
@@ -23,7 +23,6 @@
 #include <bpf/bpf_tracing.h>
 
 #include "congestion.h"
-#define STATE_SIZE 440
 #include "arithmetic.h"
 #include "flow.h"
 #include "base.h"
@@ -52,8 +51,12 @@ struct {
 	__type(value, struct state);
 } state SEC(".maps");
 
-/* Samples in a row by which slow start is judged ... */
+/* Samples in a row by which slow start is judged: of a flow that yields, and of
+ * others (RFC 9406), which are not judged while their window is small (Ha and
+ * Rhee 2011), ... */
 #define FEW_SAMPLES 4
+#define MANY_SAMPLES 8
+#define JUDGED_WINDOW 16
 /* ... after so many round trips: the first packets of a connection leave at
  * once, and those that came of them are spaced only from then on. */
 #define JUDGED_FROM 2
@@ -104,7 +107,7 @@ static __always_inline void tell(struct state *s, struct tcp_sock *tp, const str
 static __always_inline bool is_time_for_train(struct tcp_sock *tp, const struct state *s,
 					      __u64 now_us)
 {
-	__u64 every_us = s->trains.capacity ? TRAIN_EVERY_US : TRAIN_FIRST_US;
+	__u64 every_us = s->trains.is_sure ? TRAIN_EVERY_US : TRAIN_FIRST_US;
 
 	return !is_reducing(tp) && tp->packets_out <= tp->snd_cwnd &&
 	       now_us > s->trains.last_us + every_us;
@@ -154,7 +157,7 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 		if (s->seen.law != wish.law || round->is_slow_start)
 			take_window(s, wish.law, tp->snd_cwnd * PACKET_Q8, now_us);
 		s->seen.law = wish.law;
-		window_q8 = law_round(s, &look, wish.law, round->cwnd, &is_paced);
+		window_q8 = law_round(s, &look, wish.law, &is_paced);
 		window_q8 = least(window_q8, WINDOW_MOST_Q8);
 		tp->snd_cwnd = most(window_q8 / PACKET_Q8,
 				    window_q8 < FLOOR_Q8 && wish.law == LAW_VEGAS ? 1 : 2);
@@ -261,7 +264,7 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 		round->train = TRAIN_NONE;
 	if (round->train)
 		train_acknowledged(round, tp->snd_una, bpf_ktime_get_ns() / 1000);
-	if (sample->rtt_us <= 0)
+	if (sample->rtt_us <= 0 || tp->tcp_mstamp == round->unpaced_us + rtt_us)
 		return;
 	round->samples++;
 	if (rtt_us < round->rtt_min_us)
@@ -272,9 +275,10 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	if (!is_in_slow_start(tp))
 		return;
 	round->rtt_few_us = least(round->rtt_few_us, rtt_us);
-	if (round->samples % FEW_SAMPLES)
+	if (round->samples % (round->is_yielding ? FEW_SAMPLES : MANY_SAMPLES))
 		return;
 	if (round->turns >= JUDGED_FROM &&
+	    (round->is_yielding || tp->snd_cwnd >= JUDGED_WINDOW) &&
 	    round->rtt_few_us > round->base_us + round->patience_us) {
 		/* What is on its way now is what was on its way when those
 		 * left, and as much again: half of it would do. */
@@ -297,6 +301,15 @@ void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 	round_of(tp)->train = TRAIN_NONE;
 	if (ca_state == TCP_CA_Open)
 		begin_round(tp, round_of(tp), bpf_ktime_get_ns() / 1000);
+}
+
+/* What is paced is paced by the packet, where the kernel does not put a
+ * millisecond's worth together: its two (net.ipv4.tcp_min_tso_segs) would make
+ * others wait for both, where a packet takes long. */
+SEC("struct_ops")
+__u32 BPF_PROG(at_once, struct sock *sk)
+{
+	return round_of(tcp_sk(sk))->is_paced ? 1 : 2;
 }
 
 SEC("struct_ops")
@@ -358,6 +371,7 @@ struct tcp_congestion_ops vegas = {
 	.cong_avoid = (void *)vegas_avoid,
 	.set_state = (void *)changed,
 	.pkts_acked = (void *)acknowledged,
+	.min_tso_segs = (void *)at_once,
 	.undo_cwnd = (void *)undo,
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = "fairbat_vegas",
@@ -371,6 +385,7 @@ struct tcp_congestion_ops cdg = {
 	.cong_avoid = (void *)cdg_avoid,
 	.set_state = (void *)changed,
 	.pkts_acked = (void *)acknowledged,
+	.min_tso_segs = (void *)at_once,
 	.undo_cwnd = (void *)undo,
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = "fairbat_cdg",
@@ -384,6 +399,7 @@ struct tcp_congestion_ops cubic = {
 	.cong_avoid = (void *)cubic_avoid,
 	.set_state = (void *)changed,
 	.pkts_acked = (void *)acknowledged,
+	.min_tso_segs = (void *)at_once,
 	.undo_cwnd = (void *)undo,
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = "fairbat_cubic",

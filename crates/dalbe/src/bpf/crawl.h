@@ -20,23 +20,22 @@
 #define CRAWL_QUEUE_US 2000
 
 /* After a round trip; whether the next one is of a single packet. */
-static __always_inline bool crawl_round(struct vegas *own, const struct look *look,
-					bool was_single)
+static __always_inline bool crawl_round(struct vegas *own, const struct look *look)
 {
 	if (own->window_q8 > FLOOR_Q8 || own->carried_most_q8 > CRAWL_MATTERS_Q8 ||
 	    look->base_us > CRAWL_MATTERS_US ||
-	    (look->is_timed && look->queue_us <= SHORT_US(look->base_us))) {
+	    (look->is_timed && look->queue_us <= look->short_us)) {
 		own->crawl = 0;
 		own->crawl_length = 0;
 		own->patience = 0;
 		return false;
 	}
-	if (was_single) {
+	if (look->cwnd == 1) {
 		if (own->crawl)
 			own->crawl--;
 		return own->crawl;
 	}
-	if (!look->is_timed || look->queue_us < SHORT_US(look->base_us) + CRAWL_QUEUE_US)
+	if (!look->is_timed || look->queue_us < look->short_us + CRAWL_QUEUE_US)
 		return false;
 	if (own->patience < CRAWL_PATIENCE) {
 		own->patience++;

@@ -23,6 +23,8 @@ struct round {
 	__u32 patience_us;
 	/* The least of the last few. */
 	__u32 rtt_few_us;
+	/* What is stamped with this has left sooner; see pace(). */
+	__u64 unpaced_us;
 	/* What was acknowledged in all, packets. */
 	__u64 packets;
 	/* See train.h: sequence numbers, when its first acknowledgement came, and
@@ -49,14 +51,17 @@ struct look {
 	__u32 elapsed_us;
 	__u32 rtt_min_us;
 	__u32 rtt_max_us;
-	/* Packets delivered in it. */
+	/* Packets of the window with which it began, and delivered in it. */
+	__u32 cwnd;
 	__u32 delivered;
 	/* What that rate is in a round trip without a queue, and in this one:
 	 * packets/256. */
 	__u32 carried_q8;
 	__u32 used_q8;
-	/* Delay beyond the base, and where there is nothing to be seen of one. */
+	/* Delay beyond the base, up to where it is no queue, and where there is
+	 * nothing to be seen of one. */
 	__u32 queue_us;
+	__u32 short_us;
 	__u32 clear_us;
 	__u32 base_us;
 	__u32 w_q16;
@@ -94,7 +99,8 @@ struct weighted {
 	__u32 friendly_q8;
 	__u32 w_q16;
 	__u32 k_ms;
-	__u32 reserved;
+	/* Mean round-trip time of late. */
+	__u32 rtt_us;
 	__u64 epoch_us;
 };
 
@@ -126,7 +132,8 @@ struct vegas {
 	__u8 crawl_length;
 	__u8 patience;
 	__u8 looks;
-	__u16 reserved;
+	/* What whole packets have left of the windows before. */
+	__u16 left_q8;
 };
 
 /* See cdg.h. */
@@ -156,7 +163,9 @@ struct cubic {
 struct trains {
 	__u32 rates[4];
 	__u32 capacity;
-	__u32 next;
+	/* Tests so far, and whether they agree. */
+	__u16 next;
+	__u16 is_sure;
 	__u64 last_us;
 };
 
@@ -173,4 +182,4 @@ struct state {
 	/* The windows before the last loss: of Vegas, CUBIC and CDG. */
 	__u32 before_q8[3];
 };
-_Static_assert(sizeof(struct state) == STATE_SIZE, "as in layout.rs");
+_Static_assert(sizeof(struct state) == 440, "as in layout.rs");

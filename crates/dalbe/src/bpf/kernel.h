@@ -46,6 +46,8 @@ struct tcp_sock {
 	__u32 delivered;
 	__u32 packets_out;
 	__u32 max_packets_out;
+	__u64 tcp_wstamp_ns;
+	__u64 tcp_mstamp;
 	__u32 prior_cwnd;
 	__u8 is_cwnd_limited : 1;
 };
@@ -58,6 +60,7 @@ struct tcp_congestion_ops {
 	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
 	void (*set_state)(struct sock *sk, __u8 new_state);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	__u32 (*min_tso_segs)(struct sock *sk);
 	__u32 (*undo_cwnd)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);

@@ -21,6 +21,29 @@ static __always_inline __u32 share_of(__u32 window_q8, __u32 w_q16)
 	return least(share, window_q8);
 }
 
+/* The round-trip time that a weight is good for is a mean over so long, us: some
+ * of CUBIC's sawteeth, but no burst of a second. While others come for a moment
+ * the flow keeps its window, as they do theirs, and not its rate. */
+#define MEAN_US 8000000
+
+static __always_inline void mean_rtt(struct weighted *own, const struct look *look)
+{
+	__u32 rtt_us = look->rtt_min_us / 2 + look->rtt_max_us / 2;
+	/* Idle time does not count. */
+	__u32 elapsed_us = least(look->elapsed_us, least(2 * look->rtt_max_us, MEAN_US));
+
+	/* A single packet's acknowledgement may be delayed. */
+	if (own->rtt_us && (!look->is_timed || look->cwnd == 1))
+		return;
+	/* However short a round trip is, the mean moves. */
+	if (own->rtt_us == 0)
+		own->rtt_us = rtt_us;
+	else if (rtt_us > own->rtt_us)
+		own->rtt_us += most(scaled(rtt_us - own->rtt_us, elapsed_us, MEAN_US), 1);
+	else if (rtt_us < own->rtt_us)
+		own->rtt_us -= most(scaled(own->rtt_us - rtt_us, elapsed_us, MEAN_US), 1);
+}
+
 /* The window that the weight is good for whatever the others do; the largest
  * there is if it has no bound. What the process has seen is no answer alone: a
  * flow that is held to a share of what it has carried carries no more. */
@@ -28,8 +51,7 @@ static __always_inline __u32 bound_of(const struct state *s, const struct look *
 {
 	__u32 capacity = most(s->trains.capacity, look->capacity);
 	__u32 packets_s_q8 = scaled(capacity, PACKET_Q8, look->segment);
-	__u32 rtt_us = look->rtt_min_us / 2 + look->rtt_max_us / 2;
-	__u32 all_q8 = scaled(packets_s_q8, rtt_us, 1000000);
+	__u32 all_q8 = scaled(packets_s_q8, s->weighted.rtt_us, 1000000);
 
 	if (look->w_q16 >= ONE_Q16 || s->trains.capacity == 0)
 		return WINDOW_MOST_Q8;
@@ -57,22 +79,33 @@ static __always_inline __u32 weighted_law(struct state *s, const struct look *lo
 	return least(own->window_q8, bound);
 }
 
-static __always_inline __u32 vegas_law(struct state *s, struct look *look, __u32 cwnd,
-				       bool *is_paced)
+/* Windows are of whole packets, and that of a short path of few of them: what
+ * one round trip has too little of, a later one has too much of. */
+static __always_inline __u32 whole(struct vegas *own, __u32 window_q8)
+{
+	__u32 left_q8 = (window_q8 + own->left_q8) % PACKET_Q8;
+
+	window_q8 = window_q8 + own->left_q8 - left_q8;
+	own->left_q8 = left_q8;
+	return window_q8;
+}
+
+static __always_inline __u32 vegas_law(struct state *s, struct look *look, bool *is_paced)
 {
 	__u32 window;
 
+	mean_rtt(&s->weighted, look);
 	/* From one round trip to the next it is at most doubled, as in slow
 	 * start. */
-	window = least(weighted_law(s, look), 2 * most(cwnd, 2) * PACKET_Q8);
+	window = least(weighted_law(s, look), 2 * most(look->cwnd, 2) * PACKET_Q8);
 	vegas_round(&s->vegas, &s->seen, look);
 	s->vegas.window_q8 = least(s->vegas.window_q8, WINDOW_MOST_Q8);
 	*is_paced = s->vegas.window_q8 >= window;
 	if (!*is_paced)
-		return window;
-	if (crawl_round(&s->vegas, look, cwnd == 1))
+		return whole(&s->vegas, window);
+	if (crawl_round(&s->vegas, look))
 		return PACKET_Q8;
-	return s->vegas.window_q8;
+	return whole(&s->vegas, s->vegas.window_q8);
 }
 
 static __always_inline __u32 cubic_law(struct state *s, struct look *look, __u32 law)
@@ -90,14 +123,15 @@ static __always_inline __u32 cubic_law(struct state *s, struct look *look, __u32
 }
 
 /* The window after a round trip; whether TCP is to space its packets. */
-static __always_inline __u32 law_round(struct state *s, struct look *look, __u32 law, __u32 cwnd,
+static __always_inline __u32 law_round(struct state *s, struct look *look, __u32 law,
 				       bool *is_paced)
 {
 	if (law == LAW_VEGAS)
-		return vegas_law(s, look, cwnd, is_paced);
+		return vegas_law(s, look, is_paced);
 	if (law == LAW_CDG || law == LAW_CDG_PAPER) {
 		cdg_round(&s->cdg, &s->vegas, &s->seen, look, law == LAW_CDG);
-		*is_paced = law == LAW_CDG;
+		/* Beside others' bursts a flow that is paced gets more than its weight. */
+		*is_paced = law == LAW_CDG && look->w_q16 <= LEAST_WEIGHT_Q16;
 		return s->cdg.window_q8;
 	}
 	if (law == LAW_VEGAS_PAPER) {

@@ -14,11 +14,10 @@ static __always_inline void observe(struct look *look, struct state *s, struct t
 				    __u64 now_us)
 {
 	bool was_single = round->cwnd == 1;
-
 	/* Less than a round trip it cannot have been. */
 	__u32 elapsed_us = most(least(now_us - round->began_us, 60000000),
 				most(round->base_us, 1));
-	__u32 rtt_min_us = elapsed_us, rtt_max_us = elapsed_us;
+	__u32 rtt_min_us = elapsed_us, rtt_max_us = elapsed_us, packet_us;
 
 	if (round->samples) {
 		rtt_min_us = most(round->rtt_min_us, 1);
@@ -26,6 +25,7 @@ static __always_inline void observe(struct look *look, struct state *s, struct t
 	}
 	look->now_us = now_us;
 	look->elapsed_us = elapsed_us;
+	look->cwnd = round->cwnd;
 	look->is_timed = round->samples > 0;
 	look->rtt_min_us = rtt_min_us;
 	/* Of a receiver that acknowledges each packet there is none. */
@@ -53,13 +53,17 @@ static __always_inline void observe(struct look *look, struct state *s, struct t
 	}
 	look->base_us = most(look->base_us, 1);
 	look->queue_us = minus(look->rtt_min_us, look->base_us);
-	look->clear_us = CLEAR_US(look->base_us);
+	/* Two that leave at once wait for each other, and seem late by a packet. */
 	if (s->trains.capacity)
-		look->clear_us = least(look->clear_us + scaled(look->segment, 1000000,
-							       s->trains.capacity),
-				       SHORT_US(look->base_us));
+		packet_us = scaled(look->segment, 1000000, s->trains.capacity);
+	else
+		packet_us = scaled(look->base_us, PACKET_Q8, s->vegas.carried_most_q8);
+	look->short_us = SHORT_US(look->base_us);
+	if (!round->is_paced)
+		look->short_us += packet_us;
+	look->clear_us = least(CLEAR_US(look->base_us) + packet_us, look->short_us);
 	look->carried_q8 = scaled(look->delivered * PACKET_Q8, look->base_us, look->elapsed_us);
 	look->used_q8 = scaled(look->delivered * PACKET_Q8, look->rtt_min_us, look->elapsed_us);
-	if (was_single && look->queue_us > SHORT_US(look->base_us))
+	if (was_single && look->queue_us > look->short_us)
 		look->is_timed = false;
 }

@@ -8,8 +8,9 @@
 #pragma once
 
 /* Smaller windows are no bursts; and the kernel spaces their packets by a
- * smoothed round-trip time that few acknowledgements keep up to date. */
-#define PACED_LEAST 10
+ * smoothed round-trip time that few acknowledgements keep up to date. What is
+ * paced stays so with a packet less: whole windows go up and down by one. */
+#define PACED_LEAST 4
 
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 {
@@ -61,12 +62,15 @@ static __always_inline void begin_round(struct tcp_sock *tp, struct round *round
  * comes between finds room in a full queue. */
 static __always_inline void pace(struct sock *sk, struct round *round, bool is_paced)
 {
-	is_paced = is_paced && tcp_sk(sk)->snd_cwnd >= PACED_LEAST;
+	is_paced = is_paced && tcp_sk(sk)->snd_cwnd >= PACED_LEAST - round->is_paced;
 	if (is_paced && sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		round->is_paced = 1;
 	} else if (!is_paced && round->is_paced) {
 		sk->sk_pacing_status = SK_PACING_NONE;
 		round->is_paced = 0;
+		/* What leaves before the next paced packet would have is stamped
+		 * with that time, and seems to come back too soon. */
+		round->unpaced_us = tcp_sk(sk)->tcp_wstamp_ns / 1000;
 	}
 }

@@ -2,7 +2,8 @@
 /*
  * Vegas with a memory: the window of a flow that yields to anybody, yet fills
  * an idle path. The law of the receiver lever (brake/yielding.rs), once per
- * round trip:
+ * round trip; with a shorter queue, for here it is seen where it arises, and on
+ * short paths with less haste:
  * - Filling. With a short queue the window goes to what the path carries
  *   without one and a little more (Brakmo and Peterson 1995; FAST TCP, Wei,
  *   Jin, Low and Hegde 2006, eq. 1). Without a queue it grows: fast up to where
@@ -18,7 +19,7 @@
 #pragma once
 
 /* A delay no longer than this is no queue ... */
-#define SHORT_US(base_us) (1500 + (base_us) / 100)
+#define SHORT_US(base_us) (800 + (base_us) / 60)
 /* ... and in one no longer than this nothing at all is to be seen of one, but
  * for the packet that stands behind the one that left with it. */
 #define CLEAR_US(base_us) (800 + (base_us) / 256)
@@ -39,9 +40,9 @@
 #define UNSEEN_US 15000000ULL
 #define ROOM_Q16 57672
 
-/* Our own part of the queue: 0.28 times the square root of the window, so that
+/* Our own part of the queue: 0.1 times the square root of the window, so that
  * n flows make one that is sqrt(n) times as long. */
-#define OWN_Q16 18350
+#define OWN_Q16 6554
 /* Growth near the threshold: 0.11 times the square root of the window, at most
  * one packet (RFC 5681). */
 #define CAREFUL_Q16 7209
@@ -54,10 +55,17 @@
 /* After a loss without a queue, of noise: 0.85. */
 #define LOSS_ALONE_Q16 55706
 
-/* After QUIET round trips without a queue growth doubles every 1.3 of them. */
+/* After QUIET round trips without a queue, and QUIET_US, growth doubles every 1.3
+ * of them, and every 1.3 * DOUBLED_US: on a short path a packet or two too many
+ * are a long queue. Where they are shorter than a millisecond or four, 100 and 10
+ * round trips are time enough. */
 #define QUIET 3
-static const __u32 QUIET_GROWTH_Q8[11] = {
-	256, 436, 743, 1267, 2160, 3681, 6274, 10694, 18226, 31064, 52945,
+#define QUIET_US 100000
+#define DOUBLED_US 42000
+#define QUIET_STEPS 16
+static const __u32 QUIET_GROWTH_Q8[QUIET_STEPS] = {
+	256, 436, 744, 1267, 2160, 3682, 6275, 10695, 18228, 31067,
+	52949, 90244, 153808, 262144, 446788, 761488,
 };
 
 static __always_inline bool vegas_fills(__u32 used, __u32 window, __u32 share_q16)
@@ -107,16 +115,16 @@ static __always_inline __u32 vegas_growth(const struct vegas *own)
 	return most(growth, minus(own->windows_q8[0], low));
 }
 
-static __always_inline void vegas_remember(struct vegas *own, __u32 queue_us, __u32 carried_q8)
+static __always_inline void vegas_remember(struct vegas *own, const struct look *look)
 {
 	for (int i = 3; i > 0; i--) {
 		own->windows_q8[i] = own->windows_q8[i - 1];
 		own->queues_us[i] = own->queues_us[i - 1];
 		own->carried_q8[i] = own->carried_q8[i - 1];
 	}
-	own->windows_q8[0] = own->window_q8;
-	own->queues_us[0] = queue_us;
-	own->carried_q8[0] = carried_q8;
+	own->windows_q8[0] = look->cwnd * PACKET_Q8;
+	own->queues_us[0] = look->queue_us;
+	own->carried_q8[0] = look->carried_q8;
 }
 
 /* Somebody else's queue. */
@@ -159,18 +167,20 @@ static __always_inline void vegas_fill(struct vegas *own, struct telemetry *seen
 /* Without a queue. */
 APART int vegas_grow(struct vegas *own, const struct look *look, __u32 used, bool has_come)
 {
-	__u32 window, near, careful, growth, limit;
+	__u32 window, near, careful, growth, limit, quiet, stretch;
 	bool is_known;
 
 	if (!own || !look)
 		return 0;
 	window = own->window_q8;
+	quiet = most(QUIET, least(QUIET_US / look->base_us + 1, 100));
+	stretch = least(DOUBLED_US / look->base_us + 1, 10);
 	near = times_q16(own->threshold_q8, NEAR_Q16);
 	is_known = !has_come && window < times_q16(own->carried_most_q8, NEAR_Q16);
 	if (is_known || look->queue_us < look->clear_us)
-		own->quiet = least(own->quiet + 1, QUIET + 10);
+		own->quiet = least(own->quiet + 1, quiet + (QUIET_STEPS - 1) * stretch);
 	else
-		own->quiet = least(own->quiet, QUIET - 1);
+		own->quiet = least(own->quiet, quiet - 1);
 	if (own->threshold_q8 == 0) {
 		if (vegas_fills(used, window, 45875))
 			own->window_q8 = 2 * window;
@@ -181,16 +191,15 @@ APART int vegas_grow(struct vegas *own, const struct look *look, __u32 used, boo
 		own->window_q8 = least(2 * window, most(near, window + PACKET_Q8));
 		return 0;
 	}
-	if (!vegas_fills(used, window, own->quiet > QUIET + 1 ? 39322 : 55706))
+	if (!vegas_fills(used, window, own->quiet > quiet + 1 ? 39322 : 55706))
 		return 0;
 	own->has_met = 0;
 	careful = least(times_q16(root_q8(window), CAREFUL_Q16), PACKET_Q8);
 	growth = careful;
-	if (own->quiet >= QUIET) {
-		__u32 step = own->quiet - QUIET;
+	if (own->quiet >= quiet) {
+		__u32 step = (own->quiet - quiet) / stretch;
 
-		if (step <= 10)
-			growth = most(growth, QUIET_GROWTH_Q8[step]);
+		growth = most(growth, QUIET_GROWTH_Q8[step % QUIET_STEPS]);
 	}
 	limit = most(minus(own->carried_most_q8, window), careful);
 	if (!has_come)
@@ -217,7 +226,7 @@ APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct lo
 	carried = look->carried_q8;
 	used = look->used_q8;
 	has_come = own->came_us && look->now_us < own->came_us + SOON_US;
-	vegas_remember(own, queue, carried);
+	vegas_remember(own, look);
 	vegas_carried(own, carried);
 	if (own->looks < 4)
 		own->looks++;
@@ -250,7 +259,7 @@ APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct lo
 		foreign_us = FOREIGN_SOON_US;
 		own_us = 0;
 	}
-	if (queue > own_us + SHORT_US(base) + foreign_us) {
+	if (queue > own_us + look->short_us + foreign_us) {
 		vegas_meet(own, least(carried, window), has_come);
 		vegas_yield(own, seen, look->now_us, least(least(window, used) / 2, carried));
 		return 0;
@@ -263,7 +272,7 @@ APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct lo
 		own->calm = 4;
 		return 0;
 	}
-	if (queue > SHORT_US(base)) {
+	if (queue > look->short_us) {
 		bool was_queued = own->was_queued;
 
 		own->was_queued = 1;

@@ -3,9 +3,6 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// `CONGESTION_VERSION`.
-pub(crate) const VERSION: u32 = 2;
-
 /// `ONE_Q16`.
 pub(super) const ONE: f64 = 65536.0;
 
@@ -67,7 +64,7 @@ mod tests {
         let header = include_str!("../bpf/congestion.h");
         let least = (LEAST_WEIGHT * ONE).round() as u64;
         for (name, value) in [
-            ("CONGESTION_VERSION", u64::from(VERSION)),
+            ("CONGESTION_VERSION", u64::from(super::super::VERSION)),
             ("ONE_Q16", ONE as u64),
             ("LEAST_WEIGHT_Q16", least),
         ] {

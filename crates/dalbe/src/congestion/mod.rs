@@ -19,10 +19,12 @@ mod layout;
 use std::io;
 use std::path::Path;
 
-#[cfg(feature = "bpf")]
-pub(crate) use self::layout::VERSION;
 use crate::setup::{DIRECTORY, Unavailable};
 use crate::socket::TcpSocket;
+
+/// Version of the congestion controls, and of what the kernel's side and this
+/// one share (`CONGESTION_VERSION`): it takes those of no other.
+pub const VERSION: u32 = 3;
 
 /// The congestion controls, by the ends of their names.
 #[cfg(feature = "bpf")]

@@ -25,11 +25,13 @@ fn of_weight(law: Law, w: f64) -> Parameters {
 }
 
 /// The directory of the version that this build speaks.
-const VERSION: &str = "v2";
+fn version() -> String {
+    format!("v{}", dalbe::congestion::VERSION)
+}
 
 /// The directory of the version that is set up.
 fn pins() -> std::path::PathBuf {
-    directory().join("congestion").join(VERSION)
+    directory().join("congestion").join(version())
 }
 
 /// The names of the congestion controls that are set up.

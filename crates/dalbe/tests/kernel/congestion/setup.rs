@@ -131,7 +131,7 @@ fn an_upgrade_leaves_connections_that_have_the_old_ones_as_they_are() {
         let old = Congestion::open().expect("set up");
         let (mut client, mut server, socket) = controlled(&old);
         let old_names = names();
-        fs::rename(versions.join(VERSION), versions.join("v0")).expect("root");
+        fs::rename(versions.join(version()), versions.join("v0")).expect("root");
         let old_registrations = registrations(&versions.join("v0"));
         assert_eq!(
             status(directory(), PART).expect("readable"),
@@ -142,7 +142,7 @@ fn an_upgrade_leaves_connections_that_have_the_old_ones_as_they_are() {
             error,
             Unavailable::OtherVersion {
                 found: 0,
-                needed: 2
+                needed: dalbe::congestion::VERSION
             }
         );
         assert!(expected, "{error:?}");
@@ -152,7 +152,7 @@ fn an_upgrade_leaves_connections_that_have_the_old_ones_as_they_are() {
             install(directory(), PART).expect("root"),
             Installed::Replaced { version: 0 }
         );
-        assert_eq!(entries(&versions), [VERSION]);
+        assert_eq!(entries(&versions), [version()]);
         let new_names = names();
         assert!(new_names.iter().all(|name| !old_names.contains(name)));
 
@@ -185,7 +185,7 @@ fn what_a_killed_setup_left_and_what_somebody_took_apart_is_made_whole() {
     in_own_namespace(|| {
         let versions = directory().join("congestion");
         set_up(PART);
-        fs::rename(versions.join(VERSION), versions.join("unfinished")).expect("root");
+        fs::rename(versions.join(version()), versions.join("unfinished")).expect("root");
         assert_eq!(
             status(directory(), PART).expect("readable"),
             Status::NotSetUp
@@ -193,7 +193,7 @@ fn what_a_killed_setup_left_and_what_somebody_took_apart_is_made_whole() {
         let left = registrations(&versions.join("unfinished"));
         assert_eq!(install(directory(), PART).expect("root"), Installed::New);
         assert_go(&left);
-        assert_eq!(entries(&versions), [VERSION]);
+        assert_eq!(entries(&versions), [version()]);
 
         fs::remove_file(pins().join(&names()[0])).expect("root");
         assert_eq!(

@@ -1,0 +1,82 @@
+//! The arithmetic of the congestion laws, which knows no kernel: compiled for
+//! this machine and run, as no eBPF program can be without root.
+//!
+//! What C leaves undefined stops the program (a signal). The one thing that eBPF
+//! defines and C does not, division by zero, is guarded in laws/native.h.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+/// The compiled cases; none without a compiler, where nothing else needs one.
+static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    let clang = std::env::var_os("CLANG").unwrap_or_else(|| "clang".into());
+    let runs = Command::new(&clang).arg("--version").output();
+    if !runs.is_ok_and(|output| output.status.success()) {
+        if cfg!(feature = "bpf") {
+            panic!(
+                "{} cannot be run, and the feature bpf needs it",
+                clang.display()
+            );
+        }
+        return None;
+    }
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("laws");
+    let compiled = Command::new(&clang)
+        .args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror"])
+        // By a trap: it needs no library of the compiler's.
+        .args(["-fsanitize=undefined", "-fsanitize-trap=undefined", "-o"])
+        .arg(&program)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/laws/laws.c"))
+        .output()
+        .expect("it has just run");
+    let errors = String::from_utf8_lossy(&compiled.stderr);
+    assert!(compiled.status.success(), "{errors}");
+    Some(program)
+});
+
+fn holds(case: &str) {
+    let Some(program) = &*PROGRAM else {
+        eprintln!("SKIPPED, no clang to compile the laws with");
+        return;
+    };
+    let run = Command::new(program).arg(case).output();
+    let run = run.expect("what was compiled runs");
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{case}, {}:\n{said}", run.status);
+}
+
+#[test]
+fn whole_windows_add_up_to_what_was_wished_and_are_no_less_than_the_floor() {
+    holds("whole_windows");
+}
+
+#[test]
+fn the_mean_round_trip_time_follows_the_path_however_short_it_is() {
+    holds("mean_round_trip");
+}
+
+#[test]
+fn what_measures_nothing_leaves_the_mean_round_trip_time() {
+    holds("unmeasured_round_trips");
+}
+
+#[test]
+fn of_the_last_trains_the_second_largest_answer_counts() {
+    holds("trains_answers");
+}
+
+#[test]
+fn a_weight_is_good_for_its_share_of_a_known_capacity() {
+    holds("weights_bound");
+}
+
+#[test]
+fn a_flow_that_yields_fills_an_idle_path_within_seconds() {
+    holds("fills_an_idle_path");
+}
+
+#[test]
+fn a_flow_that_yields_stays_at_the_floor_beside_a_queue_of_others() {
+    holds("yields_to_others");
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Cases for the arithmetic of the congestion laws: `laws CASE` fails, and says
+ * what did not hold.
+ */
+#include "native.h"
+#include "path.h"
+
+static void whole_windows(void)
+{
+	const __u32 window_q8 = 53 * PACKET_Q8 / 10, rounds = 1000;
+	struct vegas own = {0};
+	__u64 sum_q8 = 0;
+
+	for (__u32 i = 1; i <= rounds; i++) {
+		__u32 window = whole(&own, window_q8);
+
+		EXPECT(window % PACKET_Q8 == 0, "%u is not of whole packets", window);
+		sum_q8 += window;
+		EXPECT(sum_q8 <= (__u64)i * window_q8 && sum_q8 + PACKET_Q8 > (__u64)i * window_q8,
+		       "%u windows of 5.3 packets are %llu/256 packets", i, sum_q8);
+	}
+	for (__u32 i = 0; i < 10000; i++) {
+		__u32 wish = FLOOR_Q8 + i * 37 % (3 * PACKET_Q8);
+		__u32 window = whole(&own, wish);
+
+		EXPECT(window >= FLOOR_Q8, "of %u/256 packets %u/256 are left", wish, window);
+	}
+}
+
+/* Round trips of this length until so much time has gone by. */
+static void see(struct weighted *own, __u32 rtt_us, __u32 time_us)
+{
+	struct look look = {
+		.rtt_min_us = rtt_us, .rtt_max_us = rtt_us, .elapsed_us = rtt_us,
+		.cwnd = 10, .is_timed = true,
+	};
+
+	for (__u32 gone_us = 0; gone_us < time_us; gone_us += rtt_us)
+		mean_rtt(own, &look);
+}
+
+static void mean_round_trip(void)
+{
+	static const __u32 RTTS_US[] = {500, 1000, 20000, 200000};
+
+	for (__u32 i = 0; i < sizeof(RTTS_US) / sizeof(*RTTS_US); i++) {
+		__u32 low_us = RTTS_US[i], high_us = 2 * low_us;
+		struct weighted own = {0};
+
+		see(&own, low_us, 1);
+		EXPECT(own.rtt_us == low_us, "the first of %u us makes %u us", low_us, own.rtt_us);
+		see(&own, high_us, 4 * MEAN_US);
+		EXPECT(own.rtt_us >= high_us - high_us / 50 && own.rtt_us <= high_us,
+		       "from %u us to %u us it comes to %u us", low_us, high_us, own.rtt_us);
+		see(&own, low_us, 4 * MEAN_US);
+		EXPECT(own.rtt_us >= low_us && own.rtt_us <= low_us + low_us / 25,
+		       "from %u us back to %u us it comes to %u us", high_us, low_us, own.rtt_us);
+	}
+	/* A burst of others, on a path that is long enough to tell parts of it. */
+	struct weighted own = {.rtt_us = 20000};
+	see(&own, 40000, MEAN_US / 8);
+	EXPECT(own.rtt_us <= 22500, "a second makes %u us of 20 ms", own.rtt_us);
+}
+
+static void unmeasured_round_trips(void)
+{
+	struct weighted own = {.rtt_us = 20000};
+	struct look look = {
+		.rtt_min_us = 60000, .rtt_max_us = 60000, .elapsed_us = 60000, .cwnd = 10,
+	};
+
+	mean_rtt(&own, &look);
+	EXPECT(own.rtt_us == 20000, "an untimed round trip makes %u us of 20 ms", own.rtt_us);
+	look.is_timed = true;
+	look.cwnd = 1;
+	mean_rtt(&own, &look);
+	EXPECT(own.rtt_us == 20000, "a single packet makes %u us of 20 ms", own.rtt_us);
+	look.cwnd = 10;
+	look.elapsed_us = 60000000;
+	mean_rtt(&own, &look);
+	EXPECT(own.rtt_us > 20000 && own.rtt_us < 22000,
+	       "60 ms after an idle minute make %u us of 20 ms", own.rtt_us);
+}
+
+static void trains_answers(void)
+{
+	struct trains own = {0};
+
+	train_learn(&own, 7000);
+	EXPECT(own.capacity == 7000 && !own.is_sure, "of one: %u", own.capacity);
+	train_learn(&own, 8000);
+	EXPECT(own.capacity == 8000 && own.is_sure, "of two: %u", own.capacity);
+	train_learn(&own, 9000);
+	EXPECT(own.capacity == 8000 && own.is_sure, "of three: %u", own.capacity);
+	train_learn(&own, 20000);
+	EXPECT(own.capacity == 9000 && !own.is_sure, "of four: %u", own.capacity);
+	for (int i = 0; i < 3; i++)
+		train_learn(&own, 1000);
+	EXPECT(own.capacity == 1000 && !own.is_sure, "the largest counts: %u", own.capacity);
+	train_learn(&own, 1000);
+	EXPECT(own.capacity == 1000 && own.is_sure, "the fifth last counts: %u", own.capacity);
+
+	memset(&own, 0, sizeof(own));
+	train_learn(&own, 8000);
+	train_learn(&own, 6999);
+	EXPECT(!own.is_sure, "sure of answers that differ by more than an eighth");
+
+	memset(&own, 0, sizeof(own));
+	for (__u32 i = 0; i < 70000; i++) {
+		train_learn(&own, 1000 * (i % 4 + 1));
+		EXPECT(i < 3 || own.capacity == 3000, "after %u answers: %u", i + 1, own.capacity);
+	}
+}
+
+/* 1000 packets/s, of which a mean round trip of 100 ms has 100. */
+static struct state known_path(void)
+{
+	struct state s = {.trains = {.capacity = 1250000}, .weighted = {.rtt_us = 100000}};
+
+	return s;
+}
+
+static void weights_bound(void)
+{
+	struct state s = known_path();
+	struct look look = {
+		.segment = 1250, .w_q16 = ONE_Q16 / 4, .cwnd = 10, .elapsed_us = 100000,
+		.rtt_min_us = 100000, .rtt_max_us = 100000, .is_limited = true,
+	};
+	__u32 bound = bound_of(&s, &look), window = 0, before = 0;
+
+	EXPECT(bound >= 20 * PACKET_Q8 - 2 && bound <= 20 * PACKET_Q8,
+	       "w = 0.25 is good for %u/256 of 100 packets", bound);
+	for (__u32 i = 1; i <= 600; i++) {
+		look.now_us = i * 100000ULL;
+		window = weighted_law(&s, &look);
+		EXPECT(window <= bound, "round trip %u: %u/256 packets", i, window);
+	}
+	EXPECT(window == bound, "in a minute it comes to %u/256 packets", window);
+
+	for (look.w_q16 = LEAST_WEIGHT_Q16; look.w_q16 < ONE_Q16; look.w_q16++) {
+		bound = bound_of(&s, &look);
+		EXPECT(bound >= before, "w = %u/65536: %u after %u", look.w_q16, bound, before);
+		before = bound;
+	}
+	EXPECT(before >= 99 * PACKET_Q8, "just below w = 1: %u/256 of 100 packets", before);
+	EXPECT(bound_of(&s, &look) == WINDOW_MOST_Q8, "w = 1 has a bound");
+	look.w_q16 = LEAST_WEIGHT_Q16;
+	EXPECT(weighted_law(&s, &look) == 0, "the least weight has a window of its own");
+	look.w_q16 = ONE_Q16 / 4;
+	look.capacity = 1250000;
+	s.trains.capacity = 0;
+	EXPECT(bound_of(&s, &look) == WINDOW_MOST_Q8, "a bound without an answer of a train");
+}
+
+#define SECOND_US 1000000ULL
+
+static void fills_an_idle_path(void)
+{
+	/* 10 and 5 Mbit/s in packets of 1500 bytes. */
+	static const struct path PATHS[] = {
+		{833, 11000}, {833, 20000}, {833, 100000}, {416, 22000},
+	};
+
+	for (__u32 i = 0; i < sizeof(PATHS) / sizeof(*PATHS); i++) {
+		const struct path *path = &PATHS[i];
+		struct flow flow;
+		__u32 longest_us, packets;
+		__u64 from_us;
+
+		flow_begin(&flow);
+		flow_alone(&flow, path, flow.now_us + 5 * SECOND_US / 2);
+		from_us = flow.now_us;
+		packets = flow.tp.delivered;
+		longest_us = flow_alone(&flow, path, from_us + 10 * SECOND_US);
+		packets = scaled(flow.tp.delivered - packets, SECOND_US, flow.now_us - from_us);
+		EXPECT(packets * 10 >= path->packets_s * 9, "%u us: %u of %u packets/s",
+		       path->base_us, packets, path->packets_s);
+		EXPECT(longest_us <= 5000, "%u us: a queue of %u us", path->base_us, longest_us);
+	}
+}
+
+static void yields_to_others(void)
+{
+	static const struct path PATH = {833, 20000};
+	__u64 came_us, gone_us;
+	struct flow flow;
+	__u32 packets;
+
+	flow_begin(&flow);
+	flow_alone(&flow, &PATH, flow.now_us + 5 * SECOND_US);
+	EXPECT(flow.cwnd > 10, "alone it has %u packets", flow.cwnd);
+	came_us = flow.now_us;
+	/* Longer than what is seen now is remembered for (base.h). */
+	gone_us = came_us + 120 * SECOND_US;
+	while (flow.now_us < gone_us) {
+		/* 25 to 35 ms: a queue that never changes would be none. */
+		__u32 others_us = 25000 + flow.now_us % (2 * SECOND_US) / 200;
+
+		flow_round(&flow, &PATH, others_us);
+		EXPECT(flow.now_us < came_us + SECOND_US || flow.cwnd <= 2,
+		       "%llu ms after they came: %u packets", (flow.now_us - came_us) / 1000,
+		       flow.cwnd);
+	}
+	flow_alone(&flow, &PATH, gone_us + 5 * SECOND_US / 2);
+	came_us = flow.now_us;
+	packets = flow.tp.delivered;
+	flow_alone(&flow, &PATH, came_us + SECOND_US);
+	packets = scaled(flow.tp.delivered - packets, SECOND_US, flow.now_us - came_us);
+	EXPECT(packets * 10 >= PATH.packets_s * 9, "after they went: %u of %u packets/s", packets,
+	       PATH.packets_s);
+}
+
+int main(int count, char **arguments)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} CASES[] = {
+		{"whole_windows", whole_windows},
+		{"mean_round_trip", mean_round_trip},
+		{"unmeasured_round_trips", unmeasured_round_trips},
+		{"trains_answers", trains_answers},
+		{"weights_bound", weights_bound},
+		{"fills_an_idle_path", fills_an_idle_path},
+		{"yields_to_others", yields_to_others},
+	};
+
+	for (__u32 i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		if (count == 2 && strcmp(arguments[1], CASES[i].name) == 0) {
+			CASES[i].run();
+			return failures > 0;
+		}
+	}
+	fprintf(stderr, "no such case\n");
+	return 2;
+}
