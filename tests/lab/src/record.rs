@@ -118,7 +118,8 @@ pub fn file_name(
 pub struct Provenance {
     /// The command that does it again.
     pub command: String,
-    /// Commit of this repository; `-dirty` when files had been changed.
+    /// Commit that the lab is built of; `-dirty` when its sources, or those of
+    /// what it measures, had been changed by then.
     pub commit: String,
     /// Kernel.
     pub kernel: String,

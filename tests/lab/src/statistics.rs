@@ -37,6 +37,39 @@ pub fn percentile(values: &[f64], share: f64) -> Option<f64> {
     Some(values[below] + part * (values[above] - values[below]))
 }
 
+/// Of fewer values than these no percentile is above 95 % of them and below the
+/// rest.
+pub const FEW: usize = 20;
+
+/// The value that 95 % of the values do not exceed: as [`percentile`], but of
+/// fewer than [`FEW`] the one of the nearest rank, which is the most there is.
+/// What lies between the two largest of a few is less than the one value that is
+/// in question. `None` without values.
+#[must_use]
+pub fn p95(values: &[f64]) -> Option<f64> {
+    let is_few = finite(values).len() < FEW;
+    percentile(values, if is_few { 1.0 } else { 0.95 })
+}
+
+/// How likely it is, at least, that of all pairs that differ as many fall on one
+/// side as here if either side is as likely: the p of the sign test, two-sided, by
+/// the binomial distribution itself, 0 to 1. `None` where no pair differs.
+#[must_use]
+pub fn sign_test(less: usize, more: usize) -> Option<f64> {
+    let count = less + more;
+    if count == 0 {
+        return None;
+    }
+    // Ways to choose k of all, in parts of all ways.
+    let mut ways = 0.5_f64.powi(i32::try_from(count).ok()?);
+    let mut sum = 0.0;
+    for k in 0..=less.min(more) {
+        sum += ways;
+        ways *= (count - k) as f64 / (k + 1) as f64;
+    }
+    Some((2.0 * sum).min(1.0))
+}
+
 /// The value in the middle: the mean of the middle two when they are even.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
@@ -134,6 +167,30 @@ mod tests {
         assert_eq!(percentile(&values, 7.0), Some(50.0));
         assert_eq!(percentile(&[3.0], 0.95), Some(3.0));
         assert_eq!(percentile(&[], 0.95), None);
+    }
+
+    #[test]
+    fn of_few_values_the_most_is_the_95th_percentile() {
+        let values: Vec<f64> = (1..=19).map(f64::from).collect();
+        assert_eq!(p95(&values), Some(19.0));
+        assert_eq!(p95(&[1.0, 3.0, f64::NAN]), Some(3.0));
+        let values: Vec<f64> = (1..=21).map(f64::from).collect();
+        assert_eq!(p95(&values), Some(20.0));
+        assert_eq!(p95(&[]), None);
+    }
+
+    #[test]
+    fn the_sign_test_is_that_of_a_coin() {
+        let is = |less, more, p: f64| {
+            let got = sign_test(less, more).unwrap();
+            assert!((got - p).abs() < 1e-12, "{got} for {p}");
+        };
+        // 2 of 1024 ways have all on one side, 22 more one on the other.
+        is(0, 10, 2.0 / 1024.0);
+        is(9, 1, 22.0 / 1024.0);
+        is(5, 5, 1.0);
+        is(1, 0, 1.0);
+        assert_eq!(sign_test(0, 0), None);
     }
 
     #[test]

@@ -6,7 +6,22 @@ use fairbat_tests::environment::{self, first_line, nginx_version};
 
 use crate::contender::{Contender, PYTHON};
 
-pub use fairbat_tests::environment::{commit, kernel};
+pub use fairbat_tests::environment::kernel;
+
+/// Version of the lab, and the commit that it is built of.
+pub const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("FAIRBAT_LAB_COMMIT"),
+    ")"
+);
+
+/// Commit that the lab is built of, whatever the checkout has become since;
+/// `-dirty` when sources had been changed.
+#[must_use]
+pub fn commit() -> String {
+    env!("FAIRBAT_LAB_COMMIT").to_owned()
+}
 
 /// The moment, UTC, to the second, as RFC 3339 writes it.
 #[must_use]
@@ -45,9 +60,14 @@ pub fn of(contender: Contender) -> Vec<String> {
         }
         Contender::Iperf3(_) => return vec![version_of("iperf3")],
         Contender::Tcp => return vec![nginx_version()],
-        Contender::Sender(_) => return vec![format!("dalbe {}", env!("CARGO_PKG_VERSION"))],
+        Contender::Sender(_) => {
+            return vec![congestion_controls()];
+        }
         Contender::Engine => format!("fairbat {}", env!("CARGO_PKG_VERSION")),
-        Contender::FairbatServed => return vec![version_of(&fairbat_binary().to_string_lossy())],
+        Contender::FairbatServed => {
+            let fairbat = version_of(&fairbat_binary().to_string_lossy());
+            return vec![fairbat, congestion_controls()];
+        }
         Contender::Fairbat | Contender::FairbatNoDeadline(_) => {
             version_of(&fairbat_binary().to_string_lossy())
         }
@@ -56,6 +76,15 @@ pub fn of(contender: Contender) -> Vec<String> {
         Contender::Rclone => version_of("rclone"),
     };
     vec![client, nginx_version()]
+}
+
+/// The congestion controls of ours that are set up for a run.
+fn congestion_controls() -> String {
+    format!(
+        "dalbe {}, congestion controls {}",
+        env!("CARGO_PKG_VERSION"),
+        dalbe::congestion::VERSION
+    )
 }
 
 #[cfg(test)]
@@ -70,5 +99,9 @@ mod tests {
         assert!(versions[0].starts_with("curl "), "{versions:?}");
         assert!(versions[1].starts_with("nginx version"), "{versions:?}");
         assert_eq!(of(Contender::None), Vec::<String>::new());
+        let controls = format!("congestion controls {}", dalbe::congestion::VERSION);
+        let served = of(Contender::FairbatServed);
+        assert!(served[0].starts_with("fairbat "), "{served:?}");
+        assert!(served[1].ends_with(&controls), "{served:?}");
     }
 }

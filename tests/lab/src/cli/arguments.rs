@@ -6,12 +6,16 @@ use clap::{Args, Parser, Subcommand};
 use fairbat_lab::contender::Contender;
 use fairbat_lab::run::SAMPLING;
 use fairbat_lab::scenario::{DeadlineController, Path};
+use fairbat_lab::versions;
 
 /// Measures transfers beside real foreground traffic over an emulated
 /// bottleneck. Needs root where it emulates, and touches nothing outside its own
 /// namespaces.
+///
+/// Exits with 77 where this machine does not allow what was asked for: its
+/// kernel lacks what `fairbat setup` needs, or nothing may be loaded into it.
 #[derive(Debug, Parser)]
-#[command(name = "lab", version, arg_required_else_help = true)]
+#[command(name = "lab", version = versions::VERSION, arg_required_else_help = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -16,9 +16,14 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use dalbe::setup::Part;
+use fairbat_lab::contender::ContenderError;
 use fairbat_lab::sandbox::{self, Side};
 
 use self::arguments::{Arguments, Command};
+
+/// Exit status where this machine does not allow what was asked for: as for a
+/// test that cannot be run (automake, meson).
+const CANNOT: u8 = 77;
 
 /// What a command comes to.
 type Outcome = Result<ExitCode, Box<dyn Error>>;
@@ -28,8 +33,20 @@ pub(crate) fn main() -> ExitCode {
     let arguments = Arguments::parse();
     run(&arguments.command).unwrap_or_else(|error| {
         eprintln!("lab: {error}");
-        ExitCode::FAILURE
+        if is_of_machine(&*error) {
+            ExitCode::from(CANNOT)
+        } else {
+            ExitCode::FAILURE
+        }
     })
+}
+
+/// Whether it, or what led to it, is that this machine does not allow it.
+fn is_of_machine(error: &(dyn Error + 'static)) -> bool {
+    if let Some(error) = error.downcast_ref::<ContenderError>() {
+        return error.is_of_machine();
+    }
+    error.source().is_some_and(is_of_machine)
 }
 
 fn run(command: &Command) -> Outcome {

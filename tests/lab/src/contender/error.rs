@@ -1,11 +1,19 @@
 //! Why a contender does not start, and what to do about it.
 
+use std::fs;
 use std::io;
 use std::path::Path;
 
 use dalbe::setup::{Part, SetupError};
 
 use super::Contender;
+
+/// The kernel's release, as uname(2) has it.
+const RELEASE: &str = "/proc/sys/kernel/osrelease";
+
+/// The first kernel that takes congestion controls as dalbe's are, as its errors
+/// say. A newer one that refuses them has met a fault.
+const TAKES_CONTROLS: (u32, u32) = (6, 4);
 
 /// Why a contender does not start.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +83,33 @@ impl ContenderError {
     pub(super) fn cannot(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Prepare { what, source }
     }
+
+    /// Whether there is no fault in it but this machine does not allow it: its
+    /// kernel lacks BTF or is too old, or nothing may be loaded into it here.
+    #[must_use]
+    pub fn is_of_machine(&self) -> bool {
+        let release = fs::read_to_string(RELEASE).unwrap_or_default();
+        matches!(self, Self::NotSetUp { part, source, .. } if is_lacking(*part, source, &release))
+    }
+}
+
+/// Whether a kernel of this release, or what may be done with it, is what a
+/// part lacks.
+fn is_lacking(part: Part, error: &SetupError, release: &str) -> bool {
+    match error {
+        SetupError::NoBtf | SetupError::NotPermitted { .. } => true,
+        SetupError::Refused { .. } => {
+            let is_old = version(release).is_some_and(|version| version < TAKES_CONTROLS);
+            part == Part::CongestionControls && is_old
+        }
+        SetupError::NotBuilt | SetupError::NotOurs { .. } | SetupError::Failed { .. } => false,
+    }
+}
+
+/// The first two numbers of a release.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 /// That this program can be started.
@@ -107,5 +142,39 @@ mod tests {
              `make bench`, which does it"
         );
         assert!(require("sh", "dash").is_ok());
+    }
+
+    #[test]
+    fn a_fault_is_not_taken_for_what_a_machine_lacks() {
+        let part = Part::CongestionControls;
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let refused = SetupError::Refused {
+            part,
+            source: io::Error::other("the verifier says no"),
+            log: String::new(),
+        };
+        let not_permitted = SetupError::NotPermitted {
+            doing: "load".to_owned(),
+            source: denied(),
+        };
+        let failed = SetupError::Failed {
+            doing: "load".to_owned(),
+            source: denied(),
+        };
+        for (error, release, expected) in [
+            (&SetupError::NoBtf, "6.18.1", true),
+            (&not_permitted, "6.18.1", true),
+            (&refused, "6.1.0-28-amd64", true),
+            (&refused, "5.15.0", true),
+            (&refused, "6.4.0", false),
+            (&refused, "6.18-rc1", false),
+            (&refused, "", false),
+            (&failed, "6.1.0", false),
+            (&SetupError::NotBuilt, "6.1.0", false),
+        ] {
+            assert_eq!(is_lacking(part, error, release), expected, "{error:?}");
+        }
+        // Any kernel with BTF takes the observer.
+        assert!(!is_lacking(Part::Observer, &refused, "6.1.0"));
     }
 }

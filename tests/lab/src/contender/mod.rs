@@ -17,6 +17,7 @@ mod origin;
 mod over;
 mod process;
 mod sender;
+mod serve;
 mod site;
 mod tcp;
 #[cfg(test)]
@@ -149,7 +150,8 @@ impl Contender {
     /// That may take seconds, and is for before the time begins.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// When they cannot be written, or `fairbat serve` is to serve them and does
+    /// not vouch for them.
     pub fn lay_out(
         self,
         background: &Background,
@@ -207,8 +209,8 @@ impl Contender {
                 let origin = Origin::start(site, self)?;
                 let tool = command::Tool::of(self, site, origin.source(site, self)?);
                 Box::new(move |site, over| {
-                    let record = download::run(site, tool, over);
-                    drop(origin);
+                    let mut record = download::run(site, tool, over);
+                    origin.finish(&mut record);
                     record
                 })
             }

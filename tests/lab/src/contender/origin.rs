@@ -3,35 +3,29 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
-use std::process::Command;
 use std::time::Duration;
 
-use fairbat_tests::bin::fairbat_binary;
 use fairbat_tests::nginx::{Config, Nginx};
 
-use super::process::Program;
+use super::serve::{Serve, Watch};
 use super::site::{FILE, Site};
 use super::{Contender, ContenderError};
+use crate::record::BackgroundRecord;
 
 /// Name of the file that says what there is to fetch, when it is more than one.
 const LIST: &str = "list";
 
-/// How long `fairbat serve` may take to listen, in steps.
-const GRACE: Duration = Duration::from_secs(5);
-const STEP: Duration = Duration::from_millis(5);
-
 /// A web server that has the files.
 pub(super) struct Origin {
-    _server: Server,
+    server: Server,
     /// Where it has them; ends with a slash.
     base: String,
 }
 
 /// Which one; ends when it is dropped.
-#[allow(dead_code, reason = "kept for nothing else")]
 enum Server {
-    Nginx(Nginx),
-    Serve(Program),
+    Nginx(#[allow(dead_code, reason = "kept for nothing else")] Nginx),
+    Serve { watch: Watch, _serve: Serve },
 }
 
 impl Origin {
@@ -58,37 +52,29 @@ impl Origin {
         }
         Ok(Self {
             base: nginx.url(""),
-            _server: Server::Nginx(nginx),
+            server: Server::Nginx(nginx),
         })
     }
 
     fn serve(site: &Site) -> io::Result<Self> {
-        let mut command = Command::new(fairbat_binary());
-        command
-            .args(["serve", "--json", "--listen"])
-            .arg(format!("{}:0", site.server_address()))
-            .arg(&site.origin);
-        let mut program = Program::start(&site.server, &site.work, "fairbat-serve", command)?;
-        let mut waited = Duration::ZERO;
-        let base = loop {
-            if let Some(url) = listening(&program.stdout()) {
-                break url;
-            }
-            if let Some(status) = program.ended() {
-                return Err(io::Error::other(program.complaint(status)));
-            }
-            if waited > GRACE {
-                return Err(io::Error::other(
-                    "fairbat serve does not say where it listens",
-                ));
-            }
-            std::thread::sleep(STEP);
-            waited += STEP;
-        };
+        let start = Duration::from_secs_f64(site.background.start_s);
+        let serve = Serve::start(&site.server, &site.work, "fairbat-serve", &site.origin)?;
         Ok(Self {
-            base,
-            _server: Server::Serve(program),
+            base: serve.url().to_owned(),
+            server: Server::Serve {
+                watch: serve.watch(start.saturating_sub(site.clock.now()))?,
+                _serve: serve,
+            },
         })
+    }
+
+    /// Ends the server when this download is over, and notes in its record what
+    /// the server was to do and whether it did.
+    pub(super) fn finish(self, record: &mut BackgroundRecord) {
+        match self.server {
+            Server::Nginx(_) => {}
+            Server::Serve { watch, .. } => watch.finish(record),
+        }
     }
 
     /// Where the file is, when it is the only one.
@@ -120,10 +106,4 @@ impl Origin {
         ))?;
         Ok(vec!["-i".to_owned(), path.display().to_string()])
     }
-}
-
-/// Where `fairbat serve` listens, by what it has printed.
-fn listening(said: &str) -> Option<String> {
-    let event: serde_json::Value = serde_json::from_str(said.lines().next()?).ok()?;
-    Some(event.get("url")?.as_str()?.to_owned())
 }

@@ -11,6 +11,7 @@ use fairbat_tests::content::Content;
 
 use super::Contender;
 use super::over::Over;
+use super::serve;
 use super::transfers::Served;
 use crate::clock::Clock;
 use crate::host::{Class, Host};
@@ -22,9 +23,6 @@ pub(super) const FILE: &str = "file";
 /// Where the files are, and where they are moved to.
 const ORIGIN: &str = "origin";
 const DOWNLOAD: &str = "download";
-
-/// How long after a change `fairbat serve` does not vouch for a file.
-const UNSETTLED: Duration = Duration::from_millis(3500);
 
 /// Where a contender works, and what it is to do there.
 #[derive(Debug)]
@@ -69,15 +67,17 @@ pub(super) fn lay_out(
     let origin = work.join(ORIGIN);
     fs::create_dir_all(&origin)?;
     fs::create_dir_all(work.join(DOWNLOAD))?;
-    for served in Served::all(background, seed) {
+    let all = Served::all(background, seed);
+    for served in &all {
         let path = origin.join(&served.name);
-        match content(contender, &served) {
+        match content(contender, served) {
             Some(content) => content.write_to(&path)?,
             None => File::create(&path)?.set_len(served.size())?,
         }
     }
     if contender == Contender::FairbatServed {
-        std::thread::sleep(UNSETTLED);
+        let names = all.iter().map(|served| served.name.as_str());
+        serve::settle(&origin, names, work)?;
     }
     Ok(())
 }

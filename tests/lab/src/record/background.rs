@@ -34,6 +34,10 @@ pub struct BackgroundRecord {
     /// Each transfer that has an end, in the order of the scenario.
     #[serde(default)]
     pub transfers: Vec<TransferRecord>,
+    /// Congestion control that a server of ours was seen to send with; `None` for
+    /// other servers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<String>,
     /// The first time that `fairbat` foretold a deadline missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,

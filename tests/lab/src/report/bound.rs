@@ -26,6 +26,19 @@ impl Bound {
         }
     }
 
+    /// Whether the seeds lie on both sides of it.
+    pub(super) fn is_crossed_by(self, figure: Spread) -> bool {
+        let Spread { least, most, .. } = figure;
+        let lies_across = |bound: f64| least < bound && bound <= most;
+        match self {
+            Self::AtLeast(bound) => lies_across(bound),
+            Self::AtMost(bound) => least <= bound && bound < most,
+            Self::Within(low, high) => lies_across(low) || least <= high && high < most,
+            // Every seed is judged as it is.
+            Self::Always(_) => false,
+        }
+    }
+
     /// The same with so much more room, in parts of the bound.
     pub(super) fn relaxed(self, by: f64) -> Self {
         match self {
@@ -74,6 +87,25 @@ mod tests {
         assert!(!Bound::Within(40.0, 60.0).holds(figure));
         assert!(!Bound::Always(99.5).holds(figure));
         assert!(Bound::Always(90.0).holds(figure));
+    }
+
+    #[test]
+    fn a_bound_is_crossed_where_the_seeds_disagree() {
+        let figure = of(&[90.0, 95.0, 99.0]);
+        for bound in [90.5, 95.0, 99.0] {
+            assert!(Bound::AtLeast(bound).is_crossed_by(figure), "{bound}");
+        }
+        for bound in [90.0, 99.5] {
+            assert!(!Bound::AtLeast(bound).is_crossed_by(figure), "{bound}");
+        }
+        assert!(Bound::AtMost(90.0).is_crossed_by(figure));
+        assert!(!Bound::AtMost(99.0).is_crossed_by(figure));
+        assert!(Bound::Within(92.0, 99.0).is_crossed_by(figure));
+        assert!(Bound::Within(90.0, 98.0).is_crossed_by(figure));
+        assert!(Bound::Within(94.0, 96.0).is_crossed_by(figure));
+        assert!(!Bound::Within(90.0, 99.0).is_crossed_by(figure));
+        assert!(!Bound::Within(10.0, 20.0).is_crossed_by(figure));
+        assert!(!Bound::Always(95.0).is_crossed_by(figure));
     }
 
     #[test]

@@ -20,6 +20,12 @@ pub(super) fn greedy(scenario: &Scenario, summary: &Summary) -> Option<f64> {
     goodputs.reduce(|all, one| all + one)
 }
 
+/// Whether there are greedy flows of which the background can take something.
+pub(super) fn has_greedy(scenario: &Scenario) -> bool {
+    let mut forward = scenario.foreground.iter().filter(|flow| !flow.backward);
+    forward.any(|flow| matches!(flow.traffic, Traffic::Greedy { .. }))
+}
+
 /// What the background took of the link that was of use to it, Mbit/s over the
 /// measured part: no more than there was to move, so that what was sent twice
 /// is no excuse.
@@ -73,6 +79,8 @@ mod tests {
         let mut web = scenario();
         web.foreground.truncate(2);
         assert_eq!(greedy(&web, &summary), None);
+        assert!(has_greedy(&scenario()));
+        assert!(!has_greedy(&web), "the one goes the other way");
     }
 
     #[test]

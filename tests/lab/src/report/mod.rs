@@ -8,10 +8,12 @@ mod grid;
 mod harm;
 mod markdown;
 mod overview;
+mod paths;
 mod place;
 mod rows;
 mod senders;
 mod terminal;
+mod verdict;
 mod weights;
 mod words;
 mod yielding;
@@ -120,7 +122,8 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
         let page = directory.join(format!("{}.md", matrix.name));
         let picture = page.with_extension("svg");
         if let Some(kind) = senders::Kind::of(matrix) {
-            fs::write(&page, senders::page(kind, matrix))?;
+            let variants = paths::variants(&matrix.name);
+            fs::write(&page, senders::page(kind, matrix, &variants))?;
             if senders::has_picture(kind) {
                 senders::draw(kind, matrix, &picture)?;
                 written.push(picture);
@@ -146,7 +149,8 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
         let matrices = yielding::relevant(&all);
         let page = directory.join(format!("{}.md", yielding::NAME));
         let picture = page.with_extension("svg");
-        fs::write(&page, yielding::page(&matrices))?;
+        let unseen = paths::variants(yielding::UNSEEN);
+        fs::write(&page, yielding::page(&matrices, &unseen))?;
         yielding::draw(&matrices, &picture)?;
         written.extend([page, picture]);
     }

@@ -14,8 +14,6 @@ pub(super) struct Row<'a> {
     pub(super) congestion_control: Option<&'a str>,
     /// What was different in how it was run.
     pub(super) variant: Option<&'a str>,
-    /// The least weight of its connections, if it was varied.
-    pub(super) weight: Option<f64>,
     runs: Vec<&'a RunSummary>,
     alone: Vec<&'a RunSummary>,
 }
@@ -47,7 +45,6 @@ pub(super) fn rows<'a>(matrix: &'a MatrixRecord, scenario: &str) -> Vec<Row<'a>>
             contender: &run.contender,
             congestion_control,
             variant,
-            weight: run.weight,
             runs: vec![run],
             alone: alone.clone(),
         });

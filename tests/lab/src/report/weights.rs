@@ -8,6 +8,7 @@ use super::senders::required;
 use super::words::{cell, failures, head, how, seeds, server, shown, terms, title};
 use super::{MatrixRecord, RunSummary};
 use crate::record::Summary;
+use crate::statistics::Spread;
 
 /// The page.
 pub(super) fn page(matrix: &MatrixRecord) -> String {
@@ -72,15 +73,9 @@ fn table(matrix: &MatrixRecord, contender: &str, has_heading: bool) -> String {
     let dashes = "---|".repeat(columns.len() + 2);
     let mut text = format!("\n| w | w/(1 + w) | {} |\n|{dashes}\n", names.join(" | "));
     for weight in weights(matrix) {
-        let cells = columns.iter().map(|(scenario, contender, control)| {
-            let rows = rows(matrix, scenario);
-            let row = rows.iter().find(|row| {
-                row.weight == Some(weight)
-                    && row.contender == *contender
-                    && row.congestion_control == *control
-            });
-            shown(row.and_then(|row| row.spread(share)), 1)
-        });
+        let cells = columns
+            .iter()
+            .map(|column| shown(Spread::of(&shares(matrix, *column, weight)), 1));
         let cells: Vec<_> = cells.collect();
         let model = 100.0 * weight / (1.0 + weight);
         let _ = writeln!(text, "| {weight} | {model:.1} | {} |", cells.join(" | "));
@@ -89,7 +84,19 @@ fn table(matrix: &MatrixRecord, contender: &str, has_heading: bool) -> String {
 }
 
 /// Scenario, contender and server.
-type Column<'a> = (&'a str, &'a str, Option<&'a str>);
+pub(super) type Column<'a> = (&'a str, &'a str, Option<&'a str>);
+
+/// What the background gets of the payload of both with each seed, %, whatever the
+/// variant is called that has this weight.
+pub(super) fn shares(matrix: &MatrixRecord, column: Column<'_>, weight: f64) -> Vec<f64> {
+    let runs = matrix.runs.iter().filter(|run| {
+        let server = run.congestion_control.as_deref();
+        (run.scenario.as_str(), run.contender.as_str(), server) == column
+            && run.weight == Some(weight)
+            && run.failure.is_none()
+    });
+    runs.filter_map(|run| share(&run.summary)).collect()
+}
 
 /// In the order of the scenarios, then of first appearance.
 fn columns(matrix: &MatrixRecord) -> Vec<Column<'_>> {
@@ -116,7 +123,7 @@ pub(super) fn weights(matrix: &MatrixRecord) -> Vec<f64> {
 }
 
 /// What the background gets of the payload of both, %.
-pub(super) fn share(it: &Summary) -> Option<f64> {
+fn share(it: &Summary) -> Option<f64> {
     let both = it.goodput_mbit() + it.foreground_together_mbit;
     (both > 0.0).then(|| 100.0 * it.goodput_mbit() / both)
 }
@@ -160,6 +167,17 @@ mod tests {
                 "| 1 | 50.0 | 50.0 | 75.0 |",
             ]
         );
+    }
+
+    #[test]
+    fn a_weight_is_gathered_from_all_variants_that_have_it() {
+        let mut matrix = matrix();
+        let mut other = weighed(0.5, 2, [4.0, 6.0]);
+        other.variant = Some("half".to_owned());
+        matrix.runs = vec![weighed(0.5, 1, [2.0, 6.0]), other];
+        let page = page(&matrix);
+        let row = "| 0.5 | 33.3 | 32.5 (25.0\u{2013}40.0) |";
+        assert!(page.contains(row), "{page}");
     }
 
     #[test]

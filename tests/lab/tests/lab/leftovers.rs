@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
-use fairbat_tests::netns::skipped;
 use fairbat_tests::poll::wait_until;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::{expect_success, is_root, lab, record_in, turn};
+use crate::{expect_success, is_root, lab, record_in, turn, was_possible};
 
 /// A run with everything in it: a server and a client of the contender's.
 const SCENARIO: &str = r#"
@@ -318,10 +317,8 @@ fn an_observer_is_gone_with_its_run() {
         .arg(directory.path())
         .output()
         .expect("start lab");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    if stderr.contains("of `fairbat setup`, which cannot be had") {
-        // As on a kernel that cannot have one.
-        return skipped(stderr.trim());
+    if !was_possible(&output) {
+        return;
     }
     expect_success(&output);
     let record = record_in(directory.path());

@@ -7,14 +7,20 @@
 mod calibration;
 mod fresh;
 mod leftovers;
+mod machine;
 mod matrix;
 mod physics;
+mod provenance;
 mod sender_cost;
 mod senders;
+mod served;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Exit status of `lab` where the machine does not allow what was asked for.
+const CANNOT: i32 = 77;
 
 /// Held by whoever uses the machine.
 fn turn() -> MutexGuard<'static, ()> {
@@ -40,6 +46,29 @@ fn is_root() -> bool {
         fairbat_tests::netns::skipped(why);
     }
     allowed.is_ok()
+}
+
+/// The lab with a scenario of these words, which is written to `directory`, as
+/// is what it leaves.
+fn lab_with(scenario: &str, contender: &str, directory: &Path) -> Command {
+    let file = directory.join("scenario.toml");
+    std::fs::write(&file, scenario).expect("write a scenario");
+    let mut command = lab(&["run"]);
+    command
+        .arg(file)
+        .args(["--contender", contender, "--output"])
+        .arg(directory);
+    command
+}
+
+/// Whether this machine could do it, which `lab` tells by its exit status;
+/// otherwise says that the test is skipped.
+fn was_possible(output: &Output) -> bool {
+    let is_possible = output.status.code() != Some(CANNOT);
+    if !is_possible {
+        fairbat_tests::netns::skipped(String::from_utf8_lossy(&output.stderr).trim());
+    }
+    is_possible
 }
 
 /// What it printed, when it went well.

@@ -1,11 +1,8 @@
 //! Senders of the lab's with congestion controls of ours.
 
-use std::fs;
-
 use fairbat_lab::record::Record;
-use fairbat_tests::netns::skipped;
 
-use crate::{expect_success, is_root, lab, record_in, turn};
+use crate::{expect_success, is_root, lab_with, record_in, turn, was_possible};
 
 /// Beside a greedy flow, with the weight of one for 8 s and the least then.
 const SCENARIO: &str = "
@@ -27,17 +24,10 @@ const SCENARIO: &str = "
 /// `None` on a kernel that takes no congestion controls of ours.
 fn run(contender: &str) -> Option<Record> {
     let directory = tempfile::tempdir().expect("a temp dir");
-    let file = directory.path().join("falls.toml");
-    fs::write(&file, SCENARIO).expect("write a scenario");
-    let output = lab(&["run"])
-        .arg(&file)
-        .args(["--contender", contender, "--output"])
-        .arg(directory.path())
+    let output = lab_with(SCENARIO, contender, directory.path())
         .output()
         .expect("start lab");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    if stderr.contains("`fairbat setup`") {
-        skipped(stderr.trim());
+    if !was_possible(&output) {
         return None;
     }
     expect_success(&output);

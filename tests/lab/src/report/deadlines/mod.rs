@@ -1,17 +1,19 @@
 //! A matrix about deadlines as a page and a picture: whether they were met, and
 //! what that did to people.
 
+mod late;
 mod picture;
 mod required;
 mod sections;
+mod served;
 mod together;
 
 use std::fmt::Write;
 
 pub(super) use self::picture::{draw, has_picture};
 use super::rows::rows;
-use super::words::{head, how, seeds};
-use super::{ALONE, MatrixRecord, RunSummary};
+use super::words::{head, how, seeds, title};
+use super::{ALONE, MatrixRecord, OURS, RunSummary};
 use crate::deadline::DeadlineFigures;
 use crate::scenario::Scenario;
 
@@ -77,7 +79,7 @@ pub(super) fn page(matrix: &MatrixRecord) -> String {
     let mut text = head(matrix);
     text.push_str(&reading(matrix));
     let outcomes = outcomes(matrix);
-    text.push_str(&required::section(&outcomes));
+    text.push_str(&required(matrix, &outcomes));
     text.push_str(&together::section(&outcomes));
     for (name, scenario) in &matrix.scenarios {
         let rows = rows(matrix, name);
@@ -86,6 +88,28 @@ pub(super) fn page(matrix: &MatrixRecord) -> String {
         }
     }
     text.push_str(&how(matrix));
+    text
+}
+
+/// What is required, and what of it holds, under a heading: of ours by itself, and
+/// where there are some that are held back at both ends, of these by themselves and
+/// beside the others.
+fn required(matrix: &MatrixRecord, outcomes: &[Outcome<'_>]) -> String {
+    let heading = "\n## What is required\n";
+    let Some(beside) = served::section(matrix, outcomes) else {
+        let table = required::table(outcomes, OURS);
+        return table.map_or(String::new(), |table| format!("{heading}\n{table}"));
+    };
+    let mut text = heading.to_owned();
+    for contender in [OURS, served::SERVED] {
+        let of = format!("Of \u{201c}{}\u{201d}", title(contender));
+        let table = required::table(outcomes, contender);
+        text.push_str(&match table {
+            Some(table) => format!("\n{of}:\n\n{table}"),
+            None => format!("\n{of}: **not measured**.\n"),
+        });
+    }
+    text.push_str(&beside);
     text
 }
 
@@ -102,7 +126,8 @@ fn reading(matrix: &MatrixRecord) -> String {
     text.push_str(
         "A transfer is feasible when it needs at most 80 % of a fair share: of (1 - L)/(g + 1) of \
          the link's payload beside web traffic of load L and g greedy flows. Lateness is in per \
-         cent of the time that there was; what was not there when the run ended counts with the \
+         cent of the time that there was; p95 of fewer than 20 runs is that of the latest of them; \
+         what was not there when the run ended counts with the \
          time of that end (\u{2265}). ",
     );
     if matrix.has_alone() {
@@ -140,7 +165,7 @@ mod tests {
         let ours = line(small, "| fairbat get | cubic |");
         assert_eq!(
             ours,
-            "| fairbat get | cubic | 5 of 5 | 0.0 | 58.0 (57.0\u{2013}59.0) | 75 | 5.0 | 1.50 | \
+            "| fairbat get | cubic | 5 of 5 | 0.0, most of 5 | 58.0 (57.0\u{2013}59.0) | 75 | 5.0 | 1.50 | \
              1.40 |"
         );
         let curl = line(small, "| curl | cubic |");

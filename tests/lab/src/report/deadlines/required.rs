@@ -1,8 +1,7 @@
-//! What is required of `fairbat`, and what of it holds.
+//! What is required of a contender by itself, and what of it holds.
 
-use super::super::OURS;
 use super::super::harm::beyond;
-use super::super::words::server;
+use super::super::words::cell;
 use super::Outcome;
 use super::together::Kept;
 use crate::scenario::{Scenario, Traffic};
@@ -33,8 +32,10 @@ struct Requirement {
     holds: bool,
 }
 
-pub(super) fn section(outcomes: &[Outcome<'_>]) -> String {
-    let ours: Vec<_> = outcomes.iter().filter(|it| it.is_of(OURS)).collect();
+/// A line for each requirement; `None` if there is nothing to judge this contender
+/// by.
+pub(super) fn table(outcomes: &[Outcome<'_>], contender: &str) -> Option<String> {
+    let ours: Vec<_> = outcomes.iter().filter(|it| it.is_of(contender)).collect();
     let all = kept(&ours)
         .into_iter()
         .chain(harm(&ours))
@@ -51,10 +52,7 @@ pub(super) fn section(outcomes: &[Outcome<'_>]) -> String {
             format!("| {} | {} | {holds} |\n", it.what, it.measured)
         })
         .collect();
-    if lines.is_empty() {
-        return String::new();
-    }
-    format!("\n## What is required\n\n| | measured | |\n|---|---|---|\n{lines}")
+    (!lines.is_empty()).then(|| format!("| | measured | |\n|---|---|---|\n{lines}"))
 }
 
 /// Of the feasible ones: by what the scenarios say, and by what came.
@@ -70,11 +68,10 @@ fn kept(ours: &[&Outcome<'_>]) -> Vec<Requirement> {
 }
 
 fn kept_of<'a>(outcomes: impl Iterator<Item = &'a Outcome<'a>>, remark: &str) -> Vec<Requirement> {
-    let kept = Kept::of(outcomes);
-    let (met, all) = (kept.met, kept.all);
-    if all == 0 {
+    let Some(kept) = Kept::of(outcomes) else {
         return Vec::new();
-    }
+    };
+    let (met, all) = (kept.met, kept.all);
     let share = met as f64 / all as f64;
     vec![
         Requirement {
@@ -87,11 +84,11 @@ fn kept_of<'a>(outcomes: impl Iterator<Item = &'a Outcome<'a>>, remark: &str) ->
         },
         Requirement {
             what: format!(
-                "95 % of these late by at most {:.0} % of the time{remark}",
+                "95 % of these late by at most {:.0} % of the time{remark}; %",
                 100.0 * LATE
             ),
-            measured: format!("{} %", kept.late()),
-            holds: kept.late_p95 <= LATE,
+            measured: kept.late.words(),
+            holds: kept.late.share <= LATE,
         },
     ]
 }
@@ -124,9 +121,10 @@ fn harm(ours: &[&Outcome<'_>]) -> Option<Requirement> {
         .iter()
         .map(|group| (group.0, median(&group.2).unwrap_or_default()));
     let medians: Vec<_> = medians.collect();
-    let words = medians
-        .iter()
-        .map(|(name, lost)| format!("{} {:.1} %", server(*name), 100.0 * lost));
+    let words = medians.iter().map(|(name, lost)| {
+        let server = name.map_or(String::new(), |name| format!("{} ", cell(name)));
+        format!("{server}{:.1} %", 100.0 * lost)
+    });
     (!medians.is_empty()).then(|| Requirement {
         what: format!(
             "10 % of the capacity: greedy flows lose at most {:.0} % beyond the bytes (median)",
@@ -260,9 +258,10 @@ mod tests {
     use super::super::outcomes;
     use super::super::synthetic::{changes, deadlines, line};
     use super::*;
+    use crate::report::OURS;
 
     fn of(matrix: &crate::report::MatrixRecord) -> String {
-        section(&outcomes(matrix))
+        table(&outcomes(matrix), OURS).unwrap()
     }
 
     #[test]
@@ -281,6 +280,11 @@ mod tests {
             "{lost}"
         );
         assert!(!text.contains("floors"), "nothing changes there: {text}");
+    }
+
+    #[test]
+    fn who_was_not_there_is_not_judged() {
+        assert_eq!(table(&outcomes(&deadlines()), "fairbat-served"), None);
     }
 
     #[test]

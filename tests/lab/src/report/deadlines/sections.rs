@@ -7,10 +7,11 @@ use super::super::MatrixRecord;
 use super::super::harm::{beyond, greedy};
 use super::super::rows::{Row, has_web};
 use super::super::words::{NOTHING, failures, heading, shown, terms};
+use super::late::{Late, least};
 use crate::deadline::{ControlFigures, DeadlineFigures};
 use crate::record::Summary;
 use crate::scenario::Scenario;
-use crate::statistics::{Spread, percentile};
+use crate::statistics::Spread;
 
 pub(super) fn section(
     matrix: &MatrixRecord,
@@ -124,11 +125,8 @@ fn met(row: &Row<'_>) -> String {
 }
 
 fn late(row: &Row<'_>) -> String {
-    let late: Vec<f64> = figures(row).map(|it| 100.0 * it.late_share).collect();
-    let late = percentile(&late, 0.95).map(|late| (late, figures(row).all(|it| it.is_done)));
-    late.map_or(NOTHING.to_owned(), |(late, all)| {
-        format!("{}{late:.1}", least(all))
-    })
+    let late = Late::of(&figures(row).collect::<Vec<_>>());
+    late.map_or(NOTHING.to_owned(), |late| late.words())
 }
 
 fn finish(row: &Row<'_>) -> String {
@@ -140,11 +138,6 @@ fn finish(row: &Row<'_>) -> String {
             format!("{}{}", least(all), shown(spread, 1))
         }
     }
-}
-
-/// What stands before a figure that is at least so much.
-pub(super) fn least(all_there: bool) -> &'static str {
-    if all_there { "" } else { "\u{2265} " }
 }
 
 /// What our control loop did; nothing where there was none.
@@ -247,7 +240,9 @@ mod tests {
     fn what_is_not_there_at_the_end_is_at_least_so_late() {
         let text = of(&deadlines(), "large");
         let ours = line(&text, "| fairbat get | bbr |");
-        assert!(ours.starts_with("| fairbat get | bbr | 0 of 5 | \u{2265} 30.0 | \u{2265} 78.0 |"));
+        assert!(ours.starts_with(
+            "| fairbat get | bbr | 0 of 5 | \u{2265} 30.0, most of 5 | \u{2265} 78.0 |"
+        ));
         let alone = line(&text, "| none |");
         assert!(
             alone.starts_with("| none | \u{2013} | \u{2013} | \u{2013} | \u{2013} | 100 | 0.0 |")

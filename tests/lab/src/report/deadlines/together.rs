@@ -6,8 +6,8 @@ use std::fmt::Write;
 use super::super::words::{cell, server, shown, title};
 use super::super::{ALONE, OURS};
 use super::Outcome;
-use super::sections::least;
-use crate::statistics::{Spread, percentile};
+use super::late::Late;
+use crate::statistics::Spread;
 
 /// Who is a plain best-effort flow.
 const PLAIN: &str = "curl";
@@ -22,7 +22,9 @@ pub(super) fn section(outcomes: &[Outcome<'_>]) -> String {
             let of = feasible.iter().filter(|outcome| {
                 outcome.is_of(contender) && outcome.run.congestion_control.as_deref() == server_name
             });
-            let kept = Kept::of(of.copied());
+            let Some(kept) = Kept::of(of.copied()) else {
+                continue;
+            };
             let (met, all) = (kept.met, kept.all);
             let _ = writeln!(
                 text,
@@ -30,7 +32,7 @@ pub(super) fn section(outcomes: &[Outcome<'_>]) -> String {
                 cell(title(contender)),
                 server(server_name),
                 100.0 * met as f64 / all as f64,
-                kept.late()
+                kept.late.words()
             );
         }
     }
@@ -53,30 +55,22 @@ pub(super) fn section(outcomes: &[Outcome<'_>]) -> String {
     text
 }
 
-/// How deadlines were kept in some runs.
+/// How deadlines were kept in some runs; of one at least.
 pub(super) struct Kept {
     pub(super) met: usize,
     pub(super) all: usize,
-    /// In parts of the time that there was.
-    pub(super) late_p95: f64,
-    is_done: bool,
+    pub(super) late: Late,
 }
 
 impl Kept {
-    pub(super) fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome<'a>>) -> Self {
+    /// `None` without runs.
+    pub(super) fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome<'a>>) -> Option<Self> {
         let figures: Vec<_> = outcomes.map(|outcome| outcome.figures).collect();
-        let late: Vec<f64> = figures.iter().map(|it| it.late_share).collect();
-        Self {
+        Some(Self {
             met: figures.iter().filter(|it| it.met).count(),
             all: figures.len(),
-            late_p95: percentile(&late, 0.95).unwrap_or_default(),
-            is_done: figures.iter().all(|it| it.is_done),
-        }
-    }
-
-    /// Lateness in a cell, per cent.
-    pub(super) fn late(&self) -> String {
-        format!("{}{:.1}", least(self.is_done), 100.0 * self.late_p95)
+            late: Late::of(&figures)?,
+        })
     }
 }
 
@@ -124,12 +118,12 @@ mod tests {
         let text = section(&outcomes(&matrix));
         assert_eq!(
             line(&text, "| fairbat get | cubic"),
-            "| fairbat get | cubic | 5 of 5 | 100 % | 0.0 |"
+            "| fairbat get | cubic | 5 of 5 | 100 % | 0.0, most of 5 |"
         );
-        // Late by 0, 0.6, 1.2, 1.8 and 2.4 s of 60: 95 % within 2.28 s.
+        // Late by 0, 0.6, 1.2, 1.8 and 2.4 s of 60.
         assert_eq!(
             line(&text, "| fairbat get | bbr"),
-            "| fairbat get | bbr | 1 of 5 | 20 % | 3.8 |"
+            "| fairbat get | bbr | 1 of 5 | 20 % | 4.0, most of 5 |"
         );
         // 78 s and more beside 65 s.
         assert_eq!(line(&text, "| bbr |"), "| bbr | 1.20 | 5 |");

@@ -80,13 +80,13 @@ pub(super) fn all_runs<'a>(
     all.filter(move |run| run.contender == contender && place.is_of(run))
 }
 
-/// A figure over the seeds; `None` where nothing was measured.
-pub(super) fn spread(
+/// A figure with each seed that has it.
+pub(super) fn figures(
     matrix: &MatrixRecord,
     place: Place<'_>,
     contender: &str,
     figure: Figure,
-) -> Option<Spread> {
+) -> Vec<f64> {
     let own = runs(matrix, place, contender).into_iter();
     let values = own.filter_map(|run| match figure {
         Figure::Own(of) => of(&run.summary),
@@ -96,10 +96,10 @@ pub(super) fn spread(
             of(&run.summary, &other.summary)
         }
     });
-    Spread::of(&values.collect::<Vec<_>>())
+    values.collect()
 }
 
-/// A table under a heading: a row for each contender, a column for each place.
+/// A table of a figure over the seeds, to so many digits, under a heading.
 pub(super) fn table(
     matrix: &MatrixRecord,
     heading: &str,
@@ -107,14 +107,25 @@ pub(super) fn table(
     figure: Figure,
     digits: usize,
 ) -> String {
+    table_of(matrix, heading, name, |place, contender| {
+        let values = figures(matrix, place, contender, figure);
+        shown(Spread::of(&values), digits)
+    })
+}
+
+/// A table under a heading: a row for each contender, a column for each place.
+pub(super) fn table_of(
+    matrix: &MatrixRecord,
+    heading: &str,
+    name: impl Fn(Place<'_>) -> String,
+    words: impl Fn(Place<'_>, &str) -> String,
+) -> String {
     let places = places(matrix);
     let names: Vec<_> = places.iter().map(|place| cell(&name(*place))).collect();
     let dashes = "---|".repeat(places.len() + 1);
     let mut text = format!("\n## {heading}\n\n| | {} |\n|{dashes}\n", names.join(" | "));
     for contender in contenders(matrix) {
-        let cells = places
-            .iter()
-            .map(|place| shown(spread(matrix, *place, contender, figure), digits));
+        let cells = places.iter().map(|place| words(*place, contender));
         let cells: Vec<_> = cells.collect();
         let _ = writeln!(
             text,

@@ -3,15 +3,19 @@
 
 use std::fmt::Write;
 
-use super::super::words::{cell, shown, title};
+use super::super::words::{cell, title};
 use super::super::{ALONE, MatrixRecord};
 use super::Kind;
-use super::cells::{self, Figure, Place, contenders, places, table};
-use crate::scenario::Background;
-use crate::statistics::Spread;
+use super::awaited::Awaited;
+use super::cells::{self, Figure, Place, contenders, places, table, table_of};
+use crate::scenario::{Background, Scenario};
 
 /// Whom those that are alone are compared with.
 const REFERENCE: &str = "sender-kernel-cubic";
+
+/// A rate that changes by less, in parts of the larger, says nothing of when it
+/// did.
+const SLIGHT: f64 = 0.3;
 
 /// Goodput of one that is alone in parts of the kernel's CUBIC, %.
 pub(super) const RATIO: Figure = Figure::Beside(REFERENCE, |own, other| {
@@ -20,9 +24,6 @@ pub(super) const RATIO: Figure = Figure::Beside(REFERENCE, |own, other| {
 
 /// The standing queue, ms.
 pub(super) const QUEUE: Figure = Figure::Own(|it| Some(it.yielding?.queue_median_ms));
-
-/// How soon what becomes free is taken, s.
-pub(super) const TAKEN: Figure = Figure::Own(|it| it.beside.as_ref()?.taken_s);
 
 /// What a stream keeps, %.
 pub(super) const KEPT: Figure = Figure::Beside(ALONE, |own, alone| {
@@ -75,15 +76,30 @@ fn alone(matrix: &MatrixRecord) -> String {
 }
 
 fn released(matrix: &MatrixRecord) -> String {
-    let mut text = "From the moment at which the greedy flow stops sending; what it had in the \
-                    queue still comes.\n"
+    let mut text = "From the moment at which the greedy flow stops sending, as what it had in the \
+                    queue still comes, to the one from which on 90 % of the link are held: the \
+                    middle of the first of three means over half a second in a row of which none is \
+                    less. Who never gets there before the run ends is later than anybody.\n"
         .to_owned();
     let heading = "Seconds until 90 % of the link are taken";
-    text.push_str(&table(matrix, heading, variant, TAKEN, 2));
+    let words = |place: Place<'_>, contender: &str| taken(matrix, place, contender).words(2);
+    text.push_str(&table_of(matrix, heading, variant, words));
     let share = Figure::Own(|it| Some(1e2 * it.beside.as_ref()?.flows.first()?.ratio));
     let heading = "Payload beside the flow while it is there, % of the flow's";
     text.push_str(&table(matrix, heading, variant, share, 1));
     text
+}
+
+/// How soon what becomes free is taken with each seed.
+pub(super) fn taken(matrix: &MatrixRecord, place: Place<'_>, contender: &str) -> Awaited {
+    let scenario = matrix.scenarios.get(place.scenario);
+    let within = scenario.map_or(f64::INFINITY, |scenario| {
+        let stops = scenario.foreground.iter().filter_map(|one| one.stop_s);
+        scenario.duration_s - stops.fold(0.0, f64::max)
+    });
+    let figure = Figure::Own(|it| it.beside.as_ref()?.taken_s);
+    let values = cells::figures(matrix, place, contender, figure);
+    Awaited::of(values.into_iter().map(Some), within)
 }
 
 fn constant(matrix: &MatrixRecord) -> String {
@@ -113,17 +129,22 @@ fn steps(matrix: &MatrixRecord) -> String {
     let mut text = format!(
         "Seconds until the rate is half-way from what it was to what it becomes: to the middle of \
          the first of three means over half a second in a row that are beyond. Every change from \
-         and to the same counts, and none where the rate stays much the same.\n\n| weight | {} |\n|{dashes}\n",
+         and to the same counts. A rate that stays much the same, by less than {:.0} % of the larger, \
+         has not done what was asked for: it never acted, and is later than any other. Changes before \
+         the sender begins or after the run are not judged, nor those to a weight whose share, \
+         w/(1 + w), is much the same.\n\n| weight | {} |\n|{dashes}\n",
+        100.0 * SLIGHT,
         names.join(" | ")
     );
     for place in places(matrix) {
         let Some(scenario) = matrix.scenarios.get(place.scenario) else {
             continue;
         };
-        for change in changes(&scenario.background) {
-            let cells = contenders
-                .iter()
-                .map(|contender| shown(Spread::of(&acted(matrix, place, contender, &change)), 2));
+        for change in changes(scenario) {
+            let cells = contenders.iter().map(|contender| {
+                let acted = acted(matrix, place, contender, &change);
+                format!("{}, {}", acted.times.words(2), acted.counts())
+            });
             let cells: Vec<_> = cells.collect();
             let _ = writeln!(text, "| {} | {} |", change.words(), cells.join(" | "));
         }
@@ -136,7 +157,15 @@ pub(super) struct Change {
     from: Option<f64>,
     to: f64,
     /// Which of the scenario's they are.
-    steps: Vec<usize>,
+    steps: Vec<Step>,
+}
+
+/// One of the changes of a scenario.
+struct Step {
+    /// Its place among them.
+    index: usize,
+    /// How long the weight stays, s; `None` where nobody is there to heed it.
+    stays_s: Option<f64>,
 }
 
 impl Change {
@@ -144,20 +173,40 @@ impl Change {
         let from = self.from.map_or(String::new(), |w| format!("{w} "));
         format!("{from}\u{2192} {}", self.to)
     }
+
+    /// Whether so different a weight is to have a rate that is different enough to
+    /// say when it acted: that TCP has by itself is as much as [`SLIGHT`].
+    pub(super) fn can_be_judged(&self) -> bool {
+        let share = |w: f64| w / (1.0 + w);
+        let shares = self.from.map(|from| (share(from), share(self.to)));
+        shares.is_none_or(|(one, other)| (one - other).abs() >= SLIGHT * one.max(other))
+    }
 }
 
 /// In the order in which there is one of them first.
-pub(super) fn changes(background: &Background) -> Vec<Change> {
+pub(super) fn changes(scenario: &Scenario) -> Vec<Change> {
     let mut found: Vec<Change> = Vec::new();
-    let mut from = background.weight;
-    for (index, step) in background.weights.iter().enumerate() {
+    let Background {
+        start_s,
+        weight: mut from,
+        ref weights,
+        ..
+    } = scenario.background;
+    for (index, step) in weights.iter().enumerate() {
+        let next = weights.get(index + 1).map(|next| next.at_s);
+        let until = next.unwrap_or(scenario.duration_s);
+        let is_there = step.at_s > start_s && until > step.at_s;
+        let one = Step {
+            index,
+            stays_s: is_there.then_some(until - step.at_s),
+        };
         let is_same = |one: &&mut Change| (one.from, one.to) == (from, step.weight);
         match found.iter_mut().find(is_same) {
-            Some(change) => change.steps.push(index),
+            Some(change) => change.steps.push(one),
             None => found.push(Change {
                 from,
                 to: step.weight,
-                steps: vec![index],
+                steps: vec![one],
             }),
         }
         from = Some(step.weight);
@@ -165,20 +214,42 @@ pub(super) fn changes(background: &Background) -> Vec<Change> {
     found
 }
 
-/// How long each of them took with each seed, s.
+/// How changes from and to the same acted, of all seeds.
+pub(super) struct Acted {
+    pub(super) times: Awaited,
+    /// How many there were, judged or not.
+    all: usize,
+}
+
+impl Acted {
+    pub(super) fn counts(&self) -> String {
+        format!("{} of {} judged", self.times.len(), self.all)
+    }
+}
+
+/// How long each of them took with each seed.
 pub(super) fn acted(
     matrix: &MatrixRecord,
     place: Place<'_>,
     contender: &str,
     change: &Change,
-) -> Vec<f64> {
+) -> Acted {
     let runs = cells::runs(matrix, place, contender).into_iter();
-    let figures = runs.filter_map(|run| run.summary.beside.as_ref());
-    let all = figures.flat_map(|figures| {
-        let of = |step: &usize| figures.acted_s.get(*step).copied().flatten();
-        change.steps.iter().filter_map(of)
+    let figures: Vec<_> = runs.filter_map(|run| run.summary.beside.as_ref()).collect();
+    let all = figures.len() * change.steps.len();
+    let is_judged = |step: &&Step| step.stays_s.is_some() && change.can_be_judged();
+    let judged: Vec<_> = change.steps.iter().filter(is_judged).collect();
+    let within = judged.iter().filter_map(|step| step.stays_s);
+    // The shortest: what took as long elsewhere did not act in time here.
+    let within = within.fold(f64::INFINITY, f64::min);
+    let times = figures.iter().flat_map(|figures| {
+        let of = |step: &&Step| figures.acted_s.get(step.index).copied().flatten();
+        judged.iter().map(of)
     });
-    all.collect()
+    Acted {
+        times: Awaited::of(times, within),
+        all,
+    }
 }
 
 #[cfg(test)]
@@ -208,7 +279,7 @@ mod tests {
     }
 
     fn lines(kind: Kind, matrix: &MatrixRecord) -> Vec<String> {
-        let page = page(kind, matrix);
+        let page = page(kind, matrix, &[]);
         page.lines()
             .filter(|line| line.starts_with('|'))
             .map(str::to_owned)
@@ -278,9 +349,9 @@ mod tests {
         assert_eq!(
             lines[2..],
             [
-                "| 1 \u{2192} 0.02 | 0.60 (0.50\u{2013}0.70) |",
-                "| 0.02 \u{2192} 1 | 0.80 |",
-                "| 0.02 \u{2192} 0.5 | \u{2013} |"
+                "| 1 \u{2192} 0.02 | 0.60 (0.50\u{2013}0.70), 2 of 2 judged |",
+                "| 0.02 \u{2192} 1 | 0.80, 1 of 1 judged |",
+                "| 0.02 \u{2192} 0.5 | not within 21 s, 1 of 1 judged |"
             ]
         );
     }

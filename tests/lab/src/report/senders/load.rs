@@ -13,8 +13,11 @@ use plotters::prelude::*;
 use super::super::MatrixRecord;
 use super::super::colors::{color, colors};
 use super::super::grid::Grid;
-use super::super::words::{NOTHING, cell, title};
-use super::cells::{Place, all_runs, contenders, places};
+use super::super::words::{NOTHING, cell, shown, title};
+use super::cells::{Place, all_runs, contenders, places, runs};
+use crate::link::PAYLOAD_SHARE;
+use crate::scenario::{Foreground, Traffic};
+use crate::statistics::Spread;
 
 /// Where the panels are.
 const GRID: Grid = Grid {
@@ -119,6 +122,22 @@ fn window(matrix: &MatrixRecord, place: Place<'_>) -> Option<f64> {
     matrix.scenarios.get(place.scenario)?.background.window_s()
 }
 
+/// The load of web fetches that came with each seed, % of the link's payload; `None`
+/// without fetches.
+pub(super) fn came(matrix: &MatrixRecord, place: Place<'_>, contender: &str) -> Option<Spread> {
+    let scenario = matrix.scenarios.get(place.scenario)?;
+    let rate = scenario.link.first()?.rate_mbit * PAYLOAD_SHARE;
+    let is_web = |flow: &Foreground| matches!(flow.traffic, Traffic::Web { .. });
+    let loads = runs(matrix, place, contender).into_iter().map(|run| {
+        let flows = scenario.flows().filter(|flow| !flow.backward);
+        let flows = flows.zip(&run.summary.foreground_mbit);
+        let web = flows.filter(|(flow, _)| is_web(flow));
+        let web = web.map(|(_, rate)| *rate).reduce(|all, one| all + one);
+        web.map(|web| 100.0 * web / rate)
+    });
+    Spread::of(&loads.flatten().collect::<Vec<_>>())
+}
+
 /// What goes below the head of the page.
 pub(super) fn section(matrix: &MatrixRecord) -> String {
     let mut text = format!(
@@ -126,10 +145,12 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
          this project's deadline controller, as `fairbat` has it, and not by MBC with the price \
          ratio phi, and {}. Each transfer counts for itself, those of runs that failed too. Times \
          are from its start until everything was there; one that was not there when the run was \
-         over ranks behind all others.\n\n\
+         over ranks behind all others. The web load that came is what the fetches got, of the \
+         payload that the link carries, over the measured part: arrivals and sizes are random, so it is \
+         not the load that was meant.\n\n\
          ![Times of completion as boxes]({}.svg)\n\n\
-         | | | transfers | there in time, % | lower quartile, s | median, s | upper quartile, s | \
-         last, s |\n|---|---|---|---|---|---|---|---|\n",
+         | | | web load that came, % | transfers | there in time, % | lower quartile, s | \
+         median, s | upper quartile, s | last, s |\n|---|---|---|---|---|---|---|---|---|\n",
         laws(matrix),
         matrix.name
     );
@@ -145,9 +166,10 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
                 .map_or(NOTHING.to_owned(), |last| seconds(*last));
             let _ = writeln!(
                 text,
-                "| {} | {} | {} | {:.0} | {} | {} | {} | {}{} |",
+                "| {} | {} | {} | {} | {:.0} | {} | {} | {} | {}{} |",
                 place.scenario,
                 cell(title(contender)),
+                shown(came(matrix, place, contender), 1),
                 times.count,
                 100.0 * times.met_share().unwrap_or_default(),
                 seconds(lower),
@@ -294,7 +316,7 @@ mod tests {
     }
 
     fn line(matrix: &MatrixRecord) -> String {
-        let page = page(Kind::Load, matrix);
+        let page = page(Kind::Load, matrix, &[]);
         let line = page.lines().find(|line| line.starts_with("| web |"));
         line.unwrap().to_owned()
     }
@@ -303,7 +325,7 @@ mod tests {
     fn every_transfer_of_every_seed_counts() {
         let runs = vec![timed(1, &[40.0, 50.0, 52.0]), timed(2, &[54.0, 56.0, 66.0])];
         let expected = format!(
-            "| web | {} | 6 | 83 | 50.5 | 53.0 | 55.5 | 66.0 |",
+            "| web | {} | 31.1 | 6 | 83 | 50.5 | 53.0 | 55.5 | 66.0 |",
             title("sender-vegas")
         );
         assert_eq!(line(&of(runs)), expected);
@@ -320,7 +342,7 @@ mod tests {
         ];
         let matrix = of(runs);
         let expected = format!(
-            "| web | {} | 9 | 44 | 52.0 | 66.0 | not there | 66.0, 4 not there |",
+            "| web | {} | 31.1 | 9 | 44 | 52.0 | 66.0 | not there | 66.0, 4 not there |",
             title("sender-vegas")
         );
         assert_eq!(line(&matrix), expected);
@@ -328,6 +350,14 @@ mod tests {
         assert!(svg.contains("4 not there"), "{svg}");
         let nothing = of(vec![timed(1, &[99.0, 99.0, 99.0])]);
         assert!(drawn(&nothing).contains("3 not there"));
+    }
+
+    #[test]
+    fn the_load_that_came_is_not_the_one_that_was_meant() {
+        let mut more = timed(2, &[54.0, 56.0, 66.0]);
+        more.summary.foreground_mbit = vec![3.5];
+        let line = line(&of(vec![timed(1, &[40.0, 50.0, 52.0]), more]));
+        assert!(line.contains("| 33.7 (31.1\u{2013}36.3) | 6 |"), "{line}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Pages of the matrices about senders: each has figures of its own, by the
 //! matrix's name.
 
+mod awaited;
 mod cells;
 mod figures;
 mod load;
@@ -14,9 +15,10 @@ use std::path::Path;
 use fairbat_tests::chart::ChartResult;
 
 pub(super) use self::required::section as required;
-use super::MatrixRecord;
 use super::rows::rows;
-use super::words::{failures, head, how, seeds, terms};
+use super::words::{failures, head, how, seeds};
+use super::{MatrixRecord, paths};
+use crate::matrix::Variant;
 
 /// What a matrix about senders is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +55,8 @@ impl Kind {
     }
 }
 
-/// The page.
-pub(super) fn page(kind: Kind, matrix: &MatrixRecord) -> String {
+/// The page, with what the variants of the matrix are.
+pub(super) fn page(kind: Kind, matrix: &MatrixRecord, variants: &[Variant]) -> String {
     let mut text = head(matrix);
     // Transfers are counted over all seeds.
     if seeds(matrix).len() > 1 && kind != Kind::Load {
@@ -73,10 +75,7 @@ pub(super) fn page(kind: Kind, matrix: &MatrixRecord) -> String {
     });
     text.push_str(&required(matrix));
     text.push_str("\n## Scenarios\n\n");
-    for (name, scenario) in &matrix.scenarios {
-        let what = scenario.description.trim();
-        text.push_str(&format!("- {name}: {what}. {}\n", terms(scenario)));
-    }
+    text.push_str(&paths::lines(matrix, variants));
     for name in matrix.scenarios.keys() {
         text.push_str(&failures(&rows(matrix, name)));
     }

@@ -1,6 +1,6 @@
 //! What is required of senders, and what of it holds. Judged are medians over
-//! the seeds as they are, not as they are shown. Knows figures, not how they are
-//! measured.
+//! the seeds as they are, not as they are shown; how many seeds that takes is
+//! [`Verdict`]'s. Knows figures, not how they are measured.
 
 mod deadlines;
 mod least;
@@ -9,8 +9,10 @@ mod weights;
 
 use super::super::MatrixRecord;
 use super::super::bound::Bound;
-use super::super::words::{NOTHING, cell, title};
-use crate::statistics::Spread;
+use super::super::verdict::{DECISIVE, ENOUGH, Verdict};
+use super::super::words::{NOTHING, cell, shown, title};
+use super::awaited::Awaited;
+use crate::statistics::{Spread, median};
 
 /// The law that is taken where nobody asks for another.
 const OURS: &str = "sender-vegas";
@@ -22,62 +24,87 @@ struct Requirement {
     verdict: Verdict,
 }
 
-/// Whether a requirement holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    Holds,
-    DoesNotHold,
-    /// Nothing, or not all that it takes.
-    NotMeasured,
-    /// It is to be told, whatever it is.
-    NoBound,
-}
-
-impl Verdict {
-    /// Of all that must hold; `None` is what was not measured.
-    fn of(all: impl IntoIterator<Item = Option<bool>>) -> Self {
-        let all: Vec<_> = all.into_iter().collect();
-        if all.contains(&Some(false)) {
-            Self::DoesNotHold
-        } else if all.is_empty() || all.contains(&None) {
-            Self::NotMeasured
-        } else {
-            Self::Holds
-        }
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            Self::Holds => "holds",
-            Self::DoesNotHold => "**does not hold**",
-            Self::NotMeasured => "**not measured**",
-            Self::NoBound => "no bound",
-        }
-    }
-}
-
 /// A figure at one of the places where it is measured.
 struct Part {
     place: String,
     figure: Option<Spread>,
+    /// Of how many seeds it is; `None` if more of them would not say more.
+    seeds: Option<usize>,
     bound: Bound,
+    /// The same as times that may be infinite.
+    awaited: Option<Awaited>,
 }
 
 impl Part {
-    fn holds(&self) -> Option<bool> {
-        self.figure.map(|figure| self.bound.holds(figure))
+    /// Of a figure with each seed.
+    fn over(place: impl Into<String>, values: &[f64], bound: Bound) -> Self {
+        Self {
+            place: place.into(),
+            figure: Spread::of(values),
+            seeds: Some(values.len()),
+            bound,
+            awaited: None,
+        }
     }
 
-    /// Bold where it does not hold.
+    /// Of a time of so many seeds; what never came is beyond any bound.
+    fn awaited(place: impl Into<String>, times: Awaited, seeds: usize, bound: Bound) -> Self {
+        Self {
+            place: place.into(),
+            figure: times.spread(),
+            seeds: Some(seeds),
+            bound,
+            awaited: Some(times),
+        }
+    }
+
+    /// Of one figure of all transfers of so many seeds, which has no spread that
+    /// could cross the bound.
+    fn of_all(place: impl Into<String>, value: Option<f64>, seeds: usize, bound: Bound) -> Self {
+        let values: Vec<_> = value.into_iter().collect();
+        Self {
+            seeds: Some(seeds),
+            ..Self::over(place, &values, bound)
+        }
+    }
+
+    /// Of something that was counted, over all seeds.
+    fn count(place: impl Into<String>, count: usize, bound: Bound) -> Self {
+        Self {
+            seeds: None,
+            ..Self::over(place, &[count as f64], bound)
+        }
+    }
+
+    fn verdict(&self) -> Verdict {
+        let holds = self.figure.map(|figure| self.bound.holds(figure));
+        match self.seeds {
+            None => Verdict::of(holds),
+            Some(seeds) => Verdict::of_seeds(holds, seeds, self.is_crossing()),
+        }
+    }
+
+    /// Whether its seeds disagree.
+    fn is_crossing(&self) -> bool {
+        let figure = self.figure;
+        figure.is_some_and(|figure| self.bound.is_crossed_by(figure))
+    }
+
+    /// Bold where it does not hold; with least and most where these lie on both
+    /// sides of the bound.
     fn words(&self, digits: usize) -> String {
         let Self { place, figure, .. } = self;
-        let figure = match figure {
-            None => NOTHING.to_owned(),
-            Some(spread) => format!("{:.digits$}", spread.median),
+        let figure = match (figure, &self.awaited) {
+            (None, _) => NOTHING.to_owned(),
+            (Some(_), Some(times)) if self.is_crossing() => times.words(digits),
+            (Some(spread), Some(times)) => times.time(spread.median, digits),
+            (Some(_), None) if self.is_crossing() => shown(*figure, digits),
+            (Some(spread), None) => format!("{:.digits$}", spread.median),
         };
-        match self.holds() {
-            Some(false) => format!("{place} **{figure}**"),
-            _ => format!("{place} {figure}"),
+        if self.verdict().is_bad() {
+            format!("{place} **{figure}**")
+        } else {
+            format!("{place} {figure}")
         }
     }
 }
@@ -89,7 +116,7 @@ impl Requirement {
         Self {
             what: what.into(),
             measured: words.join("; "),
-            verdict: Verdict::of(parts.iter().map(Part::holds)),
+            verdict: Verdict::of_all(parts.iter().map(Part::verdict)),
         }
     }
 
@@ -109,14 +136,15 @@ impl Requirement {
     fn rising(what: impl Into<String>, curves: &[Curve]) -> Self {
         let falls: Vec<_> = curves.iter().flat_map(Curve::falls).collect();
         let count = curves.len();
-        let rising = curves.iter().filter(|curve| curve.rises() == Some(true));
+        let all = curves.iter().map(Curve::verdict);
+        let rising = all.filter(|verdict| verdict.is_good());
         Self {
             what: what.into(),
             measured: match falls.as_slice() {
                 [] => format!("{} of {count}", rising.count()),
                 _ => falls.join("; "),
             },
-            verdict: Verdict::of(curves.iter().map(Curve::rises)),
+            verdict: Verdict::of_all(curves.iter().map(Curve::verdict)),
         }
     }
 
@@ -129,23 +157,30 @@ impl Requirement {
 /// A figure by something that rises.
 struct Curve {
     place: String,
-    points: Vec<(f64, Option<f64>)>,
+    /// With each seed.
+    points: Vec<(f64, Vec<f64>)>,
 }
 
 impl Curve {
-    fn rises(&self) -> Option<bool> {
-        let rises = |pair: &[(f64, Option<f64>)]| Some(pair[1].1? >= pair[0].1?);
-        match Verdict::of(self.points.windows(2).map(rises)) {
-            Verdict::Holds => Some(true),
-            Verdict::DoesNotHold => Some(false),
-            Verdict::NotMeasured | Verdict::NoBound => None,
-        }
+    /// Of medians; a pair of them is of as many seeds as the one of fewer is. What is
+    /// to rise has no bound that a spread could cross.
+    fn verdict(&self) -> Verdict {
+        let pairs = self.points.windows(2);
+        Verdict::of_all(pairs.map(|pair| {
+            let [(_, before), (_, after)] = pair else {
+                unreachable!("windows of two");
+            };
+            let medians = median(before).zip(median(after));
+            let rises = medians.map(|(before, after)| after >= before);
+            Verdict::of_seeds(rises, before.len().min(after.len()), false)
+        }))
     }
 
     /// Where it falls.
     fn falls(&self) -> Vec<String> {
-        let pairs = self.points.windows(2);
-        let falls = pairs.filter_map(|pair| {
+        let medians = self.points.iter().map(|(at, all)| (*at, median(all)));
+        let medians: Vec<_> = medians.collect();
+        let falls = medians.windows(2).filter_map(|pair| {
             let [(from, before), (to, after)] = [pair[0], pair[1]];
             let (before, after) = before.zip(after).filter(|(before, after)| after < before)?;
             let place = &self.place;
@@ -174,7 +209,10 @@ pub(in super::super) fn section(matrix: &MatrixRecord) -> String {
     let lines: String = all.iter().map(Requirement::line).collect();
     format!(
         "\n## What is required\n\nOf \u{201c}{}\u{201d} if nobody else is named; by medians over the \
-         seeds, or by all transfers of all seeds, before they are rounded.\n\n\
+         seeds, or by all transfers of all seeds, before they are rounded. Where the seeds lie on \
+         both sides of a bound (least\u{2013}most beside the median) their median decides if there \
+         are {DECISIVE} at least, and elsewhere if there are {ENOUGH}; of fewer it is said how many \
+         they are. Runs that failed are no seeds.\n\n\
          | | measured | |\n|---|---|---|\n{lines}",
         title(OURS)
     )
@@ -182,14 +220,11 @@ pub(in super::super) fn section(matrix: &MatrixRecord) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::verdict::Doubt;
     use super::*;
 
     fn part(figure: Option<f64>) -> Part {
-        Part {
-            place: "20 ms".to_owned(),
-            figure: figure.and_then(|figure| Spread::of(&[figure])),
-            bound: Bound::AtLeast(97.0),
-        }
+        Part::of_all("20 ms", figure, 3, Bound::AtLeast(97.0))
     }
 
     #[test]
@@ -203,6 +238,70 @@ mod tests {
             Requirement::of("it", 1, &[part(Some(97.0))]).verdict,
             Verdict::Holds
         );
+    }
+
+    #[test]
+    fn seeds_on_both_sides_of_a_bound_decide_only_when_there_are_five() {
+        let judged = |values: &[f64]| {
+            let part = Part::over("20 ms", values, Bound::AtLeast(97.0));
+            Requirement::of("it", 1, &[part])
+        };
+        let due = "but the spread crosses the bound: 5 seeds are due";
+        assert_eq!(
+            judged(&[96.0, 98.0, 99.0]).line(),
+            format!("| it | 20 ms 98.0 (96.0\u{2013}99.0) | holds, {due} |\n")
+        );
+        assert_eq!(
+            judged(&[99.0, 95.0, 96.0, 95.0]).line(),
+            format!("| it | 20 ms **95.5 (95.0\u{2013}99.0)** | **does not hold**, {due} |\n")
+        );
+        assert_eq!(
+            judged(&[96.0, 98.0, 99.0, 99.0, 99.0]).line(),
+            "| it | 20 ms 99.0 (96.0\u{2013}99.0) | holds |\n"
+        );
+        let five = judged(&[95.0, 95.0, 95.0, 99.0, 99.0]);
+        assert_eq!(five.verdict, Verdict::DoesNotHold);
+        // On one side of it three are enough.
+        assert_eq!(judged(&[97.0, 98.0, 99.0]).verdict, Verdict::Holds);
+        assert_eq!(judged(&[94.0, 95.0, 96.0]).verdict, Verdict::DoesNotHold);
+    }
+
+    #[test]
+    fn of_few_seeds_nothing_holds_plainly() {
+        let bound = Bound::AtLeast(97.0);
+        let line = |part: Part| Requirement::of("it", 0, &[part]).line();
+        assert_eq!(
+            line(Part::over("20 ms", &[98.0, 98.0], bound)),
+            "| it | 20 ms 98 | holds, of 2 seeds |\n"
+        );
+        assert_eq!(
+            line(Part::over("20 ms", &[90.0], bound)),
+            "| it | 20 ms **90** | **does not hold**, of 1 seed |\n"
+        );
+        // Whatever there is of transfers, and nothing is asked of a count.
+        assert_eq!(
+            line(Part::of_all("20 ms", Some(98.0), 2, bound)),
+            "| it | 20 ms 98 | holds, of 2 seeds |\n"
+        );
+        assert_eq!(
+            line(Part::count("20 ms", 98, bound)),
+            "| it | 20 ms 98 | holds |\n"
+        );
+    }
+
+    #[test]
+    fn what_is_certain_comes_before_what_more_seeds_may_change() {
+        let over = |values: &[f64]| Part::over("it", values, Bound::AtMost(8.0));
+        let (good, bad) = (over(&[7.0; 3]), over(&[9.0; 3]));
+        let (holds, fails) = (over(&[7.0, 7.0, 9.0]), over(&[7.0, 9.0, 9.0]));
+        let nothing = over(&[]);
+        let of = |parts: &[&Part]| Verdict::of_all(parts.iter().map(|part| part.verdict()));
+        let so_far = Verdict::HoldsSoFar(Doubt::Crossing);
+        assert_eq!(of(&[&good, &holds]), so_far);
+        assert_eq!(of(&[&holds, &nothing]), Verdict::NotMeasured);
+        let so_far = Verdict::DoesNotHoldSoFar(Doubt::Crossing);
+        assert_eq!(of(&[&nothing, &fails, &holds]), so_far);
+        assert_eq!(of(&[&fails, &bad, &good]), Verdict::DoesNotHold);
     }
 
     #[test]
@@ -224,24 +323,28 @@ mod tests {
 
     #[test]
     fn a_curve_says_where_it_falls() {
-        let curve = |values: [Option<f64>; 3]| Curve {
+        let curve = |medians: [Option<f64>; 3], seeds: usize| Curve {
             place: "50 ms".to_owned(),
-            points: [0.1, 2.0, 20.0].into_iter().zip(values).collect(),
+            points: [0.1, 2.0, 20.0]
+                .into_iter()
+                .zip(medians.map(|median| median.map_or(Vec::new(), |it| vec![it; seeds])))
+                .collect(),
         };
-        let good = curve([Some(1.0), Some(1.0), Some(3.0)]);
-        let bad = curve([Some(1.0), Some(0.999), Some(3.0)]);
-        let partly = curve([Some(1.0), None, Some(0.5)]);
-        assert_eq!(partly.rises(), None);
+        let good = curve([Some(1.0), Some(1.0), Some(3.0)], 3);
+        let bad = curve([Some(1.0), Some(0.999), Some(3.0)], 3);
+        let partly = curve([Some(1.0), None, Some(0.5)], 3);
+        assert_eq!(partly.verdict(), Verdict::NotMeasured);
         let all = Requirement::rising("it", &[good, bad]);
         assert_eq!(
             all.line(),
             "| it | 50 ms **1.00 at 0.1, 1.00 at 2** | **does not hold** |\n"
         );
-        let good = curve([Some(1.0), Some(2.0), Some(3.0)]);
-        assert_eq!(
-            Requirement::rising("it", &[good]).line(),
-            "| it | 1 of 1 | holds |\n"
-        );
+        let rising = |curve: Curve| Requirement::rising("it", &[curve]).line();
+        let good = curve([Some(1.0), Some(2.0), Some(3.0)], 3);
+        assert_eq!(rising(good), "| it | 1 of 1 | holds |\n");
+        let mut few = curve([Some(1.0), Some(2.0), Some(3.0)], 3);
+        few.points[1].1.pop();
+        assert_eq!(rising(few), "| it | 1 of 1 | holds, of 2 seeds |\n");
     }
 
     #[test]

@@ -106,14 +106,20 @@ pub(super) fn paper(rtt: u128) -> Option<(f64, f64)> {
 }
 
 /// Over the seeds, %.
-pub(super) fn share(matrix: &MatrixRecord, scenario: &str, g_ms: f64) -> Option<Spread> {
-    let setup = matrix.scenarios.get(scenario)?;
+fn share(matrix: &MatrixRecord, scenario: &str, g_ms: f64) -> Option<Spread> {
+    Spread::of(&shares(matrix, scenario, g_ms))
+}
+
+/// With each seed, %.
+pub(super) fn shares(matrix: &MatrixRecord, scenario: &str, g_ms: f64) -> Vec<f64> {
+    let Some(setup) = matrix.scenarios.get(scenario) else {
+        return Vec::new();
+    };
     let runs = matrix
         .runs
         .iter()
         .filter(|run| run.scenario == scenario && run.g_ms == Some(g_ms) && run.failure.is_none());
-    let shares = runs.filter_map(|run| of_run(setup, run));
-    Spread::of(&shares.collect::<Vec<_>>())
+    runs.filter_map(|run| of_run(setup, run)).collect()
 }
 
 fn of_run(setup: &Scenario, run: &RunSummary) -> Option<f64> {
@@ -216,7 +222,7 @@ mod tests {
     fn shares_stand_beside_the_papers() {
         let matrix = example();
         assert_eq!(Kind::of(&matrix), Some(Kind::Scales));
-        let page = page(Kind::Scales, &matrix);
+        let page = page(Kind::Scales, &matrix, &[]);
         let lines: Vec<_> = page.lines().filter(|line| line.starts_with('|')).collect();
         assert_eq!(
             lines[..3],

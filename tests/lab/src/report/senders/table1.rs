@@ -6,11 +6,18 @@ use std::fmt::Write;
 use super::super::words::{NOTHING, cell, shown, title};
 use super::super::{MatrixRecord, RunSummary};
 use super::cells::{Place, contenders, places, runs};
+use crate::scenario::{Scenario, Traffic};
 use crate::statistics::Spread;
-use crate::yielding::FlowFigures;
+use crate::yielding::{FlowFigures, gap_s};
 
 /// Whoever met a flow for less than this share of the window says nothing of it.
 const LEAST: f64 = 0.05;
+
+/// The paper's window, from 400 to 1700 s.
+const PAPER_WINDOW: f64 = 1300.0;
+
+/// The gap in it without a greedy flow, from 1000 s on, s.
+pub(super) const PAPER_GAP: f64 = 10.0;
 
 /// What goes below the head of the page.
 pub(super) fn section(matrix: &MatrixRecord) -> String {
@@ -18,7 +25,7 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
         "The error is the moment at which everything was there less the deadline; with \
          \u{201c}\u{2265}\u{201d} it was not there when that run was over. Beside each greedy flow \
          stands the payload in parts of that flow's while both were there, %, if that was 5 % of the window at least. The gap is the time \
-         without any greedy flow between two; what was used of it is of what others left.\n\n\
+         without any greedy flow between two; what was used of it is of what others left.\n\n{FIGURES}\n\n\
          ![Rates and weights over time]({}.svg)\n",
         matrix.name
     );
@@ -29,9 +36,10 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
         let window = scenario.background.window_s().unwrap_or_default();
         let _ = write!(
             text,
-            "\n## {name}\n\nThe window is {window:.1} s.\n\n\
+            "\n## {name}\n\n{}\n\n\
              | | controller | error, s | error, % of the window | {} | gap used, % | mean w |\n\
              |{dashes}\n",
+            scale(scenario, window),
             names.join(" | ")
         );
         for place in places(matrix)
@@ -42,6 +50,35 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
                 text.push_str(&row(matrix, place, contender, &flows, window));
             }
         }
+    }
+    text
+}
+
+/// What the paper's figures show.
+const FIGURES: &str = "The paper's figs 4, 5, 8 and 9 (Hayes et al. 2017, NEAT D3.2 Appendix B) are NS2 simulations of \
+     these flows: 100 Mbit/s, 22 ms, a queue of 1 BDP, datagrams of 10 Mbit/s beside, 10 % of the \
+     capacity to move. In fig. 4 CUBIC with phantom signals does well by PID and by MBC, and is not \
+     able to use the gap: it is too short for it to see that the congestion is over. In fig. 5, by \
+     beta, it uses the gap, and cannot keep its rate low. In fig. 8 Vegas by MBC uses the gap, and \
+     sends more than it should from 400 to 600 s, by the queue that it takes for the path. In \
+     fig. 9, 30 % of the capacity, the deadline cannot be met, and Vegas competes with the others \
+     as best effort does.";
+
+/// How long it is beside the paper's. Round trips do not become shorter with it.
+fn scale(scenario: &Scenario, window: f64) -> String {
+    let mut text = format!(
+        "The window is {window:.1} s, {:.3} of the paper's {PAPER_WINDOW} s.",
+        window / PAPER_WINDOW
+    );
+    let rtt = scenario.base_rtt().as_secs_f64();
+    if let Some(gap) = gap_s(scenario).filter(|_| rtt > 0.0) {
+        let _ = write!(
+            text,
+            " The gap is as much shorter: {gap:.1} s and not {PAPER_GAP} s, so there are {:.0} \
+             round-trip times to use it and not {:.0}.",
+            gap / rtt,
+            PAPER_GAP / rtt
+        );
     }
     text
 }
@@ -84,10 +121,44 @@ fn row(
 }
 
 /// The flows that it met for long enough, of a window of so many seconds.
-pub(super) fn met(run: &RunSummary, window: f64) -> impl Iterator<Item = &FlowFigures> {
+fn met(run: &RunSummary, window: f64) -> impl Iterator<Item = &FlowFigures> {
     let figures = run.summary.beside.iter();
     let flows = figures.flat_map(|figures| &figures.flows);
     flows.filter(move |one| one.seconds >= LEAST * window)
+}
+
+/// The transfer's rate over the time for which it ran, in parts of the mean of the
+/// greedy flows that were there with it: at each moment, of what all others had less
+/// the means of those that are not greedy, by the number of greedy flows. `None`
+/// without a course, or without greedy flows meanwhile.
+///
+/// Rates are summed before they are divided: a mean of ratios would make much of a
+/// moment in which a flow had little, and one of their logarithms would be nothing
+/// where one of them is.
+pub(super) fn against(run: &RunSummary, scenario: &Scenario) -> Option<f64> {
+    let course = run.summary.course.as_ref()?;
+    let start = scenario.background.start_s;
+    let life = start..start + run.summary.deadline.as_ref()?.finish_s;
+    let flows = scenario.flows().filter(|flow| !flow.backward);
+    let flows: Vec<_> = flows.zip(&run.summary.foreground_mbit).collect();
+    let (mut ours, mut theirs) = (0.0, 0.0);
+    let steps = course.background_mbit.iter().zip(&course.foreground_mbit);
+    for (step, (background, foreground)) in (0..).zip(steps) {
+        let moment = (f64::from(step) + 0.5) * course.every_s;
+        let here = flows.iter().filter(|(flow, _)| {
+            let active = flow.active();
+            active.contains(&moment)
+        });
+        let (greedy, others): (Vec<_>, Vec<_>) =
+            here.partition(|(flow, _)| matches!(flow.traffic, Traffic::Greedy { .. }));
+        if greedy.is_empty() || !life.contains(&moment) {
+            continue;
+        }
+        let others: f64 = others.iter().map(|(_, rate)| **rate).sum();
+        ours += background;
+        theirs += (foreground - others) / greedy.len() as f64;
+    }
+    (theirs > 0.0).then(|| ours / theirs)
 }
 
 /// When transfers were there less when they should have been, ascending, s, and
@@ -188,7 +259,7 @@ pub(super) mod tests {
 
     #[test]
     fn errors_have_a_sign_and_those_that_are_not_there_say_so() {
-        let page = page(Kind::Table1, &example());
+        let page = page(Kind::Table1, &example(), &[]);
         let ours = title("sender-cdg");
         let start = format!("| {ours} |");
         let lines: Vec<_> = page
@@ -204,6 +275,60 @@ pub(super) mod tests {
                 ),
             ]
         );
+    }
+
+    #[test]
+    fn a_rate_is_set_against_the_mean_of_the_greedy_flows_that_are_there() {
+        let text = "description = \"test\"\nduration_s = 40.0\nmeasure_from_s = 4.0\n\
+                    [[link]]\nrate_mbit = 10.0\ndelay_ms = 11.0\nqueue = { bdp = 1.0 }\n\
+                    [[foreground]]\ntraffic = { greedy = {} }\nstop_s = 20.0\n\
+                    [[foreground]]\ntraffic = { greedy = {} }\nstart_s = 10.0\nstop_s = 20.0\n\
+                    [[foreground]]\ntraffic = { udp = { rate_mbit = 1.0, packet_bytes = 1500 } }\n\
+                    [background]\nstart_s = 4.0\nsize_mb = 5.0\ndeadline_s = 20.0\n";
+        let scenario: Scenario = toml::from_str(text).unwrap();
+        let of = |background: &[f64], finish_s: f64| {
+            let mut run = run("one", "sender-cdg", 1, &[4.0, 3.0, 1.0]);
+            run.summary.deadline = Some(DeadlineFigures {
+                finish_s,
+                ..DeadlineFigures::default()
+            });
+            // Of one flow until 10 s, then of two, then only datagrams.
+            let foreground = [5.0, 5.0, 7.0, 7.0, 1.0, 1.0];
+            run.summary.course = Some(Course {
+                every_s: 5.0,
+                foreground_mbit: foreground.to_vec(),
+                background_mbit: background.to_vec(),
+                w: vec![1.0; 6],
+            });
+            against(&run, &scenario)
+        };
+        // 2 of 4, 3 of 3 and 3 of 3; before, and without anybody, nothing counts.
+        let got = of(&[9.0, 2.0, 3.0, 3.0, 9.0, 9.0], 30.0).unwrap();
+        assert!((got - 0.8).abs() < 1e-9, "{got}");
+        // Nothing beside one flow does not hide the other.
+        let got = of(&[9.0, 0.0, 6.0, 6.0, 9.0, 9.0], 30.0).unwrap();
+        assert!((got - 1.2).abs() < 1e-9, "{got}");
+        // It was there after 10 s.
+        let got = of(&[9.0, 2.0, 3.0, 9.0, 9.0, 9.0], 10.0).unwrap();
+        assert!((got - 5.0 / 7.0).abs() < 1e-9, "{got}");
+        assert_eq!(of(&[], 10.0), None);
+    }
+
+    #[test]
+    fn a_page_says_how_much_shorter_the_gap_is() {
+        let mut matrix = example();
+        let scenario = matrix.scenarios.get_mut("greedy").unwrap();
+        scenario.foreground[0].stop_s = Some(20.0);
+        let mut later = scenario.foreground[0].clone();
+        (later.start_s, later.stop_s) = (21.0, None);
+        scenario.foreground.push(later);
+        let page = page(Kind::Table1, &matrix, &[]);
+        assert!(
+            page.contains("40.0 s, 0.031 of the paper's 1300 s"),
+            "{page}"
+        );
+        let words = "1.0 s and not 10 s, so there are 10 round-trip times to use it and not 100";
+        assert!(page.contains(words), "{page}");
     }
 
     #[test]

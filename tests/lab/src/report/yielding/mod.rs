@@ -8,21 +8,20 @@ mod pressed;
 mod runs;
 mod table;
 
-use std::fmt::Write;
-
 pub(super) use self::picture::draw;
 use self::runs::Runs;
 use self::table::{Table, overview};
-use super::MatrixRecord;
 use super::rows::rows;
-use super::words::{failed, measured, terms};
+use super::words::{failed, measured};
+use super::{MatrixRecord, paths};
+use crate::matrix::Variant;
 
 /// What the page and its picture are called, without suffix; names of matrices
 /// that have no page of their own begin with it.
 pub(super) const NAME: &str = "yielding";
 
 /// The matrix of other paths, whose variants these are.
-const UNSEEN: &str = "yielding-unseen";
+pub(super) const UNSEEN: &str = "yielding-unseen";
 
 /// Matrices with pages of their own that have figures for this one.
 const OTHERS: [&str; 2] = ["lever", "deadlines"];
@@ -40,8 +39,8 @@ pub(super) fn relevant(all: &[MatrixRecord]) -> Vec<MatrixRecord> {
     those.cloned().collect()
 }
 
-/// The page.
-pub(super) fn page(matrices: &[MatrixRecord]) -> String {
+/// The page, with the variants of [`UNSEEN`].
+pub(super) fn page(matrices: &[MatrixRecord], unseen: &[Variant]) -> String {
     let tables = tables(matrices);
     let files: Vec<_> = matrices
         .iter()
@@ -59,11 +58,14 @@ pub(super) fn page(matrices: &[MatrixRecord]) -> String {
     text.push_str("\n## Scenarios\n\n");
     let own = matrices.iter().filter(|matrix| is_of(matrix));
     let mut known = Vec::new();
-    for (name, scenario) in own.flat_map(|matrix| &matrix.scenarios) {
-        if !known.contains(&name) {
-            known.push(name);
-            let what = scenario.description.trim();
-            let _ = writeln!(text, "- {name}: {what}. {}", terms(scenario));
+    for matrix in own {
+        let variants = if matrix.name == UNSEEN { unseen } else { &[] };
+        for (name, scenario) in &matrix.scenarios {
+            // On other paths it is another scenario.
+            if !known.contains(&name) || paths::is_elsewhere(matrix, name, variants) {
+                known.push(name);
+                text.push_str(&paths::line(matrix, (name, scenario), variants));
+            }
         }
     }
     text.push_str(&failures(matrices));

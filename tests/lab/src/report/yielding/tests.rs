@@ -2,6 +2,7 @@ use super::super::synthetic::{matrix, run};
 use super::super::{ALONE, RunSummary};
 use super::*;
 use crate::deadline::DeadlineFigures;
+use crate::matrix::Variant;
 use crate::yielding::{TurnFigures, YieldFigures};
 
 /// A run of one of ours: what the foreground kept (Mbit/s) and which part of
@@ -57,7 +58,7 @@ fn figures_stand_beside_their_bounds_and_the_papers() {
     let mut runs = constant();
     runs.push(vulture);
     let matrices = [named("yielding", runs)];
-    let page = page(&matrices);
+    let page = page(&matrices, &[]);
     let columns = "fairbat get, no deadline, cubic | Vulture, bbr |";
     assert!(page.contains(&format!("| | bound | Vulture's report | {columns}")));
     assert_eq!(
@@ -84,8 +85,26 @@ fn figures_stand_beside_their_bounds_and_the_papers() {
 fn other_paths_have_more_room_and_are_told_apart() {
     let variant = "2 Mbit, 40 ms, 1 BDP";
     let runs = constant().into_iter().map(|run| varied(variant, run));
-    let matrices = [named("yielding-unseen", runs.collect())];
-    let page = page(&matrices);
+    let mut matrices = [
+        named("yielding", constant()),
+        named("yielding-unseen", runs.collect()),
+    ];
+    for matrix in &mut matrices {
+        let scenario = matrix.scenarios["constant"].clone();
+        let name = "vulture-constant".to_owned();
+        matrix.scenarios = [(name, scenario)].into();
+    }
+    let unseen = [Variant {
+        name: variant.to_owned(),
+        path: Some("2,40,1".parse().unwrap()),
+        ..Variant::default()
+    }];
+    let both = page(&matrices, &unseen);
+    let path = "\n  - 2 Mbit, 40 ms, 1 BDP: 2 Mbit/s, 20 ms one way, queue 1 BDP;";
+    assert!(both.contains(path), "{both}");
+    let own = both.matches(". 10 Mbit/s, 50 ms one way,");
+    assert_eq!(own.count(), 1, "{both}");
+    let page = page(&matrices[1..], &unseen);
     let row = line(&page, "| 2 Mbit, 40 ms, 1 BDP: live stream: used");
     assert!(row.contains("| \u{2265} 85.5 | 94.9 ("), "{row}");
     assert!(!page.contains("\n## Beside a live stream"), "{page}");
@@ -109,7 +128,7 @@ fn a_weight_is_beside_its_model_and_must_not_fall() {
         )
     });
     let matrices = [named("yielding", constant()), named("lever", runs.into())];
-    let page = page(&matrices);
+    let page = page(&matrices, &[]);
     let row = line(&page, "| RTT 50 ms, w = 0.25");
     assert!(row.ends_with("| 15\u{2013}25 | 15.6 |"), "{row}");
     let row = line(&page, "| RTT 50 ms, w = 0.02");
@@ -130,7 +149,7 @@ fn what_it_costs_is_the_difference_of_two_runs() {
     };
     let runs = vec![cost("w 0.02", 0.095), cost("w 1", 0.07)];
     let matrices = [named("yielding-cost", runs)];
-    let page = page(&matrices);
+    let page = page(&matrices, &[]);
     assert!(line(&page, "| without").ends_with("|  | 7.0 |"));
     assert!(line(&page, "| more with it").ends_with("| \u{2264} 2 | **2.5** |"));
 }
@@ -153,7 +172,7 @@ fn deadlines_are_beside_what_they_were() {
         runs.push(fetches("curl", seed, 0.9));
     }
     let matrices = [named("yielding", constant()), named("deadlines", runs)];
-    let page = page(&matrices);
+    let page = page(&matrices, &[]);
     // 6.1 % in place of 12.2.
     let row = line(&page, "| deadline-greedy-10: longer");
     assert!(row.ends_with("| \u{2264} 0.5 | 0.50 |"), "{row}");
@@ -178,7 +197,7 @@ fn a_failure_is_listed_and_the_rest_is_drawn() {
     failed.failure = Some("fairbat-observed needs an observer".to_owned());
     runs.push(failed);
     let matrices = [named("yielding", runs)];
-    let page = page(&matrices);
+    let page = page(&matrices, &[]);
     let row = line(&page, "- constant: fairbat-no-deadline, cubic, seed 1");
     assert!(
         row.ends_with(": fairbat-observed needs an observer"),

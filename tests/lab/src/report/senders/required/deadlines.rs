@@ -1,15 +1,15 @@
 //! Deadlines by DA-LBE's Table I and beside web fetches.
 
 use super::super::super::bound::Bound;
-use super::super::super::words::title;
+use super::super::super::words::{shown, title};
 use super::super::super::{MatrixRecord, RunSummary};
 use super::super::cells::{Place, contenders, places, runs};
-use super::super::load::Times;
-use super::super::table1::{Errors, flows, met};
+use super::super::load::{Times, came};
+use super::super::table1::{Errors, PAPER_GAP, against, flows};
 use super::{OURS, Part, Requirement, Verdict};
 use crate::scenario::{Scenario, Traffic};
-use crate::statistics::Spread;
-use crate::yielding::gap_s;
+use crate::statistics::{Spread, median};
+use crate::yielding::{FlowFigures, gap_s};
 
 /// The laws that are to use a gap.
 const USE_GAPS: [&str; 3] = ["sender-vegas", "sender-vegas-paper", "sender-cdg"];
@@ -44,19 +44,18 @@ pub(super) fn table1(matrix: &MatrixRecord) -> Vec<Requirement> {
             }
             let error = Errors::of(&runs, window).words(100.0 / window);
             errors.push(format!("{name} {error}"));
-            ratios.extend(
-                beside(matrix, &runs, place, window).map(|words| format!("{name} {words}")),
-            );
-            let late = runs.iter().filter(|run| has_missed(run));
-            let late: Vec<_> = late.filter_map(|run| ratio(run, window)).collect();
-            missed.extend(Spread::of(&late).map(|figure| Part {
-                place: format!("{}, {name}", at(place)),
-                figure: Some(figure),
-                bound: Bound::AtMost(NO_MORE),
-            }));
+            let all = beside(&runs, &flows(matrix, place.scenario));
+            ratios.extend((!all.is_empty()).then(|| format!("{name} {}", all.join(", "))));
+            let late: Vec<_> = runs.iter().filter(|run| has_missed(run)).copied().collect();
+            if !late.is_empty() {
+                let ratio = |run: &&RunSummary| against(run, scenario?);
+                let values: Vec<_> = late.iter().filter_map(ratio).collect();
+                let place = format!("{}, {name}{}", at(place), least_and_most(&late));
+                missed.push(Part::over(place, &values, Bound::AtMost(NO_MORE)));
+            }
         }
         let gap = scenario.and_then(gap_s).map_or(String::new(), |gap| {
-            format!(" of {gap:.1} s (10 s in the paper)")
+            format!(" of {gap:.1} s ({PAPER_GAP} s in the paper)")
         });
         let at = at(place);
         all.extend([
@@ -69,7 +68,9 @@ pub(super) fn table1(matrix: &MatrixRecord) -> Vec<Requirement> {
                 &errors,
             ),
             Requirement::told(
-                format!("{at}: payload in parts of each competing flow's, %"),
+                format!(
+                    "{at}: payload in parts of each competing flow's, % (while both were there)"
+                ),
                 &ratios,
             ),
         ]);
@@ -83,24 +84,30 @@ fn at(place: Place<'_>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Medians beside each flow, from the least to the most.
-fn beside(
-    matrix: &MatrixRecord,
-    runs: &[&RunSummary],
-    place: Place<'_>,
-    window: f64,
-) -> Option<String> {
-    let medians = flows(matrix, place.scenario)
-        .into_iter()
-        .filter_map(|flow| {
-            let ratios = runs.iter().filter_map(|run| {
-                let mut met = met(run, window);
-                Some(100.0 * met.find(|one| one.name == flow)?.ratio)
-            });
-            Spread::of(&ratios.collect::<Vec<_>>()).map(|ratios| ratios.median)
-        });
-    let all = Spread::of(&medians.collect::<Vec<_>>())?;
-    Some(format!("{:.0}\u{2013}{:.0}", all.least, all.most))
+/// The median beside each flow, %, with the time for which both were there.
+fn beside(runs: &[&RunSummary], flows: &[String]) -> Vec<String> {
+    let words = flows.iter().filter_map(|name| {
+        let figures = runs.iter().filter_map(|run| run.summary.beside.as_ref());
+        let all = figures.flat_map(|figures| &figures.flows);
+        let met: Vec<_> = all.filter(|one| one.name == *name).collect();
+        let of = |figure: fn(&FlowFigures) -> f64| {
+            median(&met.iter().map(|one| figure(one)).collect::<Vec<_>>())
+        };
+        let (ratio, seconds) = (of(|one| one.ratio)?, of(|one| one.seconds)?);
+        Some(format!("{name} {:.0} ({seconds:.1} s)", 100.0 * ratio))
+    });
+    words.collect()
+}
+
+/// Of what these had beside any flow, however short they met.
+fn least_and_most(runs: &[&RunSummary]) -> String {
+    let figures = runs.iter().filter_map(|run| run.summary.beside.as_ref());
+    let ratios = figures.flat_map(|figures| &figures.flows);
+    let ratios: Vec<_> = ratios.map(|one| one.ratio).collect();
+    Spread::of(&ratios).map_or(String::new(), |all| {
+        let (least, most) = (all.least, all.most);
+        format!(" (beside each flow {least:.2}\u{2013}{most:.2})")
+    })
 }
 
 fn has_missed(run: &RunSummary) -> bool {
@@ -108,20 +115,10 @@ fn has_missed(run: &RunSummary) -> bool {
     figures.is_some_and(|figures| !figures.met)
 }
 
-/// Payload in parts of a flow's: the geometric mean over the flows, by the time
-/// for which both were there. So two flows of which one has twice and one has
-/// half as much are as much as this one.
-fn ratio(run: &RunSummary, window: f64) -> Option<f64> {
-    let met: Vec<_> = met(run, window).collect();
-    let seconds: f64 = met.iter().map(|one| one.seconds).sum();
-    let sum: f64 = met.iter().map(|one| one.seconds * one.ratio.ln()).sum();
-    (seconds > 0.0).then(|| (sum / seconds).exp())
-}
-
 fn of_missed(missed: &[Part]) -> Requirement {
     let what = format!(
-        "a deadline that was missed: payload in parts of a best-effort flow's (geometric mean over \
-         the flows and times) {}",
+        "a deadline that was missed: the rate over the time for which it ran, in parts of the mean of \
+         the best-effort flows that were there, {}",
         Bound::AtMost(NO_MORE).words(2)
     );
     if missed.is_empty() {
@@ -141,24 +138,22 @@ pub(super) fn load(matrix: &MatrixRecord) -> Vec<Requirement> {
         .collect();
     loads.sort_by(|one, other| one.0.total_cmp(&other.0));
     let in_time = loads.iter().filter(|(load, _)| *load <= LOAD);
-    let in_time = in_time.map(|(load, place)| {
-        let share = Times::of(matrix, *place, OURS).met_share();
-        Part {
-            place: format!("load {:.0} %:", 100.0 * load),
-            figure: share.and_then(|share| Spread::of(&[100.0 * share])),
-            bound: Bound::AtLeast(IN_TIME),
-        }
+    let in_time = in_time.map(|&(load, at)| {
+        let share = Times::of(matrix, at, OURS).met_share();
+        let came = came(matrix, at, OURS);
+        let came = came.map_or(String::new(), |_| format!(" ({} came)", shown(came, 1)));
+        let place = format!("load {:.0} %{came}:", 100.0 * load);
+        let share = share.map(|share| 100.0 * share);
+        let seeds = runs(matrix, at, OURS).len();
+        Part::of_all(place, share, seeds, Bound::AtLeast(IN_TIME))
     });
     let counts = contenders(matrix).into_iter().map(|contender| {
         let counts = loads
             .iter()
             .map(|(_, place)| Times::of(matrix, *place, contender).count);
         let least = counts.min().unwrap_or_default();
-        Part {
-            place: format!("{}:", title(contender)),
-            figure: Spread::of(&[least as f64]),
-            bound: Bound::AtLeast(ENOUGH),
-        }
+        let place = format!("{}:", title(contender));
+        Part::count(place, least, Bound::AtLeast(ENOUGH))
     });
     vec![
         Requirement::of(
@@ -199,7 +194,6 @@ mod tests {
     use super::*;
     use crate::deadline::DeadlineFigures;
     use crate::record::TransferRecord;
-    use crate::yielding::FlowFigures;
 
     #[test]
     fn gaps_errors_and_ratios_are_told() {
@@ -211,9 +205,8 @@ mod tests {
         let error = line(&text, "| greedy, MBC: error of the deadline");
         let words = format!("| {name}: \u{2265} 25.0 | no bound |");
         assert!(error.ends_with(&words), "{error}");
-        // The second flow was met for too short a time.
         let ratio = line(&text, "| greedy, PID: payload in parts of each");
-        let words = format!("| {name}: 25\u{2013}25 | no bound |");
+        let words = format!("| {name}: greedy 1 25 (9.0 s), greedy 2 250 (1.9 s) | no bound |");
         assert!(ratio.ends_with(&words), "{ratio}");
     }
 
@@ -229,24 +222,21 @@ mod tests {
             missed.ends_with("| none was missed | **not measured** |"),
             "{missed}"
         );
-        let flow = |ratio, seconds| FlowFigures {
-            name: "greedy".to_owned(),
-            seconds,
-            ratio,
-        };
-        let mut judged = |flows| {
+        // The one flow has 6 Mbit/s until the end.
+        let mut judged = |rate: f64| {
             let [_, late] = &mut matrix.runs[..] else {
                 panic!("two runs");
             };
             late.summary.deadline.as_mut().unwrap().met = false;
-            late.summary.beside.as_mut().unwrap().flows = flows;
+            late.summary.course.as_mut().unwrap().background_mbit = vec![rate; 30];
             line(&section(&matrix), "| a deadline that was missed").to_owned()
         };
-        let fair = judged(vec![flow(2.0, 10.0), flow(0.5, 10.0)]);
-        assert!(fair.ends_with(": 1.00 | holds |"), "{fair}");
-        let greedy = judged(vec![flow(2.0, 10.0), flow(0.5, 5.0)]);
+        let fair = judged(6.6);
+        let words = ": (beside each flow 0.25\u{2013}2.50) 1.10 | holds, of 1 seed |";
+        assert!(fair.ends_with(words), "{fair}");
+        let greedy = judged(7.5);
         assert!(
-            greedy.ends_with(": **1.26** | **does not hold** |"),
+            greedy.ends_with(" **1.25** | **does not hold**, of 1 seed |"),
             "{greedy}"
         );
     }
@@ -273,7 +263,7 @@ mod tests {
         let text = section(&matrix);
         let in_time = line(&text, "| there in time");
         assert!(
-            in_time.ends_with("| load 30 %: 95.0 | holds |"),
+            in_time.ends_with("| load 30 % (31.1 came): 95.0 | holds, of 1 seed |"),
             "{in_time}"
         );
         let counts = line(&text, "| transfers beside");
@@ -282,7 +272,7 @@ mod tests {
         let text = section(&matrix);
         let in_time = line(&text, "| there in time");
         assert!(
-            in_time.ends_with("| load 30 %: **90.0** | **does not hold** |"),
+            in_time.ends_with("| load 30 % (31.1 came): **90.0** | **does not hold**, of 1 seed |"),
             "{in_time}"
         );
     }

@@ -3,10 +3,9 @@
 
 use super::super::super::MatrixRecord;
 use super::super::super::bound::Bound;
-use super::super::cells::{Figure, places, spread};
+use super::super::cells::{self, Figure, places};
 use super::super::figures::{self, acted, changes, variant};
 use super::{OURS, Part, Requirement};
-use crate::statistics::Spread;
 
 /// Goodput alone in parts of that of the kernel's CUBIC, %.
 const OF_CUBIC: f64 = 97.0;
@@ -31,10 +30,9 @@ fn everywhere(
     bound: Bound,
     digits: usize,
 ) -> Requirement {
-    let parts = places(matrix).into_iter().map(|place| Part {
-        place: variant(place),
-        figure: spread(matrix, place, OURS, figure),
-        bound,
+    let parts = places(matrix).into_iter().map(|place| {
+        let values = cells::figures(matrix, place, OURS, figure);
+        Part::over(variant(place), &values, bound)
     });
     let parts: Vec<_> = parts.collect();
     let what = format!("{what} {}", bound.words(1));
@@ -51,14 +49,17 @@ pub(super) fn alone(matrix: &MatrixRecord) -> Vec<Requirement> {
 }
 
 pub(super) fn released(matrix: &MatrixRecord) -> Vec<Requirement> {
-    let what = "until 90 % of what becomes free are taken, s,";
-    vec![everywhere(
-        matrix,
-        what,
-        figures::TAKEN,
-        Bound::AtMost(TAKEN),
-        2,
-    )]
+    let bound = Bound::AtMost(TAKEN);
+    let parts = places(matrix).into_iter().map(|place| {
+        let times = figures::taken(matrix, place, OURS);
+        let seeds = times.len();
+        Part::awaited(variant(place), times, seeds, bound)
+    });
+    let what = format!(
+        "until 90 % of what becomes free are taken, s, {}",
+        bound.words(1)
+    );
+    vec![Requirement::of(what, 2, &parts.collect::<Vec<_>>())]
 }
 
 pub(super) fn constant(matrix: &MatrixRecord) -> Vec<Requirement> {
@@ -75,21 +76,28 @@ pub(super) fn constant(matrix: &MatrixRecord) -> Vec<Requirement> {
 }
 
 pub(super) fn steps(matrix: &MatrixRecord) -> Vec<Requirement> {
-    let parts = places(matrix).into_iter().flat_map(|place| {
+    let bound = Bound::AtMost(ACTS);
+    let (mut parts, mut left_out) = (Vec::new(), Vec::new());
+    for place in places(matrix) {
+        let seeds = cells::runs(matrix, place, OURS).len();
         let scenario = matrix.scenarios.get(place.scenario);
-        let changes = scenario.map_or(Vec::new(), |scenario| changes(&scenario.background));
-        let part = move |change: figures::Change| Part {
-            place: change.words(),
-            figure: Spread::of(&acted(matrix, place, OURS, &change)),
-            bound: Bound::AtMost(ACTS),
-        };
-        changes.into_iter().map(part)
-    });
-    let parts: Vec<_> = parts.collect();
-    let what = format!(
-        "until a new weight acts, s, {}",
-        Bound::AtMost(ACTS).words(1)
-    );
+        for change in scenario.map_or(Vec::new(), changes) {
+            let acted = acted(matrix, place, OURS, &change);
+            let place = format!("{}, {}:", change.words(), acted.counts());
+            if change.can_be_judged() {
+                parts.push(Part::awaited(place, acted.times, seeds, bound));
+            } else {
+                left_out.push(change.words());
+            }
+        }
+    }
+    let mut what = format!("until a new weight acts, s, {}", bound.words(1));
+    if !left_out.is_empty() {
+        what.push_str(&format!(
+            "; too little to be judged: {}",
+            left_out.join(", ")
+        ));
+    }
     vec![Requirement::of(what, 2, &parts)]
 }
 
@@ -133,12 +141,12 @@ mod tests {
         let text = judged("sender-alone", vec![cubic, of("alone", OURS, 1)]);
         let ratio = line(&text, "| alone, over");
         assert!(
-            ratio.ends_with("\u{2265} 97 | 20 ms **96.88** | **does not hold** |"),
+            ratio.ends_with("\u{2265} 97 | 20 ms **96.88** | **does not hold**, of 1 seed |"),
             "{ratio}"
         );
         let queue = line(&text, "| alone: standing");
         assert!(
-            queue.ends_with("\u{2264} 5 | 20 ms 5.00 | holds |"),
+            queue.ends_with("\u{2264} 5 | 20 ms 5.00 | holds, of 1 seed |"),
             "{queue}"
         );
         let text = judged("sender-alone", vec![of("alone", OURS, 1)]);
@@ -151,16 +159,43 @@ mod tests {
         let runs = (1..=3).map(|seed| of("greedy", OURS, seed));
         let text = judged("sender-released", runs.collect());
         let taken = line(&text, "| until 90 %");
-        assert!(
-            taken.ends_with("\u{2264} 2.5 | 20 ms 2.50 | holds |"),
-            "{taken}"
-        );
+        let figure = "\u{2264} 2.5 | 20 ms 2.50 (2.40\u{2013}9.00) |";
+        assert!(taken.contains(figure), "{taken}");
+        assert!(taken.ends_with("5 seeds are due |"), "{taken}");
         let text = judged("sender-released", vec![of("greedy", OURS, 3)]);
         let taken = line(&text, "| until 90 %");
         assert!(
-            taken.ends_with("| 20 ms **9.00** | **does not hold** |"),
+            taken.ends_with("| 20 ms **9.00** | **does not hold**, of 1 seed |"),
             "{taken}"
         );
+    }
+
+    #[test]
+    fn who_never_takes_what_becomes_free_is_later_than_anybody() {
+        let mut matrix = matrix();
+        matrix.name = "sender-released".to_owned();
+        let scenario = matrix.scenarios.get_mut("greedy").unwrap();
+        scenario.foreground[0].stop_s = Some(40.0);
+        let timed = |seed: u64, taken_s| {
+            let mut run = of("greedy", OURS, 1);
+            (run.seed, run.summary.beside.as_mut().unwrap().taken_s) = (seed, Some(taken_s));
+            run
+        };
+        let mut judged = |times: &[f64]| {
+            let runs = (1..).zip(times).map(|(seed, time)| timed(seed, *time));
+            matrix.runs = runs.collect();
+            line(&section(&matrix), "| until 90 %").to_owned()
+        };
+        let often = judged(&[20.0, 0.5, 20.0]);
+        let words =
+            "| 20 ms **not within 20 s (0.50\u{2013}not within 20 s)** | **does not hold**, but";
+        assert!(often.contains(words), "{often}");
+        let once = judged(&[20.0, 0.5, 0.7, 0.6, 0.5]);
+        let words = "| 20 ms 0.60 (0.50\u{2013}not within 20 s) | holds |";
+        assert!(once.ends_with(words), "{once}");
+        let always = judged(&[20.0, 20.0]);
+        let words = "| 20 ms **not within 20 s** | **does not hold**, of 2 seeds |";
+        assert!(always.ends_with(words), "{always}");
     }
 
     #[test]
@@ -171,17 +206,17 @@ mod tests {
         let text = judged("sender-constant", vec![alone, of("constant", OURS, 1)]);
         let kept = line(&text, "| beside a stream: it keeps");
         assert!(
-            kept.ends_with("\u{2265} 99.5 | 20 ms 99.50 | holds |"),
+            kept.ends_with("\u{2265} 99.5 | 20 ms 99.50 | holds, of 1 seed |"),
             "{kept}"
         );
         let longer = line(&text, "| beside a stream: round");
         assert!(
-            longer.ends_with("\u{2264} 8 | 20 ms 8.00 | holds |"),
+            longer.ends_with("\u{2264} 8 | 20 ms 8.00 | holds, of 1 seed |"),
             "{longer}"
         );
         let used = line(&text, "| beside a stream: used");
         assert!(
-            used.ends_with("| 20 ms **93.00** | **does not hold** |"),
+            used.ends_with("| 20 ms **93.00** | **does not hold**, of 1 seed |"),
             "{used}"
         );
     }
@@ -200,14 +235,29 @@ mod tests {
         let there = "{ at_s = 9, weight = 0.1 }, { at_s = 19, weight = 1 }";
         let text = judged(&format!("[{there}, {{ at_s = 29, weight = 0.1 }}]"));
         let acts = line(&text, "| until a new weight");
-        let words = "| 1 \u{2192} 0.1 1.00; 0.1 \u{2192} 1 0.40 | holds |";
-        assert!(acts.ends_with(words), "{acts}");
-        // The last is a kind of its own, and the rate stayed the same.
+        let words = "| 1 \u{2192} 0.1, 2 of 2 judged: 1.00 (0.90\u{2013}1.10); \
+                     0.1 \u{2192} 1, 1 of 1 judged: 0.40 | holds, but";
+        assert!(acts.contains(words), "{acts}");
+        // The last is a kind of its own, and the rate stayed the same: it never
+        // acted.
         let text = judged(&format!(
             "[{there}, {{ at_s = 29, weight = 0.1 }}, {{ at_s = 39, weight = 0.5 }}]"
         ));
         let acts = line(&text, "| until a new weight");
-        let words = "0.1 \u{2192} 0.5 \u{2013} | **not measured** |";
+        let words =
+            "0.1 \u{2192} 0.5, 1 of 1 judged: **not within 21 s** | **does not hold**, of 1 seed |";
         assert!(acts.ends_with(words), "{acts}");
+        // After the end there is nobody to act.
+        let text = judged(&format!(
+            "[{there}, {{ at_s = 29, weight = 0.1 }}, {{ at_s = 61, weight = 0.5 }}]"
+        ));
+        let acts = line(&text, "| until a new weight");
+        let words = "0.1 \u{2192} 0.5, 0 of 1 judged: \u{2013} | **not measured** |";
+        assert!(acts.ends_with(words), "{acts}");
+        // From a half to three quarters the rate changes by less than says anything.
+        let text = judged("[{ at_s = 9, weight = 0.5 }, { at_s = 19, weight = 0.75 }]");
+        let acts = line(&text, "| until a new weight");
+        let words = "too little to be judged: 0.5 \u{2192} 0.75 | 1 \u{2192} 0.5, 1 of 1 judged";
+        assert!(acts.contains(words), "{acts}");
     }
 }

@@ -2,9 +2,8 @@
 
 use super::super::super::MatrixRecord;
 use super::super::super::bound::Bound;
-use super::super::scales::{paper, scales, scenarios, share};
+use super::super::scales::{paper, scales, scenarios, shares};
 use super::{Curve, Part, Requirement};
-use crate::statistics::Spread;
 
 /// The scale at which CDG's paper has its upper ends, ms.
 const MOST: f64 = 120.0;
@@ -14,16 +13,19 @@ const POINTS: f64 = 5.0;
 pub(super) fn all(matrix: &MatrixRecord) -> Vec<Requirement> {
     let ends = scenarios(matrix).into_iter().filter_map(|(rtt, name)| {
         let (_, high) = paper(rtt)?;
-        let above = |share: Spread| share.map(|share| share - high);
-        Some(Part {
-            place: format!("{rtt} ms"),
-            figure: share(matrix, name, MOST).map(above),
-            bound: Bound::Within(-POINTS, POINTS),
-        })
+        let above = shares(matrix, name, MOST)
+            .into_iter()
+            .map(|share| share - high);
+        let bound = Bound::Within(-POINTS, POINTS);
+        Some(Part::over(
+            format!("{rtt} ms"),
+            &above.collect::<Vec<_>>(),
+            bound,
+        ))
     });
     let curves = scenarios(matrix).into_iter().map(|(rtt, name)| {
         let scales = scales(matrix).into_iter();
-        let point = |g| (g, share(matrix, name, g).map(|share| share.median));
+        let point = |g| (g, shares(matrix, name, g));
         Curve {
             place: format!("{rtt} ms"),
             points: scales.map(point).collect(),
@@ -51,8 +53,8 @@ mod tests {
     use super::super::section;
     use crate::report::RunSummary;
 
-    fn scaled(g_ms: f64, share: f64) -> RunSummary {
-        let mut run = run("greedy", "sender-cdg-paper", 1, &[100.0 - share]);
+    fn scaled(g_ms: f64, share: f64, seed: u64) -> RunSummary {
+        let mut run = run("greedy", "sender-cdg-paper", seed, &[100.0 - share]);
         run.g_ms = Some(g_ms);
         run.summary.background_mbit = share;
         run
@@ -66,7 +68,7 @@ mod tests {
         let scales = [0.1, 2.0, 120.0].into_iter();
         matrix.runs = scales
             .zip(shares)
-            .map(|(g, share)| scaled(g, share))
+            .flat_map(|(g, share)| (1..=3).map(move |seed| scaled(g, share, seed)))
             .collect();
         section(&matrix)
     }

@@ -2,10 +2,9 @@
 
 use super::super::super::MatrixRecord;
 use super::super::super::bound::Bound;
-use super::super::super::weights::{share, weights};
+use super::super::super::weights::{shares, weights};
 use super::super::scales::scenarios;
 use super::{Curve, OURS, Part, Requirement};
-use crate::statistics::Spread;
 
 /// From this weight on a share is to be w/(1 + w).
 const MEANT_FROM: f64 = 0.25;
@@ -22,12 +21,12 @@ const LONG_MS: u128 = 50;
 
 pub(super) fn all(matrix: &MatrixRecord) -> Vec<Requirement> {
     let paths = scenarios(matrix);
-    let of = |name: &str, w| of_weight(matrix, name, w);
+    let of = |name: &str, w| shares(matrix, (name, OURS, None), w);
     let curves = paths.iter().map(|(rtt, name)| Curve {
         place: format!("{rtt} ms"),
         points: weights(matrix)
             .into_iter()
-            .map(|w| (w, of(name, w).map(|share| share.median)))
+            .map(|w| (w, of(name, w)))
             .collect(),
     });
     let mut all = vec![Requirement::rising(
@@ -36,10 +35,10 @@ pub(super) fn all(matrix: &MatrixRecord) -> Vec<Requirement> {
     )];
     for (rtt, name) in &paths {
         let meant = weights(matrix).into_iter().filter(|w| *w >= MEANT_FROM);
-        let parts = meant.map(|w| Part {
-            place: format!("w {w}"),
-            figure: of(name, w).map(|share| off(share, w)),
-            bound: Bound::Within(-100.0 * OFF, 100.0 * OFF),
+        let bound = Bound::Within(-100.0 * OFF, 100.0 * OFF);
+        let parts = meant.map(|w| {
+            let off = of(name, w).into_iter().map(|share| off(share, w));
+            Part::over(format!("w {w}"), &off.collect::<Vec<_>>(), bound)
         });
         all.push(Requirement::of(
             format!(
@@ -51,14 +50,14 @@ pub(super) fn all(matrix: &MatrixRecord) -> Vec<Requirement> {
             &parts.collect::<Vec<_>>(),
         ));
     }
-    let least = paths.iter().map(|(rtt, name)| Part {
-        place: format!("{rtt} ms"),
-        figure: of(name, LEAST),
-        bound: Bound::AtMost(if *rtt < LONG_MS {
+    let least = paths.iter().map(|(rtt, name)| {
+        let most = if *rtt < LONG_MS {
             LEAST_SHORT
         } else {
             LEAST_LONG
-        }),
+        };
+        let place = format!("{rtt} ms");
+        Part::over(place, &of(name, LEAST), Bound::AtMost(most))
     });
     all.push(Requirement::of(
         format!(
@@ -70,22 +69,10 @@ pub(super) fn all(matrix: &MatrixRecord) -> Vec<Requirement> {
     all
 }
 
-/// The share over the seeds, %.
-fn of_weight(matrix: &MatrixRecord, scenario: &str, w: f64) -> Option<Spread> {
-    let runs = matrix.runs.iter().filter(|run| {
-        run.scenario == scenario
-            && run.contender == OURS
-            && run.weight == Some(w)
-            && run.failure.is_none()
-    });
-    let shares = runs.filter_map(|run| share(&run.summary));
-    Spread::of(&shares.collect::<Vec<_>>())
-}
-
 /// How far a share is above what its weight is to get, % of that.
-fn off(share: Spread, w: f64) -> Spread {
+fn off(share: f64, w: f64) -> f64 {
     let meant = w / (1.0 + w);
-    share.map(|share| share / meant - 100.0)
+    share / meant - 100.0
 }
 
 #[cfg(test)]
@@ -95,8 +82,8 @@ mod tests {
     use super::*;
     use crate::report::RunSummary;
 
-    fn weighed(contender: &str, w: f64, share: f64) -> RunSummary {
-        let mut run = run("greedy", contender, 1, &[100.0 - share]);
+    fn weighed(contender: &str, w: f64, share: f64, seed: u64) -> RunSummary {
+        let mut run = run("greedy", contender, seed, &[100.0 - share]);
         (run.weight, run.congestion_control) = (Some(w), None);
         run.summary.background_mbit = 1.1 * share;
         run.summary.received_mbit = Some(share);
@@ -109,8 +96,12 @@ mod tests {
         matrix.name = "sender-weights".to_owned();
         matrix.scenarios.retain(|name, _| name == "greedy");
         let all = [0.02, 0.1, 0.25, 1.0].into_iter().zip(shares);
-        let runs =
-            all.flat_map(|(w, share)| [weighed(OURS, w, share), weighed("sender-paced", w, 99.0)]);
+        let runs = all.flat_map(|(w, share)| {
+            (1..=3).flat_map(move |seed| {
+                let other = weighed("sender-paced", w, 99.0, seed);
+                [weighed(OURS, w, share, seed), other]
+            })
+        });
         matrix.runs = runs.collect();
         section(&matrix)
     }

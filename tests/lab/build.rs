@@ -1,0 +1,61 @@
+//! Tells the lab which commit it is built of: by the time that it measures, the
+//! checkout may be another one.
+
+use std::process::Command;
+
+/// What the lab and the programs that it measures are built of, by this
+/// directory. Where none of it is changed the commit is what was measured,
+/// whatever else is.
+const SOURCES: [&str; 8] = [
+    "build.rs",
+    "Cargo.toml",
+    "src",
+    "../Cargo.toml",
+    "../src",
+    "../../Cargo.toml",
+    "../../Cargo.lock",
+    "../../crates",
+];
+
+/// Where Git notes that another commit is the current one. Not the index: it
+/// is written for much that changes nothing here, and each time the lab would
+/// be built again.
+const COMMITS: [&str; 2] = ["HEAD", "logs/HEAD"];
+
+fn main() {
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={source}");
+    }
+    for name in COMMITS {
+        // Which directory that is in depends on the worktree.
+        if let Some(path) = git(&["rev-parse", "--git-path", name]) {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
+    println!("cargo::rustc-env=FAIRBAT_LAB_COMMIT={}", commit());
+}
+
+/// The commit; `-dirty` when sources had been changed, `unknown` where there is
+/// no repository.
+fn commit() -> String {
+    let Some(commit) = git(&["describe", "--always", "--abbrev=12"]) else {
+        return "unknown".to_owned();
+    };
+    let status = ["status", "--porcelain", "--"];
+    match git(&[&status[..], &SOURCES].concat()).as_deref() {
+        Some("") => commit,
+        _ => format!("{commit}-dirty"),
+    }
+}
+
+/// What git(1) prints; `None` when it fails.
+fn git(words: &[&str]) -> Option<String> {
+    let output = Command::new("git")
+        // It would write the index to note what it has looked at.
+        .arg("--no-optional-locks")
+        .args(words)
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}

@@ -1,0 +1,160 @@
+//! What looks at connections of a server tell: whether it was a congestion control
+//! of ours that held them back, all the time. Knows what ss(8) says, and no server.
+
+use std::collections::BTreeMap;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Looks {
+    /// The congestion control that they are to have.
+    control: String,
+    /// Whether any connection has had it.
+    is_seen: bool,
+    /// Bytes that the connections have sent which the last look found without it,
+    /// by peer.
+    without: BTreeMap<String, u64>,
+    /// The peer of the first that sent something without it.
+    free: Option<String>,
+}
+
+impl Looks {
+    pub(super) fn new(control: String) -> Self {
+        Self {
+            control,
+            is_seen: false,
+            without: BTreeMap::new(),
+            free: None,
+        }
+    }
+
+    /// Takes in a look: of each established connection a line.
+    ///
+    /// One that is asked for nothing has rightly what its host gives to any, so
+    /// it counts only if it has sent something between two looks that both found it
+    /// without ours. One look alone may come just before the server acts.
+    pub(super) fn take(&mut self, said: &str) {
+        let before = std::mem::take(&mut self.without);
+        for line in said.lines() {
+            let words: Vec<_> = line.split_whitespace().collect();
+            // Two queues, then both ends.
+            let Some(peer) = words.get(3) else {
+                continue;
+            };
+            if words.contains(&self.control.as_str()) {
+                self.is_seen = true;
+                continue;
+            }
+            let sent = words
+                .iter()
+                .find_map(|word| word.strip_prefix("bytes_sent:"));
+            let sent: u64 = sent.and_then(|sent| sent.parse().ok()).unwrap_or_default();
+            let has_sent = before.get(*peer).is_some_and(|before| sent > *before);
+            if has_sent && self.free.is_none() {
+                self.free = Some((*peer).to_owned());
+            }
+            self.without.insert((*peer).to_owned(), sent);
+        }
+    }
+
+    /// What is wrong with it, for people; `None` if ours held back all of it.
+    pub(super) fn fault(&self) -> Option<String> {
+        let control = &self.control;
+        if !self.is_seen {
+            return Some(format!(
+                "no connection of fairbat serve's has ever been seen with {control}: it was not \
+                 what held back"
+            ));
+        }
+        let peer = self.free.as_ref()?;
+        Some(format!(
+            "the connection of fairbat serve's to {peer} has sent without {control}: it was not \
+             what held back all of it"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: &str = "fairbat_vegas";
+
+    /// Connections to port 4000 and on from there, with their congestion controls
+    /// and what they have sent.
+    fn said(connections: &[(&str, u64)]) -> String {
+        let lines = (4000..).zip(connections).map(|(port, (control, sent))| {
+            format!(
+                "0      36200  10.0.0.1:8080 10.0.0.2:{port} {control} wscale:10,10 rto:204 \
+                 rtt:40.2/3.1 mss:1448 cwnd:10 bytes_sent:{sent} bytes_acked:{sent} segs_out:9\n"
+            )
+        });
+        lines.collect()
+    }
+
+    fn fault(looks: &[&[(&str, u64)]]) -> Option<String> {
+        let mut all = Looks::new(OURS.to_owned());
+        for look in looks {
+            all.take(&said(look));
+        }
+        all.fault()
+    }
+
+    #[test]
+    fn who_has_ours_whenever_it_sends_is_held_back() {
+        assert_eq!(
+            fault(&[
+                &[],
+                &[("cubic", 0)],
+                &[(OURS, 9000)],
+                &[(OURS, 12_000), ("cubic", 300)],
+                // It idles, and then both go on.
+                &[("cubic", 12_000), (OURS, 500)],
+                &[("cubic", 12_000), (OURS, 900)],
+                &[(OURS, 15_000)],
+                &[("cubic", 15_000)],
+                &[],
+            ]),
+            None
+        );
+    }
+
+    #[test]
+    fn who_never_has_ours_was_not_held_back_by_it() {
+        let cases: [&[&[(&str, u64)]]; 4] = [
+            &[],
+            &[&[]],
+            &[&[("cubic", 0)], &[("cubic", 9000)]],
+            // Another of ours is not this one.
+            &[&[("fairbat_vegas2", 0)], &[("fairbat_vegas2", 9000)]],
+        ];
+        for looks in cases {
+            let fault = fault(looks).unwrap();
+            assert!(
+                fault.contains("ever been seen with fairbat_vegas:"),
+                "{fault}"
+            );
+        }
+    }
+
+    #[test]
+    fn who_sends_without_ours_in_two_looks_in_a_row_has_failed() {
+        let second = fault(&[
+            &[(OURS, 100), (OURS, 100)],
+            &[(OURS, 200), ("cubic", 200)],
+            &[(OURS, 300), ("cubic", 300)],
+            &[(OURS, 400), (OURS, 400)],
+        ]);
+        let second = second.unwrap();
+        assert!(
+            second.contains("to 10.0.0.2:4001 has sent without"),
+            "{second}"
+        );
+        let once = fault(&[
+            &[(OURS, 100)],
+            &[("cubic", 200)],
+            &[(OURS, 300)],
+            &[("cubic", 400)],
+        ]);
+        assert_eq!(once, None);
+    }
+}

@@ -1,0 +1,103 @@
+//! Downloads from a server of ours, which is to hold back what it sends by a
+//! congestion control of ours.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Output;
+
+use fairbat_tests::bin::fairbat_binary;
+
+use crate::{expect_success, is_root, lab_with, record_in, turn, was_possible};
+
+/// A deadline that a share of the link is enough for, beside a greedy flow.
+const SCENARIO: &str = "
+    description = 'A download that is served'
+    duration_s = 9
+    measure_from_s = 4
+    [[link]]
+    rate_mbit = 10
+    delay_ms = 10
+    queue = { bdp = 1.0 }
+    [[foreground]]
+    traffic = { greedy = {} }
+    [background]
+    start_s = 2.5
+    size_mb = 1
+    deadline_s = 5
+";
+
+/// Runs it with this `fairbat`; what it leaves goes to `directory`.
+fn run(fairbat: &Path, directory: &Path) -> Output {
+    lab_with(SCENARIO, "fairbat-served", directory)
+        .env("FAIRBAT_BIN", fairbat)
+        .output()
+        .expect("start lab")
+}
+
+/// A `fairbat` that does this before it is itself, in a mount namespace of its
+/// own.
+fn fairbat_after(what: &str, directory: &Path) -> std::path::PathBuf {
+    let path = directory.join("fairbat");
+    let real = fairbat_binary().display();
+    let script = format!(
+        "#!/bin/sh\nexec unshare --mount sh -c '{what} exec \"$0\" \"$@\"' '{real}' \"$@\"\n"
+    );
+    fs::write(&path, script).expect("write a script");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("make it a program");
+    path
+}
+
+#[test]
+fn a_download_is_held_back_by_a_congestion_control_of_ours() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let directory = tempfile::tempdir().expect("a temp dir");
+    let output = run(fairbat_binary(), directory.path());
+    if !was_possible(&output) {
+        return;
+    }
+    expect_success(&output);
+    let record = record_in(directory.path());
+    let [download] = &record.background[..] else {
+        panic!("{} contenders", record.background.len());
+    };
+    let control = download.held_by.as_deref().expect("a congestion control");
+    assert!(control.starts_with("fairbat_vegas"), "{control}");
+    assert_eq!(
+        (download.bytes, &download.failure),
+        (Some(1_000_000), &None)
+    );
+}
+
+#[test]
+fn a_server_that_has_another_lever_is_a_failure() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    for (what, expected) in [
+        // It sees no congestion controls at all.
+        (
+            "mount -t tmpfs none /run &&",
+            "holds back by pacing, and is to be measured with congestion-control",
+        ),
+        // They are gone when the first connection comes.
+        (
+            "(sleep 1; mount -t tmpfs none /run) >/dev/null 2>&1 &",
+            "no connection of fairbat serve's has ever been seen with fairbat_vegas",
+        ),
+    ] {
+        let directory = tempfile::tempdir().expect("a temp dir");
+        let fairbat = fairbat_after(what, directory.path());
+        let output = run(&fairbat, directory.path());
+        if !was_possible(&output) {
+            return;
+        }
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{what}: {stderr}");
+        assert!(stderr.contains(expected), "{what}: {stderr}");
+    }
+}
