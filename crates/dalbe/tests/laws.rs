@@ -80,3 +80,8 @@ fn a_flow_that_yields_fills_an_idle_path_within_seconds() {
 fn a_flow_that_yields_stays_at_the_floor_beside_a_queue_of_others() {
     holds("yields_to_others");
 }
+
+#[test]
+fn a_flow_within_a_machine_keeps_its_window_while_it_waits_for_a_processor() {
+    holds("waits_for_a_processor");
+}

@@ -184,8 +184,7 @@ static __always_inline void avoid(struct sock *sk, __u32 acked, __u32 law)
 	if (is_in_slow_start(tp) &&
 	    (is_window_limited(tp) || tp->snd_cwnd < 2 * tp->max_packets_out))
 		tcp_slow_start(tp, acked);
-	/* A packet of the next round trip is acknowledged. */
-	if (is_before(round->end, tp->snd_una))
+	if (is_round_over(tp, round))
 		end_round(sk, tp, round, bpf_ktime_get_ns() / 1000, law);
 }
 

@@ -5,6 +5,12 @@
  */
 #pragma once
 
+/* No round trip is taken for shorter, us. Within a machine a packet may be back
+ * in 3, and most take ten times as long, as those do who wait for a processor:
+ * what is carried in the least would be no window for the others, and to ask the
+ * law for each would cost more than to send. */
+#define RTT_LEAST_US 250
+
 /* The round trip that is going on, from packets that left after its beginning
  * to the first acknowledgement of one. */
 struct round {

@@ -20,7 +20,7 @@ static __always_inline void observe(struct look *look, struct state *s, struct t
 	__u32 rtt_min_us = elapsed_us, rtt_max_us = elapsed_us, packet_us;
 
 	if (round->samples) {
-		rtt_min_us = most(round->rtt_min_us, 1);
+		rtt_min_us = most(round->rtt_min_us, RTT_LEAST_US);
 		rtt_max_us = round->rtt_max_us;
 	}
 	look->now_us = now_us;

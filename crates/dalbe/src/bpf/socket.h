@@ -56,6 +56,13 @@ static __always_inline void begin_round(struct tcp_sock *tp, struct round *round
 	round->is_slow_start = is_in_slow_start(tp);
 }
 
+/* Whether a packet of the next round trip is acknowledged, and time has passed. */
+static __always_inline bool is_round_over(const struct tcp_sock *tp, const struct round *round)
+{
+	return is_before(round->end, tp->snd_una) &&
+	       tp->tcp_mstamp >= round->began_us + RTT_LEAST_US;
+}
+
 /* Has the packets of a flow paced by TCP, or not. A window that is set anew at
  * once takes it; a window that grows by a packet now and then, beside others
  * whose packets follow their acknowledgements, would gain by it: a packet that

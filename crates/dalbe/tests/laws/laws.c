@@ -212,6 +212,22 @@ static void yields_to_others(void)
 	       PATH.packets_s);
 }
 
+/* Within a machine: a packet takes 25 us, the fastest 3, and one round in fifty
+ * waits 2 ms for a processor. */
+static void waits_for_a_processor(void)
+{
+	struct flow flow;
+
+	flow_begin(&flow);
+	for (__u32 i = 1; i <= 8000; i++) {
+		bool waits = i % 50 == 0;
+		__u32 windows = RTT_LEAST_US / 25, wait_us = waits ? 2000 : 0;
+
+		flow_over(&flow, 3 + wait_us, RTT_LEAST_US + wait_us, windows * flow.cwnd);
+		EXPECT(i < 4000 || flow.cwnd >= 30, "%u packets in round %u", flow.cwnd, i);
+	}
+}
+
 int main(int count, char **arguments)
 {
 	static const struct {
@@ -225,6 +241,7 @@ int main(int count, char **arguments)
 		{"weights_bound", weights_bound},
 		{"fills_an_idle_path", fills_an_idle_path},
 		{"yields_to_others", yields_to_others},
+		{"waits_for_a_processor", waits_for_a_processor},
 	};
 
 	for (__u32 i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {

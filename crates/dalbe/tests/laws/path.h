@@ -36,27 +36,25 @@ static void flow_begin(struct flow *flow)
 	take_window(&flow->s, LAW_VEGAS, FLOOR_Q8, flow->now_us);
 }
 
-/* Another round trip, beside a queue of others; returns our own part of it, us. */
-static __u32 flow_round(struct flow *flow, const struct path *path, __u32 others_us)
+/* A round trip is over: how long the fastest packet took, and so many were
+ * delivered in so long. */
+static void flow_over(struct flow *flow, __u32 rtt_us, __u32 elapsed_us, __u32 delivered)
 {
 	const struct parameters wish = {
 		.law = LAW_VEGAS, .w_q16 = LEAST_WEIGHT_Q16, .phi_q16 = ONE_Q16,
 	};
-	__u32 own_us = minus(scaled(flow->cwnd, 1000000, path->packets_s), path->base_us);
-	__u32 rtt_us = path->base_us + own_us + others_us, window_q8;
 	struct look look = {0};
 	bool is_paced = false;
+	__u32 window_q8;
 
-	if (flow->cwnd == 1)
-		rtt_us += DELAYED_US;
 	flow->round.began_us = flow->now_us;
 	flow->round.delivered = flow->tp.delivered;
 	flow->round.cwnd = flow->cwnd;
-	flow->round.samples = flow->cwnd;
+	flow->round.samples = delivered;
 	flow->round.rtt_min_us = rtt_us;
 	flow->round.rtt_max_us = rtt_us;
-	flow->now_us += rtt_us;
-	flow->tp.delivered += flow->cwnd;
+	flow->now_us += elapsed_us;
+	flow->tp.delivered += delivered;
 
 	observe(&look, &flow->s, &flow->tp, &flow->round, &wish, flow->now_us);
 	flow->round.base_us = look.base_us;
@@ -64,6 +62,17 @@ static __u32 flow_round(struct flow *flow, const struct path *path, __u32 others
 	flow->cwnd = most(window_q8 / PACKET_Q8, window_q8 < FLOOR_Q8 ? 1 : 2);
 	/* As pace() in socket.h. */
 	flow->round.is_paced = is_paced && flow->cwnd >= 4U - flow->round.is_paced;
+}
+
+/* Another round trip, beside a queue of others; returns our own part of it, us. */
+static __u32 flow_round(struct flow *flow, const struct path *path, __u32 others_us)
+{
+	__u32 own_us = minus(scaled(flow->cwnd, 1000000, path->packets_s), path->base_us);
+	__u32 rtt_us = path->base_us + own_us + others_us;
+
+	if (flow->cwnd == 1)
+		rtt_us += DELAYED_US;
+	flow_over(flow, rtt_us, rtt_us, flow->cwnd);
 	return own_us;
 }
 
