@@ -80,14 +80,13 @@ pub(super) fn run(
     };
     let status = client.wait(over);
     let ended = site.clock.seconds();
-    if status.is_none() {
-        // Both at once and the server first: each has its report to write, and
-        // one that is left by the other does not.
-        server.program.ask_to_end();
-        client.ask_to_end();
+    // One after the other: each writes a report of what there was when the other
+    // left it, and one that is asked to end while it writes may end without. The
+    // client tells the server, if there still is a way to it.
+    client.end();
+    if !server.program.ends_soon() {
+        server.program.end();
     }
-    client.end_itself();
-    server.program.end_itself();
     let mut record = BackgroundRecord {
         bytes: report(&client)["end"]["sum_received"]["bytes"].as_u64(),
         ..BackgroundRecord::default()

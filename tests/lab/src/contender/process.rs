@@ -77,7 +77,9 @@ impl Program {
     /// Asks it to end, makes it end if it does not, and waits.
     pub(super) fn end(&mut self) {
         self.ask_to_end();
-        self.end_itself();
+        self.ends_soon();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 
     /// By SIGTERM: whatever a shell starts in the background ignores SIGINT.
@@ -106,15 +108,14 @@ impl Program {
         Pid::from_raw(i32::try_from(self.child.id()).expect("a process id is an i32"))
     }
 
-    /// Waits for its own end, and makes it end if that takes too long.
-    pub(super) fn end_itself(&mut self) {
+    /// Whether it ends by itself within the time that it may take.
+    pub(super) fn ends_soon(&mut self) -> bool {
         let mut waited = Duration::ZERO;
         while self.ended().is_none() && waited < GRACE {
             std::thread::sleep(STEP);
             waited += STEP;
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.ended().is_some()
     }
 
     /// Its standard input, the first time.
