@@ -4,8 +4,8 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -42,11 +42,7 @@ impl Ends {
 
     /// Connects; the receiver receives from now on. `None` if the run is over
     /// before.
-    pub(super) fn join(
-        self,
-        site: &Site,
-        over: &Over,
-    ) -> io::Result<Option<(Idle, Arc<Incoming>)>> {
+    pub(super) fn join(self, site: &Site, over: &Over) -> io::Result<Option<(Idle, Incoming)>> {
         let (from, to) = (site.server_address(), self.listener.local_addr()?);
         let connecting = site.server.within(move || connect((from, 0).into(), to))?;
         let mut error = None;
@@ -66,10 +62,14 @@ impl Ends {
         let (stream, _) = self.listener.accept()?;
         stream.set_read_timeout(Some(WAIT))?;
         let length = Duration::from_secs_f64(site.duration_s);
-        let incoming = Arc::new(Incoming::new(Meter::new(site.clock, length)));
-        let (counts, clock) = (Arc::clone(&incoming), site.clock);
-        std::thread::spawn(move || counts.receive(stream, clock));
-        Ok(Some((Idle { stream: outgoing }, incoming)))
+        let (meter, clock) = (Meter::new(site.clock, length), site.clock);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&is_over);
+        let thread = std::thread::spawn(move || receive(stream, &meter, clock, &stop));
+        Ok(Some((
+            Idle { stream: outgoing },
+            Incoming { is_over, thread },
+        )))
     }
 }
 
@@ -148,67 +148,60 @@ fn send(mut stream: TcpStream, bytes: Option<u64>, is_over: &AtomicBool) -> io::
     Ok(sent)
 }
 
-/// The end that receives: what has come.
+/// The end that receives.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    bytes: AtomicU64,
-    meter: Meter,
-    is_over: AtomicBool,
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<Arrived>,
+}
+
+/// What has come.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    /// Payload.
+    pub(super) bytes: u64,
+    /// By the end of each 100 ms of the run, bytes.
+    pub(super) received: Vec<u64>,
     /// When the other end had closed, s.
-    ended: OnceLock<f64>,
+    pub(super) ended: Option<f64>,
 }
 
 impl Incoming {
-    fn new(meter: Meter) -> Self {
-        Self {
-            bytes: AtomicU64::new(0),
-            meter,
-            is_over: AtomicBool::new(false),
-            ended: OnceLock::new(),
-        }
-    }
-
-    /// Payload so far.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// What had come by the end of each 100 ms of the run, bytes.
-    pub(super) fn received(&self) -> Vec<u64> {
-        self.meter.received()
-    }
-
-    /// When everything was there, s.
-    pub(super) fn ended(&self) -> Option<f64> {
-        self.ended.get().copied()
-    }
-
     /// Whether nothing more will come.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Receives no more, soon.
-    pub(super) fn stop(&self) {
+    /// Receives no more, and tells what has come.
+    pub(super) fn stop(self) -> io::Result<Arrived> {
         self.is_over.store(true, Ordering::Relaxed);
+        let joined = self.thread.join();
+        joined.map_err(|_| io::Error::other("the thread that receives panicked"))
     }
+}
 
-    fn receive(&self, mut stream: TcpStream, clock: Clock) {
-        let mut block = vec![0; 4 * BLOCK];
-        while !self.is_over() {
-            match stream.read(&mut block) {
-                Ok(0) => {
-                    self.ended.get_or_init(|| clock.seconds());
-                    self.stop();
-                }
-                Ok(count) => {
-                    self.bytes.fetch_add(count as u64, Ordering::Relaxed);
-                    self.meter.count(count);
-                }
-                Err(error) if is_wait(&error) => {}
-                Err(_) => self.stop(),
+/// Reads until the other end closes or it is over. A failure is an end.
+fn receive(mut stream: TcpStream, meter: &Meter, clock: Clock, is_over: &AtomicBool) -> Arrived {
+    let mut block = vec![0; 4 * BLOCK];
+    let (mut bytes, mut ended) = (0, None);
+    while !is_over.load(Ordering::Relaxed) {
+        match stream.read(&mut block) {
+            Ok(0) => {
+                ended = Some(clock.seconds());
+                is_over.store(true, Ordering::Relaxed);
             }
+            Ok(count) => {
+                bytes += count as u64;
+                meter.count(count);
+            }
+            Err(error) if is_wait(&error) => {}
+            Err(_) => is_over.store(true, Ordering::Relaxed),
         }
+    }
+    Arrived {
+        bytes,
+        received: meter.received(),
+        ended,
     }
 }
 

@@ -13,14 +13,13 @@ mod price;
 mod weigh;
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use dalbe::sender::Carried;
 use dalbe::socket::TcpSocket;
 
+use self::flow::Arrived;
 pub(super) use self::flow::Ends;
-use self::flow::{Incoming, Outgoing};
 use self::hold::Hold;
 use self::weigh::{Seen, Weigher};
 use super::Sending;
@@ -76,7 +75,10 @@ fn drive(
         result = driver.step(site.clock.now());
         result.is_err() || incoming.is_over() || outgoing.is_broken()
     });
-    Ok(driver.finish(site, outgoing, &incoming, result))
+    // In this order: nobody sends to an end that is gone.
+    let sent = outgoing.stop();
+    let arrived = incoming.stop()?;
+    Ok(driver.finish(site, arrived, result.and(sent.map(drop))))
 }
 
 /// What acts on the connection while it lives.
@@ -145,24 +147,14 @@ impl Driver {
         });
     }
 
-    /// Ends the connection, and says what became of it.
-    fn finish(
-        self,
-        site: &Site,
-        outgoing: Outgoing,
-        incoming: &Arc<Incoming>,
-        result: io::Result<()>,
-    ) -> BackgroundRecord {
-        // In this order: nobody sends to an end that is gone.
-        let sent = outgoing.stop();
-        incoming.stop();
-        let bytes = incoming.bytes();
-        let is_whole = site.end() == Some(bytes);
-        let error = result.err().or(sent.err()).filter(|_| !is_whole);
+    /// Says what became of the connection, which has ended.
+    fn finish(self, site: &Site, arrived: Arrived, result: io::Result<()>) -> BackgroundRecord {
+        let is_whole = site.end() == Some(arrived.bytes);
+        let error = result.err().filter(|_| !is_whole);
         BackgroundRecord {
-            bytes: Some(bytes),
-            received: incoming.received(),
-            done: incoming.ended().filter(|_| is_whole),
+            bytes: Some(arrived.bytes),
+            received: arrived.received,
+            done: arrived.ended.filter(|_| is_whole),
             failure: error.map(|error| format!("send: {error}")),
             ..self.record
         }
