@@ -24,6 +24,22 @@ fn of_weight(law: Law, w: f64) -> Parameters {
     }
 }
 
+/// What is sent in a row takes a round trip or more each time; the first one
+/// tells nothing.
+const ROUNDS: usize = 8;
+
+/// Nothing shorter is taken for a round trip (`RTT_LEAST_US`,
+/// ../../src/bpf/flow.h).
+const LEAST_ROUND: Duration = Duration::from_micros(250);
+
+/// Sends for some round trips.
+fn send(client: &mut TcpStream, server: &mut TcpStream) {
+    for _ in 0..ROUNDS {
+        thread::sleep(LEAST_ROUND);
+        transfer(client, server, 5_000);
+    }
+}
+
 /// The directory of the version that this build speaks.
 fn version() -> String {
     format!("v{}", dalbe::congestion::VERSION)

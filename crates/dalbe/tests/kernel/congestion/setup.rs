@@ -35,7 +35,7 @@ fn controlled(congestion: &Congestion) -> (TcpStream, TcpStream, TcpSocket) {
     congestion
         .set(&socket, &of_weight(Law::Vegas, LEAST_WEIGHT))
         .expect("its own");
-    transfer(&mut client, &mut server, 100_000);
+    send(&mut client, &mut server);
     (client, server, socket)
 }
 
@@ -101,14 +101,14 @@ fn connections_that_have_one_keep_it_when_it_is_removed() {
         let before = packets(&congestion, &socket);
         assert!(remove(directory(), PART).expect("root"));
         as_nobody(|| {
-            transfer(&mut client, &mut server, 1_000_000);
+            send(&mut client, &mut server);
             assert_eq!(socket.sender().congestion().expect("TCP"), name);
             assert!(packets(&congestion, &socket) > before);
             // What it is to do can still be set, and it goes on by that.
             congestion
                 .set(&socket, &of_weight(Law::VegasPaper, 1.0))
                 .expect("its own");
-            transfer(&mut client, &mut server, 1_000_000);
+            send(&mut client, &mut server);
 
             // No other connection comes under its control. Another test's may
             // have the name meanwhile.
@@ -116,7 +116,7 @@ fn connections_that_have_one_keep_it_when_it_is_removed() {
             let other_socket = socket_of(&other);
             match congestion.set(&other_socket, &of_weight(Law::Vegas, 1.0)) {
                 Err(error) => assert!(error.to_string().contains(&name), "{error}"),
-                Ok(()) => transfer(&mut other, &mut other_end, 1_000_000),
+                Ok(()) => send(&mut other, &mut other_end),
             }
             assert_eq!(congestion.state(&other_socket).expect("TCP"), None);
         });
@@ -160,7 +160,7 @@ fn an_upgrade_leaves_connections_that_have_the_old_ones_as_they_are() {
         let before = packets(&old, &socket);
         old.set(&socket, &of_weight(Law::Vegas, 1.0))
             .expect("its own");
-        transfer(&mut client, &mut server, 1_000_000);
+        send(&mut client, &mut server);
         assert!(packets(&old, &socket) > before);
         assert_eq!(
             socket.sender().congestion().expect("TCP"),
@@ -175,7 +175,7 @@ fn an_upgrade_leaves_connections_that_have_the_old_ones_as_they_are() {
             socket.sender().congestion().expect("TCP"),
             new.name(Law::Vegas)
         );
-        transfer(&mut client, &mut server, 1_000_000);
+        send(&mut client, &mut server);
         assert_go(&old_registrations);
     });
 }
@@ -224,7 +224,7 @@ fn two_installations_have_names_of_their_own() {
         let (mut client, mut server, socket) = controlled(&both[1]);
         assert!(remove(&places[0], PART).expect("root"));
         // The other one is not touched.
-        transfer(&mut client, &mut server, 100_000);
+        send(&mut client, &mut server);
         assert_eq!(status(&places[1], PART).expect("readable"), Status::SetUp);
         let (.., other) = controlled(&both[1]);
         assert_eq!(

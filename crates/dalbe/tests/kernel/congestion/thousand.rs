@@ -9,9 +9,6 @@ use crate::link::{command, within};
 
 const SOCKETS: usize = 1_000;
 
-/// A round trip or more each; the first one tells nothing.
-const ROUNDS: usize = 8;
-
 /// A weight that no other socket has.
 fn weight(nth: usize) -> f64 {
     LEAST_WEIGHT + (1.0 - LEAST_WEIGHT) * nth as f64 / (SOCKETS - 1) as f64
@@ -94,9 +91,7 @@ fn follow() {
             congestion.set(socket, &parameters).expect("its own");
         }
         for (client, server) in &mut streams {
-            for _ in 0..ROUNDS {
-                transfer(client, server, 5_000);
-            }
+            send(client, server);
         }
     };
 
