@@ -2,7 +2,7 @@
 //! this machine and run, as no eBPF program can be without root.
 //!
 //! What C leaves undefined stops the program (a signal). The one thing that eBPF
-//! defines and C does not, division by zero, is guarded in laws/native.h.
+//! defines and C does not, division by zero, is guarded by `scaled()` in arithmetic.h.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -67,6 +67,11 @@ fn of_the_last_trains_the_second_largest_answer_counts() {
 }
 
 #[test]
+fn packets_that_do_not_leave_at_once_are_no_train() {
+    holds("trains_of_what_there_was");
+}
+
+#[test]
 fn a_weight_is_good_for_its_share_of_a_known_capacity() {
     holds("weights_bound");
 }
@@ -84,4 +89,9 @@ fn a_flow_that_yields_stays_at_the_floor_beside_a_queue_of_others() {
 #[test]
 fn a_flow_within_a_machine_keeps_its_window_while_it_waits_for_a_processor() {
     holds("waits_for_a_processor");
+}
+
+#[test]
+fn a_flow_on_a_path_shorter_than_the_least_round_trip_grows_by_what_is_acknowledged() {
+    holds("shorter_than_the_least");
 }

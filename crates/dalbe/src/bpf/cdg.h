@@ -29,8 +29,7 @@
 /* G at this weight. */
 static __always_inline __u32 cdg_scale(__u32 w_q16, __u32 base_us)
 {
-	/* Below a tenth of a millisecond nothing is known. */
-	__u32 base = most(least(base_us, 100000), 100);
+	__u32 base = least(base_us, 100000);
 	/* 64 times the fourth root: 1138 at 100 ms. */
 	__u32 root = square_root(square_root(base << 8) << 8);
 	__u32 g_be = scaled(base, 12 * root, 11380);

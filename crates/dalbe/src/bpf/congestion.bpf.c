@@ -58,7 +58,7 @@ struct {
 #define MANY_SAMPLES 8
 #define JUDGED_WINDOW 16
 /* ... after so many round trips: the first packets of a connection leave at
- * once, and those that came of them are spaced only from then on. */
+ * once (train.h), and those that came of them are spaced only from then on. */
 #define JUDGED_FROM 2
 
 /* What the process has set, or what holds without. */
@@ -150,7 +150,7 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 	round->is_yielding = wish.w_q16 <= LEAST_WEIGHT_Q16;
 
 	if (is_in_slow_start(tp)) {
-		is_paced = true;
+		is_paced = round->train != TRAIN_AWAITED;
 		start_slowly(tp, round, s, &look);
 	} else {
 		/* Another law, or the first round trip after slow start. */
@@ -262,7 +262,8 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	if (is_reducing(tp))
 		round->train = TRAIN_NONE;
 	if (round->train)
-		train_acknowledged(round, tp->snd_una, bpf_ktime_get_ns() / 1000);
+		train_acknowledged(round, tp->snd_una, tp->snd_nxt,
+				   bpf_ktime_get_ns() / 1000);
 	if (sample->rtt_us <= 0 || tp->tcp_mstamp == round->unpaced_us + rtt_us)
 		return;
 	round->samples++;

@@ -11,6 +11,11 @@
  * law for each would cost more than to send. */
 #define RTT_LEAST_US 250
 
+/* Smaller windows are no bursts; and the kernel spaces their packets by a
+ * smoothed round-trip time that few acknowledgements keep up to date. What is
+ * paced stays so with a packet less: whole windows go up and down by one. */
+#define PACED_LEAST 4
+
 /* The round trip that is going on, from packets that left after its beginning
  * to the first acknowledgement of one. */
 struct round {
@@ -46,7 +51,8 @@ struct round {
 	__u8 is_yielding;
 	/* TCP paces it because we have said so. */
 	__u8 is_paced;
-	/* Round trips of the connection, as far as it matters. */
+	/* Round trips since the first packets that left at once, as far as it
+	 * matters. */
 	__u8 turns;
 };
 _Static_assert(sizeof(struct round) <= 104, "icsk_ca_priv has room for it");
@@ -57,6 +63,8 @@ struct look {
 	__u32 elapsed_us;
 	__u32 rtt_min_us;
 	__u32 rtt_max_us;
+	/* Midway between what the least and the most were, however short. */
+	__u32 rtt_us;
 	/* Packets of the window with which it began, and delivered in it. */
 	__u32 cwnd;
 	__u32 delivered;

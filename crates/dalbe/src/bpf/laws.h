@@ -28,14 +28,15 @@ static __always_inline __u32 share_of(__u32 window_q8, __u32 w_q16)
 
 static __always_inline void mean_rtt(struct weighted *own, const struct look *look)
 {
-	__u32 rtt_us = look->rtt_min_us / 2 + look->rtt_max_us / 2;
+	__u32 rtt_us = look->rtt_us;
 	/* Idle time does not count. */
 	__u32 elapsed_us = least(look->elapsed_us, least(2 * look->rtt_max_us, MEAN_US));
 
 	/* A single packet's acknowledgement may be delayed. */
 	if (own->rtt_us && (!look->is_timed || look->cwnd == 1))
 		return;
-	/* However short a round trip is, the mean moves. */
+	/* However short a round trip is, the mean moves; of few ms it is one over
+	 * less. */
 	if (own->rtt_us == 0)
 		own->rtt_us = rtt_us;
 	else if (rtt_us > own->rtt_us)

@@ -19,7 +19,10 @@ static __always_inline void observe(struct look *look, struct state *s, struct t
 				most(round->base_us, 1));
 	__u32 rtt_min_us = elapsed_us, rtt_max_us = elapsed_us, packet_us;
 
+	look->rtt_us = elapsed_us;
 	if (round->samples) {
+		look->rtt_us = round->rtt_min_us / 2 +
+			       most(round->rtt_max_us, round->rtt_min_us) / 2;
 		rtt_min_us = most(round->rtt_min_us, RTT_LEAST_US);
 		rtt_max_us = round->rtt_max_us;
 	}
@@ -53,11 +56,13 @@ static __always_inline void observe(struct look *look, struct state *s, struct t
 	}
 	look->base_us = most(look->base_us, 1);
 	look->queue_us = minus(look->rtt_min_us, look->base_us);
-	/* Two that leave at once wait for each other, and seem late by a packet. */
+	/* Two that leave at once wait for each other, and seem late by a packet; of
+	 * one that seems to take longer than others' queues something else is wrong. */
 	if (s->trains.capacity)
 		packet_us = scaled(look->segment, 1000000, s->trains.capacity);
 	else
 		packet_us = scaled(look->base_us, PACKET_Q8, s->vegas.carried_most_q8);
+	packet_us = least(packet_us, FOREIGN_SOON_US);
 	look->short_us = SHORT_US(look->base_us);
 	if (!round->is_paced)
 		look->short_us += packet_us;

@@ -7,11 +7,6 @@
  */
 #pragma once
 
-/* Smaller windows are no bursts; and the kernel spaces their packets by a
- * smoothed round-trip time that few acknowledgements keep up to date. What is
- * paced stays so with a packet less: whole windows go up and down by one. */
-#define PACED_LEAST 4
-
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 {
 	return (struct tcp_sock *)sk;

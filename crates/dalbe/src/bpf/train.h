@@ -40,14 +40,26 @@ static __always_inline void train_begin(struct round *round, __u32 from, __u32 s
 	round->train_end = from + (TRAIN - 1) * segment;
 }
 
-/* Everything up to `una` has been acknowledged. */
-static __always_inline void train_acknowledged(struct round *round, __u32 una, __u64 now_us)
+/* Everything up to `una` has been acknowledged, and everything up to `nxt` has
+ * left. */
+static __always_inline void train_acknowledged(struct round *round, __u32 una, __u32 nxt,
+					       __u64 now_us)
 {
 	__u32 took_us, bytes;
 
 	if (round->train == TRAIN_AWAITED) {
 		if ((__s32)(una - round->train_from) <= 0)
 			return;
+		/* There was not that much to send: what leaves next, at once, is
+		 * one, if nothing of this is on its way any more. */
+		if ((__s32)(nxt - round->train_end) < 0) {
+			if (una != nxt)
+				round->train = TRAIN_NONE;
+			round->train_end += nxt - round->train_from;
+			round->train_from = nxt;
+			round->turns = 0;
+			return;
+		}
 		round->train = TRAIN_COMING;
 		round->train_from = una;
 		round->train_us = now_us;

@@ -19,7 +19,7 @@
 #pragma once
 
 /* A delay no longer than this is no queue ... */
-#define SHORT_US(base_us) (870 + (base_us) / 60)
+#define SHORT_US(base_us) (885 + (base_us) / 60)
 /* ... and in one no longer than this nothing at all is to be seen of one, but
  * for the packet that stands behind the one that left with it. */
 #define CLEAR_US(base_us) (800 + (base_us) / 256)

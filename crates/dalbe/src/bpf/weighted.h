@@ -57,7 +57,7 @@ static __always_inline __u32 cube(__u32 ms, __u32 w_q16)
 /* The window one round trip later, if the flow was limited by it. */
 APART int weighted_grow(struct weighted *own, const struct look *look, __u32 w_q16)
 {
-	__u32 window, time_ms, cubic, target;
+	__u32 window, time_ms, cubic, friendly, target;
 
 	if (!own || !look)
 		return 0;
@@ -83,7 +83,10 @@ APART int weighted_grow(struct weighted *own, const struct look *look, __u32 w_q
 		cubic = minus(own->origin_q8, cube(own->k_ms - time_ms, w_q16));
 	else
 		cubic = own->origin_q8 + cube(time_ms - own->k_ms, w_q16);
-	own->friendly_q8 += (__u64)PACKET_Q8 * FRIENDLY_Q16 / ONE_Q16 * w_q16 / ONE_Q16;
+	/* By what was acknowledged, in windows (section 4.3): what is taken for one
+	 * round trip may be many short ones. */
+	friendly = scaled(PACKET_Q8 * FRIENDLY_Q16 / ONE_Q16, look->delivered, look->cwnd);
+	own->friendly_q8 = least(own->friendly_q8, WINDOW_MOST_Q8) + times_q16(friendly, w_q16);
 	target = most(cubic, own->friendly_q8);
 	target = least(target, window + window / CUBIC_MOST_GROWTH);
 	own->window_q8 = least(most(window, target), WINDOW_MOST_Q8);

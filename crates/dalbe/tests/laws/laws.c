@@ -32,8 +32,8 @@ static void whole_windows(void)
 static void see(struct weighted *own, __u32 rtt_us, __u32 time_us)
 {
 	struct look look = {
-		.rtt_min_us = rtt_us, .rtt_max_us = rtt_us, .elapsed_us = rtt_us,
-		.cwnd = 10, .is_timed = true,
+		.rtt_us = rtt_us, .rtt_max_us = rtt_us, .elapsed_us = rtt_us, .cwnd = 10,
+		.is_timed = true,
 	};
 
 	for (__u32 gone_us = 0; gone_us < time_us; gone_us += rtt_us)
@@ -67,7 +67,7 @@ static void unmeasured_round_trips(void)
 {
 	struct weighted own = {.rtt_us = 20000};
 	struct look look = {
-		.rtt_min_us = 60000, .rtt_max_us = 60000, .elapsed_us = 60000, .cwnd = 10,
+		.rtt_us = 60000, .rtt_max_us = 60000, .elapsed_us = 60000, .cwnd = 10,
 	};
 
 	mean_rtt(&own, &look);
@@ -121,12 +121,35 @@ static struct state known_path(void)
 	return s;
 }
 
+/* What leaves at once is a train; what comes later is none. */
+static void trains_of_what_there_was(void)
+{
+	struct round round = {0};
+
+	train_begin(&round, 1000, 1448);
+	train_acknowledged(&round, 2448, 1000 + TRAIN * 1448, 50000);
+	train_acknowledged(&round, 1000 + TRAIN * 1448, 20000, 55000);
+	EXPECT(round.tested == 5 * 1448 * 200, "5 packets in 5 ms are %u byte/s", round.tested);
+
+	memset(&round, 0, sizeof(round));
+	train_begin(&round, 1000, 1448);
+	train_acknowledged(&round, 1200, 1300, 50000);
+	EXPECT(round.train == TRAIN_NONE, "what comes later is waited for");
+
+	/* A greeting, and when it is answered all the rest. */
+	train_begin(&round, 1000, 1448);
+	train_acknowledged(&round, 1200, 1200, 50000);
+	train_acknowledged(&round, 1200 + 1448, 1200 + TRAIN * 1448, 150000);
+	train_acknowledged(&round, 1200 + TRAIN * 1448, 20000, 155000);
+	EXPECT(round.tested == 5 * 1448 * 200, "5 packets in 5 ms are %u byte/s", round.tested);
+}
+
 static void weights_bound(void)
 {
 	struct state s = known_path();
 	struct look look = {
-		.segment = 1250, .w_q16 = ONE_Q16 / 4, .cwnd = 10, .elapsed_us = 100000,
-		.rtt_min_us = 100000, .rtt_max_us = 100000, .is_limited = true,
+		.segment = 1250, .w_q16 = ONE_Q16 / 4, .cwnd = 10, .delivered = 10,
+		.elapsed_us = 100000, .rtt_us = 100000, .rtt_min_us = 100000, .rtt_max_us = 100000, .is_limited = true,
 	};
 	__u32 bound = bound_of(&s, &look), window = 0, before = 0;
 
@@ -181,7 +204,8 @@ static void fills_an_idle_path(void)
 	}
 }
 
-static void yields_to_others(void)
+/* Whatever a train has told of the path, byte/s; 0 if there was none. */
+static void yields_after(__u32 capacity)
 {
 	static const struct path PATH = {833, 20000};
 	__u64 came_us, gone_us;
@@ -189,6 +213,7 @@ static void yields_to_others(void)
 	__u32 packets;
 
 	flow_begin(&flow);
+	flow.s.trains.capacity = capacity;
 	flow_alone(&flow, &PATH, flow.now_us + 5 * SECOND_US);
 	EXPECT(flow.cwnd > 10, "alone it has %u packets", flow.cwnd);
 	came_us = flow.now_us;
@@ -210,6 +235,37 @@ static void yields_to_others(void)
 	packets = scaled(flow.tp.delivered - packets, SECOND_US, flow.now_us - came_us);
 	EXPECT(packets * 10 >= PATH.packets_s * 9, "after they went: %u of %u packets/s", packets,
 	       PATH.packets_s);
+}
+
+static void yields_to_others(void)
+{
+	yields_after(0);
+	yields_after(1250000);
+	/* A twentieth of it. */
+	yields_after(60000);
+}
+
+/* Round trips that are shorter than what is taken for one: the window grows by
+ * packets, and the mean is that of what they were. */
+static void shorter_than_the_least(void)
+{
+	struct look look = {
+		.w_q16 = ONE_Q16, .cwnd = 100, .delivered = 250, .elapsed_us = RTT_LEAST_US,
+		.rtt_us = 100, .rtt_min_us = RTT_LEAST_US, .rtt_max_us = RTT_LEAST_US,
+		.is_limited = true, .is_timed = true,
+	};
+	struct weighted own = {0};
+
+	weighted_begin(&own, 100 * PACKET_Q8);
+	for (__u32 i = 1; i <= 40; i++) {
+		look.now_us = i * RTT_LEAST_US;
+		weighted_grow(&own, &look, ONE_Q16);
+	}
+	/* Of 40, a hundred round trips. */
+	EXPECT(own.window_q8 >= 150 * PACKET_Q8 && own.window_q8 <= 154 * PACKET_Q8,
+	       "from 100 to %u/256 packets", own.window_q8);
+	mean_rtt(&own, &look);
+	EXPECT(own.rtt_us == 100, "a mean of %u us", own.rtt_us);
 }
 
 /* Within a machine: a packet takes 25 us, the fastest 3, and one round in fifty
@@ -238,10 +294,12 @@ int main(int count, char **arguments)
 		{"mean_round_trip", mean_round_trip},
 		{"unmeasured_round_trips", unmeasured_round_trips},
 		{"trains_answers", trains_answers},
+		{"trains_of_what_there_was", trains_of_what_there_was},
 		{"weights_bound", weights_bound},
 		{"fills_an_idle_path", fills_an_idle_path},
 		{"yields_to_others", yields_to_others},
 		{"waits_for_a_processor", waits_for_a_processor},
+		{"shorter_than_the_least", shorter_than_the_least},
 	};
 
 	for (__u32 i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {

@@ -82,7 +82,7 @@ impl Contender {
             Self::Fairbat | Self::FairbatNoDeadline(_) => drop(fairbat_binary()),
             Self::FairbatServed => {
                 let _ = fairbat_binary();
-                return Ok(());
+                return require("ss", "iproute2");
             }
             Self::Engine | Self::Tcp => {}
         }

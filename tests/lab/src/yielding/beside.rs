@@ -19,7 +19,7 @@ const BEFORE: f64 = 5.0;
 
 /// A rate that changes by less than this share of the larger says nothing of when
 /// it did: that is what TCP does by itself.
-const CHANGED: f64 = 0.3;
+pub(crate) const CHANGED: f64 = 0.3;
 
 /// How a background stood beside others, from its start until it was done or the
 /// run over. A moment is the middle of the first of three means over half a

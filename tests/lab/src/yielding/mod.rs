@@ -10,8 +10,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::among::fairness;
-pub(crate) use self::beside::gap_s;
 pub use self::beside::{BesideFigures, FlowFigures};
+pub(crate) use self::beside::{CHANGED, gap_s};
 use self::carried::Carried;
 use crate::link::rate::bytes_per_s;
 use crate::record::{BackgroundRecord, LinkRecord};

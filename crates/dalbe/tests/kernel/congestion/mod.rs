@@ -12,6 +12,7 @@ use libbpf_rs::libbpf_sys::BPF_F_RDONLY;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use super::*;
+use crate::link::{command, within};
 
 /// What a socket of this weight is to do.
 fn of_weight(law: Law, w: f64) -> Parameters {
@@ -38,6 +39,30 @@ fn send(client: &mut TcpStream, server: &mut TcpStream) {
         thread::sleep(LEAST_ROUND);
         transfer(client, server, 5_000);
     }
+}
+
+/// A loopback interface whose connections are never in slow start, in which
+/// they follow no law yet.
+fn without_slow_start(test: impl FnOnce() + Send) {
+    command("ip", "netns add settled");
+    within("settled", || {
+        command("ip", "link set lo up");
+        // BBR would begin by forgetting it.
+        for (name, value) in [
+            ("tcp_no_ssthresh_metrics_save", "0"),
+            ("tcp_congestion_control", "reno"),
+        ] {
+            fs::write(Path::new("/proc/sys/net/ipv4").join(name), value).expect("root");
+        }
+        let route = "local 127.0.0.1 dev lo src 127.0.0.1 table local";
+        command("ip", &format!("route replace {route} ssthresh lock 2"));
+        // It holds for the second connection to an address.
+        let (mut client, mut server) = loopback();
+        transfer(&mut client, &mut server, 5_000);
+        drop((client, server));
+        test();
+    });
+    command("ip", "netns delete settled");
 }
 
 /// The directory of the version that this build speaks.

@@ -38,26 +38,25 @@ fn a_connection_that_is_let_go_has_its_own_congestion_control_again() {
 fn a_connection_that_is_taken_again_begins_with_the_window_that_it_has() {
     in_own_namespace(|| {
         set_up(Part::CongestionControls);
-        as_nobody(|| {
-            let (mut client, mut server) = loopback();
-            let socket = socket_of(&client);
-            let (state, descriptor) = (readable("state"), client.as_raw_fd());
-            // 0 while the window is that of slow start, or another's.
-            let law = || {
-                let entry = entry(&state, descriptor).expect("its own");
-                number(&entry.expect("under control"), 4)
-            };
-            let mut lever = SenderLevers::open(SenderPolicy::Vegas).take(&socket);
-            let slow_start_is_over = (0..200).any(|_| {
-                transfer(&mut client, &mut server, 4_000_000);
-                law() != 0
-            });
-            assert!(slow_start_is_over);
-            lever.release(&socket).expect("let go");
-            transfer(&mut client, &mut server, 1_000_000);
-            let later = Duration::from_secs(1);
-            lever.update(later, &socket, Order::YIELD).expect("held");
-            assert_eq!(law(), 0, "a window from before is no window now");
-        });
+        without_slow_start(|| as_nobody(take_again));
     });
+}
+
+fn take_again() {
+    let (mut client, mut server) = loopback();
+    let socket = socket_of(&client);
+    let (state, descriptor) = (readable("state"), client.as_raw_fd());
+    // 0 while the window is another's.
+    let law = || {
+        let entry = entry(&state, descriptor).expect("its own");
+        number(&entry.expect("under control"), 4)
+    };
+    let mut lever = SenderLevers::open(SenderPolicy::Vegas).take(&socket);
+    send(&mut client, &mut server);
+    assert_ne!(law(), 0, "it has a window of its own");
+    lever.release(&socket).expect("let go");
+    send(&mut client, &mut server);
+    let later = Duration::from_secs(1);
+    lever.update(later, &socket, Order::YIELD).expect("held");
+    assert_eq!(law(), 0, "a window from before is no window now");
 }

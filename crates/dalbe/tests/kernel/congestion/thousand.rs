@@ -5,7 +5,6 @@ use std::os::fd::AsRawFd;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::*;
-use crate::link::{command, within};
 
 const SOCKETS: usize = 1_000;
 
@@ -38,30 +37,6 @@ fn number_of(law: Law) -> u32 {
         Law::CubicPhantom => 5,
         Law::CubicBeta => 6,
     }
-}
-
-/// A loopback interface whose connections are never in slow start, in which
-/// they follow no law yet.
-fn without_slow_start(test: impl FnOnce() + Send) {
-    command("ip", "netns add thousand");
-    within("thousand", || {
-        command("ip", "link set lo up");
-        // BBR would begin by forgetting it.
-        for (name, value) in [
-            ("tcp_no_ssthresh_metrics_save", "0"),
-            ("tcp_congestion_control", "reno"),
-        ] {
-            fs::write(Path::new("/proc/sys/net/ipv4").join(name), value).expect("root");
-        }
-        let route = "local 127.0.0.1 dev lo src 127.0.0.1 table local";
-        command("ip", &format!("route replace {route} ssthresh lock 2"));
-        // It holds for the second connection to an address.
-        let (mut client, mut server) = loopback();
-        transfer(&mut client, &mut server, 5_000);
-        drop((client, server));
-        test();
-    });
-    command("ip", "netns delete thousand");
 }
 
 #[test]

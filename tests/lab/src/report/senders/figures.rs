@@ -9,13 +9,10 @@ use super::Kind;
 use super::awaited::Awaited;
 use super::cells::{self, Figure, Place, contenders, places, table, table_of};
 use crate::scenario::{Background, Scenario};
+use crate::yielding::CHANGED;
 
 /// Whom those that are alone are compared with.
 const REFERENCE: &str = "sender-kernel-cubic";
-
-/// A rate that changes by less, in parts of the larger, says nothing of when it
-/// did.
-const SLIGHT: f64 = 0.3;
 
 /// Goodput of one that is alone in parts of the kernel's CUBIC, %.
 pub(super) const RATIO: Figure = Figure::Beside(REFERENCE, |own, other| {
@@ -133,7 +130,7 @@ fn steps(matrix: &MatrixRecord) -> String {
          has not done what was asked for: it never acted, and is later than any other. Changes before \
          the sender begins or after the run are not judged, nor those to a weight whose share, \
          w/(1 + w), is much the same.\n\n| weight | {} |\n|{dashes}\n",
-        100.0 * SLIGHT,
+        100.0 * CHANGED,
         names.join(" | ")
     );
     for place in places(matrix) {
@@ -175,11 +172,11 @@ impl Change {
     }
 
     /// Whether so different a weight is to have a rate that is different enough to
-    /// say when it acted: that TCP has by itself is as much as [`SLIGHT`].
+    /// say when it acted: that TCP has by itself is as much as [`CHANGED`].
     pub(super) fn can_be_judged(&self) -> bool {
         let share = |w: f64| w / (1.0 + w);
         let shares = self.from.map(|from| (share(from), share(self.to)));
-        shares.is_none_or(|(one, other)| (one - other).abs() >= SLIGHT * one.max(other))
+        shares.is_none_or(|(one, other)| (one - other).abs() >= CHANGED * one.max(other))
     }
 }
 

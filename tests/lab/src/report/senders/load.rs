@@ -42,7 +42,7 @@ pub(super) struct Times {
     /// Seconds that each took that was there before the run was over, ascending.
     took: Vec<f64>,
     /// How many there were altogether.
-    pub(super) count: usize,
+    count: usize,
     /// How many were there in time.
     met: usize,
 }

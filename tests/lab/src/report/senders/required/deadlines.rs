@@ -150,7 +150,7 @@ pub(super) fn load(matrix: &MatrixRecord) -> Vec<Requirement> {
     let counts = contenders(matrix).into_iter().map(|contender| {
         let counts = loads
             .iter()
-            .map(|(_, place)| Times::of(matrix, *place, contender).count);
+            .map(|(_, place)| known(&runs(matrix, *place, contender)));
         let least = counts.min().unwrap_or_default();
         let place = format!("{}:", title(contender));
         Part::count(place, least, Bound::AtLeast(ENOUGH))
@@ -173,6 +173,12 @@ pub(super) fn load(matrix: &MatrixRecord) -> Vec<Requirement> {
             &counts.collect::<Vec<_>>(),
         ),
     ]
+}
+
+/// The transfers of these runs, in time or not.
+fn known(runs: &[&RunSummary]) -> usize {
+    let figures = runs.iter().filter_map(|run| run.summary.deadline.as_ref());
+    figures.map(|figures| figures.transfers.len()).sum()
 }
 
 /// The load of web fetches, 0 to 1.
