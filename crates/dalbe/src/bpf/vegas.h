@@ -43,6 +43,9 @@
 /* Our own part of the queue: 0.1 times the square root of the window, so that
  * n flows make one that is sqrt(n) times as long. */
 #define OWN_Q16 6554
+/* Of an odd window the last packet waits at the receiver for another (delayed
+ * acknowledgements), and is not on its way: so much on average, packets/256. */
+#define DELAYED_Q8 48
 /* Growth near the threshold: 0.11 times the square root of the window, at most
  * one packet (RFC 5681). */
 #define CAREFUL_Q16 7209
@@ -57,10 +60,10 @@
 
 /* After QUIET round trips without a queue, and QUIET_US, growth doubles every 1.3
  * of them, and every 1.3 * DOUBLED_US: on a short path a packet or two too many
- * are a long queue. Where they are shorter than a millisecond or four, 100 and 10
+ * are a long queue. Where they are shorter than 2.5 and 4.5 ms, 100 and 10
  * round trips are time enough. */
 #define QUIET 3
-#define QUIET_US 100000
+#define QUIET_US 250000
 #define DOUBLED_US 42000
 #define QUIET_STEPS 16
 static const __u32 QUIET_GROWTH_Q8[QUIET_STEPS] = {
@@ -147,7 +150,8 @@ static __always_inline void vegas_fill(struct vegas *own, struct telemetry *seen
 				       const struct look *look, __u32 carried, __u32 used)
 {
 	__u32 window = own->window_q8;
-	__u32 full = carried + times_q16(root_q8(most(carried, PACKET_Q8)), OWN_Q16);
+	__u32 full = carried + DELAYED_Q8 +
+		     times_q16(root_q8(most(carried, PACKET_Q8)), OWN_Q16);
 	__u32 queued = scaled(carried, look->queue_us, look->base_us);
 	__u32 target = most(full, minus(window, most(queued, times_q16(window, DECREASE_Q16))));
 
