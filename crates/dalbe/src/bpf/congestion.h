@@ -8,7 +8,7 @@
 /* To be raised with every change of the structures or of what the kernel's
  * side does: it is how a process and what root has set up know whether they
  * belong together. */
-#define CONGESTION_VERSION 4
+#define CONGESTION_VERSION 3
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536
