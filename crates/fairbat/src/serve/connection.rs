@@ -249,7 +249,7 @@ impl Lever {
         socket: &TcpSocket,
         order: Option<Order>,
     ) -> Duration {
-        if matches!(self, Self::Unused) && order.is_some_and(|order| order.w < 1.0) {
+        if matches!(self, Self::Unused) && order.is_some() {
             *self = Self::Engaged(site.levers.take(socket));
         }
         let Self::Engaged(lever) = self else {
