@@ -89,7 +89,7 @@ fn announce(settings: &ServeSettings, args: &ServeArgs, server: &Server, console
             "{} serves {}; background responses are {}",
             server.url(),
             settings.directory.display(),
-            held_back(server.rung())
+            held_back(server.rung(), settings.sender)
         ));
     }
     if args.messages.json {
@@ -119,13 +119,19 @@ fn announce(settings: &ServeSettings, args: &ServeArgs, server: &Server, console
 }
 
 /// How what yields is sent.
-fn held_back(rung: SenderRung) -> &'static str {
+fn held_back(rung: SenderRung, policy: SenderPolicy) -> String {
     match rung {
-        SenderRung::Congestion => "held back by fairbat's congestion control",
+        SenderRung::Congestion => {
+            return format!(
+                "held back by fairbat's congestion control ({})",
+                policy.name()
+            );
+        }
         SenderRung::Pacing => "held back by the rate of their packets",
         SenderRung::Stock => "held back by a congestion control of the kernel's",
         SenderRung::Mark => "not held back, only marked Lower-Effort (RFC 8622)",
     }
+    .to_owned()
 }
 
 /// Writes an event; a reader that goes away ends the lines, not the server.

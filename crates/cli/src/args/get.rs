@@ -58,7 +58,8 @@ pub(crate) struct FileArgs {
     ///
     /// No existing file is replaced: a free name (NAME.1, NAME.2, ...) is
     /// taken instead. A file that fairbat saved there is not fetched again, as
-    /// long as it and the server's version of it are unchanged.
+    /// long as it and the server's version of it are unchanged, and the server
+    /// tells the version (an ETag or Last-Modified).
     #[arg(
         short,
         long,

@@ -34,7 +34,14 @@ impl Token {
     /// The file cannot be read, or does not hold one word of the characters
     /// that a token may have (RFC 6750, section 2.1).
     pub fn read(path: &Path) -> Result<Self, TransferError> {
-        let text = std::fs::read(path).map_err(|error| unusable("token", path, &error))?;
+        let new = "make one: openssl rand -hex 32 > FILE";
+        let text = std::fs::read(path).map_err(|error| {
+            let unusable = unusable("token", path, &error);
+            match error.kind() {
+                std::io::ErrorKind::NotFound => unusable.with_hint(new),
+                _ => unusable,
+            }
+        })?;
         let token = text.trim_ascii();
         let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(byte);
         if token.is_empty() || !token.iter().all(is_allowed) {
@@ -43,7 +50,7 @@ impl Token {
                 path,
                 &"it is not one word of A-Z a-z 0-9 - . _ ~ + / =",
             );
-            return Err(error.with_hint("make one: openssl rand -hex 32 > FILE"));
+            return Err(error.with_hint(new));
         }
         Ok(Self::of(token))
     }
