@@ -64,8 +64,7 @@ impl Loaded {
         let log = std::mem::take(&mut *LOG.lock().unwrap_or_else(PoisonError::into_inner));
         loaded.map_err(|error| {
             let source = io_error(&error);
-            // The verifier's refusals are EACCES, which is a fault of the program.
-            if source.raw_os_error() == Some(rustix::io::Errno::PERM.raw_os_error()) {
+            if source.kind() == io::ErrorKind::PermissionDenied {
                 return failed(format!("load the {part}"), source);
             }
             SetupError::Refused { part, source, log }
