@@ -1,11 +1,15 @@
 //! What clients say of how they want it, and who hears it.
 
+use std::io::Write;
+use std::process::Command;
+
 use fairbat_tests::fault::FaultServer;
 use fairbat_tests::message::Request;
+use fairbat_tests::poll::wait_until;
 use fairbat_tests::version::Version;
 use fairbat_tests::workdir::Workdir;
 
-use super::{FILE, Serving, curl};
+use super::{Content, FILE, SOON, Serving, curl};
 
 /// The requests of a download with these flags from a server that marks its
 /// answers as ours, or not.
@@ -118,4 +122,22 @@ fn fairbat_and_fairbat_agree_on_a_deadline() {
         .lines()
         .filter(|line| line.contains(" due=3"));
     assert!(held.count() > 2, "{outcome}");
+}
+
+#[test]
+fn a_response_that_the_kernel_takes_at_once_yields_as_well() {
+    let server = Serving::start(&[]);
+    server.put_fresh("file", &Content::new(401, 30_000));
+    let mut stream = server.connect();
+    let request = "GET /file HTTP/1.1\r\nHost: h\r\nPriority: u=7\r\n\r\n";
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let port = stream.local_addr().expect("an address").port();
+    // Lower-Effort (RFC 8622), as any lever has it.
+    wait_until("the connection to be marked", SOON, || {
+        let output = Command::new("ss")
+            .args(["-HOtn", "--tos", "dport", "=", &format!(":{port}")])
+            .output()
+            .expect("iproute2 is there");
+        String::from_utf8_lossy(&output.stdout).contains("tos:0x4 ")
+    });
 }

@@ -185,7 +185,7 @@ async fn hold(
 ) -> Option<Silence> {
     let mut pace = Pace::new();
     let mut lever = Lever::Unused;
-    let mut is_sending = false;
+    let (mut begun, mut is_sending) = (0, false);
     let mut arrived = dalbe::sender::Carried::default();
     let mut seen = 0;
     let mut heard = site.clock.now();
@@ -197,12 +197,12 @@ async fn hold(
         };
         let now = site.clock.now();
         if is_news {
-            let manner = watched.borrow_and_update().manner;
-            if let Some(manner) = manner {
-                pace.begin(now, manner, now < heard + TAIL);
-                heard = now;
+            let carried = *watched.borrow_and_update();
+            if carried.begun > begun {
+                pace.begin(now, carried.manner, now < heard + TAIL);
+                (begun, heard) = (carried.begun, now);
             }
-            is_sending = manner.is_some();
+            is_sending = carried.is_sending;
         }
         // A connection that is gone is noticed by those who write to it.
         let info = socket.info().ok()?;
