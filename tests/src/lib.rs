@@ -26,6 +26,7 @@ pub mod peers;
 pub mod poll;
 pub mod proxy;
 pub mod special;
+pub mod ss;
 pub mod target;
 pub mod tls;
 pub mod tmpfs;

@@ -122,16 +122,13 @@ fn announce(settings: &ServeSettings, args: &ServeArgs, server: &Server, console
 fn held_back(rung: SenderRung, policy: SenderPolicy) -> String {
     match rung {
         SenderRung::Congestion => {
-            return format!(
-                "held back by fairbat's congestion control ({})",
-                policy.name()
-            );
+            let policy = policy.name();
+            format!("held back by fairbat's congestion control ({policy})")
         }
-        SenderRung::Pacing => "held back by the rate of their packets",
-        SenderRung::Stock => "held back by a congestion control of the kernel's",
-        SenderRung::Mark => "not held back, only marked Lower-Effort (RFC 8622)",
+        SenderRung::Pacing => "held back by the rate of their packets".to_owned(),
+        SenderRung::Stock => "held back by a congestion control of the kernel's".to_owned(),
+        SenderRung::Mark => "not held back, only marked Lower-Effort (RFC 8622)".to_owned(),
     }
-    .to_owned()
 }
 
 /// Writes an event; a reader that goes away ends the lines, not the server.

@@ -1,11 +1,11 @@
 //! What clients say of how they want it, and who hears it.
 
 use std::io::Write;
-use std::process::Command;
 
 use fairbat_tests::fault::FaultServer;
 use fairbat_tests::message::Request;
 use fairbat_tests::poll::wait_until;
+use fairbat_tests::ss::connections;
 use fairbat_tests::version::Version;
 use fairbat_tests::workdir::Workdir;
 
@@ -134,10 +134,6 @@ fn a_response_that_the_kernel_takes_at_once_yields_as_well() {
     let port = stream.local_addr().expect("an address").port();
     // Lower-Effort (RFC 8622), as any lever has it.
     wait_until("the connection to be marked", SOON, || {
-        let output = Command::new("ss")
-            .args(["-HOtn", "--tos", "dport", "=", &format!(":{port}")])
-            .output()
-            .expect("iproute2 is there");
-        String::from_utf8_lossy(&output.stdout).contains("tos:0x4 ")
+        connections(port).contains("tos:0x4 ")
     });
 }

@@ -1,30 +1,19 @@
 //! Uploads that are under way when the congestion controls are replaced, and
 //! then removed.
 
-use std::process::Command;
 use std::time::Duration;
 
 use fairbat_tests::content::Content;
 use fairbat_tests::expect::assert_content;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_until;
+use fairbat_tests::ss::connections;
 use fairbat_tests::workdir::Workdir;
 
 use super::machine::{BINARY, Machine, assert_says};
 
 /// Some seconds at 2 MiB/s.
 const FILE: Content = Content::new(210, 12_000_000);
-
-/// What the kernel tells of the connections to this port, their congestion
-/// controls among it.
-fn connections(port: &str) -> String {
-    let filter = format!("( dport = :{port} )");
-    let output = Command::new("ss")
-        .args(["-tinH", &filter])
-        .output()
-        .expect("ss of iproute2");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
 
 #[test]
 fn uploads_that_are_under_way_go_on_as_they_are() {
@@ -46,24 +35,25 @@ fn uploads_that_are_under_way_go_on_as_they_are() {
     let vegas = format!(" {} ", vegas.expect("the default"));
 
     let url = nginx.url("stored");
-    let port = url.split(&[':', '/']).nth(4).expect("a port").to_owned();
+    let port = url.split(&[':', '/']).nth(4).expect("a port");
+    let port = port.parse().expect("a number");
     let words = ["put", "-q", "--limit-rate", "2M", "/run/file", &url];
     let mut upload = machine.start_somebody(&[&[BINARY], &words[..]].concat());
     wait_until("its congestion control", Duration::from_secs(20), || {
-        connections(&port).contains(&vegas)
+        connections(port).contains(&vegas)
     });
 
     machine.shell("mv /run/fairbat/bpf/congestion/v* /run/fairbat/bpf/congestion/v900");
     assert_says(&machine.root(&["setup"]), 0, "in place of version 900");
     let new = machine.controls();
-    assert!(connections(&port).contains(&vegas), "{new:?}");
+    assert!(connections(port).contains(&vegas), "{new:?}");
     let removal = machine.root(&["setup", "--remove"]);
     assert_says(
         &removal,
         0,
         "connections that follow one keep it until they end",
     );
-    assert!(connections(&port).contains(&vegas));
+    assert!(connections(port).contains(&vegas));
     assert!(upload.try_wait().expect("ours").is_none(), "too soon");
 
     assert!(upload.wait().expect("ours").success());

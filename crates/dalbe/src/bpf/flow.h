@@ -57,6 +57,12 @@ struct round {
 };
 _Static_assert(sizeof(struct round) <= 104, "icsk_ca_priv has room for it");
 
+/* Whether a window of so many packets can be paced. */
+static __always_inline bool is_pacing_possible(const struct round *round, __u32 cwnd)
+{
+	return cwnd >= PACED_LEAST - (__u32)round->is_paced;
+}
+
 /* A round trip that is over. */
 struct look {
 	__u64 now_us;

@@ -149,7 +149,8 @@ static void weights_bound(void)
 	struct state s = known_path();
 	struct look look = {
 		.segment = 1250, .w_q16 = ONE_Q16 / 4, .cwnd = 10, .delivered = 10,
-		.elapsed_us = 100000, .rtt_us = 100000, .rtt_min_us = 100000, .rtt_max_us = 100000, .is_limited = true,
+		.elapsed_us = 100000, .rtt_us = 100000, .rtt_min_us = 100000,
+		.rtt_max_us = 100000, .is_limited = true,
 	};
 	__u32 bound = bound_of(&s, &look), window = 0, before = 0;
 

@@ -61,7 +61,7 @@ static void flow_over(struct flow *flow, __u32 rtt_us, __u32 elapsed_us, __u32 d
 	window_q8 = law_round(&flow->s, &look, LAW_VEGAS, &is_paced);
 	flow->cwnd = most(window_q8 / PACKET_Q8, window_q8 < FLOOR_Q8 ? 1 : 2);
 	/* As pace() in socket.h. */
-	flow->round.is_paced = is_paced && flow->cwnd >= PACED_LEAST - (__u32)flow->round.is_paced;
+	flow->round.is_paced = is_paced && is_pacing_possible(&flow->round, flow->cwnd);
 }
 
 /* Another round trip, beside a queue of others; returns our own part of it, us. */

@@ -83,7 +83,7 @@ impl Program {
     }
 
     /// By SIGTERM: whatever a shell starts in the background ignores SIGINT.
-    pub(super) fn ask_to_end(&mut self) {
+    fn ask_to_end(&mut self) {
         self.signal(Signal::SIGTERM);
     }
 
