@@ -1,12 +1,18 @@
 //! Numbered datagrams through a link, from host 0 to host 1, with the moment
 //! each was sent and came.
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use nix::sys::socket::sockopt::ReceiveTimestampns;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
+use nix::sys::time::TimeSpec;
+use nix::time::ClockId;
 
 use crate::clock::Clock;
 use crate::host::{Class, Host};
@@ -28,7 +34,7 @@ pub(super) struct Arrival {
     pub(super) number: u64,
     /// When it was handed to the kernel, s.
     pub(super) sent: f64,
-    /// When it came out at the other end, s.
+    /// When the kernel at the other end had it, s.
     pub(super) came: f64,
     /// Length of the IP packet, bytes.
     pub(super) bytes: usize,
@@ -48,6 +54,7 @@ impl Receiver {
         let stopped = Arc::clone(&stop);
         let socket = host.within(move || UdpSocket::bind((address, PORT)))?;
         make_room(&socket, RECEIVE_BUFFER)?;
+        setsockopt(&socket, ReceiveTimestampns, &true)?;
         socket.set_read_timeout(Some(Duration::from_millis(20)))?;
         let thread = std::thread::spawn(move || receive(&socket, &stopped, clock));
         Ok(Self { stop, thread })
@@ -64,11 +71,12 @@ fn receive(socket: &UdpSocket, stop: &AtomicBool, clock: Clock) -> io::Result<Ve
     let mut arrivals = Vec::new();
     let mut bytes = [0; 2048];
     while !stop.load(Ordering::Relaxed) {
-        let length = match socket.recv(&mut bytes) {
-            Ok(length) => length,
+        let (length, age) = match receive_one(socket, &mut bytes) {
+            Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Err(error) => return Err(error),
         };
+        let came = clock.now().saturating_sub(age).as_secs_f64();
         let word = |at: usize| {
             let mut word = [0; 8];
             word.copy_from_slice(&bytes[at..at + 8]);
@@ -77,11 +85,34 @@ fn receive(socket: &UdpSocket, stop: &AtomicBool, clock: Clock) -> io::Result<Ve
         arrivals.push(Arrival {
             number: word(0),
             sent: Duration::from_nanos(word(8)).as_secs_f64(),
-            came: clock.seconds(),
+            came,
             bytes: length + HEADERS,
         });
     }
     Ok(arrivals)
+}
+
+/// The length of the next datagram, and how long ago it came: by the kernel's
+/// account (socket(7), `SO_TIMESTAMPNS`), for this thread may be woken late, which
+/// is none of the link's doing.
+fn receive_one(socket: &UdpSocket, bytes: &mut [u8]) -> io::Result<(usize, Duration)> {
+    let mut buffers = [IoSliceMut::new(bytes)];
+    let mut control = nix::cmsg_space!(TimeSpec);
+    let received = recvmsg::<()>(
+        socket.as_raw_fd(),
+        &mut buffers,
+        Some(&mut control),
+        MsgFlags::empty(),
+    )?;
+    let now = ClockId::CLOCK_REALTIME.now()?;
+    let came = received.cmsgs()?.find_map(|message| match message {
+        ControlMessageOwned::ScmTimestampns(came) => Some(came),
+        _ => None,
+    });
+    let age = came.map_or(Duration::ZERO, |came| {
+        Duration::from(now).saturating_sub(Duration::from(came))
+    });
+    Ok((received.bytes, age))
 }
 
 /// How datagrams are sent.

@@ -4,7 +4,8 @@
 //! A machine that is busy with something else can only make a link look
 //! worse, so a figure out of its tolerance is measured again, up to
 //! three times; every attempt is printed. A link that is wrong is
-//! wrong each time.
+//! wrong each time. An attempt during which the machine stood still (see
+//! [`crate::stalls`]) tells nothing of the link, and does not count.
 
 mod checks;
 mod cost;
@@ -18,11 +19,15 @@ use crate::run::SAMPLING;
 use crate::scenario::{Background, Interval, LinkSpec, QueueSpec, RateStep, Scenario};
 use crate::topology::{self, Topology};
 
-pub use self::checks::check;
+pub use self::checks::{Verdict, check};
 pub use self::cost::{Cost, cost};
 
 /// How often a figure is measured before it counts as wrong.
 const ATTEMPTS: usize = 3;
+
+/// How often a figure is measured while the machine stands still, before it
+/// counts as one that cannot be measured there.
+const VAIN_ATTEMPTS: usize = 5;
 
 /// A figure beside what it should be.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,13 +4,11 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
 use tun_rs::SyncDevice;
@@ -21,6 +19,7 @@ use super::packet::Packet;
 use super::{MTU, PATIENCE};
 use crate::clock::Clock;
 use crate::record::LinkRecord;
+use crate::scheduling::be_punctual;
 
 /// Packets read in one go before those that are due are looked at again.
 const READ_AT_ONCE: usize = 32;
@@ -61,10 +60,10 @@ impl Forwarder {
 
     /// Carries packets until told to stop; the record goes up to `end`.
     pub(super) fn run(mut self, stop: &AtomicBool, end: Duration) -> io::Result<LinkRecord> {
-        // Without it the kernel may wake this thread 50 us late, to save
-        // energy.
-        prctl::set_timerslack(1)?;
-        go_first();
+        // A packet is due when it is due, whatever sender and receiver are
+        // doing on the same processor; this never needs a whole one. Where it
+        // is not granted the link is less exact, and says so in its record.
+        be_punctual()?;
         let cpu_before = thread_cpu()?;
         while !stop.load(Ordering::Relaxed) {
             for direction in 0..2 {
@@ -148,20 +147,6 @@ impl Forwarder {
         }
         Ok(())
     }
-}
-
-/// Asks for this thread to run before ordinary ones: a packet is due when it is
-/// due, whatever sender and receiver are doing on the same processor. It never
-/// needs a whole one. Where that is not granted the link is less exact, and
-/// says so in its record.
-fn go_first() {
-    let thread = nix::unistd::gettid().to_string();
-    let _ = Command::new("chrt")
-        .args(["--fifo", "--pid", "1", &thread])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
 }
 
 /// Processor time of this thread.

@@ -9,9 +9,7 @@
 use std::fs;
 use std::io;
 
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
-use nix::unistd::Pid;
 
 use crate::run::processor_time;
 
@@ -93,20 +91,6 @@ impl Thread {
             switches: switches as u64,
         })
     }
-}
-
-/// The processors that this process may use, by their numbers.
-pub(super) fn allowed() -> io::Result<Vec<usize>> {
-    let set = sched_getaffinity(Pid::from_raw(0))?;
-    let all = 0..CpuSet::count();
-    Ok(all.filter(|&one| set.is_set(one) == Ok(true)).collect())
-}
-
-/// Keeps the thread that asks on this processor.
-pub(super) fn stay_on(processor: usize) -> io::Result<()> {
-    let mut set = CpuSet::new();
-    set.set(processor)?;
-    Ok(sched_setaffinity(Pid::from_raw(0), &set)?)
 }
 
 #[cfg(test)]

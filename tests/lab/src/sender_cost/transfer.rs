@@ -12,9 +12,10 @@ use nix::sys::socket::{setsockopt, sockopt};
 use serde::{Deserialize, Serialize};
 use socket2::{Domain, Socket, Type};
 
-use super::processor::{self, Machine, Thread};
+use super::processor::{Machine, Thread};
 use crate::clock::Clock;
 use crate::host::{Class, Host};
+use crate::scheduling::{allowed, stay_on};
 
 /// So many bytes with each call.
 pub(super) const BLOCK: usize = 256 << 10;
@@ -106,7 +107,7 @@ impl Pair {
     /// Moves so many bytes from one end to the other, each on a processor of its
     /// own if there are two.
     pub(super) fn carry(self, bytes: u64) -> io::Result<Transfer> {
-        let processors = processor::allowed()?;
+        let processors = allowed()?;
         let none = || io::Error::other("there is no processor that this process may use");
         let first = *processors.first().ok_or_else(none)?;
         let last = processors.get(1).copied().unwrap_or(first);
@@ -142,7 +143,7 @@ impl Pair {
 
 /// What this does on that processor, and what it costs there.
 fn on<T>(processor: usize, work: impl FnOnce() -> io::Result<T>) -> io::Result<(Thread, T)> {
-    processor::stay_on(processor)?;
+    stay_on(processor)?;
     let done = work()?;
     // The thread has done nothing else.
     Ok((Thread::now()?, done))

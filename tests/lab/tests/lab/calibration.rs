@@ -1,6 +1,6 @@
 //! Acceptance of the link.
 
-use crate::{expect_success, is_root, lab, turn};
+use crate::{expect_success, is_root, lab, turn, was_possible};
 
 #[test]
 fn the_link_is_what_theory_says() {
@@ -9,6 +9,9 @@ fn the_link_is_what_theory_says() {
     }
     let _turn = turn();
     let output = lab(&["calibrate"]).output().expect("start lab");
+    if !was_possible(&output) {
+        return;
+    }
     let stdout = expect_success(&output);
     // Something was compared, and printed.
     assert!(stdout.matches(" ok\n").count() >= 30, "{stdout}");
