@@ -1,0 +1,228 @@
+//! What a directory tree is made of, as far as it is kept in step: the words
+//! that the scan, the record of what was synced and the manifest share.
+//!
+//! Knows neither disks nor stores.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// Path of an entry below the root of its tree: the names of its components,
+/// joined by NUL, the one byte besides `/` that no name has. So the order of the
+/// bytes is that of a walk, depth first, whose names are sorted by their bytes:
+/// what is in a directory follows it before anything else does.
+///
+/// The root itself is the empty path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct TreePath(Box<[u8]>);
+
+/// Bytes that are no [`TreePath`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no path below a root: a name in it is empty, `.` or `..`, or has a slash")]
+pub struct InvalidPath;
+
+impl TreePath {
+    /// The root of the tree.
+    #[must_use]
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// The path that [`TreePath::as_bytes`] has told.
+    ///
+    /// # Errors
+    /// [`InvalidPath`] for bytes that name nothing below a root; so what was read
+    /// from elsewhere cannot lead out of it.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidPath> {
+        let is_name = |name: &[u8]| {
+            !name.is_empty() && name != b"." && name != b".." && !name.contains(&b'/')
+        };
+        if bytes.is_empty() || bytes.split(|&byte| byte == 0).all(is_name) {
+            Ok(Self(bytes.into()))
+        } else {
+            Err(InvalidPath)
+        }
+    }
+
+    /// The entry of this name in this directory.
+    ///
+    /// # Errors
+    /// [`InvalidPath`] for what is no name.
+    pub fn join(&self, name: &OsStr) -> Result<Self, InvalidPath> {
+        if name.is_empty() {
+            return Err(InvalidPath);
+        }
+        let mut bytes = self.0.to_vec();
+        if !bytes.is_empty() {
+            bytes.push(0);
+        }
+        bytes.extend_from_slice(name.as_bytes());
+        Self::from_bytes(&bytes)
+    }
+
+    /// Names joined by NUL; nothing for the root.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Its names, from the root down.
+    pub fn names(&self) -> impl Iterator<Item = &OsStr> {
+        let names = self.0.split(|&byte| byte == 0);
+        names.filter(|name| !name.is_empty()).map(OsStr::from_bytes)
+    }
+
+    /// Where it is on a disk, below `root`.
+    #[must_use]
+    pub fn under(&self, root: &Path) -> std::path::PathBuf {
+        let mut path = root.to_owned();
+        path.extend(self.names());
+        path
+    }
+}
+
+impl fmt::Display for TreePath {
+    /// With slashes, for people: what is no UTF-8 is replaced, and control
+    /// characters are escaped.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str(".");
+        }
+        for (i, name) in self.names().enumerate() {
+            if i > 0 {
+                f.write_str("/")?;
+            }
+            for character in String::from_utf8_lossy(name.as_bytes()).chars() {
+                if character.is_control() {
+                    write!(f, "{}", character.escape_default())?;
+                } else {
+                    write!(f, "{character}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A moment as file systems have it: seconds since 1970, and nanoseconds.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+pub struct Moment {
+    /// Seconds since 1970; below 0 before.
+    pub seconds: i64,
+    /// 0 to 999,999,999.
+    pub nanoseconds: u32,
+}
+
+/// Something in a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Where it is.
+    pub path: TreePath,
+    /// What it is.
+    pub kind: Kind,
+    /// What else is kept of it.
+    pub attributes: Attributes,
+}
+
+/// What is kept of an entry of any kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attributes {
+    /// Permissions, with set-user-ID, set-group-ID and the sticky bit: the lower
+    /// twelve bits of `st_mode`. Of no meaning for a symbolic link.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Last change of the content.
+    pub modified: Moment,
+}
+
+/// The kinds that are kept in step. Devices, sockets and pipes are not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File(FileState),
+    /// A directory; its entries have entries of their own.
+    Directory,
+    /// A symbolic link, and where it leads.
+    Symlink(Box<OsStr>),
+}
+
+/// By what a change of a regular file is seen without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileState {
+    /// Length, bytes.
+    pub size: u64,
+    /// Last change of content, name or attributes: nobody can set it back.
+    pub changed: Moment,
+    /// Number of the inode.
+    pub inode: u64,
+    /// The file system it is on.
+    pub device: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(bytes: &[u8]) -> TreePath {
+        TreePath::from_bytes(bytes).unwrap()
+    }
+
+    #[test]
+    fn what_is_in_a_directory_follows_it_before_anything_else() {
+        let mut paths = [
+            path(b"a\0b"),
+            path(b"a.b"),
+            path(b"a"),
+            path(b""),
+            path(b"a\0b\0c"),
+            path(b"a!"),
+        ];
+        paths.sort();
+        let sorted = ["", "a", "a\0b", "a\0b\0c", "a!", "a.b"];
+        assert_eq!(paths, sorted.map(|bytes| path(bytes.as_bytes())));
+    }
+
+    #[test]
+    fn nothing_leads_out_of_the_root() {
+        for bytes in [
+            &b".."[..],
+            b"a\0..\0b",
+            b".",
+            b"a\0",
+            b"\0a",
+            b"a\0\0b",
+            b"/etc",
+            b"a/b",
+        ] {
+            assert_eq!(TreePath::from_bytes(bytes), Err(InvalidPath), "{bytes:?}");
+        }
+        for name in ["", ".", "..", "a/b"] {
+            assert_eq!(
+                path(b"a").join(OsStr::new(name)),
+                Err(InvalidPath),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_path_is_found_on_a_disk_and_shown_to_people() {
+        let odd = TreePath::root()
+            .join(OsStr::new("a b"))
+            .and_then(|path| path.join(OsStr::from_bytes(b"\xff\nc")))
+            .unwrap();
+        let on_disk = odd.under(Path::new("/r"));
+        assert_eq!(on_disk.as_os_str().as_bytes(), b"/r/a b/\xff\nc");
+        assert_eq!(odd.to_string(), "a b/\u{fffd}\\nc");
+        assert_eq!(TreePath::root().to_string(), ".");
+        assert_eq!(TreePath::root().under(Path::new("/r")), Path::new("/r"));
+    }
+}

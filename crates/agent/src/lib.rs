@@ -1,0 +1,4 @@
+//! The agent: directories in step with a remote store by a deadline, in the
+//! capacity that nobody else wants.
+
+pub mod entry;
