@@ -12,6 +12,7 @@
 pub mod admission;
 pub mod checksum;
 mod chunk_size;
+mod clock;
 pub mod deadline;
 pub mod duration;
 pub mod engine;
@@ -21,7 +22,10 @@ mod file_version;
 pub mod forecast;
 mod hosts;
 pub mod http;
+pub mod lane;
 mod lateness;
+pub mod limiter;
+mod pace;
 mod plan;
 pub mod put;
 pub mod queue;

@@ -17,7 +17,7 @@ use dalbe::deadline::Demand;
 pub struct Observation {
     /// Time since the start of the run.
     pub now: Duration,
-    /// Inactive chunks, all of them.
+    /// Inactive chunks; where the release is mixed, those without a deadline.
     pub inactive: u64,
     /// What the deadlines ask for.
     pub demand: Option<Demand>,
@@ -38,6 +38,9 @@ pub enum Release {
     /// Only what is behind the plan: transfers with deadlines. Without any
     /// deadline nothing is ever behind.
     Paced(Shortfall),
+    /// Each as it is: what is behind the plan, and every inactive chunk that
+    /// has no deadline.
+    Mixed(Shortfall),
 }
 
 /// How far transfers with deadlines are behind their plan.
@@ -56,12 +59,28 @@ impl Release {
         Self::Paced(Shortfall::default())
     }
 
+    /// Mixed release with nothing behind.
+    #[must_use]
+    pub fn mixed() -> Self {
+        Self::Mixed(Shortfall::default())
+    }
+
     /// The plan goes on from `now`: what lies before counts for nothing.
     pub fn restart(&mut self, now: Duration) {
-        if let Self::Paced(shortfall) = self
+        if let Self::Paced(shortfall) | Self::Mixed(shortfall) = self
             && let Some((since, _)) = &mut shortfall.plan
         {
             *since = now;
+        }
+    }
+
+    /// Whether so many inactive chunks ask for connections by their number
+    /// alone, however light the flows are.
+    #[must_use]
+    pub fn wants(&self, inactive: u64) -> bool {
+        match self {
+            Self::Immediate | Self::Mixed(_) => inactive > 0,
+            Self::Paced(_) => false,
         }
     }
 
@@ -70,6 +89,7 @@ impl Release {
         match self {
             Self::Immediate => seen.inactive as f64,
             Self::Paced(shortfall) => shortfall.update(seen),
+            Self::Mixed(shortfall) => shortfall.update(seen) + seen.inactive as f64,
         }
     }
 }
@@ -136,6 +156,20 @@ mod tests {
         let mut paced = Release::paced();
         assert_eq!(paced.update(&seen(0, None, 0.0, 1.0)), 0.0);
         assert_eq!(paced.update(&seen(9, None, 0.0, 1.0)), 0.0);
+    }
+
+    #[test]
+    fn mixed_release_counts_each_as_it_is() {
+        let mut mixed = Release::mixed();
+        let mut at = |t, demand, inactive| {
+            mixed.update(&Observation {
+                inactive,
+                ..seen(t, demand, 3.0, 1.0)
+            })
+        };
+        assert_eq!(at(0, None, 7), 7.0);
+        assert_eq!(at(10, demand(8.0, 1_000, 0), 7), 7.0);
+        assert_eq!(at(20, demand(8.0, 1_000, 0), 7), 12.0);
     }
 
     #[test]

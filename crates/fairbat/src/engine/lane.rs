@@ -19,7 +19,6 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::Action;
 use super::Report;
 use super::message::{Message, Outcome as WorkerOutcome, WorkerId};
-use super::pace::{Load, Pace};
 use super::transfer::{Outcome, Phase, Transfer};
 use super::worker::Shared;
 use crate::chunk_size::ChunkSizer;
@@ -27,7 +26,9 @@ use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, TimedEvent};
 use crate::hosts::HostLimits;
 use crate::lateness::Saturation;
+use crate::pace::{Load, Pace};
 use crate::queue::{LeaseId, Queue, QueueError, TransferId};
+use crate::release::Release;
 use crate::settings::{Settings, TransferRequest};
 use dalbe::brake::{BrakeState, HELD_BACK, Order, ReceiverPolicy};
 use dalbe::deadline::{Deadline, Demand};
@@ -105,6 +106,9 @@ impl Lane {
             settings.max_connections,
             window,
             shared.braking.is_some().then_some(settings.weight),
+            // A person's downloads are not a stream of jobs: one polite
+            // connection is enough until a deadline says that it is not.
+            Release::paced(),
         )
         .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
         let (due, rest) = (0..transfers.len()).partition(|&i| transfers[i].deadline.is_some());

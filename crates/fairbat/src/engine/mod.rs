@@ -5,14 +5,11 @@
 //! synchronously, so there is no lock and no shared state to reason about.
 
 mod braking;
-pub(crate) mod clock;
 mod dispatch;
 mod finish;
 mod lane;
 mod lifecycle;
-pub(crate) mod limiter;
 mod message;
-mod pace;
 mod recovery;
 mod schedule;
 mod sink;
@@ -30,15 +27,15 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
 
 use self::braking::Braking;
-use self::clock::Clock;
 use self::lane::Lane;
-use self::limiter::RateLimiter;
 pub use self::stop::Stop;
 pub use self::transfer::Outcome;
 use self::worker::Shared;
+use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::TimedEvent;
 use crate::http::{HttpClient, ReceiveWindow};
+use crate::limiter::RateLimiter;
 use crate::settings::{Settings, TransferRequest};
 use crate::store::Store;
 

@@ -8,13 +8,13 @@ use dalbe::brake::LEAST_WEIGHT;
 use dalbe::deadline::{Deadline, Demand};
 use jiff::SignedDuration;
 
-use super::clock::JUMP;
 use super::lane::Lane;
-use super::pace::PaceSample;
 use super::transfer::{Phase, Transfer};
+use crate::clock::JUMP;
 use crate::event::Event;
 use crate::http::wish::Terms;
 use crate::lateness::{Look, foreseen, lateness};
+use crate::pace::PaceSample;
 use crate::queue::TransferId;
 
 /// An even pace, from when a transfer's size was known to the moment that is

@@ -11,14 +11,14 @@ use tokio::time::MissedTickBehavior;
 use url::Url;
 
 use super::braking::{Braking, Engaged};
-use super::clock::Clock;
-use super::limiter::RateLimiter;
 use super::message::{Message, Outcome, Permit, Probed};
 use super::sink::Sink;
 use crate::checksum::sha256_hex;
 use crate::chunk_size::FinishedChunk;
+use crate::clock::Clock;
 use crate::http::wish::Terms;
 use crate::http::{Body, Failure, HttpClient, Probe, Source, without_credentials};
+use crate::limiter::RateLimiter;
 use crate::settings::Target;
 use crate::store::error::StoreError;
 use crate::store::part::PartFile;

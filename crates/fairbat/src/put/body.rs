@@ -16,9 +16,9 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::watch;
 
 use super::source::Source;
-use crate::engine::clock::Clock;
-use crate::engine::limiter::RateLimiter;
+use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
+use crate::limiter::RateLimiter;
 
 /// Bytes read at once.
 const PIECE: u64 = 128 * 1024;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dalbe::deadline::{Deadline, Demand};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::engine::clock::{Clock, JUMP};
+use crate::clock::{Clock, JUMP};
 use crate::lateness::lateness;
 
 /// See the module.

@@ -33,7 +33,7 @@ use dalbe::sender::{SenderLevers, SenderPolicy};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use url::Url;
 
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::engine::{Outcome, Report, Stop, stop_reason};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::TimedEvent;

@@ -16,13 +16,13 @@ use super::due::Due;
 use super::flow::Flow;
 use super::source::Source;
 use super::{UploadRequest, UploadSettings};
-use crate::engine::clock::Clock;
-use crate::engine::limiter::RateLimiter;
+use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, TimedEvent};
 use crate::file_version::FileVersion;
 use crate::http::{Failure, HttpClient, MAX_REDIRECTS, Opened, Transient, without_credentials};
 use crate::lateness::{Look, Saturation, foreseen};
+use crate::limiter::RateLimiter;
 use crate::retry::{Backoff, Decision};
 
 /// See the module.

@@ -44,7 +44,7 @@ use self::files::Root;
 use self::peers::Peers;
 use self::room::Room;
 use self::warned::Warned;
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 
 /// Pause after a failed accept: what is missing (descriptors, memory) is

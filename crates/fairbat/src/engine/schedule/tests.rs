@@ -4,7 +4,7 @@ use dalbe::brake::ReceiverPolicy;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
-use crate::engine::clock::Clock;
+use crate::clock::Clock;
 use crate::engine::worker::Shared;
 use crate::error::ErrorKind;
 use crate::event::TimedEvent;

@@ -72,19 +72,19 @@ const JITTER: Duration = Duration::from_millis(500);
 
 /// The lane at the end of a control period.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
-    /// Inactive chunks, all of them.
-    pub(super) inactive: u64,
+pub(crate) struct Load {
+    /// Inactive chunks, as [`Observation::inactive`] has them.
+    pub(crate) inactive: u64,
     /// What the deadlines ask for.
-    pub(super) demand: Option<Demand>,
+    pub(crate) demand: Option<Demand>,
     /// The natural chunk length, bytes.
-    pub(super) chunk_len: NonZeroU64,
+    pub(crate) chunk_len: NonZeroU64,
     /// Connections that the servers tolerate.
-    pub(super) tolerated: u32,
+    pub(crate) tolerated: u32,
     /// Time to the nearest deadline that is not over.
-    pub(super) time_left: Option<Duration>,
+    pub(crate) time_left: Option<Duration>,
     /// Round-trip time now, if there is a connection to ask.
-    pub(super) rtt: Option<Duration>,
+    pub(crate) rtt: Option<Duration>,
 }
 
 impl Load {
@@ -104,20 +104,20 @@ impl Load {
 
 /// What came of it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PaceSample {
+pub(crate) struct PaceSample {
     /// n of FAIRBAT, chunks.
-    pub(super) n: f64,
+    pub(crate) n: f64,
     /// m of FAIRBAT, connections.
-    pub(super) m: f64,
+    pub(crate) m: f64,
     /// Weight of each flow.
-    pub(super) w: f64,
+    pub(crate) w: f64,
     /// Mean rate since the last sample, byte/s.
-    pub(super) rate: f64,
+    pub(crate) rate: f64,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// `None` where nothing brakes the flows: they weigh 1.
     weight: Option<WeightController>,
     capacity: Capacity,
@@ -176,17 +176,16 @@ impl Interval {
 }
 
 impl Pace {
-    /// `m_min` to `m_max` connections. Only transfers that are behind their
-    /// deadline bring m above `m_min`: a person's downloads are not a stream
-    /// of jobs, and one polite connection is enough until it is not.
+    /// `m_min` to `m_max` connections. What is released brings m above `m_min`.
     ///
     /// `window` is the time to the nearest deadline, if there is one;
     /// flows that can be held back have at least the weight `w_min`.
-    pub(super) fn new(
+    pub(crate) fn new(
         m_min: u32,
         m_max: u32,
         window: Option<Duration>,
         w_min: Option<f64>,
+        release: Release,
     ) -> Result<Self, InvalidSettings> {
         let time_scale = window.map_or(1.0, |window| {
             let share = window.as_secs_f64() / FULL_WINDOW.as_secs_f64();
@@ -204,7 +203,7 @@ impl Pace {
             capacity: Capacity::new(),
             least_w: 1.0,
             since_weight: Interval::default(),
-            release: Release::paced(),
+            release,
             admission,
             fraction: Fraction::new(),
             time_scale,
@@ -218,19 +217,19 @@ impl Pace {
     }
 
     /// Connections that may be in use now.
-    pub(super) fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.allowed as usize
     }
 
     /// So many connections are in use from now on.
-    pub(super) fn active(&mut self, now: Duration, connections: usize) {
+    pub(crate) fn active(&mut self, now: Duration, connections: usize) {
         let connections = u32::try_from(connections).unwrap_or(u32::MAX);
         self.fraction.active(now, connections);
     }
 
     /// Bytes have been moved. Those of a transfer that is not due say what
     /// the path carries, and nothing of how the deadlines stand.
-    pub(super) fn moved(&mut self, now: Duration, bytes: u64, is_due: bool) {
+    pub(crate) fn moved(&mut self, now: Duration, bytes: u64, is_due: bool) {
         self.capacity.moved(now, bytes);
         self.since_sample.bytes += bytes;
         if is_due {
@@ -243,7 +242,7 @@ impl Pace {
     /// for and `pending` is what waits: shorter when a deadline is near, and
     /// near the end, so that every connection has work until the last byte
     /// (guided self-scheduling, Polychronopoulos and Kuck 1987).
-    pub(super) fn chunk_length(&self, natural: NonZeroU64, pending: u64) -> NonZeroU64 {
+    pub(crate) fn chunk_length(&self, natural: NonZeroU64, pending: u64) -> NonZeroU64 {
         let natural = if self.allowed == 1 && !self.is_pressed {
             natural.saturating_mul(ALONE)
         } else {
@@ -262,12 +261,12 @@ impl Pace {
 
     /// What the path carries when nobody else uses it, as far as has been
     /// seen, byte/s; 0 before anything is known.
-    pub(super) fn capacity(&self, now: Duration) -> f64 {
+    pub(crate) fn capacity(&self, now: Duration) -> f64 {
         self.capacity.rate(now)
     }
 
     /// Takes a sample; every T_w it also updates w, and every T m.
-    pub(super) fn sample(&mut self, now: Duration, load: &Load) -> PaceSample {
+    pub(crate) fn sample(&mut self, now: Duration, load: &Load) -> PaceSample {
         self.admission.tolerate(load.tolerated);
         // The plan starts with the demand, not with the next full period.
         let is_new = load.demand.is_some() && !self.had_demand;
@@ -329,7 +328,7 @@ impl Pace {
                 flows: m,
                 capacity: self.capacity.rate(now),
             });
-            if w < TOO_MANY {
+            if w < TOO_MANY && !self.release.wants(load.inactive) {
                 self.admission.lower(m * w);
                 weight.spread(m, self.admission.m());
             }

@@ -1,5 +1,4 @@
-//! `--limit-rate`: a ceiling on the bytes per second of a whole run, shared
-//! by its connections.
+//! A ceiling on the bytes per second of all connections that share it.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +9,7 @@ const BURST_TIME: Duration = Duration::from_millis(100);
 /// A virtual-scheduling rate limiter (ITU-T I.371, GCRA): each reservation
 /// moves the moment up to which the rate is spoken for.
 #[derive(Debug)]
-pub(crate) struct RateLimiter {
+pub struct RateLimiter {
     /// byte/s, at least 1.
     rate: f64,
     /// The moment, since the run's start, up to which the rate is used up.
@@ -18,7 +17,9 @@ pub(crate) struct RateLimiter {
 }
 
 impl RateLimiter {
-    pub(crate) fn new(rate: u64) -> Self {
+    /// A ceiling of so many byte/s; at least 1.
+    #[must_use]
+    pub fn new(rate: u64) -> Self {
         Self {
             rate: rate.max(1) as f64,
             spoken_for: Mutex::new(Duration::ZERO),
@@ -26,12 +27,13 @@ impl RateLimiter {
     }
 
     /// byte/s
-    pub(crate) fn rate(&self) -> u64 {
+    #[must_use]
+    pub fn rate(&self) -> u64 {
         self.rate as u64
     }
 
     /// Reserves `bytes`; the caller waits for the returned time.
-    pub(crate) fn reserve(&self, now: Duration, bytes: usize) -> Duration {
+    pub fn reserve(&self, now: Duration, bytes: usize) -> Duration {
         let mut spoken_for = self
             .spoken_for
             .lock()
