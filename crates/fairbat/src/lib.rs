@@ -10,6 +10,8 @@
 //! [`put::run`] is the other direction: it uploads a file.
 
 pub mod admission;
+mod braking;
+pub mod carrier;
 pub mod checksum;
 mod chunk_size;
 mod clock;

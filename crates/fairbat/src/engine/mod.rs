@@ -4,7 +4,6 @@
 //! The loop waits for the next action and applies it to the `Lane`
 //! synchronously, so there is no lock and no shared state to reason about.
 
-mod braking;
 mod dispatch;
 mod finish;
 mod lane;
@@ -17,20 +16,18 @@ mod stop;
 mod transfer;
 mod worker;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use dalbe::brake::{LeverSettings, Order};
-use dalbe::observer::Observer;
-use dalbe::support::{Rung, Support};
+use dalbe::brake::Order;
+use dalbe::support::Support;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
 
-use self::braking::Braking;
 use self::lane::Lane;
 pub use self::stop::Stop;
 pub use self::transfer::Outcome;
 use self::worker::Shared;
+use crate::braking::Braking;
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::TimedEvent;
@@ -97,9 +94,7 @@ pub async fn run(
     let shared = Shared {
         client: HttpClient::new(&settings.http, settings.max_connections, window)?
             .yielding(settings.weight < 1.0),
-        braking: window
-            .is_held
-            .then(|| Braking::new(levers(&settings, lever, window), order)),
+        braking: Braking::open(lever, settings.receiver, window.most, order),
         store: Store::new(settings.resume, settings.file_allocation),
         clock,
         limiter: settings.limit_rate.map(RateLimiter::new),
@@ -155,17 +150,5 @@ pub(crate) async fn sleep_until(clock: Clock, moment: Option<Duration>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(clock.at(moment)).await,
         None => std::future::pending().await,
-    }
-}
-
-/// How windows are controlled on this machine.
-fn levers(settings: &Settings, rung: Rung, window: ReceiveWindow) -> LeverSettings {
-    LeverSettings {
-        policy: settings.receiver,
-        most: window.most,
-        observer: match rung {
-            Rung::ObservedReceiveWindow => Observer::open().ok().map(Arc::new),
-            Rung::ReceiveWindow | Rung::DscpLe | Rung::None => None,
-        },
     }
 }

@@ -10,9 +10,9 @@ use tokio::sync::{mpsc::UnboundedSender, watch};
 use tokio::time::MissedTickBehavior;
 use url::Url;
 
-use super::braking::{Braking, Engaged};
 use super::message::{Message, Outcome, Permit, Probed};
 use super::sink::Sink;
+use crate::braking::{Braking, Engaged};
 use crate::checksum::sha256_hex;
 use crate::chunk_size::FinishedChunk;
 use crate::clock::Clock;
@@ -40,7 +40,7 @@ pub(super) struct Shared {
     pub(super) store: Store,
     pub(super) clock: Clock,
     pub(super) limiter: Option<RateLimiter>,
-    pub(super) braking: Option<Braking>,
+    pub(super) braking: Option<Arc<Braking>>,
     pub(super) messages: UnboundedSender<Message>,
 }
 
@@ -265,7 +265,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    fn brake(&self, socket: Option<&Arc<TcpSocket>>) -> Option<Engaged<'a>> {
+    fn brake(&self, socket: Option<&Arc<TcpSocket>>) -> Option<Engaged> {
         let braking = self.shared.braking.as_ref()?;
         braking.engage(self.shared.clock.now(), socket?)
     }
@@ -275,7 +275,7 @@ impl<'a> Receiver<'a> {
         &mut self,
         body: &mut Body,
         stop: &mut StopSignal,
-        mut brake: Option<&mut Engaged<'_>>,
+        mut brake: Option<&mut Engaged>,
     ) -> Result<End, Failure> {
         let expected = body.expected;
         let mut flush = tokio::time::interval(FLUSH_EVERY);
@@ -327,7 +327,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    fn is_stale(&self, brake: &mut Engaged<'_>, remaining: Option<u64>) -> bool {
+    fn is_stale(&self, brake: &mut Engaged, remaining: Option<u64>) -> bool {
         let (Some(here), Some(beyond)) = (remaining, self.beyond) else {
             return false;
         };

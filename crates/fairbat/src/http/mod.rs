@@ -23,5 +23,5 @@ pub(crate) use early::unread_answer;
 pub use failure::{Failure, Transient};
 pub use source::{Body, Probe, Source};
 pub use tap::ReceiveWindow;
-pub(crate) use tap::{Opened, SendTap};
+pub(crate) use tap::{Opened, SendTap, socket_of};
 pub(crate) use upload::{Answer, Put};

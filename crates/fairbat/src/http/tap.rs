@@ -147,7 +147,7 @@ where
 }
 
 /// The socket that carries a response, for as long as its body is read.
-pub(super) fn socket_of(response: &reqwest::Response) -> Option<TcpSocket> {
+pub(crate) fn socket_of(response: &reqwest::Response) -> Option<TcpSocket> {
     response.extensions().get().and_then(of_info)
 }
 

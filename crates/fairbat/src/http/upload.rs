@@ -81,6 +81,35 @@ impl HttpClient {
         Self::built(builder, settings, Tap::Send(tap))
     }
 
+    /// The same, but a connection carries one request after the other; up to
+    /// `connections` to one host are kept open.
+    ///
+    /// # Errors
+    /// When the certificate or netrc file cannot be read.
+    pub(crate) fn for_many_uploads(
+        settings: &HttpSettings,
+        tap: SendTap,
+        connections: u32,
+    ) -> Result<Self, TransferError> {
+        let pool = Client::builder().pool_max_idle_per_host(connections as usize);
+        let builder = match settings.stall_timeout {
+            // The kernel sees what is sent and not acknowledged.
+            Some(limit) => pool.tcp_user_timeout(limit),
+            None => pool,
+        };
+        Self::built(builder, settings, Tap::Send(tap))
+    }
+
+    /// Sends a request as it is.
+    pub(crate) async fn carried(
+        &self,
+        request: http::Request<reqwest::Body>,
+    ) -> Result<reqwest::Response, Failure> {
+        let request = reqwest::Request::try_from(request).map_err(Failure::from)?;
+        let request = reqwest::RequestBuilder::from_parts(self.client.clone(), request);
+        self.send(request).await
+    }
+
     /// Sends a PUT with this body. The answer may come before all of the body
     /// has been taken.
     pub(crate) async fn put<B>(&self, put: &Put<'_>, body: B) -> Result<Answer, Failure>

@@ -11,8 +11,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dalbe::brake::{BrakeState, LeverSettings, Order, PathMemory, Renewals, WindowLever};
+use dalbe::brake::{
+    BrakeState, LeverSettings, Order, PathMemory, ReceiverPolicy, Renewals, WindowLever,
+};
+use dalbe::observer::Observer;
 use dalbe::socket::TcpSocket;
+use dalbe::support::Rung;
 
 /// Parked brakes are forgotten after this time: the connection pool closes
 /// idle connections after 90 s.
@@ -27,7 +31,7 @@ type Ends = (SocketAddr, SocketAddr);
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Braking {
+pub(crate) struct Braking {
     state: Mutex<State>,
     settings: LeverSettings,
 }
@@ -51,8 +55,29 @@ struct Path {
 }
 
 impl Braking {
+    /// With the best lever that this machine allows; `None` where windows
+    /// cannot be held.
+    pub(crate) fn open(
+        rung: Rung,
+        policy: ReceiverPolicy,
+        most: Option<u32>,
+        order: Order,
+    ) -> Option<Arc<Self>> {
+        rung.holds_window().then(|| {
+            let settings = LeverSettings {
+                policy,
+                most,
+                observer: match rung {
+                    Rung::ObservedReceiveWindow => Observer::open().ok().map(Arc::new),
+                    Rung::ReceiveWindow | Rung::DscpLe | Rung::None => None,
+                },
+            };
+            Arc::new(Self::new(settings, order))
+        })
+    }
+
     /// Follows `order` until told otherwise.
-    pub(super) fn new(settings: LeverSettings, order: Order) -> Self {
+    fn new(settings: LeverSettings, order: Order) -> Self {
         Self {
             state: Mutex::new(State {
                 order,
@@ -66,7 +91,7 @@ impl Braking {
 
     /// What the brakes do: [`BrakeState::Yielding`] if any of them does;
     /// `None` without any.
-    pub(super) fn activity(&self, now: Duration) -> Option<BrakeState> {
+    pub(crate) fn activity(&self, now: Duration) -> Option<BrakeState> {
         let state = self.state();
         let parked = state.parked.values();
         let recent = parked.filter(|(at, _)| now < *at + RECENT);
@@ -75,12 +100,16 @@ impl Braking {
     }
 
     /// All connections follow this from now on.
-    pub(super) fn order(&self, order: Order) {
+    pub(crate) fn order(&self, order: Order) {
         self.state().order = order;
     }
 
     /// Takes a connection under control while a response comes over it.
-    pub(super) fn engage(&self, now: Duration, socket: &Arc<TcpSocket>) -> Option<Engaged<'_>> {
+    pub(crate) fn engage(
+        self: &Arc<Self>,
+        now: Duration,
+        socket: &Arc<TcpSocket>,
+    ) -> Option<Engaged> {
         let ends = (socket.local_addr().ok()?, socket.peer_addr().ok()?);
         let mut state = self.state();
         let lever = match state.parked.remove(&ends) {
@@ -101,7 +130,7 @@ impl Braking {
             }
         };
         Some(Engaged {
-            braking: self,
+            braking: Arc::clone(self),
             socket: Arc::clone(socket),
             ends,
             lever: Some(lever),
@@ -153,8 +182,8 @@ impl Path {
 
 /// A connection under control.
 #[derive(Debug)]
-pub(super) struct Engaged<'a> {
-    braking: &'a Braking,
+pub(crate) struct Engaged {
+    braking: Arc<Braking>,
     socket: Arc<TcpSocket>,
     ends: Ends,
     /// Until it is parked or has failed.
@@ -164,11 +193,11 @@ pub(super) struct Engaged<'a> {
     now: Duration,
 }
 
-impl Engaged<'_> {
+impl Engaged {
     /// Looks at the connection and sets its window; to be called every few
     /// milliseconds. Returns how long the reader is to pause between two reads
     /// from now on, if it is to pause at all.
-    pub(super) fn update(&mut self, now: Duration, remaining: Option<u64>) -> Option<Duration> {
+    pub(crate) fn update(&mut self, now: Duration, remaining: Option<u64>) -> Option<Duration> {
         self.now = now;
         let order = self.braking.state().order;
         let lever = self.lever.as_mut()?;
@@ -198,7 +227,7 @@ impl Engaged<'_> {
     /// Whether to ask for the rest over a fresh connection, for this one's
     /// sender does not follow its window and `remaining` bytes are worth it.
     /// Whoever is told so gives the connection up.
-    pub(super) fn is_outgrown(&mut self, now: Duration, remaining: u64) -> bool {
+    pub(crate) fn is_outgrown(&mut self, now: Duration, remaining: u64) -> bool {
         let rate = self
             .lever
             .as_ref()
@@ -222,7 +251,7 @@ impl Engaged<'_> {
     }
 }
 
-impl Drop for Engaged<'_> {
+impl Drop for Engaged {
     fn drop(&mut self) {
         let Some(mut lever) = self.lever.take() else {
             return;

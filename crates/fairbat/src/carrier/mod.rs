@@ -1,0 +1,220 @@
+//! Carries requests that somebody else has made, and perhaps signed, over
+//! connections that follow a lane: what is sent by the sender lever, what comes
+//! by the receiver lever.
+//!
+//! One carrier serves one direction of bulk data; the small requests between
+//! (listings, deletions) go the same way. Credentials, retries and what an
+//! answer means are the caller's.
+
+mod flows;
+mod received;
+mod sent;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use dalbe::brake::ReceiverPolicy;
+use dalbe::sender::{SenderLevers, SenderPolicy, SenderRung};
+use dalbe::support::{Rung, Support};
+use http::{Request, Response};
+use tokio::sync::mpsc::unbounded_channel;
+
+use self::flows::look_after;
+pub use self::received::Received;
+use self::sent::Sent;
+use crate::braking::Braking;
+use crate::error::TransferError;
+use crate::http::{Failure, HttpClient, ReceiveWindow, SendTap};
+use crate::lane::Lane;
+use crate::limiter::RateLimiter;
+use crate::settings::HttpSettings;
+
+/// How often it is looked whether a request whose body has been sent is still
+/// waited for.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What holds back the bulk data of a direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lever {
+    /// At this end, which sends.
+    Sender(SenderRung),
+    /// At this end, which receives.
+    Receiver(Rung),
+}
+
+/// Which levers are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// For what is sent.
+    Sender(SenderPolicy),
+    /// For what is received.
+    Receiver(ReceiverPolicy),
+}
+
+impl Wanted {
+    /// The best lever that this machine allows.
+    #[must_use]
+    pub fn best(self) -> Lever {
+        match self {
+            Self::Sender(policy) => Lever::Sender(SenderLevers::open(policy).rung()),
+            Self::Receiver(_) => Lever::Receiver(Support::probe().best_lever()),
+        }
+    }
+}
+
+impl Lever {
+    /// Whether it makes flows weigh less than 1.
+    #[must_use]
+    pub fn holds(self) -> bool {
+        match self {
+            Self::Sender(rung) => rung != SenderRung::Mark,
+            Self::Receiver(rung) => rung.holds_window(),
+        }
+    }
+
+    /// As it is written in events and metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sender(rung) => rung.name(),
+            Self::Receiver(rung) => rung.name(),
+        }
+    }
+}
+
+/// What one request is part of.
+#[derive(Debug, Clone, Default)]
+pub struct Passage {
+    /// Ceilings that its body, of the direction of the carrier, keeps to.
+    pub ceilings: Vec<Arc<RateLimiter>>,
+    /// Bytes of that body so far: handed to the connection, or taken from it.
+    pub moved: Arc<AtomicU64>,
+}
+
+/// See the module. Clones share their connections.
+#[derive(Debug, Clone)]
+pub struct Carrier {
+    client: HttpClient,
+    lane: Lane,
+    braking: Option<Arc<Braking>>,
+    direction: Direction,
+    silence: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Sending,
+    Receiving,
+}
+
+impl Carrier {
+    /// A carrier for a lane, with the best lever that this machine allows. Up
+    /// to `connections` connections to one host are kept open.
+    ///
+    /// # Errors
+    /// When the certificate or netrc file cannot be read.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    pub fn start(
+        settings: &HttpSettings,
+        lane: &Lane,
+        wanted: Wanted,
+        connections: u32,
+    ) -> Result<Self, TransferError> {
+        let (client, braking, direction) = match wanted {
+            Wanted::Sender(policy) => {
+                let (opened, connections_opened) = unbounded_channel();
+                let levers = Arc::new(SenderLevers::open(policy));
+                let tap = SendTap { levers, opened };
+                let client = HttpClient::for_many_uploads(settings, tap, connections)?;
+                tokio::spawn(look_after(connections_opened, lane.clone()));
+                (client, None, Direction::Sending)
+            }
+            Wanted::Receiver(policy) => {
+                let rung = Support::probe().best_lever();
+                let window = ReceiveWindow {
+                    most: None,
+                    is_held: rung.holds_window(),
+                };
+                let client = HttpClient::new(settings, connections, window)?;
+                let order = *lane.order().borrow();
+                let braking = Braking::open(rung, policy, None, order);
+                (client, braking, Direction::Receiving)
+            }
+        };
+        Ok(Self {
+            client,
+            lane: lane.clone(),
+            braking,
+            direction,
+            silence: settings.stall_timeout,
+        })
+    }
+
+    /// Sends a request as it is, and returns the answer as it is; redirects are
+    /// answers.
+    ///
+    /// # Errors
+    /// [`Failure::Transient`] or [`Failure::Fatal`]: no answer came.
+    pub async fn carry<B>(
+        &self,
+        request: Request<B>,
+        passage: Passage,
+    ) -> Result<Response<Received>, Failure>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Sync + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        let moved = Arc::clone(&passage.moved);
+        let (body, received) = match self.direction {
+            Direction::Sending => (Sent::new(body, passage), Passage::default()),
+            Direction::Receiving => (Sent::new(body, Passage::default()), passage),
+        };
+        let request = Request::from_parts(parts, reqwest::Body::wrap(body));
+        let answer = self.client.carried(request);
+        let response = match self.silence {
+            Some(limit) => answered(answer, &moved, limit).await?,
+            None => answer.await?,
+        };
+        Ok(Received::of(
+            response,
+            received,
+            self.lane.clone(),
+            self.braking.clone(),
+        ))
+    }
+}
+
+/// Waits for an answer for as long as something moves, and when nothing does any
+/// more for as long as the limit and all that took: there are servers that
+/// pass all of a body on before they answer.
+async fn answered<T>(
+    answer: impl Future<Output = Result<T, Failure>>,
+    moved: &AtomicU64,
+    limit: Duration,
+) -> Result<T, Failure> {
+    let mut answer = std::pin::pin!(answer);
+    let (mut last, mut waited, mut silent) = (0, Duration::ZERO, Duration::ZERO);
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut answer => return answer,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        waited += LOOK;
+        let now = moved.load(Ordering::Relaxed);
+        silent = if now > last {
+            Duration::ZERO
+        } else {
+            silent + LOOK
+        };
+        last = now;
+        if silent > limit + (waited - silent) {
+            return Err(Failure::network("the server fell silent"));
+        }
+    }
+}

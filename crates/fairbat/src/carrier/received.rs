@@ -1,0 +1,163 @@
+//! The body of an answer on its way in: its connection is held back while it is
+//! read, and what comes is counted.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use dalbe::brake::Order;
+use dalbe::socket::TcpSocket;
+use http::Response;
+use http_body::{Body, Frame, SizeHint};
+use tokio::sync::watch;
+use tokio::time::{Interval, MissedTickBehavior, Sleep};
+
+use super::Passage;
+use crate::braking::{Braking, Engaged};
+use crate::clock::Clock;
+use crate::http::{Failure, socket_of};
+use crate::lane::Lane;
+
+/// The receive window is looked after so often: well within a round trip of any
+/// path on which it matters.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How an answer ends that breaks off.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection broke off in the middle of the answer")]
+pub struct BrokenOff(#[source] reqwest::Error);
+
+impl From<BrokenOff> for Failure {
+    fn from(BrokenOff(error): BrokenOff) -> Self {
+        error.into()
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Received {
+    body: reqwest::Body,
+    passage: Passage,
+    lane: Lane,
+    clock: Clock,
+    held: Option<Held>,
+    /// Until the next read, as ceilings and brake have it.
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+/// A connection that is held back.
+#[derive(Debug)]
+struct Held {
+    braking: Arc<Braking>,
+    brake: Engaged,
+    socket: Arc<TcpSocket>,
+    order: watch::Receiver<Order>,
+    look: Interval,
+    /// Between two reads.
+    pause: Option<Duration>,
+}
+
+impl Received {
+    pub(super) fn of(
+        response: reqwest::Response,
+        passage: Passage,
+        lane: Lane,
+        braking: Option<Arc<Braking>>,
+    ) -> Response<Self> {
+        let clock = Clock::start();
+        let held = braking.and_then(|braking| {
+            let socket = Arc::new(socket_of(&response)?);
+            let brake = braking.engage(clock.now(), &socket)?;
+            let mut look = tokio::time::interval(LOOK);
+            look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            Some(Held {
+                braking,
+                brake,
+                socket,
+                order: lane.order(),
+                look,
+                pause: None,
+            })
+        });
+        let (parts, body) = Response::<reqwest::Body>::from(response).into_parts();
+        let received = Self {
+            body,
+            passage,
+            lane,
+            clock,
+            held,
+            pause: None,
+        };
+        Response::from_parts(parts, received)
+    }
+
+    fn took(&mut self, bytes: usize) {
+        self.passage
+            .moved
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+        let rtt = self.held.as_ref().and_then(|held| {
+            let info = held.socket.info().ok()?;
+            info.path_rtt()
+        });
+        self.lane.moved(bytes as u64, rtt);
+        let now = self.clock.now();
+        let ceilings = self.passage.ceilings.iter();
+        let wait = ceilings.map(|ceiling| ceiling.reserve(now, bytes)).max();
+        let wait = wait.max(self.held.as_ref().and_then(|held| held.pause));
+        self.pause = wait
+            .filter(|wait| !wait.is_zero())
+            .map(|wait| Box::pin(tokio::time::sleep(wait)));
+    }
+}
+
+impl Held {
+    /// Looks after the window when it is time.
+    fn poll(&mut self, context: &mut Context<'_>, now: Duration, remaining: Option<u64>) {
+        while self.look.poll_tick(context).is_ready() {
+            self.braking.order(*self.order.borrow());
+            self.pause = self.brake.update(now, remaining);
+        }
+    }
+}
+
+impl Body for Received {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        let this = &mut *self;
+        if let Some(held) = &mut this.held {
+            held.poll(context, this.clock.now(), this.body.size_hint().upper());
+        }
+        if let Some(pause) = &mut this.pause {
+            ready!(pause.as_mut().poll(context));
+            this.pause = None;
+        }
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+        if let Some(Ok(frame)) = &frame
+            && let Some(data) = frame.data_ref()
+        {
+            let bytes = data.len();
+            this.took(bytes);
+        }
+        if !matches!(frame, Some(Ok(_))) {
+            // The connection may be used again at once.
+            this.held = None;
+        }
+        Poll::Ready(frame.map(|frame| frame.map_err(BrokenOff)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
