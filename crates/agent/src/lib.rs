@@ -2,3 +2,4 @@
 //! capacity that nobody else wants.
 
 pub mod entry;
+pub mod store;

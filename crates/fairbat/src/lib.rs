@@ -26,7 +26,7 @@ mod hosts;
 pub mod http;
 pub mod lane;
 mod lateness;
-pub mod limiter;
+mod limiter;
 mod pace;
 mod plan;
 pub mod put;

@@ -9,7 +9,7 @@ const BURST_TIME: Duration = Duration::from_millis(100);
 /// A virtual-scheduling rate limiter (ITU-T I.371, GCRA): each reservation
 /// moves the moment up to which the rate is spoken for.
 #[derive(Debug)]
-pub struct RateLimiter {
+pub(crate) struct RateLimiter {
     /// byte/s, at least 1.
     rate: f64,
     /// The moment, since the run's start, up to which the rate is used up.
@@ -19,7 +19,7 @@ pub struct RateLimiter {
 impl RateLimiter {
     /// A ceiling of so many byte/s; at least 1.
     #[must_use]
-    pub fn new(rate: u64) -> Self {
+    pub(crate) fn new(rate: u64) -> Self {
         Self {
             rate: rate.max(1) as f64,
             spoken_for: Mutex::new(Duration::ZERO),
@@ -28,12 +28,12 @@ impl RateLimiter {
 
     /// byte/s
     #[must_use]
-    pub fn rate(&self) -> u64 {
+    pub(crate) fn rate(&self) -> u64 {
         self.rate as u64
     }
 
     /// Reserves `bytes`; the caller waits for the returned time.
-    pub fn reserve(&self, now: Duration, bytes: usize) -> Duration {
+    pub(crate) fn reserve(&self, now: Duration, bytes: usize) -> Duration {
         let mut spoken_for = self
             .spoken_for
             .lock()

@@ -6,6 +6,7 @@
 //! (listings, deletions) go the same way. Credentials, retries and what an
 //! answer means are the caller's.
 
+mod ceiling;
 mod flows;
 mod received;
 mod sent;
@@ -21,14 +22,15 @@ use dalbe::support::{Rung, Support};
 use http::{Request, Response};
 use tokio::sync::mpsc::unbounded_channel;
 
+pub use self::ceiling::Ceiling;
 use self::flows::look_after;
-pub use self::received::Received;
+pub use self::received::{BrokenOff, Received};
 use self::sent::Sent;
 use crate::braking::Braking;
+use crate::clock::Clock;
 use crate::error::TransferError;
 use crate::http::{Failure, HttpClient, ReceiveWindow, SendTap};
 use crate::lane::Lane;
-use crate::limiter::RateLimiter;
 use crate::settings::HttpSettings;
 
 /// How often it is looked whether a request whose body has been sent is still
@@ -88,9 +90,24 @@ impl Lever {
 #[derive(Debug, Clone, Default)]
 pub struct Passage {
     /// Ceilings that its body, of the direction of the carrier, keeps to.
-    pub ceilings: Vec<Arc<RateLimiter>>,
+    pub ceilings: Vec<Arc<Ceiling>>,
     /// Bytes of that body so far: handed to the connection, or taken from it.
     pub moved: Arc<AtomicU64>,
+}
+
+impl Passage {
+    /// Waits until the ceilings let so many bytes go: for what no carrier
+    /// carries.
+    pub async fn wait(&self, bytes: usize) {
+        tokio::time::sleep(self.reserve(bytes)).await;
+    }
+
+    /// How long to wait after so many bytes.
+    fn reserve(&self, bytes: usize) -> Duration {
+        let ceilings = self.ceilings.iter();
+        let waits = ceilings.map(|ceiling| ceiling.reserve(bytes));
+        waits.max().unwrap_or_default()
+    }
 }
 
 /// See the module. Clones share their connections.
@@ -100,6 +117,7 @@ pub struct Carrier {
     lane: Lane,
     braking: Option<Arc<Braking>>,
     direction: Direction,
+    clock: Clock,
     silence: Option<Duration>,
 }
 
@@ -150,6 +168,7 @@ impl Carrier {
             lane: lane.clone(),
             braking,
             direction,
+            clock: Clock::start(),
             silence: settings.stall_timeout,
         })
     }
@@ -180,12 +199,7 @@ impl Carrier {
             Some(limit) => answered(answer, &moved, limit).await?,
             None => answer.await?,
         };
-        Ok(Received::of(
-            response,
-            received,
-            self.lane.clone(),
-            self.braking.clone(),
-        ))
+        Ok(Received::of(response, received, self))
     }
 }
 

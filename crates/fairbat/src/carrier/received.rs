@@ -15,7 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
-use super::Passage;
+use super::{Carrier, Passage};
 use crate::braking::{Braking, Engaged};
 use crate::clock::Clock;
 use crate::http::{Failure, socket_of};
@@ -64,17 +64,16 @@ impl Received {
     pub(super) fn of(
         response: reqwest::Response,
         passage: Passage,
-        lane: Lane,
-        braking: Option<Arc<Braking>>,
+        carrier: &Carrier,
     ) -> Response<Self> {
-        let clock = Clock::start();
-        let held = braking.and_then(|braking| {
+        let (lane, clock) = (carrier.lane.clone(), carrier.clock);
+        let held = carrier.braking.as_ref().and_then(|braking| {
             let socket = Arc::new(socket_of(&response)?);
             let brake = braking.engage(clock.now(), &socket)?;
             let mut look = tokio::time::interval(LOOK);
             look.set_missed_tick_behavior(MissedTickBehavior::Delay);
             Some(Held {
-                braking,
+                braking: Arc::clone(braking),
                 brake,
                 socket,
                 order: lane.order(),
@@ -103,13 +102,9 @@ impl Received {
             info.path_rtt()
         });
         self.lane.moved(bytes as u64, rtt);
-        let now = self.clock.now();
-        let ceilings = self.passage.ceilings.iter();
-        let wait = ceilings.map(|ceiling| ceiling.reserve(now, bytes)).max();
-        let wait = wait.max(self.held.as_ref().and_then(|held| held.pause));
-        self.pause = wait
-            .filter(|wait| !wait.is_zero())
-            .map(|wait| Box::pin(tokio::time::sleep(wait)));
+        let held = self.held.as_ref().and_then(|held| held.pause);
+        let wait = self.passage.reserve(bytes).max(held.unwrap_or_default());
+        self.pause = (!wait.is_zero()).then(|| Box::pin(tokio::time::sleep(wait)));
     }
 }
 

@@ -3,14 +3,12 @@
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::Sleep;
 
 use super::Passage;
-use crate::clock::Clock;
 
 /// What is handed on in one piece, bytes: the next one is asked for when there
 /// is room, so what is counted is what has left, but for two or three of them.
@@ -24,7 +22,6 @@ pub(super) struct Sent<B> {
     passage: Passage,
     /// Until the ceilings let the next piece go.
     pause: Option<Pin<Box<Sleep>>>,
-    clock: Clock,
 }
 
 impl<B> Sent<B> {
@@ -34,7 +31,6 @@ impl<B> Sent<B> {
             rest: Bytes::new(),
             passage,
             pause: None,
-            clock: Clock::start(),
         }
     }
 
@@ -43,10 +39,7 @@ impl<B> Sent<B> {
         self.passage
             .moved
             .fetch_add(piece.len() as u64, Ordering::Relaxed);
-        let now = self.clock.now();
-        let ceilings = self.passage.ceilings.iter();
-        let wait = ceilings.map(|ceiling| ceiling.reserve(now, piece.len()));
-        let wait = wait.max().unwrap_or(Duration::ZERO);
+        let wait = self.passage.reserve(piece.len());
         self.pause = (!wait.is_zero()).then(|| Box::pin(tokio::time::sleep(wait)));
         Frame::data(piece)
     }

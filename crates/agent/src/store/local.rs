@@ -1,0 +1,340 @@
+//! A local directory as a store: a disk that is mounted, or a share.
+//!
+//! Files are written aside, in `.fairbat/unfinished`, synced, and renamed into
+//! their place, so that nothing is ever seen half.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use fairbat::carrier::Passage;
+use fairbat::lane::Lane;
+use futures_util::stream::{self, StreamExt};
+use rustix::fs::{CWD, RenameFlags};
+
+use super::error::{StoreError, StoreErrorKind};
+use super::{Content, Object, Pending, Put, Stored};
+
+/// Where unfinished files are, below the root.
+const UNFINISHED: &str = ".fairbat/unfinished";
+
+/// What is read of a file at once, bytes.
+const PIECE: usize = 1024 * 1024;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(super) struct Local {
+    root: PathBuf,
+    lane: Lane,
+}
+
+impl Local {
+    /// # Errors
+    /// When there is no such directory: nothing is made in place of a disk that
+    /// is not mounted.
+    pub(super) fn open(root: &Path, lane: Lane) -> Result<Self, StoreError> {
+        if !root.is_dir() {
+            return Err(StoreError::new(
+                StoreErrorKind::Refused,
+                format!("{} is no directory", root.display()),
+            )
+            .with_hint("mount the disk it is on, or make the directory"));
+        }
+        Ok(Self {
+            root: root.to_owned(),
+            lane,
+        })
+    }
+
+    pub(super) async fn put(
+        &self,
+        key: &str,
+        content: Bytes,
+        mode: Put,
+        passage: Passage,
+    ) -> Result<Stored, StoreError> {
+        let upload = self.begin(key).await?;
+        self.put_part(key, &upload, 0, content, passage).await?;
+        self.place(key, &upload, mode).await
+    }
+
+    pub(super) async fn begin(&self, key: &str) -> Result<String, StoreError> {
+        // One process has a state directory, and so a lane, at a time; names of
+        // others that write to the same disk differ by the process.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let this = self.clone();
+        self.blocking(key, "beginning", move || {
+            std::fs::create_dir_all(this.root.join(UNFINISHED))?;
+            for attempt in 0.. {
+                let upload = format!("{}-{number}-{attempt}", std::process::id());
+                match OpenOptions::new()
+                    .write(true)
+                    .create_new(true)
+                    .open(this.unfinished(&upload))
+                {
+                    Ok(_) => return Ok(upload),
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Err(io::ErrorKind::AlreadyExists.into())
+        })
+        .await
+    }
+
+    /// Writes a part at its place, `offset` bytes from the beginning.
+    pub(super) async fn put_part(
+        &self,
+        key: &str,
+        upload: &str,
+        offset: u64,
+        content: Bytes,
+        passage: Passage,
+    ) -> Result<(), StoreError> {
+        let mut written = 0;
+        while written < content.len() {
+            let piece = content.slice(written..content.len().min(written + PIECE));
+            let at = offset + written as u64;
+            written += piece.len();
+            passage.wait(piece.len()).await;
+            let moved = piece.len() as u64;
+            let path = self.unfinished(upload);
+            self.blocking(key, "writing", move || {
+                OpenOptions::new()
+                    .write(true)
+                    .open(path)?
+                    .write_all_at(&piece, at)
+            })
+            .await
+            .map_err(|error| gone(error, self, upload))?;
+            passage.moved.fetch_add(moved, Ordering::Relaxed);
+            self.lane.moved(moved, None);
+        }
+        Ok(())
+    }
+
+    /// Puts a finished file into its place.
+    pub(super) async fn place(
+        &self,
+        key: &str,
+        upload: &str,
+        mode: Put,
+    ) -> Result<Stored, StoreError> {
+        let (from, to) = (self.unfinished(upload), self.path(key)?);
+        let placed = self.blocking(key, "finishing", move || {
+            File::open(&from)?.sync_all()?;
+            let parent = to.parent().unwrap_or(Path::new("."));
+            std::fs::create_dir_all(parent)?;
+            let flags = match mode {
+                Put::Replace => RenameFlags::empty(),
+                Put::Create => RenameFlags::NOREPLACE,
+            };
+            rustix::fs::renameat_with(CWD, &from, CWD, &to, flags)?;
+            File::open(parent)?.sync_all()
+        });
+        placed.await.map_err(|error| gone(error, self, upload))?;
+        Ok(Stored { etag: None })
+    }
+
+    pub(super) async fn abort(&self, key: &str, upload: &str) -> Result<(), StoreError> {
+        let path = self.unfinished(upload);
+        self.blocking(key, "giving up", move || {
+            absent_is_fine(std::fs::remove_file(path))
+        })
+        .await
+    }
+
+    pub(super) async fn pending(&self) -> Result<Vec<Pending>, StoreError> {
+        let directory = self.root.join(UNFINISHED);
+        self.blocking(UNFINISHED, "listing", move || {
+            let entries = match std::fs::read_dir(directory) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+                entries => entries?,
+            };
+            let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+            Ok(names
+                .map(|upload| Pending {
+                    key: String::new(),
+                    upload,
+                })
+                .collect())
+        })
+        .await
+    }
+
+    pub(super) async fn get(
+        &self,
+        key: &str,
+        range: Option<Range<u64>>,
+        passage: Passage,
+    ) -> Result<Content, StoreError> {
+        let path = self.path(key)?;
+        let opened = self.blocking(key, "reading", move || {
+            let file = File::open(path)?;
+            let size = file.metadata()?.len();
+            Ok((file, size))
+        });
+        let (file, size) = opened.await?;
+        let range = range.map_or(0..size, |range| range.start..range.end.min(size));
+        let reading = Reading {
+            store: self.clone(),
+            key: key.to_owned(),
+            file: file.into(),
+            range,
+            passage,
+        };
+        Ok(stream::try_unfold(reading, Reading::next).boxed())
+    }
+
+    pub(super) async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
+        for key in keys {
+            let path = self.path(&key)?;
+            let root = self.root.clone();
+            self.blocking(&key, "deleting", move || {
+                absent_is_fine(std::fs::remove_file(&path))?;
+                // Directories that were made for it, and have nothing else.
+                for parent in path.ancestors().skip(1) {
+                    if parent == root || std::fs::remove_dir(parent).is_err() {
+                        break;
+                    }
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn list(
+        &self,
+        prefix: &str,
+        mut each: impl FnMut(Object),
+    ) -> Result<(), StoreError> {
+        let start = self.path(prefix)?;
+        let root = self.root.clone();
+        let found = self.blocking(prefix, "listing", move || {
+            let (mut found, mut directories) = (Vec::new(), vec![start]);
+            while let Some(directory) = directories.pop() {
+                let entries = match std::fs::read_dir(&directory) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    entries => entries?,
+                };
+                for entry in entries {
+                    let entry = entry?;
+                    let (path, metadata) = (entry.path(), entry.metadata()?);
+                    if metadata.is_dir() {
+                        directories.push(path);
+                    } else if let Ok(key) = path.strip_prefix(&root)
+                        && let Some(key) = key.to_str()
+                        && !key.starts_with(UNFINISHED)
+                    {
+                        found.push(Object {
+                            key: key.to_owned(),
+                            size: metadata.len(),
+                        });
+                    }
+                }
+            }
+            Ok(found)
+        });
+        found.await?.into_iter().for_each(&mut each);
+        Ok(())
+    }
+
+    pub(super) fn unfinished(&self, upload: &str) -> PathBuf {
+        self.root.join(UNFINISHED).join(upload)
+    }
+
+    fn path(&self, key: &str) -> Result<PathBuf, StoreError> {
+        let is_plain = |name: &str| !matches!(name, "" | "." | "..");
+        if !key.is_empty() && !key.split('/').all(is_plain) {
+            let message = format!("{key} is no key");
+            return Err(StoreError::new(StoreErrorKind::Refused, message));
+        }
+        Ok(self.root.join(key))
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        key: &str,
+        doing: &str,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let done = tokio::task::spawn_blocking(work).await;
+        let done = done.unwrap_or_else(|lost| Err(io::Error::other(lost)));
+        done.map_err(|error| disk_error(doing, &self.root.join(key), &error))
+    }
+}
+
+/// A file that is being read.
+struct Reading {
+    store: Local,
+    key: String,
+    file: std::sync::Arc<File>,
+    range: Range<u64>,
+    passage: Passage,
+}
+
+impl Reading {
+    async fn next(mut self) -> Result<Option<(Bytes, Self)>, StoreError> {
+        let length = (self.range.end - self.range.start).min(PIECE as u64) as usize;
+        if length == 0 {
+            return Ok(None);
+        }
+        self.passage.wait(length).await;
+        let (file, at) = (std::sync::Arc::clone(&self.file), self.range.start);
+        let piece = self.store.blocking(&self.key, "reading", move || {
+            let mut piece = vec![0; length];
+            file.read_exact_at(&mut piece, at)?;
+            Ok(Bytes::from(piece))
+        });
+        let piece = piece.await?;
+        self.range.start += length as u64;
+        self.passage
+            .moved
+            .fetch_add(length as u64, Ordering::Relaxed);
+        self.store.lane.moved(length as u64, None);
+        Ok(Some((piece, self)))
+    }
+}
+
+fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// What is missing is the unfinished file.
+fn gone(error: StoreError, store: &Local, upload: &str) -> StoreError {
+    if error.kind == StoreErrorKind::Missing && !store.unfinished(upload).exists() {
+        StoreError {
+            kind: StoreErrorKind::UploadGone,
+            ..error
+        }
+    } else {
+        error
+    }
+}
+
+fn disk_error(doing: &str, path: &Path, error: &io::Error) -> StoreError {
+    let (kind, hint) = match error.kind() {
+        io::ErrorKind::NotFound => (StoreErrorKind::Missing, ""),
+        io::ErrorKind::AlreadyExists => (StoreErrorKind::Exists, ""),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            (StoreErrorKind::Full, "make room on the disk of the store")
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => (
+            StoreErrorKind::Refused,
+            "give the agent the right to write there",
+        ),
+        _ => (StoreErrorKind::Refused, "check the disk of the store"),
+    };
+    let message = format!("{doing} {}: {error}", path.display());
+    StoreError::new(kind, message).with_hint(hint)
+}

@@ -1,0 +1,286 @@
+//! Where a job's files are kept: S3-compatible stores and local directories.
+//!
+//! A store has objects under keys, which are paths of names joined by slashes. An
+//! object is there as a whole or not at all. Large ones are sent in parts, by
+//! an upload that outlives the process that began it. What is stored, and what
+//! is tried again, is not decided here.
+
+mod answer;
+mod call;
+mod connector;
+mod error;
+mod local;
+mod s3;
+
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use fairbat::carrier::{Carrier, Passage};
+use fairbat::lane::Lane;
+use futures_util::stream::BoxStream;
+use url::Url;
+
+pub use self::error::{StoreError, StoreErrorKind};
+use self::local::Local;
+use self::s3::S3;
+
+/// Which store, and how to get there.
+#[derive(Debug, Clone)]
+pub enum StoreSettings {
+    /// An S3-compatible one.
+    S3(S3Settings),
+    /// A directory.
+    Local(PathBuf),
+}
+
+/// An S3-compatible store.
+#[derive(Clone)]
+pub struct S3Settings {
+    /// Where it is; `None` for AWS.
+    pub endpoint: Option<Url>,
+    /// Its region.
+    pub region: String,
+    /// The bucket, which must be there.
+    pub bucket: String,
+    /// Where in the bucket; may be empty.
+    pub prefix: String,
+    /// Whether the bucket is the first name of the path, and not of the host.
+    pub path_style: bool,
+    /// Who asks.
+    pub access_key_id: String,
+    /// Their secret.
+    pub secret_access_key: String,
+    /// Of temporary credentials.
+    pub session_token: Option<String>,
+}
+
+impl fmt::Debug for S3Settings {
+    /// Without secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("S3Settings")
+            .field("endpoint", &self.endpoint.as_ref().map(Url::host_str))
+            .field("region", &self.region)
+            .field("bucket", &self.bucket)
+            .field("prefix", &self.prefix)
+            .field("path_style", &self.path_style)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether what is there may be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// It may.
+    Replace,
+    /// It may not: [`StoreErrorKind::Exists`].
+    Create,
+}
+
+/// What a store says of an object that it has taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its entity tag.
+    pub etag: Option<String>,
+}
+
+/// An object in a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// Its key.
+    pub key: String,
+    /// Its length, bytes.
+    pub size: u64,
+}
+
+/// An upload in parts that is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// The key it is for; empty where that is not known.
+    pub key: String,
+    /// What it is called.
+    pub upload: String,
+}
+
+/// A part of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its number, from 0.
+    pub index: u32,
+    /// Where it begins, bytes.
+    pub offset: u64,
+    /// What is in it.
+    pub content: Bytes,
+}
+
+/// What an object contains, piece by piece.
+pub type Content = BoxStream<'static, Result<Bytes, StoreError>>;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Store(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    S3(Box<S3>),
+    Local(Local),
+}
+
+impl Store {
+    /// A store whose traffic `carrier` carries, over `lane`.
+    ///
+    /// # Errors
+    /// [`StoreErrorKind::Refused`] for settings that are none, or a directory
+    /// that is not there. Nothing is asked of a server yet.
+    pub fn open(
+        settings: &StoreSettings,
+        carrier: &Carrier,
+        lane: &Lane,
+    ) -> Result<Self, StoreError> {
+        Ok(Self(match settings {
+            StoreSettings::S3(settings) => Kind::S3(Box::new(S3::open(settings, carrier.clone())?)),
+            StoreSettings::Local(root) => Kind::Local(Local::open(root, lane.clone())?),
+        }))
+    }
+
+    /// The length of the parts in which a file of this size is to be sent,
+    /// bytes.
+    #[must_use]
+    pub fn part_size(&self, size: u64) -> u64 {
+        S3::part_size(size)
+    }
+
+    /// Stores an object in one go.
+    ///
+    /// # Errors
+    /// See [`StoreErrorKind`]; what was there is there.
+    pub async fn put(
+        &self,
+        key: &str,
+        content: Bytes,
+        mode: Put,
+        passage: Passage,
+    ) -> Result<Stored, StoreError> {
+        match &self.0 {
+            Kind::S3(store) => store.put(key, content, mode, passage).await,
+            Kind::Local(store) => store.put(key, content, mode, passage).await,
+        }
+    }
+
+    /// Begins an upload in parts; returns what it is called.
+    ///
+    /// # Errors
+    /// See [`StoreErrorKind`].
+    pub async fn begin(&self, key: &str) -> Result<String, StoreError> {
+        match &self.0 {
+            Kind::S3(store) => store.begin(key).await,
+            Kind::Local(store) => store.begin(key).await,
+        }
+    }
+
+    /// Sends a part of an upload, in any order; returns what it is called.
+    ///
+    /// # Errors
+    /// [`StoreErrorKind::UploadGone`], and others.
+    pub async fn put_part(
+        &self,
+        key: &str,
+        upload: &str,
+        part: Part,
+        passage: Passage,
+    ) -> Result<String, StoreError> {
+        let Part {
+            index,
+            offset,
+            content,
+        } = part;
+        match &self.0 {
+            Kind::S3(store) => store.put_part(key, upload, index, content, passage).await,
+            Kind::Local(store) => {
+                let put = store.put_part(key, upload, offset, content, passage);
+                put.await.map(|()| String::new())
+            }
+        }
+    }
+
+    /// Makes an object of all parts, in their order.
+    ///
+    /// # Errors
+    /// [`StoreErrorKind::UploadGone`], and others.
+    pub async fn complete(
+        &self,
+        key: &str,
+        upload: &str,
+        parts: Vec<String>,
+    ) -> Result<Stored, StoreError> {
+        match &self.0 {
+            Kind::S3(store) => store.complete(key, upload, parts).await,
+            Kind::Local(store) => store.place(key, upload, Put::Replace).await,
+        }
+    }
+
+    /// Gives an upload up; one that is gone is fine.
+    ///
+    /// # Errors
+    /// See [`StoreErrorKind`].
+    pub async fn abort(&self, key: &str, upload: &str) -> Result<(), StoreError> {
+        match &self.0 {
+            Kind::S3(store) => store.abort(key, upload).await,
+            Kind::Local(store) => store.abort(key, upload).await,
+        }
+    }
+
+    /// Uploads that are under way to keys below `prefix`, of anybody.
+    ///
+    /// # Errors
+    /// See [`StoreErrorKind`].
+    pub async fn pending(&self, prefix: &str) -> Result<Vec<Pending>, StoreError> {
+        match &self.0 {
+            Kind::S3(store) => store.pending(prefix).await,
+            Kind::Local(store) => store.pending().await,
+        }
+    }
+
+    /// Fetches an object, or a range of its bytes.
+    ///
+    /// # Errors
+    /// [`StoreErrorKind::Missing`], and others.
+    pub async fn get(
+        &self,
+        key: &str,
+        range: Option<Range<u64>>,
+        passage: Passage,
+    ) -> Result<Content, StoreError> {
+        match &self.0 {
+            Kind::S3(store) => store.get(key, range, passage).await,
+            Kind::Local(store) => store.get(key, range, passage).await,
+        }
+    }
+
+    /// Deletes objects; those that are not there are fine.
+    ///
+    /// # Errors
+    /// See [`StoreErrorKind`]; some may be gone.
+    pub async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
+        match &self.0 {
+            Kind::S3(store) => store.delete(keys).await,
+            Kind::Local(store) => store.delete(keys).await,
+        }
+    }
+
+    /// Tells `each` of all objects below `prefix`.
+    ///
+    /// # Errors
+    /// See [`StoreErrorKind`].
+    pub async fn list(
+        &self,
+        prefix: &str,
+        each: impl FnMut(Object) + Send,
+    ) -> Result<(), StoreError> {
+        match &self.0 {
+            Kind::S3(store) => store.list(prefix, each).await,
+            Kind::Local(store) => store.list(prefix, each).await,
+        }
+    }
+}

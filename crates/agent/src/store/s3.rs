@@ -1,0 +1,322 @@
+//! An S3-compatible store, by `object_store`.
+//!
+//! What is sent carries its SHA-256, which the store compares. Uploads in parts
+//! are named by the ids that the store gives, so that they can be continued by
+//! another process.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fairbat::carrier::{Carrier, Passage};
+use futures_util::stream::{StreamExt, TryStreamExt};
+use http::{Method, Request};
+use http_body_util::{BodyExt, Empty};
+use object_store::aws::{AmazonS3, AmazonS3Builder, Checksum};
+use object_store::multipart::{MultipartStore, PartId};
+use object_store::path::Path;
+use object_store::signer::{SignedUrlOptions, Signer};
+use object_store::{
+    BackoffConfig, GetOptions, GetRange, ObjectStore, PutMode, PutOptions, PutPayload, RetryConfig,
+};
+use serde::Deserialize;
+
+use super::call::Call;
+use super::connector::{Connector, read};
+use super::error::{StoreError, StoreErrorKind};
+use super::{Content, Object, Pending, Put, S3Settings, Stored};
+
+/// The least part that S3 takes, but for the last one, bytes.
+const PART_LEAST: u64 = 5 * 1024 * 1024;
+
+/// The most parts that S3 takes.
+const PARTS_MOST: u64 = 10_000;
+
+/// Lengths of parts are multiples of this, bytes.
+const PART_STEP: u64 = 1024 * 1024;
+
+/// For so long a signed request is good: it is sent at once.
+const SIGNED_FOR: Duration = Duration::from_secs(300);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct S3 {
+    store: AmazonS3,
+    carrier: Carrier,
+    prefix: String,
+}
+
+impl S3 {
+    pub(super) fn open(settings: &S3Settings, carrier: Carrier) -> Result<Self, StoreError> {
+        let no_retries = RetryConfig {
+            backoff: BackoffConfig::default(),
+            max_retries: 0,
+            retry_timeout: Duration::ZERO,
+        };
+        let mut builder = AmazonS3Builder::new()
+            .with_bucket_name(&settings.bucket)
+            .with_region(&settings.region)
+            .with_access_key_id(&settings.access_key_id)
+            .with_secret_access_key(&settings.secret_access_key)
+            .with_virtual_hosted_style_request(!settings.path_style)
+            .with_allow_http(true)
+            .with_checksum_algorithm(Checksum::SHA256)
+            .with_retry(no_retries)
+            .with_http_connector(Connector(carrier.clone()));
+        if let Some(endpoint) = &settings.endpoint {
+            builder = builder.with_endpoint(endpoint.as_str().trim_end_matches('/'));
+        }
+        if let Some(token) = &settings.session_token {
+            builder = builder.with_token(token);
+        }
+        let store = builder.build().map_err(|error| {
+            StoreError::new(
+                StoreErrorKind::Refused,
+                format!("this is no S3 store: {error}"),
+            )
+        })?;
+        Ok(Self {
+            store,
+            carrier,
+            prefix: settings.prefix.trim_matches('/').to_owned(),
+        })
+    }
+
+    /// The length of the parts of a file of this size, bytes.
+    pub(super) fn part_size(size: u64) -> u64 {
+        let least = size.div_ceil(PARTS_MOST).next_multiple_of(PART_STEP);
+        least.max(PART_LEAST)
+    }
+
+    pub(super) async fn put(
+        &self,
+        key: &str,
+        content: Bytes,
+        mode: Put,
+        passage: Passage,
+    ) -> Result<Stored, StoreError> {
+        let options = PutOptions::from(match mode {
+            Put::Replace => PutMode::Overwrite,
+            Put::Create => PutMode::Create,
+        });
+        let path = self.path(key)?;
+        let put = self
+            .store
+            .put_opts(&path, PutPayload::from_bytes(content), options);
+        let result = Call::run(passage, &format!("storing {key}"), put).await?;
+        Ok(Stored { etag: result.e_tag })
+    }
+
+    pub(super) async fn begin(&self, key: &str) -> Result<String, StoreError> {
+        let path = self.path(key)?;
+        let doing = format!("beginning the upload of {key}");
+        Call::run(
+            Passage::default(),
+            &doing,
+            self.store.create_multipart(&path),
+        )
+        .await
+    }
+
+    /// Sends a part; `index` is from 0. Returns what it is called.
+    pub(super) async fn put_part(
+        &self,
+        key: &str,
+        upload: &str,
+        index: u32,
+        content: Bytes,
+        passage: Passage,
+    ) -> Result<String, StoreError> {
+        let path = self.path(key)?;
+        let upload = upload.to_owned();
+        let payload = PutPayload::from_bytes(content);
+        let put = self.store.put_part(&path, &upload, index as usize, payload);
+        let doing = format!("storing part {} of {key}", index + 1);
+        Ok(Call::run(passage, &doing, put).await?.content_id)
+    }
+
+    pub(super) async fn complete(
+        &self,
+        key: &str,
+        upload: &str,
+        parts: Vec<String>,
+    ) -> Result<Stored, StoreError> {
+        let path = self.path(key)?;
+        let parts = parts.into_iter().map(|content_id| PartId { content_id });
+        let upload = upload.to_owned();
+        let complete = self
+            .store
+            .complete_multipart(&path, &upload, parts.collect());
+        let doing = format!("completing the upload of {key}");
+        let result = Call::run(Passage::default(), &doing, complete).await?;
+        Ok(Stored { etag: result.e_tag })
+    }
+
+    pub(super) async fn abort(&self, key: &str, upload: &str) -> Result<(), StoreError> {
+        let path = self.path(key)?;
+        let upload = upload.to_owned();
+        let doing = format!("giving up the upload of {key}");
+        let aborted = self.store.abort_multipart(&path, &upload);
+        match Call::run(Passage::default(), &doing, aborted).await {
+            Err(error) if error.kind == StoreErrorKind::UploadGone => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Uploads in parts that are under way below `prefix`, of anybody.
+    pub(super) async fn pending(&self, prefix: &str) -> Result<Vec<Pending>, StoreError> {
+        let full = self.full(prefix);
+        let mut pending = Vec::new();
+        let mut after: Option<(String, String)> = None;
+        loop {
+            let mut query = vec![("uploads", String::new()), ("prefix", full.clone())];
+            if let Some((key, upload)) = after.take() {
+                query.push(("key-marker", key));
+                query.push(("upload-id-marker", upload));
+            }
+            let page: ListUploads = self.ask(query, "listing unfinished uploads").await?;
+            for upload in page.upload {
+                if let Some(key) = self.own(&upload.key) {
+                    pending.push(Pending {
+                        key,
+                        upload: upload.upload_id,
+                    });
+                }
+            }
+            match (page.is_truncated, page.next_key_marker) {
+                (true, Some(key)) => {
+                    after = Some((key, page.next_upload_id_marker.unwrap_or_default()));
+                }
+                _ => return Ok(pending),
+            }
+        }
+    }
+
+    /// A question about the bucket, answered by a document.
+    async fn ask<T: for<'de> Deserialize<'de>>(
+        &self,
+        query: Vec<(&str, String)>,
+        doing: &str,
+    ) -> Result<T, StoreError> {
+        let options = SignedUrlOptions::new().with_query(query);
+        let signed = self
+            .store
+            .signed_url_opts(Method::GET, &Path::default(), SIGNED_FOR, &options)
+            .await
+            .map_err(|error| {
+                StoreError::new(StoreErrorKind::Refused, format!("{doing}: {error}"))
+            })?;
+        let request = Request::get(signed.as_str()).body(Empty::<Bytes>::new());
+        let request = request.map_err(|error| {
+            StoreError::new(StoreErrorKind::Refused, format!("{doing}: {error}"))
+        })?;
+        let response = self.carrier.carry(request, Passage::default()).await?;
+        if !response.status().is_success() {
+            return Err(read(response).await.1.error(doing));
+        }
+        let makes_no_sense = |why: String| {
+            StoreError::new(
+                StoreErrorKind::Server,
+                format!("{doing}: the answer of the store makes no sense: {why}"),
+            )
+        };
+        let body = response.into_body().collect().await;
+        let body = body
+            .map_err(|error| makes_no_sense(error.to_string()))?
+            .to_bytes();
+        let text = std::str::from_utf8(&body).map_err(|error| makes_no_sense(error.to_string()))?;
+        quick_xml::de::from_str(text).map_err(|error| makes_no_sense(error.to_string()))
+    }
+
+    pub(super) async fn get(
+        &self,
+        key: &str,
+        range: Option<Range<u64>>,
+        passage: Passage,
+    ) -> Result<Content, StoreError> {
+        let options = GetOptions {
+            range: range.map(GetRange::Bounded),
+            ..GetOptions::default()
+        };
+        let path = self.path(key)?;
+        let doing = format!("fetching {key}");
+        let result = Call::run(passage, &doing, self.store.get_opts(&path, options)).await?;
+        let broken = move |error: object_store::Error| {
+            StoreError::new(StoreErrorKind::Network, format!("{doing}: {error}"))
+        };
+        Ok(result.into_stream().map_err(broken).boxed())
+    }
+
+    pub(super) async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
+        let paths = keys.iter().map(|key| self.path(key));
+        let paths = paths.collect::<Result<Vec<_>, _>>()?;
+        let paths = futures_util::stream::iter(paths.into_iter().map(Ok)).boxed();
+        let deleted = self
+            .store
+            .delete_stream(paths)
+            .try_for_each(|_| async { Ok(()) });
+        Call::run(Passage::default(), "deleting objects", deleted).await
+    }
+
+    /// Tells `each` of all that is below `prefix`.
+    pub(super) async fn list(
+        &self,
+        prefix: &str,
+        mut each: impl FnMut(Object) + Send,
+    ) -> Result<(), StoreError> {
+        let full = self.full(prefix);
+        let below = if full.is_empty() {
+            None
+        } else {
+            Some(self.path(prefix)?)
+        };
+        let listed = self.store.list(below.as_ref()).try_for_each(|meta| {
+            if let Some(key) = self.own(meta.location.as_ref()) {
+                each(Object {
+                    key,
+                    size: meta.size,
+                });
+            }
+            std::future::ready(Ok(()))
+        });
+        Call::run(Passage::default(), "listing objects", listed).await
+    }
+
+    fn full(&self, key: &str) -> String {
+        match (self.prefix.as_str(), key) {
+            ("", key) => key.to_owned(),
+            (prefix, "") => prefix.to_owned(),
+            (prefix, key) => format!("{prefix}/{key}"),
+        }
+    }
+
+    /// The key without our prefix; `None` where it is not below it.
+    fn own(&self, full: &str) -> Option<String> {
+        let rest = full.strip_prefix(&self.prefix)?;
+        Some(rest.trim_start_matches('/').to_owned())
+    }
+
+    fn path(&self, key: &str) -> Result<Path, StoreError> {
+        Path::parse(self.full(key)).map_err(|error| {
+            StoreError::new(StoreErrorKind::Refused, format!("{key} is no key: {error}"))
+        })
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ListUploads {
+    #[serde(default)]
+    is_truncated: bool,
+    next_key_marker: Option<String>,
+    next_upload_id_marker: Option<String>,
+    #[serde(default)]
+    upload: Vec<ListedUpload>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ListedUpload {
+    key: String,
+    upload_id: String,
+}
