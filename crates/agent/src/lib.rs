@@ -2,4 +2,5 @@
 //! capacity that nobody else wants.
 
 pub mod entry;
+pub mod state;
 pub mod store;

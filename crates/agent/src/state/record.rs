@@ -1,0 +1,111 @@
+//! What is kept of jobs and entries, and how it is written down.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::entry::{Attributes, FileState, Kind, Moment};
+
+/// An entry as it was when it was synced last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Synced {
+    /// What else is kept of it.
+    pub attributes: Attributes,
+    /// What it was.
+    pub kind: SyncedKind,
+}
+
+/// What a synced entry was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SyncedKind {
+    /// A regular file.
+    File {
+        /// As it was when it was read.
+        state: FileState,
+        /// SHA-256 of what was read.
+        sha256: [u8; 32],
+    },
+    /// A directory.
+    Directory,
+    /// A symbolic link, and where it led.
+    Symlink(Box<[u8]>),
+}
+
+impl Synced {
+    /// Whether an entry is of the same kind.
+    #[must_use]
+    pub fn is_kind_of(&self, kind: &Kind) -> bool {
+        matches!(
+            (&self.kind, kind),
+            (SyncedKind::File { .. }, Kind::File(_))
+                | (SyncedKind::Directory, Kind::Directory)
+                | (SyncedKind::Symlink(_), Kind::Symlink(_))
+        )
+    }
+}
+
+/// An upload in parts that was begun and is not complete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upload {
+    /// What the store calls it.
+    pub name: String,
+    /// The key it is for.
+    pub key: String,
+    /// The length of its parts but for the last, bytes.
+    pub part_size: u64,
+    /// The file that it sends, as it was when it was begun.
+    pub state: FileState,
+    /// Last change of that file's content.
+    pub modified: Moment,
+}
+
+/// A part of such an upload, that the store has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// What the store calls it.
+    pub name: String,
+    /// SHA-256 of its content.
+    pub sha256: [u8; 32],
+}
+
+/// What is known of a job between its runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// When the last scan that was synced began, by the clock that stamps files.
+    pub scanned: Option<Moment>,
+    /// Where other file systems were mounted below the source then: each path,
+    /// as [`crate::entry::TreePath::as_bytes`] has it, and device.
+    pub mounts: Vec<(Vec<u8>, u64)>,
+    /// The manifest at the store.
+    pub manifest: ManifestRecord,
+    /// When the last run began that went well, s since 1970.
+    pub succeeded: Option<i64>,
+}
+
+/// What of the manifest is at the store.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestRecord {
+    /// Names this job's manifest, so that nobody else's is continued; 0 before
+    /// there is one.
+    pub writer: u64,
+    /// Sequence number of the base; 0 before there is one.
+    pub base: u64,
+    /// Entries in the base.
+    pub base_entries: u64,
+    /// Sequence number of the last delta, or of the base.
+    pub last: u64,
+    /// Entries in all deltas.
+    pub delta_entries: u64,
+}
+
+/// A record that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("a record of the state cannot be read: {0}")]
+pub struct Unreadable(#[from] postcard::Error);
+
+pub(super) fn encode<T: Serialize>(record: &T) -> Vec<u8> {
+    postcard::to_stdvec(record).expect("our records can be written down")
+}
+
+pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable> {
+    Ok(postcard::from_bytes(bytes)?)
+}

@@ -1,0 +1,204 @@
+use super::*;
+use crate::entry::{Attributes, FileState, Moment};
+
+fn path(name: &str) -> TreePath {
+    TreePath::from_bytes(name.as_bytes()).unwrap()
+}
+
+fn file_state(size: u64) -> FileState {
+    FileState {
+        size,
+        changed: Moment::default(),
+        inode: 7,
+        device: 1,
+    }
+}
+
+fn synced(size: u64) -> Synced {
+    Synced {
+        attributes: Attributes {
+            mode: 0o644,
+            uid: 1,
+            gid: 2,
+            modified: Moment {
+                seconds: -1,
+                nanoseconds: 999,
+            },
+        },
+        kind: SyncedKind::File {
+            state: file_state(size),
+            sha256: [size as u8; 32],
+        },
+    }
+}
+
+fn upload(name: &str) -> Upload {
+    Upload {
+        name: name.to_owned(),
+        key: "key".to_owned(),
+        part_size: 5,
+        state: file_state(12),
+        modified: Moment::default(),
+    }
+}
+
+fn part(name: &str) -> Part {
+    Part {
+        name: name.to_owned(),
+        sha256: [3; 32],
+    }
+}
+
+fn open() -> (tempfile::TempDir, State) {
+    let directory = tempfile::tempdir().unwrap();
+    let state = State::open(&directory.path().join("state")).unwrap();
+    (directory, state)
+}
+
+fn names(state: &State, job: JobId) -> Vec<(String, u64)> {
+    let entries = state.entries(job).unwrap().map(|entry| {
+        let (path, synced) = entry.unwrap();
+        let SyncedKind::File { state, .. } = synced.kind else {
+            panic!("a file went in");
+        };
+        (path.to_string(), state.size)
+    });
+    entries.collect()
+}
+
+#[tokio::test]
+async fn what_is_kept_is_there_after_a_crash() {
+    let (directory, state) = open();
+    let (job, record) = state.job("home").unwrap();
+    assert_eq!(record, JobRecord::default());
+    let writer = state.writer();
+    for (name, size) in [("b", 2), ("a\0x", 1), ("a", 3), ("b", 4)] {
+        writer
+            .note(job, Change::Synced(path(name), synced(size)))
+            .unwrap();
+    }
+    let record = JobRecord {
+        succeeded: Some(17),
+        ..JobRecord::default()
+    };
+    writer.keep(job, Change::Job(record.clone())).await.unwrap();
+    // The file as it is in this moment, as after kill -9.
+    let copy = directory.path().join("copy");
+    std::fs::copy(directory.path().join("state"), &copy).unwrap();
+    let crashed = State::open(&copy).unwrap();
+    let (again, kept) = crashed.job("home").unwrap();
+    assert_eq!((again, kept), (job, record));
+    let expected = [("a", 3), ("a/x", 1), ("b", 4)];
+    assert_eq!(
+        names(&crashed, job),
+        expected.map(|(name, size)| (name.to_owned(), size))
+    );
+    assert_eq!(crashed.entry(job, &path("b")).unwrap(), Some(synced(4)));
+}
+
+#[tokio::test]
+async fn jobs_do_not_see_each_other() {
+    let (_directory, state) = open();
+    let ids = ["b", "a", "c"].map(|name| state.job(name).unwrap().0);
+    let writer = state.writer();
+    for (id, size) in ids.iter().zip(1..) {
+        writer
+            .keep(*id, Change::Synced(path("x"), synced(size)))
+            .await
+            .unwrap();
+    }
+    writer
+        .keep(ids[1], Change::Removed(path("x")))
+        .await
+        .unwrap();
+    assert_eq!(names(&state, ids[0]), [("x".to_owned(), 1)]);
+    assert_eq!(names(&state, ids[1]), []);
+    assert_eq!(names(&state, ids[2]), [("x".to_owned(), 3)]);
+    assert_eq!(state.job("a").unwrap().0, ids[1]);
+}
+
+#[tokio::test]
+async fn what_the_manifest_has_not_been_told_is_known_until_it_is() {
+    let (_directory, state) = open();
+    let (job, _) = state.job("home").unwrap();
+    let writer = state.writer();
+    let untold = || {
+        let items = state.untold(job).unwrap().map(|item| {
+            let (path, entry) = item.unwrap();
+            (path.to_string(), entry.is_some())
+        });
+        items.collect::<Vec<_>>()
+    };
+    writer
+        .note(job, Change::Synced(path("a"), synced(1)))
+        .unwrap();
+    writer
+        .note(job, Change::Synced(path("b"), synced(1)))
+        .unwrap();
+    writer
+        .note(job, Change::Refreshed(path("c"), synced(1)))
+        .unwrap();
+    writer.keep(job, Change::Removed(path("b"))).await.unwrap();
+    assert_eq!(untold(), [("a".to_owned(), true), ("b".to_owned(), false)]);
+    let record = JobRecord::default();
+    writer.keep(job, Change::Told(record)).await.unwrap();
+    assert_eq!(untold(), []);
+}
+
+#[tokio::test]
+async fn an_upload_is_known_with_its_parts_until_it_is_over() {
+    let (_directory, state) = open();
+    let (job, _) = state.job("home").unwrap();
+    let writer = state.writer();
+    let (big, other) = (path("big"), path("big\0x"));
+    writer
+        .note(job, Change::Begun(big.clone(), upload("one")))
+        .unwrap();
+    writer
+        .note(job, Change::Begun(other.clone(), upload("two")))
+        .unwrap();
+    writer
+        .note(job, Change::Arrived(big.clone(), 1, part("p1")))
+        .unwrap();
+    writer
+        .note(job, Change::Arrived(other.clone(), 0, part("x0")))
+        .unwrap();
+    writer
+        .keep(job, Change::Arrived(big.clone(), 0, part("p0")))
+        .await
+        .unwrap();
+    let (found, parts) = state.upload(job, &big).unwrap().expect("it is under way");
+    assert_eq!(found, upload("one"));
+    assert_eq!(parts, BTreeMap::from([(0, part("p0")), (1, part("p1"))]));
+    assert_eq!(state.uploads(job).unwrap().len(), 2);
+    // Begun anew: its old parts are of no use.
+    writer
+        .keep(job, Change::Begun(big.clone(), upload("three")))
+        .await
+        .unwrap();
+    let (found, parts) = state.upload(job, &big).unwrap().expect("it is under way");
+    assert_eq!((found.name.as_str(), parts.len()), ("three", 0));
+    writer.note(job, Change::GivenUp(other.clone())).unwrap();
+    writer
+        .keep(job, Change::Synced(big.clone(), synced(12)))
+        .await
+        .unwrap();
+    assert_eq!(state.uploads(job).unwrap(), []);
+    assert_eq!(state.upload(job, &other).unwrap(), None);
+}
+
+#[test]
+fn a_second_process_is_refused_and_so_is_a_later_form() {
+    let (directory, state) = open();
+    let file = directory.path().join("state");
+    assert!(matches!(State::open(&file), Err(StateError::Database(_))));
+    let write = state.database.begin_write().unwrap();
+    write
+        .open_table(META)
+        .unwrap()
+        .insert("form", FORM + 1)
+        .unwrap();
+    write.commit().unwrap();
+    drop(state);
+    assert!(matches!(State::open(&file), Err(StateError::Later(_))));
+}
