@@ -33,7 +33,7 @@ pub mod put;
 pub mod queue;
 pub mod ranges;
 pub mod release;
-mod retry;
+pub mod retry;
 pub mod serve;
 pub mod settings;
 pub mod size;

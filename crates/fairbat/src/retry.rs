@@ -8,7 +8,7 @@ use crate::settings::RetrySettings;
 
 /// What to do after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decision {
+pub enum Decision {
     /// Wait this long, then try again.
     Retry {
         /// How long to wait.
@@ -20,7 +20,7 @@ pub(crate) enum Decision {
 
 /// Counts the failures in a row of one transfer and spaces its tries.
 #[derive(Debug, Clone)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     settings: RetrySettings,
     failures: u32,
     answered: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Backoff {
 impl Backoff {
     /// No failure yet, and no answer from the server.
     #[must_use]
-    pub(crate) fn new(settings: RetrySettings) -> Self {
+    pub fn new(settings: RetrySettings) -> Self {
         Self {
             settings,
             failures: 0,
@@ -39,18 +39,18 @@ impl Backoff {
 
     /// Failures since the last progress.
     #[must_use]
-    pub(crate) fn failures(&self) -> u32 {
+    pub fn failures(&self) -> u32 {
         self.failures
     }
 
     /// The server has answered something, be it an error: from now on the
     /// general limit applies. No progress by itself.
-    pub(crate) fn answered(&mut self) {
+    pub fn answered(&mut self) {
         self.answered = true;
     }
 
     /// New bytes have arrived: earlier failures are forgotten.
-    pub(crate) fn progress(&mut self) {
+    pub fn progress(&mut self) {
         self.answered = true;
         self.failures = 0;
     }
@@ -61,11 +61,7 @@ impl Backoff {
     /// delay after failure k is min(cap, base * 2^(k-1)), times a factor drawn
     /// evenly from \[0.5, 1) so that clients that failed together do not come
     /// back together; never less than `retry_after`.
-    pub(crate) fn failure(
-        &mut self,
-        retry_after: Option<Duration>,
-        rng: &mut impl Rng,
-    ) -> Decision {
+    pub fn failure(&mut self, retry_after: Option<Duration>, rng: &mut impl Rng) -> Decision {
         self.failures = self.failures.saturating_add(1);
         let limit = if self.answered {
             self.settings.limit
