@@ -1,4 +1,7 @@
 //! The agent: directories in step with a remote store by a deadline, in the
 //! capacity that nobody else wants.
 
+pub mod compare;
 pub mod entry;
+pub mod filter;
+pub mod scan;
