@@ -4,4 +4,6 @@
 pub mod compare;
 pub mod entry;
 pub mod filter;
+pub mod object_name;
+mod percent;
 pub mod scan;
