@@ -69,6 +69,15 @@ impl TreePath {
         &self.0
     }
 
+    /// Whether it is `ancestor`, or below it.
+    #[must_use]
+    pub fn is_at_or_below(&self, ancestor: &Self) -> bool {
+        match self.0.strip_prefix(&*ancestor.0) {
+            Some(rest) => ancestor.0.is_empty() || rest.is_empty() || rest[0] == 0,
+            None => false,
+        }
+    }
+
     /// Its names, from the root down.
     pub fn names(&self) -> impl Iterator<Item = &OsStr> {
         let names = self.0.split(|&byte| byte == 0);
@@ -211,6 +220,18 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    #[test]
+    fn below_is_by_whole_names() {
+        let is_below = |path_of: &[u8], ancestor| path(path_of).is_at_or_below(&path(ancestor));
+        assert!(is_below(b"a\0b", b"a"));
+        assert!(is_below(b"a", b"a"));
+        assert!(is_below(b"a", b""));
+        assert!(is_below(b"", b""));
+        assert!(!is_below(b"ab", b"a"));
+        assert!(!is_below(b"a", b"a\0b"));
+        assert!(!is_below(b"", b"a"));
     }
 
     #[test]

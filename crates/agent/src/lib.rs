@@ -1,6 +1,12 @@
 //! The agent: directories in step with a remote store by a deadline, in the
 //! capacity that nobody else wants.
 
+pub mod compare;
 pub mod entry;
+pub mod filter;
+pub mod object_name;
+mod percent;
+pub mod scan;
 pub mod state;
 pub mod store;
+pub mod sync;

@@ -1,0 +1,207 @@
+//! What has changed in a tree: a walk of it, merged with the record of what was
+//! synced last time. Both are sorted by path, so neither is ever in memory.
+//!
+//! Pure: it must not know where the record is kept, nor read a file.
+
+use std::iter::Peekable;
+
+use crate::entry::{Entry, FileState, Kind, Moment, TreePath};
+use crate::scan::Unreadable;
+
+/// Longest step of the clock by which Linux stamps files: a jiffy, 10 ms at
+/// most; here twice that. Two changes within one may have the same time.
+const TICK_NANOSECONDS: u32 = 20_000_000;
+
+/// An entry as it was when it was synced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// What a walk said of it.
+    pub entry: Entry,
+    /// SHA-256 of the content of a regular file; not looked at here.
+    pub sha256: Option<[u8; 32]>,
+}
+
+/// What there is to say of an entry, or of what was one.
+#[derive(Debug)]
+pub enum Change {
+    /// It is as it was.
+    Same(Known),
+    /// It is new.
+    Added(Entry),
+    /// Its content, its target or its kind is another. What was below a directory
+    /// that is none any more follows as removed.
+    Changed {
+        /// As it is.
+        entry: Entry,
+        /// As it was.
+        old: Known,
+    },
+    /// A regular file whose content may or may not be another: what else speaks
+    /// for a change, the size and the time of the last change do not.
+    Touched {
+        /// As it is.
+        entry: Entry,
+        /// As it was.
+        old: Known,
+    },
+    /// Only the attributes are others; the content is certainly the same.
+    Attributes {
+        /// As it is.
+        entry: Entry,
+        /// As it was.
+        old: Known,
+    },
+    /// It is gone.
+    Removed(Known),
+    /// What is here, and below it, is not known. There is no word of what the
+    /// record has there.
+    Unknown(Unreadable),
+}
+
+/// Merges a walk with the record of the last one; see [`compare`].
+pub struct Compare<S: Iterator, K: Iterator> {
+    scan: Peekable<S>,
+    known: Peekable<K>,
+    /// What was changed before it had its tick to itself.
+    trusted_before: Moment,
+    /// Where nothing counts as removed. The last such place is enough: the
+    /// record has passed the others.
+    unknown: Option<TreePath>,
+}
+
+/// Merges `scan` with `known`, both sorted by path. `last_scan` is the moment,
+/// by the clock that stamps files, at which the walk began that `known` is
+/// from: a file that had changed less than a tick before, or after, may have
+/// changed once more at the same time, and counts as [`Change::Touched`] at
+/// least.
+///
+/// A file that is as it was but for the number of its device counts as touched,
+/// for the numbers of devices change when a machine starts anew.
+pub fn compare<S, K, E>(
+    scan: S,
+    known: K,
+    last_scan: Moment,
+) -> Compare<S::IntoIter, K::IntoIter>
+where
+    S: IntoIterator<Item = Result<Entry, Unreadable>>,
+    K: IntoIterator<Item = Result<Known, E>>,
+{
+    Compare {
+        scan: scan.into_iter().peekable(),
+        known: known.into_iter().peekable(),
+        trusted_before: a_tick_before(last_scan),
+        unknown: None,
+    }
+}
+
+impl<S, K, E> Iterator for Compare<S, K>
+where
+    S: Iterator<Item = Result<Entry, Unreadable>>,
+    K: Iterator<Item = Result<Known, E>>,
+{
+    /// An error is one of the record.
+    type Item = Result<Change, E>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let next = match self.scan.peek() {
+                Some(Ok(entry)) => Some(&entry.path),
+                Some(Err(unreadable)) => Some(&unreadable.path),
+                None => None,
+            };
+            // What the record has before that is gone.
+            let is_before = |known: &Result<Known, E>| match (known, next) {
+                (Ok(known), Some(next)) => known.entry.path < *next,
+                (Ok(_), None) | (Err(_), _) => true,
+            };
+            if self.known.peek().is_some_and(is_before) {
+                let known = match self.known.next()? {
+                    Ok(known) => known,
+                    Err(error) => return Some(Err(error)),
+                };
+                let path = &known.entry.path;
+                let covers = |unknown: &TreePath| path.is_at_or_below(unknown);
+                // A directory in which something is known to be is there.
+                let is_around = next.is_some_and(|next| next.is_at_or_below(path));
+                if is_around || self.unknown.as_ref().is_some_and(covers) {
+                    continue;
+                }
+                return Some(Ok(Change::Removed(known)));
+            }
+            return match self.scan.next()? {
+                Err(unreadable) => Some(Ok(self.pass(unreadable))),
+                Ok(entry) => self.met(entry).transpose(),
+            };
+        }
+    }
+}
+
+impl<S, K, E> Compare<S, K>
+where
+    S: Iterator<Item = Result<Entry, Unreadable>>,
+    K: Iterator<Item = Result<Known, E>>,
+{
+    fn pass(&mut self, unreadable: Unreadable) -> Change {
+        let path = &unreadable.path;
+        let is_covered = |unknown: &TreePath| path.is_at_or_below(unknown);
+        if !self.unknown.as_ref().is_some_and(is_covered) {
+            self.unknown = Some(path.clone());
+        }
+        Change::Unknown(unreadable)
+    }
+
+    /// An entry that nothing in the record is before.
+    fn met(&mut self, entry: Entry) -> Result<Option<Change>, E> {
+        let is_same = |known: &Result<Known, E>| match known {
+            Ok(known) => known.entry.path == entry.path,
+            Err(_) => true,
+        };
+        let old = self.known.next_if(is_same).transpose()?;
+        Ok(Some(match old {
+            None => Change::Added(entry),
+            Some(old) => judge(entry, old, self.trusted_before),
+        }))
+    }
+}
+
+fn judge(entry: Entry, old: Known, trusted_before: Moment) -> Change {
+    let before = &old.entry;
+    let is_same_content = match (&entry.kind, &before.kind) {
+        (Kind::File(now), Kind::File(then)) => {
+            let is_same_time = entry.attributes.modified == before.attributes.modified;
+            if !is_same_time || (now.size, now.inode) != (then.size, then.inode) {
+                false
+            } else if now != then || then.changed >= trusted_before {
+                return Change::Touched { entry, old };
+            } else {
+                true
+            }
+        }
+        (Kind::Directory, Kind::Directory) => true,
+        (Kind::Symlink(now), Kind::Symlink(then)) => now == then,
+        _ => false,
+    };
+    if !is_same_content {
+        Change::Changed { entry, old }
+    } else if entry.attributes != before.attributes {
+        Change::Attributes { entry, old }
+    } else {
+        Change::Same(old)
+    }
+}
+
+fn a_tick_before(moment: Moment) -> Moment {
+    match moment.nanoseconds.checked_sub(TICK_NANOSECONDS) {
+        Some(nanoseconds) => Moment {
+            nanoseconds,
+            ..moment
+        },
+        None => Moment {
+            seconds: moment.seconds.saturating_sub(1),
+            nanoseconds: moment.nanoseconds + 1_000_000_000 - TICK_NANOSECONDS,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,360 @@
+//! Which entries of a tree are kept in step: patterns in the syntax of
+//! `.gitignore`, as many people know them.
+//!
+//! Names are bytes here as on the disk. Knows neither disks nor jobs: it is told
+//! a path and answers; that a directory it leaves out is not entered is the
+//! caller's part.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::entry::TreePath;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    exclude: Option<Gitignore>,
+    include: Option<Include>,
+}
+
+#[derive(Debug, Clone)]
+struct Include {
+    /// What is kept, with everything below it.
+    wanted: Gitignore,
+    /// Directories in which something wanted may be; `None`: any.
+    ways: Option<Gitignore>,
+}
+
+/// What becomes of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Left out, with everything below it.
+    Out,
+    /// A directory that nothing asks for, but in which there may be something
+    /// that is kept: then it is kept as well.
+    OnTheWay,
+    /// Kept, and below it everything that is not excluded.
+    In,
+}
+
+/// The list that a pattern is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum List {
+    /// What is kept.
+    Include,
+    /// What is left out.
+    Exclude,
+}
+
+impl fmt::Display for List {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Include => "include",
+            Self::Exclude => "exclude",
+        })
+    }
+}
+
+/// A pattern that cannot be meant.
+#[derive(Debug, thiserror::Error)]
+#[error("{list} pattern {pattern:?} {problem}")]
+pub struct FilterError {
+    /// The list that it is in.
+    pub list: List,
+    /// The pattern, as it was given.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What is wrong with a pattern.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// Blank, a comment, or a slash alone.
+    #[error("matches nothing: it is blank, a slash alone or a comment (write \\# for a name with #)")]
+    Nothing,
+    /// A `!` that undoes nothing.
+    #[error("cannot start with !: put what is to be left out under exclude")]
+    Negated,
+    /// Not the syntax of `.gitignore`.
+    #[error("cannot be read: {0}")]
+    Syntax(ignore::Error),
+}
+
+impl Filter {
+    /// A filter by patterns in the syntax of `.gitignore`, relative to the root
+    /// of the tree. What matches `exclude` is left out, though `include` asks for
+    /// it; within `exclude` the last pattern that matches wins, and `!` undoes an
+    /// earlier one, though not below a directory that is left out. If `include`
+    /// has patterns, only what matches one of them, or is below a directory that
+    /// does, is kept.
+    ///
+    /// # Errors
+    /// [`FilterError`] names the first pattern that cannot be meant.
+    pub fn new(include: &[String], exclude: &[String]) -> Result<Self, FilterError> {
+        let exclude = match exclude {
+            [] => None,
+            patterns => Some(matcher(List::Exclude, patterns)?),
+        };
+        let include = match include {
+            [] => None,
+            patterns => Some(Include {
+                wanted: matcher(List::Include, patterns)?,
+                ways: ways(patterns),
+            }),
+        };
+        Ok(Self { exclude, include })
+    }
+
+    /// A filter that keeps everything.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self {
+            exclude: None,
+            include: None,
+        }
+    }
+
+    /// What becomes of an entry; `parent` is what became of the directory that
+    /// it is in, and [`Filter::of_root`] for an entry of the root.
+    #[must_use]
+    pub fn judge(&self, path: &TreePath, is_directory: bool, parent: Verdict) -> Verdict {
+        if parent == Verdict::Out {
+            return Verdict::Out;
+        }
+        if self.exclude.is_none() && (self.include.is_none() || parent == Verdict::In) {
+            return Verdict::In;
+        }
+        let slashed: Vec<u8> = path.as_bytes().iter().map(|&byte| slash(byte)).collect();
+        let path = Path::new(OsStr::from_bytes(&slashed));
+        let matches = |list: &Gitignore| list.matched(path, is_directory).is_ignore();
+        if self.exclude.as_ref().is_some_and(matches) {
+            return Verdict::Out;
+        }
+        match &self.include {
+            Some(include) if parent != Verdict::In => include.judge(path, is_directory),
+            Some(_) | None => Verdict::In,
+        }
+    }
+
+    /// What becomes of the root.
+    #[must_use]
+    pub fn of_root(&self) -> Verdict {
+        match self.include {
+            Some(_) => Verdict::OnTheWay,
+            None => Verdict::In,
+        }
+    }
+}
+
+impl Include {
+    fn judge(&self, path: &Path, is_directory: bool) -> Verdict {
+        let may_lead = |ways: &Gitignore| matches!(ways.matched(path, true), Match::Ignore(_));
+        if self.wanted.matched(path, is_directory).is_ignore() {
+            Verdict::In
+        } else if is_directory && self.ways.as_ref().is_none_or(may_lead) {
+            Verdict::OnTheWay
+        } else {
+            Verdict::Out
+        }
+    }
+}
+
+/// The separator of a [`TreePath`] as that of a path.
+fn slash(byte: u8) -> u8 {
+    match byte {
+        0 => b'/',
+        other => other,
+    }
+}
+
+fn matcher(list: List, patterns: &[String]) -> Result<Gitignore, FilterError> {
+    let mut builder = GitignoreBuilder::new("");
+    for pattern in patterns {
+        let refused = |problem| FilterError {
+            list,
+            pattern: pattern.clone(),
+            problem,
+        };
+        let mut alone = GitignoreBuilder::new("");
+        let added = alone.add_line(None, pattern).map(|_| ());
+        added.map_err(|error| refused(Problem::Syntax(error)))?;
+        let built = alone.build();
+        let built = built.map_err(|error| refused(Problem::Syntax(error)))?;
+        if built.is_empty() || pattern.trim_matches('/').is_empty() {
+            return Err(refused(Problem::Nothing));
+        }
+        if list == List::Include && built.num_whitelists() > 0 {
+            return Err(refused(Problem::Negated));
+        }
+        let added = builder.add_line(None, pattern).map(|_| ());
+        added.map_err(|error| refused(Problem::Syntax(error)))?;
+    }
+    builder.build().map_err(|error| FilterError {
+        list,
+        pattern: patterns.join(", "),
+        problem: Problem::Syntax(error),
+    })
+}
+
+/// The directories on the way to what `patterns` match: so that a filter that
+/// asks for two directories of a disk does not cost a walk of the disk. `None`
+/// when that cannot be told from the patterns.
+fn ways(patterns: &[String]) -> Option<Gitignore> {
+    let mut builder = GitignoreBuilder::new("");
+    for pattern in patterns {
+        let path = pattern.trim_end().trim_end_matches('/');
+        // Without a slash within, it matches at any depth; and any of these may
+        // hide one.
+        if !path.contains('/') || path.contains(['\\', '[', '{']) {
+            return None;
+        }
+        let mut names = path.trim_start_matches('/').split('/').peekable();
+        let mut way = String::new();
+        while let Some(name) = names.next() {
+            let is_any_depth = name == "**";
+            if name.contains("**") && !is_any_depth || name.ends_with(char::is_whitespace) {
+                return None;
+            }
+            way.push('/');
+            way.push_str(name);
+            if names.peek().is_some() {
+                builder.add_line(None, &way).ok()?;
+            }
+            if is_any_depth {
+                break;
+            }
+        }
+    }
+    builder.build().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(include: &[&str], exclude: &[&str]) -> Filter {
+        let owned = |list: &[&str]| -> Vec<String> { list.iter().map(ToString::to_string).collect() };
+        Filter::new(&owned(include), &owned(exclude)).unwrap()
+    }
+
+    /// What becomes of a path with slashes, which is a directory if it ends in
+    /// one, as a walk finds out: from the root down.
+    fn verdict(filter: &Filter, path: &str) -> Verdict {
+        let names: Vec<&str> = path.trim_end_matches('/').split('/').collect();
+        let mut here = TreePath::root();
+        let mut verdict = filter.of_root();
+        for (i, name) in names.iter().enumerate() {
+            here = here.join(OsStr::new(name)).unwrap();
+            let is_directory = i + 1 < names.len() || path.ends_with('/');
+            verdict = filter.judge(&here, is_directory, verdict);
+        }
+        verdict
+    }
+
+    fn check(filter: &Filter, expected: &[(&str, Verdict)]) {
+        for (path, verdict_of) in expected {
+            assert_eq!(verdict(filter, path), *verdict_of, "{path}");
+        }
+    }
+
+    #[test]
+    fn without_patterns_everything_is_kept() {
+        let everything = Filter::everything();
+        check(&everything, &[("a", Verdict::In), ("a/b/", Verdict::In)]);
+        check(&filter(&[], &[]), &[("a/b", Verdict::In)]);
+    }
+
+    #[test]
+    fn what_is_excluded_is_left_out_with_everything_below_it() {
+        check(
+            &filter(&[], &["*.o", "/cache/", "!keep.o", "logs/*.gz"]),
+            &[
+                ("a.o", Verdict::Out),
+                ("deep/er/a.o", Verdict::Out),
+                ("keep.o", Verdict::In),
+                ("cache/", Verdict::Out),
+                ("cache", Verdict::In),
+                ("cache/keep.o", Verdict::Out),
+                ("deep/cache/x", Verdict::In),
+                ("logs/1.gz", Verdict::Out),
+                ("deep/logs/1.gz", Verdict::In),
+            ],
+        );
+    }
+
+    #[test]
+    fn only_what_is_included_is_kept_and_the_directories_on_the_way() {
+        check(
+            &filter(&["/home/*/docs", "/etc/"], &["*.tmp"]),
+            &[
+                ("home/", Verdict::OnTheWay),
+                ("home", Verdict::Out),
+                ("home/me/", Verdict::OnTheWay),
+                ("home/me/docs/", Verdict::In),
+                ("home/me/docs/a/b", Verdict::In),
+                ("home/me/docs/a/b.tmp", Verdict::Out),
+                ("home/me/music/", Verdict::Out),
+                ("etc/passwd", Verdict::In),
+                ("usr/", Verdict::Out),
+                ("usr/etc/", Verdict::Out),
+            ],
+        );
+        check(
+            &filter(&["*.rs", "/etc"], &["target/"]),
+            &[
+                ("usr/", Verdict::OnTheWay),
+                ("usr/src/a.rs", Verdict::In),
+                ("usr/src/a.c", Verdict::Out),
+                ("usr/target/a.rs", Verdict::Out),
+            ],
+        );
+        check(
+            &filter(&["srv/**/data"], &[]),
+            &[
+                ("srv/", Verdict::OnTheWay),
+                ("srv/a/b/", Verdict::OnTheWay),
+                ("srv/a/b/data/x", Verdict::In),
+                ("srv/data", Verdict::In),
+                ("usr/", Verdict::Out),
+            ],
+        );
+        check(
+            &filter(&["srv/**"], &[]),
+            &[("srv/", Verdict::OnTheWay), ("srv/a/b", Verdict::In), ("usr/", Verdict::Out)],
+        );
+    }
+
+    #[test]
+    fn names_are_bytes() {
+        let odd = TreePath::from_bytes(b"a\0\xff.o").unwrap();
+        assert_eq!(filter(&[], &["*.o"]).judge(&odd, false, Verdict::In), Verdict::Out);
+        assert_eq!(filter(&[], &["*.c"]).judge(&odd, false, Verdict::In), Verdict::In);
+    }
+
+    #[test]
+    fn a_pattern_that_cannot_be_meant_is_named() {
+        let refused = |include: &[&str], exclude: &[&str]| {
+            let owned =
+                |list: &[&str]| -> Vec<String> { list.iter().map(ToString::to_string).collect() };
+            Filter::new(&owned(include), &owned(exclude)).unwrap_err()
+        };
+        let negated = refused(&["a", "!b"], &[]);
+        assert_eq!((negated.list, negated.pattern.as_str()), (List::Include, "!b"));
+        assert!(matches!(negated.problem, Problem::Negated), "{negated}");
+        for pattern in ["", "  ", "# all", "/"] {
+            let blank = refused(&[], &["a", pattern]);
+            assert_eq!((blank.list, blank.pattern.as_str()), (List::Exclude, pattern));
+            assert!(matches!(blank.problem, Problem::Nothing), "{blank}");
+        }
+        let broken = refused(&[], &["a", "{b"]);
+        assert_eq!(broken.pattern, "{b");
+        assert!(matches!(broken.problem, Problem::Syntax(_)), "{broken}");
+        assert!(broken.to_string().contains("{b"), "{broken}");
+    }
+}

@@ -1,0 +1,183 @@
+//! A directory by its descriptor: opened, examined and listed without a name
+//! leading elsewhere. Linux only.
+//!
+//! Knows nothing of a tree: one directory, and the names in it.
+
+use std::ffi::{CStr, CString, OsString};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Statx, StatxAttributes, StatxFlags};
+use rustix::io::{Errno, Result};
+
+use crate::entry::{Attributes, FileState, Moment};
+
+/// What the kernel fills in one go with names of a directory, bytes.
+const BUFFER: usize = 64 * 1024;
+
+/// What makes one directory another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+}
+
+/// What the kernel says of something.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    pub(super) kind: FileType,
+    pub(super) identity: Identity,
+    /// Whether a file system is mounted here, be it another part of the same
+    /// one.
+    pub(super) is_mount: bool,
+    pub(super) attributes: Attributes,
+    /// Means something for a regular file.
+    pub(super) state: FileState,
+}
+
+/// What a name in a directory stands for; a link itself.
+pub(super) fn look(directory: impl AsFd, name: &CStr) -> Result<Look> {
+    statx(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// What a path stands for; what a link leads to.
+pub(super) fn look_followed(directory: impl AsFd, path: &CStr) -> Result<Look> {
+    statx(directory, path, AtFlags::empty())
+}
+
+/// What an open directory is.
+pub(super) fn look_at(directory: impl AsFd) -> Result<Look> {
+    statx(directory, c"", AtFlags::EMPTY_PATH)
+}
+
+fn statx(directory: impl AsFd, name: &CStr, flags: AtFlags) -> Result<Look> {
+    let flags = flags | AtFlags::NO_AUTOMOUNT;
+    let stat = rustix::fs::statx(directory, name, flags, StatxFlags::BASIC_STATS)?;
+    let device = rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor);
+    Ok(Look {
+        kind: FileType::from_raw_mode(u32::from(stat.stx_mode)),
+        identity: Identity {
+            device,
+            inode: stat.stx_ino,
+        },
+        is_mount: stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT),
+        attributes: attributes(&stat),
+        state: FileState {
+            size: stat.stx_size,
+            changed: Moment {
+                seconds: stat.stx_ctime.tv_sec,
+                nanoseconds: stat.stx_ctime.tv_nsec,
+            },
+            inode: stat.stx_ino,
+            device,
+        },
+    })
+}
+
+fn attributes(stat: &Statx) -> Attributes {
+    Attributes {
+        mode: u32::from(stat.stx_mode) & 0o7777,
+        uid: stat.stx_uid,
+        gid: stat.stx_gid,
+        modified: Moment {
+            seconds: stat.stx_mtime.tv_sec,
+            nanoseconds: stat.stx_mtime.tv_nsec,
+        },
+    }
+}
+
+/// Opens a directory in another one; `..` goes up. A link is none.
+pub(super) fn open(directory: impl AsFd, name: &CStr) -> Result<OwnedFd> {
+    open_with(directory, name, OFlags::NOFOLLOW)
+}
+
+/// Opens the directory that a path leads to.
+pub(super) fn open_followed(directory: impl AsFd, path: &CStr) -> Result<OwnedFd> {
+    open_with(directory, path, OFlags::empty())
+}
+
+fn open_with(directory: impl AsFd, name: &CStr, flags: OFlags) -> Result<OwnedFd> {
+    let flags = flags | OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match rustix::fs::openat(&directory, name, flags | OFlags::NOATIME, Mode::empty()) {
+        // Only its owner may read it without a trace.
+        Err(Errno::PERM) => rustix::fs::openat(&directory, name, flags, Mode::empty()),
+        opened => opened,
+    }
+}
+
+/// Where a link leads.
+pub(super) fn target(directory: impl AsFd, name: &CStr) -> Result<Box<std::ffi::OsStr>> {
+    let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
+    Ok(OsString::from_vec(target.into_bytes()).into_boxed_os_str())
+}
+
+/// The names in a directory, sorted by their bytes.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// One after the other, each with a NUL at its end.
+    bytes: Vec<u8>,
+    names: Vec<Name>,
+    next: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Name {
+    start: usize,
+    kind: FileType,
+}
+
+impl Names {
+    /// Reads all names, but `.` and `..`.
+    pub(super) fn read(directory: impl AsFd) -> Result<Self> {
+        let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
+        let mut entries = RawDir::new(directory, &mut buffer);
+        let mut all = Self::default();
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name != c"." && name != c".." {
+                all.push(name, entry.file_type());
+            }
+        }
+        all.sort();
+        Ok(all)
+    }
+
+    /// Adds directories that are not there though they should be.
+    pub(super) fn add_missing(&mut self, names: impl Iterator<Item = CString>) {
+        let mut is_changed = false;
+        for name in names {
+            self.push(&name, FileType::Directory);
+            is_changed = true;
+        }
+        if is_changed {
+            self.sort();
+        }
+    }
+
+    /// The next name, and what it stands for as far as the directory knows.
+    pub(super) fn next(&mut self) -> Option<(&CStr, FileType)> {
+        let name = self.names.get(self.next)?;
+        self.next += 1;
+        Some((at(&self.bytes, name.start), name.kind))
+    }
+
+    fn push(&mut self, name: &CStr, kind: FileType) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(name.to_bytes_with_nul());
+        self.names.push(Name { start, kind });
+    }
+
+    /// Stable, so that of the same names the first is kept. A name can come
+    /// twice from a directory that changes meanwhile.
+    fn sort(&mut self) {
+        let Self { bytes, names, .. } = self;
+        names.sort_by(|a, b| at(bytes, a.start).cmp(at(bytes, b.start)));
+        names.dedup_by(|a, b| at(bytes, a.start) == at(bytes, b.start));
+    }
+}
+
+fn at(bytes: &[u8], start: usize) -> &CStr {
+    CStr::from_bytes_until_nul(&bytes[start..]).expect("each name was added with its NUL")
+}
