@@ -168,13 +168,14 @@ impl Store {
         }
     }
 
-    /// Begins an upload in parts; returns what it is called.
+    /// Begins an upload in parts; returns what it is called. Where stores can,
+    /// they remember the mark with the object ([`Store::mark`]).
     ///
     /// # Errors
     /// See [`StoreErrorKind`].
-    pub async fn begin(&self, key: &str) -> Result<String, StoreError> {
+    pub async fn begin(&self, key: &str, mark: &str) -> Result<String, StoreError> {
         match &self.0 {
-            Kind::S3(store) => store.begin(key).await,
+            Kind::S3(store) => store.begin(key, mark).await,
             Kind::Local(store) => store.begin(key).await,
         }
     }
@@ -217,6 +218,19 @@ impl Store {
         match &self.0 {
             Kind::S3(store) => store.complete(key, upload, parts).await,
             Kind::Local(store) => store.place(key, upload, Put::Replace).await,
+        }
+    }
+
+    /// The mark of the upload in parts that made an object; `None` where there is
+    /// none, or the store remembers none. So whoever did not hear of the end of
+    /// an upload can find out.
+    ///
+    /// # Errors
+    /// See [`StoreErrorKind`].
+    pub async fn mark(&self, key: &str) -> Result<Option<String>, StoreError> {
+        match &self.0 {
+            Kind::S3(store) => store.mark(key).await,
+            Kind::Local(_) => Ok(None),
         }
     }
 

@@ -4,6 +4,7 @@
 //! are named by the ids that the store gives, so that they can be continued by
 //! another process.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::signer::{SignedUrlOptions, Signer};
 use object_store::{
-    BackoffConfig, GetOptions, GetRange, ObjectStore, PutMode, PutOptions, PutPayload, RetryConfig,
+    Attribute, BackoffConfig, GetOptions, GetRange, ObjectStore, PutMode, PutMultipartOptions,
+    PutOptions, PutPayload, RetryConfig,
 };
 use serde::Deserialize;
 
@@ -34,6 +36,9 @@ const PARTS_MOST: u64 = 10_000;
 
 /// Lengths of parts are multiples of this, bytes.
 const PART_STEP: u64 = 1024 * 1024;
+
+/// The user metadata that says which upload made an object.
+const MARK: Attribute = Attribute::Metadata(Cow::Borrowed("fairbat-mark"));
 
 /// For so long a signed request is good: it is sent at once.
 const SIGNED_FOR: Duration = Duration::from_secs(300);
@@ -107,15 +112,34 @@ impl S3 {
         Ok(Stored { etag: result.e_tag })
     }
 
-    pub(super) async fn begin(&self, key: &str) -> Result<String, StoreError> {
+    pub(super) async fn begin(&self, key: &str, mark: &str) -> Result<String, StoreError> {
         let path = self.path(key)?;
         let doing = format!("beginning the upload of {key}");
-        Call::run(
-            Passage::default(),
-            &doing,
-            self.store.create_multipart(&path),
-        )
-        .await
+        let options = PutMultipartOptions {
+            attributes: [(MARK, mark.to_owned())].into_iter().collect(),
+            ..PutMultipartOptions::default()
+        };
+        let begun = self.store.create_multipart_opts(&path, options);
+        Call::run(Passage::default(), &doing, begun).await
+    }
+
+    /// The mark of the upload that made an object.
+    pub(super) async fn mark(&self, key: &str) -> Result<Option<String>, StoreError> {
+        let path = self.path(key)?;
+        let doing = format!("looking at {key}");
+        let options = GetOptions {
+            head: true,
+            ..GetOptions::default()
+        };
+        let got = self.store.get_opts(&path, options);
+        match Call::run(Passage::default(), &doing, got).await {
+            Ok(result) => Ok(result
+                .attributes
+                .get(&MARK)
+                .map(|mark| mark.as_ref().to_owned())),
+            Err(error) if error.kind == StoreErrorKind::Missing => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Sends a part; `index` is from 0. Returns what it is called.

@@ -41,7 +41,10 @@ pub(super) enum ReadError {
 
 impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
-        match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+        match error
+            .raw_os_error()
+            .map(rustix::io::Errno::from_raw_os_error)
+        {
             Some(
                 rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP,
             ) => Self::Gone,

@@ -391,14 +391,14 @@ impl Member {
         wish.wait().await
     }
 
-    /// The host refused the load: it is to have fewer connections, and none
-    /// before so long from now.
+    /// The host refused the load of a connection, whose permit has been given
+    /// back: it is to have fewer, and none before so long from now.
     pub fn pushed_back(&self, not_for: Option<Duration>) {
         let mut state = self.lane.state();
         let now = self.lane.clock.now();
         if let Some((host, active)) = state.book.refused(self.id) {
             let not_before = not_for.map(|time| now + time);
-            state.hosts.pushed_back(&host, now, active, not_before);
+            state.hosts.pushed_back(&host, now, active + 1, not_before);
         }
     }
 

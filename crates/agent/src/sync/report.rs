@@ -1,0 +1,137 @@
+//! What became of a run.
+
+use std::path::PathBuf;
+
+use crate::entry::TreePath;
+use crate::store::StoreError;
+
+use super::plan::Totals;
+
+/// Files that could not be brought in step are named up to this number.
+const NAMED: usize = 20;
+
+/// What became of a run: in numbers, and what stood in the way.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Entries of the source.
+    pub entries: u64,
+    /// Files whose content the store had.
+    pub same: u64,
+    /// Files sent.
+    pub sent: u64,
+    /// Entries without content, or only with new attributes, that were noted.
+    pub noted: u64,
+    /// Files that were gone before they could be read.
+    pub gone: u64,
+    /// Files deleted from the store.
+    pub deleted: u64,
+    /// Unfinished uploads that nobody remembered, and that were given up.
+    pub orphans: u64,
+    /// Requests that were tried again.
+    pub retries: u64,
+    /// Devices, sockets and pipes, which are left out.
+    pub specials: u64,
+    /// Files that are not in step: the first of them, and why.
+    pub failures: Vec<(TreePath, Failure)>,
+    /// How many there are.
+    pub failed: u64,
+    /// Those of them that changed while they were read.
+    pub changed: u64,
+    /// Why the run ended early, if it did.
+    pub problem: Option<Problem>,
+}
+
+/// Why a file is not in step.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// It changed while it was read, each time.
+    #[error("it kept changing while it was read")]
+    Changed,
+    /// It, or a directory, cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+    /// The store does not take it.
+    #[error("{0}")]
+    Store(StoreError),
+}
+
+/// Why a run ended early. What was done is done, and the next run goes on from
+/// there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The source cannot be scanned.
+    #[error("{0}")]
+    Scan(String),
+    /// There is nothing in a source that is mirrored.
+    #[error("{} is empty: nothing is deleted for that", .0.display())]
+    EmptySource(PathBuf),
+    /// More would be deleted than may be.
+    #[error("{gone} files would be deleted, and only {allowed} may be: nothing is")]
+    TooManyDeletions {
+        /// Files that are gone from the source.
+        gone: u64,
+        /// Files that may be deleted.
+        allowed: u64,
+    },
+    /// The store as a whole.
+    #[error("{0}")]
+    Store(StoreError),
+    /// What is remembered.
+    #[error("{0}")]
+    State(String),
+    /// Somebody stopped it.
+    #[error("stopped")]
+    Stopped,
+    /// A task ended without a result.
+    #[error("a task ended without a result")]
+    Lost,
+}
+
+impl Problem {
+    /// What to do about it; empty when there is nothing to advise.
+    #[must_use]
+    pub fn hint(&self) -> &str {
+        match self {
+            Self::Store(error) => &error.hint,
+            Self::EmptySource(_) => {
+                "mount the disk it is on; if it is meant to be empty, delete the copy by hand"
+            }
+            Self::TooManyDeletions { .. } => {
+                "if that is meant, raise max_delete of the job for one run"
+            }
+            Self::Scan(_) => "check the source of the job",
+            Self::State(_) => "check the disk with the state of the agent",
+            Self::Stopped => "",
+            Self::Lost => "this is a defect of fairbat-agent",
+        }
+    }
+}
+
+impl Report {
+    /// Whether everything that was seen is in step.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.failed == 0 && self.problem.is_none()
+    }
+
+    pub(super) fn scanned(&mut self, totals: &Totals) {
+        self.entries = totals.entries;
+        self.same = totals.same;
+        self.specials = totals.specials;
+        let unreadable = totals.unreadable.iter().cloned();
+        for (path, why) in unreadable {
+            self.failed(path, Failure::Unreadable(why));
+        }
+        self.failed = totals.unreadable_count;
+    }
+
+    pub(super) fn failed(&mut self, path: TreePath, failure: Failure) {
+        self.failed += 1;
+        if failure == Failure::Changed {
+            self.changed += 1;
+        }
+        if self.failures.len() < NAMED {
+            self.failures.push((path, failure));
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! One file on its way to a store: as a whole if it is small, in parts if it is
+//! not. What is stored under its key is always one version of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use fairbat::lane::Permit;
+use sha2::{Digest, Sha256};
+use tokio::task::JoinSet;
+
+use super::attempts::Failing;
+use super::push::Job;
+use super::source::{ReadError, Source};
+use crate::entry::{FileState, Moment, TreePath};
+use crate::object_name;
+use crate::state::{Change, Part, StateError, Synced, SyncedKind, Upload};
+use crate::store::{self, Put, StoreError, StoreErrorKind};
+
+/// How often a file is begun anew that changes while it is read.
+const VERSIONS: usize = 3;
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Done {
+    /// The store has it.
+    Sent,
+    /// The store had it already.
+    Same,
+    /// It is gone from the source: the next scan will say so.
+    Gone,
+}
+
+/// Why a file is not in step.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FileError {
+    /// It, or its disk.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The state.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A thread or a task was lost.
+    #[error("a task ended without a result")]
+    Lost,
+}
+
+impl Failing for FileError {
+    fn of_store(&self) -> Option<&StoreError> {
+        match self {
+            Self::Store(error) => Some(error),
+            Self::Read(_) | Self::State(_) | Self::Lost => None,
+        }
+    }
+}
+
+impl Job {
+    /// Brings a file to the store, whose content there is perhaps `known`
+    /// already. `size` is what the plan counted for it.
+    pub(super) async fn bring(
+        self: &Arc<Self>,
+        path: &TreePath,
+        size: u64,
+        known: Option<[u8; 32]>,
+    ) -> Result<Done, FileError> {
+        for version in 1..=VERSIONS {
+            let credited = Arc::new(AtomicU64::new(0));
+            let done = self.bring_version(path, size, known, &credited).await;
+            if done.is_err() {
+                self.ledger.lost(credited.load(Ordering::Relaxed));
+            }
+            match done {
+                Err(FileError::Read(ReadError::Gone)) => return Ok(Done::Gone),
+                Err(FileError::Read(ReadError::Changed)) if version < VERSIONS => {}
+                Err(FileError::Store(error)) if error.kind == StoreErrorKind::UploadGone => {
+                    self.note(Change::GivenUp(path.clone()))?;
+                }
+                other => return other,
+            }
+        }
+        Err(ReadError::Changed.into())
+    }
+
+    async fn bring_version(
+        self: &Arc<Self>,
+        path: &TreePath,
+        planned: u64,
+        known: Option<[u8; 32]>,
+        credited: &Arc<AtomicU64>,
+    ) -> Result<Done, FileError> {
+        let source = self.open(path).await?;
+        let size = source.state().size;
+        if let Some(known) = known {
+            let of = Arc::clone(&source);
+            let sha256 = blocking(move || hash(&of)).await??;
+            if sha256 == known {
+                self.note(Change::Synced(path.clone(), synced(&source, sha256)))?;
+                return Ok(Done::Same);
+            }
+        }
+        let sha256 = if size <= self.store.part_size(size) {
+            self.send_whole(path, &source).await?
+        } else {
+            self.send_parts(path, &source, credited).await?
+        };
+        // What it is now has been sent, and not what the scan saw.
+        self.ledger.resized(planned, size);
+        self.note(Change::Synced(path.clone(), synced(&source, sha256)))?;
+        Ok(Done::Sent)
+    }
+
+    async fn open(&self, path: &TreePath) -> Result<Arc<Source>, FileError> {
+        let (root, path) = (self.settings.source.clone(), path.clone());
+        let source = blocking(move || Source::open(&root, &path)).await??;
+        Ok(Arc::new(source))
+    }
+
+    async fn send_whole(
+        &self,
+        path: &TreePath,
+        source: &Arc<Source>,
+    ) -> Result<[u8; 32], FileError> {
+        let key = self.key(path);
+        let size = source.state().size;
+        let mut tries = self.attempts.tries();
+        loop {
+            let permit = self.member.admit().await;
+            // Read once it has a permit: what waits is not in memory.
+            let (content, sha256) = read(source, 0, size).await?;
+            let flight = self.ledger.take_off(size, &self.settings.ceilings);
+            let put = self
+                .store
+                .put(&key, content, Put::Replace, flight.passage());
+            let Err(error) = put.await else {
+                flight.landed();
+                return Ok(sha256);
+            };
+            drop((flight, permit));
+            tries.after(&self.member, error).await?;
+        }
+    }
+
+    /// Sends a file in parts, those that the store does not have yet.
+    async fn send_parts(
+        self: &Arc<Self>,
+        path: &TreePath,
+        source: &Arc<Source>,
+        credited: &Arc<AtomicU64>,
+    ) -> Result<[u8; 32], FileError> {
+        let key = self.key(path);
+        let (upload, had) = self.resume(path, &key, source).await?;
+        let upload = Arc::new(upload);
+        let mut whole = Sha256::new();
+        let mut names = BTreeMap::new();
+        let mut sending = JoinSet::new();
+        for (index, range) in parts(source.state().size, upload.part_size) {
+            while let Some(sent) = sending.try_join_next() {
+                let (index, name) = sent.map_err(|_| FileError::Lost)??;
+                names.insert(index, name);
+            }
+            if let Some(part) = had.get(&index) {
+                let (content, sha256) = read(source, range.start, range.end - range.start).await?;
+                whole.update(&content);
+                if sha256 == part.sha256 {
+                    let bytes = content.len() as u64;
+                    self.ledger.found(bytes);
+                    credited.fetch_add(bytes, Ordering::Relaxed);
+                    names.insert(index, part.name.clone());
+                    continue;
+                }
+            }
+            // Before it is read: what waits is not in memory.
+            let permit = self.member.admit().await;
+            let (content, sha256) = read(source, range.start, range.end - range.start).await?;
+            if !had.contains_key(&index) {
+                whole.update(&content);
+            }
+            let part = store::Part {
+                index,
+                offset: range.start,
+                content,
+            };
+            sending.spawn(Arc::clone(self).send_part(
+                permit,
+                Sending {
+                    path: path.clone(),
+                    key: key.clone(),
+                    upload: Arc::clone(&upload),
+                    part,
+                    sha256,
+                    credited: Arc::clone(credited),
+                },
+            ));
+        }
+        while let Some(sent) = sending.join_next().await {
+            let (index, name) = sent.map_err(|_| FileError::Lost)??;
+            names.insert(index, name);
+        }
+        blocking({
+            let source = Arc::clone(source);
+            move || source.check()
+        })
+        .await??;
+        self.complete(&upload, names.into_values().collect())
+            .await?;
+        Ok(whole.finalize().into())
+    }
+
+    /// Makes an object of the parts. An answer that was lost leaves an upload
+    /// that is not known any more, and the object that it made.
+    async fn complete(&self, upload: &Upload, names: Vec<String>) -> Result<(), FileError> {
+        let mut tries = self.attempts.tries();
+        loop {
+            let permit = self.member.admit().await;
+            let complete = self
+                .store
+                .complete(&upload.key, &upload.name, names.clone());
+            let error = match complete.await {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+            if error.kind == StoreErrorKind::UploadGone
+                && self.store.mark(&upload.key).await? == Some(mark(upload.state, upload.modified))
+            {
+                return Ok(());
+            }
+            drop(permit);
+            tries.after(&self.member, error).await?;
+        }
+    }
+
+    /// The upload of this version that is under way, with the parts that the
+    /// store has, or a new one.
+    async fn resume(
+        &self,
+        path: &TreePath,
+        key: &str,
+        source: &Arc<Source>,
+    ) -> Result<(Upload, BTreeMap<u32, Part>), FileError> {
+        let (state, job, of) = (self.state.clone(), self.id, path.clone());
+        let known = blocking(move || state.upload(job, &of)).await??;
+        let version = source.state();
+        let modified = source.attributes().modified;
+        let part_size = self.store.part_size(version.size);
+        if let Some((upload, parts)) = known {
+            let is_same = (upload.state, upload.modified) == (version, modified)
+                && (upload.key.as_str(), upload.part_size) == (key, part_size);
+            if is_same {
+                return Ok((upload, parts));
+            }
+            self.store.abort(&upload.key, &upload.name).await?;
+        }
+        let mut tries = self.attempts.tries();
+        let name = loop {
+            let permit = self.member.admit().await;
+            match self.store.begin(key, &mark(version, modified)).await {
+                Ok(name) => break name,
+                Err(error) => {
+                    drop(permit);
+                    tries.after(&self.member, error).await?;
+                }
+            }
+        };
+        let upload = Upload {
+            name,
+            key: key.to_owned(),
+            part_size,
+            state: version,
+            modified,
+        };
+        let begun = Change::Begun(path.clone(), upload.clone());
+        self.writer.keep(self.id, begun).await?;
+        Ok((upload, BTreeMap::new()))
+    }
+
+    async fn send_part(
+        self: Arc<Self>,
+        permit: Permit,
+        sending: Sending,
+    ) -> Result<(u32, String), FileError> {
+        let Sending {
+            path,
+            key,
+            upload,
+            part,
+            sha256,
+            credited,
+        } = sending;
+        let index = part.index;
+        let (mut permit, mut tries) = (permit, self.attempts.tries());
+        let name = loop {
+            let bytes = part.content.len() as u64;
+            let flight = self.ledger.take_off(bytes, &self.settings.ceilings);
+            let part = part.clone();
+            let put = self
+                .store
+                .put_part(&key, &upload.name, part, flight.passage());
+            let error = match put.await {
+                Ok(name) => {
+                    flight.landed();
+                    credited.fetch_add(bytes, Ordering::Relaxed);
+                    break name;
+                }
+                Err(error) => error,
+            };
+            drop((flight, permit));
+            tries.after(&self.member, error).await?;
+            permit = self.member.admit().await;
+        };
+        self.note(Change::Arrived(
+            path,
+            index,
+            Part {
+                name: name.clone(),
+                sha256,
+            },
+        ))?;
+        Ok((index, name))
+    }
+
+    /// The key of a file in the store.
+    pub(super) fn key(&self, path: &TreePath) -> String {
+        let key = object_name::encode(path);
+        match self.settings.prefix.as_str() {
+            "" => key,
+            prefix => format!("{prefix}/{key}"),
+        }
+    }
+
+    pub(super) fn note(&self, change: Change) -> Result<(), StateError> {
+        self.writer.note(self.id, change)
+    }
+}
+
+/// A part that is being sent.
+struct Sending {
+    path: TreePath,
+    key: String,
+    upload: Arc<Upload>,
+    part: store::Part,
+    sha256: [u8; 32],
+    /// Bytes of the version that count as moved.
+    credited: Arc<AtomicU64>,
+}
+
+/// The parts of a file of this size: their numbers, and their bytes.
+fn parts(size: u64, part_size: u64) -> impl Iterator<Item = (u32, std::ops::Range<u64>)> {
+    let starts = (0..size).step_by(part_size as usize);
+    let ranges = starts.map(move |start| start..(start + part_size).min(size));
+    (0..).zip(ranges)
+}
+
+/// By what it is known which version an upload has made an object of.
+fn mark(state: FileState, modified: Moment) -> String {
+    let bytes = postcard::to_stdvec(&(state, modified)).expect("our records can be written down");
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn synced(source: &Source, sha256: [u8; 32]) -> Synced {
+    Synced {
+        attributes: source.attributes(),
+        kind: SyncedKind::File {
+            state: source.state(),
+            sha256,
+        },
+    }
+}
+
+/// What is read to find a hash is read in pieces of this size, bytes.
+const PIECE: u64 = 1024 * 1024;
+
+fn hash(source: &Source) -> Result<[u8; 32], ReadError> {
+    let mut whole = Sha256::new();
+    let size = source.state().size;
+    let mut offset = 0;
+    while offset < size {
+        let length = (size - offset).min(PIECE);
+        whole.update(source.read(offset, length as usize)?);
+        offset += length;
+    }
+    source.check()?;
+    Ok(whole.finalize().into())
+}
+
+async fn read(
+    source: &Arc<Source>,
+    offset: u64,
+    length: u64,
+) -> Result<(Bytes, [u8; 32]), FileError> {
+    let source = Arc::clone(source);
+    let read = blocking(move || {
+        let content = source.read(offset, length as usize)?;
+        let sha256 = Sha256::digest(&content).into();
+        Ok::<_, ReadError>((Bytes::from(content), sha256))
+    });
+    Ok(read.await??)
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, FileError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| FileError::Lost)
+}
