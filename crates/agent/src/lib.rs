@@ -1,4 +1,5 @@
 //! The agent: directories in step with a remote store by a deadline, in the
 //! capacity that nobody else wants.
 
+pub mod calendar;
 pub mod entry;
