@@ -2,4 +2,5 @@
 //! capacity that nobody else wants.
 
 pub mod calendar;
+pub mod config;
 pub mod entry;
