@@ -167,12 +167,9 @@ fn ours(text: &str, now: &Zoned) -> Option<Vec<Timestamp>> {
 
 #[test]
 fn systemd_says_the_same() {
-    if Command::new("systemd-analyze")
-        .arg("--version")
-        .output()
-        .is_err()
-    {
-        eprintln!("SKIPPED: there is no systemd-analyze here");
+    let version = Command::new("systemd-analyze").arg("--version").output();
+    if version.is_err() || TimeZone::get("Europe/Berlin").is_err() {
+        eprintln!("SKIPPED: there is no systemd-analyze or no time zone database here");
         return;
     }
     for (zone, now) in [

@@ -23,6 +23,13 @@ const LEAST_EVERY: Duration = Duration::from_secs(60);
 /// Shortest time to a deadline.
 const LEAST_WITHIN: Duration = Duration::from_secs(1);
 
+// The words of each closed set; the first is the default.
+const DIRECTION: [(&str, Direction); 2] = [("push", Direction::Push), ("pull", Direction::Pull)];
+const VERIFY: [(&str, Verify); 2] = [("sent", Verify::Sent), ("read-back", Verify::ReadBack)];
+const DETECT: [(&str, Detect); 2] = [("metadata", Detect::Metadata), ("content", Detect::Content)];
+/// Whether the destination mirrors the source.
+const DELETE: [(&str, bool); 2] = [("never", false), ("mirror", true)];
+
 /// A job, and where its ends stand in the file.
 pub(super) struct Located {
     pub(super) job: Job,
@@ -39,56 +46,51 @@ pub(super) fn jobs(
     let mut names = BTreeSet::new();
     let mut jobs = Vec::new();
     for Section { heading, content } in raw {
-        let Some(raw) = content else {
-            continue;
-        };
-        let name = name(&raw, &heading, &mut names, complaints);
-        let course = course(&raw, &heading, stores, complaints);
-        // Every part is looked at before the first that is missing counts.
-        let (timing, due) = (timing(&raw, complaints), due(&raw, complaints));
-        let delete = delete(&raw, &heading, complaints);
-        let words = [("sent", Verify::Sent), ("read-back", Verify::ReadBack)];
-        let verify = choice(
-            "verify",
-            raw.verify.as_ref(),
-            Verify::Sent,
-            &words,
-            complaints,
-        );
-        let words = [("metadata", Detect::Metadata), ("content", Detect::Content)];
-        let detect = choice(
-            "detect",
-            raw.detect.as_ref(),
-            Detect::Metadata,
-            &words,
-            complaints,
-        );
-        let limit_rate = rate(raw.limit_rate.as_ref(), complaints);
-        let min_weight = weight(raw.min_weight.as_ref(), min_weight, complaints);
-        jobs.extend((|| {
-            let (course, source, destination) = course?;
-            let job = Job {
-                name: name?,
-                course,
-                timing: timing?,
-                due: due?,
-                include: raw.include,
-                exclude: raw.exclude,
-                delete: delete?,
-                verify: verify?,
-                detect: detect?,
-                one_file_system: raw.one_file_system,
-                limit_rate: limit_rate?,
-                min_weight: min_weight?,
-            };
-            Some(Located {
-                job,
-                source,
-                destination,
-            })
-        })());
+        if let Some(raw) = content {
+            let name = name(&raw, &heading, &mut names, complaints);
+            jobs.extend(job(raw, name, &heading, stores, min_weight, complaints));
+        }
     }
     jobs
+}
+
+/// Every part is looked at before the first that is missing counts.
+fn job(
+    raw: RawJob,
+    name: Option<String>,
+    heading: &Heading,
+    stores: &Stores,
+    min_weight: f64,
+    complaints: &mut Complaints<'_>,
+) -> Option<Located> {
+    let course = course(&raw, heading, stores, complaints);
+    let timing = timing(&raw, complaints);
+    let due = due(&raw, complaints);
+    let delete = delete(&raw, heading, complaints);
+    let verify = choice("verify", raw.verify.as_ref(), &VERIFY, complaints);
+    let detect = choice("detect", raw.detect.as_ref(), &DETECT, complaints);
+    let limit_rate = rate(raw.limit_rate.as_ref(), complaints);
+    let min_weight = weight(raw.min_weight.as_ref(), min_weight, complaints);
+    let (course, source, destination) = course?;
+    let job = Job {
+        name: name?,
+        course,
+        timing: timing?,
+        due: due?,
+        include: raw.include,
+        exclude: raw.exclude,
+        delete: delete?,
+        verify: verify?,
+        detect: detect?,
+        one_file_system: raw.one_file_system,
+        limit_rate: limit_rate?,
+        min_weight: min_weight?,
+    };
+    Some(Located {
+        job,
+        source,
+        destination,
+    })
 }
 
 fn name(
@@ -129,9 +131,7 @@ fn course(
     stores: &Stores,
     complaints: &mut Complaints<'_>,
 ) -> Option<(Course, Range<usize>, Range<usize>)> {
-    let words = [("push", Direction::Push), ("pull", Direction::Pull)];
-    let direction = raw.direction.as_ref();
-    let direction = choice("direction", direction, Direction::Push, &words, complaints);
+    let direction = choice("direction", raw.direction.as_ref(), &DIRECTION, complaints);
     let (source_hint, destination_hint) = match direction {
         Some(Direction::Pull) => ("\"STORE:PATH\"", "\"/DIRECTORY\""),
         _ => ("\"/DIRECTORY\"", "\"STORE:PATH\""),
@@ -283,8 +283,7 @@ fn time_of_day(text: &str) -> Option<Time> {
 }
 
 fn delete(raw: &RawJob, heading: &Heading, complaints: &mut Complaints<'_>) -> Option<Delete> {
-    let words = [("never", false), ("mirror", true)];
-    let mirrors = choice("delete", raw.delete.as_ref(), false, &words, complaints)?;
+    let mirrors = choice("delete", raw.delete.as_ref(), &DELETE, complaints)?;
     match (mirrors, &raw.delete, &raw.max_delete) {
         (true, _, Some(max)) => {
             let max = max_delete(max, complaints)?;

@@ -25,21 +25,20 @@ pub(super) fn is_name(text: &str) -> bool {
 pub(super) const NAME_HINT: &str =
     "take a to z, 0 to 9 and -, at most 63, the first of them a letter or a digit";
 
-/// One of a closed set of words.
-pub(super) fn choice<T: Copy>(
+/// One of a closed set of words; the first is the default.
+pub(super) fn choice<T: Copy, const N: usize>(
     key: &str,
     given: Option<&Spanned<String>>,
-    default: T,
-    among: &[(&str, T)],
+    among: &[(&str, T); N],
     complaints: &mut Complaints<'_>,
 ) -> Option<T> {
     let Some(given) = given else {
-        return Some(default);
+        return among.first().map(|&(_, default)| default);
     };
     let found = among.iter().find(|(word, _)| word == given.get_ref());
     if found.is_none() {
-        let words: Vec<&str> = among.iter().map(|(word, _)| *word).collect();
-        let what = format!("`{key}` is no {:?}", given.get_ref());
+        let words = among.each_ref().map(|(word, _)| *word);
+        let what = format!("`{key}` cannot be {:?}", given.get_ref());
         complaints.add(given.span(), what, keys::hint(given.get_ref(), &words));
     }
     found.map(|&(_, value)| value)
