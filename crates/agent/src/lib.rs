@@ -1,7 +1,9 @@
 //! The agent: directories in step with a remote store by a deadline, in the
 //! capacity that nobody else wants.
 
+pub mod calendar;
 pub mod compare;
+pub mod config;
 pub mod entry;
 pub mod filter;
 pub mod object_name;

@@ -1,0 +1,77 @@
+//! The command line as it was typed: flags, their environment variables and
+//! their help.
+//!
+//! It must not know what the values mean.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+use fairbat_agent::config;
+
+use super::exit::EXIT_STATUS;
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "fairbat-agent",
+    version,
+    about = "Keeps directories in step with remote stores by a deadline, in the capacity that \
+        nobody else wants",
+    arg_required_else_help = true,
+    subcommand_value_name = "COMMAND"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    #[command(
+        about = "Check the configuration, and tell what each job will do and when",
+        long_about = "Reads the configuration and prints, on standard output, a line for each \
+            job: what it does, when it starts next, and by when it should be done. What is \
+            wrong is told on standard error, all of it at once, each with its line and column \
+            and with what to write instead. Sources that are not there or not readable and \
+            credentials that cannot be read are warned of. No server is asked, and nothing is \
+            written.\n\n\
+            Run it as the user of the service: what root can read, the agent perhaps cannot. \
+            Credentials that systemd passes to the service are not there outside of it, and \
+            are warned of.",
+        args_override_self = true,
+        after_help = EXIT_STATUS
+    )]
+    Check(CheckArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The configuration
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "FAIRBAT_CONFIG",
+        default_value = config::PATH,
+        value_hint = ValueHint::FilePath,
+        hide_env_values = true
+    )]
+    pub(crate) config: PathBuf,
+}
+
+/// Reads the command line and the environment; prints help, version or a usage
+/// error and ends the process where there is nothing to do.
+pub(crate) fn parse() -> Command {
+    Cli::parse().command
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

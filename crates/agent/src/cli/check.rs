@@ -1,0 +1,178 @@
+//! `fairbat-agent check`: what the configuration says, and what stands in its way
+//! on this machine.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use fairbat_agent::config::{
+    Config, ConfigError, Course, Delete, Due, Job, MaxDelete, Store, Timing, credentials,
+};
+use jiff::{SignedDuration, Timestamp, Zoned};
+
+use super::args::CheckArgs;
+use super::clock;
+use super::exit::ExitCode;
+
+/// Looks at the configuration.
+pub(crate) fn run(args: &CheckArgs) -> ExitCode {
+    let config = match Config::load(&args.config, |name| std::env::var_os(name)) {
+        Ok(config) => config,
+        Err(ConfigError::Wrong(problems)) => {
+            eprintln!("{problems}");
+            return ExitCode::Usage;
+        }
+        Err(error @ ConfigError::Unreadable { .. }) => {
+            eprintln!("error: {error}");
+            return ExitCode::Other;
+        }
+    };
+    let now = clock::now();
+    for warning in warnings(&config, &now) {
+        eprintln!("warning: {warning}");
+    }
+    match print(&config.jobs, &now) {
+        Ok(()) => ExitCode::Done,
+        // A reader who has seen enough is no error.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::Done,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::Other
+        }
+    }
+}
+
+fn print(jobs: &[Job], now: &Zoned) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for job in jobs {
+        writeln!(out, "{}", line(job, now))?;
+    }
+    out.flush()
+}
+
+/// What a job does, when next, and by when.
+fn line(job: &Job, now: &Zoned) -> String {
+    let what = match &job.course {
+        Course::Push { from, to } => format!("push {} to {to}", shown(from)),
+        Course::Pull { from, to } => format!("pull {from} to {}", shown(to)),
+    };
+    let deletion = match job.delete {
+        Delete::Never => String::new(),
+        Delete::Mirror {
+            max: MaxDelete::Files(1),
+        } => ", deleting at most 1 file".to_owned(),
+        Delete::Mirror {
+            max: MaxDelete::Files(files),
+        } => {
+            format!(", deleting at most {files} files")
+        }
+        Delete::Mirror {
+            max: MaxDelete::Share(share),
+        } => {
+            format!(", deleting at most {} % of the files", share * 100.0)
+        }
+    };
+    let start = job.timing.next_by_calendar(now);
+    let due = job
+        .due
+        .map(|due| by(due, start.as_ref(), now))
+        .unwrap_or_default();
+    let start = match (&job.timing, start) {
+        (Timing::Calendar(_), Some(start)) => format!("next {}", moment(start.timestamp(), now)),
+        (Timing::Calendar(_), None) => "never again".to_owned(),
+        (Timing::Every(every), _) => format!("every {}", span(*every)),
+        (Timing::ByHand, _) => "only by hand".to_owned(),
+    };
+    format!("{}: {what}{deletion}; {start}{due}", job.name)
+}
+
+/// The deadline of the run that starts then, or of any.
+fn by(due: Due, start: Option<&Zoned>, now: &Zoned) -> String {
+    let local = start.map(|start| start.with_time_zone(now.time_zone().clone()));
+    match (local.and_then(|start| due.after(&start)), due) {
+        (Some(deadline), _) => format!(", by {}", moment(deadline, now)),
+        (None, Due::By(time)) => format!(", by {} after its start", time.strftime("%H:%M")),
+        (None, Due::Within(within)) => format!(", within {} of its start", span(within)),
+    }
+}
+
+/// In the local time zone.
+fn moment(moment: Timestamp, now: &Zoned) -> String {
+    let local = moment.to_zoned(now.time_zone().clone());
+    local.strftime("%a %F %T %Z").to_string()
+}
+
+fn span(span: std::time::Duration) -> String {
+    let exact = SignedDuration::try_from(span);
+    exact.map_or_else(|_| format!("{span:?}"), |span| format!("{span:#}"))
+}
+
+/// A path on one line.
+fn shown(path: &Path) -> String {
+    let shown = |c: char| match c {
+        c if c.is_control() => c.escape_default().to_string(),
+        c => c.to_string(),
+    };
+    path.display().to_string().chars().map(shown).collect()
+}
+
+/// What would keep a job from its work, as far as this machine knows.
+fn warnings(config: &Config, now: &Zoned) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (name, store) in &config.stores {
+        warnings.extend(
+            of_store(name, store)
+                .into_iter()
+                .map(|what| format!("store `{name}`: {what}")),
+        );
+    }
+    for job in &config.jobs {
+        let over =
+            matches!(job.timing, Timing::Calendar(_)) && job.timing.next_by_calendar(now).is_none();
+        let over = over.then(|| "its schedule names no moment that is still to come".to_owned());
+        let unreadable = source(job, config).and_then(|path| unreadable_directory(&path));
+        let found = over.into_iter().chain(unreadable);
+        warnings.extend(found.map(|what| format!("job `{}`: {what}", job.name)));
+    }
+    if config.jobs.is_empty() {
+        warnings.push("there are no jobs: add [[jobs]]".to_owned());
+    }
+    warnings
+}
+
+fn of_store(name: &str, store: &Store) -> Vec<String> {
+    let variable = |name: &str| std::env::var_os(name);
+    let spec = store.credentials();
+    let credentials = spec.and_then(|spec| credentials::read(name, spec, variable).err());
+    let credentials = credentials.map(|error| error.to_string());
+    let file = match store {
+        Store::S3(store) => store.cacert.as_deref().and_then(unreadable_file),
+        Store::Webdav(store) | Store::Fairbat(store) => {
+            store.cacert.as_deref().and_then(unreadable_file)
+        }
+        Store::Local(path) => unreadable_directory(path),
+    };
+    credentials.into_iter().chain(file).collect()
+}
+
+/// Where a job reads, if that is on this machine.
+fn source(job: &Job, config: &Config) -> Option<PathBuf> {
+    match &job.course {
+        Course::Push { from, .. } => Some(from.clone()),
+        Course::Pull { from, .. } => match config.stores.get(&from.store)? {
+            // That the store itself is missing is said once.
+            Store::Local(path) if path.is_dir() => Some(path.join(&from.path)),
+            Store::Local(_) | Store::S3(_) | Store::Webdav(_) | Store::Fairbat(_) => None,
+        },
+    }
+}
+
+fn unreadable_directory(path: &Path) -> Option<String> {
+    let error = std::fs::read_dir(path).err()?;
+    Some(format!("{}: {error}", shown(path)))
+}
+
+fn unreadable_file(path: &Path) -> Option<String> {
+    let error = File::open(path).err()?;
+    Some(format!("{}: {error}", shown(path)))
+}

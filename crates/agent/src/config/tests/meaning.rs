@@ -1,0 +1,231 @@
+//! What is right is understood.
+
+use std::time::Duration;
+
+use jiff::civil::{DateTime, time};
+use jiff::tz::TimeZone;
+
+use super::*;
+use crate::calendar::Calendar;
+use crate::config::credentials::{Origin, Spec, Wanted};
+
+fn calendar(text: &str) -> Calendar {
+    Calendar::parse(text).unwrap()
+}
+
+#[test]
+fn an_empty_file_is_all_defaults() {
+    let config = config("");
+    let expected = Agent {
+        state: "/var/lib/fairbat".into(),
+        socket: "/run/fairbat/agent.sock".into(),
+        listen: Some("127.0.0.1:9797".parse().unwrap()),
+        connections: 4,
+        min_weight: 0.02,
+        limit_rate: None,
+    };
+    assert_eq!(config.agent, expected);
+    assert!(config.stores.is_empty() && config.jobs.is_empty());
+}
+
+#[test]
+fn systemd_says_where_files_go_unless_the_file_does() {
+    let variable = |name: &str| match name {
+        "STATE_DIRECTORY" => Some("/var/lib/a:/var/lib/b".into()),
+        "RUNTIME_DIRECTORY" => Some("/run/a".into()),
+        _ => None,
+    };
+    let agent = |text| {
+        let config = Config::parse(text, Path::new("agent.toml"), variable);
+        config.unwrap().agent
+    };
+    let silent = agent("");
+    assert_eq!(silent.state, Path::new("/var/lib/a"));
+    assert_eq!(silent.socket, Path::new("/run/a/agent.sock"));
+    let loud = agent("[agent]\nstate = \"/s/\"\nsocket = \"/r/s\"");
+    assert_eq!(loud.state, Path::new("/s"));
+    assert_eq!(loud.socket, Path::new("/r/s"));
+}
+
+#[test]
+fn the_agent_has_settings_of_its_own() {
+    let agent = config(
+        "[agent]\nlisten = false\nconnections = 64\nmin_weight = 1\nlimit_rate = \"1.5M\"\n",
+    )
+    .agent;
+    assert_eq!(agent.listen, None);
+    assert_eq!(agent.connections, 64);
+    assert!((agent.min_weight - 1.0).abs() < f64::EPSILON);
+    assert_eq!(agent.limit_rate, Some(3 << 19));
+    let agent = config("[agent]\nlisten = \"[::]:80\"\nlimit_rate = 5000").agent;
+    assert_eq!(agent.listen, Some("[::]:80".parse().unwrap()));
+    assert_eq!(agent.limit_rate, Some(5000));
+}
+
+#[test]
+fn the_example_shows_every_key_and_is_right() {
+    let config = config(EXAMPLE);
+    assert_eq!(
+        config.stores.keys().collect::<Vec<_>>(),
+        ["disk", "nas", "offsite"]
+    );
+    let [home, etc, media] = &config.jobs[..] else {
+        panic!("{:?}", config.jobs);
+    };
+    assert_eq!(
+        home.timing,
+        Timing::Calendar(vec![calendar("Mon..Fri 22:00")])
+    );
+    assert_eq!(home.due, Some(Due::By(time(6, 0, 0, 0))));
+    let Delete::Mirror {
+        max: MaxDelete::Share(share),
+    } = home.delete
+    else {
+        panic!("{:?}", home.delete);
+    };
+    assert!((share - 0.1).abs() < 1e-12);
+    assert_eq!(etc.timing, Timing::Every(Duration::from_secs(6 * 3600)));
+    assert_eq!(
+        media.course,
+        Course::Pull {
+            from: Place {
+                store: "nas".to_owned(),
+                path: "media".to_owned()
+            },
+            to: "/srv/media".into()
+        }
+    );
+    assert_eq!(media.due, Some(Due::Within(Duration::from_secs(12 * 3600))));
+    for keys in [
+        keys::of::<raw::RawAgent>(),
+        keys::of::<raw::RawS3>(),
+        keys::of::<raw::RawHttp>(),
+        keys::of::<raw::RawLocal>(),
+        keys::of::<raw::RawJob>(),
+    ] {
+        assert!(!keys.is_empty());
+        for key in keys {
+            assert!(EXAMPLE.contains(&format!("{key} = ")), "{key}");
+        }
+    }
+}
+
+#[test]
+fn a_job_says_little() {
+    let found = job(&push(""));
+    let expected = Job {
+        name: "j".to_owned(),
+        course: Course::Push {
+            from: "/home".into(),
+            to: Place {
+                store: "nas".to_owned(),
+                path: "home".to_owned(),
+            },
+        },
+        timing: Timing::ByHand,
+        due: None,
+        include: Vec::new(),
+        exclude: Vec::new(),
+        delete: Delete::Never,
+        verify: Verify::Sent,
+        detect: Detect::Metadata,
+        one_file_system: false,
+        limit_rate: None,
+        min_weight: 0.02,
+    };
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_job_says_all() {
+    let found = job(&push(
+        "schedule = [\"daily\", \"Mon 12:00 UTC\"]\nwithin = \"90m\"\ninclude = [\"/a\"]\n\
+         exclude = [\"*.tmp\", \"!b\"]\ndelete = \"mirror\"\nmax_delete = 7\n\
+         verify = \"read-back\"\ndetect = \"content\"\none_file_system = true\n\
+         limit_rate = \"1K\"\nmin_weight = 0.5",
+    ));
+    let calendars = vec![calendar("daily"), calendar("Mon 12:00 UTC")];
+    assert_eq!(found.timing, Timing::Calendar(calendars));
+    assert_eq!(found.due, Some(Due::Within(Duration::from_secs(5400))));
+    assert_eq!(found.include, ["/a"]);
+    assert_eq!(found.exclude, ["*.tmp", "!b"]);
+    let max = MaxDelete::Files(7);
+    assert_eq!(found.delete, Delete::Mirror { max });
+    assert_eq!(found.verify, Verify::ReadBack);
+    assert_eq!(found.detect, Detect::Content);
+    assert!(found.one_file_system);
+    assert_eq!(found.limit_rate, Some(1024));
+    assert!((found.min_weight - 0.5).abs() < f64::EPSILON);
+}
+
+#[test]
+fn a_job_without_a_weight_has_that_of_the_agent() {
+    let text = format!("[agent]\nmin_weight = 0.25\n{}", push(""));
+    assert!((job(&text).min_weight - 0.25).abs() < f64::EPSILON);
+}
+
+#[test]
+fn paths_lose_needless_slashes_and_may_be_all_of_a_store() {
+    let text = with_job("source = \"//home//a/./\"\ndestination = \"nas:a/b/\"");
+    let Course::Push { from, to } = job(&text).course else {
+        panic!("a push");
+    };
+    assert_eq!(from.as_os_str(), "/home/a");
+    assert_eq!(to.to_string(), "nas:a/b");
+    let text = with_job("source = \"/home\"\ndestination = \"nas:\"");
+    assert_eq!(job(&text).course.place().path, "");
+}
+
+#[test]
+fn stores_have_defaults() {
+    let stores = config(STORES).stores;
+    let keys = |origin| Spec {
+        wanted: Wanted::Keys,
+        origin,
+    };
+    let expected = S3 {
+        endpoint: None,
+        region: "us-east-1".to_owned(),
+        bucket: "backups".to_owned(),
+        prefix: "hosts/alpha".to_owned(),
+        path_style: false,
+        credentials: keys(Origin::Environment),
+        cacert: None,
+    };
+    assert_eq!(stores["offsite"], Store::S3(expected.clone()));
+    let Store::Webdav(nas) = &stores["nas"] else {
+        panic!("{stores:?}");
+    };
+    assert_eq!(nas.url.as_str(), "https://nas.example.org/dav/");
+    assert_eq!(nas.credentials.wanted, Wanted::Login);
+    assert_eq!(stores["disk"], Store::Local("/mnt/backup".into()));
+    let text = "[stores.a]\ntype = \"s3\"\nbucket = \"b\"\nendpoint = \"http://127.0.0.1:9000\"\n\
+        credentials = \"a.keys\"\n";
+    let Store::S3(found) = &config(text).stores["a"] else {
+        panic!("an S3 store");
+    };
+    assert!(found.path_style);
+    assert_eq!(
+        found.credentials,
+        keys(Origin::Service("a.keys".to_owned()))
+    );
+    let text = format!("{text}path_style = false\n");
+    let Store::S3(found) = &config(&text).stores["a"] else {
+        panic!("an S3 store");
+    };
+    assert!(!found.path_style);
+}
+
+#[test]
+fn the_earliest_of_several_calendars_is_next_and_the_deadline_follows_the_start() {
+    let now: DateTime = "2026-05-01T12:00:00".parse().unwrap();
+    let now = now.to_zoned(TimeZone::UTC).unwrap();
+    let timing = job(&push("schedule = [\"23:00\", \"22:00\", \"2020-1-1\"]")).timing;
+    let start = timing.next_by_calendar(&now).unwrap();
+    assert_eq!(start.datetime().to_string(), "2026-05-01T22:00:00");
+    let by = Due::By(time(6, 0, 0, 0)).after(&start).unwrap();
+    assert_eq!(by.to_string(), "2026-05-02T06:00:00Z");
+    let within = Due::Within(Duration::from_secs(3600)).after(&start);
+    assert_eq!(within.unwrap().to_string(), "2026-05-01T23:00:00Z");
+    assert_eq!(Timing::ByHand.next_by_calendar(&now), None);
+}
