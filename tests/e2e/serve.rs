@@ -3,8 +3,12 @@
 mod changes;
 mod clients;
 mod crowd;
+mod edits;
+mod listings;
 mod names;
 mod process;
+mod upload_trouble;
+mod uploads;
 mod yields;
 
 use std::ffi::OsStr;

@@ -1,6 +1,7 @@
-//! A small file system of a test's own, to be filled up or made read-only.
+//! A small file system of a test's own, to be filled up or made read-only; and
+//! something mounted where it was not.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -75,6 +76,31 @@ impl Drop for TmpFs {
         let target = self.path().to_str().expect("temp paths are UTF-8");
         // Lazily: a killed process may still hold a file for a moment.
         if let Err(error) = run("umount", &["-l", target]) {
+            eprintln!("{error}");
+        }
+    }
+}
+
+/// Something mounted at a second place too; unmounted when dropped.
+#[derive(Debug)]
+pub struct Bind {
+    at: PathBuf,
+}
+
+impl Bind {
+    /// Mounts a file on a file, or a directory on a directory. Without the rights
+    /// for it, says so and returns `None`.
+    #[must_use]
+    pub fn mount(what: &Path, at: &Path) -> Option<Self> {
+        let text = |path: &Path| path.to_str().expect("temp paths are UTF-8").to_owned();
+        may("mount", &["--bind", &text(what), &text(at)]).then(|| Self { at: at.to_owned() })
+    }
+}
+
+impl Drop for Bind {
+    fn drop(&mut self) {
+        let target = self.at.to_str().expect("temp paths are UTF-8");
+        if let Err(error) = run("umount", &[target]) {
             eprintln!("{error}");
         }
     }

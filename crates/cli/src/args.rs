@@ -136,8 +136,30 @@ pub(crate) enum Command {
             A connection on which nothing is acknowledged for 60 s during a response, or for \
             30 s otherwise, is closed. A peer that has --max-connections-per-peer is answered \
             503 with Retry-After on a few others, and the rest is closed without an answer.\n\n\
+            With --writable it also takes PUT of a file: 201 when it is new, 204 when it replaced \
+            another, with its ETag, and then it is on the disk. Until then nothing is seen of \
+            it: it is gathered in the directory .fairbat-upload, which is never served, and \
+            comes to its name at once. Directories on the way are made. If-None-Match: * \
+            replaces nothing (412), If-Match replaces one version only; a body that is not what \
+            Content-Digest or Repr-Digest says (RFC 9530) is refused with 400; a full disk is \
+            507; of more than 64 uploads at once the others are answered 503 with Retry-After; \
+            who sends nothing for 60 s is given up. DELETE removes a file, a symbolic link or \
+            an empty directory, MOVE \
+            gives a file the name in Destination (replacing nothing with Overwrite: F), MKCOL \
+            makes a directory. A symbolic link of the name itself is replaced, not followed; \
+            nothing is changed outside of DIR, nor in a file system that is mounted below it. \
+            Without a token these are taken only from clients that ask for a loopback address \
+            or localhost.\n\n\
+            With --writable too, GET of a directory with Accept: application/json is an array \
+            of {\"name\", \"type\", \"size\", \"mtime\", \"etag\"}, in the order of the \
+            names' bytes: type is file or directory, size is bytes, mtime seconds since 1970; \
+            size and etag of a directory are null, and so is the etag of a file that was just \
+            changed. A name that is not UTF-8 is \
+            percent-encoded, and its entry has \"percent_encoded\": true. ?limit=N asks for N \
+            entries at most, &after=NAME, percent-encoded, for those behind that name; fewer \
+            than N are the last.\n\n\
             With -v each request is a line on standard error: address of the client, method, \
-            path, status, bytes, and how it is sent.\n\n\
+            path, status, bytes, and how it is sent, or how many bytes were stored.\n\n\
             Every flag can also be given as an environment variable; the command line \
             wins. Of a flag given twice the last one counts.",
         args_override_self = true,

@@ -1,10 +1,11 @@
 //! `fairbat serve`: resolve, listen, say where, and serve until a signal.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use dalbe::sender::{SenderPolicy, SenderRung};
 use fairbat::error::{ErrorKind, TransferError};
-use fairbat::serve::{Patience, ServeEvent, ServeSettings, Server, TlsFiles, Token};
+use fairbat::serve::{Patience, ServeEvent, ServeSettings, Server, TlsFiles, Token, UploadTerms};
 
 use crate::args::ServeArgs;
 use crate::console::Console;
@@ -12,6 +13,10 @@ use crate::exit::ExitCode;
 use crate::log;
 use crate::progress::failed_to_start;
 use crate::signals::{Asked, Signals};
+
+/// How long uploads that are broken off may take to be removed. What is not, the
+/// next start removes.
+const END: Duration = Duration::from_secs(1);
 
 /// Runs the command.
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
@@ -50,6 +55,9 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, TransferError> {
             key: key.clone(),
         }),
         patience: Patience::default(),
+        uploads: args.uploads.writable.then_some(UploadTerms {
+            max_size: args.uploads.max_upload,
+        }),
     })
 }
 
@@ -78,15 +86,19 @@ fn serve(
         }
     });
     // A disk that hangs is not waited for.
-    runtime.shutdown_background();
+    match settings.uploads {
+        Some(_) => runtime.shutdown_timeout(END),
+        None => runtime.shutdown_background(),
+    }
     asked
 }
 
 /// Says where the files are, and who can get at them.
 fn announce(settings: &ServeSettings, args: &ServeArgs, server: &Server, console: &Console) {
     if !args.log.quiet {
+        let taken = settings.uploads.map_or("", |_| " and takes uploads");
         console.line(&format!(
-            "{} serves {}; background responses are {}",
+            "{} serves {}{taken}; background responses are {}",
             server.url(),
             settings.directory.display(),
             held_back(server.rung(), settings.sender)

@@ -7,6 +7,7 @@ mod serve {
     mod behind;
     mod crowd;
     mod ending;
+    mod uploads;
 }
 
 use std::fs;
@@ -15,7 +16,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use dalbe::sender::SenderPolicy;
-use fairbat::serve::{Patience, ServeSettings, Server};
+use fairbat::serve::{Patience, ServeSettings, Server, UploadTerms};
 use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -37,11 +38,15 @@ const PATIENT: Patience = Patience {
 
 struct Serving {
     address: SocketAddr,
-    _directory: TempDir,
+    directory: TempDir,
     _runtime: Runtime,
 }
 
 fn serve(patience: Patience) -> Serving {
+    serve_on(patience, None)
+}
+
+fn serve_on(patience: Patience, uploads: Option<UploadTerms>) -> Serving {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("large"), vec![7; LARGE]).unwrap();
     fs::write(directory.path().join("small"), "small").unwrap();
@@ -55,6 +60,7 @@ fn serve(patience: Patience) -> Serving {
         token: None,
         tls: None,
         patience,
+        uploads,
     };
     let runtime = Runtime::new().unwrap();
     let server = runtime.block_on(Server::bind(&settings)).unwrap();
@@ -62,7 +68,7 @@ fn serve(patience: Patience) -> Serving {
     runtime.spawn(server.run());
     Serving {
         address,
-        _directory: directory,
+        directory,
         _runtime: runtime,
     }
 }

@@ -1,3 +1,4 @@
+use crate::entry::FileState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::ffi::OsStr;

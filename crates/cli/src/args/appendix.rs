@@ -39,6 +39,7 @@ pub(crate) fn of(command: &str) -> Vec<Section> {
         ],
         "serve" => vec![
             examples(SERVE_EXAMPLES),
+            section("Files", SERVE_FILES),
             section("Environment", SERVE_ENVIRONMENT),
             section("Signals", SERVE_SIGNALS),
             Section {
@@ -220,27 +221,37 @@ Token and certificate for that, which clients take by --cacert cert.pem:
     fairbat get --cacert cert.pem https://backup.example.org:8443/FILE
 A mirror that yields to everything else, whoever asks:
     fairbat serve --background /srv/mirror
+A place for uploads, and one of them, where the token is, too:
+    fairbat serve /srv/backup --writable --listen 0.0.0.0:8080 \\
+        --token-file /etc/fairbat/token
+    fairbat put backup.tar http://backup.example.org:8080/monday/
 On a free port, for a program:
     fairbat serve --json --listen 127.0.0.1:0 . | jq -r .url";
+
+const SERVE_FILES: &str = "\
+DIR/.fairbat-upload with --writable: uploads that are not finished. What a
+                    process that was killed has left there is removed when
+                    the next one starts";
 
 const SERVE_ENVIRONMENT: &str = "\
 FAIRBAT_<FLAG>      any flag: FAIRBAT_LISTEN=[::]:8080, FAIRBAT_TOKEN_FILE=...
 FAIRBAT_LOG         log filter instead of -v: info (each request), debug, ...";
 
 const SERVE_SIGNALS: &str = "\
-SIGINT and SIGTERM end it at once; clients can resume what was under way.";
+SIGINT and SIGTERM end it at once; clients can resume downloads that were under
+way, and of uploads nothing is left.";
 
 const SERVE_EXIT_STATUS: [(ExitCode, &str); 5] = [
     (ExitCode::Done, "ended by SIGTERM"),
     (
         ExitCode::Other,
         "the address is in use or not of this machine, a token or certificate cannot be used, \
-         or the kernel is too old",
+         --writable without a token on other than a loopback address, or the kernel is too old",
     ),
     (ExitCode::Usage, "wrong usage"),
     (
         ExitCode::Disk,
-        "DIR is missing, not readable or no directory",
+        "DIR is missing, not readable, no directory, or with --writable not writable",
     ),
     (ExitCode::Interrupted, "ended by SIGINT"),
 ];

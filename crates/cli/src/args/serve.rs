@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint, value_parser};
+use fairbat::size::parse_size;
 
 use super::shared::{LogArgs, SenderMethod};
 
@@ -17,7 +18,7 @@ pub(crate) struct ServeArgs {
     ///
     /// All regular files, those whose names begin with a dot included. Symbolic
     /// links that stay within it are followed, others are not. There are no
-    /// listings: a directory is not found.
+    /// listings without --writable: a directory is not found.
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: PathBuf,
 
@@ -36,6 +37,8 @@ pub(crate) struct ServeArgs {
 
     #[command(flatten)]
     pub(crate) pace: SendArgs,
+    #[command(flatten)]
+    pub(crate) uploads: UploadArgs,
     #[command(flatten)]
     pub(crate) access: AccessArgs,
     #[command(flatten)]
@@ -90,6 +93,28 @@ pub(crate) struct SendArgs {
         value_parser = value_parser!(u32).range(1..)
     )]
     pub(crate) max_connections_per_peer: u32,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Uploads")]
+pub(crate) struct UploadArgs {
+    /// Let clients change the files too: PUT, DELETE, MOVE and MKCOL
+    ///
+    /// Needs --token-file, unless it listens on a loopback address; what it does
+    /// is told above.
+    #[arg(long, env = "FAIRBAT_WRITABLE", value_parser = FalseyValueParser::new())]
+    pub(crate) writable: bool,
+
+    /// Take no upload of more bytes than these (500M, 20G); by default any that
+    /// the disk has room for
+    #[arg(
+        long,
+        value_name = "SIZE",
+        env = "FAIRBAT_MAX_UPLOAD",
+        requires = "writable",
+        value_parser = parse_size
+    )]
+    pub(crate) max_upload: Option<u64>,
 }
 
 #[derive(Debug, Args)]

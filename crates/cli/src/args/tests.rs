@@ -262,13 +262,16 @@ fn each_flag_of_serve_reaches_its_field() {
     assert_eq!(args.pace.max_connections_per_peer, 64);
     assert!(!args.pace.background && !args.messages.json);
     assert!(args.access.token_file.is_none() && args.access.tls_cert.is_none());
-    let words = "dir --listen [::1]:9 --background --sender cdg -x 7 \
+    assert!(!args.uploads.writable && args.uploads.max_upload.is_none());
+    let words = "dir --writable --max-upload 2M --listen [::1]:9 --background --sender cdg -x 7 \
         --max-connections-per-peer 3 --token-file t \
         --tls-cert c --tls-key k --json -q";
     let args = serve_from(&words.split(' ').collect::<Vec<_>>());
     assert_eq!(args.listen.to_string(), "[::1]:9");
     assert_eq!(args.pace.sender, Some(SenderMethod::Cdg));
     assert_eq!(args.pace.max_connections, 7);
+    assert!(args.uploads.writable);
+    assert_eq!(args.uploads.max_upload, Some(2 << 20));
     assert_eq!(args.pace.max_connections_per_peer, 3);
     assert!(args.pace.background && args.messages.json && args.log.quiet);
     assert_eq!(args.access.token_file, Some("t".into()));
@@ -278,6 +281,8 @@ fn each_flag_of_serve_reaches_its_field() {
         &["serve"][..],
         &["serve", "a", "b"],
         &["serve", "a", "--tls-cert", "c"],
+        &["serve", "a", "--max-upload", "2M"],
+        &["serve", "a", "--writable", "--max-upload", "0"],
     ] {
         error(words);
     }

@@ -8,7 +8,9 @@ use http::header::{
     ACCEPT_RANGES, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HOST,
     LAST_MODIFIED, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version};
+use hyper::body::Incoming;
 
 use super::Site;
 use super::body::FileBody;
@@ -16,31 +18,35 @@ use super::conditions::{Validators, Verdict, evaluate, range_applies};
 use super::digests::{self, REPR_DIGEST};
 use super::files::{Found, NotServed, name_in};
 use super::flow::Flow;
+use super::listing;
 use super::pace::Manner;
+use super::payload::Payload;
 use super::range::Wanted;
+use super::write;
 use crate::file_version::{Look, Looks, TICK, wall_clock};
 use crate::http::content_range::ContentRange;
 use crate::http::entity_tag::EntityTag;
 use crate::http::wish::{self, Wish};
 
-/// What may be asked for.
+/// What may be asked of those who change nothing.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
 
 /// Answers a request. Where that is with bytes of a file, `flow` is told how
 /// they are to be sent.
-pub(super) async fn answer<B>(
+pub(super) async fn answer(
     site: &Arc<Site>,
     flow: &Flow,
-    request: &Request<B>,
-) -> Response<FileBody> {
-    let mut response = respond(site, flow, request).await;
+    request: &Parts,
+    body: Incoming,
+) -> Response<Payload> {
+    let mut response = respond(site, flow, request, body).await;
     response.headers_mut().insert(wish::OURS, wish::ours());
     response
 }
 
 /// Answers any request of a peer that has too many connections, and ends this
 /// one.
-pub(super) fn too_many() -> Response<FileBody> {
+pub(super) fn too_many() -> Response<Payload> {
     let close = HeaderValue::from_static("close");
     let later = HeaderValue::from_static("10");
     let fields = [(CONNECTION, close), (RETRY_AFTER, later)];
@@ -49,10 +55,15 @@ pub(super) fn too_many() -> Response<FileBody> {
     response
 }
 
-async fn respond<B>(site: &Arc<Site>, flow: &Flow, request: &Request<B>) -> Response<FileBody> {
-    let headers = request.headers();
+async fn respond(
+    site: &Arc<Site>,
+    flow: &Flow,
+    request: &Parts,
+    body: Incoming,
+) -> Response<Payload> {
+    let headers = &request.headers;
     // RFC 9112, section 3.2. Which one it is does not matter here.
-    if request.version() >= Version::HTTP_11 && headers.get_all(HOST).iter().count() != 1 {
+    if request.version >= Version::HTTP_11 && headers.get_all(HOST).iter().count() != 1 {
         return without_content(StatusCode::BAD_REQUEST, []);
     }
     if let Some(token) = &site.token
@@ -61,15 +72,23 @@ async fn respond<B>(site: &Arc<Site>, flow: &Flow, request: &Request<B>) -> Resp
         let challenge = HeaderValue::from_static("Bearer realm=\"fairbat\"");
         return without_content(StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, challenge)]);
     }
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return without_content(StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, METHODS)]);
+    if !matches!(request.method, Method::GET | Method::HEAD) {
+        return match &site.writing {
+            Some(writing) => write::answer(site, writing, flow, request, body).await,
+            None => without_content(StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, METHODS)]),
+        };
     }
-    let Some(name) = name_in(request.uri().path()) else {
-        return without_content(StatusCode::NOT_FOUND, []);
+    let name = name_in(request.uri.path());
+    let found = match &name {
+        Some(name) => found(site, flow, request, name).await,
+        None => Err(NotServed::Absent),
     };
-    match found(site, flow, request, &name).await {
+    match found {
         Ok(response) => response,
-        Err(reason) => refused(site, &name, &reason),
+        Err(NotServed::Absent) if site.writing.is_some() && listing::is_wanted(headers) => {
+            listing::answer(site, flow, request).await
+        }
+        Err(reason) => refused(site, &name.unwrap_or_default(), &reason),
     }
 }
 
@@ -78,12 +97,12 @@ async fn respond<B>(site: &Arc<Site>, flow: &Flow, request: &Request<B>) -> Resp
 /// Bytes are sent only of a version that counts, so a file that is being
 /// written is waited for, and the answer is that for the version it then is.
 /// Nothing else is worth a wait.
-async fn found<B>(
+async fn found(
     site: &Arc<Site>,
     flow: &Flow,
-    request: &Request<B>,
+    request: &Parts,
     name: &Path,
-) -> Result<Response<FileBody>, NotServed> {
+) -> Result<Response<Payload>, NotServed> {
     let mut found = open(site, name.to_owned()).await?;
     let mut looks = Looks::default();
     loop {
@@ -93,14 +112,14 @@ async fn found<B>(
             range,
         } = reply(site, request, &found);
         let Some(range) = range else {
-            return Ok(with(status, headers, FileBody::empty()));
+            return Ok(with(status, headers, Payload::empty()));
         };
         match looks.look(found.version, wall_clock()) {
             Look::Counts => {
-                let wish = Wish::from_headers(request.headers());
+                let wish = Wish::from_headers(&request.headers);
                 let manner = Manner::of(&wish, range.end - range.start, site.background);
                 let body = FileBody::of(site, name, found, range, flow.begin(manner));
-                let mut response = with(status, headers, body);
+                let mut response = with(status, headers, Payload::File(body));
                 response.extensions_mut().insert(manner);
                 return Ok(response);
             }
@@ -117,14 +136,18 @@ async fn open(site: &Arc<Site>, name: PathBuf) -> Result<Found, NotServed> {
 }
 
 /// Has this done by a thread that may block.
-async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, NotServed> + Send + 'static,
-) -> Result<T, NotServed> {
+pub(super) async fn aside<T, E>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<std::io::Error> + Send + 'static,
+{
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|panicked| Err(NotServed::Broken(std::io::Error::other(panicked))))
+    done.unwrap_or_else(|panicked| Err(std::io::Error::other(panicked).into()))
 }
 
-fn refused(site: &Site, name: &Path, reason: &NotServed) -> Response<FileBody> {
+pub(super) fn refused(site: &Site, name: &Path, reason: &NotServed) -> Response<Payload> {
     match reason {
         NotServed::Absent => without_content(StatusCode::NOT_FOUND, []),
         NotServed::Forbidden => without_content(StatusCode::FORBIDDEN, []),
@@ -158,8 +181,8 @@ impl Reply {
     }
 }
 
-fn reply<B>(site: &Site, request: &Request<B>, Found { file, version }: &Found) -> Reply {
-    let (asked, size) = (request.headers(), version.size);
+fn reply(site: &Site, request: &Parts, Found { file, version }: &Found) -> Reply {
+    let (asked, size) = (&request.headers, version.size);
     let now = wall_clock();
     let is_settled = version.is_settled(now);
     let seen = Validators {
@@ -197,7 +220,7 @@ fn reply<B>(site: &Site, request: &Request<B>, Found { file, version }: &Found) 
         Verdict::Failed => return Reply::bare(StatusCode::PRECONDITION_FAILED, no_content([])),
     }
     // A range means something to GET alone (RFC 9110, section 14.2).
-    let wanted = match *request.method() {
+    let wanted = match request.method {
         Method::GET if range_applies(asked, &seen) => Wanted::of(asked, size),
         _ => Wanted::Whole,
     };
@@ -228,7 +251,7 @@ fn reply<B>(site: &Site, request: &Request<B>, Found { file, version }: &Found) 
         HeaderValue::from_static("application/octet-stream"),
     );
     headers.insert(CONTENT_LENGTH, length.into());
-    let is_sent = *request.method() != Method::HEAD && length > 0;
+    let is_sent = request.method != Method::HEAD && length > 0;
     Reply {
         status,
         headers,
@@ -240,18 +263,18 @@ fn text(range: ContentRange) -> HeaderValue {
     HeaderValue::try_from(range.to_string()).expect("a range is a field value")
 }
 
-fn with(status: StatusCode, headers: HeaderMap, body: FileBody) -> Response<FileBody> {
+pub(super) fn with(status: StatusCode, headers: HeaderMap, body: Payload) -> Response<Payload> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
 }
 
-fn without_content<const N: usize>(
+pub(super) fn without_content<const N: usize>(
     status: StatusCode,
     fields: [(HeaderName, HeaderValue); N],
-) -> Response<FileBody> {
-    with(status, no_content(fields), FileBody::empty())
+) -> Response<Payload> {
+    with(status, no_content(fields), Payload::empty())
 }
 
 /// These fields, and that there is nothing behind them.

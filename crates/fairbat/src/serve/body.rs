@@ -1,5 +1,5 @@
-//! The body of a response: bytes of one version of a file, read as they are
-//! wanted, or none. Knows nothing of requests.
+//! The body of a response with a file: bytes of one version of it, read as they
+//! are wanted. Knows nothing of requests.
 //!
 //! After each read the file is looked at again. When it is no longer what it
 //! was, the body breaks off, and the client sees that it is too short; what
@@ -32,11 +32,11 @@ pub(super) const CHUNK: u64 = 64 * 1024;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct FileBody {
-    source: Option<Source>,
+    source: Source,
     range: Range<u64>,
     reading: Option<JoinHandle<io::Result<Bytes>>>,
     /// Ends with the body, however that ends.
-    _sending: Option<Sending>,
+    _sending: Sending,
 }
 
 /// A file, and the version of it that is sent.
@@ -51,16 +51,6 @@ struct Source {
 }
 
 impl FileBody {
-    /// No bytes.
-    pub(super) fn empty() -> Self {
-        Self {
-            source: None,
-            range: 0..0,
-            reading: None,
-            _sending: None,
-        }
-    }
-
     /// These bytes of the file of this name, as it was found.
     pub(super) fn of(
         site: &Arc<Site>,
@@ -70,15 +60,15 @@ impl FileBody {
         sending: Sending,
     ) -> Self {
         Self {
-            source: Some(Source {
+            source: Source {
                 file: Arc::new(found.file),
                 version: found.version,
                 name: name.into(),
                 site: Arc::clone(site),
-            }),
+            },
             range,
             reading: None,
-            _sending: Some(sending),
+            _sending: sending,
         }
     }
 }
@@ -110,11 +100,11 @@ impl Body for FileBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
-        let Some(source) = this.source.as_ref().filter(|_| !this.range.is_empty()) else {
+        if this.range.is_empty() {
             return Poll::Ready(None);
-        };
+        }
         let reading = this.reading.get_or_insert_with(|| {
-            let (source, left) = (source.clone(), this.range.clone());
+            let (source, left) = (this.source.clone(), this.range.clone());
             tokio::task::spawn_blocking(move || source.read(&left))
         });
         let read = ready!(Pin::new(reading).poll(context));

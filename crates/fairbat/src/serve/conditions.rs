@@ -37,10 +37,7 @@ pub(super) fn evaluate(headers: &HeaderMap, seen: &Validators) -> Verdict {
     let has_tag = |name: HeaderName, compare: fn(&EntityTag, &EntityTag) -> bool| {
         tags(headers, &name).map(|tags| tags.matches(seen.tag.as_ref(), compare))
     };
-    let date = |name: HeaderName| {
-        let value = single(headers, &name)?.to_str().ok()?;
-        httpdate::parse_http_date(value).ok()
-    };
+    let date = |name| date(headers, &name);
     match has_tag(IF_MATCH, EntityTag::strongly_equals) {
         Some(false) => return Verdict::Failed,
         Some(true) => {}
@@ -61,6 +58,30 @@ pub(super) fn evaluate(headers: &HeaderMap, seen: &Validators) -> Verdict {
             _ => Verdict::Proceed,
         },
     }
+}
+
+/// Whether a request that changes something depends on what is there.
+pub(super) fn is_conditional(headers: &HeaderMap) -> bool {
+    let names = [IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE];
+    names.iter().any(|name| headers.contains_key(name))
+}
+
+/// Whether a request may change what is there, `None` being nothing.
+///
+/// Who changes something must not be wrong about it: so a date that is not known
+/// is not old enough.
+pub(super) fn permits_change(headers: &HeaderMap, seen: Option<&Validators>) -> bool {
+    let has_tag =
+        |tags: &Tags, compare| seen.is_some_and(|seen| tags.matches(seen.tag.as_ref(), compare));
+    let is_expected = match (tags(headers, &IF_MATCH), seen) {
+        (Some(tags), _) => has_tag(&tags, EntityTag::strongly_equals),
+        (None, None) => true,
+        (None, Some(seen)) => date(headers, &IF_UNMODIFIED_SINCE)
+            .is_none_or(|date| seen.modified.is_some_and(|modified| modified <= date)),
+    };
+    let is_excluded =
+        tags(headers, &IF_NONE_MATCH).is_some_and(|tags| has_tag(&tags, EntityTag::weakly_equals));
+    is_expected && !is_excluded
 }
 
 /// Whether a range may be answered with a part: there is no `If-Range`, or it
@@ -133,6 +154,12 @@ fn first_tag(list: &[u8]) -> Option<(Option<EntityTag>, &[u8])> {
     let tag = HeaderValue::from_bytes(&list[..end]).ok();
     let tag = tag.and_then(|tag| EntityTag::from_value(&tag));
     Some((tag, &list[end..]))
+}
+
+/// The date in a field, if it is one.
+fn date(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
+    let value = single(headers, name)?.to_str().ok()?;
+    httpdate::parse_http_date(value).ok()
 }
 
 /// The value of a field that is there exactly once.
@@ -229,6 +256,33 @@ mod tests {
             &headers(&[(IF_RANGE, "\"v1\"")]),
             &unsettled()
         ));
+    }
+
+    #[test]
+    fn what_is_there_is_changed_only_as_it_is_expected() {
+        for (fields, there, nothing) in [
+            (&[][..], true, true),
+            (&[(IF_NONE_MATCH, "*")], false, true),
+            (&[(IF_NONE_MATCH, "\"v2\"")], true, true),
+            (&[(IF_NONE_MATCH, "W/\"v1\"")], false, true),
+            (&[(IF_MATCH, "*")], true, false),
+            (&[(IF_MATCH, "\"v1\"")], true, false),
+            (&[(IF_MATCH, "W/\"v1\"")], false, false),
+            (&[(IF_MATCH, "\"v2\"")], false, false),
+            (&[(IF_MATCH, "")], false, false),
+            (&[(IF_MATCH, "\"v1\""), (IF_NONE_MATCH, "*")], false, false),
+            (&[(IF_UNMODIFIED_SINCE, BEFORE)], false, true),
+            (&[(IF_UNMODIFIED_SINCE, DATE)], true, true),
+            (&[(IF_UNMODIFIED_SINCE, "yesterday")], true, true),
+            // Only of use to who reads.
+            (&[(IF_MODIFIED_SINCE, AFTER)], true, true),
+        ] {
+            let headers = headers(fields);
+            assert_eq!(permits_change(&headers, Some(&seen())), there, "{fields:?}");
+            assert_eq!(permits_change(&headers, None), nothing, "{fields:?}");
+        }
+        let dated = headers(&[(IF_UNMODIFIED_SINCE, AFTER)]);
+        assert!(!permits_change(&dated, Some(&unsettled())));
     }
 
     #[test]

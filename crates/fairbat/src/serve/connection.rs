@@ -16,7 +16,9 @@ use dalbe::brake::Order;
 use dalbe::sender::SenderLever;
 use dalbe::socket::TcpSocket;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE};
+use http::request::Parts;
 use http::{Request, Response};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -30,6 +32,7 @@ use super::body::CHUNK;
 use super::flow::{Carried, Flow};
 use super::linger::linger;
 use super::pace::{Manner, Pace};
+use super::write::Stored;
 use super::{Patience, Site};
 
 /// Bytes that may wait in the kernel beyond what the congestion control lets
@@ -120,9 +123,10 @@ struct Answering<'a> {
 /// Answers requests until there are no more.
 async fn carry(answering: &Answering<'_>, stream: impl AsyncRead + AsyncWrite + Unpin) {
     let Answering { site, peer, flow } = answering;
-    let service = service_fn(async |request| {
+    let service = service_fn(async |request: Request<Incoming>| {
+        let (request, body) = request.into_parts();
         let response = match flow {
-            Some(flow) => answer(site, flow, &request).await,
+            Some(flow) => answer(site, flow, &request, body).await,
             None => too_many(),
         };
         tell(*peer, &request, &response);
@@ -142,21 +146,24 @@ async fn carry(answering: &Answering<'_>, stream: impl AsyncRead + AsyncWrite + 
     }
 }
 
-/// A line for each request: who, what, the status, how much, and how it is sent.
+/// A line for each request: who, what, the status, how much, and how it is sent, or
+/// how much was stored.
 /// Without the query, which nobody here needs and may hold a secret.
-fn tell<A, B>(peer: SocketAddr, request: &Request<A>, response: &Response<B>) {
-    let (method, path) = (request.method(), request.uri().path());
+fn tell<B>(peer: SocketAddr, request: &Parts, response: &Response<B>) {
+    let (method, path) = (&request.method, request.uri.path());
     let headers = response.headers();
     let length = headers
         .get(CONTENT_RANGE)
         .or_else(|| headers.get(CONTENT_LENGTH));
     let length = length.and_then(|value| value.to_str().ok());
-    let manner = response.extensions().get::<Manner>();
-    let manner = manner.map_or_else(|| "-".to_owned(), ToString::to_string);
+    let extensions = response.extensions();
+    let manner = extensions.get::<Manner>().map(ToString::to_string);
+    let manner = manner.or_else(|| extensions.get::<Stored>().map(ToString::to_string));
     tracing::info!(
-        "{peer} {method} {path} {} {} {manner}",
+        "{peer} {method} {path} {} {} {}",
         response.status().as_u16(),
         length.unwrap_or("-"),
+        manner.as_deref().unwrap_or("-"),
     );
 }
 
@@ -176,7 +183,8 @@ enum Silence {
 /// send: so this sees those who read nothing of a response, those who keep a
 /// connection idle, and those who send a request without end. While nothing
 /// is left to acknowledge and a response is under way, it is the file that is
-/// waited for, which is not the peer's fault.
+/// waited for, which is not the peer's fault. An upload counts as a response: who
+/// takes it in sees whether it moves.
 async fn hold(
     site: &Site,
     patience: &Patience,

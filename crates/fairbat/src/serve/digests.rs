@@ -72,6 +72,11 @@ impl Digests {
         lock(&self.state).known.get(version).cloned()
     }
 
+    /// It has been computed already.
+    pub(super) fn know(&self, version: FileVersion, digest: &[u8; 32]) {
+        lock(&self.state).remember(version, value(digest));
+    }
+
     /// Has it computed, unless that is under way. The version must be settled.
     pub(super) fn want(&self, file: &File, version: FileVersion) {
         let mut state = lock(&self.state);

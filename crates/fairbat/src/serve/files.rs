@@ -11,7 +11,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,10 @@ use crate::file_version::FileVersion;
 /// How often a name is resolved again when somebody renames on its way: the
 /// kernel asks for that (openat2(2), `EAGAIN`).
 const ATTEMPTS: usize = 8;
+
+/// Where uploads are gathered, in the directory that is served: nothing is ever
+/// served out of a directory of this name, nor put into one by a request.
+pub(super) const SCRATCH: &str = ".fairbat-upload";
 
 /// The directory that is served.
 #[derive(Debug)]
@@ -98,6 +102,12 @@ impl Root {
         }
     }
 
+    /// The directory itself, for the system calls that take one; nothing can be read
+    /// from it.
+    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
     /// Opens a regular file.
     pub(super) fn file(&self, name: &Path) -> Result<Found, NotServed> {
         let look: File = self.beneath(name, OFlags::PATH)?.into();
@@ -110,8 +120,19 @@ impl Root {
         Ok(Found { file, version })
     }
 
-    fn beneath(&self, name: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    /// Opens what is under a name within the directory, links followed.
+    pub(super) fn beneath(&self, name: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        self.resolve(name, flags, ResolveFlags::empty())
+    }
+
+    /// The same, under further restrictions.
+    pub(super) fn resolve(
+        &self,
+        name: &Path,
+        flags: OFlags,
+        restrictions: ResolveFlags,
+    ) -> Result<OwnedFd, Errno> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | restrictions;
         let flags = flags | OFlags::CLOEXEC;
         let mut result = Err(Errno::AGAIN);
         for _ in 0..ATTEMPTS {
@@ -130,6 +151,12 @@ fn regular(file: &File) -> Result<FileVersion, NotServed> {
         Ok(FileVersion::of(&metadata))
     } else {
         Err(NotServed::Absent)
+    }
+}
+
+impl From<io::Error> for NotServed {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(error)
     }
 }
 
@@ -159,13 +186,15 @@ impl From<Errno> for NotServed {
 /// can mean none.
 ///
 /// Decoded once, as bytes: names need not be UTF-8. Each segment is one name,
-/// so `.`, `..`, empty ones and those with an encoded slash mean nothing,
-/// wherever they would lead.
+/// so `.`, `..`, empty ones, those with an encoded slash and [`SCRATCH`] mean
+/// nothing, wherever they would lead.
 pub(super) fn name_in(url_path: &str) -> Option<PathBuf> {
     let mut name = PathBuf::new();
     for segment in url_path.strip_prefix('/')?.split('/') {
         let segment: Vec<u8> = percent_decode_str(segment).collect();
-        let is_special = matches!(segment.as_slice(), b"" | b"." | b"..");
+        let is_special = matches!(segment.as_slice(), b"" | b"." | b"..")
+            // There are file systems to which it is the same in any case.
+            || segment.eq_ignore_ascii_case(SCRATCH.as_bytes());
         if is_special || segment.iter().any(|byte| matches!(byte, b'/' | 0)) {
             return None;
         }
@@ -174,9 +203,37 @@ pub(super) fn name_in(url_path: &str) -> Option<PathBuf> {
     Some(name)
 }
 
+/// The same for the path of a directory, which may end with a slash; `.` is the
+/// one that is served.
+pub(super) fn directory_in(url_path: &str) -> Option<PathBuf> {
+    match url_path {
+        "/" => Some(".".into()),
+        path => name_in(path.strip_suffix('/').unwrap_or(path)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_may_end_with_a_slash() {
+        for (path, expected) in [
+            ("/", Some(".")),
+            ("/a", Some("a")),
+            ("/a/b/", Some("a/b")),
+            ("//", None),
+            ("/a//", None),
+            ("/../", None),
+            ("", None),
+        ] {
+            assert_eq!(
+                directory_in(path).as_deref(),
+                expected.map(Path::new),
+                "{path}"
+            );
+        }
+    }
 
     #[test]
     fn names_are_decoded_once() {
@@ -220,6 +277,8 @@ mod tests {
             "/%2Fetc%2Fpasswd",
             "/..%2fa",
             "/a%00",
+            "/.fairbat-upload/1-0",
+            "/a/%2efairbat-UPLOAD",
         ] {
             assert_eq!(name_in(path), None, "{path}");
         }

@@ -7,6 +7,9 @@
 //! that say nothing get what any server gives, unless the server is told to
 //! keep to the background. There are no listings: a directory is 404.
 //!
+//! Where that is wanted it also takes uploads by PUT, changes names (DELETE, MOVE,
+//! MKCOL), and lists directories to programs.
+//!
 //! It must not know how a flow is held back: that is `dalbe::sender`'s business.
 
 mod access;
@@ -18,12 +21,15 @@ mod digests;
 mod files;
 mod flow;
 mod linger;
+mod listing;
 mod pace;
+mod payload;
 mod peers;
 mod range;
 mod room;
 mod validators;
 mod warned;
+mod write;
 
 use std::convert::Infallible;
 use std::io;
@@ -44,6 +50,7 @@ use self::files::Root;
 use self::peers::Peers;
 use self::room::Room;
 use self::warned::Warned;
+use self::write::Writing;
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 
@@ -74,6 +81,16 @@ pub struct ServeSettings {
     pub tls: Option<TlsFiles>,
     /// When a silent peer is given up.
     pub patience: Patience,
+    /// Whether files may be changed, and how: on other addresses than loopback
+    /// only with a token.
+    pub uploads: Option<UploadTerms>,
+}
+
+/// What uploads have to keep to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UploadTerms {
+    /// Size that each may have, bytes.
+    pub max_size: Option<u64>,
 }
 
 /// Where certificate and key are.
@@ -133,6 +150,8 @@ pub enum ServeEvent {
         lever: &'static str,
         /// Which congestion control of our own; `None` under another lever.
         sender: Option<SenderPolicy>,
+        /// Whether it takes uploads.
+        writable: bool,
     },
 }
 
@@ -158,6 +177,8 @@ struct Site {
     patience: Patience,
     /// Files that could not be read.
     warned: Mutex<Warned<PathBuf>>,
+    /// `None` if nothing is to be changed.
+    writing: Option<Arc<Writing>>,
 }
 
 impl Site {
@@ -186,8 +207,10 @@ impl Server {
     ///
     /// # Errors
     /// The directory or the certificate cannot be used, the address is in use
-    /// or not of this machine, or the kernel is too old.
+    /// or not of this machine, the kernel is too old, or anybody could change the
+    /// files.
     pub async fn bind(settings: &ServeSettings) -> Result<Self, TransferError> {
+        check_terms(settings)?;
         let root = Root::open(&settings.directory)?;
         let tls = settings.tls.as_ref().map(access::tls).transpose()?;
         let digests = Digests::start().map_err(|error| {
@@ -209,6 +232,8 @@ impl Server {
             .await
             .map_err(cannot_listen)?;
         let address = listener.local_addr().map_err(cannot_listen)?;
+        let begin = |terms| Writing::begin(&root, terms).map(Arc::new);
+        let writing = settings.uploads.as_ref().map(begin).transpose()?;
         Ok(Self {
             listener,
             address,
@@ -224,6 +249,7 @@ impl Server {
                 clock: Clock::start(),
                 patience: settings.patience,
                 warned: Mutex::default(),
+                writing,
             }),
         })
     }
@@ -258,13 +284,17 @@ impl Server {
             url: self.url(),
             lever: self.rung().name(),
             sender: self.site.levers.policy(),
+            writable: self.site.writing.is_some(),
         }
     }
 
     /// Serves until it is dropped. When there are as many connections as may
     /// be, others wait in the kernel's queue.
     pub async fn run(self) -> Infallible {
-        let room = Room::make(self.max_connections);
+        let room = Room::make(
+            self.max_connections,
+            self.site.writing.as_ref().map_or(0, |_| write::DESCRIPTORS),
+        );
         let free = Arc::new(Semaphore::new(room.served as usize));
         let peers = Peers::new(room.of_one_peer(self.max_per_peer), room.refused);
         let mut warned = Warned::default();
@@ -296,4 +326,20 @@ impl Server {
             }
         }
     }
+}
+
+/// Whoever can write files can fill the disk and change what others fetch: not
+/// everybody on a network is to be able to.
+fn check_terms(settings: &ServeSettings) -> Result<(), TransferError> {
+    let is_open = settings.token.is_none() && !settings.listen.ip().to_canonical().is_loopback();
+    if settings.uploads.is_none() || !is_open {
+        return Ok(());
+    }
+    let message = format!(
+        "--writable without --token-file: whoever reaches {} could change all files there",
+        settings.listen
+    );
+    let hint = "add --token-file FILE (openssl rand -hex 32 > FILE), or listen on a loopback \
+                address, as 127.0.0.1:8080";
+    Err(TransferError::new(ErrorKind::Other, message).with_hint(hint))
 }

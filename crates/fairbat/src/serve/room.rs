@@ -31,11 +31,13 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// As much as is wanted, if the limit on open files can be raised so far.
-    pub(super) fn make(wanted: u32) -> Self {
+    /// As much as is wanted, if the limit on open files can be raised so far;
+    /// `beside` are descriptors that are needed besides.
+    pub(super) fn make(wanted: u32, beside: u64) -> Self {
         let needed = u64::from(wanted) * DESCRIPTORS_EACH
             + u64::from(MOST_REFUSED) * DESCRIPTORS_REFUSED
-            + DESCRIPTORS_BESIDE;
+            + DESCRIPTORS_BESIDE
+            + beside;
         let mut limit = getrlimit(Resource::Nofile);
         if limit.current.is_some_and(|current| current < needed) {
             limit.current = Some(limit.maximum.map_or(needed, |most| most.min(needed)));
@@ -43,7 +45,7 @@ impl Room {
             let _ = setrlimit(Resource::Nofile, limit);
         }
         let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        let room = Self::within(current, wanted);
+        let room = Self::within(current.saturating_sub(beside), wanted);
         if room.served < wanted {
             tracing::warn!(
                 "the limit on open files (ulimit -n, {current}) allows {} connections at once, \

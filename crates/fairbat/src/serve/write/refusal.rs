@@ -1,0 +1,174 @@
+//! Why a request changed nothing, in words and as a status. Knows nothing of
+//! what was asked.
+
+use std::io;
+
+use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use rustix::io::Errno;
+
+use super::super::files::NotServed;
+use super::super::payload::Payload;
+
+/// The methods that a path may be asked by where changes are taken.
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, PUT, DELETE, MOVE, MKCOL");
+
+/// See the module.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("this is no name: segments that are empty, . or .., or have a slash name nothing")]
+    NoName,
+    #[error(
+        "this host name is not known to be this machine's: ask by a loopback address, or \
+         localhost, or serve with --token-file"
+    )]
+    OtherHost,
+    #[error("the server may not write there")]
+    Forbidden,
+    #[error("the way there leads out of the directory that is served, or into another file system")]
+    Outside,
+    #[error("there is nothing of this name")]
+    Absent,
+    #[error("only GET, HEAD, PUT, DELETE, MOVE and MKCOL are understood")]
+    OtherMethod,
+    #[error("there is something of this name already")]
+    Exists,
+    #[error("there is a directory of this name")]
+    Directory,
+    #[error("something on the way there is no directory")]
+    NoDirectory,
+    #[error("the directory is not empty")]
+    NotEmpty,
+    #[error("what is there is neither a file nor a directory")]
+    Special,
+    #[error("a condition of the request does not hold")]
+    Failed,
+    #[error("files may have {0} bytes at most (--max-upload)")]
+    TooLarge(u64),
+    #[error("the file system takes no file of this size")]
+    TooLargeForDisk,
+    #[error("parts of files are not taken: send the whole file, without Content-Range")]
+    Part,
+    #[error("send the file itself, without Content-Encoding")]
+    Encoded,
+    #[error("{0} is malformed")]
+    Malformed(&'static str),
+    #[error(
+        "the body has the {algorithm} {found}, not the one that the request states; nothing was \
+         stored"
+    )]
+    Corrupt {
+        algorithm: &'static str,
+        /// In hexadecimal digits.
+        found: String,
+    },
+    #[error("the body broke off; nothing was stored")]
+    Broken,
+    #[error("nothing came for too long; nothing was stored")]
+    Silent,
+    #[error("a directory is made without a body")]
+    Body,
+    #[error("Destination has to be a URL of this server")]
+    NoDestination,
+    #[error("Destination is on another server")]
+    Elsewhere,
+    #[error("only files are moved")]
+    NoFile,
+    #[error("source and destination are the same")]
+    Same,
+    #[error("there are too many uploads at once")]
+    Crowded,
+    #[error("what is there changes all the time, or too many files are open")]
+    Busy,
+    #[error("the disk is full, or a quota is used up; nothing was stored")]
+    Full,
+    #[error("the server's disk fails: {0}")]
+    Disk(io::Error),
+}
+
+impl Refusal {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::NoName
+            | Self::Part
+            | Self::Malformed(_)
+            | Self::Corrupt { .. }
+            | Self::Broken
+            | Self::NoDestination => StatusCode::BAD_REQUEST,
+            Self::OtherHost | Self::Forbidden | Self::Outside | Self::Same => StatusCode::FORBIDDEN,
+            Self::Absent => StatusCode::NOT_FOUND,
+            Self::OtherMethod | Self::Exists => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Silent => StatusCode::REQUEST_TIMEOUT,
+            Self::Directory | Self::NoDirectory | Self::NotEmpty | Self::Special | Self::NoFile => {
+                StatusCode::CONFLICT
+            }
+            Self::Failed => StatusCode::PRECONDITION_FAILED,
+            Self::TooLarge(_) | Self::TooLargeForDisk => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Encoded | Self::Body => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Elsewhere => StatusCode::BAD_GATEWAY,
+            Self::Crowded | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Full => StatusCode::INSUFFICIENT_STORAGE,
+            Self::Disk(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// How it is answered.
+    pub(super) fn response(&self) -> Response<Payload> {
+        let text = self.to_string();
+        let mut headers = HeaderMap::from_iter([
+            (
+                CONTENT_TYPE,
+                HeaderValue::from_static("text/plain; charset=utf-8"),
+            ),
+            (CONTENT_LENGTH, (text.len() + 1).into()),
+        ]);
+        match self {
+            Self::Crowded => drop(headers.insert(RETRY_AFTER, HeaderValue::from_static("10"))),
+            Self::Busy => drop(headers.insert(RETRY_AFTER, HeaderValue::from_static("1"))),
+            Self::OtherMethod | Self::Exists => drop(headers.insert(ALLOW, METHODS)),
+            _ => {}
+        }
+        let mut response = Response::new(Payload::line(&text));
+        *response.status_mut() = self.status();
+        *response.headers_mut() = headers;
+        response
+    }
+}
+
+impl From<Errno> for Refusal {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::NOENT => Self::Absent,
+            Errno::NOTDIR => Self::NoDirectory,
+            Errno::ISDIR => Self::Directory,
+            Errno::NOTEMPTY | Errno::EXIST => Self::NotEmpty,
+            Errno::XDEV | Errno::LOOP => Self::Outside,
+            Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ => Self::NoName,
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::Forbidden,
+            Errno::NOSPC | Errno::DQUOT => Self::Full,
+            Errno::FBIG => Self::TooLargeForDisk,
+            Errno::AGAIN | Errno::MFILE | Errno::NFILE | Errno::NOMEM => Self::Busy,
+            other => Self::Disk(other.into()),
+        }
+    }
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        match Errno::from_io_error(&error) {
+            Some(errno) => errno.into(),
+            None => Self::Disk(error),
+        }
+    }
+}
+
+impl From<NotServed> for Refusal {
+    fn from(reason: NotServed) -> Self {
+        match reason {
+            NotServed::Absent => Self::Absent,
+            NotServed::Forbidden => Self::Forbidden,
+            NotServed::Busy => Self::Busy,
+            NotServed::Broken(error) => Self::Disk(error),
+        }
+    }
+}
