@@ -5,7 +5,7 @@
 
 use std::iter::Peekable;
 
-use crate::entry::{Entry, FileState, Kind, Moment, TreePath};
+use crate::entry::{Entry, Kind, Moment, TreePath};
 use crate::scan::Unreadable;
 
 /// Longest step of the clock by which Linux stamps files: a jiffy, 10 ms at
@@ -77,11 +77,7 @@ pub struct Compare<S: Iterator, K: Iterator> {
 ///
 /// A file that is as it was but for the number of its device counts as touched,
 /// for the numbers of devices change when a machine starts anew.
-pub fn compare<S, K, E>(
-    scan: S,
-    known: K,
-    last_scan: Moment,
-) -> Compare<S::IntoIter, K::IntoIter>
+pub fn compare<S, K, E>(scan: S, known: K, last_scan: Moment) -> Compare<S::IntoIter, K::IntoIter>
 where
     S: IntoIterator<Item = Result<Entry, Unreadable>>,
     K: IntoIterator<Item = Result<Known, E>>,

@@ -76,7 +76,9 @@ pub struct FilterError {
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// Blank, a comment, or a slash alone.
-    #[error("matches nothing: it is blank, a slash alone or a comment (write \\# for a name with #)")]
+    #[error(
+        "matches nothing: it is blank, a slash alone or a comment (write \\# for a name with #)"
+    )]
     Nothing,
     /// A `!` that undoes nothing.
     #[error("cannot start with !: put what is to be left out under exclude")]
@@ -239,7 +241,8 @@ mod tests {
     use super::*;
 
     fn filter(include: &[&str], exclude: &[&str]) -> Filter {
-        let owned = |list: &[&str]| -> Vec<String> { list.iter().map(ToString::to_string).collect() };
+        let owned =
+            |list: &[&str]| -> Vec<String> { list.iter().map(ToString::to_string).collect() };
         Filter::new(&owned(include), &owned(exclude)).unwrap()
     }
 
@@ -326,15 +329,25 @@ mod tests {
         );
         check(
             &filter(&["srv/**"], &[]),
-            &[("srv/", Verdict::OnTheWay), ("srv/a/b", Verdict::In), ("usr/", Verdict::Out)],
+            &[
+                ("srv/", Verdict::OnTheWay),
+                ("srv/a/b", Verdict::In),
+                ("usr/", Verdict::Out),
+            ],
         );
     }
 
     #[test]
     fn names_are_bytes() {
         let odd = TreePath::from_bytes(b"a\0\xff.o").unwrap();
-        assert_eq!(filter(&[], &["*.o"]).judge(&odd, false, Verdict::In), Verdict::Out);
-        assert_eq!(filter(&[], &["*.c"]).judge(&odd, false, Verdict::In), Verdict::In);
+        assert_eq!(
+            filter(&[], &["*.o"]).judge(&odd, false, Verdict::In),
+            Verdict::Out
+        );
+        assert_eq!(
+            filter(&[], &["*.c"]).judge(&odd, false, Verdict::In),
+            Verdict::In
+        );
     }
 
     #[test]
@@ -345,11 +358,17 @@ mod tests {
             Filter::new(&owned(include), &owned(exclude)).unwrap_err()
         };
         let negated = refused(&["a", "!b"], &[]);
-        assert_eq!((negated.list, negated.pattern.as_str()), (List::Include, "!b"));
+        assert_eq!(
+            (negated.list, negated.pattern.as_str()),
+            (List::Include, "!b")
+        );
         assert!(matches!(negated.problem, Problem::Negated), "{negated}");
         for pattern in ["", "  ", "# all", "/"] {
             let blank = refused(&[], &["a", pattern]);
-            assert_eq!((blank.list, blank.pattern.as_str()), (List::Exclude, pattern));
+            assert_eq!(
+                (blank.list, blank.pattern.as_str()),
+                (List::Exclude, pattern)
+            );
             assert!(matches!(blank.problem, Problem::Nothing), "{blank}");
         }
         let broken = refused(&[], &["a", "{b"]);

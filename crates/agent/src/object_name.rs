@@ -95,7 +95,9 @@ pub fn decode(key: &str) -> Result<TreePath, DecodeError> {
 }
 
 fn is_long(key: &str) -> bool {
-    let long = key.strip_prefix(OWN).and_then(|rest| rest.strip_prefix("/long/"));
+    let long = key
+        .strip_prefix(OWN)
+        .and_then(|rest| rest.strip_prefix("/long/"));
     long.is_some_and(|digits| {
         digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
     })
@@ -103,7 +105,9 @@ fn is_long(key: &str) -> bool {
 
 fn encode_name(name: &[u8], is_at_top: bool) -> String {
     let is_ours = is_at_top && name.eq_ignore_ascii_case(OWN.as_bytes());
-    let is_apaches = name.get(..3).is_some_and(|head| head.eq_ignore_ascii_case(b".ht"));
+    let is_apaches = name
+        .get(..3)
+        .is_some_and(|head| head.eq_ignore_ascii_case(b".ht"));
     let is_first_plain = !is_ours && !is_apaches && !name.starts_with(b" ");
     let last = name.len() - 1;
     let encoded = percent::encode(name, |at, character| {
@@ -164,8 +168,19 @@ mod tests {
     #[test]
     fn plain_names_stay_what_they_are() {
         for name in [
-            "a", "My Letter (2).odt", ".bashrc", "~", "~a", "a~", "x+y=z,&;@$!'[]{}^`", "naïve",
-            "nai\u{308}ve", "日本語", "...a", "a..b", "-",
+            "a",
+            "My Letter (2).odt",
+            ".bashrc",
+            "~",
+            "~a",
+            "a~",
+            "x+y=z,&;@$!'[]{}^`",
+            "naïve",
+            "nai\u{308}ve",
+            "日本語",
+            "...a",
+            "a..b",
+            "-",
         ] {
             assert_eq!(key(&[name.as_bytes()]), name);
         }
@@ -199,13 +214,20 @@ mod tests {
     #[test]
     fn a_name_that_is_too_long_keeps_its_head() {
         assert_eq!(key(&[&[b'a'; 240]]), "a".repeat(240));
-        for name in [vec![b'a'; 241], "ü".repeat(127).into_bytes(), vec![0xff; 255]] {
+        for name in [
+            vec![b'a'; 241],
+            "ü".repeat(127).into_bytes(),
+            vec![0xff; 255],
+        ] {
             let short = key(&[b"d", &name]);
             let (head, digest) = short.split_once("%~").unwrap();
             assert_eq!(digest, sha256(&name));
             assert!((172..=176).contains(&head.len()), "{head}");
             let beginning = head.strip_prefix("d/").unwrap();
-            assert!(name.starts_with(&percent::decode(beginning).unwrap()), "{head}");
+            assert!(
+                name.starts_with(&percent::decode(beginning).unwrap()),
+                "{head}"
+            );
             assert_eq!(decode(&short), Err(DecodeError::Shortened));
         }
     }
@@ -215,15 +237,32 @@ mod tests {
         let names = [&[b'a'; 200][..]; 5];
         assert_eq!(key(&names[..4]).len(), 803);
         let long = key(&names);
-        assert_eq!(long, format!(".fairbat/long/{}", sha256(path(&names).as_bytes())));
+        assert_eq!(
+            long,
+            format!(".fairbat/long/{}", sha256(path(&names).as_bytes()))
+        );
         assert_eq!(decode(&long), Err(DecodeError::Shortened));
     }
 
     #[test]
     fn what_was_not_encoded_here_is_told() {
         for foreign in [
-            "", "/", "a/", "a//b", "../a", "a/.", "%41", "%2e", "a%", "a:b", "%00", "a%2Fb",
-            ".fairbat", ".fairbat/base", ".fairbat/long/x", "a.",
+            "",
+            "/",
+            "a/",
+            "a//b",
+            "../a",
+            "a/.",
+            "%41",
+            "%2e",
+            "a%",
+            "a:b",
+            "%00",
+            "a%2Fb",
+            ".fairbat",
+            ".fairbat/base",
+            ".fairbat/long/x",
+            "a.",
         ] {
             assert_eq!(decode(foreign), Err(DecodeError::Foreign), "{foreign}");
         }
@@ -281,9 +320,17 @@ mod tests {
     #[test]
     fn the_longest_names_fit_a_disk_with_what_is_appended() {
         let dir = tempfile::tempdir().unwrap();
-        for name in [vec![b'a'; 240], vec![0xff; 255], "日".repeat(85).into_bytes()] {
+        for name in [
+            vec![b'a'; 240],
+            vec![0xff; 255],
+            "日".repeat(85).into_bytes(),
+        ] {
             let unfinished = format!("{}#1234567890", key(&[&name]));
-            fs::write(dir.path().join(OsStr::from_bytes(unfinished.as_bytes())), "x").unwrap();
+            fs::write(
+                dir.path().join(OsStr::from_bytes(unfinished.as_bytes())),
+                "x",
+            )
+            .unwrap();
         }
     }
 }

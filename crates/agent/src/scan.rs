@@ -219,9 +219,9 @@ impl Scan {
             Some(Err(_)) | None => kind,
         };
         // Before it is examined: that may take a server that does not answer.
-        let verdict = self
-            .filter
-            .judge(&path, kind == FileType::Directory, self.levels[at].verdict);
+        let verdict =
+            self.filter
+                .judge(&path, kind == FileType::Directory, self.levels[at].verdict);
         if verdict == Verdict::Out {
             return;
         }
@@ -279,8 +279,7 @@ impl Scan {
         if !is_walked(&look) {
             return self.emit_directory(path, &look, verdict);
         }
-        let is_mount =
-            look.is_mount || look.identity.device != self.levels[parent].identity.device;
+        let is_mount = look.is_mount || look.identity.device != self.levels[parent].identity.device;
         if !is_mount && self.is_mount_of_before(&path) {
             self.emit_directory(path.clone(), &look, verdict);
             return self.fail(path, Cause::Unmounted);
@@ -295,7 +294,9 @@ impl Scan {
         self.path.extend_from_slice(path.as_bytes());
         match verdict {
             Verdict::In => self.emit_directory(path, &look, verdict),
-            _ => self.waiting.push((parent + 1, directory_entry(path, &look))),
+            _ => self
+                .waiting
+                .push((parent + 1, directory_entry(path, &look))),
         }
         self.levels.push(Level {
             descriptor: Some(descriptor),
@@ -337,7 +338,8 @@ impl Scan {
 
     fn pop(&mut self) {
         self.levels.pop();
-        self.path.truncate(self.levels.last().map_or(0, |level| level.end));
+        self.path
+            .truncate(self.levels.last().map_or(0, |level| level.end));
         let depth = self.levels.len();
         self.waiting.pop_if(|(level, _)| *level >= depth);
     }
@@ -349,7 +351,10 @@ impl Scan {
             directory::look_at(descriptor)
                 .is_ok_and(|look| look.identity == self.levels[level].identity)
         };
-        let inner = self.levels.get(at + 1).and_then(|level| level.descriptor.as_ref());
+        let inner = self
+            .levels
+            .get(at + 1)
+            .and_then(|level| level.descriptor.as_ref());
         let up = inner.and_then(|inner| directory::open(inner, c"..").ok());
         if let Some(descriptor) = up.filter(|descriptor| is_level(descriptor, at)) {
             return Some(descriptor);
@@ -425,8 +430,16 @@ impl Scan {
     }
 
     fn fail(&mut self, path: TreePath, cause: Cause) {
-        while self.unknown.pop_if(|last| last.is_at_or_below(&path)).is_some() {}
-        if !self.unknown.last().is_some_and(|last| path.is_at_or_below(last)) {
+        while self
+            .unknown
+            .pop_if(|last| last.is_at_or_below(&path))
+            .is_some()
+        {}
+        if !self
+            .unknown
+            .last()
+            .is_some_and(|last| path.is_at_or_below(last))
+        {
             self.unknown.push(path.clone());
         }
         self.ready.push_back(Err(Unreadable { path, cause }));

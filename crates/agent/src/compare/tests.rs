@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use proptest::prelude::*;
 
 use super::*;
-use crate::entry::Attributes;
+use crate::entry::{Attributes, FileState};
 use crate::scan::Cause;
 
 const LAST_SCAN: Moment = at(1_000, 0);
@@ -105,7 +105,13 @@ fn what_came_and_what_went_is_told_in_order() {
         Ok(file("d/3")),
         Ok(file("e")),
     ];
-    let then = [directory("d"), file("d/0"), file("d/1"), file("d/2"), file("f")];
+    let then = [
+        directory("d"),
+        file("d/0"),
+        file("d/1"),
+        file("d/2"),
+        file("f"),
+    ];
     assert_eq!(
         changes(now, &then),
         [
@@ -141,7 +147,10 @@ fn every_sign_of_another_content_counts() {
     let mut written = file("a");
     written.attributes.modified = at(501, 0);
     assert_eq!(change(written, file("a")), "changed");
-    assert_eq!(change(with(|state| state.changed = at(600, 0)), file("a")), "touched");
+    assert_eq!(
+        change(with(|state| state.changed = at(600, 0)), file("a")),
+        "touched"
+    );
     assert_eq!(change(with(|state| state.device = 8), file("a")), "touched");
     assert_eq!(change(directory("a"), file("a")), "changed");
     assert_eq!(change(link("a", "x"), link("a", "y")), "changed");
@@ -193,10 +202,22 @@ fn nothing_below_what_is_unknown_is_removed() {
         file("c"),
     ];
     // Told before anything in it, as of a directory that cannot be read.
-    let now = vec![Ok(directory("a")), Ok(file("a/1")), Ok(directory("b")), unknown("b")];
+    let now = vec![
+        Ok(directory("a")),
+        Ok(file("a/1")),
+        Ok(directory("b")),
+        unknown("b"),
+    ];
     assert_eq!(
         changes(now, &then),
-        ["same a", "same a/1", "same b", "unknown b", "removed b!", "removed c"]
+        [
+            "same a",
+            "same a/1",
+            "same b",
+            "unknown b",
+            "removed b!",
+            "removed c"
+        ]
     );
     // Told when it is left, as of a directory that was moved meanwhile.
     let now = vec![
@@ -226,7 +247,13 @@ fn nothing_below_what_is_unknown_is_removed() {
 
 #[test]
 fn a_directory_around_what_is_unknown_is_not_removed() {
-    let then = [directory("a"), file("a/1"), directory("a/2"), file("a/2/3"), file("a/4")];
+    let then = [
+        directory("a"),
+        file("a/1"),
+        directory("a/2"),
+        file("a/2/3"),
+        file("a/4"),
+    ];
     assert_eq!(
         changes(vec![unknown("a/2")], &then),
         ["removed a/1", "unknown a/2", "removed a/4"]

@@ -9,7 +9,10 @@ impl Mount {
     fn new(path: PathBuf) -> Self {
         fs::create_dir_all(&path).unwrap();
         let mut mount = Command::new("mount");
-        let mounted = mount.args(["-t", "tmpfs", "-o", "size=1m", "fairbat-test"]).arg(&path).status();
+        let mounted = mount
+            .args(["-t", "tmpfs", "-o", "size=1m", "fairbat-test"])
+            .arg(&path)
+            .status();
         assert!(mounted.unwrap().success());
         Self(path)
     }
@@ -53,7 +56,11 @@ fn open_after(root: &Path, mounted: &[MountPoint]) -> Result<Scan, ScanError> {
 }
 
 fn mount_paths(outcome: &Outcome) -> Vec<String> {
-    outcome.mounts.iter().map(|mount| mount.path.to_string()).collect()
+    outcome
+        .mounts
+        .iter()
+        .map(|mount| mount.path.to_string())
+        .collect()
 }
 
 const UNMOUNTED: &str = "is no longer mounted";
@@ -70,7 +77,10 @@ fn mount_points_are_seen_and_need_not_be_crossed() {
     assert_eq!(rest(&mut scan), ["a", "disk", "disk/x", "z"]);
     let outcome = scan.finish();
     assert_eq!(mount_paths(&outcome), ["disk"]);
-    assert_eq!(outcome.mounts[0].device, fs::metadata(&mount.0).unwrap().dev());
+    assert_eq!(
+        outcome.mounts[0].device,
+        fs::metadata(&mount.0).unwrap().dev()
+    );
 
     let options = Options {
         one_file_system: true,
@@ -92,7 +102,11 @@ fn a_part_of_the_same_file_system_can_be_mounted_as_well() {
     }
     let dir = tree(&["a/x", "b/"]);
     let bound = dir.path().join("b");
-    let bind = Command::new("mount").arg("--bind").arg(dir.path().join("a")).arg(&bound).status();
+    let bind = Command::new("mount")
+        .arg("--bind")
+        .arg(dir.path().join("a"))
+        .arg(&bound)
+        .status();
     assert!(bind.unwrap().success());
     let mount = Mount(bound);
     let mut scan = open(dir.path());
@@ -101,7 +115,15 @@ fn a_part_of_the_same_file_system_can_be_mounted_as_well() {
     assert_eq!(mount_paths(&before), ["b"]);
     mount.detach();
     let mut scan = open_after(dir.path(), &before.mounts).unwrap();
-    assert_eq!(rest(&mut scan), ["a".to_owned(), "a/x".to_owned(), "b".to_owned(), format!("! b {UNMOUNTED}")]);
+    assert_eq!(
+        rest(&mut scan),
+        [
+            "a".to_owned(),
+            "a/x".to_owned(),
+            "b".to_owned(),
+            format!("! b {UNMOUNTED}")
+        ]
+    );
 }
 
 #[test]
@@ -117,8 +139,12 @@ fn a_disk_that_is_taken_away_in_the_midst_of_a_walk_is_unknown() {
     until(&mut scan, "disk/d/1");
     mount.detach();
     // What is read is still that of the disk, and then it is found out.
-    let expected =
-        ["disk/d/2".to_owned(), "disk/e".to_owned(), format!("! disk {REPLACED}"), "z".to_owned()];
+    let expected = [
+        "disk/d/2".to_owned(),
+        "disk/e".to_owned(),
+        format!("! disk {REPLACED}"),
+        "z".to_owned(),
+    ];
     assert_eq!(rest(&mut scan), expected);
     let outcome = scan.finish();
     assert_eq!(paths(&outcome.unknown), ["disk"]);
@@ -130,7 +156,10 @@ fn a_disk_that_is_taken_away_in_the_midst_of_a_walk_is_unknown() {
     let mut scan = open(dir.path());
     until(&mut scan, "disk");
     mount.detach();
-    assert_eq!(rest(&mut scan), [format!("! disk {REPLACED}"), "z".to_owned()]);
+    assert_eq!(
+        rest(&mut scan),
+        [format!("! disk {REPLACED}"), "z".to_owned()]
+    );
 }
 
 #[test]
@@ -142,12 +171,20 @@ fn a_disk_that_is_missing_since_last_time_is_unknown_until_it_is_back() {
     let mount = Mount::new(dir.path().join("media/disk"));
     add(&mount.0, &["x"]);
     let mut scan = open(dir.path());
-    assert_eq!(rest(&mut scan), ["media", "media/disk", "media/disk/x", "z"]);
+    assert_eq!(
+        rest(&mut scan),
+        ["media", "media/disk", "media/disk/x", "z"]
+    );
     let first = scan.finish();
 
     mount.detach();
     let mut scan = open_after(dir.path(), &first.mounts).unwrap();
-    let expected = ["media", "media/disk", &format!("! media/disk {UNMOUNTED}"), "z"];
+    let expected = [
+        "media",
+        "media/disk",
+        &format!("! media/disk {UNMOUNTED}"),
+        "z",
+    ];
     assert_eq!(rest(&mut scan), expected);
     let second = scan.finish();
     assert_eq!(paths(&second.unknown), ["media/disk"]);
@@ -166,7 +203,10 @@ fn a_disk_that_is_missing_since_last_time_is_unknown_until_it_is_back() {
     assert_eq!(fourth.mounts, first.mounts);
     fs::write(dir.path().join("media"), "a file").unwrap();
     let mut scan = open_after(dir.path(), &fourth.mounts).unwrap();
-    assert_eq!(rest(&mut scan), ["media", &format!("! media {UNMOUNTED}"), "z"]);
+    assert_eq!(
+        rest(&mut scan),
+        ["media", &format!("! media {UNMOUNTED}"), "z"]
+    );
     fs::remove_file(dir.path().join("media")).unwrap();
 
     // A walk that did not get there does not know it either.
