@@ -6,6 +6,7 @@ pub mod compare;
 pub mod config;
 pub mod entry;
 pub mod filter;
+pub mod manifest;
 pub mod object_name;
 mod percent;
 pub mod scan;

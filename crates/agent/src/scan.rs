@@ -15,24 +15,20 @@ mod directory;
 mod outcome;
 #[cfg(test)]
 mod tests;
+mod trail;
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString};
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rustix::fs::{CWD, FileType};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::entry::{Entry, Kind, TreePath};
 use crate::filter::{Filter, Verdict};
-use directory::{Identity, Look, Names};
+use directory::{Look, Names};
 pub use outcome::{Cause, MountPoint, Outcome, ScanError, Specials, Unreadable};
-
-/// How many directories are open at once, besides the root: the innermost. The
-/// others are opened again on the way back.
-const OPEN: usize = 32;
+use trail::Trail;
 
 /// How a tree is walked.
 #[derive(Debug, Clone, Default)]
@@ -48,33 +44,16 @@ pub struct Options {
 /// A walk; see the module.
 #[derive(Debug)]
 pub struct Scan {
-    root: PathBuf,
     filter: Filter,
     options: Options,
-    /// Path of the innermost directory, as a [`TreePath`] has it.
-    path: Vec<u8>,
-    /// From the root to the innermost.
-    levels: Vec<Level>,
-    /// Directories around the innermost that are entries only if something in
-    /// them is, each with its level.
+    trail: Trail,
+    /// Directories on the trail that are entries only if something in them is,
+    /// each with its depth.
     waiting: Vec<(usize, Entry)>,
     ready: VecDeque<Result<Entry, Unreadable>>,
     specials: Specials,
     unknown: Vec<TreePath>,
     mounts: Vec<MountPoint>,
-}
-
-/// A directory that the walk is in.
-#[derive(Debug)]
-struct Level {
-    /// `None` while the walk is far below.
-    descriptor: Option<OwnedFd>,
-    identity: Identity,
-    /// Where its path ends in that of the innermost.
-    end: usize,
-    verdict: Verdict,
-    /// `None` until it has been listed.
-    names: Option<Names>,
 }
 
 impl Scan {
@@ -88,14 +67,9 @@ impl Scan {
             root: root.to_owned(),
             error: error.into(),
         };
-        let path = CString::new(root.as_os_str().as_bytes()).map_err(|_| refused(Errno::INVAL))?;
-        let descriptor = directory::open_followed(CWD, &path).map_err(refused)?;
-        let here = directory::look_at(&descriptor).map_err(refused)?;
-        let parent = directory::look_followed(&descriptor, c"..").map_err(refused)?;
+        let (trail, here, around) = Trail::open(root, filter.of_root()).map_err(refused)?;
         let mut scan = Self {
-            root: root.to_owned(),
-            path: Vec::new(),
-            levels: Vec::new(),
+            trail,
             waiting: Vec::new(),
             ready: VecDeque::new(),
             specials: Specials::default(),
@@ -104,7 +78,7 @@ impl Scan {
             filter,
             options,
         };
-        if here.is_mount || here.identity.device != parent.identity.device {
+        if here.is_mount || here.identity.device != around.identity.device {
             scan.mounts.push(MountPoint {
                 path: TreePath::root(),
                 device: here.identity.device,
@@ -113,20 +87,13 @@ impl Scan {
             let root = root.to_owned();
             return Err(ScanError::Unmounted { root });
         }
-        scan.levels.push(Level {
-            descriptor: Some(descriptor),
-            identity: here.identity,
-            end: 0,
-            verdict: scan.filter.of_root(),
-            names: None,
-        });
         Ok(scan)
     }
 
     /// Ends the walk, wherever it is.
     #[must_use]
     pub fn finish(self) -> Outcome {
-        let complete = self.levels.is_empty() && self.ready.is_empty();
+        let complete = self.trail.depth() == 0 && self.ready.is_empty();
         let mut mounts = self.mounts;
         for before in self.options.mounted {
             let is_seen = mounts.iter().any(|mount| mount.path == before.path);
@@ -146,41 +113,40 @@ impl Scan {
 
     /// Goes one step on. `None` at the end.
     fn step(&mut self) -> Option<()> {
-        let level = self.levels.last_mut()?;
-        match level.names.take() {
+        let depth = self.trail.depth();
+        match self.trail.innermost()?.names.take() {
             None => self.list(),
-            Some(mut names) => {
-                let at = self.levels.len() - 1;
-                match names.next() {
-                    Some((name, kind)) => {
-                        self.visit(name, kind);
-                        self.levels[at].names = Some(names);
-                    }
-                    None => self.leave(),
+            Some(mut names) => match names.next() {
+                Some((name, kind)) => {
+                    self.visit(name, kind);
+                    self.trail.at_depth(depth).names = Some(names);
                 }
-            }
+                None => self.leave(),
+            },
         }
         Some(())
     }
 
     /// Lists the innermost directory.
     fn list(&mut self) {
-        let at = self.levels.len() - 1;
-        let names = Names::read(self.descriptor(at));
-        // Looked at again before anything in it counts: what has been replaced
-        // or unmounted before the last name was read may have lost some.
-        let result = match names {
+        // Looked up again before anything in it counts: what has been replaced or
+        // unmounted before the last name was read may have lost some.
+        let listed = match Names::read(self.trail.descriptor()) {
             Err(error) => Err(Cause::List(error.into())),
-            Ok(_) if !self.is_in_place() => Err(Cause::Replaced),
+            Ok(_) if !self.trail.is_in_place() => Err(Cause::Replaced),
             Ok(names) => Ok(names),
         };
-        match result {
+        match listed {
             Ok(mut names) => {
-                names.add_missing(self.mounts_of_before());
-                self.levels[at].names = Some(names);
+                if !self.options.mounted.is_empty() {
+                    names.add_missing(self.mounts_of_before());
+                }
+                if let Some(level) = self.trail.innermost() {
+                    level.names = Some(names);
+                }
             }
             Err(cause) => {
-                self.fail(self.here(), cause);
+                self.fail(self.trail.path(), cause);
                 self.pop();
             }
         }
@@ -188,8 +154,8 @@ impl Scan {
 
     /// The names in this directory that were mount points, or led to one.
     fn mounts_of_before(&self) -> impl Iterator<Item = CString> {
-        let here = self.here();
-        let start = self.path.len() + usize::from(!self.path.is_empty());
+        let here = self.trail.path();
+        let start = here.as_bytes().len() + usize::from(!here.as_bytes().is_empty());
         let mounted = self.options.mounted.iter();
         mounted
             .filter(move |mount| mount.path != here && mount.path.is_at_or_below(&here))
@@ -201,17 +167,11 @@ impl Scan {
 
     /// Comes to a name in the innermost directory.
     fn visit(&mut self, name: &CStr, kind: FileType) {
-        let mut path = self.path.clone();
-        if !path.is_empty() {
-            path.push(0);
-        }
-        path.extend_from_slice(name.to_bytes());
-        let Ok(path) = TreePath::from_bytes(&path) else {
-            return self.fail(self.here(), Cause::List(Errno::ILSEQ.into()));
+        let Some(path) = self.trail.path_of(name) else {
+            return self.fail(self.trail.path(), Cause::List(Errno::ILSEQ.into()));
         };
-        let at = self.levels.len() - 1;
         let looked = match kind {
-            FileType::Unknown => Some(directory::look(self.descriptor(at), name)),
+            FileType::Unknown => Some(directory::look(self.trail.descriptor(), name)),
             _ => None,
         };
         let kind = match &looked {
@@ -219,13 +179,14 @@ impl Scan {
             Some(Err(_)) | None => kind,
         };
         // Before it is examined: that may take a server that does not answer.
-        let verdict =
-            self.filter
-                .judge(&path, kind == FileType::Directory, self.levels[at].verdict);
+        let parent = self.trail.at_depth(self.trail.depth()).verdict;
+        let verdict = self
+            .filter
+            .judge(&path, kind == FileType::Directory, parent);
         if verdict == Verdict::Out {
             return;
         }
-        match looked.unwrap_or_else(|| directory::look(self.descriptor(at), name)) {
+        match looked.unwrap_or_else(|| directory::look(self.trail.descriptor(), name)) {
             Ok(look) => self.found(name, path, &look, verdict),
             Err(Errno::NOENT) if self.was_mounted(&path) => self.fail(path, Cause::Unmounted),
             Err(error) => self.fail(path, Cause::of_look(error)),
@@ -234,12 +195,11 @@ impl Scan {
 
     /// Sorts in what a name stands for.
     fn found(&mut self, name: &CStr, path: TreePath, look: &Look, verdict: Verdict) {
-        let at = self.levels.len() - 1;
         let kind = match look.kind {
             FileType::Directory => return self.enter(name, path, look, verdict),
             _ if verdict != Verdict::In => return,
             FileType::RegularFile => Kind::File(look.state),
-            FileType::Symlink => match directory::target(self.descriptor(at), name) {
+            FileType::Symlink => match directory::target(self.trail.descriptor(), name) {
                 Ok(target) => Kind::Symlink(target),
                 Err(error) => return self.fail(path, Cause::of_look(error)),
             },
@@ -258,14 +218,13 @@ impl Scan {
 
     /// Enters a directory, if it is to be walked.
     fn enter(&mut self, name: &CStr, path: TreePath, look: &Look, verdict: Verdict) {
-        let root = self.levels[0].identity.device;
+        let root = self.trail.root_device();
         let is_anywhere = !self.options.one_file_system;
         let is_walked = |look: &Look| is_anywhere || look.identity.device == root;
         if !is_walked(look) {
             return self.emit_directory(path, look, verdict);
         }
-        let parent = self.levels.len() - 1;
-        let opened = directory::open(self.descriptor(parent), name);
+        let opened = directory::open(self.trail.descriptor(), name);
         // What is open is what counts; by now it may be another directory, or
         // something has been mounted because it was opened.
         let opened = opened.and_then(|open| Ok((directory::look_at(&open)?, open)));
@@ -279,7 +238,9 @@ impl Scan {
         if !is_walked(&look) {
             return self.emit_directory(path, &look, verdict);
         }
-        let is_mount = look.is_mount || look.identity.device != self.levels[parent].identity.device;
+        let depth = self.trail.depth();
+        let around = self.trail.at_depth(depth).identity.device;
+        let is_mount = look.is_mount || look.identity.device != around;
         if !is_mount && self.is_mount_of_before(&path) {
             self.emit_directory(path.clone(), &look, verdict);
             return self.fail(path, Cause::Unmounted);
@@ -290,120 +251,33 @@ impl Scan {
                 device: look.identity.device,
             });
         }
-        self.path.clear();
-        self.path.extend_from_slice(path.as_bytes());
+        self.trail.push(&path, descriptor, look.identity, verdict);
         match verdict {
             Verdict::In => self.emit_directory(path, &look, verdict),
-            _ => self
-                .waiting
-                .push((parent + 1, directory_entry(path, &look))),
-        }
-        self.levels.push(Level {
-            descriptor: Some(descriptor),
-            identity: look.identity,
-            end: self.path.len(),
-            verdict,
-            names: None,
-        });
-        if let Some(outer @ 1..) = parent.checked_sub(OPEN) {
-            self.levels[outer].descriptor = None;
+            Verdict::OnTheWay | Verdict::Out => {
+                self.waiting.push((depth + 1, directory_entry(path, &look)));
+            }
         }
     }
 
     /// Leaves the innermost directory.
     fn leave(&mut self) {
-        let at = self.levels.len() - 1;
-        if at > 0 && self.levels[at - 1].descriptor.is_none() {
-            self.levels[at - 1].descriptor = self.reopen(at - 1);
-        }
-        let is_in_place = self.is_in_place();
-        if !is_in_place {
-            self.fail(self.here(), Cause::Replaced);
+        self.trail.reopen_outer();
+        if !self.trail.is_in_place() {
+            self.fail(self.trail.path(), Cause::Replaced);
         }
         self.pop();
-        // Without a way back to its parent: on from what is around that.
-        while let Some(level) = self.levels.last()
-            && level.descriptor.is_none()
-        {
-            let at = self.levels.len() - 1;
-            match self.reopen(at) {
-                Some(descriptor) => self.levels[at].descriptor = Some(descriptor),
-                None => {
-                    self.fail(self.here(), Cause::Replaced);
-                    self.pop();
-                }
-            }
+        // Without a way back to the one around it: on from what is around that.
+        while self.trail.depth() > 0 && !self.trail.reopen_innermost() {
+            self.fail(self.trail.path(), Cause::Replaced);
+            self.pop();
         }
     }
 
     fn pop(&mut self) {
-        self.levels.pop();
-        self.path
-            .truncate(self.levels.last().map_or(0, |level| level.end));
-        let depth = self.levels.len();
-        self.waiting.pop_if(|(level, _)| *level >= depth);
-    }
-
-    /// Opens a directory again that the walk comes back to: from the one in it,
-    /// or, if that is somewhere else by now, from the root.
-    fn reopen(&self, at: usize) -> Option<OwnedFd> {
-        let is_level = |descriptor: &OwnedFd, level: usize| {
-            directory::look_at(descriptor)
-                .is_ok_and(|look| look.identity == self.levels[level].identity)
-        };
-        let inner = self
-            .levels
-            .get(at + 1)
-            .and_then(|level| level.descriptor.as_ref());
-        let up = inner.and_then(|inner| directory::open(inner, c"..").ok());
-        if let Some(descriptor) = up.filter(|descriptor| is_level(descriptor, at)) {
-            return Some(descriptor);
-        }
-        let mut descriptor: Option<OwnedFd> = None;
-        for level in 1..=at {
-            let name = self.name(level);
-            let next = match &descriptor {
-                Some(outer) => directory::open(outer, &name),
-                None => directory::open(self.descriptor(0), &name),
-            };
-            descriptor = Some(next.ok().filter(|next| is_level(next, level))?);
-        }
-        descriptor
-    }
-
-    /// Whether the innermost directory is where it was found.
-    fn is_in_place(&self) -> bool {
-        let at = self.levels.len() - 1;
-        let found = match at.checked_sub(1) {
-            None => {
-                let root = CString::new(self.root.as_os_str().as_bytes());
-                root.ok().map(|root| directory::look_followed(CWD, &root))
-            }
-            Some(parent) => {
-                let parent = self.levels[parent].descriptor.as_ref();
-                parent.map(|parent| directory::look(parent, &self.name(at)))
-            }
-        };
-        matches!(found, Some(Ok(look)) if look.identity == self.levels[at].identity)
-    }
-
-    /// The descriptor of a level, which has one: the innermost, or the root.
-    fn descriptor(&self, level: usize) -> &OwnedFd {
-        let descriptor = self.levels[level].descriptor.as_ref();
-        descriptor.expect("the innermost directories and the root are open")
-    }
-
-    /// The name of a directory in its parent; not of the root.
-    fn name(&self, level: usize) -> CString {
-        let start = self.levels[level - 1].end;
-        let name = &self.path[start..self.levels[level].end];
-        let name = name.strip_prefix(b"\0").unwrap_or(name);
-        CString::new(name).expect("a name has no NUL")
-    }
-
-    /// The path of the innermost directory.
-    fn here(&self) -> TreePath {
-        TreePath::from_bytes(&self.path).expect("it was one before")
+        self.trail.pop();
+        let depth = self.trail.depth();
+        self.waiting.pop_if(|(waiting, _)| *waiting > depth);
     }
 
     /// Whether something was mounted right there.
@@ -430,16 +304,10 @@ impl Scan {
     }
 
     fn fail(&mut self, path: TreePath, cause: Cause) {
-        while self
-            .unknown
-            .pop_if(|last| last.is_at_or_below(&path))
-            .is_some()
-        {}
-        if !self
-            .unknown
-            .last()
-            .is_some_and(|last| path.is_at_or_below(last))
-        {
+        let is_below = |last: &mut TreePath| last.is_at_or_below(&path);
+        while self.unknown.pop_if(is_below).is_some() {}
+        let covers = |last: &TreePath| path.is_at_or_below(last);
+        if !self.unknown.last().is_some_and(covers) {
             self.unknown.push(path.clone());
         }
         self.ready.push_back(Err(Unreadable { path, cause }));

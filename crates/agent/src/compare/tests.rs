@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use proptest::prelude::*;
 
 use super::*;
-use crate::entry::Attributes;
+use crate::entry::{Attributes, FileState};
 use crate::scan::Cause;
 
 const LAST_SCAN: Moment = at(1_000, 0);

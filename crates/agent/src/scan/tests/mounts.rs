@@ -1,5 +1,7 @@
 //! Mounts come and go. Needs root.
 
+use std::path::PathBuf;
+
 use super::*;
 
 /// A small file system of its own, as long as this lives.

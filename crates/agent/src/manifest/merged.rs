@@ -1,0 +1,144 @@
+//! A base and its deltas as one: the tree as it was when the last of them was
+//! written.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::Read;
+
+use super::order::Order;
+use super::{Item, Kind, Problem, ReadError, Reader, Record};
+use crate::entry::TreePath;
+
+/// An iterator of the entries of a base and its deltas, in the order of paths;
+/// of each the latest. In memory is one entry of each manifest. After an error
+/// there is nothing more, and what came before is not to be trusted.
+#[derive(Debug)]
+pub struct Merged<R> {
+    /// The base, and the deltas from the oldest to the latest.
+    sources: Vec<Reader<R>>,
+    /// The next record of each source that has one.
+    heads: Vec<Option<Record>>,
+    /// Their paths, with the numbers of the sources: the first path is on top,
+    /// and the latest source of it.
+    next: BinaryHeap<(Reverse<TreePath>, usize)>,
+    order: Order,
+}
+
+/// Why manifests cannot be merged.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// One of them cannot be read.
+    #[error("manifest {sequence} {error}")]
+    Read {
+        /// Its number.
+        sequence: u64,
+        /// What is wrong with it.
+        error: ReadError,
+    },
+    /// One of them is no base, or no delta, where one belongs.
+    #[error("manifest {sequence} is not a {expected:?}")]
+    Kind {
+        /// Its number.
+        sequence: u64,
+        /// What belongs there.
+        expected: Kind,
+    },
+    /// One is missing between them, or they are not in their order.
+    #[error("manifest {expected} is missing: {found} is in its place")]
+    Sequence {
+        /// The number that belongs there.
+        expected: u64,
+        /// The number that is there.
+        found: u64,
+    },
+    /// Together they are no tree.
+    #[error("the manifests do not fit together at {path}: {problem}")]
+    Unfit {
+        /// Where.
+        path: TreePath,
+        /// What is wrong.
+        problem: Problem,
+    },
+}
+
+impl<R: Read> Merged<R> {
+    /// Merges a base with its deltas, from the oldest to the latest.
+    ///
+    /// # Errors
+    /// [`MergeError`].
+    pub fn new(base: Reader<R>, deltas: Vec<Reader<R>>) -> Result<Self, MergeError> {
+        let mut sources = vec![base];
+        sources.extend(deltas);
+        let first = sources[0].header().sequence;
+        let mut expected = Some(first);
+        for (i, source) in sources.iter().enumerate() {
+            let found = source.header().sequence;
+            if Some(found) != expected {
+                let expected = expected.unwrap_or(first);
+                return Err(MergeError::Sequence { expected, found });
+            }
+            let kind = if i == 0 { Kind::Base } else { Kind::Delta };
+            if source.header().kind != kind {
+                return Err(MergeError::Kind {
+                    sequence: found,
+                    expected: kind,
+                });
+            }
+            expected = found.checked_add(1);
+        }
+        let mut merged = Self {
+            heads: sources.iter().map(|_| None).collect(),
+            next: BinaryHeap::new(),
+            order: Order::default(),
+            sources,
+        };
+        for source in 0..merged.sources.len() {
+            merged.advance(source)?;
+        }
+        Ok(merged)
+    }
+
+    /// Takes the next record of a source, and reads the one after it.
+    fn advance(&mut self, source: usize) -> Result<Option<Record>, MergeError> {
+        let sequence = self.sources[source].header().sequence;
+        let read = self.sources[source].next().transpose();
+        let read = read.map_err(|error| MergeError::Read { sequence, error })?;
+        if let Some(record) = &read {
+            self.next.push((Reverse(record.path().clone()), source));
+        }
+        Ok(std::mem::replace(&mut self.heads[source], read))
+    }
+
+    fn item(&mut self) -> Result<Option<Item>, MergeError> {
+        while let Some((Reverse(path), latest)) = self.next.pop() {
+            let record = self.advance(latest)?;
+            while let Some((Reverse(other), _)) = self.next.peek()
+                && *other == path
+                && let Some((_, older)) = self.next.pop()
+            {
+                self.advance(older)?;
+            }
+            let Some(record @ Record::Item(_)) = record else {
+                continue;
+            };
+            let taken = self.order.take(&record);
+            taken.map_err(|problem| MergeError::Unfit { path, problem })?;
+            if let Record::Item(item) = record {
+                return Ok(Some(item));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<R: Read> Iterator for Merged<R> {
+    type Item = Result<Item, MergeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let item = self.item().transpose();
+        if matches!(item, Some(Err(_))) {
+            self.next.clear();
+        }
+        item
+    }
+}

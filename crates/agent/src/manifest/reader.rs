@@ -1,0 +1,153 @@
+//! Reads a manifest, line by line.
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+
+use flate2::bufread::GzDecoder;
+use sha2::{Digest as _, Sha256};
+
+use super::line::{self, End, Said};
+use super::order::Order;
+use super::{Header, Kind, LONGEST_LINE, Problem, ReadError, Record};
+
+/// A manifest that is being read: an iterator of its entries. After an error there
+/// is nothing more. That it is whole is known at its end, and not before.
+#[derive(Debug)]
+pub struct Reader<R> {
+    lines: Lines<R>,
+    header: Header,
+    order: Order,
+    entries: u64,
+    is_at_end: bool,
+}
+
+#[derive(Debug)]
+struct Lines<R> {
+    input: BufReader<GzDecoder<BufReader<R>>>,
+    hash: Sha256,
+    line: Vec<u8>,
+    number: u64,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn open(input: R) -> Result<Self, ReadError> {
+        let mut lines = Lines {
+            input: BufReader::new(GzDecoder::new(BufReader::new(input))),
+            hash: Sha256::new(),
+            line: Vec::new(),
+            number: 0,
+        };
+        lines.next()?;
+        let header = line::read_header(&lines.line)?;
+        lines.hash.update(&lines.line);
+        Ok(Self {
+            lines,
+            header,
+            order: Order::default(),
+            entries: 0,
+            is_at_end: false,
+        })
+    }
+
+    /// What it says of itself.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn record(&mut self) -> Result<Option<Record>, ReadError> {
+        self.lines.next()?;
+        let refused = |problem| ReadError::Line {
+            line: self.lines.number,
+            problem,
+        };
+        let record = match line::read(&self.lines.line).map_err(refused)? {
+            Said::Record(record) => record,
+            Said::End(end) => return self.end(end).map(|()| None),
+        };
+        if self.header.kind == Kind::Base && matches!(record, Record::Removed(_)) {
+            return Err(refused(Problem::RemovedFromBase));
+        }
+        self.order.take(&record).map_err(refused)?;
+        self.entries += 1;
+        let found = self.entries;
+        match self.header.entries {
+            Some(announced) if found > announced => Err(ReadError::Count { announced, found }),
+            Some(_) | None => {
+                self.lines.hash.update(&self.lines.line);
+                Ok(Some(record))
+            }
+        }
+    }
+
+    fn end(&mut self, end: End) -> Result<(), ReadError> {
+        let found = self.entries;
+        for announced in [Some(end.entries), self.header.entries]
+            .into_iter()
+            .flatten()
+        {
+            if announced != found {
+                return Err(ReadError::Count { announced, found });
+            }
+        }
+        let sha256: [u8; 32] = self.lines.hash.clone().finalize().into();
+        if sha256 != end.sha256 {
+            return Err(ReadError::Digest);
+        }
+        match self.lines.is_at_end()? {
+            true => Ok(()),
+            false => Err(ReadError::Trailing),
+        }
+    }
+}
+
+impl<R: Read> Iterator for Reader<R> {
+    type Item = Result<Record, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_at_end {
+            return None;
+        }
+        let record = self.record().transpose();
+        self.is_at_end = !matches!(record, Some(Ok(_)));
+        record
+    }
+}
+
+impl<R: Read> Lines<R> {
+    /// Reads a line, with its end.
+    fn next(&mut self) -> Result<(), ReadError> {
+        self.line.clear();
+        self.number += 1;
+        let mut rest = (&mut self.input).take(LONGEST_LINE as u64);
+        rest.read_until(b'\n', &mut self.line).map_err(read_error)?;
+        if self.line.ends_with(b"\n") {
+            Ok(())
+        } else if self.line.len() < LONGEST_LINE {
+            Err(ReadError::CutOff)
+        } else {
+            Err(ReadError::Line {
+                line: self.number,
+                problem: Problem::TooLong,
+            })
+        }
+    }
+
+    /// Whether nothing follows, neither in the gzip nor after it.
+    fn is_at_end(&mut self) -> Result<bool, ReadError> {
+        if !self.input.fill_buf().map_err(read_error)?.is_empty() {
+            return Ok(false);
+        }
+        let after = self.input.get_mut().get_mut();
+        Ok(after.fill_buf().map_err(read_error)?.is_empty())
+    }
+}
+
+fn read_error(error: io::Error) -> ReadError {
+    match error.kind() {
+        ErrorKind::UnexpectedEof => ReadError::CutOff,
+        _ => ReadError::Read(error),
+    }
+}
