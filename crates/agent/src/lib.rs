@@ -4,6 +4,7 @@
 pub mod calendar;
 pub mod compare;
 pub mod config;
+pub mod daemon;
 pub mod entry;
 pub mod filter;
 pub mod manifest;
@@ -11,5 +12,6 @@ pub mod object_name;
 mod percent;
 pub mod scan;
 pub mod state;
+pub mod status;
 pub mod store;
 pub mod sync;

@@ -1,4 +1,3 @@
-use crate::entry::FileState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::ffi::OsStr;
