@@ -76,6 +76,10 @@ from_redb!(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(u32);
 
+/// An upload that is under way, and the parts of it that the store has, by their
+/// numbers.
+pub type Unfinished = (Upload, BTreeMap<u32, Part>);
+
 /// See the module. Clones are the same state.
 #[derive(Debug, Clone)]
 pub struct State {
@@ -209,11 +213,7 @@ impl State {
     ///
     /// # Errors
     /// See [`StateError`].
-    pub fn upload(
-        &self,
-        job: JobId,
-        path: &TreePath,
-    ) -> Result<Option<(Upload, BTreeMap<u32, Part>)>, StateError> {
+    pub fn upload(&self, job: JobId, path: &TreePath) -> Result<Option<Unfinished>, StateError> {
         let key = (job.0, path.as_bytes());
         let Some(upload) = self.table(UPLOADS)?.get(key)? else {
             return Ok(None);

@@ -82,7 +82,7 @@ pub struct JobRecord {
 }
 
 /// What of the manifest is at the store.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestRecord {
     /// Names this job's manifest, so that nobody else's is continued; 0 before
     /// there is one.

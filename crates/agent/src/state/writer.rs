@@ -43,6 +43,8 @@ pub enum Change {
     Told(JobRecord),
     /// What is known of the job.
     Job(JobRecord),
+    /// Nothing of a job is in step; and what else is known of it.
+    Forgotten(JobRecord),
 }
 
 struct Message {
@@ -172,10 +174,15 @@ fn apply(
         }
         Change::GivenUp(path) => end_upload(transaction, (job, path.as_bytes()))?,
         Change::Told(record) => {
+            forget_untold(transaction, job)?;
+            set_job(transaction, job, &record)?;
+        }
+        Change::Forgotten(record) => {
+            forget_untold(transaction, job)?;
             let range = (job, &[][..])..(job + 1, &[][..]);
             transaction
-                .open_table(UNTOLD)?
-                .retain_in::<(u32, &[u8]), _>(range, |_, ()| false)?;
+                .open_table(ENTRIES)?
+                .retain_in::<(u32, &[u8]), _>(range, |_, _| false)?;
             set_job(transaction, job, &record)?;
         }
         Change::Job(record) => set_job(transaction, job, &record)?,
@@ -183,6 +190,14 @@ fn apply(
     let is_waited_for = message.done.is_some();
     waiting.extend(message.done);
     Ok(is_waited_for)
+}
+
+fn forget_untold(transaction: &WriteTransaction, job: u32) -> Result<(), StateError> {
+    let range = (job, &[][..])..(job + 1, &[][..]);
+    transaction
+        .open_table(UNTOLD)?
+        .retain_in::<(u32, &[u8]), _>(range, |_, ()| false)?;
+    Ok(())
 }
 
 fn end_upload(transaction: &WriteTransaction, key: (u32, &[u8])) -> Result<(), StateError> {

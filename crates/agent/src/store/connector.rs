@@ -7,7 +7,7 @@ use fairbat::carrier::{Carrier, Received};
 use fairbat::http::retry_after::parse_retry_after;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, Response};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Collected, Full, Limited};
 use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
@@ -69,7 +69,7 @@ impl StoreError {
 pub(super) async fn read(response: Response<Received>) -> (Response<Bytes>, Answer) {
     let (parts, body) = response.into_parts();
     let body = Limited::new(body, DOCUMENT_MOST).collect().await;
-    let body = body.map_or_else(|_| Bytes::new(), |body| body.to_bytes());
+    let body = body.map(Collected::to_bytes).unwrap_or_default();
     let answer = Answer::new(parts.status, retry_after(&parts.headers), &body);
     (Response::from_parts(parts, body), answer)
 }

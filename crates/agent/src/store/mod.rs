@@ -30,7 +30,7 @@ use self::s3::S3;
 #[derive(Debug, Clone)]
 pub enum StoreSettings {
     /// An S3-compatible one.
-    S3(S3Settings),
+    S3(Box<S3Settings>),
     /// A directory.
     Local(PathBuf),
 }

@@ -4,16 +4,23 @@
 //! told to. Whatever happens to it, the next one goes on from where it was: what
 //! the store has is remembered file by file, and part by part.
 
+mod adopt;
 mod attempts;
+mod fetched;
 mod ledger;
+mod manifests;
+mod placing;
 mod plan;
+mod pull;
 mod push;
 mod report;
 mod source;
 mod spool;
+mod tell;
 mod upload;
 
 pub use self::ledger::{Ledger, Standing};
+pub use self::pull::{Origin, PullSettings, pull};
 pub use self::push::{Context, PushSettings, push};
 pub use self::report::{Failure, Problem, Report};
 

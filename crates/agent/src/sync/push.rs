@@ -25,7 +25,7 @@ use crate::state::{Change, JobId, JobRecord, State, StateError, Synced, SyncedKi
 use crate::store::{Store, StoreError};
 
 /// How often the lane is told what is left.
-const TELL: Duration = Duration::from_secs(1);
+pub(super) const TELL: Duration = Duration::from_secs(1);
 
 /// Files that are open at once beyond the connections there may be: so that one
 /// that ends leaves no gap.
@@ -57,6 +57,8 @@ pub struct PushSettings {
     pub connections: u32,
     /// Seed of the delays between tries.
     pub seed: u64,
+    /// Names this agent among those that may push to a store; not 0.
+    pub identity: u64,
 }
 
 /// What a run works with.
@@ -137,6 +139,7 @@ async fn run(
         writer,
         store,
     });
+    let record = job.adopt(record).await?;
     let plan = job.plan(&record).await?;
     let totals = &plan.totals;
     tracing::info!(
@@ -199,8 +202,10 @@ impl Job {
             .into_iter()
             .map(|mount| (mount.path.as_bytes().to_vec(), mount.device))
             .collect();
-        self.writer.keep(self.id, Change::Job(record)).await?;
-        Ok(())
+        self.writer
+            .keep(self.id, Change::Job(record.clone()))
+            .await?;
+        self.tell(record, now()).await
     }
 
     /// Whether this would be deleting everything because nothing is there.
@@ -349,13 +354,21 @@ impl Job {
     }
 }
 
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a manifest says when it was made"
+)]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
 type Ended = Result<(TreePath, u64, Result<Done, FileError>), tokio::task::JoinError>;
 
 pub(super) fn is_file(entry: &Synced) -> bool {
     matches!(entry.kind, SyncedKind::File { .. })
 }
 
-fn check_deletions(gone: u64, known: u64, most: MaxDelete) -> Result<(), Problem> {
+pub(super) fn check_deletions(gone: u64, known: u64, most: MaxDelete) -> Result<(), Problem> {
     let allowed = match most {
         MaxDelete::Files(files) => files,
         MaxDelete::Share(share) => (known as f64 * share) as u64,
@@ -387,7 +400,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {
     let done = tokio::task::spawn_blocking(work).await;

@@ -79,6 +79,18 @@ pub enum Problem {
     /// What is remembered.
     #[error("{0}")]
     State(String),
+    /// The manifest.
+    #[error("{0}")]
+    Manifest(String),
+    /// The disk that files are fetched to, or with temporary files.
+    #[error("{0}")]
+    Disk(String),
+    /// There is nothing to pull.
+    #[error("nothing was pushed to this place in the store yet")]
+    NothingPushed,
+    /// Somebody else pushes to the same place.
+    #[error("another agent pushes to this place in the store")]
+    OtherWriter,
     /// Somebody stopped it.
     #[error("stopped")]
     Stopped,
@@ -101,6 +113,10 @@ impl Problem {
             }
             Self::Scan(_) => "check the source of the job",
             Self::State(_) => "check the disk with the state of the agent",
+            Self::Manifest(_) => "check the disk with temporary files, and the store",
+            Self::Disk(_) => "check the disk, and whether the agent may write there",
+            Self::NothingPushed => "check the path in the store, or run the job that pushes first",
+            Self::OtherWriter => "give each job a place of its own",
             Self::Stopped => "",
             Self::Lost => "this is a defect of fairbat-agent",
         }

@@ -219,9 +219,8 @@ impl Job {
             let complete = self
                 .store
                 .complete(&upload.key, &upload.name, names.clone());
-            let error = match complete.await {
-                Ok(_) => return Ok(()),
-                Err(error) => error,
+            let Err(error) = complete.await else {
+                return Ok(());
             };
             if error.kind == StoreErrorKind::UploadGone
                 && self.store.mark(&upload.key).await? == Some(mark(upload.state, upload.modified))

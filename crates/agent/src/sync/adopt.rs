@@ -1,0 +1,93 @@
+//! Goes on with a place in a store of which nothing is remembered: after a new
+//! installation, or a state that was lost, nothing has to be sent again.
+
+use super::fetched::Fetched;
+use super::manifests::Current;
+use super::push::{Job, blocking};
+use super::report::Problem;
+use crate::entry::FileState;
+use crate::manifest::{Content, Item};
+use crate::state::{Change, JobRecord, ManifestRecord, Synced, SyncedKind};
+
+impl Job {
+    /// What is remembered of the job, after a look at what the store has.
+    pub(super) async fn adopt(&self, record: JobRecord) -> Result<JobRecord, Problem> {
+        let prefix = &self.settings.prefix;
+        let current = self.insist(|| Current::read(&self.store, prefix)).await?;
+        let known = record.manifest;
+        let Some(current) = current else {
+            if known.base == 0 {
+                return Ok(record);
+            }
+            // Somebody has emptied it, or it is another store under this name.
+            tracing::warn!("the store has nothing of this job any more: all of it is sent again");
+            let record = JobRecord {
+                manifest: ManifestRecord::default(),
+                ..record
+            };
+            let forgotten = Change::Forgotten(record.clone());
+            self.writer.keep(self.id, forgotten).await?;
+            return Ok(record);
+        };
+        if known.base > 0 {
+            // What was told, or what was about to be remembered as told.
+            let is_ours = current.writer == known.writer
+                && (current.base, current.last) >= (known.base, known.last);
+            return if is_ours {
+                Ok(record)
+            } else {
+                Err(Problem::OtherWriter)
+            };
+        }
+        tracing::info!("taking over what the store has");
+        let mut fetched = Fetched::fetch(&self.store, prefix, &current).await?;
+        let entries = fetched.entries;
+        let (writer, id) = (self.writer.clone(), self.id);
+        blocking(move || {
+            for item in fetched.items()? {
+                let item = item?;
+                let path = item.path.clone();
+                writer.note(id, Change::Refreshed(path, taken_over(item)))?;
+            }
+            Ok::<_, Problem>(())
+        })
+        .await??;
+        let record = JobRecord {
+            manifest: ManifestRecord {
+                writer: current.writer,
+                base: current.base,
+                base_entries: entries,
+                last: current.last,
+                delta_entries: 0,
+            },
+            ..record
+        };
+        self.writer
+            .keep(self.id, Change::Job(record.clone()))
+            .await?;
+        Ok(record)
+    }
+}
+
+/// An entry of which only the store knew: which version of a file it was, is for
+/// its content to show.
+fn taken_over(item: Item) -> Synced {
+    Synced {
+        attributes: item.attributes,
+        kind: match item.content {
+            Content::File { size, sha256 } => SyncedKind::File {
+                state: FileState {
+                    size,
+                    changed: crate::entry::Moment::default(),
+                    inode: 0,
+                    device: 0,
+                },
+                sha256,
+            },
+            Content::Directory => SyncedKind::Directory,
+            Content::Symlink(target) => {
+                SyncedKind::Symlink(target.as_encoded_bytes().to_vec().into())
+            }
+        },
+    }
+}

@@ -1,0 +1,208 @@
+//! Tells the store what a pull needs to know: after a run, a manifest of what has
+//! changed, or a whole one when the changes have become many.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fairbat::carrier::Passage;
+use jiff::Timestamp;
+
+use super::manifests::{Current, base_key, delta_key};
+use super::push::{Job, blocking};
+use super::report::Problem;
+use crate::entry::TreePath;
+use crate::manifest::{Content, Header, Item, Kind, Record, WriteError, Writer};
+use crate::state::{Change, JobId, JobRecord, State, Synced, SyncedKind};
+use crate::store::{Part, Put, StoreError};
+
+/// Deltas may have so many entries together before there is a new base, ...
+const DELTAS_LEAST: u64 = 1_000;
+/// ... or so many of those of the base: whoever reads them reads all.
+const DELTAS_SHARE: u64 = 4;
+
+impl Job {
+    /// Tells the store what it has not been told yet.
+    pub(super) async fn tell(&self, mut record: JobRecord, now: Timestamp) -> Result<(), Problem> {
+        let known = record.manifest;
+        let (state, id) = (self.state.clone(), self.id);
+        let untold = blocking(move || Ok::<_, Problem>(state.untold(id)?.count() as u64)).await??;
+        if untold == 0 && known.base > 0 {
+            return Ok(());
+        }
+        let most = DELTAS_LEAST.max(known.base_entries / DELTAS_SHARE);
+        let writer = self.settings.identity;
+        // Deltas go on from a base of the same writer.
+        let is_base =
+            known.base == 0 || known.writer != writer || known.delta_entries + untold > most;
+        let header = Header {
+            kind: if is_base { Kind::Base } else { Kind::Delta },
+            sequence: known.last + 1,
+            created: now,
+            entries: None,
+        };
+        let state = self.state.clone();
+        let (file, entries) = blocking(move || write(&state, id, header)).await??;
+        let prefix = &self.settings.prefix;
+        let told = &mut record.manifest;
+        told.writer = writer;
+        told.last = header.sequence;
+        let key = if is_base {
+            (told.base, told.base_entries, told.delta_entries) = (header.sequence, entries, 0);
+            base_key(prefix, writer, header.sequence)
+        } else {
+            told.delta_entries += entries;
+            delta_key(prefix, writer, header.sequence)
+        };
+        self.send_file(&key, file).await?;
+        let current = Current::new(writer, told.base, told.last);
+        self.insist(|| current.write(&self.store, prefix)).await?;
+        self.writer.keep(id, Change::Told(record)).await?;
+        if is_base && known.base > 0 {
+            // What does not count any more is only in the way.
+            let old = Current::new(known.writer, known.base, known.last).keys(prefix);
+            if let Err(error) = self.store.delete(old).await {
+                tracing::warn!(%error, "old manifests stay");
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a file of our own making.
+    async fn send_file(&self, key: &str, file: File) -> Result<(), Problem> {
+        let file = Arc::new(file);
+        let size = file.metadata().map_err(spool_failed)?.len();
+        let part_size = self.store.part_size(size);
+        if size <= part_size {
+            let content = read(&file, 0..size).await?;
+            self.insist(|| {
+                let content = content.clone();
+                self.store.put(key, content, Put::Replace, self.passage())
+            })
+            .await?;
+            return Ok(());
+        }
+        let upload = self.insist(|| self.store.begin(key, "")).await?;
+        let mut names = Vec::new();
+        for (index, offset) in (0..).zip((0..size).step_by(part_size as usize)) {
+            let content = read(&file, offset..size.min(offset + part_size)).await?;
+            let name = self.insist(|| {
+                let part = Part {
+                    index,
+                    offset,
+                    content: content.clone(),
+                };
+                self.store.put_part(key, &upload, part, self.passage())
+            });
+            names.push(name.await?);
+        }
+        self.insist(|| self.store.complete(key, &upload, names.clone()))
+            .await?;
+        Ok(())
+    }
+
+    /// Of what is no file of the source.
+    fn passage(&self) -> Passage {
+        Passage {
+            ceilings: self.settings.ceilings.clone(),
+            ..Passage::default()
+        }
+    }
+
+    /// Asks the store until it does what it is asked, or there is no hope.
+    pub(super) async fn insist<T, F>(&self, ask: impl Fn() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let mut tries = self.attempts.tries();
+        loop {
+            let permit = self.member.admit().await;
+            match ask().await {
+                Ok(done) => return Ok(done),
+                Err(error) => {
+                    drop(permit);
+                    tries.after(&self.member, error).await?;
+                }
+            }
+        }
+    }
+}
+
+async fn read(file: &Arc<File>, range: Range<u64>) -> Result<Bytes, Problem> {
+    let file = Arc::clone(file);
+    let read = blocking(move || {
+        let mut content = vec![0; (range.end - range.start) as usize];
+        file.read_exact_at(&mut content, range.start)?;
+        Ok(Bytes::from(content))
+    });
+    read.await?.map_err(spool_failed)
+}
+
+/// Writes a manifest to a file without a name; returns it, and how many entries it
+/// has.
+fn write(state: &State, job: JobId, header: Header) -> Result<(File, u64), Problem> {
+    let file = tempfile::tempfile().map_err(spool_failed)?;
+    let failed = |error: WriteError| Problem::Manifest(error.to_string());
+    let mut writer = Writer::new(BufWriter::new(file), header).map_err(failed)?;
+    let mut entries = 0;
+    let mut put = |record: Record| match writer.write(&record) {
+        Ok(()) => {
+            entries += 1;
+            Ok(())
+        }
+        Err(error @ WriteError::Refused { .. }) => {
+            tracing::warn!(%error, "a pull will not bring it back");
+            Ok(())
+        }
+        Err(error) => Err(failed(error)),
+    };
+    match header.kind {
+        Kind::Base => {
+            for entry in state.entries(job)? {
+                let (path, entry) = entry?;
+                put(Record::Item(item(path, entry)))?;
+            }
+        }
+        Kind::Delta => {
+            for entry in state.untold(job)? {
+                let (path, entry) = entry?;
+                put(match entry {
+                    Some(entry) => Record::Item(item(path, entry)),
+                    None => Record::Removed(path),
+                })?;
+            }
+        }
+    }
+    let mut output = writer.finish().map_err(failed)?;
+    output.flush().map_err(spool_failed)?;
+    let file = output
+        .into_inner()
+        .map_err(|error| spool_failed(error.into_error()))?;
+    Ok((file, entries))
+}
+
+fn item(path: TreePath, entry: Synced) -> Item {
+    use std::os::unix::ffi::OsStrExt;
+    Item {
+        path,
+        attributes: entry.attributes,
+        content: match entry.kind {
+            SyncedKind::File { state, sha256 } => Content::File {
+                size: state.size,
+                sha256,
+            },
+            SyncedKind::Directory => Content::Directory,
+            SyncedKind::Symlink(target) => {
+                Content::Symlink(std::ffi::OsStr::from_bytes(&target).into())
+            }
+        },
+    }
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
+fn spool_failed(error: io::Error) -> Problem {
+    Problem::Manifest(format!("the manifest cannot be written: {error}"))
+}
