@@ -1,0 +1,110 @@
+//! An agent as the daemon sets it up: a lane, a carrier, a store and a state.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fairbat::carrier::{Carrier, Wanted};
+use fairbat::lane::{Lane, LaneSettings};
+use fairbat::settings::HttpSettings;
+use fairbat_agent::filter::Filter;
+use fairbat_agent::state::State;
+use fairbat_agent::store::{Store, StoreSettings};
+use fairbat_agent::sync::{
+    Context, Delete, Detect, Ledger, Origin, PullSettings, PushSettings, Report, pull, push,
+};
+use tokio::sync::watch;
+
+/// Connections of a lane.
+pub(crate) const CONNECTIONS: u32 = 4;
+
+/// See the module.
+pub(crate) struct Agent {
+    pub(crate) store: Arc<Store>,
+    state: State,
+    push_lane: Lane,
+    pull_lane: Lane,
+    pull_store: Arc<Store>,
+}
+
+fn lane(wanted: Wanted) -> (Lane, Carrier) {
+    let lane = Lane::start(LaneSettings {
+        most_connections: CONNECTIONS,
+        weight: 0.02,
+        limit_rate: None,
+        is_held: wanted.best().holds(),
+    });
+    let lane = lane.expect("a lane");
+    let http = HttpSettings::default();
+    let carrier = Carrier::start(&http, &lane, wanted, CONNECTIONS).expect("a carrier");
+    (lane, carrier)
+}
+
+impl Agent {
+    /// An agent that remembers what it did in `state`, a file.
+    pub(crate) fn new(settings: &StoreSettings, state: &Path) -> Self {
+        let (push_lane, push_carrier) = lane(Wanted::Sender(Default::default()));
+        let (pull_lane, pull_carrier) = lane(Wanted::Receiver(Default::default()));
+        let open = |carrier, lane| Store::open(settings, carrier, lane).expect("a store");
+        Self {
+            store: Arc::new(open(&push_carrier, &push_lane)),
+            pull_store: Arc::new(open(&pull_carrier, &pull_lane)),
+            state: State::open(state).expect("a state"),
+            push_lane,
+            pull_lane,
+        }
+    }
+
+    pub(crate) async fn push(&self, source: &Path, delete: Delete) -> Report {
+        self.push_with(source, |settings| settings.delete = delete)
+            .await
+    }
+
+    pub(crate) async fn push_with(
+        &self,
+        source: &Path,
+        change: impl FnOnce(&mut PushSettings),
+    ) -> Report {
+        let mut settings = PushSettings {
+            source: source.to_owned(),
+            prefix: "home".to_owned(),
+            filter: Filter::everything(),
+            one_file_system: false,
+            detect: Detect::Metadata,
+            delete: Delete::Never,
+            deadline: None,
+            ceilings: Vec::new(),
+            connections: CONNECTIONS,
+            seed: 1,
+            identity: 1,
+        };
+        change(&mut settings);
+        let context = Context {
+            state: self.state.clone(),
+            writer: self.state.writer(),
+            store: Arc::clone(&self.store),
+            host: "store".to_owned(),
+            lane: self.push_lane.clone(),
+        };
+        let (_run, stop) = watch::channel(false);
+        push(context, "home", settings, Ledger::default(), stop).await
+    }
+
+    pub(crate) async fn pull(&self, to: &Path, delete: Delete) -> Report {
+        let settings = PullSettings {
+            prefix: "home".to_owned(),
+            to: to.to_owned(),
+            delete,
+            deadline: None,
+            ceilings: Vec::new(),
+            connections: CONNECTIONS,
+            seed: 1,
+        };
+        let origin = Origin {
+            store: Arc::clone(&self.pull_store),
+            host: "store".to_owned(),
+            lane: self.pull_lane.clone(),
+        };
+        let (_run, stop) = watch::channel(false);
+        pull(origin, settings, Ledger::default(), stop).await
+    }
+}

@@ -1,0 +1,5 @@
+//! The agent's library against real stores: what goes there comes back as it was.
+
+mod agent;
+mod round_trip;
+mod tree;

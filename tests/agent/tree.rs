@@ -1,0 +1,177 @@
+//! Trees with everything that makes trouble, and whether two are the same.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rand::rngs::StdRng;
+use rand::{Rng, RngExt, SeedableRng};
+use sha2::{Digest, Sha256};
+
+/// Names that some tool or other gets wrong.
+fn odd_names() -> Vec<Vec<u8>> {
+    let mut names: Vec<Vec<u8>> = [
+        &b"a b"[..],
+        b" leading",
+        b"trailing ",
+        b"trailing.",
+        b"new\nline",
+        b"tab\there",
+        b"\x01\x1b[31m",
+        b"\xff\xfe",
+        b"latin-\xe9",
+        b"per%20cent",
+        b"%",
+        b"a+b",
+        b"a&b=c;d",
+        b"a#b?c",
+        b"back\\slash",
+        b"quote\"'`",
+        b"star*",
+        b"colon:",
+        b"<>|",
+        b"~tilde",
+        b"...",
+        b".hidden",
+        b".htaccess",
+        b"con",
+        b"-rf",
+        b"a,b",
+        b"$HOME",
+        b"[x]{y}",
+        b"@",
+    ]
+    .iter()
+    .map(|name| name.to_vec())
+    .collect();
+    names.extend([
+        "\u{fc}mlaut".as_bytes().to_vec(),
+        "u\u{308}mlaut".as_bytes().to_vec(),
+        "\u{1f600}\u{200d}".as_bytes().to_vec(),
+        vec![b'n'; 255],
+        vec![0xff; 255],
+        "\u{e9}".repeat(127).into_bytes(),
+    ]);
+    names
+}
+
+/// Makes a tree of so many files, in some directories; the largest has `largest`
+/// bytes.
+pub(crate) fn make(root: &Path, files: usize, largest: usize, seed: u64) {
+    println!("seed {seed}");
+    let mut rng = StdRng::seed_from_u64(seed);
+    let odd = odd_names();
+    let mut directories = vec![root.to_owned()];
+    for i in 0..files / 20 {
+        let parent = &directories[rng.random_range(0..directories.len())];
+        let name = match odd.get(i) {
+            Some(name) if name.len() < 200 => OsStr::from_bytes(name).to_owned(),
+            _ => format!("d{i}").into(),
+        };
+        // Not too deep for tools that go by paths.
+        if parent.as_os_str().len() < 1_000 {
+            let directory = parent.join(name).join("inner");
+            fs::create_dir_all(&directory).expect("make a directory");
+            directories.push(directory);
+        }
+    }
+    for i in 0..files {
+        let directory = &directories[rng.random_range(0..directories.len())];
+        let path = match odd.get(i) {
+            Some(name) => root.join(OsStr::from_bytes(name)).join("file"),
+            None => directory.join(format!("f{i}")),
+        };
+        fs::create_dir_all(path.parent().expect("a parent")).expect("make a directory");
+        let size = match i {
+            0..8 => 0,
+            8 => largest,
+            9 => 5 * 1024 * 1024,
+            10 => 5 * 1024 * 1024 + 1,
+            _ => 2_usize.pow(rng.random_range(0..16)) + rng.random_range(0..100),
+        };
+        write(&path, size, &mut rng);
+        let mode = [0o644, 0o600, 0o444, 0o755, 0o4711, 0o000, 0o2750][i % 7];
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set a mode");
+        let age = Duration::from_nanos(rng.random_range(0..1_000_000_000_000_000_000));
+        let file = fs::File::open(&path).expect("open a file");
+        file.set_modified(SystemTime::UNIX_EPOCH + age)
+            .expect("set a time");
+    }
+    for (i, name) in odd.iter().enumerate() {
+        let directory = root.join("empty").join(OsStr::from_bytes(name));
+        fs::create_dir_all(&directory).expect("make a directory");
+        let link = root.join("links").join(OsStr::from_bytes(name));
+        fs::create_dir_all(root.join("links")).expect("make a directory");
+        let target = match i % 3 {
+            0 => OsStr::from_bytes(name).to_owned(),
+            1 => "../nowhere/at all".into(),
+            _ => "/etc/passwd".into(),
+        };
+        symlink(target, &link).expect("make a link");
+    }
+    for (i, directory) in directories.iter().enumerate().skip(1) {
+        let mode = [0o755, 0o700, 0o1777, 0o2775][i % 4];
+        fs::set_permissions(directory, fs::Permissions::from_mode(mode)).expect("set a mode");
+    }
+}
+
+fn write(path: &Path, size: usize, rng: &mut StdRng) {
+    let mut content = vec![0; size];
+    rng.fill_bytes(&mut content);
+    fs::write(path, content).expect("write a file");
+}
+
+/// What a tree is, path by path: kind, mode, owner, time, and content. Times of
+/// links and of directories count as well.
+pub(crate) fn look(root: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    let mut directories = vec![PathBuf::new()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(root.join(&directory)).expect("read a directory") {
+            let path = directory.join(entry.expect("an entry").file_name());
+            let metadata = fs::symlink_metadata(root.join(&path)).expect("look at an entry");
+            let content = if metadata.is_symlink() {
+                let target = fs::read_link(root.join(&path)).expect("read a link");
+                format!("link {:?}", target.into_os_string().into_vec())
+            } else if metadata.is_dir() {
+                directories.push(path.clone());
+                "directory".to_owned()
+            } else {
+                let content = fs::read(root.join(&path)).expect("read a file");
+                format!("file {} {:x?}", content.len(), Sha256::digest(content))
+            };
+            let mode = if metadata.is_symlink() {
+                0
+            } else {
+                metadata.mode()
+            };
+            let about = format!(
+                "{content} {mode:o} {}:{} {}.{:09}",
+                metadata.uid(),
+                metadata.gid(),
+                metadata.mtime(),
+                metadata.mtime_nsec()
+            );
+            found.insert(path, about);
+        }
+    }
+    found
+}
+
+/// Asserts that two trees are the same.
+pub(crate) fn expect_same(one: &Path, other: &Path) {
+    let (one, other) = (look(one), look(other));
+    for (path, about) in &one {
+        let there = other.get(path);
+        assert_eq!(there, Some(about), "{path:?}");
+    }
+    let added: Vec<_> = other
+        .keys()
+        .filter(|path| !one.contains_key(*path))
+        .collect();
+    assert!(added.is_empty(), "{added:?}");
+}
