@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use fairbat_agent::store::StoreSettings;
+use fairbat_agent::store::{S3Settings, StoreSettings};
 use fairbat_agent::sync::{Delete, MaxDelete, Problem, Report};
+use fairbat_tests::stores::{S3, S3Kind};
 use tempfile::TempDir;
 
 use crate::agent::Agent;
@@ -118,4 +119,29 @@ async fn nothing_is_deleted_for_a_source_that_is_empty_or_lost_too_much() {
     for path in before.keys() {
         assert!(after.contains_key(path), "{path:?}");
     }
+}
+
+fn s3(server: &S3) -> StoreSettings {
+    StoreSettings::S3(Box::new(S3Settings {
+        endpoint: Some(server.endpoint().parse().expect("a URL")),
+        region: server.region().to_owned(),
+        bucket: server.bucket().to_owned(),
+        prefix: "hosts/alpha".to_owned(),
+        path_style: true,
+        access_key_id: server.access_key().to_owned(),
+        secret_access_key: server.secret_key().to_owned(),
+        session_token: None,
+    }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn through_s3s() {
+    let server = S3::start(S3Kind::S3sFs);
+    works(&s3(&server)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn through_moto() {
+    let server = S3::start(S3Kind::Moto);
+    works(&s3(&server)).await;
 }

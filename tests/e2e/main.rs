@@ -41,6 +41,7 @@ mod serve;
 mod setup;
 mod signed;
 mod status;
+mod stores;
 mod stray;
 mod time;
 mod tls;

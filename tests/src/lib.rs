@@ -27,6 +27,7 @@ pub mod poll;
 pub mod proxy;
 pub mod special;
 pub mod ss;
+pub mod stores;
 pub mod target;
 pub mod tls;
 pub mod tmpfs;

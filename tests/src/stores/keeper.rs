@@ -1,0 +1,46 @@
+//! Starts processes that cannot outlive this one, however it ends.
+
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Sender, channel};
+
+/// A command, and where to tell what became of it.
+type Order = (Command, Sender<io::Result<Child>>);
+
+/// `program`, to be started by [`spawn`], without the proxies and settings of
+/// whoever runs the tests.
+pub(super) fn command(program: &Path, home: &Path) -> Command {
+    // The kernel kills it when its parent ends (PR_SET_PDEATHSIG).
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--pdeathsig", "KILL", "--"])
+        .arg(program)
+        .current_dir(home)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", home)
+        .env("TMPDIR", home)
+        .stdin(Stdio::null());
+    command
+}
+
+/// Starts a [`command`]. For the kernel the parent is the thread that starts
+/// it, and a test's ends early; so one that ends with the process does it.
+pub(super) fn spawn(command: Command) -> io::Result<Child> {
+    static KEEPER: OnceLock<Sender<Order>> = OnceLock::new();
+    let keeper = KEEPER.get_or_init(|| {
+        let (sender, orders) = channel::<Order>();
+        std::thread::spawn(move || {
+            for (mut command, reply) in orders {
+                // Who gave the order waits for the answer.
+                let _ = reply.send(command.spawn());
+            }
+        });
+        sender
+    });
+    let (reply, answer) = channel();
+    keeper.send((command, reply)).expect("the keeper lives");
+    answer.recv().expect("the keeper answers")
+}

@@ -1,0 +1,264 @@
+//! A reverse proxy that stands before a real server and spoils what a test
+//! tells it to; everything else passes as it came, `Host` included, so that
+//! signatures hold. It records what passed.
+//!
+//! Plain HTTP/1.1. Each request has a connection of its own to the server. A
+//! client that asks to be told to continue (`Expect`) is told so at once,
+//! whatever the server would say.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::passage;
+use crate::message::{Reply, Request};
+
+/// What is done to a request or its response.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// This is answered once the body of the request has come; the server is
+    /// not asked.
+    Answer(Reply),
+    /// The client's connection is reset, and the server's closed, once so many
+    /// bytes of the request's body have gone to the server, or all of them.
+    CutRequest(u64),
+    /// The client's connection is reset once the head and so many bytes of the
+    /// response's body, or all of them, have gone to it.
+    CutResponse(u64),
+    /// The client's connection is reset when the server has answered; nothing
+    /// of the answer reaches the client.
+    LoseResponse,
+    /// The request goes to the server only after this time.
+    Delay(Duration),
+    /// The response has this header field, by name and value, in place of its
+    /// own.
+    Header(String, String),
+}
+
+/// Requests that a fault is for.
+#[derive(Debug, Clone)]
+pub struct Requests {
+    method: Option<String>,
+    containing: String,
+    nth: Range<usize>,
+}
+
+impl Requests {
+    /// All requests.
+    #[must_use]
+    pub fn all() -> Self {
+        Self {
+            method: None,
+            containing: String::new(),
+            nth: 0..usize::MAX,
+        }
+    }
+
+    /// Those of a method.
+    #[must_use]
+    pub fn of(method: &str) -> Self {
+        Self {
+            method: Some(method.to_owned()),
+            ..Self::all()
+        }
+    }
+
+    /// Of these, those with this in their target: path and query, literally.
+    #[must_use]
+    pub fn containing(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.containing);
+        self
+    }
+
+    /// Of these, those with these numbers, from 0 on in the order of arrival:
+    /// `.nth(0..1)` is the first one that comes from now on.
+    #[must_use]
+    pub fn nth(mut self, nth: Range<usize>) -> Self {
+        self.nth = nth;
+        self
+    }
+
+    fn include(&self, request: &Request) -> bool {
+        let method = self.method.as_ref();
+        method.is_none_or(|method| *method == request.method)
+            && request.target.contains(&self.containing)
+    }
+}
+
+/// What came of a request.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    /// `GET`, `PUT` ...
+    pub method: String,
+    /// Path and query, literally.
+    pub target: String,
+    /// The header fields of the request in their order, names as sent.
+    pub headers: Vec<(String, String)>,
+    /// Bytes of the request's body that came, without any chunks' framing.
+    pub body_bytes: u64,
+    /// The status of the server's answer; `None` when nothing of an answer of
+    /// the server went to the client.
+    pub status: Option<u16>,
+}
+
+impl Exchange {
+    /// The first value of a header field of the request, by case-insensitive
+    /// name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers.iter();
+        let found = headers.find(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// The proxy; it stops when dropped.
+pub struct FaultProxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+/// What the connections of a proxy have in common.
+pub(super) struct Shared {
+    pub(super) server: SocketAddr,
+    stop: AtomicBool,
+    rules: Mutex<Vec<Rule>>,
+    log: Mutex<Vec<Exchange>>,
+}
+
+impl Shared {
+    /// Whether the proxy is to end.
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    /// What is to be done to this request, which is counted by every rule.
+    pub(super) fn fault_for(&self, request: &Request) -> Option<Fault> {
+        let mut fault = None;
+        for rule in lock(&self.rules).iter_mut() {
+            if rule.requests.include(request) {
+                if fault.is_none() && rule.requests.nth.contains(&rule.seen) {
+                    fault = Some(rule.fault.clone());
+                }
+                rule.seen += 1;
+            }
+        }
+        fault
+    }
+
+    /// Remembers what came of a request.
+    pub(super) fn record(&self, exchange: Exchange) {
+        lock(&self.log).push(exchange);
+    }
+}
+
+struct Rule {
+    requests: Requests,
+    fault: Fault,
+    /// How many it would have been for, by method and target alone.
+    seen: usize,
+}
+
+impl FaultProxy {
+    /// Listens on a free port of 127.0.0.1, before this server, which need not
+    /// be there yet.
+    #[must_use]
+    pub fn start(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = listener
+            .local_addr()
+            .expect("a bound socket has an address");
+        let shared = Arc::new(Shared {
+            server,
+            stop: AtomicBool::new(false),
+            rules: Mutex::default(),
+            log: Mutex::default(),
+        });
+        let acceptor = std::thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || accept(&listener, &shared)
+        });
+        Self {
+            address,
+            shared,
+            acceptor: Some(acceptor),
+        }
+    }
+
+    /// Its URL, in place of the server's: `http://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Does this to these requests from now on. When several faults are for a
+    /// request, the one that was told first is done.
+    pub fn on(&self, requests: Requests, fault: Fault) {
+        lock(&self.shared.rules).push(Rule {
+            requests,
+            fault,
+            seen: 0,
+        });
+    }
+
+    /// Spoils nothing from now on, until told anew.
+    pub fn heal(&self) {
+        lock(&self.shared.rules).clear();
+    }
+
+    /// What has come of each request so far, in the order in which that was
+    /// known: before the client hears of it.
+    #[must_use]
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        lock(&self.shared.log).clone()
+    }
+
+    /// How many requests of a method there were so far.
+    #[must_use]
+    pub fn count(&self, method: &str) -> usize {
+        let log = lock(&self.shared.log);
+        log.iter().filter(|seen| seen.method == method).count()
+    }
+
+    /// How many bytes the bodies of the requests of a method had so far, also
+    /// of those that were cut.
+    #[must_use]
+    pub fn body_bytes(&self, method: &str) -> u64 {
+        let log = lock(&self.shared.log);
+        let of_method = log.iter().filter(|seen| seen.method == method);
+        of_method.map(|seen| seen.body_bytes).sum()
+    }
+}
+
+impl Drop for FaultProxy {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        // Wakes the acceptor out of its blocking accept.
+        let _ = TcpStream::connect(self.address);
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for stream in listener.incoming() {
+        if shared.stop.load(Ordering::SeqCst) {
+            return;
+        }
+        let Ok(stream) = stream else { continue };
+        let shared = Arc::clone(shared);
+        std::thread::spawn(move || {
+            // Either side may hang up whenever it likes.
+            let _ = passage::serve(stream, &shared);
+        });
+    }
+}

@@ -1,0 +1,126 @@
+//! A server process, whichever it is: started on a free port, told to be up
+//! by what it says itself, killed and started again in the same place.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::keeper;
+use crate::poll::wait_for;
+
+/// How long a server may take to come up: moto reads many files first.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a server says before its port once it listens.
+const ANNOUNCEMENT: &str = "http://127.0.0.1:";
+
+/// How to start a server on this port; 0 is any free one.
+type Launch = fn(&Path, u16) -> Command;
+
+/// A running server; killed when dropped, and with this process.
+#[derive(Debug)]
+pub(super) struct Server {
+    /// `data`, what it serves; `log`, what it says; and what is its own.
+    home: TempDir,
+    launch: Launch,
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Starts it, and waits until it listens.
+    ///
+    /// # Panics
+    /// When it does not come up, with what it said.
+    pub(super) fn start(launch: Launch) -> Self {
+        let home = tempfile::tempdir().expect("a temp dir");
+        fs::create_dir(data(home.path())).expect("create a directory");
+        let (child, port) = up(launch, home.path(), 0);
+        Self {
+            home,
+            launch,
+            child,
+            address: (Ipv4Addr::LOCALHOST, port).into(),
+        }
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The directory that it serves, if it keeps what it is given in files.
+    pub(super) fn data(&self) -> PathBuf {
+        data(self.home.path())
+    }
+
+    /// SIGKILL: it is gone at once, with all its connections.
+    pub(super) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Starts it again on the same port; it is killed first if it runs.
+    pub(super) fn restart(&mut self) {
+        self.kill();
+        let port = self.address.port();
+        (self.child, _) = up(self.launch, self.home.path(), port);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The directory that the server in `home` serves.
+pub(super) fn data(home: &Path) -> PathBuf {
+    home.join("data")
+}
+
+/// What was built or installed beside this program, somewhere above it.
+///
+/// # Panics
+/// When it is nowhere; `remedy` says what to do.
+pub(super) fn beside_this_program(name: &str, remedy: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("the path of this program");
+    let places = own.ancestors().skip(1);
+    places
+        .map(|directory| directory.join(name))
+        .find(|path| path.exists())
+        .unwrap_or_else(|| panic!("no {name} above {}: {remedy}", own.display()))
+}
+
+fn up(launch: Launch, home: &Path, port: u16) -> (Child, u16) {
+    let log = home.join("log");
+    let output = File::create(&log).expect("create a log");
+    let mut command = launch(home, port);
+    command
+        .stdout(output.try_clone().expect("a second handle of the log"))
+        .stderr(output);
+    let what = format!("{command:?}");
+    let mut child = keeper::spawn(command).expect("start setpriv of util-linux");
+    let port = wait_for(&format!("{what} to listen"), PATIENCE, || {
+        let ended = child.try_wait().expect("wait for a server");
+        let said = fs::read(&log).expect("read a log");
+        let said = String::from_utf8_lossy(&said);
+        if let Some(status) = ended {
+            panic!("{what}: {status}: {said}");
+        }
+        announced(&said)
+    });
+    (child, port)
+}
+
+/// The port in what a server has said so far: only once something follows it,
+/// so that it is whole.
+fn announced(said: &str) -> Option<u16> {
+    let (_, rest) = said.split_once(ANNOUNCEMENT)?;
+    let end = rest.find(|character: char| !character.is_ascii_digit())?;
+    rest[..end].parse().ok()
+}
