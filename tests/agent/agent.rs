@@ -10,7 +10,7 @@ use fairbat_agent::filter::Filter;
 use fairbat_agent::state::State;
 use fairbat_agent::store::{Store, StoreSettings};
 use fairbat_agent::sync::{
-    Context, Delete, Detect, Ledger, Origin, PullSettings, PushSettings, Report, pull, push,
+    Context, Delete, Detect, Ledger, Origin, PullSettings, PushSettings, Report, Verify, pull, push,
 };
 use tokio::sync::watch;
 
@@ -71,6 +71,8 @@ impl Agent {
             one_file_system: false,
             detect: Detect::Metadata,
             delete: Delete::Never,
+            verify: Verify::Sent,
+            weight: 0.02,
             deadline: None,
             ceilings: Vec::new(),
             connections: CONNECTIONS,
@@ -94,6 +96,7 @@ impl Agent {
             prefix: "home".to_owned(),
             to: to.to_owned(),
             delete,
+            weight: 0.02,
             deadline: None,
             ceilings: Vec::new(),
             connections: CONNECTIONS,

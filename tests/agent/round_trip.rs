@@ -9,10 +9,10 @@ use fairbat_tests::stores::{S3, S3Kind};
 use tempfile::TempDir;
 
 use crate::agent::Agent;
-use crate::tree::{expect_same, make};
+use crate::tree::{Names, expect_same, make};
 
 const MIRROR: Delete = Delete::Mirror {
-    most: MaxDelete::Share(0.5),
+    max: MaxDelete::Share(0.5),
 };
 
 fn dir() -> TempDir {
@@ -25,13 +25,13 @@ fn clean(report: Report) -> Report {
 }
 
 /// Everything that must hold of any store.
-pub(crate) async fn works(settings: &StoreSettings) {
+pub(crate) async fn works(settings: &StoreSettings, names: Names, files: usize) {
     let (source, states) = (dir(), dir());
-    make(source.path(), 2_000, 12_000_000, 7);
+    make(source.path(), names, files, 12_000_000, 7);
     let agent = Agent::new(settings, &states.path().join("state"));
 
     let report = clean(agent.push(source.path(), MIRROR).await);
-    assert_eq!(report.sent, 2_000, "{report:#?}");
+    assert_eq!(report.sent, files as u64, "{report:#?}");
     let pulled = dir();
     clean(agent.pull(pulled.path(), Delete::Never).await);
     expect_same(source.path(), pulled.path());
@@ -55,7 +55,7 @@ pub(crate) async fn works(settings: &StoreSettings) {
     drop(agent);
     let agent = Agent::new(settings, &states.path().join("another"));
     let report = clean(agent.push(source.path(), MIRROR).await);
-    assert_eq!((report.sent, report.same), (0, 2_000), "{report:#?}");
+    assert_eq!((report.sent, report.same), (0, files as u64), "{report:#?}");
     let fresh = dir();
     clean(agent.pull(&fresh.path().join("made"), Delete::Never).await);
     expect_same(source.path(), &fresh.path().join("made"));
@@ -81,7 +81,12 @@ fn change(source: &Path) {
 #[tokio::test(flavor = "multi_thread")]
 async fn through_a_local_directory() {
     let store = dir();
-    works(&StoreSettings::Local(store.path().to_owned())).await;
+    works(
+        &StoreSettings::Local(store.path().to_owned()),
+        Names::All,
+        2_000,
+    )
+    .await;
     let unfinished = store.path().join(".fairbat/unfinished");
     let left = fs::read_dir(unfinished).expect("it was made").count();
     assert_eq!(left, 0, "nothing is left unfinished");
@@ -90,7 +95,7 @@ async fn through_a_local_directory() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_deleted_for_a_source_that_is_empty_or_lost_too_much() {
     let (store, source, states) = (dir(), dir(), dir());
-    make(source.path(), 100, 1, 3);
+    make(source.path(), Names::All, 100, 1, 3);
     let settings = StoreSettings::Local(store.path().to_owned());
     let agent = Agent::new(&settings, &states.path().join("state"));
     clean(agent.push(source.path(), MIRROR).await);
@@ -137,11 +142,11 @@ fn s3(server: &S3) -> StoreSettings {
 #[tokio::test(flavor = "multi_thread")]
 async fn through_s3s() {
     let server = S3::start(S3Kind::S3sFs);
-    works(&s3(&server)).await;
+    works(&s3(&server), Names::Simple, 300).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn through_moto() {
     let server = S3::start(S3Kind::Moto);
-    works(&s3(&server)).await;
+    works(&s3(&server), Names::All, 2_000).await;
 }

@@ -59,12 +59,25 @@ fn odd_names() -> Vec<Vec<u8>> {
     names
 }
 
+/// Which names there are in a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// All that a file system takes.
+    All,
+    /// Those of them that a simple store takes: short, without control
+    /// characters.
+    Simple,
+}
+
 /// Makes a tree of so many files, in some directories; the largest has `largest`
 /// bytes.
-pub(crate) fn make(root: &Path, files: usize, largest: usize, seed: u64) {
+pub(crate) fn make(root: &Path, names: Names, files: usize, largest: usize, seed: u64) {
     println!("seed {seed}");
     let mut rng = StdRng::seed_from_u64(seed);
-    let odd = odd_names();
+    let mut odd = odd_names();
+    if names == Names::Simple {
+        odd.retain(|name| name.len() < 50);
+    }
     let mut directories = vec![root.to_owned()];
     for i in 0..files / 20 {
         let parent = &directories[rng.random_range(0..directories.len())];

@@ -227,3 +227,13 @@ pub struct Retries {
     /// What arrived was not what was sent.
     pub integrity: u64,
 }
+
+impl Retries {
+    /// So many more.
+    pub fn add(&mut self, more: &Self) {
+        self.network += more.network;
+        self.server += more.server;
+        self.busy += more.busy;
+        self.integrity += more.integrity;
+    }
+}

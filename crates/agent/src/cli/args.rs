@@ -41,11 +41,29 @@ pub(crate) enum Command {
         args_override_self = true,
         after_help = EXIT_STATUS
     )]
-    Check(CheckArgs),
+    Check(ConfigArgs),
+    #[command(
+        about = "Run the jobs at their times, until stopped",
+        long_about = "Runs the jobs of the configuration at their times, in the capacity that \
+            nobody else wants, until it is stopped by SIGTERM or SIGINT; everything then goes on \
+            from there with the next start. What it does is told on standard error.",
+        args_override_self = true,
+        after_help = EXIT_STATUS
+    )]
+    Run(ConfigArgs),
+    #[command(
+        about = "Give up what killed processes have left unfinished in the stores",
+        long_about = "Gives up uploads that are under way to the places that jobs push to and \
+            that nobody remembers. Each run of a job does so for its own place; this is for \
+            jobs that do not run any more. The agent must not be running.",
+        args_override_self = true,
+        after_help = EXIT_STATUS
+    )]
+    Gc(ConfigArgs),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CheckArgs {
+pub(crate) struct ConfigArgs {
     /// The configuration
     #[arg(
         long,

@@ -6,26 +6,20 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use fairbat_agent::config::{
-    Config, ConfigError, Course, Delete, Due, Job, MaxDelete, Store, Timing, credentials,
+    Config, Course, Delete, Due, Job, MaxDelete, Store, Timing, credentials,
 };
 use jiff::{SignedDuration, Timestamp, Zoned};
 
-use super::args::CheckArgs;
+use super::args::ConfigArgs;
 use super::clock;
 use super::exit::ExitCode;
+use super::load;
 
 /// Looks at the configuration.
-pub(crate) fn run(args: &CheckArgs) -> ExitCode {
-    let config = match Config::load(&args.config, |name| std::env::var_os(name)) {
+pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
+    let config = match load::load(&args.config) {
         Ok(config) => config,
-        Err(ConfigError::Wrong(problems)) => {
-            eprintln!("{problems}");
-            return ExitCode::Usage;
-        }
-        Err(error @ ConfigError::Unreadable { .. }) => {
-            eprintln!("error: {error}");
-            return ExitCode::Other;
-        }
+        Err(code) => return code,
     };
     let now = clock::now();
     for warning in warnings(&config, &now) {

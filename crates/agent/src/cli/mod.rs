@@ -4,6 +4,8 @@ mod args;
 mod check;
 mod clock;
 mod exit;
+mod load;
+mod service;
 
 use self::args::Command;
 use self::exit::ExitCode;
@@ -12,5 +14,7 @@ use self::exit::ExitCode;
 pub(crate) fn run() -> ExitCode {
     match args::parse() {
         Command::Check(args) => check::run(&args),
+        Command::Run(args) => service::run(&args),
+        Command::Gc(args) => service::collect(&args),
     }
 }

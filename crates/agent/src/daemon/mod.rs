@@ -1,4 +1,12 @@
 //! The daemon: runs jobs at their times, through one lane for each direction, and
 //! tells how they stand.
+//!
+//! One loop owns all of it: it waits for the next command, the next second, or the
+//! end of a run, and acts on that.
 
 pub mod handle;
+mod lanes;
+mod service;
+mod task;
+
+pub use self::service::{Ended, StartError, collect, run, starting};

@@ -118,6 +118,29 @@ impl State {
         })
     }
 
+    /// Names this state among those of all machines: `fresh` when it is new. Not
+    /// 0.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn identity(&self, fresh: u64) -> Result<u64, StateError> {
+        let write = self.database.begin_write()?;
+        let identity = {
+            let mut meta = write.open_table(META)?;
+            let known = meta.get("identity")?.map(|known| known.value());
+            match known {
+                Some(known) => known,
+                None => {
+                    let fresh = fresh.max(1);
+                    meta.insert("identity", fresh)?;
+                    fresh
+                }
+            }
+        };
+        write.commit()?;
+        Ok(identity)
+    }
+
     /// What writes to it.
     #[must_use]
     pub fn writer(&self) -> Writer {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use redb::{Database, ReadableTable, WriteTransaction};
 use tokio::sync::oneshot;
 
-use super::record::encode;
+use super::record::{decode, encode};
 use super::{
     ENTRIES, JOBS, JobId, JobRecord, PARTS, Part, StateError, Synced, UNTOLD, UPLOADS, Upload,
 };
@@ -47,10 +47,10 @@ pub enum Change {
     Forgotten(JobRecord),
 }
 
-struct Message {
-    job: JobId,
-    change: Change,
-    done: Option<oneshot::Sender<()>>,
+enum Message {
+    Change(JobId, Change, Option<oneshot::Sender<()>>),
+    Success(String, i64),
+    Flush(oneshot::Sender<()>),
 }
 
 /// See the module. Clones share it; it ends with the last of them.
@@ -78,6 +78,23 @@ impl Writer {
         self.send(job, change, None)
     }
 
+    /// When a run of the job of this name last went well, s since 1970.
+    ///
+    /// # Errors
+    /// [`StateError::Closed`].
+    pub fn note_success(&self, name: &str, at: i64) -> Result<(), StateError> {
+        let message = Message::Success(name.to_owned(), at);
+        self.messages.send(message).map_err(|_| StateError::Closed)
+    }
+
+    /// Resolves when everything so far is remembered for good, or never will be.
+    pub async fn flush(&self) {
+        let (done, kept) = oneshot::channel();
+        if self.messages.send(Message::Flush(done)).is_ok() {
+            let _ = kept.await;
+        }
+    }
+
     /// Resolves when it is remembered for good, and all before it.
     ///
     /// # Errors
@@ -94,7 +111,7 @@ impl Writer {
         change: Change,
         done: Option<oneshot::Sender<()>>,
     ) -> Result<(), StateError> {
-        let message = Message { job, change, done };
+        let message = Message::Change(job, change, done);
         self.messages.send(message).map_err(|_| StateError::Closed)
     }
 }
@@ -137,8 +154,18 @@ fn apply(
     message: Message,
     waiting: &mut Vec<oneshot::Sender<()>>,
 ) -> Result<bool, StateError> {
-    let job = message.job.0;
-    match message.change {
+    let (job, change, done) = match message {
+        Message::Change(job, change, done) => (job.0, change, done),
+        Message::Success(name, at) => {
+            succeeded(transaction, &name, at)?;
+            return Ok(false);
+        }
+        Message::Flush(done) => {
+            waiting.push(done);
+            return Ok(true);
+        }
+    };
+    match change {
         Change::Synced(path, entry) => {
             let key = (job, path.as_bytes());
             transaction
@@ -187,8 +214,8 @@ fn apply(
         }
         Change::Job(record) => set_job(transaction, job, &record)?,
     }
-    let is_waited_for = message.done.is_some();
-    waiting.extend(message.done);
+    let is_waited_for = done.is_some();
+    waiting.extend(done);
     Ok(is_waited_for)
 }
 
@@ -207,6 +234,20 @@ fn end_upload(transaction: &WriteTransaction, key: (u32, &[u8])) -> Result<(), S
         transaction
             .open_table(PARTS)?
             .retain_in::<(u32, &[u8], u32), _>(range, |_, _| false)?;
+    }
+    Ok(())
+}
+
+fn succeeded(transaction: &WriteTransaction, name: &str, at: i64) -> Result<(), StateError> {
+    let mut jobs = transaction.open_table(JOBS)?;
+    let known = jobs.get(name)?.map(|known| {
+        let (id, record) = known.value();
+        decode::<JobRecord>(record).map(|record| (id, record))
+    });
+    if let Some(known) = known {
+        let (id, mut record) = known?;
+        record.succeeded = Some(at);
+        jobs.insert(name, (id, encode(&record).as_slice()))?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! next.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fairbat::lane::Member;
@@ -11,6 +12,7 @@ use fairbat::settings::RetrySettings;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
+use crate::status::Retries;
 use crate::store::{StoreError, StoreErrorKind};
 
 /// Failures in a row before a file is given up: with the delays below, after
@@ -27,7 +29,7 @@ const CAP: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Attempts {
     seed: AtomicU64,
-    retries: AtomicU64,
+    retries: Mutex<Retries>,
 }
 
 impl Attempts {
@@ -35,13 +37,23 @@ impl Attempts {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             seed: AtomicU64::new(seed),
-            retries: AtomicU64::new(0),
+            retries: Mutex::default(),
         }
     }
 
     /// How often something had to be tried again.
-    pub(super) fn retries(&self) -> u64 {
-        self.retries.load(Ordering::Relaxed)
+    pub(super) fn retries(&self) -> Retries {
+        *self.retries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, kind: StoreErrorKind) {
+        let mut retries = self.retries.lock().unwrap_or_else(PoisonError::into_inner);
+        match kind {
+            StoreErrorKind::Network => retries.network += 1,
+            StoreErrorKind::Busy => retries.busy += 1,
+            StoreErrorKind::Integrity => retries.integrity += 1,
+            _ => retries.server += 1,
+        }
     }
 
     /// Before the first of some tries.
@@ -86,7 +98,7 @@ impl Tries<'_> {
             member.pushed_back(store.retry_after);
         }
         tracing::info!(%store, after_s = after.as_secs_f64(), "trying again");
-        self.attempts.retries.fetch_add(1, Ordering::Relaxed);
+        self.attempts.count(store.kind);
         tokio::time::sleep(after).await;
         Ok(())
     }

@@ -19,6 +19,10 @@ pub struct Standing {
     pub bytes: u64,
     /// Bytes of them that are done.
     pub bytes_done: u64,
+    /// Bytes that were moved for that, by this process.
+    pub bytes_moved: u64,
+    /// Whether it is known what there is to do.
+    pub is_planned: bool,
 }
 
 /// See the module. Clones are the same ledger.
@@ -38,6 +42,7 @@ impl Ledger {
         let mut book = self.book();
         book.standing.files += files;
         book.standing.bytes += bytes;
+        book.standing.is_planned = true;
     }
 
     /// A file is done, or given up; so many of its bytes were never moved, and
@@ -93,6 +98,11 @@ impl Ledger {
         standing
     }
 
+    /// Requests that have carried data.
+    pub(super) fn requests(&self) -> u64 {
+        self.book().flown
+    }
+
     /// What is left, where a large file is sent in parts of this size, bytes.
     pub(super) fn backlog(&self, part: u64) -> Backlog {
         let standing = self.standing();
@@ -137,7 +147,9 @@ impl Flight {
 
     /// All its bytes are where they belong.
     pub(super) fn landed(self) {
-        self.ledger.book().standing.bytes_done += self.bytes;
+        let mut book = self.ledger.book();
+        book.standing.bytes_done += self.bytes;
+        book.standing.bytes_moved += self.bytes;
     }
 }
 

@@ -21,37 +21,6 @@ mod upload;
 
 pub use self::ledger::{Ledger, Standing};
 pub use self::pull::{Origin, PullSettings, pull};
-pub use self::push::{Context, PushSettings, push};
+pub use self::push::{Context, PushSettings, collect, push};
 pub use self::report::{Failure, Problem, Report};
-
-/// By what it is seen that a file has changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Detect {
-    /// Size, times and inode; where these leave it open, the content.
-    #[default]
-    Metadata,
-    /// The content of each file.
-    Content,
-}
-
-/// What becomes of files that are gone from the source.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum Delete {
-    /// The store keeps them.
-    #[default]
-    Never,
-    /// They are deleted, if they are no more than this.
-    Mirror {
-        /// Beyond it nothing is deleted.
-        most: MaxDelete,
-    },
-}
-
-/// How many files may be deleted in one run.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum MaxDelete {
-    /// So many.
-    Files(u64),
-    /// This share of those in step, 0 to 1.
-    Share(f64),
-}
+pub use crate::config::{Delete, Detect, MaxDelete, Verify};

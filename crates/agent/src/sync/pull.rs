@@ -20,7 +20,7 @@ use super::placing::{Aside, Found, Placing, is_unfinished};
 use super::push::blocking;
 use super::report::{Failure, Problem, Report};
 use super::spool::Spool;
-use super::{Delete, MaxDelete};
+use crate::config::{Delete, MaxDelete};
 use crate::entry::{Attributes, Kind, TreePath};
 use crate::filter::Filter;
 use crate::manifest::{Content, Item};
@@ -42,6 +42,8 @@ pub struct PullSettings {
     pub delete: Delete,
     /// Soft deadline.
     pub deadline: Option<Timestamp>,
+    /// w_min of the connections while this has something to move, 0.02 to 1.
+    pub weight: f64,
     /// Ceilings on the rate.
     pub ceilings: Vec<Arc<Ceiling>>,
     /// Most connections.
@@ -125,8 +127,10 @@ async fn run(
     let to = settings.to.clone();
     let placing = blocking(move || Placing::new(&to)).await?;
     let placing = Arc::new(placing.map_err(|error| disk(&settings.to, &error))?);
+    let member = lane.enter(&host, settings.deadline);
+    member.set_weight(settings.weight);
     let run = Arc::new(Run {
-        member: lane.enter(&host, settings.deadline),
+        member,
         attempts: Attempts::new(settings.seed),
         settings,
         store,
@@ -137,6 +141,7 @@ async fn run(
     let done = run.follow(fetched, report).await;
     telling.abort();
     report.retries = run.attempts.retries();
+    report.requests = run.ledger.requests();
     run.placing.finish();
     done
 }
@@ -331,7 +336,7 @@ impl Run {
         fetched: Fetched,
         report: &mut Report,
     ) -> Result<(), Problem> {
-        let Delete::Mirror { most } = self.settings.delete else {
+        let Delete::Mirror { max } = self.settings.delete else {
             return Ok(());
         };
         if !report.is_clean() {
@@ -339,7 +344,7 @@ impl Run {
             return Ok(());
         }
         let run = Arc::clone(self);
-        let deleted = blocking(move || run.delete_others(fetched, most)).await??;
+        let deleted = blocking(move || run.delete_others(fetched, max)).await??;
         report.deleted = deleted;
         Ok(())
     }
@@ -364,12 +369,13 @@ impl Run {
             {
                 item?;
             }
-            let is_wanted = match wanted.peek() {
-                Some(Ok(item)) => item.path == entry.path,
-                Some(Err(_)) => return Err(wanted.next().transpose().map(drop).unwrap_err()),
-                None => false,
-            };
-            if !is_wanted {
+            // What cannot be read is no reason to delete anything.
+            let next = wanted.next_if(Result::is_err).transpose()?;
+            let next = next.as_ref().or(match wanted.peek() {
+                Some(Ok(item)) => Some(item),
+                Some(Err(_)) | None => None,
+            });
+            if next.is_none_or(|item| item.path != entry.path) {
                 gone += u64::from(is_file);
                 others.push(&entry.path).map_err(|error| spool(&error))?;
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fairbat::carrier::Ceiling;
 use fairbat::lane::{Lane, Member};
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::attempts::Attempts;
@@ -18,7 +18,7 @@ use super::plan::{Looking, Plan, PlanError, Todo, is_empty, plan};
 use super::report::{Failure, Problem, Report};
 use super::source::ReadError;
 use super::upload::{Done, FileError};
-use super::{Delete, Detect, MaxDelete};
+use crate::config::{Delete, Detect, MaxDelete, Verify};
 use crate::entry::TreePath;
 use crate::filter::Filter;
 use crate::state::{Change, JobId, JobRecord, State, StateError, Synced, SyncedKind, Writer};
@@ -49,8 +49,12 @@ pub struct PushSettings {
     pub detect: Detect,
     /// What becomes of what is gone from the source.
     pub delete: Delete,
+    /// What is enough to call a file sent.
+    pub verify: Verify,
     /// Soft deadline.
     pub deadline: Option<Timestamp>,
+    /// w_min of the connections while this has something to move, 0.02 to 1.
+    pub weight: f64,
     /// Ceilings on the rate.
     pub ceilings: Vec<Arc<Ceiling>>,
     /// Most connections.
@@ -87,6 +91,10 @@ pub(super) struct Job {
     pub(super) member: Member,
     pub(super) ledger: Ledger,
     pub(super) attempts: Attempts,
+    /// Parts that may be on their way at once: one without a deadline, for one
+    /// connection carries large files as well as several, and what is on its way
+    /// when the process is killed has to be sent again.
+    pub(super) bulk: Arc<Semaphore>,
 }
 
 /// Brings the store in step with a directory. Ends early, with everything to be
@@ -129,9 +137,16 @@ async fn run(
         let (state, name) = (state.clone(), name.to_owned());
         blocking(move || state.job(&name)).await??
     };
+    let member = lane.enter(&host, settings.deadline);
+    member.set_weight(settings.weight);
+    let bulk = match settings.deadline {
+        Some(_) => settings.connections as usize,
+        None => 1,
+    };
     let job = Arc::new(Job {
+        bulk: Arc::new(Semaphore::new(bulk)),
         id,
-        member: lane.enter(&host, settings.deadline),
+        member,
         ledger,
         attempts: Attempts::new(settings.seed),
         settings,
@@ -155,6 +170,7 @@ async fn run(
     let done = job.follow(plan, record, report).await;
     telling.abort();
     report.retries = job.attempts.retries();
+    report.requests = job.ledger.requests();
     done
 }
 
@@ -184,13 +200,14 @@ impl Job {
         report: &mut Report,
     ) -> Result<(), Problem> {
         self.refuse_to_empty(&plan)?;
-        self.forget_orphans(report).await?;
+        let prefix = &self.settings.prefix;
+        report.orphans = give_up_orphans(&self.state, self.id, &self.store, prefix).await?;
         self.remove(plan.displaced, report).await?;
         self.send(plan.todos, report).await?;
-        if let Delete::Mirror { most } = self.settings.delete {
+        if let Delete::Mirror { max } = self.settings.delete {
             if report.is_clean() {
                 let known = plan.totals.known_files;
-                check_deletions(plan.totals.removed_files, known, most)?;
+                check_deletions(plan.totals.removed_files, known, max)?;
                 self.remove(plan.removed, report).await?;
             } else {
                 tracing::warn!("nothing is deleted, because not everything could be sent");
@@ -213,29 +230,6 @@ impl Job {
         let is_mirror = matches!(self.settings.delete, Delete::Mirror { .. });
         if is_mirror && plan.totals.known_files > 0 && is_empty(&self.settings.source) {
             return Err(Problem::EmptySource(self.settings.source.clone()));
-        }
-        Ok(())
-    }
-
-    /// Gives up uploads below our prefix that nobody remembers: of a process that
-    /// was killed before it could.
-    async fn forget_orphans(&self, report: &mut Report) -> Result<(), Problem> {
-        let (state, id) = (self.state.clone(), self.id);
-        let known = blocking(move || state.uploads(id)).await??;
-        let pending = match self.store.pending(&self.settings.prefix).await {
-            Ok(pending) => pending,
-            Err(error) if error.may_pass() => return Err(error.into()),
-            Err(error) => {
-                tracing::warn!(%error, "unfinished uploads cannot be listed");
-                return Ok(());
-            }
-        };
-        for orphan in pending {
-            let is_known = known.iter().any(|(_, upload)| upload.name == orphan.upload);
-            if !is_known {
-                self.store.abort(&orphan.key, &orphan.upload).await?;
-                report.orphans += 1;
-            }
         }
         Ok(())
     }
@@ -363,6 +357,50 @@ fn now() -> Timestamp {
 }
 
 type Ended = Result<(TreePath, u64, Result<Done, FileError>), tokio::task::JoinError>;
+
+/// Gives up uploads below a job's place that nobody remembers: of a process that
+/// was killed before it could. Returns how many.
+///
+/// # Errors
+/// The state, or the store.
+pub async fn collect(
+    state: &State,
+    job: &str,
+    store: &Store,
+    prefix: &str,
+) -> Result<u64, Problem> {
+    let (state, job) = (state.clone(), job.to_owned());
+    let known = state.clone();
+    let (id, _) = blocking(move || known.job(&job)).await??;
+    give_up_orphans(&state, id, store, prefix).await
+}
+
+async fn give_up_orphans(
+    state: &State,
+    id: JobId,
+    store: &Store,
+    prefix: &str,
+) -> Result<u64, Problem> {
+    let state = state.clone();
+    let known = blocking(move || state.uploads(id)).await??;
+    let pending = match store.pending(prefix).await {
+        Ok(pending) => pending,
+        Err(error) if error.may_pass() => return Err(error.into()),
+        Err(error) => {
+            tracing::warn!(%error, "unfinished uploads cannot be listed");
+            return Ok(0);
+        }
+    };
+    let mut given_up = 0;
+    for orphan in pending {
+        let is_known = known.iter().any(|(_, upload)| upload.name == orphan.upload);
+        if !is_known {
+            store.abort(&orphan.key, &orphan.upload).await?;
+            given_up += 1;
+        }
+    }
+    Ok(given_up)
+}
 
 pub(super) fn is_file(entry: &Synced) -> bool {
     matches!(entry.kind, SyncedKind::File { .. })

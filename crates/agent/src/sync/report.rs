@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::entry::TreePath;
+use crate::status::Retries;
 use crate::store::StoreError;
 
 use super::plan::Totals;
@@ -27,8 +28,10 @@ pub struct Report {
     pub deleted: u64,
     /// Unfinished uploads that nobody remembered, and that were given up.
     pub orphans: u64,
-    /// Requests that were tried again.
-    pub retries: u64,
+    /// Requests that were tried again, by reason.
+    pub retries: Retries,
+    /// Requests that carried data.
+    pub requests: u64,
     /// Devices, sockets and pipes, which are left out.
     pub specials: u64,
     /// Files that are not in step: the first of them, and why.

@@ -6,13 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use fairbat::carrier::Passage;
 use fairbat::lane::Permit;
+use futures_util::TryStreamExt;
 use sha2::{Digest, Sha256};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
 use super::attempts::Failing;
 use super::push::Job;
 use super::source::{ReadError, Source};
+use crate::config::Verify;
 use crate::entry::{FileState, Moment, TreePath};
 use crate::object_name;
 use crate::state::{Change, Part, StateError, Synced, SyncedKind, Upload};
@@ -107,10 +111,31 @@ impl Job {
         } else {
             self.send_parts(path, &source, credited).await?
         };
+        if self.settings.verify == Verify::ReadBack {
+            self.read_back(path, sha256).await?;
+        }
         // What it is now has been sent, and not what the scan saw.
         self.ledger.resized(planned, size);
         self.note(Change::Synced(path.clone(), synced(&source, sha256)))?;
         Ok(Done::Sent)
+    }
+
+    /// Whether the store gives back what it was sent.
+    async fn read_back(&self, path: &TreePath, sha256: [u8; 32]) -> Result<(), FileError> {
+        let key = self.key(path);
+        let read = || async {
+            let mut hash = Sha256::new();
+            let mut content = self.store.get(&key, None, Passage::default()).await?;
+            while let Some(piece) = content.try_next().await? {
+                hash.update(&piece);
+            }
+            Ok(hash.finalize())
+        };
+        if self.insist(read).await?[..] == sha256 {
+            return Ok(());
+        }
+        let message = format!("{key} reads back as something else than was sent");
+        Err(StoreError::new(StoreErrorKind::Integrity, message).into())
     }
 
     async fn open(&self, path: &TreePath) -> Result<Arc<Source>, FileError> {
@@ -174,6 +199,8 @@ impl Job {
                 }
             }
             // Before it is read: what waits is not in memory.
+            let bulk = Arc::clone(&self.bulk).acquire_owned().await;
+            let bulk = bulk.map_err(|_| FileError::Lost)?;
             let permit = self.member.admit().await;
             let (content, sha256) = read(source, range.start, range.end - range.start).await?;
             if !had.contains_key(&index) {
@@ -187,6 +214,7 @@ impl Job {
             sending.spawn(Arc::clone(self).send_part(
                 permit,
                 Sending {
+                    _bulk: bulk,
                     path: path.clone(),
                     key: key.clone(),
                     upload: Arc::clone(&upload),
@@ -288,6 +316,7 @@ impl Job {
             part,
             sha256,
             credited,
+            _bulk,
         } = sending;
         let index = part.index;
         let (mut permit, mut tries) = (permit, self.attempts.tries());
@@ -337,6 +366,7 @@ impl Job {
 
 /// A part that is being sent.
 struct Sending {
+    _bulk: OwnedSemaphorePermit,
     path: TreePath,
     key: String,
     upload: Arc<Upload>,

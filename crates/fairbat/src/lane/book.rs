@@ -45,6 +45,8 @@ struct Member {
     host: Arc<str>,
     deadline: Option<Deadline>,
     backlog: Backlog,
+    /// w_min of its own; 0 without one.
+    weight: f64,
     active: usize,
 }
 
@@ -74,6 +76,7 @@ impl Book {
             host: host.into(),
             deadline,
             backlog: Backlog::default(),
+            weight: 0.0,
             active: 0,
         };
         self.members.insert(id, member);
@@ -95,6 +98,21 @@ impl Book {
         if let Some(member) = self.members.get_mut(&id) {
             member.backlog = backlog;
         }
+    }
+
+    pub(super) fn set_weight(&mut self, id: MemberId, weight: f64) {
+        if let Some(member) = self.members.get_mut(&id) {
+            member.weight = weight;
+        }
+    }
+
+    /// The largest w_min of those who have something to move; 0 without any.
+    pub(super) fn weight(&self) -> f64 {
+        let members = self.members.values();
+        members
+            .filter(|member| member.backlog.bytes > 0)
+            .map(|member| member.weight)
+            .fold(0.0, f64::max)
     }
 
     pub(super) fn set_deadline(&mut self, id: MemberId, deadline: Option<Deadline>) {

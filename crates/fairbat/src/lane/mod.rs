@@ -336,7 +336,7 @@ impl State {
             n: paced.n,
             m: paced.m,
             active: self.book.active(),
-            w: paced.w,
+            w: paced.w.max(self.book.weight()).min(1.0),
             zeta: demand.map(|demand| demand.zeta),
             rate: paced.rate,
             rtt: self.rtt.filter(|_| self.book.active() > 0),
@@ -371,6 +371,13 @@ impl Member {
     pub fn set_backlog(&self, backlog: Backlog) {
         let mut state = self.lane.state();
         state.book.set_backlog(self.id, backlog);
+    }
+
+    /// Its flows weigh so much at least, 0.02 to 1, while it has something to
+    /// move, and so do those of all others then: they share the connections.
+    pub fn set_weight(&self, weight: f64) {
+        let mut state = self.lane.state();
+        state.book.set_weight(self.id, weight);
     }
 
     /// Waits for its turn to use a connection. Cancel-safe.

@@ -1,0 +1,111 @@
+//! `fairbat-agent run` and `fairbat-agent gc`.
+
+use fairbat_agent::daemon::{self, handle};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing_subscriber::EnvFilter;
+
+use super::args::ConfigArgs;
+use super::clock;
+use super::exit::ExitCode;
+use super::load::load;
+
+/// Runs the jobs until it is told to stop.
+pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
+    let config = match load(&args.config) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    start_log();
+    in_runtime(async {
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(async move {
+            if let (Ok(mut term), Ok(mut int)) = (
+                signal(SignalKind::terminate()),
+                signal(SignalKind::interrupt()),
+            ) {
+                tokio::select! {
+                    _ = term.recv() => {}
+                    _ = int.recv() => {}
+                }
+            }
+            let _ = stop.send(true);
+        });
+        let (_handle, telling) = handle::channel(daemon::starting(clock::now().timestamp()));
+        match daemon::run(config, telling, stopped, identity()).await {
+            Ok(_) => ExitCode::Done,
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::Other
+            }
+        }
+    })
+}
+
+/// Collects what was left unfinished.
+pub(crate) fn collect(args: &ConfigArgs) -> ExitCode {
+    let config = match load(&args.config) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    start_log();
+    in_runtime(async {
+        let collected = match daemon::collect(config).await {
+            Ok(collected) => collected,
+            Err(error) => {
+                eprintln!("error: {error}");
+                eprintln!("hint: each run of a job collects for itself; stop the agent first");
+                return ExitCode::Other;
+            }
+        };
+        let mut code = ExitCode::Done;
+        for (job, given_up) in collected {
+            match given_up {
+                Ok(count) => println!("{job}: {count} unfinished uploads given up"),
+                Err(problem) => {
+                    eprintln!("error: {job}: {problem}");
+                    if !problem.hint().is_empty() {
+                        eprintln!("hint: {}", problem.hint());
+                    }
+                    code = ExitCode::Other;
+                }
+            }
+        }
+        code
+    })
+}
+
+fn in_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    match runtime {
+        Ok(runtime) => {
+            let code = runtime.block_on(work);
+            // A thread that reads a disk which does not answer is not waited for.
+            runtime.shutdown_background();
+            code
+        }
+        Err(error) => {
+            eprintln!("error: no runtime: {error}");
+            ExitCode::Other
+        }
+    }
+}
+
+fn start_log() {
+    let filter = EnvFilter::try_from_env("FAIRBAT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .init();
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a name that nobody else has; it is made once and then remembered"
+)]
+fn identity() -> u64 {
+    rand::random()
+}
