@@ -122,9 +122,9 @@ fn write(database: &Database, inbox: &Receiver<Message>) -> Result<(), StateErro
         let transaction = database.begin_write()?;
         let until = now() + GATHER;
         // Who waits does not wait for others.
-        let mut is_waited_for = apply(&transaction, first, &mut waiting)?;
+        let mut is_urgent = apply(&transaction, first, &mut waiting)?;
         for _ in 1..MOST {
-            let left = if is_waited_for {
+            let left = if is_urgent {
                 Duration::ZERO
             } else {
                 until.saturating_duration_since(now())
@@ -132,7 +132,7 @@ fn write(database: &Database, inbox: &Receiver<Message>) -> Result<(), StateErro
             let Ok(next) = inbox.recv_timeout(left) else {
                 break;
             };
-            is_waited_for |= apply(&transaction, next, &mut waiting)?;
+            is_urgent |= apply(&transaction, next, &mut waiting)?;
         }
         transaction.commit()?;
         for done in waiting {
@@ -148,7 +148,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Returns whether somebody waits for it.
+/// Returns whether it is to be committed at once.
 fn apply(
     transaction: &WriteTransaction,
     message: Message,
@@ -165,6 +165,8 @@ fn apply(
             return Ok(true);
         }
     };
+    // A part takes longer to send again than a commit.
+    let is_urgent = matches!(change, Change::Arrived(..));
     match change {
         Change::Synced(path, entry) => {
             let key = (job, path.as_bytes());
@@ -214,9 +216,9 @@ fn apply(
         }
         Change::Job(record) => set_job(transaction, job, &record)?,
     }
-    let is_waited_for = done.is_some();
+    let is_urgent = is_urgent || done.is_some();
     waiting.extend(done);
-    Ok(is_waited_for)
+    Ok(is_urgent)
 }
 
 fn forget_untold(transaction: &WriteTransaction, job: u32) -> Result<(), StateError> {
