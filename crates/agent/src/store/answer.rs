@@ -1,5 +1,5 @@
-//! What an S3-compatible store says when it refuses: its error document, and
-//! what that means.
+//! What a store says when it refuses: its error document, if it has one, and what
+//! that means.
 
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub(super) struct Answer {
 #[serde(rename_all = "PascalCase")]
 struct Document {
     code: Option<String>,
+    // As S3 has it, and as servers of WebDAV do that are made with SabreDAV.
+    #[serde(alias = "message")]
     message: Option<String>,
 }
 
@@ -37,6 +39,17 @@ impl Answer {
             code,
             message,
         }
+    }
+
+    /// With these words, if there was no document.
+    pub(super) fn with_text(mut self, text: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(text);
+        let line = text.lines().next().unwrap_or_default().trim();
+        let is_told = self.message.is_some() || line.is_empty();
+        if !is_told {
+            self.message = Some(line.to_owned());
+        }
+        self
     }
 
     /// What it means; `doing` is what was asked.
@@ -115,11 +128,21 @@ impl Answer {
                 Kind::Refused,
                 "this store does not know how to do that; is its type right?",
             ),
-            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY => (Kind::Server, ""),
+            StatusCode::METHOD_NOT_ALLOWED => (
+                Kind::Refused,
+                "this store does not take that request; are its type and its URL right?",
+            ),
+            StatusCode::PAYLOAD_TOO_LARGE => (
+                Kind::Refused,
+                "raise the largest size of a file that the store takes",
+            ),
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::LOCKED => {
+                (Kind::Server, "")
+            }
             status if status.is_server_error() => (Kind::Server, "try again later"),
             status if status.is_redirection() => (
                 Kind::Refused,
-                "the store redirects: check its endpoint and region",
+                "the store redirects: check its URL, or its endpoint and region",
             ),
             _ => (Kind::Refused, ""),
         }
@@ -185,8 +208,30 @@ mod tests {
             (301, Kind::Refused),
             (400, Kind::Refused),
             (501, Kind::Refused),
+            (403, Kind::Credentials),
+            (405, Kind::Refused),
+            (409, Kind::Refused),
+            (413, Kind::Refused),
+            (423, Kind::Server),
+            (412, Kind::Exists),
+            (502, Kind::Server),
         ] {
             assert_eq!(error(status, "<html>no").kind, kind, "{status}");
         }
+    }
+
+    #[test]
+    fn words_are_passed_on_in_any_form() {
+        let sabre = "<?xml version=\"1.0\"?><d:error xmlns:d=\"DAV:\" \
+             xmlns:s=\"http://sabredav.org/ns\"><s:exception>X</s:exception>\
+             <s:message>Parent node does not exist</s:message></d:error>";
+        let told = error(409, sabre);
+        assert!(
+            told.message.ends_with("(Parent node does not exist)"),
+            "{told}"
+        );
+        let status = StatusCode::INSUFFICIENT_STORAGE;
+        let answer = Answer::new(status, None, b"full\n").with_text(b"full\nvery");
+        assert!(answer.error("x").message.ends_with("(full)"));
     }
 }

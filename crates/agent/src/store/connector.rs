@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fairbat::carrier::{Carrier, Received};
 use fairbat::http::retry_after::parse_retry_after;
-use http::header::RETRY_AFTER;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, Response};
 use http_body_util::{BodyExt, Collected, Full, Limited};
 use object_store::ClientOptions;
@@ -60,7 +60,7 @@ impl HttpService for Connector {
 }
 
 impl StoreError {
-    fn from_broken(error: fairbat::carrier::BrokenOff) -> Self {
+    pub(super) fn from_broken(error: fairbat::carrier::BrokenOff) -> Self {
         fairbat::http::Failure::from(error).into()
     }
 }
@@ -70,7 +70,11 @@ pub(super) async fn read(response: Response<Received>) -> (Response<Bytes>, Answ
     let (parts, body) = response.into_parts();
     let body = Limited::new(body, DOCUMENT_MOST).collect().await;
     let body = body.map(Collected::to_bytes).unwrap_or_default();
-    let answer = Answer::new(parts.status, retry_after(&parts.headers), &body);
+    let mut answer = Answer::new(parts.status, retry_after(&parts.headers), &body);
+    let form = parts.headers.get(CONTENT_TYPE);
+    if form.is_some_and(|form| form.as_bytes().starts_with(b"text/plain")) {
+        answer = answer.with_text(&body);
+    }
     (Response::from_parts(parts, body), answer)
 }
 

@@ -1,13 +1,16 @@
-//! Where a job's files are kept: S3-compatible stores and local directories.
+//! Where a job's files are kept: S3-compatible stores, servers of files, and local
+//! directories.
 //!
 //! A store has objects under keys, which are paths of names joined by slashes. An
 //! object is there as a whole or not at all. Large ones are sent in parts, by
-//! an upload that outlives the process that began it. What is stored, and what
-//! is tried again, is not decided here.
+//! an upload that outlives the process that began it, or where a store takes no
+//! parts in one request. What is stored, and what is tried again, is not decided
+//! here.
 
 mod answer;
 mod call;
 mod connector;
+mod dav;
 mod error;
 mod local;
 mod s3;
@@ -19,9 +22,11 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use fairbat::carrier::{Carrier, Passage};
 use fairbat::lane::Lane;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{BoxStream, Stream};
 use url::Url;
 
+use self::dav::Dav;
+pub use self::dav::{DavSettings, Dialect, Login};
 pub use self::error::{StoreError, StoreErrorKind};
 use self::local::Local;
 use self::s3::S3;
@@ -31,6 +36,8 @@ use self::s3::S3;
 pub enum StoreSettings {
     /// An S3-compatible one.
     S3(Box<S3Settings>),
+    /// One behind a URL that takes whole files.
+    Dav(Box<DavSettings>),
     /// A directory.
     Local(PathBuf),
 }
@@ -103,6 +110,11 @@ pub struct Pending {
     pub upload: String,
 }
 
+/// A file that a store has all of, perhaps not under its key yet. One that is
+/// dropped before it is placed is deleted in time.
+#[derive(Debug)]
+pub struct Arrived(dav::Arrived);
+
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
@@ -124,6 +136,7 @@ pub struct Store(Kind);
 #[derive(Debug)]
 enum Kind {
     S3(Box<S3>),
+    Dav(Box<Dav>),
     Local(Local),
 }
 
@@ -140,6 +153,9 @@ impl Store {
     ) -> Result<Self, StoreError> {
         Ok(Self(match settings {
             StoreSettings::S3(settings) => Kind::S3(Box::new(S3::open(settings, carrier.clone())?)),
+            StoreSettings::Dav(settings) => {
+                Kind::Dav(Box::new(Dav::open(settings, carrier.clone())?))
+            }
             StoreSettings::Local(root) => Kind::Local(Local::open(root, lane.clone())?),
         }))
     }
@@ -164,7 +180,58 @@ impl Store {
     ) -> Result<Stored, StoreError> {
         match &self.0 {
             Kind::S3(store) => store.put(key, content, mode, passage).await,
+            Kind::Dav(store) => store.put(key, content, mode, passage).await,
             Kind::Local(store) => store.put(key, content, mode, passage).await,
+        }
+    }
+
+    /// Whether a large file is sent in parts; if not, it is sent by
+    /// [`Store::put_stream`], and there are none of the uploads below.
+    #[must_use]
+    pub fn takes_parts(&self) -> bool {
+        match self.0 {
+            Kind::S3(_) | Kind::Local(_) => true,
+            Kind::Dav(_) => false,
+        }
+    }
+
+    /// Sends a file of this size, bytes, in one request; its pieces are asked for
+    /// as they can be sent. An error among them breaks it off, and nothing is
+    /// stored. What the store has all of is still to be placed.
+    ///
+    /// # Errors
+    /// [`StoreErrorKind::Refused`] by a store that takes parts, and others.
+    pub async fn put_stream<S, E>(
+        &self,
+        key: &str,
+        size: u64,
+        pieces: S,
+        passage: Passage,
+    ) -> Result<Arrived, StoreError>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Send + Sync + Unpin + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
+    {
+        match &self.0 {
+            Kind::Dav(store) => store
+                .put_stream(key, size, pieces, passage)
+                .await
+                .map(Arrived),
+            Kind::S3(_) | Kind::Local(_) => {
+                let message = format!("storing {key}: this store takes large files in parts");
+                Err(StoreError::new(StoreErrorKind::Refused, message))
+            }
+        }
+    }
+
+    /// Brings a file that has arrived under its key. It can be tried again.
+    ///
+    /// # Errors
+    /// [`StoreErrorKind::UploadGone`], and others.
+    pub async fn place(&self, arrived: &mut Arrived) -> Result<(), StoreError> {
+        match &self.0 {
+            Kind::Dav(store) => store.place(&mut arrived.0).await,
+            Kind::S3(_) | Kind::Local(_) => Ok(()),
         }
     }
 
@@ -176,6 +243,7 @@ impl Store {
     pub async fn begin(&self, key: &str, mark: &str) -> Result<String, StoreError> {
         match &self.0 {
             Kind::S3(store) => store.begin(key, mark).await,
+            Kind::Dav(_) => Err(no_parts(key)),
             Kind::Local(store) => store.begin(key).await,
         }
     }
@@ -198,6 +266,7 @@ impl Store {
         } = part;
         match &self.0 {
             Kind::S3(store) => store.put_part(key, upload, index, content, passage).await,
+            Kind::Dav(_) => Err(no_parts(key)),
             Kind::Local(store) => {
                 let put = store.put_part(key, upload, offset, content, passage);
                 put.await.map(|()| String::new())
@@ -217,6 +286,7 @@ impl Store {
     ) -> Result<Stored, StoreError> {
         match &self.0 {
             Kind::S3(store) => store.complete(key, upload, parts).await,
+            Kind::Dav(_) => Err(no_parts(key)),
             Kind::Local(store) => store.place(key, upload, Put::Replace).await,
         }
     }
@@ -230,7 +300,7 @@ impl Store {
     pub async fn mark(&self, key: &str) -> Result<Option<String>, StoreError> {
         match &self.0 {
             Kind::S3(store) => store.mark(key).await,
-            Kind::Local(_) => Ok(None),
+            Kind::Dav(_) | Kind::Local(_) => Ok(None),
         }
     }
 
@@ -241,6 +311,7 @@ impl Store {
     pub async fn abort(&self, key: &str, upload: &str) -> Result<(), StoreError> {
         match &self.0 {
             Kind::S3(store) => store.abort(key, upload).await,
+            Kind::Dav(store) => store.abort(upload).await,
             Kind::Local(store) => store.abort(key, upload).await,
         }
     }
@@ -252,6 +323,7 @@ impl Store {
     pub async fn pending(&self, prefix: &str) -> Result<Vec<Pending>, StoreError> {
         match &self.0 {
             Kind::S3(store) => store.pending(prefix).await,
+            Kind::Dav(store) => store.pending(prefix).await,
             Kind::Local(store) => store.pending().await,
         }
     }
@@ -268,6 +340,7 @@ impl Store {
     ) -> Result<Content, StoreError> {
         match &self.0 {
             Kind::S3(store) => store.get(key, range, passage).await,
+            Kind::Dav(store) => store.get(key, range, passage).await,
             Kind::Local(store) => store.get(key, range, passage).await,
         }
     }
@@ -279,6 +352,7 @@ impl Store {
     pub async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
         match &self.0 {
             Kind::S3(store) => store.delete(keys).await,
+            Kind::Dav(store) => store.delete(&keys).await,
             Kind::Local(store) => store.delete(keys).await,
         }
     }
@@ -294,7 +368,13 @@ impl Store {
     ) -> Result<(), StoreError> {
         match &self.0 {
             Kind::S3(store) => store.list(prefix, each).await,
+            Kind::Dav(store) => store.list(prefix, each).await,
             Kind::Local(store) => store.list(prefix, each).await,
         }
     }
+}
+
+fn no_parts(key: &str) -> StoreError {
+    let message = format!("storing {key}: this store takes no parts");
+    StoreError::new(StoreErrorKind::Refused, message)
 }

@@ -1,5 +1,9 @@
 //! One file on its way to a store: as a whole if it is small, in parts if it is
-//! not. What is stored under its key is always one version of it.
+//! not, or piece by piece in one request where a store takes no parts. What is
+//! stored under its key is always one version of it.
+
+mod pieces;
+mod stream;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -108,6 +112,8 @@ impl Job {
         }
         let sha256 = if size <= self.store.part_size(size) {
             self.send_whole(path, &source).await?
+        } else if !self.store.takes_parts() {
+            self.send_stream(path, &source, credited).await?
         } else {
             self.send_parts(path, &source, credited).await?
         };
@@ -228,11 +234,7 @@ impl Job {
             let (index, name) = sent.map_err(|_| FileError::Lost)??;
             names.insert(index, name);
         }
-        blocking({
-            let source = Arc::clone(source);
-            move || source.check()
-        })
-        .await??;
+        check(source).await?;
         self.complete(&upload, names.into_values().collect())
             .await?;
         Ok(whole.finalize().into())
@@ -414,6 +416,11 @@ fn hash(source: &Source) -> Result<[u8; 32], ReadError> {
     }
     source.check()?;
     Ok(whole.finalize().into())
+}
+
+async fn check(source: &Arc<Source>) -> Result<(), FileError> {
+    let source = Arc::clone(source);
+    Ok(blocking(move || source.check()).await??)
 }
 
 async fn read(

@@ -1,0 +1,147 @@
+//! What is in a file: all of it, or a range of its bytes, exactly those.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use fairbat::carrier::{Passage, Received};
+use fairbat::http::content_range::ContentRange;
+use futures_util::stream::{self, StreamExt};
+use http::header::{CONTENT_ENCODING, CONTENT_RANGE, RANGE};
+use http::{HeaderValue, Method, Response, StatusCode};
+use http_body_util::{BodyDataStream, BodyExt, Empty};
+
+use super::super::Content;
+use super::super::error::{StoreError, StoreErrorKind};
+use super::wire::{Wire, makes_no_sense};
+
+/// Fetches what is behind a URL.
+pub(super) async fn get(
+    wire: &Wire,
+    url: &str,
+    range: Option<Range<u64>>,
+    passage: Passage,
+    doing: String,
+) -> Result<Content, StoreError> {
+    if range.as_ref().is_some_and(Range::is_empty) {
+        return Ok(stream::empty().boxed());
+    }
+    let mut request = wire.request(Method::GET, url);
+    if let Some(Range { start, end }) = &range {
+        request = request.header(RANGE, format!("bytes={start}-{}", end - 1));
+    }
+    let response = wire.send(request, Empty::<Bytes>::new(), passage).await;
+    let response = response.map_err(|trouble| trouble.error(&doing))?;
+    let reading = Reading::of(response, range, doing)?;
+    Ok(stream::try_unfold(reading, Reading::next).boxed())
+}
+
+/// A body that is being read.
+struct Reading {
+    body: BodyDataStream<Received>,
+    /// Bytes to pass over.
+    skip: u64,
+    /// Bytes that are wanted of it.
+    left: u64,
+    /// Whether it must have them all.
+    is_exact: bool,
+    doing: String,
+}
+
+impl Reading {
+    fn of(
+        response: Response<Received>,
+        range: Option<Range<u64>>,
+        doing: String,
+    ) -> Result<Self, StoreError> {
+        let headers = response.headers();
+        let encoding = headers.get(CONTENT_ENCODING);
+        if encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
+            return Err(makes_no_sense(&doing, "it is encoded"));
+        }
+        let (skip, left, is_exact) = match (response.status(), range) {
+            (StatusCode::OK, None) => (0, u64::MAX, false),
+            // There are servers that know no ranges.
+            (StatusCode::OK, Some(range)) => (range.start, range.end - range.start, false),
+            (StatusCode::PARTIAL_CONTENT, Some(range)) => {
+                let answered = headers.get(CONTENT_RANGE).map(HeaderValue::as_bytes);
+                let length = answered
+                    .and_then(|value| ContentRange::parse(value).ok())
+                    .and_then(|answered| length_of(answered, &range));
+                let length = length.ok_or_else(|| {
+                    makes_no_sense(&doing, "it is not the range that was asked for")
+                })?;
+                (0, length, true)
+            }
+            (status, _) => return Err(makes_no_sense(&doing, status)),
+        };
+        Ok(Self {
+            body: response.into_body().into_data_stream(),
+            skip,
+            left,
+            is_exact,
+            doing,
+        })
+    }
+
+    async fn next(mut self) -> Result<Option<(Bytes, Self)>, StoreError> {
+        while self.left > 0 {
+            let Some(piece) = self.body.next().await else {
+                if self.is_exact {
+                    let message = format!("{}: the answer ended early", self.doing);
+                    return Err(StoreError::new(StoreErrorKind::Network, message));
+                }
+                return Ok(None);
+            };
+            let mut piece = piece.map_err(|error| {
+                let error = StoreError::from_broken(error);
+                StoreError {
+                    message: format!("{}: {}", self.doing, error.message),
+                    ..error
+                }
+            })?;
+            let skipped = self.skip.min(piece.len() as u64);
+            self.skip -= skipped;
+            let _ = piece.split_to(skipped as usize);
+            piece.truncate(self.left.min(piece.len() as u64) as usize);
+            if !piece.is_empty() {
+                self.left -= piece.len() as u64;
+                return Ok(Some((piece, self)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// How many bytes an answer has, if it is the range that was asked for, as far as
+/// the file goes.
+fn length_of(answered: ContentRange, asked: &Range<u64>) -> Option<u64> {
+    let ContentRange::Bytes { first, last, total } = answered else {
+        return None;
+    };
+    let end = last + 1;
+    let is_asked =
+        first == asked.start && (end == asked.end || (end < asked.end && total == Some(end)));
+    is_asked.then_some(end - first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_range_that_was_asked_for_is_taken() {
+        for (answered, expected) in [
+            ("bytes 5-9/100", Some(5)),
+            ("bytes 5-9/*", Some(5)),
+            ("bytes 5-7/8", Some(3)),
+            ("bytes 5-7/*", None),
+            ("bytes 5-7/100", None),
+            ("bytes 0-9/100", None),
+            ("bytes 5-10/100", None),
+            ("bytes */100", None),
+        ] {
+            let range = answered.parse().unwrap();
+            assert_eq!(length_of(range, &(5..10)), expected, "{answered}");
+        }
+    }
+}

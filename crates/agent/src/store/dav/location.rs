@@ -1,0 +1,180 @@
+//! Where keys are: from a key to a URL, and from what a server calls things back
+//! to names. Knows nothing of requests.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use url::Url;
+
+use super::super::error::{StoreError, StoreErrorKind};
+
+/// What stands for itself wherever it is in a URL (RFC 3986, section 2.3), is not
+/// encoded.
+const RESERVED: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// The collection below which everything is.
+#[derive(Debug, Clone)]
+pub(super) struct Root {
+    /// Ends with a slash, and has neither credentials nor a query.
+    url: Url,
+    /// The names of its path, decoded.
+    names: Vec<Vec<u8>>,
+}
+
+impl Root {
+    /// # Errors
+    /// It is no URL of HTTP.
+    pub(super) fn new(url: &Url) -> Result<Self, StoreError> {
+        let refused = || {
+            let message = "the URL of this store is none of http or https";
+            StoreError::new(StoreErrorKind::Refused, message)
+        };
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return Err(refused());
+        }
+        let mut url = url.clone();
+        url.set_username("").map_err(|()| refused())?;
+        url.set_password(None).map_err(|()| refused())?;
+        url.set_query(None);
+        url.set_fragment(None);
+        if !url.path().ends_with('/') {
+            url.set_path(&format!("{}/", url.path()));
+        }
+        let names = names_of(url.path());
+        Ok(Self { url, names })
+    }
+
+    /// The URL of the file under a key.
+    ///
+    /// # Errors
+    /// It is no key.
+    pub(super) fn file(&self, key: &str) -> Result<String, StoreError> {
+        let mut url = self.url.to_string();
+        for (i, name) in key.split('/').enumerate() {
+            // There is no way to write these that does not mean something else.
+            if matches!(name, "" | "." | "..") {
+                let message = format!("{key} is no key");
+                return Err(StoreError::new(StoreErrorKind::Refused, message));
+            }
+            if i > 0 {
+                url.push('/');
+            }
+            url.extend(utf8_percent_encode(name, &RESERVED));
+        }
+        Ok(url)
+    }
+
+    /// The URL of the collection under a key; the empty one is all of the store.
+    ///
+    /// # Errors
+    /// It is no key.
+    pub(super) fn collection(&self, key: &str) -> Result<String, StoreError> {
+        match key {
+            "" => Ok(self.url.to_string()),
+            key => Ok(self.file(key)? + "/"),
+        }
+    }
+
+    /// What a reference in the answer about the collection under a key means.
+    pub(super) fn meant(&self, key: &str, reference: &str) -> Meant {
+        let Ok(url) = self.url.join(reference) else {
+            return Meant::Elsewhere;
+        };
+        let names = names_of(url.path());
+        let own = key.split('/').filter(|name| !name.is_empty());
+        let own = own.map(|name| name.as_bytes().to_vec());
+        let asked: Vec<_> = self.names.iter().cloned().chain(own).collect();
+        let Some(below) = names.strip_prefix(asked.as_slice()) else {
+            return Meant::Elsewhere;
+        };
+        match below {
+            [] => Meant::Itself,
+            [name] => match std::str::from_utf8(name) {
+                Ok(name) if !name.contains('/') && !matches!(name, "." | "..") => {
+                    Meant::Member(name.to_owned())
+                }
+                Ok(_) | Err(_) => Meant::NoKey,
+            },
+            _ => Meant::Elsewhere,
+        }
+    }
+}
+
+/// What a reference means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Meant {
+    /// What was asked about.
+    Itself,
+    /// What has this name in it.
+    Member(String),
+    /// Something in it that can have no key.
+    NoKey,
+    /// Something that was not asked about.
+    Elsewhere,
+}
+
+/// A name in a query.
+pub(super) fn encoded(name: &str) -> String {
+    utf8_percent_encode(name, &RESERVED).to_string()
+}
+
+fn names_of(path: &str) -> Vec<Vec<u8>> {
+    let names = path.split('/').filter(|name| !name.is_empty());
+    names
+        .map(|name| percent_decode_str(name).collect())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(url: &str) -> Root {
+        Root::new(&url.parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn each_name_is_encoded_once() {
+        let root = root("https://me:secret@h:8443/dav/my%20files?x#y");
+        for (key, path) in [
+            ("a/b", "a/b"),
+            ("100%25/%2E%2e", "100%2525/%252E%252e"),
+            ("é &+;=", "%C3%A9%20%26%2B%3B%3D"),
+        ] {
+            let url = format!("https://h:8443/dav/my%20files/{path}");
+            assert_eq!(root.file(key).unwrap(), url);
+            assert_eq!(root.collection(key).unwrap(), url + "/");
+        }
+        let all = "https://h:8443/dav/my%20files/";
+        assert_eq!(root.collection("").unwrap(), all);
+        for key in ["", "/a", "a/", "a//b", "..", "a/../b", "."] {
+            assert!(root.file(key).is_err(), "{key:?}");
+        }
+        assert!(Root::new(&"ftp://h/".parse().unwrap()).is_err());
+    }
+
+    #[test]
+    fn names_come_back_however_a_server_writes_them() {
+        let root = root("http://h/my files");
+        let member = |name: &str| Meant::Member(name.to_owned());
+        for (reference, meant) in [
+            ("/my%20files/a/", Meant::Itself),
+            ("http://h/my%20files/a", Meant::Itself),
+            ("http://other:81/my files/a/", Meant::Itself),
+            ("/my%20files/a/b%2525c", member("b%25c")),
+            ("/%6dy%20files/a/b/", member("b")),
+            ("/my%20files/a/b+c&amp;", member("b+c&amp;")),
+            ("/my%20files/a/b%2Fc", Meant::NoKey),
+            ("/my%20files/a/b%FFc", Meant::NoKey),
+            ("/my%20files/a/b/c", Meant::Elsewhere),
+            ("/my%20files/a/%2e%2e/c", Meant::Elsewhere),
+            ("/my%20files/", Meant::Elsewhere),
+            ("http://[", Meant::Elsewhere),
+        ] {
+            assert_eq!(root.meant("a", reference), meant, "{reference}");
+        }
+        assert_eq!(root.meant("", "/my%20files/x"), member("x"));
+    }
+}
