@@ -3,6 +3,7 @@
 //!
 //! It must not know what the values mean: `settings` parses and checks them.
 
+mod agent;
 pub(crate) mod appendix;
 mod get;
 mod plan;
@@ -17,6 +18,10 @@ use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+pub(crate) use agent::{
+    AddArgs, CancelArgs, PauseArgs, RestoreArgs, ResumeArgs, RunArgs, SocketArgs, StatusArgs,
+    TaskArgs,
+};
 pub(crate) use get::{AllocationMethod, GetArgs, ReceiverMethod};
 pub(crate) use plan::PlanArgs;
 pub(crate) use put::PutArgs;
@@ -167,6 +172,13 @@ pub(crate) enum Command {
         after_long_help = appendix::text("serve", appendix::Length::Long)
     )]
     Serve(Box<ServeArgs>),
+    Status(StatusArgs),
+    Add(AddArgs),
+    Pause(PauseArgs),
+    Resume(ResumeArgs),
+    Cancel(CancelArgs),
+    Run(RunArgs),
+    Restore(RestoreArgs),
     #[command(
         about = "Tell what this machine offers for polite transfers, and what is missing",
         args_override_self = true

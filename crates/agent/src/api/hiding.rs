@@ -75,7 +75,10 @@ mod tests {
         for why in ["p@ss is wrong", "me:p%40ss@h says no"] {
             assert_eq!(said(url, why), "the download cannot be added");
         }
-        assert_eq!(said("https://token@h/f", "https://token@h/f"), "https://h/f");
+        assert_eq!(
+            said("https://token@h/f", "https://token@h/f"),
+            "https://h/f"
+        );
         assert_eq!(said("https://h/f", "no room"), "no room");
     }
 }

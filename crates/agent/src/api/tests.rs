@@ -184,8 +184,7 @@ async fn watching_ends_with_the_daemon_and_with_the_api() {
 async fn an_order_under_way_is_answered_when_the_api_stops() {
     let mut api = Api::start(SHORT);
     let mut stream = api.connect().await;
-    let order =
-        b"POST /v1/run HTTP/1.1\r\nHost: a\r\nContent-Length: 14\r\n\r\n{\"job\":\"home\"}";
+    let order = b"POST /v1/run HTTP/1.1\r\nHost: a\r\nContent-Length: 14\r\n\r\n{\"job\":\"home\"}";
     stream.write_all(order).await.unwrap();
     let (_, answer) = api.telling.next().await.unwrap();
     drop(api.stop.take());
