@@ -1,14 +1,14 @@
 //! The commands that speak to the agent: what they order, what they show and how
 //! they end. The agent's API is the real one; the test plays the daemon behind it.
 
+mod access;
 #[allow(dead_code, reason = "tests of the API use the rest")]
 #[path = "../../crates/agent/tests/scripted/mod.rs"]
 mod scripted;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command as Process;
+use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 
 use fairbat_agent::daemon::handle::{Accepted, Command, Refused};
@@ -201,6 +201,33 @@ fn colours_are_for_terminals_and_who_wants_them() {
 }
 
 #[test]
+fn a_terminal_shows_the_change_in_the_place_of_what_was_there() {
+    let mut agent = Agent::willing(night());
+    let work = Workdir::new();
+    let typescript = work.join("typescript");
+    let command = format!("{} status --watch", fairbat_binary().display());
+    let mut watching = Process::new("script")
+        .args(["-qfec", &command])
+        .arg(&typescript)
+        .env("FAIRBAT_SOCKET", agent.socket())
+        .env("TERM", "xterm")
+        .stdout(Stdio::null())
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("start script: is the package `bsdutils` installed?");
+    let written = || fs::read_to_string(&typescript).unwrap_or_default();
+    wait_until("the first status", SOON, || written().contains("push: "));
+    agent.tell(home("paused", Value::Null));
+    wait_until("the change", SOON, || written().contains("paused"));
+    agent.end();
+    let status = watching.wait().expect("it ends");
+    let written = written();
+    assert_eq!(status.code(), Some(5), "{written}");
+    assert_eq!(written.matches("\x1b[2J\x1b[H").count(), 1, "{written}");
+    assert_eq!(written.matches("\x1b[H").count(), 2, "{written}");
+}
+
+#[test]
 fn a_download_is_added_with_absolute_paths() {
     let agent = Agent::willing(night());
     let work = Workdir::new();
@@ -348,30 +375,6 @@ fn a_restore_has_a_name_of_its_own_and_can_be_waited_for() {
 }
 
 #[test]
-fn without_an_agent_it_says_what_to_look_at() {
-    let mut agent = Agent::willing(night());
-    agent.end();
-    let commands: [&[&str]; 4] = [
-        &["status"],
-        &["pause", "home"],
-        &["run", "home", "--wait"],
-        &["status", "--watch", "--json"],
-    ];
-    for args in commands {
-        // A socket that nobody listens on, and none.
-        run(&agent, args)
-            .expect_code(5)
-            .expect_said(&["systemctl status fairbat-agent"]);
-        let socket = ["--socket", "/nonexistent/agent.sock"];
-        let outcome = run(&agent, &[args, &socket].concat());
-        outcome
-            .expect_code(5)
-            .expect_said(&["is fairbat-agent running?"]);
-        assert_eq!(outcome.stdout, "", "{outcome}");
-    }
-}
-
-#[test]
 fn what_is_wrong_on_the_command_line_orders_nothing() {
     let agent = Agent::willing(night());
     for args in [
@@ -392,56 +395,4 @@ fn what_is_wrong_on_the_command_line_orders_nothing() {
         );
     }
     assert_eq!(agent.orders(), []);
-}
-
-/// Runs a copy of the command that everybody may read as another user, of this
-/// group.
-fn as_nobody(agent: &Agent, group: u32) -> std::process::Output {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let command = directory.path().join("fairbat");
-    fs::copy(fairbat_binary(), &command).expect("room for a copy");
-    for path in [directory.path(), &command] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("our own");
-    }
-    Process::new("setpriv")
-        .args([
-            "--reuid=65534",
-            "--clear-groups",
-            &format!("--regid={group}"),
-        ])
-        .arg(&command)
-        .arg("status")
-        .env("FAIRBAT_SOCKET", agent.socket())
-        .output()
-        .expect("start setpriv: is the package `util-linux` installed?")
-}
-
-#[test]
-fn who_has_no_right_hears_which_group_has_it() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: needs root, to be somebody else");
-        return;
-    }
-    /// `daemon` has this number on every Linux (LSB).
-    const DAEMON: u32 = 1;
-    let agent = Agent::willing(night());
-    let socket = agent.socket();
-    let directory = socket.parent().expect("it is in one");
-    let let_in = |path: &Path, mode| {
-        std::os::unix::fs::chown(path, None, Some(DAEMON)).expect("root may");
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("root may");
-    };
-    let_in(&socket, 0o660);
-    // The socket can be seen, and then its directory only.
-    for mode in [0o755, 0o750] {
-        let_in(directory, mode);
-        let refused = as_nobody(&agent, 65534);
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(1), "{said}");
-        assert!(said.contains("no right to speak to the agent"), "{said}");
-        assert!(said.contains("the group daemon"), "{said}");
-        let taken = as_nobody(&agent, DAEMON);
-        let said = String::from_utf8_lossy(&taken.stderr);
-        assert_eq!(taken.status.code(), Some(0), "{said}");
-    }
 }

@@ -37,7 +37,9 @@ pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutA
     long_about = "fairbat downloads and uploads files over HTTP and HTTPS in the background: it \
         yields to other traffic, less and less as a deadline comes nearer. A download that was \
         stopped, for whatever reason, continues where it was when the same command is run \
-        again, and never mixes two versions of a file.",
+        again, and never mixes two versions of a file.\n\n\
+        status, add, pause, resume, cancel, run and restore speak to fairbat-agent, where that \
+        runs; nothing else needs it.",
     arg_required_else_help = true,
     subcommand_value_name = "COMMAND",
     args_override_self = true,

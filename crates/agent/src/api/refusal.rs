@@ -61,12 +61,10 @@ impl Refusal {
 
     /// That is not how this path is asked.
     pub(super) fn method(allow: Method) -> Self {
+        let error = format!("this path takes {allow} only");
         Self {
-            allow: Some(allow.clone()),
-            ..Self::new(
-                StatusCode::METHOD_NOT_ALLOWED,
-                format!("this path takes {allow} only"),
-            )
+            allow: Some(allow),
+            ..Self::new(StatusCode::METHOD_NOT_ALLOWED, error)
         }
     }
 

@@ -321,7 +321,7 @@ fn each_flag_of_the_agents_commands_reaches_its_field() {
         panic!("{words:?}");
     };
     assert_eq!(args.tasks, ["a", "b"]);
-    assert!(args.watch && args.agent.json && args.agent.socket == "s");
+    assert!(args.watch && args.agent.json && args.agent.socket.as_os_str() == "s");
     let args = add_from(&["u", "-o", "f", "-d", "d", "--deadline", "4h"]);
     assert_eq!(
         (args.output, args.directory),
