@@ -63,7 +63,7 @@ fn last(began: &str, ok: bool, failed: u64) -> Value {
     })
 }
 
-fn home(phase: &str, last: Value) -> Status {
+fn home(phase: &str, last: &Value) -> Status {
     let members = json!({"phase": phase, "last": last});
     status("2026-03-02T01:00:00Z", &[task("home", &members)])
 }
@@ -146,7 +146,7 @@ fn watching_shows_each_change_and_ends_with_the_agent() {
     wait_until("the same for people", SOON, || {
         people.stdout().contains("TASK")
     });
-    agent.tell(home("paused", Value::Null));
+    agent.tell(home("paused", &Value::Null));
     programs.wait_for_event("the change", |status| {
         status["tasks"][0]["phase"] == "paused"
     });
@@ -217,7 +217,7 @@ fn a_terminal_shows_the_change_in_the_place_of_what_was_there() {
         .expect("start script: is the package `bsdutils` installed?");
     let written = || fs::read_to_string(&typescript).unwrap_or_default();
     wait_until("the first status", SOON, || written().contains("push: "));
-    agent.tell(home("paused", Value::Null));
+    agent.tell(home("paused", &Value::Null));
     wait_until("the change", SOON, || written().contains("paused"));
     agent.end();
     let status = watching.wait().expect("it ends");
@@ -318,19 +318,19 @@ fn a_run_can_be_waited_for() {
         ("retrying", &broken, 5, "try again"),
         ("waiting", &broken, 1, "ask it why"),
     ] {
-        let agent = Agent::willing(home("waiting", last("2026-03-01T01:00:00Z", false, 0)));
+        let agent = Agent::willing(home("waiting", &last("2026-03-01T01:00:00Z", false, 0)));
         let mut running = fairbat(&agent, &["run", "home", "--wait"]).spawn();
         wait_for_order(&agent, &mut running);
-        agent.tell(home("running", last("2026-03-01T01:00:00Z", false, 0)));
-        agent.tell(home(phase, end.clone()));
+        agent.tell(home("running", &last("2026-03-01T01:00:00Z", false, 0)));
+        agent.tell(home(phase, end));
         let outcome = running.wait();
         outcome.expect_code(code).expect_said(&[said]);
         assert_eq!(outcome.stdout, "", "{outcome}");
     }
-    let agent = Agent::willing(home("waiting", Value::Null));
+    let agent = Agent::willing(home("waiting", &Value::Null));
     let mut running = fairbat(&agent, &["run", "home", "--wait", "--json"]).spawn();
     wait_for_order(&agent, &mut running);
-    agent.tell(home("waiting", partly.clone()));
+    agent.tell(home("waiting", &partly));
     let outcome = running.wait();
     outcome.expect_code(3);
     let [accepted, task] = &outcome.events()[..] else {
@@ -342,7 +342,7 @@ fn a_run_can_be_waited_for() {
 
 #[test]
 fn waiting_ends_with_the_agent_and_by_a_signal() {
-    let mut agent = Agent::willing(home("waiting", Value::Null));
+    let mut agent = Agent::willing(home("waiting", &Value::Null));
     let mut ended = fairbat(&agent, &["run", "home", "--wait"]).spawn();
     wait_for_order(&agent, &mut ended);
     let mut interrupted = fairbat(&agent, &["restore", "home", "--to", "r", "--wait"]).spawn();
@@ -363,7 +363,7 @@ fn waiting_ends_with_the_agent_and_by_a_signal() {
 
 #[test]
 fn a_restore_has_a_name_of_its_own_and_can_be_waited_for() {
-    let agent = Agent::willing(home("waiting", Value::Null));
+    let agent = Agent::willing(home("waiting", &Value::Null));
     let mut running = fairbat(&agent, &["restore", "home", "--to", "/r", "--wait"]).spawn();
     wait_for_order(&agent, &mut running);
     let members =

@@ -65,6 +65,10 @@ impl Wait {
             };
         };
         self.phase = Some(task.phase);
+        if task.phase == Phase::Paused && task.last.as_ref().is_some_and(|last| !last.ok) {
+            // That it was stopped is no end: it goes on when it is resumed.
+            self.last_before = task.last.clone();
+        }
         if let Some(last) = self.news(task) {
             return Seen::Ended(End::of(last.clone(), task.phase));
         }
@@ -242,6 +246,21 @@ mod tests {
             };
             assert_eq!(end.code(), code, "{end:?}");
         }
+    }
+
+    #[test]
+    fn what_a_pause_has_stopped_has_not_ended() {
+        let stopped = || Some(run(11, 12, false));
+        let told = seen(vec![
+            status(10, Phase::Waiting, None),
+            status(11, Phase::Running, None),
+            status(12, Phase::Paused, stopped()),
+            status(13, Phase::Waiting, stopped()),
+            status(14, Phase::Running, stopped()),
+            status(15, Phase::Waiting, Some(run(13, 15, true))),
+        ]);
+        assert!(!told[..4].iter().any(|seen| matches!(seen, Seen::Ended(_))));
+        assert_eq!(told[4], Seen::Ended(End::Good(run(13, 15, true))));
     }
 
     #[test]
