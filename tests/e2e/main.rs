@@ -10,6 +10,7 @@
 )]
 
 mod advice;
+mod agent_cli;
 mod auth;
 mod backoff;
 mod broken;

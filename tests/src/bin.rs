@@ -248,6 +248,12 @@ impl Running {
         self.child.try_wait().expect("wait for fairbat").is_none()
     }
 
+    /// What it has written to standard output so far.
+    #[must_use]
+    pub fn stdout(&self) -> String {
+        self.read("stdout")
+    }
+
     /// The events written so far (whole lines only).
     #[must_use]
     pub fn events(&self) -> Vec<Value> {

@@ -1,6 +1,7 @@
 //! The agent: directories in step with a remote store by a deadline, in the
 //! capacity that nobody else wants.
 
+pub mod api;
 pub mod calendar;
 pub mod compare;
 pub mod config;

@@ -3,6 +3,7 @@
 //!
 //! It must not know what the values mean: `settings` parses and checks them.
 
+mod agent;
 pub(crate) mod appendix;
 mod get;
 mod plan;
@@ -17,6 +18,10 @@ use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+pub(crate) use agent::{
+    AddArgs, CancelArgs, PauseArgs, RestoreArgs, ResumeArgs, RunArgs, SocketArgs, StatusArgs,
+    TaskArgs,
+};
 pub(crate) use get::{AllocationMethod, GetArgs, ReceiverMethod};
 pub(crate) use plan::PlanArgs;
 pub(crate) use put::PutArgs;
@@ -32,7 +37,9 @@ pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutA
     long_about = "fairbat downloads and uploads files over HTTP and HTTPS in the background: it \
         yields to other traffic, less and less as a deadline comes nearer. A download that was \
         stopped, for whatever reason, continues where it was when the same command is run \
-        again, and never mixes two versions of a file.",
+        again, and never mixes two versions of a file.\n\n\
+        status, add, pause, resume, cancel, run and restore speak to fairbat-agent, where that \
+        runs; nothing else needs it.",
     arg_required_else_help = true,
     subcommand_value_name = "COMMAND",
     args_override_self = true,
@@ -167,6 +174,13 @@ pub(crate) enum Command {
         after_long_help = appendix::text("serve", appendix::Length::Long)
     )]
     Serve(Box<ServeArgs>),
+    Status(StatusArgs),
+    Add(AddArgs),
+    Pause(PauseArgs),
+    Resume(ResumeArgs),
+    Cancel(CancelArgs),
+    Run(RunArgs),
+    Restore(RestoreArgs),
     #[command(
         about = "Tell what this machine offers for polite transfers, and what is missing",
         args_override_self = true

@@ -40,6 +40,9 @@ mod tests {
                 "max-connections",
                 "deadline",
                 "measure",
+                "status",
+                "restore",
+                "socket",
             ] {
                 assert!(script.contains(word), "{shell}: {word} is missing");
             }

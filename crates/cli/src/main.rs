@@ -2,6 +2,7 @@
 //!
 //! It must not know how files are moved: that is the library's business.
 
+mod agent;
 mod args;
 mod clock;
 mod completions;
@@ -33,6 +34,13 @@ fn main() -> std::process::ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Put(args) => put::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Status(args) => agent::status(&args),
+        Command::Add(args) => agent::add(&args),
+        Command::Pause(args) => agent::pause(&args),
+        Command::Resume(args) => agent::resume(&args),
+        Command::Cancel(args) => agent::cancel(&args),
+        Command::Run(args) => agent::run(&args),
+        Command::Restore(args) => agent::restore(&args),
         Command::Doctor(args) => written(doctor::run(args.json)),
         Command::Setup(args) => setup::run(&args),
         Command::Completions(args) => written(completions::run(args.shell)),

@@ -133,6 +133,8 @@ mod tests {
             "fairbat-get",
             "fairbat-plan",
             "fairbat-doctor",
+            "fairbat-status",
+            "fairbat-restore",
             "fairbat-man",
         ] {
             let page = std::fs::read_to_string(dir.path().join(format!("{name}.1")))

@@ -12,7 +12,7 @@ use fairbat::event::{Event, TimedEvent};
 use indicatif::{MultiProgress, ProgressDrawTarget};
 
 use self::bars::Bars;
-pub(crate) use self::messages::{failed, failed_to_start};
+pub(crate) use self::messages::{error, failed, failed_to_start, span};
 use crate::console::Console;
 
 /// Without bars a change between yielding and not is told no more often, s:

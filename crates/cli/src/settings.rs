@@ -4,6 +4,7 @@
 //! It must not read a clock, a terminal or the environment by itself: all of
 //! that is in [`Surroundings`].
 
+mod agent;
 mod attributes;
 mod plan;
 mod put;
@@ -24,6 +25,7 @@ use fairbat::settings::{
 };
 use fairbat::size::{SizeError, parse_size};
 
+pub(crate) use self::agent::{addition, restoration};
 pub(crate) use self::plan::{Question, question};
 pub(crate) use self::put::upload;
 use crate::args::{

@@ -1,6 +1,8 @@
 //! What follows the flags in the help and in the manual pages: examples,
 //! files, environment, exit status.
 
+mod agent;
+
 use std::fmt::Write as _;
 
 use crate::exit::ExitCode;
@@ -67,7 +69,7 @@ pub(crate) fn of(command: &str) -> Vec<Section> {
         ],
         "completions" => vec![examples(COMPLETIONS_EXAMPLES)],
         "man" => vec![examples(MAN_EXAMPLES)],
-        _ => vec![],
+        command => agent::of(command),
     }
 }
 
@@ -96,6 +98,7 @@ fairbat get --deadline 06:00 -d /srv/mirror https://example.org/big.iso
 fairbat plan --deadline 06:00 https://example.org/big.iso
 fairbat put --deadline 06:00 backup.tar https://example.org/backups/
 fairbat serve /srv/backup --listen 0.0.0.0:8080 --token-file /etc/fairbat/token
+fairbat status
 fairbat get --help";
 
 const GET_EXAMPLES: &str = "\

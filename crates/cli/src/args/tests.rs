@@ -33,6 +33,22 @@ pub(crate) fn put_from(words: &[&str]) -> PutArgs {
     }
 }
 
+/// The arguments of `fairbat add`; panics when they are wrong.
+pub(crate) fn add_from(words: &[&str]) -> AddArgs {
+    match parse(&[&["add"], words].concat()) {
+        Ok(Command::Add(args)) => args,
+        other => panic!("{words:?}: {other:?}"),
+    }
+}
+
+/// The arguments of `fairbat restore`; panics when they are wrong.
+pub(crate) fn restore_from(words: &[&str]) -> RestoreArgs {
+    match parse(&[&["restore"], words].concat()) {
+        Ok(Command::Restore(args)) => args,
+        other => panic!("{words:?}: {other:?}"),
+    }
+}
+
 fn parse(words: &[&str]) -> Result<Command, clap::Error> {
     let words = ["fairbat"].iter().chain(words);
     from_matches(&command().try_get_matches_from(words)?)
@@ -213,6 +229,11 @@ fn wrong_usage_is_explained() {
             "http://h/g",
         ),
         (&["plan", "--deadline", "4h", "-o", "f", "http://h/f"], "-o"),
+        (&["add"], "URL"),
+        (&["pause"], "TASK"),
+        (&["run"], "JOB"),
+        (&["run", "a", "b"], "b"),
+        (&["restore", "home"], "--to"),
         (&["completions", "tcsh"], "tcsh"),
         (&["fetch"], "fetch"),
     ] {
@@ -285,5 +306,42 @@ fn each_flag_of_serve_reaches_its_field() {
         &["serve", "a", "--writable", "--max-upload", "0"],
     ] {
         error(words);
+    }
+}
+
+#[test]
+fn each_flag_of_the_agents_commands_reaches_its_field() {
+    let Ok(Command::Status(args)) = parse(&["status"]) else {
+        panic!("nothing is needed");
+    };
+    assert!(args.tasks.is_empty() && !args.watch && !args.agent.json);
+    assert_eq!(args.agent.socket, PathBuf::from("/run/fairbat/agent.sock"));
+    let words = ["status", "-w", "a", "b", "--json", "--socket", "s"];
+    let Ok(Command::Status(args)) = parse(&words) else {
+        panic!("{words:?}");
+    };
+    assert_eq!(args.tasks, ["a", "b"]);
+    assert!(args.watch && args.agent.json && args.agent.socket.as_os_str() == "s");
+    let args = add_from(&["u", "-o", "f", "-d", "d", "--deadline", "4h"]);
+    assert_eq!(
+        (args.output, args.directory),
+        (Some("f".into()), Some("d".into()))
+    );
+    assert_eq!(args.deadline.as_deref(), Some("4h"));
+    let args = restore_from(&["home", "--to", "d", "--deadline", "4h", "--wait"]);
+    assert_eq!((args.job.as_str(), args.to), ("home", PathBuf::from("d")));
+    assert!(args.wait && args.deadline.as_deref() == Some("4h"));
+    let Ok(Command::Run(args)) = parse(&["run", "home", "-w"]) else {
+        panic!("a job is enough");
+    };
+    assert!(args.wait && args.job == "home");
+    for name in ["pause", "resume", "cancel"] {
+        let tasks = match parse(&[name, "a", "b"]) {
+            Ok(Command::Pause(args)) => args.tasks,
+            Ok(Command::Resume(args)) => args.tasks,
+            Ok(Command::Cancel(args)) => args.tasks,
+            other => panic!("{name}: {other:?}"),
+        };
+        assert_eq!(tasks.tasks, ["a", "b"]);
     }
 }

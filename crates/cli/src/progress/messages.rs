@@ -91,7 +91,7 @@ pub(super) fn late(url: &str, late_s: f64, zeta: f64, rate: f64) -> String {
 }
 
 /// A time as people say it.
-pub(super) fn span(seconds: f64) -> String {
+pub(crate) fn span(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),
         s if s < 7200.0 => format!("{:.0} minutes", s / 60.0),
@@ -171,7 +171,8 @@ pub(crate) fn failed_to_start(failure: &TransferError) -> String {
     error(&failure.message, &failure.hint)
 }
 
-fn error(message: &str, hint: &str) -> String {
+/// What is said of anything that went wrong.
+pub(crate) fn error(message: &str, hint: &str) -> String {
     match hint {
         "" => format!("error: {message}"),
         hint => format!("error: {message}\n  hint: {hint}"),

@@ -1,0 +1,172 @@
+//! The agent's API on a real socket, with a daemon behind it that a test plays.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use fairbat_agent::api;
+use fairbat_agent::daemon::handle::{Accepted, Command, Refused, channel};
+use fairbat_agent::status::Status;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::{mpsc, oneshot};
+
+/// Answers an order.
+type Script = dyn FnMut(&Command) -> Result<Accepted, Refused> + Send;
+
+/// See the module. Ends when dropped.
+pub(crate) struct Agent {
+    directory: TempDir,
+    orders: Arc<Mutex<Vec<Command>>>,
+    news: mpsc::UnboundedSender<Status>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Agent {
+    /// One that stands so, and answers orders so.
+    pub(crate) fn start(
+        status: Status,
+        script: impl FnMut(&Command) -> Result<Accepted, Refused> + Send + 'static,
+    ) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let socket = directory.path().join("agent.sock");
+        let orders = Arc::<Mutex<Vec<Command>>>::default();
+        let (news, told) = mpsc::unbounded_channel();
+        let (stop, stopped) = oneshot::channel();
+        let (listening, listens) = oneshot::channel();
+        let seen = Arc::clone(&orders);
+        let thread = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
+            runtime.block_on(async {
+                let listener = api::listen(&socket).expect("a free socket");
+                listening.send(()).expect("somebody waits for it");
+                play(listener, status, Box::new(script), &seen, told, stopped).await;
+            });
+        });
+        listens.blocking_recv().expect("it listens");
+        Self {
+            directory,
+            orders,
+            news,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    /// One that takes every order; a new task is called `new-1`.
+    pub(crate) fn willing(status: Status) -> Self {
+        Self::start(status, |command| {
+            let id = match command {
+                Command::Run { job: id }
+                | Command::Pause { id }
+                | Command::Resume { id }
+                | Command::Cancel { id } => id.clone(),
+                Command::Add { .. } | Command::Restore { .. } => "new-1".to_owned(),
+            };
+            Ok(Accepted { id })
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.path().join("agent.sock")
+    }
+
+    /// What it was told so far.
+    pub(crate) fn orders(&self) -> Vec<Command> {
+        self.orders.lock().expect("nobody panicked").clone()
+    }
+
+    /// How it stands from now on.
+    pub(crate) fn tell(&self, status: Status) {
+        self.news.send(status).expect("it is running");
+    }
+
+    /// Ends it as a signal does.
+    pub(crate) fn end(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("it has not panicked");
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn play(
+    listener: tokio::net::UnixListener,
+    status: Status,
+    mut script: Box<Script>,
+    seen: &Mutex<Vec<Command>>,
+    mut told: mpsc::UnboundedReceiver<Status>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let (handle, mut telling) = channel(status);
+    let serving = api::serve(listener, handle, async { drop(stopped.await) });
+    let daemon = async {
+        loop {
+            tokio::select! {
+                Some(status) = told.recv() => telling.tell(status),
+                order = telling.next() => {
+                    let Some((command, answer)) = order else { break };
+                    seen.lock().expect("nobody panicked").push(command.clone());
+                    // A client may have gone.
+                    let _ = answer.send(script(&command));
+                }
+            }
+        }
+    };
+    tokio::join!(serving, daemon);
+}
+
+/// A status with these tasks ([`task`]).
+pub(crate) fn status(now: &str, tasks: &[Value]) -> Status {
+    let sample = json!({
+        "t": 1.5, "n": 2.0, "m": 1.0, "active": 3, "w": 0.25, "zeta": 1048576.0,
+        "rate": 2097152.0, "rtt_s": 0.05, "queue_s": null
+    });
+    let lane = |direction: &str| {
+        json!({
+            "direction": direction, "lever": "pacing", "can_yield": true, "sample": sample,
+            "yielded_s": 7.0, "bytes": 8
+        })
+    };
+    from(json!({
+        "version": "1.2.3", "started": "2026-03-01T00:00:00Z", "now": now,
+        "lanes": [lane("push"), lane("pull")], "tasks": tasks
+    }))
+}
+
+/// A task of this name, with these members in the place of others.
+pub(crate) fn task(id: &str, members: &Value) -> Value {
+    let none = json!({"same": 0, "moved": 0, "deleted": 0, "changed": 0, "failed": 0});
+    let mut task = json!({
+        "id": id, "kind": "job", "direction": "push", "from": "/home", "to": "offsite:home",
+        "phase": "waiting", "next": null, "began": null, "deadline": null, "predicted": null,
+        "late_s": null, "files": 0, "files_done": 0, "bytes": 0, "bytes_done": 0, "last": null,
+        "succeeded": null,
+        "totals": {
+            "bytes": 0, "chunks": 0, "files": none, "succeeded": 0, "failed": 0, "late": 0,
+            "retries": {"network": 0, "server": 0, "busy": 0, "integrity": 0}
+        }
+    });
+    for (name, value) in members.as_object().expect("members") {
+        task[name] = value.clone();
+    }
+    task
+}
+
+fn from(status: Value) -> Status {
+    serde_json::from_value(status).expect("a status")
+}

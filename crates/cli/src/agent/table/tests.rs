@@ -1,0 +1,106 @@
+use super::*;
+
+const PLAIN: Manner = Manner {
+    zone: TimeZone::UTC,
+    colours: false,
+};
+
+/// The text of what the agent says.
+fn shown(json: &str, manner: &Manner) -> String {
+    let status: Status = serde_json::from_str(json).expect("a status");
+    text(&status, None, manner)
+}
+
+const NIGHT: &str = r#"{
+    "now": "2026-03-02T01:00:00Z",
+    "lanes": [
+        {"direction": "push", "lever": "pacing", "can_yield": true,
+         "sample": {"active": 2, "w": 0.25, "zeta": 1048576, "rate": 2097152}},
+        {"direction": "pull", "lever": "none", "can_yield": false, "sample": {"active": 0}}
+    ],
+    "tasks": [
+        {"id": "home", "direction": "push", "phase": "running",
+         "deadline": "2026-03-02T06:00:00Z", "predicted": "2026-03-02T05:00:00Z", "late_s": 0,
+         "bytes": 10737418240, "bytes_done": 3221225472, "files": 9, "files_done": 3},
+        {"id": "etc", "direction": "push", "phase": "waiting", "next": "2026-03-02T22:00:00Z",
+         "last": {"began": "2026-03-01T22:00:00Z", "ended": "2026-03-01T22:05:00Z", "ok": true,
+                  "in_time": true}},
+        {"id": "add-1", "direction": "pull", "phase": "retrying",
+         "deadline": "2026-03-02T01:30:00Z", "predicted": "2026-03-02T02:10:00Z", "late_s": 2400,
+         "last": {"ok": false, "problem": "the server refuses connections",
+                  "hint": "is it running?"}},
+        {"id": "old", "direction": "pull", "phase": "failed", "files": 4, "files_done": 1,
+         "last": {"ended": "2026-01-01T22:05:00Z", "ok": false, "files": {"failed": 4},
+                  "failures": [["a", "no"], ["b", "no"], ["c", "no"], ["d", "no"]]}}
+    ]
+}"#;
+
+#[test]
+fn each_task_is_a_line_and_what_went_wrong_is_below() {
+    assert_eq!(
+        shown(NIGHT, &PLAIN),
+        "\
+TASK   PHASE                DONE                         RATE        DEADLINE  FINISH
+home   running              3.00 GiB of 10.00 GiB, 30 %  2.00 MiB/s  06:00     05:00, 60 minutes early
+etc    waiting until 22:00  -                            -           -         Sun 22:05, in time
+add-1  retrying             -                            -           01:30     02:10, 40 minutes late
+old    failed               1 of 4 files, 25 %           -           -         2026-01-01 22:05, failed
+
+add-1: the server refuses connections
+  hint: is it running?
+
+old: 4 files failed
+  a: no
+  b: no
+  c: no
+
+push: 2 connections, 2.00 MiB/s, weight 0.25, 1.00 MiB/s needed
+pull: idle; cannot yield here (none): see fairbat doctor
+"
+    );
+}
+
+#[test]
+fn colours_change_nothing_else() {
+    let manner = Manner {
+        colours: true,
+        ..PLAIN
+    };
+    let coloured = shown(NIGHT, &manner);
+    assert!(coloured.contains("\x1b[31m02:10, 40 minutes late\x1b[0m"));
+    let mut plain = coloured;
+    for code in ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m"] {
+        plain = plain.replace(code, "");
+    }
+    assert_eq!(plain, shown(NIGHT, &PLAIN));
+}
+
+#[test]
+fn an_agent_of_another_version_is_understood() {
+    let odd = r#"{"tasks": [{"id": "a\u001b[2J", "phase": "dreaming", "news": 1}], "more": {}}"#;
+    let text = shown(odd, &PLAIN);
+    assert!(text.contains("a\\u{1b}[2J  unknown"), "{text}");
+    assert_eq!(shown("{}", &PLAIN), "there are no tasks\n");
+}
+
+#[test]
+fn runs_that_are_over_say_how_they_were() {
+    let at = Moments {
+        now: Timestamp::UNIX_EPOCH,
+        zone: &TimeZone::UTC,
+    };
+    for (ok, in_time, late, expected) in [
+        (true, None, None, "00:00"),
+        (true, Some(true), None, "00:00, in time"),
+        (true, Some(false), None, "00:00, late"),
+        (true, Some(false), Some(60.0), "00:00, 60 s late"),
+        (false, Some(true), None, "00:00, failed"),
+    ] {
+        let last = LastRun {
+            ok,
+            in_time,
+            ..LastRun::default()
+        };
+        assert_eq!(ended(&last, late, &at).0, expected);
+    }
+}
