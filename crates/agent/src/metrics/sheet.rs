@@ -32,7 +32,9 @@ impl Sheet {
     /// Says how far a counter has come.
     pub(super) fn count(&self, family: &Family, labels: &[(&'static str, &str)], value: u64) {
         debug_assert_eq!(family.kind, Kind::Counter, "{}", family.name);
-        let counter = self.recorder.register_counter(&key(family, labels), &METADATA);
+        let counter = self
+            .recorder
+            .register_counter(&key(family, labels), &METADATA);
         counter.absolute(value);
     }
 
@@ -40,7 +42,9 @@ impl Sheet {
     pub(super) fn gauge(&self, family: &Family, labels: &[(&'static str, &str)], value: f64) {
         debug_assert_eq!(family.kind, Kind::Gauge, "{}", family.name);
         if value.is_finite() {
-            let gauge = self.recorder.register_gauge(&key(family, labels), &METADATA);
+            let gauge = self
+                .recorder
+                .register_gauge(&key(family, labels), &METADATA);
             gauge.set(value);
         }
     }

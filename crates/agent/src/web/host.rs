@@ -100,7 +100,13 @@ mod tests {
 
     #[test]
     fn one_name_there_must_be() {
-        for hosts in [&[][..], &["localhost", "localhost"], &[""], &["[::1"], &["a b"]] {
+        for hosts in [
+            &[][..],
+            &["localhost", "localhost"],
+            &[""],
+            &["[::1"],
+            &["a b"],
+        ] {
             assert_eq!(checked("/", hosts), Err(Unfit::Malformed), "{hosts:?}");
         }
     }

@@ -88,11 +88,7 @@ fn home() -> TaskStatus {
         files_done: 1_482,
         bytes: 238_400_000_000,
         bytes_done: 136_100_000_000,
-        last: Some(last(
-            "2026-03-23T21:00:00Z",
-            "2026-03-24T04:41:00Z",
-            files,
-        )),
+        last: Some(last("2026-03-23T21:00:00Z", "2026-03-24T04:41:00Z", files)),
         succeeded: Some(at("2026-03-24T04:41:00Z")),
         totals: Totals {
             bytes: 1_912_400_000_000,

@@ -92,20 +92,27 @@ pub(super) fn round_top(least: f64, points: &[&[Option<f64>]]) -> f64 {
 
 pub(super) fn write(html: &mut Html, chart: &Chart<'_>) {
     html.raw("<figure class=\"chart\">\n<figcaption><strong>");
-    html.raw(chart.title).raw("</strong> <span class=\"muted\">");
+    html.raw(chart.title)
+        .raw("</strong> <span class=\"muted\">");
     html.raw(chart.meaning).raw("</span></figcaption>\n");
     html.raw("<div class=\"plot\">\n<svg class=\"field\" role=\"img\" aria-label=\"");
     html.text(&in_words(chart)).raw("\">\n");
     grid(html, chart);
     html.raw("<svg class=\"curves\" viewBox=\"0 0 ");
     html.number(POINTS as f64).raw(" ").number(RISE);
-    html.raw("\" preserveAspectRatio=\"none\" width=\"100%\" y=\"").number(HEAD);
-    html.raw("\" height=\"").number(HEIGHT - HEAD - FOOT).raw("\">\n");
+    html.raw("\" preserveAspectRatio=\"none\" width=\"100%\" y=\"")
+        .number(HEAD);
+    html.raw("\" height=\"")
+        .number(HEIGHT - HEAD - FOOT)
+        .raw("\">\n");
     for curve in &chart.curves {
         path(html, curve, chart.top.0);
     }
-    html.raw("</svg>\n<line class=\"cursor\" y1=\"").number(HEAD);
-    html.raw("\" y2=\"").number(HEIGHT - FOOT).raw("\" visibility=\"hidden\"/>\n</svg>\n");
+    html.raw("</svg>\n<line class=\"cursor\" y1=\"")
+        .number(HEAD);
+    html.raw("\" y2=\"")
+        .number(HEIGHT - FOOT)
+        .raw("\" visibility=\"hidden\"/>\n</svg>\n");
     labels(html, chart);
     html.raw("</div>\n");
 }

@@ -128,5 +128,6 @@ fn hours(html: &mut Html, series: &Series, zone: &TimeZone) {
     html.raw("<div class=\"hours\" aria-hidden=\"true\"><span>");
     html.text(&time(0.0)).raw("</span><span>");
     html.text(&time(0.5)).raw("</span><span>");
-    html.text(&time(1.0)).raw("</span><span class=\"at\">now</span></div>\n");
+    html.text(&time(1.0))
+        .raw("</span><span class=\"at\">now</span></div>\n");
 }

@@ -54,7 +54,9 @@ pub(super) fn render(handle: &Handle, zone: &TimeZone) -> String {
     }
     html.raw("</main>\n<footer><p>fairbat-agent ")
         .text(&status.version)
-        .raw(" &middot; <a href=\"metrics\">metrics</a> &middot; <span id=\"fresh\">reloaded every ")
+        .raw(
+            " &middot; <a href=\"metrics\">metrics</a> &middot; <span id=\"fresh\">reloaded every ",
+        )
         .raw("10 seconds</span></p></footer>\n<script>")
         .raw(SCRIPT)
         .raw("</script>\n</body>\n</html>\n");

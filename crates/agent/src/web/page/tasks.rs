@@ -128,7 +128,8 @@ fn progress(html: &mut Html, task: &TaskStatus, now: Timestamp) {
         html.text(&format!("; an even pace would be at {pace:.0} %"));
     }
     html.raw("\"><rect class=\"track\" y=\"4\" width=\"100%\" height=\"8\" rx=\"4\"/>");
-    html.raw("<rect class=\"done\" y=\"4\" width=\"").number(done);
+    html.raw("<rect class=\"done\" y=\"4\" width=\"")
+        .number(done);
     html.raw("%\" height=\"8\" rx=\"4\"/>");
     if let Some(pace) = pace {
         html.raw("<line class=\"pace\" y1=\"0\" y2=\"16\" x1=\"");
@@ -182,9 +183,7 @@ fn result(html: &mut Html, task: &TaskStatus) {
         true => html.raw("<span class=\"note\">no files</span>"),
         false => {
             let text = format!("files: {}", parts.join(", "));
-            html.raw("<span class=\"note\">")
-                .text(&text)
-                .raw("</span>")
+            html.raw("<span class=\"note\">").text(&text).raw("</span>")
         }
     };
 }
@@ -270,7 +269,9 @@ fn problem(html: &mut Html, task: &TaskStatus, last: &LastRun, calendar: &Calend
     }
     if !last.failures.is_empty() {
         html.raw("<details id=\"failures-").text(&task.id);
-        html.raw("\"><summary>").text(&shown(last)).raw("</summary><ul>");
+        html.raw("\"><summary>")
+            .text(&shown(last))
+            .raw("</summary><ul>");
         for (path, why) in &last.failures {
             html.raw("<li><code>").foreign(path).raw("</code> ");
             html.foreign(why).raw("</li>");
