@@ -1,8 +1,16 @@
 //! `fairbat-agent run` and `fairbat-agent gc`.
 
+use std::error::Error;
+use std::io;
+
+use fairbat_agent::config::Config;
 use fairbat_agent::daemon::{self, handle};
+use fairbat_agent::{api, web};
+use jiff::tz::TimeZone;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tracing_subscriber::EnvFilter;
 
 use super::args::ConfigArgs;
@@ -18,28 +26,58 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
     };
     start_log();
     in_runtime(async {
-        let (stop, stopped) = watch::channel(false);
-        tokio::spawn(async move {
-            if let (Ok(mut term), Ok(mut int)) = (
-                signal(SignalKind::terminate()),
-                signal(SignalKind::interrupt()),
-            ) {
-                tokio::select! {
-                    _ = term.recv() => {}
-                    _ = int.recv() => {}
-                }
-            }
-            let _ = stop.send(true);
-        });
-        let (_handle, telling) = handle::channel(daemon::starting(clock::now().timestamp()));
-        match daemon::run(config, telling, stopped, identity()).await {
-            Ok(_) => ExitCode::Done,
+        match serve(config).await {
+            Ok(()) => ExitCode::Done,
             Err(error) => {
                 eprintln!("error: {error}");
                 ExitCode::Other
             }
         }
     })
+}
+
+/// The daemon, with its API, its metrics and its page.
+async fn serve(config: Config) -> Result<(), Box<dyn Error>> {
+    let stopped = stop_by_signal()?;
+    let told = || {
+        let mut stopped = stopped.clone();
+        async move {
+            let _ = stopped.wait_for(|stop| *stop).await;
+        }
+    };
+    let (handle, telling) = handle::channel(daemon::starting(clock::now().timestamp()));
+    let socket = api::listen(&config.agent.socket)?;
+    let mut serving = JoinSet::new();
+    if let Some(address) = config.agent.listen {
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.map_err(|error| format!("cannot listen at {address}: {error}"))?;
+        tracing::info!("page at http://{address}/, metrics at http://{address}/metrics");
+        serving.spawn(web::serve(
+            listener,
+            handle.clone(),
+            TimeZone::system(),
+            told(),
+        ));
+    }
+    serving.spawn(api::serve(socket, handle, told()));
+    daemon::run(config, telling, stopped.clone(), identity()).await?;
+    serving.join_all().await;
+    Ok(())
+}
+
+/// Becomes true with SIGTERM and with SIGINT.
+fn stop_by_signal() -> Result<watch::Receiver<bool>, io::Error> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        let _ = stop.send(true);
+    });
+    Ok(stopped)
 }
 
 /// Collects what was left unfinished.
@@ -97,7 +135,7 @@ fn start_log() {
     let filter = EnvFilter::try_from_env("FAIRBAT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(io::stderr)
         .with_target(false)
         .init();
 }

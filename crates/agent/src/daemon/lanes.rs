@@ -14,7 +14,9 @@ use fairbat::settings::HttpSettings;
 use crate::config::credentials::{self, Credentials};
 use crate::config::{self, Agent, Config};
 use crate::status::Direction;
-use crate::store::{S3Settings, Store, StoreError, StoreErrorKind, StoreSettings};
+use crate::store::{
+    DavSettings, Dialect, Login, S3Settings, Store, StoreError, StoreErrorKind, StoreSettings,
+};
 
 /// How long a connection may take to open.
 const CONNECT: Duration = Duration::from_secs(30);
@@ -132,11 +134,34 @@ fn settings(
             None,
             path.display().to_string(),
         )),
-        config::Store::Webdav(_) | config::Store::Fairbat(_) => Err(StoreError::new(
-            StoreErrorKind::Refused,
-            "stores of this type are not spoken to yet",
-        )),
+        config::Store::Webdav(http) => Ok(behind_url(http, known, Dialect::Webdav)),
+        config::Store::Fairbat(http) => Ok(behind_url(http, known, Dialect::Fairbat)),
     }
+}
+
+fn behind_url(
+    http: &config::Http,
+    known: Option<Credentials>,
+    dialect: Dialect,
+) -> (StoreSettings, Option<PathBuf>, String) {
+    let login = match known {
+        Some(Credentials::Password { user, password }) => Login::Password {
+            user,
+            password: password.expose().to_owned(),
+        },
+        Some(Credentials::Token(token)) => Login::Token(token.expose().to_owned()),
+        Some(Credentials::Anonymous | Credentials::Keys { .. }) | None => Login::Anonymous,
+    };
+    let settings = DavSettings {
+        url: http.url.clone(),
+        login,
+        dialect,
+    };
+    (
+        StoreSettings::Dav(Box::new(settings)),
+        http.cacert.clone(),
+        authority(&http.url),
+    )
 }
 
 fn authority(url: &url::Url) -> String {

@@ -1,0 +1,21 @@
+//! Serves the page of an agent whose night is invented, until it is interrupted: to
+//! look at the page, and for the pictures in `docs/`.
+//!
+//! ```text
+//! cargo run -p fairbat-agent --example agent_page
+//! chromium --headless --hide-scrollbars --window-size=1280,1860 \
+//!     --screenshot=docs/agent-page.png http://127.0.0.1:PORT/
+//! pngquant --force --strip --ext .png docs/agent-page.png
+//! ```
+
+#[path = "../tests/scene/mod.rs"]
+mod scene;
+
+fn main() {
+    let (handle, telling) = scene::night();
+    let serving = scene::Serving::begin(handle, telling);
+    println!("{}", serving.url("/"));
+    loop {
+        std::thread::park();
+    }
+}

@@ -1,0 +1,113 @@
+//! By what name a client may call us.
+//!
+//! A page of somebody else can let its own name lead to this machine (DNS
+//! rebinding), and its script then asks us under that name. Addresses cannot be
+//! made to lead elsewhere, and `localhost` is not looked up.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use http::header::HOST;
+use http::request::Parts;
+use http::uri::Authority;
+
+/// What is wrong with the name of a request's host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unfit {
+    /// There is none, or more than one, or it is no name at all.
+    Malformed,
+    /// It is one that could lead anywhere.
+    Foreign,
+}
+
+/// Looks at the names in a request: the header's, and that of an absolute URL.
+pub(super) fn check(request: &Parts) -> Result<(), Unfit> {
+    let mut hosts = request.headers.get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return Err(Unfit::Malformed);
+    };
+    let host = Authority::try_from(host.as_bytes()).map_err(|_| Unfit::Malformed)?;
+    let named = [Some(&host), request.uri.authority()];
+    match named.into_iter().flatten().all(is_ours) {
+        true => Ok(()),
+        false => Err(Unfit::Foreign),
+    }
+}
+
+/// Whether it can only be us. The port may be another: that of a tunnel.
+fn is_ours(authority: &Authority) -> bool {
+    let host = authority.host();
+    if authority.as_str().contains('@') {
+        return false;
+    }
+    let address = match host.strip_prefix('[') {
+        Some(rest) => rest
+            .strip_suffix(']')
+            .and_then(|text| text.parse::<Ipv6Addr>().ok())
+            .map(IpAddr::V6),
+        None => host.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+    };
+    address.is_some() || host.eq_ignore_ascii_case("localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn checked(target: &str, hosts: &[&str]) -> Result<(), Unfit> {
+        let mut request = Request::get(target);
+        for host in hosts {
+            request = request.header(HOST, *host);
+        }
+        check(&request.body(()).unwrap().into_parts().0)
+    }
+
+    #[test]
+    fn addresses_and_localhost_are_ours() {
+        for host in [
+            "localhost",
+            "LocalHost:9797",
+            "127.0.0.1:9797",
+            "192.0.2.7",
+            "[::1]:80",
+            "[2001:db8::1]",
+        ] {
+            assert_eq!(checked("/", &[host]), Ok(()), "{host}");
+        }
+        assert_eq!(checked("http://127.0.0.1/", &["127.0.0.1"]), Ok(()));
+    }
+
+    #[test]
+    fn names_are_not() {
+        for host in [
+            "evil.example",
+            "evil.example:9797",
+            "localhost.evil.example",
+            "localhost.",
+            "127.0.0.1.evil.example",
+            "127.1",
+            "2130706433",
+            "0x7f.0.0.1",
+            "user@127.0.0.1",
+            "127.0.0.1@evil.example",
+        ] {
+            assert_eq!(checked("/", &[host]), Err(Unfit::Foreign), "{host}");
+        }
+        let hidden = checked("http://evil.example/", &["127.0.0.1"]);
+        assert_eq!(hidden, Err(Unfit::Foreign));
+    }
+
+    #[test]
+    fn one_name_there_must_be() {
+        for hosts in [
+            &[][..],
+            &["localhost", "localhost"],
+            &[""],
+            &["[::1"],
+            &["a b"],
+        ] {
+            assert_eq!(checked("/", hosts), Err(Unfit::Malformed), "{hosts:?}");
+        }
+    }
+}

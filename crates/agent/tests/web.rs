@@ -1,0 +1,264 @@
+//! The listener of metrics and page, over real connections.
+
+mod scene;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use fairbat_agent::daemon::handle::channel;
+use fairbat_agent::status::{Direction, LastRun, Outcomes, Status, TaskKind};
+use scene::{Serving, at, night, status, task};
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Sends these bytes, and reads until the connection is closed.
+fn exchange(serving: &Serving, request: &str) -> String {
+    let mut stream = TcpStream::connect(serving.address).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+}
+
+fn ask(serving: &Serving, method: &str, path: &str, host: &str) -> String {
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    exchange(serving, &head)
+}
+
+fn get(serving: &Serving, path: &str) -> String {
+    ask(serving, "GET", path, &serving.address.to_string())
+}
+
+/// The body of an answer that must be a good one.
+fn body(answer: &str) -> &str {
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    answer.split_once("\r\n\r\n").expect("a head").1
+}
+
+fn serving_night() -> Serving {
+    let (handle, telling) = night();
+    Serving::begin(handle, telling)
+}
+
+#[test]
+fn there_are_three_pages_each_of_its_type_and_for_nobody_else() {
+    let serving = serving_night();
+    for (path, kind) in [
+        ("/", "text/html; charset=utf-8"),
+        ("/metrics", "text/plain; version=0.0.4; charset=utf-8"),
+        ("/history.json", "application/json"),
+    ] {
+        let answer = get(&serving, path);
+        assert!(!body(&answer).is_empty());
+        let head = answer.split_once("\r\n\r\n").expect("a head").0;
+        assert!(
+            head.contains(&format!("content-type: {kind}\r\n")),
+            "{head}"
+        );
+        assert!(head.contains("x-content-type-options: nosniff"), "{head}");
+        assert!(head.contains("cache-control: no-store"), "{head}");
+        let lower = head.to_ascii_lowercase();
+        for absent in ["access-control", "set-cookie", "server:"] {
+            assert!(!lower.contains(absent), "{head}");
+        }
+    }
+    for path in [
+        "/favicon.ico",
+        "/metrics/",
+        "//",
+        "/../etc/passwd",
+        "/index.html",
+    ] {
+        let answer = get(&serving, path);
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{path}: {answer}");
+    }
+}
+
+#[test]
+fn head_is_get_without_a_body_and_nothing_else_is_allowed() {
+    let serving = serving_night();
+    let host = serving.address.to_string();
+    for path in ["/", "/metrics", "/history.json"] {
+        let answer = ask(&serving, "HEAD", path, &host);
+        assert_eq!(body(&answer), "", "{path}");
+        assert!(answer.contains("content-length: "), "{answer}");
+        for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
+            let answer = ask(&serving, method, path, &host);
+            assert!(
+                answer.starts_with("HTTP/1.1 405 "),
+                "{method} {path}: {answer}"
+            );
+            assert!(answer.contains("allow: GET, HEAD\r\n"), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn who_calls_it_by_a_name_is_refused_and_learns_nothing() {
+    let serving = serving_night();
+    for path in ["/", "/metrics", "/history.json", "/nothing"] {
+        for host in ["rebound.example", "localhost.rebound.example:9797"] {
+            let answer = ask(&serving, "GET", path, host);
+            assert!(answer.starts_with("HTTP/1.1 421 "), "{host}: {answer}");
+            assert!(!answer.contains("home"), "{answer}");
+        }
+    }
+    for host in ["localhost:1", "127.0.0.1", "[::1]:9797"] {
+        assert!(!body(&ask(&serving, "GET", "/", host)).is_empty());
+    }
+    let answer = exchange(&serving, "GET / HTTP/1.0\r\n\r\n");
+    assert!(answer.contains(" 400 "), "{answer}");
+}
+
+#[test]
+fn the_page_tells_times_and_amounts_as_people_do() {
+    let serving = serving_night();
+    let answer = get(&serving, "/");
+    let page = body(&answer);
+    for words in [
+        "<h1>1 task needs a look</h1>",
+        "Wed 25 Mar, 02:14:07",
+        ">06:00<",
+        "in 3 h 46 min",
+        "about 05:48",
+        "12 min early",
+        "25 min late",
+        "57 % done; an even pace would be at 53 %",
+        "136 GB of 238 GB",
+        "1,482 of 2,311 files",
+        "the disk of the store is full",
+        "make room on the store, then: fairbat run mail",
+        "3 files failed",
+        "yesterday 23:02",
+        "58 min early",
+        "From this machine",
+        "To this machine",
+        "10.9 MB/s",
+    ] {
+        assert!(page.contains(words), "{words}\n{page}");
+    }
+    // Four charts for each lane, and no space for what is not there.
+    assert_eq!(page.matches("<figure").count(), 8);
+    assert_eq!(page.matches("<path class=\"line").count(), 12);
+    assert!(!page.contains("NaN") && !page.contains("inf%"), "{page}");
+}
+
+#[test]
+fn nothing_that_others_say_is_markup() {
+    let evil = "<script>alert(1)</script>\"'&\u{202e}";
+    let mut odd = task(evil, TaskKind::Job, Direction::Push);
+    (odd.from, odd.to) = (evil.into(), evil.into());
+    odd.last = Some(LastRun {
+        began: at("2026-03-25T00:00:00Z"),
+        ended: at("2026-03-25T01:00:00Z"),
+        ok: false,
+        in_time: None,
+        problem: Some(evil.into()),
+        hint: Some(evil.into()),
+        files: Outcomes::default(),
+        failures: vec![(evil.into(), evil.into())],
+    });
+    let mut status = Status {
+        version: evil.into(),
+        tasks: vec![odd],
+        ..status(0)
+    };
+    status.lanes[0].lever = evil.into();
+    let (handle, telling) = channel(status);
+    let serving = Serving::begin(handle, telling);
+    let answer = get(&serving, "/");
+    let page = body(&answer);
+    assert!(!page.contains("<script>alert"), "{page}");
+    assert_eq!(page.matches("<script>").count(), 1);
+    let escaped = "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;\u{202e}";
+    // Name, from, to, problem, hint, a file and why it failed, the id of their list,
+    // lever and version.
+    assert_eq!(page.matches(escaped).count(), 10, "{page}");
+}
+
+#[test]
+fn an_agent_without_anything_has_a_page_too() {
+    let mut status = status(0);
+    status.tasks.clear();
+    let (handle, telling) = channel(status);
+    let serving = Serving::begin(handle, telling);
+    let answer = get(&serving, "/");
+    let page = body(&answer);
+    assert!(page.contains("There is nothing to do"), "{page}");
+    assert!(page.contains("Nothing was measured"), "{page}");
+    assert!(!page.contains("<figure"), "{page}");
+}
+
+#[test]
+fn a_lane_that_cannot_yield_says_what_to_do() {
+    let mut status = status(0);
+    status.lanes[1].can_yield = false;
+    let (handle, telling) = channel(status);
+    let serving = Serving::begin(handle, telling);
+    let answer = get(&serving, "/");
+    assert_eq!(body(&answer).matches("fairbat doctor").count(), 1);
+}
+
+#[test]
+fn the_history_has_the_hour_that_was_told() {
+    let serving = serving_night();
+    let answer = get(&serving, "/history.json");
+    let history: serde_json::Value = serde_json::from_str(body(&answer)).expect("JSON");
+    assert_eq!(history["step"], 10.0);
+    for (lane, keys) in [("push", 7), ("pull", 7)] {
+        let lane = history[lane].as_object().expect("a lane");
+        assert_eq!(lane.len(), keys);
+        for key in ["rate", "zeta", "w", "n", "m", "queue"] {
+            assert_eq!(lane[key].as_array().expect("points").len(), 360, "{key}");
+        }
+        assert!(lane["rate"][359].as_f64().expect("a rate") > 1e5);
+    }
+    // The download has begun later.
+    assert_eq!(history["pull"]["zeta"][0], serde_json::Value::Null);
+    assert_eq!(history["push"]["start"], 1_774_401_250.0 - 3_600.0);
+}
+
+#[test]
+fn what_is_told_is_shown_at_once() {
+    let serving = serving_night();
+    assert!(body(&get(&serving, "/")).contains("1 task needs a look"));
+    let mut later = status(0);
+    later.tasks.truncate(1);
+    serving.telling.tell(later);
+    assert!(body(&get(&serving, "/")).contains("All is well"));
+}
+
+#[test]
+fn more_connections_than_there_may_be_wait_for_their_turn() {
+    let serving = serving_night();
+    let mut idle: Vec<_> = (0..64)
+        .map(|_| TcpStream::connect(serving.address).expect("it listens"))
+        .collect();
+    let mut waiting = TcpStream::connect(serving.address).expect("the queue has room");
+    let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    waiting.write_all(request.as_bytes()).expect("it is queued");
+    let short = Some(Duration::from_millis(300));
+    waiting.set_read_timeout(short).expect("a timeout");
+    assert!(waiting.read(&mut [0; 1]).is_err(), "it is not answered yet");
+    drop(idle.pop());
+    waiting.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let mut answer = String::new();
+    waiting.read_to_string(&mut answer).expect("it is answered");
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+}
+
+#[test]
+fn it_stops_though_clients_are_idle() {
+    let mut serving = serving_night();
+    let mut idle = TcpStream::connect(serving.address).expect("it listens");
+    idle.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    idle.write_all(request).expect("it reads");
+    idle.read_exact(&mut [0; 1]).expect("it answers");
+    serving.stop();
+    idle.read_to_end(&mut Vec::new()).expect("it is closed");
+    assert!(TcpStream::connect(serving.address).is_err());
+}
