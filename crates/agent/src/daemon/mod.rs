@@ -4,6 +4,8 @@
 //! One loop owns all of it: it waits for the next command, the next second, or the
 //! end of a run, and acts on that.
 
+mod download;
+mod extra;
 pub mod handle;
 mod lanes;
 mod service;

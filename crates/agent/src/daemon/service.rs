@@ -1,15 +1,18 @@
 //! The loop of the daemon.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fairbat::carrier::Ceiling;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
+use super::download::{self, Download};
+use super::extra::{self, Extra, What};
 use super::handle::{Accepted, Command, Refused, Telling};
 use super::lanes::Way;
 use super::task::Task;
@@ -125,18 +128,21 @@ pub async fn run(
 pub async fn collect(config: Config) -> Result<Vec<(String, Result<u64, Problem>)>, StartError> {
     let daemon = Daemon::new(config, 1)?;
     let mut collected = Vec::new();
-    for entry in &daemon.jobs {
-        let Course::Push { to, .. } = &entry.job.course else {
+    for entry in &daemon.entries {
+        let Work::Job(job) = &entry.work else {
+            continue;
+        };
+        let Course::Push { to, .. } = &job.0.course else {
             continue;
         };
         let store = daemon.ways[0].store(&daemon.config, &to.store, |name| std::env::var_os(name));
         let given_up = match store {
             Ok((store, _)) => {
-                crate::sync::collect(&daemon.state, &entry.job.name, &store, &to.path).await
+                crate::sync::collect(&daemon.state, &entry.id, &store, &to.path).await
             }
             Err(error) => Err(error.into()),
         };
-        collected.push((entry.job.name.clone(), given_up));
+        collected.push((entry.id.clone(), given_up));
     }
     Ok(collected)
 }
@@ -149,16 +155,23 @@ struct Daemon {
     started: Timestamp,
     ways: [Way; 2],
     measured: [Measured; 2],
-    jobs: Vec<Entry>,
+    /// Jobs first, then what was added.
+    entries: Vec<Entry>,
     running: JoinSet<(String, Report)>,
 }
 
-/// A job, and its book.
+/// Something to do, and its book.
 struct Entry {
-    job: Job,
-    filter: Filter,
+    id: String,
+    work: Work,
     task: Task,
     active: Option<Active>,
+}
+
+/// What there is to do.
+enum Work {
+    Job(Box<(Job, Filter)>),
+    Extra(u64, Extra),
 }
 
 /// What can be done to a run under way.
@@ -191,7 +204,7 @@ impl Daemon {
         let identity = state.identity(fresh_identity).map_err(of_state)?;
         let way = |direction| Way::open(direction, &config.agent).map_err(StartError::Lane);
         let now = now();
-        let mut jobs = Vec::new();
+        let mut entries = Vec::new();
         for job in &config.jobs {
             let filter =
                 Filter::new(&job.include, &job.exclude).map_err(|error| StartError::Job {
@@ -202,12 +215,18 @@ impl Daemon {
             let succeeded = record
                 .succeeded
                 .and_then(|seconds| Timestamp::from_second(seconds).ok());
-            jobs.push(Entry {
+            entries.push(Entry {
+                id: job.name.clone(),
                 task: Task::new(job.timing.clone(), job.due, succeeded, &now),
-                job: job.clone(),
-                filter,
+                work: Work::Job(Box::new((job.clone(), filter))),
                 active: None,
             });
+        }
+        for (number, extra) in state.extras().map_err(of_state)? {
+            match serde_json::from_slice::<Extra>(&extra) {
+                Ok(extra) => entries.push(Entry::extra(number, extra, &now)),
+                Err(error) => tracing::error!(number, %error, "something added is not understood"),
+            }
         }
         Ok(Self {
             ways: [way(Direction::Push)?, way(Direction::Pull)?],
@@ -216,7 +235,7 @@ impl Daemon {
             state,
             identity,
             started: now.timestamp(),
-            jobs,
+            entries,
             running: JoinSet::new(),
             config,
         })
@@ -224,95 +243,195 @@ impl Daemon {
 
     fn start_what_is_due(&mut self) {
         let now = now();
-        for index in 0..self.jobs.len() {
-            if self.jobs[index].task.is_due(now.timestamp()) {
+        for index in 0..self.entries.len() {
+            if self.entries[index].task.is_due(now.timestamp()) {
                 self.begin(index, &now);
             }
         }
     }
 
     fn begin(&mut self, index: usize, now: &Zoned) {
-        let entry = &mut self.jobs[index];
-        let job = entry.job.clone();
+        let entry = &mut self.entries[index];
         let deadline = entry.task.begin(now);
-        tracing::info!(job = %job.name, deadline = ?deadline.map(|it| it.to_string()), "begins");
-        let way = &self.ways[match job.course {
-            Course::Push { .. } => 0,
-            Course::Pull { .. } => 1,
-        }];
-        let place = job.course.place().clone();
-        let store = way.store(&self.config, &place.store, |name| std::env::var_os(name));
+        tracing::info!(
+            task = %entry.id,
+            deadline = deadline.map(|deadline| deadline.to_string()),
+            "begins"
+        );
         let ledger = Ledger::default();
         let (stop, stopped) = watch::channel(false);
         entry.active = Some(Active {
             ledger: ledger.clone(),
             stop,
         });
-        let (store, host) = match store {
-            Ok(store) => store,
-            Err(error) => {
-                let report = Report::of(Problem::Store(error));
-                self.running.spawn(async move { (job.name, report) });
-                return;
+        let started = self.start(index, deadline, ledger, stopped);
+        self.running.spawn(match started {
+            Ok(started) => started,
+            Err(problem) => {
+                let id = self.entries[index].id.clone();
+                running(id, async { Report::of(problem) })
             }
-        };
-        let own = job.limit_rate.map(fairbat::carrier::Ceiling::new);
-        let ceilings = own.map(Arc::new).into_iter().chain(way.ceiling.clone());
-        let ceilings = ceilings.collect();
-        let connections = self.config.agent.connections;
-        let (store, lane) = (Arc::new(store), way.lane.clone());
-        match job.course {
-            Course::Push { from, .. } => {
-                let settings = PushSettings {
-                    source: from,
-                    prefix: place.path,
-                    filter: entry.filter.clone(),
-                    one_file_system: job.one_file_system,
-                    detect: job.detect,
-                    delete: job.delete,
-                    verify: job.verify,
-                    deadline,
-                    weight: job.min_weight,
-                    ceilings,
-                    connections,
-                    seed: self.identity,
-                    identity: self.identity,
-                };
-                let context = Context {
-                    state: self.state.clone(),
-                    writer: self.writer.clone(),
-                    store,
-                    host,
-                    lane,
-                };
-                self.running.spawn(async move {
-                    let report = push(context, &job.name, settings, ledger, stopped).await;
-                    (job.name, report)
-                });
+        });
+    }
+
+    /// A run of something.
+    fn start(
+        &self,
+        index: usize,
+        deadline: Option<Timestamp>,
+        ledger: Ledger,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Running, Problem> {
+        let Entry { id, work, .. } = &self.entries[index];
+        match work {
+            Work::Job(job) => {
+                let (job, filter) = &**job;
+                match &job.course {
+                    Course::Push { from, to } => {
+                        let settings = self.push_settings(job, filter, from, &to.path, deadline);
+                        self.push(id.clone(), &to.store, settings, ledger, stopped)
+                    }
+                    Course::Pull { from, to } => {
+                        let settings = self.pull_settings(job, to, &from.path, deadline);
+                        self.pull(id.clone(), &from.store, settings, ledger, stopped)
+                    }
+                }
             }
-            Course::Pull { to, .. } => {
-                let settings = PullSettings {
-                    prefix: place.path,
-                    to,
-                    delete: job.delete,
-                    deadline,
-                    weight: job.min_weight,
-                    ceilings,
-                    connections,
-                    seed: self.identity,
-                };
-                let origin = Origin { store, host, lane };
-                self.running.spawn(async move {
-                    let report = pull(origin, settings, ledger, stopped).await;
-                    (job.name, report)
-                });
-            }
+            Work::Extra(_, extra) => match &extra.what {
+                What::Restore { job, to } => self.restore(id, job, to, deadline, ledger, stopped),
+                What::Download { url, to } => {
+                    let download = Download {
+                        url: url.clone(),
+                        to: to.clone(),
+                        deadline,
+                        seed: self.identity,
+                    };
+                    let agent = self.config.agent.clone();
+                    Ok(running(id.clone(), async move {
+                        download::download(download, &agent, ledger, stopped).await
+                    }))
+                }
+            },
         }
     }
 
-    fn ended(&mut self, name: &str, report: &Report) {
+    fn push_settings(
+        &self,
+        job: &Job,
+        filter: &Filter,
+        from: &Path,
+        prefix: &str,
+        deadline: Option<Timestamp>,
+    ) -> PushSettings {
+        PushSettings {
+            source: from.to_owned(),
+            prefix: prefix.to_owned(),
+            filter: filter.clone(),
+            one_file_system: job.one_file_system,
+            detect: job.detect,
+            delete: job.delete,
+            verify: job.verify,
+            deadline,
+            weight: job.min_weight,
+            ceilings: self.ceilings(0, job.limit_rate),
+            connections: self.config.agent.connections,
+            seed: self.identity,
+            identity: self.identity,
+        }
+    }
+
+    fn pull_settings(
+        &self,
+        job: &Job,
+        to: &Path,
+        prefix: &str,
+        deadline: Option<Timestamp>,
+    ) -> PullSettings {
+        PullSettings {
+            prefix: prefix.to_owned(),
+            to: to.to_owned(),
+            delete: job.delete,
+            deadline,
+            weight: job.min_weight,
+            ceilings: self.ceilings(1, job.limit_rate),
+            connections: self.config.agent.connections,
+            seed: self.identity,
+        }
+    }
+
+    /// Those of a lane, and of a job.
+    fn ceilings(&self, way: usize, own: Option<u64>) -> Vec<Arc<Ceiling>> {
+        let own = own.map(Ceiling::new).map(Arc::new);
+        own.into_iter()
+            .chain(self.ways[way].ceiling.clone())
+            .collect()
+    }
+
+    fn push(
+        &self,
+        id: String,
+        store: &str,
+        settings: PushSettings,
+        ledger: Ledger,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Running, Problem> {
+        let way = &self.ways[0];
+        let (store, host) = way.store(&self.config, store, |name| std::env::var_os(name))?;
+        let context = Context {
+            state: self.state.clone(),
+            writer: self.writer.clone(),
+            store: Arc::new(store),
+            host,
+            lane: way.lane.clone(),
+        };
+        let name = id.clone();
+        Ok(running(id, async move {
+            push(context, &name, settings, ledger, stopped).await
+        }))
+    }
+
+    fn pull(
+        &self,
+        id: String,
+        store: &str,
+        settings: PullSettings,
+        ledger: Ledger,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Running, Problem> {
+        let way = &self.ways[1];
+        let (store, host) = way.store(&self.config, store, |name| std::env::var_os(name))?;
+        let origin = Origin {
+            store: Arc::new(store),
+            host,
+            lane: way.lane.clone(),
+        };
+        Ok(running(id, async move {
+            pull(origin, settings, ledger, stopped).await
+        }))
+    }
+
+    fn restore(
+        &self,
+        id: &str,
+        job: &str,
+        to: &Path,
+        deadline: Option<Timestamp>,
+        ledger: Ledger,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Running, Problem> {
+        let job = self.config.jobs.iter().find(|known| known.name == job);
+        let job = job.ok_or_else(|| Problem::Scan("the job is not configured any more".into()))?;
+        let place = job.course.place();
+        let settings = PullSettings {
+            delete: crate::config::Delete::Never,
+            ..self.pull_settings(job, to, &place.path, deadline)
+        };
+        self.pull(id.to_owned(), &place.store, settings, ledger, stopped)
+    }
+
+    fn ended(&mut self, id: &str, report: &Report) {
         let now = now();
-        let Some(entry) = self.jobs.iter_mut().find(|entry| entry.job.name == name) else {
+        let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) else {
             return;
         };
         let bytes = entry
@@ -323,26 +442,27 @@ impl Daemon {
         match &report.problem {
             None if report.failed == 0 => {
                 tracing::info!(
-                    job = name,
-                    sent = report.sent,
+                    task = id,
+                    moved = report.sent,
                     deleted = report.deleted,
-                    "in step"
+                    "done"
                 );
             }
-            None => tracing::warn!(job = name, failed = report.failed, "some files failed"),
+            None => tracing::warn!(task = id, failed = report.failed, "some files failed"),
             Some(problem) => {
-                tracing::warn!(job = name, %problem, hint = problem.hint(), "ended early");
+                tracing::warn!(task = id, %problem, hint = problem.hint(), "ended early");
             }
         }
-        if report.is_clean()
-            && let Err(error) = self.remember(name, now.timestamp())
-        {
-            tracing::error!(%error, "the success of a job is not remembered");
+        let remembered = match &entry.work {
+            Work::Job(_) if report.is_clean() => {
+                self.writer.note_success(id, now.timestamp().as_second())
+            }
+            Work::Extra(number, _) if entry.task.is_over() => self.state.set_extra(*number, None),
+            Work::Job(_) | Work::Extra(..) => Ok(()),
+        };
+        if let Err(error) = remembered {
+            tracing::error!(%error, "the end of a task is not remembered");
         }
-    }
-
-    fn remember(&self, name: &str, at: Timestamp) -> Result<(), StateError> {
-        self.writer.note_success(name, at.as_second())
     }
 
     fn obey(&mut self, command: Command, answer: oneshot::Sender<Result<Accepted, Refused>>) {
@@ -356,6 +476,9 @@ impl Daemon {
         let (id, done) = match command {
             Command::Run { job } => {
                 let entry = self.find(&job)?;
+                if matches!(entry.work, Work::Extra(..)) {
+                    return Err(Refused::Impossible(format!("{job} is no job")));
+                }
                 if entry.active.is_some() {
                     return Err(Refused::NotNow(format!("job {job} is running already")));
                 }
@@ -369,15 +492,20 @@ impl Daemon {
             }
             Command::Pause { id } => {
                 let entry = self.find(&id)?;
+                if entry.task.is_over() {
+                    return Err(Refused::NotNow(format!("{id} is through")));
+                }
                 entry.task.is_paused = true;
                 if let Some(active) = &entry.active {
                     let _ = active.stop.send(true);
                 }
+                self.remember_pause(&id, true);
                 (id, true)
             }
             Command::Resume { id } => {
                 let entry = self.find(&id)?;
                 let was_paused = std::mem::replace(&mut entry.task.is_paused, false);
+                self.remember_pause(&id, false);
                 (id, was_paused)
             }
             Command::Cancel { id } => {
@@ -386,12 +514,27 @@ impl Daemon {
                 if let Some(active) = &entry.active {
                     let _ = active.stop.send(true);
                 }
-                (id, is_running)
+                let number = match &entry.work {
+                    Work::Job(_) => None,
+                    Work::Extra(number, _) => Some(*number),
+                };
+                if let Some(number) = number {
+                    self.forget(number)?;
+                }
+                (id, is_running || number.is_some())
             }
-            Command::Add { .. } | Command::Restore { .. } => {
-                return Err(Refused::Impossible(
-                    "this version cannot do that yet".to_owned(),
-                ));
+            Command::Add { url, to, deadline } => {
+                let what = What::Download { url, to };
+                (self.add(what, deadline)?, true)
+            }
+            Command::Restore { job, to, deadline } => {
+                self.find(&job)?;
+                let is_empty = std::fs::read_dir(&to).map(|mut it| it.next().is_none());
+                if is_empty.is_ok_and(|is_empty| !is_empty) {
+                    let message = format!("{} is not empty", to.display());
+                    return Err(Refused::Impossible(message));
+                }
+                (self.add(What::Restore { job, to }, deadline)?, true)
             }
         };
         if done {
@@ -404,22 +547,51 @@ impl Daemon {
         }
     }
 
+    /// Something new to do; returns what it is called.
+    fn add(&mut self, what: What, deadline: Option<Timestamp>) -> Result<String, Refused> {
+        let extra = Extra {
+            what,
+            deadline,
+            is_paused: false,
+        };
+        let written = serde_json::to_vec(&extra).map_err(|error| not_remembered(&error))?;
+        let number = self.state.add_extra(&written);
+        let number = number.map_err(|error| not_remembered(&error))?;
+        self.entries.push(Entry::extra(number, extra, &now()));
+        Ok(extra::name(number))
+    }
+
+    fn forget(&mut self, number: u64) -> Result<(), Refused> {
+        let forgotten = self.state.set_extra(number, None);
+        forgotten.map_err(|error| not_remembered(&error))?;
+        let is_it = |entry: &Entry| matches!(entry.work, Work::Extra(other, _) if other == number);
+        self.entries.retain(|entry| !is_it(entry));
+        Ok(())
+    }
+
+    fn remember_pause(&mut self, id: &str, is_paused: bool) {
+        let entry = self.entries.iter_mut().find(|entry| entry.id == id);
+        let Some(Work::Extra(number, extra)) = entry.map(|entry| &mut entry.work) else {
+            return;
+        };
+        extra.is_paused = is_paused;
+        let written = serde_json::to_vec(extra).unwrap_or_default();
+        if let Err(error) = self.state.set_extra(*number, Some(&written)) {
+            tracing::error!(%error, "a pause is not remembered");
+        }
+    }
+
     fn find(&mut self, id: &str) -> Result<&mut Entry, Refused> {
         let nearest = self
-            .jobs
+            .entries
             .iter()
-            .map(|entry| {
-                (
-                    strsim::damerau_levenshtein(&entry.job.name, id),
-                    &entry.job.name,
-                )
-            })
+            .map(|entry| (strsim::damerau_levenshtein(&entry.id, id), &entry.id))
             .filter(|(distance, _)| *distance <= 2)
             .min()
             .map(|(_, name)| name.clone());
-        self.jobs
+        self.entries
             .iter_mut()
-            .find(|entry| entry.job.name == id)
+            .find(|entry| entry.id == id)
             .ok_or(Refused::Unknown {
                 id: id.to_owned(),
                 nearest,
@@ -427,7 +599,7 @@ impl Daemon {
     }
 
     async fn stop(&mut self) {
-        for entry in &self.jobs {
+        for entry in &self.entries {
             if let Some(active) = &entry.active {
                 let _ = active.stop.send(true);
             }
@@ -451,7 +623,7 @@ impl Daemon {
             started: self.started,
             now,
             tasks: self
-                .jobs
+                .entries
                 .iter()
                 .map(|entry| entry.status(&lanes, now))
                 .collect(),
@@ -497,15 +669,44 @@ impl Measured {
 }
 
 impl Entry {
+    fn extra(number: u64, extra: Extra, now: &Zoned) -> Self {
+        Self {
+            id: extra::name(number),
+            task: Task::once(extra.deadline, extra.is_paused, now),
+            work: Work::Extra(number, extra),
+            active: None,
+        }
+    }
+
+    /// What it is, which way it goes, from where and to where.
+    fn about(&self) -> (TaskKind, Direction, String, String) {
+        match &self.work {
+            Work::Job(job) => match &job.0.course {
+                Course::Push { from, to } => {
+                    let from = from.display().to_string();
+                    (TaskKind::Job, Direction::Push, from, to.to_string())
+                }
+                Course::Pull { from, to } => {
+                    let to = to.display().to_string();
+                    (TaskKind::Job, Direction::Pull, from.to_string(), to)
+                }
+            },
+            Work::Extra(_, extra) => match &extra.what {
+                What::Download { url, to } => {
+                    let from = fairbat::http::without_credentials(url).to_string();
+                    let to = to.display().to_string();
+                    (TaskKind::Download, Direction::Pull, from, to)
+                }
+                What::Restore { job, to } => {
+                    let to = to.display().to_string();
+                    (TaskKind::Restore, Direction::Pull, job.clone(), to)
+                }
+            },
+        }
+    }
+
     fn status(&self, lanes: &[LaneStatus], now: Timestamp) -> TaskStatus {
-        let (direction, from, to) = match &self.job.course {
-            Course::Push { from, to } => {
-                (Direction::Push, from.display().to_string(), to.to_string())
-            }
-            Course::Pull { from, to } => {
-                (Direction::Pull, from.to_string(), to.display().to_string())
-            }
-        };
+        let (kind, direction, from, to) = self.about();
         let standing = self
             .active
             .as_ref()
@@ -531,8 +732,8 @@ impl Entry {
             .zip(task.deadline)
             .map(|(until, deadline)| until.duration_since(deadline).as_secs_f64().max(0.0));
         TaskStatus {
-            id: self.job.name.clone(),
-            kind: TaskKind::Job,
+            id: self.id.clone(),
+            kind,
             direction,
             from,
             to,
@@ -554,6 +755,17 @@ impl Entry {
             totals: task.totals,
         }
     }
+}
+
+type Running = std::pin::Pin<Box<dyn Future<Output = (String, Report)> + Send>>;
+
+/// A run, which says at its end what it was.
+fn running(id: String, run: impl Future<Output = Report> + Send + 'static) -> Running {
+    Box::pin(async move { (id, run.await) })
+}
+
+fn not_remembered(error: &dyn std::fmt::Display) -> Refused {
+    Refused::Impossible(format!("it cannot be remembered: {error}"))
 }
 
 impl Report {

@@ -20,6 +20,7 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 pub(super) struct Task {
     timing: Timing,
     due: Option<Due>,
+    runs_once: bool,
     /// When it runs next.
     pub(super) next: Option<Timestamp>,
     pub(super) is_paused: bool,
@@ -51,6 +52,7 @@ impl Task {
         let mut task = Self {
             timing,
             due,
+            runs_once: false,
             next: None,
             is_paused: false,
             run: None,
@@ -61,6 +63,16 @@ impl Task {
             deadline: None,
         };
         task.schedule(succeeded, now);
+        task
+    }
+
+    /// One that runs once, now.
+    pub(super) fn once(deadline: Option<Timestamp>, is_paused: bool, now: &Zoned) -> Self {
+        let mut task = Self::new(Timing::ByHand, None, None, now);
+        task.next = Some(now.timestamp());
+        task.deadline = deadline;
+        task.is_paused = is_paused;
+        task.runs_once = true;
         task
     }
 
@@ -93,7 +105,7 @@ impl Task {
     /// one of its own.
     pub(super) fn begin(&mut self, now: &Zoned) -> Option<Timestamp> {
         let began = now.timestamp();
-        if self.failures == 0 {
+        if self.failures == 0 && !self.runs_once {
             self.deadline = self.due.and_then(|due| due.after(now));
         }
         self.run = Some(Run { began });
@@ -180,6 +192,11 @@ impl Task {
         all.failed += files.failed;
     }
 
+    /// Whether it will not run again by itself.
+    pub(super) fn is_over(&self) -> bool {
+        self.runs_once && self.run.is_none() && self.next.is_none()
+    }
+
     /// What it does.
     pub(super) fn phase(&self, is_scanning: bool) -> Phase {
         if self.run.is_some() {
@@ -190,6 +207,11 @@ impl Task {
             }
         } else if self.is_paused {
             Phase::Paused
+        } else if self.is_over() {
+            match &self.last {
+                Some(last) if last.ok => Phase::Done,
+                _ => Phase::Failed,
+            }
         } else if self.failures > 0 {
             Phase::Retrying
         } else {

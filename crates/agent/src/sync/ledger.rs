@@ -53,6 +53,17 @@ impl Ledger {
         book.standing.bytes_done += unmoved;
     }
 
+    /// Something that is one file stands so.
+    pub(crate) fn is_at(&self, done: u64, all: Option<u64>) {
+        let mut book = self.book();
+        let standing = &mut book.standing;
+        standing.is_planned = true;
+        standing.files = 1;
+        standing.bytes = all.unwrap_or(done);
+        standing.bytes_moved += done.saturating_sub(standing.bytes_done);
+        standing.bytes_done = done;
+    }
+
     /// A request begins that moves so many bytes, within these ceilings.
     pub(super) fn take_off(&self, bytes: u64, ceilings: &[Arc<Ceiling>]) -> Flight {
         let mut book = self.book();

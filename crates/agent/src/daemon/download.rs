@@ -1,0 +1,148 @@
+//! A download that was asked for: one run of the engine.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use dalbe::brake::ReceiverPolicy;
+use fairbat::engine::{self, Outcome, Stop};
+use fairbat::error::ErrorKind;
+use fairbat::event::{Event, TimedEvent};
+use fairbat::settings::{
+    FileAllocation, HttpSettings, RetrySettings, Settings, Target, TransferRequest,
+};
+use jiff::Timestamp;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::watch;
+use url::Url;
+
+use crate::config::Agent;
+use crate::status::Retries;
+use crate::store::{StoreError, StoreErrorKind};
+use crate::sync::{Ledger, Problem, Report};
+
+/// How long a connection may take to open.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// How long a server may stay silent.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// How often a failure is tried again before a run ends; a later run goes on.
+const TRIES: u32 = 20;
+
+/// What a download is to do.
+#[derive(Debug, Clone)]
+pub(super) struct Download {
+    pub(super) url: Url,
+    pub(super) to: PathBuf,
+    pub(super) deadline: Option<Timestamp>,
+    pub(super) seed: u64,
+}
+
+/// Runs it until it is there, fails, or `stop` becomes true.
+pub(super) async fn download(
+    download: Download,
+    agent: &Agent,
+    ledger: Ledger,
+    mut stop: watch::Receiver<bool>,
+) -> Report {
+    let settings = Settings {
+        http: HttpSettings {
+            connect_timeout: Some(CONNECT),
+            stall_timeout: Some(SILENCE),
+            ..HttpSettings::default()
+        },
+        split: 1,
+        max_connections: agent.connections,
+        weight: agent.min_weight,
+        receiver: ReceiverPolicy::default(),
+        chunk_size: None,
+        file_allocation: FileAllocation::Falloc,
+        retry: RetrySettings {
+            limit: Some(TRIES),
+            limit_before_contact: Some(TRIES),
+            base: Duration::from_millis(500),
+            cap: Duration::from_secs(60),
+        },
+        limit_rate: agent.limit_rate,
+        resume: true,
+        max_time: None,
+        seed: download.seed,
+    };
+    let request = TransferRequest {
+        url: download.url,
+        target: target(&download.to),
+        deadline: download.deadline,
+        checksum: None,
+    };
+    let engine_stop = Stop::new();
+    let (events, seen) = unbounded_channel();
+    let mut report = Report::default();
+    let run = engine::run(settings, vec![request], engine_stop.clone(), events);
+    let stopping = async {
+        // Whoever could stop it is gone with the daemon.
+        let _ = stop.wait_for(|stop| *stop).await;
+        engine_stop.interrupt();
+        std::future::pending::<()>().await;
+    };
+    let mut said = Said::default();
+    let outcome = tokio::select! {
+        outcome = async { tokio::join!(run, listen(seen, &ledger, &mut said)).0 } => outcome,
+        () = stopping => unreachable!("it never resolves"),
+    };
+    report.retries = said.retries;
+    match outcome {
+        Ok(outcome) => match outcome.outcomes.first() {
+            Some(Outcome::Done { .. }) => report.sent = 1,
+            Some(Outcome::Failed(kind)) => report.problem = Some(problem(*kind, said)),
+            None => report.problem = Some(Problem::Lost),
+        },
+        Err(error) => {
+            let refused = StoreError::new(StoreErrorKind::Refused, error.message);
+            report.problem = Some(Problem::Store(refused.with_hint(error.hint)));
+        }
+    }
+    report
+}
+
+fn target(to: &Path) -> Target {
+    if to.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        Target::Directory(to.to_owned())
+    } else {
+        Target::File(to.to_owned())
+    }
+}
+
+/// What the engine has told.
+#[derive(Debug, Default)]
+struct Said {
+    retries: Retries,
+    error: Option<(String, String)>,
+}
+
+async fn listen(mut events: UnboundedReceiver<TimedEvent>, ledger: &Ledger, said: &mut Said) {
+    while let Some(TimedEvent { event, .. }) = events.recv().await {
+        match event {
+            Event::Control(control) => {
+                ledger.is_at(control.bytes_done, control.bytes_total);
+            }
+            Event::Done { bytes, .. } => ledger.is_at(bytes, Some(bytes)),
+            Event::Retry { .. } => said.retries.network += 1,
+            Event::Error { message, hint, .. } => said.error = Some((message, hint)),
+            _ => {}
+        }
+    }
+}
+
+fn problem(kind: ErrorKind, said: Said) -> Problem {
+    let (message, hint) = said.error.unwrap_or_default();
+    let kind = match kind {
+        ErrorKind::Interrupted => return Problem::Stopped,
+        ErrorKind::Network => StoreErrorKind::Network,
+        ErrorKind::Server => StoreErrorKind::Server,
+        ErrorKind::Disk => return Problem::Disk(message),
+        ErrorKind::Refused | ErrorKind::Integrity | ErrorKind::MaxTime | ErrorKind::Other => {
+            StoreErrorKind::Refused
+        }
+    };
+    Problem::Store(StoreError::new(kind, message).with_hint(hint))
+}
