@@ -52,7 +52,7 @@ impl Serve {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let url = self.root.file(key)?;
-        let mut request = self.wire.request(Method::PUT, &url);
+        let mut request = self.wire.put(&url, body.size_hint().exact());
         if let Some(digest) = digest {
             request = request.header("content-digest", digest);
         }
@@ -60,7 +60,7 @@ impl Serve {
             request = request.header(IF_NONE_MATCH, "*");
         }
         let stored = self.wire.done(request, body, passage).await;
-        let stored = stored.map_err(|trouble| trouble.error(&format!("storing {key}")))?;
+        let stored = stored.map_err(|trouble| trouble.error_of_key(&format!("storing {key}")))?;
         let etag = stored.headers().get(ETAG).map(HeaderValue::to_str);
         Ok(Stored {
             etag: etag.and_then(Result::ok).map(str::to_owned),
@@ -74,7 +74,7 @@ impl Serve {
         for key in keys {
             match self.remove(key).await {
                 Err(trouble) if !is_absent(&trouble) => {
-                    return Err(trouble.error(&format!("deleting {key}")));
+                    return Err(trouble.error_of_key(&format!("deleting {key}")));
                 }
                 _ => parents.extend(key.match_indices('/').map(|(at, _)| &key[..at])),
             }

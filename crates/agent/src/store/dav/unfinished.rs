@@ -66,7 +66,7 @@ impl Aside {
         std::mem::take(&mut self.names().left)
     }
 
-    /// This one could not be deleted.
+    /// This one may still be there.
     pub(super) fn leave(&self, name: String) {
         self.names().left.push(name);
     }

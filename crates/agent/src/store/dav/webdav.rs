@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use fairbat::carrier::Passage;
-use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
 
 use super::super::Put;
@@ -73,8 +72,7 @@ impl Webdav {
             self.is_ready.store(true, Ordering::Relaxed);
         }
         let url = self.root.file(&unfinished.key())?;
-        let request = self.wire.request(Method::PUT, &url);
-        let request = request.header(CONTENT_TYPE, "application/octet-stream");
+        let request = self.wire.put(&url, body.size_hint().exact());
         let doing = format!("storing {key}");
         match self.wire.done(request, body, passage).await {
             Ok(_) => Ok(Arrived {
@@ -113,7 +111,7 @@ impl Webdav {
             };
             return Err(match is_absent {
                 true => gone(&doing),
-                false => trouble.error(&doing),
+                false => trouble.error_of_key(&doing),
             });
         }
         arrived.unfinished.placed();
@@ -219,24 +217,30 @@ impl Webdav {
 
     /// Deletes a file; one that is not there is fine.
     pub(super) async fn delete(&self, key: &str) -> Result<(), StoreError> {
+        match self.remove(key).await {
+            Err(trouble) if !is_absent(&trouble) => {
+                Err(trouble.error_of_key(&format!("deleting {key}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn remove(&self, key: &str) -> Result<(), Trouble> {
         let url = self.root.file(key)?;
         // Of a collection that would be no request (RFC 4918, section 9.6.1): it
         // would go with everything in it.
         let request = self.wire.request(Method::DELETE, &url).header("depth", "0");
-        match self.wire.ask(request).await {
-            Err(trouble) if is_absent(&trouble) => Ok(()),
-            deleted => deleted
-                .map(drop)
-                .map_err(|trouble| trouble.error(&format!("deleting {key}"))),
-        }
+        self.wire.ask(request).await.map(drop)
     }
 
-    /// Deletes what earlier tries have left, as far as that is possible now.
+    /// Deletes what earlier tries have left, as far as that is possible now. A server
+    /// that has not seen yet that a request broke off may say that a file is
+    /// deleted, and go on with it; so each is asked for until it is not there.
     async fn delete_left(&self) {
         for name in self.aside.take_left() {
-            if let Err(error) = self.delete(&key_of(&name)).await {
-                tracing::debug!(%error, "an unfinished file stays for now");
-                self.aside.leave(name);
+            match self.remove(&key_of(&name)).await {
+                Err(trouble) if is_absent(&trouble) => {}
+                _ => self.aside.leave(name),
             }
         }
     }

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use fairbat::carrier::{Carrier, Passage, Received};
-use http::header::{ACCEPT_ENCODING, AUTHORIZATION};
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body_util::{BodyExt, Empty, Limited};
 
@@ -55,6 +55,21 @@ impl Trouble {
             },
         }
     }
+
+    /// The same, where it was asked to change what is under one key. That it may not
+    /// says nothing of others: servers forbid single names, and directories.
+    pub(super) fn error_of_key(self, doing: &str) -> StoreError {
+        let is_forbidden = self.status() == Some(StatusCode::FORBIDDEN);
+        let error = self.error(doing);
+        match is_forbidden {
+            true => StoreError {
+                kind: StoreErrorKind::Refused,
+                hint: "check whether the server may write there, and takes that name".to_owned(),
+                ..error
+            },
+            false => error,
+        }
+    }
 }
 
 impl From<StoreError> for Trouble {
@@ -97,6 +112,18 @@ impl Wire {
             .header(ACCEPT_ENCODING, "identity");
         match &self.authorization {
             Some(value) => request.header(AUTHORIZATION, value),
+            None => request,
+        }
+    }
+
+    /// A request that stores so many bytes. The length is said of an empty file too:
+    /// there are servers that take none without.
+    pub(super) fn put(&self, url: &str, length: Option<u64>) -> request::Builder {
+        let request = self
+            .request(Method::PUT, url)
+            .header(CONTENT_TYPE, "application/octet-stream");
+        match length {
+            Some(length) => request.header(CONTENT_LENGTH, length),
             None => request,
         }
     }

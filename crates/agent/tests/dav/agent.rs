@@ -1,0 +1,72 @@
+//! An agent of a test's own: a store with a lane and a carrier, and what pushes to
+//! it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fairbat::carrier::{Carrier, Wanted};
+use fairbat::lane::{Lane, LaneSettings};
+use fairbat::settings::HttpSettings;
+use fairbat_agent::filter::Filter;
+use fairbat_agent::state::State;
+use fairbat_agent::store::{Store, StoreSettings};
+use fairbat_agent::sync::{Context, Delete, Detect, Ledger, PushSettings, Report, push};
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+const CONNECTIONS: u32 = 4;
+
+pub(crate) struct Agent {
+    pub(crate) store: Arc<Store>,
+    lane: Lane,
+    state: State,
+    _directory: TempDir,
+}
+
+impl Agent {
+    pub(crate) fn new(settings: &StoreSettings) -> Self {
+        let wanted = Wanted::Sender(Default::default());
+        let lane = Lane::start(LaneSettings {
+            most_connections: CONNECTIONS,
+            weight: 0.02,
+            limit_rate: None,
+            is_held: wanted.best().holds(),
+        });
+        let lane = lane.unwrap();
+        let http = HttpSettings::default();
+        let carrier = Carrier::start(&http, &lane, wanted, CONNECTIONS).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        Self {
+            store: Arc::new(Store::open(settings, &carrier, &lane).unwrap()),
+            lane,
+            state: State::open(&directory.path().join("state")).unwrap(),
+            _directory: directory,
+        }
+    }
+
+    /// Everything goes below `home`.
+    pub(crate) async fn push(&self, source: &Path) -> Report {
+        let settings = PushSettings {
+            source: source.to_owned(),
+            prefix: "home".to_owned(),
+            filter: Filter::everything(),
+            one_file_system: false,
+            detect: Detect::Metadata,
+            delete: Delete::Never,
+            deadline: None,
+            ceilings: Vec::new(),
+            connections: CONNECTIONS,
+            seed: 1,
+            identity: 1,
+        };
+        let context = Context {
+            state: self.state.clone(),
+            writer: self.state.writer(),
+            store: Arc::clone(&self.store),
+            host: "store".to_owned(),
+            lane: self.lane.clone(),
+        };
+        let (_run, stop) = watch::channel(false);
+        push(context, "home", settings, Ledger::default(), stop).await
+    }
+}

@@ -1,0 +1,241 @@
+//! Stores behind a URL: WebDAV servers, and `fairbat serve --writable`.
+
+mod agent;
+mod servers;
+mod trouble;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use bytes::Bytes;
+use fairbat_agent::entry::TreePath;
+use fairbat_agent::object_name;
+use fairbat_agent::store::{Object, Put, Store, StoreErrorKind};
+use fairbat_agent::sync::Report;
+use futures_util::TryStreamExt;
+
+use crate::agent::Agent;
+use crate::servers::Server;
+
+/// Names that some part of the way could take for something else.
+const NAMES: [&[u8]; 22] = [
+    b"plain",
+    b"a b",
+    b" before",
+    b"after ",
+    b"100%",
+    b"%41",
+    b"%2e%2e",
+    b"a+b",
+    b"a&b<c>\"'",
+    b"semi;colon=1,2",
+    b"#hash",
+    b"question?x=y",
+    b"back\\slash",
+    b"new\nline",
+    b".htaccess",
+    b"..two",
+    b"~tilde~",
+    b"empty",
+    b"\xff\xfe",
+    "na\u{ef}ve".as_bytes(),
+    "nai\u{308}ve".as_bytes(),
+    "日本語".as_bytes(),
+];
+
+/// Bytes that nothing else has.
+pub(crate) fn content(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed | 1;
+    let next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as u8
+    };
+    std::iter::repeat_with(next).take(length).collect()
+}
+
+/// Odd names at the top, and as directories, and a large file.
+fn make(source: &Path) {
+    for (i, name) in NAMES.iter().enumerate() {
+        let name = OsStr::from_bytes(name);
+        let length = if name == "empty" { 0 } else { 1_000 * i };
+        fs::write(source.join(name), content(i as u64, length)).unwrap();
+        let below = source.join("below").join(name).join("deeper");
+        fs::create_dir_all(&below).unwrap();
+        fs::write(below.join(name), content(100 + i as u64, 10)).unwrap();
+    }
+    fs::write(source.join("large"), content(1_000, 20_000_000)).unwrap();
+}
+
+/// The files of a tree by their keys.
+fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let (mut files, mut directories) = (BTreeMap::new(), vec![root.to_owned()]);
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+                continue;
+            }
+            let names = path.strip_prefix(root).unwrap().as_os_str().as_bytes();
+            let names: Vec<u8> = names
+                .iter()
+                .map(|&b| if b == b'/' { 0 } else { b })
+                .collect();
+            let key = object_name::encode(&TreePath::from_bytes(&names).unwrap());
+            files.insert(key, fs::read(&path).unwrap());
+        }
+    }
+    files
+}
+
+pub(crate) fn clean(report: Report) -> Report {
+    assert!(report.is_clean(), "{report:#?}");
+    report
+}
+
+pub(crate) async fn fetch(
+    store: &Store,
+    key: &str,
+    range: Option<std::ops::Range<u64>>,
+) -> Vec<u8> {
+    let content = store.get(key, range, Default::default()).await.unwrap();
+    let pieces: Vec<Bytes> = content.try_collect().await.unwrap();
+    pieces.concat()
+}
+
+async fn listed(store: &Store, prefix: &str) -> BTreeMap<String, u64> {
+    let mut listed = BTreeMap::new();
+    let each = |object: Object| drop(listed.insert(object.key, object.size));
+    store.list(prefix, each).await.unwrap();
+    listed
+}
+
+/// Pushes a tree twice, then changes it and pushes it again; the server has what it
+/// is to have.
+async fn keeps_in_step(server: &Server) {
+    let source = tempfile::tempdir().unwrap();
+    make(source.path());
+    let agent = Agent::new(&server.settings());
+    let expected = files(source.path());
+
+    let report = clean(agent.push(source.path()).await);
+    assert_eq!(report.sent, expected.len() as u64, "{report:#?}");
+    assert_same(server, &expected);
+    let report = clean(agent.push(source.path()).await);
+    assert_eq!((report.sent, report.noted), (0, 0), "{report:#?}");
+
+    fs::write(source.path().join("plain"), "changed").unwrap();
+    fs::write(source.path().join("large"), content(1_001, 19_000_000)).unwrap();
+    fs::remove_file(source.path().join("a b")).unwrap();
+    fs::create_dir_all(source.path().join("a b/c")).unwrap();
+    fs::write(source.path().join("a b/c/d"), "below what was a file").unwrap();
+    let report = clean(agent.push(source.path()).await);
+    assert_eq!((report.sent, report.deleted), (3, 1), "{report:#?}");
+    assert_same(server, &files(source.path()));
+    assert_eq!(server.unfinished(), 0);
+}
+
+/// What the server has below `home` are these files, and the agent's own.
+fn assert_same(server: &Server, expected: &BTreeMap<String, Vec<u8>>) {
+    for (key, content) in expected {
+        let stored = fs::read(server.files().join("home").join(key));
+        let stored = stored.unwrap_or_else(|error| panic!("{key}: {error}"));
+        assert!(stored == *content, "{key}: {} bytes", stored.len());
+    }
+}
+
+/// What a list and a range tell is what is there.
+async fn tells_what_it_has(server: &Server) {
+    let source = tempfile::tempdir().unwrap();
+    make(source.path());
+    let agent = Agent::new(&server.settings());
+    clean(agent.push(source.path()).await);
+    let expected = files(source.path());
+    let mut listed = listed(&agent.store, "home").await;
+    listed.retain(|key, _| !key.starts_with("home/.fairbat/"));
+    let sizes: BTreeMap<_, _> = expected
+        .iter()
+        .map(|(key, content)| (format!("home/{key}"), content.len() as u64))
+        .collect();
+    assert_eq!(listed, sizes);
+    assert!(self::listed(&agent.store, "nothing/here").await.is_empty());
+
+    for (key, content) in &expected {
+        let key = format!("home/{key}");
+        assert!(fetch(&agent.store, &key, None).await == *content, "{key}");
+    }
+    let large = &expected["large"];
+    for range in [0..1, 5_000_000..6_000_000, 19_999_990..20_000_000, 7..7] {
+        let part = fetch(&agent.store, "home/large", Some(range.clone())).await;
+        let expected = &large[range.start as usize..range.end as usize];
+        assert!(part == expected, "{range:?}: {} bytes", part.len());
+    }
+    let beyond = fetch(&agent.store, "home/large", Some(19_999_990..30_000_000)).await;
+    assert!(beyond == large[19_999_990..]);
+}
+
+/// What holds of a single object.
+async fn stores_and_deletes(server: &Server) {
+    let agent = Agent::new(&server.settings());
+    let store = &agent.store;
+    let put = |key: &'static str, text: &'static str, mode| {
+        store.put(
+            key,
+            Bytes::from_static(text.as_bytes()),
+            mode,
+            Default::default(),
+        )
+    };
+    put("a/b/c/d", "one", Put::Create).await.unwrap();
+    let refused = put("a/b/c/d", "two", Put::Create).await.unwrap_err();
+    assert_eq!(refused.kind, StoreErrorKind::Exists, "{refused}");
+    assert_eq!(fetch(store, "a/b/c/d", None).await, b"one");
+    put("a/b/c/d", "three", Put::Replace).await.unwrap();
+    assert_eq!(fetch(store, "a/b/c/d", None).await, b"three");
+    for key in ["../x", "a//b", "/a", "a/./b", ""] {
+        let refused = put(key, "x", Put::Replace).await.unwrap_err();
+        assert_eq!(refused.kind, StoreErrorKind::Refused, "{key}: {refused}");
+    }
+
+    let keys = ["a/b/c/d", "a/nothing", "not/a/thing"].map(str::to_owned);
+    store.delete(keys.to_vec()).await.unwrap();
+    assert!(!server.files().join("a/b/c/d").exists());
+    let gone = store.get("a/b/c/d", None, Default::default()).await;
+    assert_eq!(gone.err().unwrap().kind, StoreErrorKind::Missing);
+    assert_eq!(store.mark("a/b/c/d").await.unwrap(), None);
+}
+
+macro_rules! with_each {
+    ($check:ident: $($name:ident by $server:ident),* $(,)?) => {
+        $(
+            #[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                if let Some(server) = Server::$server() {
+                    $check(&server).await;
+                }
+            }
+        )*
+    };
+}
+
+with_each!(keeps_in_step:
+    rclone_keeps_in_step by rclone,
+    fairbat_keeps_in_step by fairbat,
+    nginx_keeps_in_step by nginx,
+);
+
+with_each!(tells_what_it_has:
+    rclone_tells_what_it_has by rclone,
+    fairbat_tells_what_it_has by fairbat,
+);
+
+with_each!(stores_and_deletes:
+    rclone_stores_and_deletes by rclone,
+    fairbat_stores_and_deletes by fairbat,
+    nginx_stores_and_deletes by nginx,
+);
