@@ -15,11 +15,11 @@ const MIRROR: Delete = Delete::Mirror {
     max: MaxDelete::Share(0.5),
 };
 
-fn dir() -> TempDir {
+pub(crate) fn dir() -> TempDir {
     tempfile::tempdir().expect("a temp dir")
 }
 
-fn clean(report: Report) -> Report {
+pub(crate) fn clean(report: Report) -> Report {
     assert!(report.is_clean(), "{report:#?}");
     report
 }
@@ -126,9 +126,10 @@ async fn nothing_is_deleted_for_a_source_that_is_empty_or_lost_too_much() {
     }
 }
 
-fn s3(server: &S3) -> StoreSettings {
+/// How the agent reaches a server.
+pub(crate) fn s3(server: &S3, endpoint: &str) -> StoreSettings {
     StoreSettings::S3(Box::new(S3Settings {
-        endpoint: Some(server.endpoint().parse().expect("a URL")),
+        endpoint: Some(endpoint.parse().expect("a URL")),
         region: server.region().to_owned(),
         bucket: server.bucket().to_owned(),
         prefix: "hosts/alpha".to_owned(),
@@ -142,11 +143,11 @@ fn s3(server: &S3) -> StoreSettings {
 #[tokio::test(flavor = "multi_thread")]
 async fn through_s3s() {
     let server = S3::start(S3Kind::S3sFs);
-    works(&s3(&server), Names::Simple, 300).await;
+    works(&s3(&server, &server.endpoint()), Names::Simple, 300).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn through_moto() {
     let server = S3::start(S3Kind::Moto);
-    works(&s3(&server), Names::All, 2_000).await;
+    works(&s3(&server, &server.endpoint()), Names::All, 2_000).await;
 }

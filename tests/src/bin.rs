@@ -24,10 +24,20 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 #[must_use]
 pub fn fairbat_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| std::env::var_os("FAIRBAT_BIN").map_or_else(build, PathBuf::from))
+    BINARY.get_or_init(|| {
+        let named = std::env::var_os("FAIRBAT_BIN");
+        named.map_or_else(|| build("fairbat-cli", "fairbat"), PathBuf::from)
+    })
 }
 
-fn build() -> PathBuf {
+/// The same of the agent.
+#[must_use]
+pub fn agent_binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| build("fairbat-agent", "fairbat-agent"))
+}
+
+fn build(package: &str, program: &str) -> PathBuf {
     let own = std::env::current_exe().expect("the path of the test binary");
     let profile_dir = own
         .ancestors()
@@ -50,25 +60,18 @@ fn build() -> PathBuf {
         }
     }
     let status = command
-        .args([
-            "build",
-            "--quiet",
-            "-p",
-            "fairbat-cli",
-            "--profile",
-            profile,
-        ])
+        .args(["build", "--quiet", "-p", package, "--profile", profile])
         .arg("--target-dir")
         .arg(target_dir)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status();
-    let binary = profile_dir.join("fairbat");
+    let binary = profile_dir.join(program);
     match status {
-        Ok(status) => assert!(status.success(), "cargo build -p fairbat-cli: {status}"),
+        Ok(status) => assert!(status.success(), "cargo build -p {package}: {status}"),
         // Behind sudo there is none; what was built before has to do.
         Err(_) if binary.exists() => {}
         Err(error) => {
-            panic!("start cargo: {error}; build fairbat first: cargo build -p fairbat-cli")
+            panic!("start cargo: {error}; build it first: cargo build -p {package}")
         }
     }
     binary
