@@ -10,7 +10,7 @@ use fairbat::settings::HttpSettings;
 use fairbat_agent::filter::Filter;
 use fairbat_agent::state::State;
 use fairbat_agent::store::{Store, StoreSettings};
-use fairbat_agent::sync::{Context, Delete, Detect, Ledger, PushSettings, Report, push};
+use fairbat_agent::sync::{Context, Delete, Detect, Ledger, PushSettings, Report, Verify, push};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -53,7 +53,9 @@ impl Agent {
             one_file_system: false,
             detect: Detect::Metadata,
             delete: Delete::Never,
+            verify: Verify::Sent,
             deadline: None,
+            weight: 0.02,
             ceilings: Vec::new(),
             connections: CONNECTIONS,
             seed: 1,

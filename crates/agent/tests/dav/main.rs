@@ -1,5 +1,7 @@
 //! Stores behind a URL: WebDAV servers, and `fairbat serve --writable`.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod agent;
 mod servers;
 mod trouble;

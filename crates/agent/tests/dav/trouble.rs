@@ -100,7 +100,7 @@ async fn a_run_goes_on_where_a_connection_broke() {
         let agent = Agent::new(&server.settings_by(&relay));
         let report = clean(agent.push(source.path()).await);
         assert!(relay.has_cut());
-        assert_eq!((report.sent, report.retries), (1, 1), "{report:#?}");
+        assert_eq!((report.sent, report.retries.network), (1, 1), "{report:#?}");
         assert!(fs::read(server.files().join("home/large")).unwrap() == large);
     }
 }
