@@ -112,7 +112,9 @@ pub(crate) async fn fetch(
 
 async fn listed(store: &Store, prefix: &str) -> BTreeMap<String, u64> {
     let mut listed = BTreeMap::new();
-    let each = |object: Object| drop(listed.insert(object.key, object.size));
+    let each = |object: Object| {
+        listed.insert(object.key, object.size);
+    };
     store.list(prefix, each).await.unwrap();
     listed
 }
