@@ -42,11 +42,8 @@ pub(crate) async fn works(settings: &StoreSettings, names: Names, files: usize) 
     assert_eq!(report.sent, 0, "{report:#?}");
 
     change(source.path());
-    // What a directory has taken the place of cannot stay.
-    let report = clean(agent.push(source.path(), Delete::Never).await);
-    assert_eq!((report.sent, report.deleted), (3, 1), "{report:#?}");
     let report = clean(agent.push(source.path(), MIRROR).await);
-    assert_eq!((report.sent, report.deleted), (0, 1), "{report:#?}");
+    assert_eq!((report.sent, report.deleted), (3, 2), "{report:#?}");
     let report = clean(agent.pull(pulled.path(), MIRROR).await);
     assert_eq!(report.sent, 3, "{report:#?}");
     expect_same(source.path(), pulled.path());
@@ -150,4 +147,27 @@ async fn through_s3s() {
 async fn through_moto() {
     let server = S3::start(S3Kind::Moto);
     works(&s3(&server, &server.endpoint()), Names::All, 2_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_is_replaced_by_a_link_is_kept_unless_it_may_be_deleted() {
+    let (store, source, states) = (dir(), dir(), dir());
+    let photos = source.path().join("photos");
+    fs::create_dir(&photos).expect("make a directory");
+    for i in 0..10 {
+        fs::write(photos.join(format!("f{i}")), "x").expect("write a file");
+    }
+    let settings = StoreSettings::Local(store.path().to_owned());
+    let agent = Agent::new(&settings, &states.path().join("state"));
+    clean(agent.push(source.path(), Delete::Never).await);
+    fs::rename(&photos, states.path().join("moved")).expect("move a directory");
+    std::os::unix::fs::symlink("elsewhere", &photos).expect("make a link");
+
+    let report = clean(agent.push(source.path(), Delete::Never).await);
+    assert_eq!(report.deleted, 0, "{report:#?}");
+    let kept = || fs::read_dir(store.path().join("home/photos")).map_or(0, Iterator::count);
+    assert_eq!(kept(), 10);
+    let pulled = dir();
+    clean(agent.pull(pulled.path(), Delete::Never).await);
+    expect_same(source.path(), pulled.path());
 }

@@ -761,7 +761,11 @@ type Running = std::pin::Pin<Box<dyn Future<Output = (String, Report)> + Send>>;
 
 /// A run, which says at its end what it was.
 fn running(id: String, run: impl Future<Output = Report> + Send + 'static) -> Running {
-    Box::pin(async move { (id, run.await) })
+    Box::pin(async move {
+        // A defect in one run is no end of the others, nor of its own book.
+        let report = tokio::spawn(run).await;
+        (id, report.unwrap_or_else(|_| Report::of(Problem::Lost)))
+    })
 }
 
 fn not_remembered(error: &dyn std::fmt::Display) -> Refused {

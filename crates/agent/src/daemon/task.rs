@@ -63,6 +63,15 @@ impl Task {
             deadline: None,
         };
         task.schedule(succeeded, now);
+        // What was to run since it last went well, and did not, or not to its
+        // end: the machine was off, or the agent was.
+        let missed = succeeded.and_then(|succeeded| {
+            let since = succeeded.to_zoned(now.time_zone().clone());
+            task.timing.next_by_calendar(&since)
+        });
+        if missed.is_some_and(|missed| missed <= *now) {
+            task.next = Some(now.timestamp());
+        }
         task
     }
 
@@ -105,7 +114,8 @@ impl Task {
     /// one of its own.
     pub(super) fn begin(&mut self, now: &Zoned) -> Option<Timestamp> {
         let began = now.timestamp();
-        if self.failures == 0 && !self.runs_once {
+        let is_over = self.deadline.is_none_or(|deadline| deadline <= began);
+        if (self.failures == 0 || is_over) && !self.runs_once {
             self.deadline = self.due.and_then(|due| due.after(now));
         }
         self.run = Some(Run { began });
@@ -141,8 +151,8 @@ impl Task {
                 .collect(),
         });
         self.schedule(Some(run.began), now);
-        if is_stopped && self.is_paused {
-            // It goes on as soon as it may.
+        if is_stopped && (self.is_paused || self.runs_once) {
+            // It goes on as soon as it may, in another process perhaps.
             self.next = Some(ended);
         }
         if is_ok {
@@ -166,7 +176,13 @@ impl Task {
                 | Problem::OtherWriter
                 | Problem::NothingPushed,
             ) => false,
-            Some(_) | None => true,
+            Some(_) => true,
+            // Files that cannot be read now cannot be read in a minute.
+            None => report.failures.iter().any(|(_, failure)| match failure {
+                Failure::Changed => true,
+                Failure::Store(error) => error.may_pass(),
+                Failure::Unreadable(_) => false,
+            }),
         };
         if !may_help {
             self.failures = 0;
@@ -327,6 +343,46 @@ mod tests {
         );
         assert_eq!(task.next, Some(at("2026-03-03T22:00:00[UTC]").timestamp()));
         assert_eq!(task.phase(false), Phase::Waiting);
+    }
+
+    #[test]
+    fn what_was_missed_is_made_up_for_and_what_was_done_is_not() {
+        let calendar = Timing::Calendar(vec!["22:00".parse_calendar()]);
+        let now = at("2026-03-03T08:00:00[UTC]");
+        for (succeeded, is_due) in [
+            ("2026-03-02T03:00:00[UTC]", true),
+            ("2026-03-03T03:00:00[UTC]", false),
+        ] {
+            let succeeded = Some(at(succeeded).timestamp());
+            let task = Task::new(calendar.clone(), None, succeeded, &now);
+            assert_eq!(task.is_due(now.timestamp()), is_due, "{succeeded:?}");
+        }
+    }
+
+    #[test]
+    fn what_runs_once_goes_on_after_it_was_stopped() {
+        let now = at(START);
+        let mut task = Task::once(None, false, &now);
+        task.begin(&now);
+        let stopped = Report {
+            problem: Some(Problem::Stopped),
+            ..Report::default()
+        };
+        task.ended(&stopped, 0, &now);
+        assert!(!task.is_over());
+        task.begin(&now);
+        task.ended(&Report::default(), 0, &now);
+        assert_eq!((task.is_over(), task.phase(false)), (true, Phase::Done));
+    }
+
+    #[test]
+    fn a_deadline_that_is_over_is_not_kept_for_the_next_night() {
+        let mut task = nightly();
+        task.begin(&at("2026-03-02T22:00:00[UTC]"));
+        let end = at("2026-03-03T05:59:00[UTC]");
+        task.ended(&failed(StoreErrorKind::Network), 0, &end);
+        let deadline = task.begin(&at("2026-03-03T06:01:00[UTC]"));
+        assert_eq!(deadline, Some(at("2026-03-04T06:00:00[UTC]").timestamp()));
     }
 
     #[test]

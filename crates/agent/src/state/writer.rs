@@ -63,8 +63,9 @@ impl Writer {
     pub(super) fn start(database: Arc<Database>) -> Self {
         let (messages, inbox) = channel();
         std::thread::spawn(move || {
-            if let Err(error) = write(&database, &inbox) {
-                tracing::error!(%error, "the state cannot be written any more");
+            // What was not written is found out anew; a disk may have room again.
+            while let Err(error) = write(&database, &inbox) {
+                tracing::error!(%error, "the state cannot be written");
             }
         });
         Self { messages }

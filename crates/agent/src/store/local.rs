@@ -105,10 +105,10 @@ impl Local {
             let moved = piece.len() as u64;
             let path = self.unfinished(upload);
             self.blocking(key, "writing", move || {
-                OpenOptions::new()
-                    .write(true)
-                    .open(path)?
-                    .write_all_at(&piece, at)
+                let file = OpenOptions::new().write(true).open(path)?;
+                file.write_all_at(&piece, at)?;
+                // It counts as arrived.
+                file.sync_data()
             })
             .await
             .map_err(|error| gone(error, self, upload))?;
@@ -157,6 +157,9 @@ impl Local {
                 entries => entries?,
             };
             let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+            // Those of this process are another job's, or come to their end.
+            let own = format!("{}-", std::process::id());
+            let names = names.filter(|name| !name.starts_with(&own));
             Ok(names
                 .map(|upload| Pending {
                     key: String::new(),

@@ -190,6 +190,11 @@ impl S3 {
     /// Uploads in parts that are under way below `prefix`, of anybody.
     pub(super) async fn pending(&self, prefix: &str) -> Result<Vec<Pending>, StoreError> {
         let full = self.full(prefix);
+        if full.is_empty() {
+            // Nothing tells ours from those of others.
+            return Ok(Vec::new());
+        }
+        let full = full + "/";
         let mut pending = Vec::new();
         let mut after: Option<(String, String)> = None;
         loop {

@@ -48,10 +48,12 @@ pub(super) struct Plan {
     pub(super) todos: Spooled<Todo>,
     /// Entries in step that are gone from the source.
     pub(super) removed: Spooled<(TreePath, Synced)>,
-    /// Those that something else has taken the place of, a directory that of a
-    /// file or the other way round: where stores know directories, they are in
-    /// its way, and none of them has a path any more.
+    /// Those that something else has taken the place of: what was in a directory
+    /// that is none any more, and files that are links now. None of them has a path
+    /// any more.
     pub(super) displaced: Spooled<(TreePath, Synced)>,
+    /// Files that directories have taken the place of.
+    pub(super) replaced: Spooled<(TreePath, Synced)>,
     pub(super) totals: Totals,
     /// What the next scan is to be told.
     pub(super) began: Moment,
@@ -71,7 +73,7 @@ pub(super) struct Totals {
     pub(super) bytes: u64,
     /// Entries in step that are gone.
     pub(super) removed: u64,
-    /// Regular files among them.
+    /// Regular files among them, and among those that were displaced.
     pub(super) removed_files: u64,
     /// Regular files among those that were in step.
     pub(super) known_files: u64,
@@ -118,6 +120,7 @@ pub(super) fn plan(
         todos: Spool::new(),
         removed: Spool::new(),
         displaced: Spool::new(),
+        replaced: Spool::new(),
         displacing: None,
         totals: Totals::default(),
     };
@@ -134,6 +137,7 @@ pub(super) fn plan(
         todos: sorter.todos.finish()?,
         removed: sorter.removed.finish()?,
         displaced: sorter.displaced.finish()?,
+        replaced: sorter.replaced.finish()?,
         totals,
         began,
         mounts: outcome.mounts,
@@ -145,6 +149,7 @@ struct Sorter {
     todos: Spool<Todo>,
     removed: Spool<(TreePath, Synced)>,
     displaced: Spool<(TreePath, Synced)>,
+    replaced: Spool<(TreePath, Synced)>,
     /// What was a directory last time, and is none now.
     displacing: Option<TreePath>,
     totals: Totals,
@@ -228,7 +233,14 @@ impl Sorter {
             && !is_file(&entry.kind)
             && let Some(synced) = synced_of(&old.entry, old.sha256)
         {
-            self.displaced.push(&(old.entry.path, synced))?;
+            let is_directory = matches!(entry.kind, Kind::Directory);
+            let list = if is_directory {
+                &mut self.replaced
+            } else {
+                self.totals.removed_files += 1;
+                &mut self.displaced
+            };
+            list.push(&(old.entry.path, synced))?;
         }
         Ok(())
     }
@@ -239,15 +251,15 @@ impl Sorter {
         let Some(synced) = synced_of(&old.entry, old.sha256) else {
             return Ok(());
         };
+        if matches!(old.entry.kind, Kind::File(_)) {
+            self.totals.removed_files += 1;
+        }
         let is_displaced = |by: &TreePath| path.is_at_or_below(by);
         if self.displacing.as_ref().is_some_and(is_displaced) {
             self.displaced.push(&(path, synced))?;
             return Ok(());
         }
         self.totals.removed += 1;
-        if matches!(old.entry.kind, Kind::File(_)) {
-            self.totals.removed_files += 1;
-        }
         self.removed.push(&(path, synced))?;
         Ok(())
     }

@@ -202,17 +202,16 @@ impl Job {
         self.refuse_to_empty(&plan)?;
         let prefix = &self.settings.prefix;
         report.orphans = give_up_orphans(&self.state, self.id, &self.store, prefix).await?;
-        self.remove(plan.displaced, report).await?;
+        let (gone, known) = (plan.totals.removed_files, plan.totals.known_files);
+        let may_delete = match self.settings.delete {
+            Delete::Mirror { max } => check_deletions(gone, known, max),
+            Delete::Never => Ok(()),
+        };
+        // A directory needs the place of what was a file, as a new version does.
+        self.remove(plan.replaced, report).await?;
+        self.displace(plan.displaced, may_delete.is_ok(), report)
+            .await?;
         self.send(plan.todos, report).await?;
-        if let Delete::Mirror { max } = self.settings.delete {
-            if report.is_clean() {
-                let known = plan.totals.known_files;
-                check_deletions(plan.totals.removed_files, known, max)?;
-                self.remove(plan.removed, report).await?;
-            } else {
-                tracing::warn!("nothing is deleted, because not everything could be sent");
-            }
-        }
         record.scanned = Some(plan.began);
         record.mounts = plan
             .mounts
@@ -222,7 +221,39 @@ impl Job {
         self.writer
             .keep(self.id, Change::Job(record.clone()))
             .await?;
-        self.tell(record, now()).await
+        // First what has come: whatever becomes of the rest, it can be pulled.
+        let record = self.tell(record, now()).await?;
+        may_delete?;
+        if matches!(self.settings.delete, Delete::Never) {
+            return Ok(());
+        }
+        if !report.is_clean() {
+            tracing::warn!("nothing is deleted, because not everything could be sent");
+            return Ok(());
+        }
+        self.remove(plan.removed, report).await?;
+        self.tell(record, now()).await?;
+        Ok(())
+    }
+
+    /// What something else has taken the place of has no path any more. Where
+    /// deleting is allowed it goes from the store as well, before what is in its
+    /// place comes; else the store keeps it, though no pull brings it back.
+    async fn displace(
+        &self,
+        displaced: impl Iterator<Item = std::io::Result<(TreePath, Synced)>>,
+        may_delete: bool,
+        report: &mut Report,
+    ) -> Result<(), Problem> {
+        if may_delete && matches!(self.settings.delete, Delete::Mirror { .. }) {
+            return self.remove(displaced, report).await;
+        }
+        for item in displaced {
+            let (path, _) = item.map_err(PlanError::Spool)?;
+            tracing::warn!(%path, "something else is in its place; the store keeps what it was");
+            self.note(Change::Removed(path))?;
+        }
+        Ok(())
     }
 
     /// Whether this would be deleting everything because nothing is there.

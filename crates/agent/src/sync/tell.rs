@@ -25,13 +25,20 @@ const DELTAS_LEAST: u64 = 1_000;
 const DELTAS_SHARE: u64 = 4;
 
 impl Job {
-    /// Tells the store what it has not been told yet.
-    pub(super) async fn tell(&self, mut record: JobRecord, now: Timestamp) -> Result<(), Problem> {
+    /// Tells the store what it has not been told yet. Returns what is known of the
+    /// job then.
+    pub(super) async fn tell(
+        &self,
+        mut record: JobRecord,
+        now: Timestamp,
+    ) -> Result<JobRecord, Problem> {
         let known = record.manifest;
+        // What has been noted by now is counted in.
+        self.writer.flush().await;
         let (state, id) = (self.state.clone(), self.id);
         let untold = blocking(move || Ok::<_, Problem>(state.untold(id)?.count() as u64)).await??;
         if untold == 0 && known.base > 0 {
-            return Ok(());
+            return Ok(record);
         }
         let most = DELTAS_LEAST.max(known.base_entries / DELTAS_SHARE);
         let writer = self.settings.identity;
@@ -60,7 +67,7 @@ impl Job {
         self.send_file(&key, file).await?;
         let current = Current::new(writer, told.base, told.last);
         self.insist(|| current.write(&self.store, prefix)).await?;
-        self.writer.keep(id, Change::Told(record)).await?;
+        self.writer.keep(id, Change::Told(record.clone())).await?;
         if is_base && known.base > 0 {
             // What does not count any more is only in the way.
             let old = Current::new(known.writer, known.base, known.last).keys(prefix);
@@ -68,7 +75,7 @@ impl Job {
                 tracing::warn!(%error, "old manifests stay");
             }
         }
-        Ok(())
+        Ok(record)
     }
 
     /// Sends a file of our own making.
@@ -105,7 +112,7 @@ impl Job {
     }
 
     /// Of what is no file of the source.
-    fn passage(&self) -> Passage {
+    pub(super) fn passage(&self) -> Passage {
         Passage {
             ceilings: self.settings.ceilings.clone(),
             ..Passage::default()

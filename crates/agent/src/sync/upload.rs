@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use fairbat::carrier::Passage;
 use fairbat::lane::Permit;
 use futures_util::TryStreamExt;
 use sha2::{Digest, Sha256};
@@ -131,7 +130,7 @@ impl Job {
         let key = self.key(path);
         let read = || async {
             let mut hash = Sha256::new();
-            let mut content = self.store.get(&key, None, Passage::default()).await?;
+            let mut content = self.store.get(&key, None, self.passage()).await?;
             while let Some(piece) = content.try_next().await? {
                 hash.update(&piece);
             }
