@@ -1,6 +1,9 @@
 //! Stores that fail: tried again, or reported with what helps.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use fairbat_agent::store::StoreErrorKind;
 use fairbat_agent::sync::{Delete, Failure, Problem};
@@ -114,14 +117,19 @@ async fn a_file_that_is_written_all_the_time_is_not_stored() {
     let scene = scene();
     let path = scene.source.path().join("busy");
     fs::write(&path, "0").expect("write a file");
+    let is_enough = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&is_enough);
     let writer = tokio::task::spawn_blocking(move || {
-        for i in 0..600 {
-            fs::write(&path, vec![i as u8; 100_000]).expect("write a file");
-            std::thread::sleep(std::time::Duration::from_millis(5));
+        let mut byte = 0_u8;
+        while !stop.load(Ordering::Relaxed) {
+            byte = byte.wrapping_add(1);
+            fs::write(&path, vec![byte; 100_000]).expect("write a file");
+            std::thread::sleep(Duration::from_millis(5));
         }
     });
     let report = scene.agent.push(scene.source.path(), Delete::Never).await;
     assert_eq!((report.changed, report.failed), (1, 1), "{report:#?}");
+    is_enough.store(true, Ordering::Relaxed);
     writer.await.expect("the writer does not panic");
     let report = clean(scene.agent.push(scene.source.path(), Delete::Never).await);
     assert_eq!(report.sent, 1, "{report:#?}");

@@ -19,7 +19,7 @@ use crate::tree::expect_same;
 const KILLS: usize = 12;
 
 /// Fast enough for a test, and slow enough to be killed many times, byte/s.
-const RATE: &str = "16M";
+const RATE: &str = "8M";
 
 const SEED: u64 = 11;
 
