@@ -70,6 +70,21 @@ pub fn encode(path: &TreePath) -> String {
     key
 }
 
+/// The key of the file at `path` in a tree that is kept under `prefix`, which may
+/// be empty.
+#[must_use]
+pub fn under(prefix: &str, path: &TreePath) -> String {
+    beneath(prefix, &encode(path))
+}
+
+/// A key under `prefix`, which may be empty.
+pub(crate) fn beneath(prefix: &str, key: &str) -> String {
+    match prefix {
+        "" => key.to_owned(),
+        prefix => format!("{prefix}/{key}"),
+    }
+}
+
 /// The path whose key it is.
 ///
 /// # Errors

@@ -7,24 +7,17 @@ use dalbe::brake::ReceiverPolicy;
 use fairbat::engine::{self, Outcome, Stop};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Event, TimedEvent};
-use fairbat::settings::{
-    FileAllocation, HttpSettings, RetrySettings, Settings, Target, TransferRequest,
-};
+use fairbat::settings::{FileAllocation, RetrySettings, Settings, Target, TransferRequest};
 use jiff::Timestamp;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use url::Url;
 
+use super::lanes::patient;
 use crate::config::Agent;
 use crate::status::Retries;
 use crate::store::{StoreError, StoreErrorKind};
 use crate::sync::{Ledger, Problem, Report};
-
-/// How long a connection may take to open.
-const CONNECT: Duration = Duration::from_secs(30);
-
-/// How long a server may stay silent.
-const SILENCE: Duration = Duration::from_secs(60);
 
 /// How often a failure is tried again before a run ends; a later run goes on.
 const TRIES: u32 = 20;
@@ -46,11 +39,7 @@ pub(super) async fn download(
     mut stop: watch::Receiver<bool>,
 ) -> Report {
     let settings = Settings {
-        http: HttpSettings {
-            connect_timeout: Some(CONNECT),
-            stall_timeout: Some(SILENCE),
-            ..HttpSettings::default()
-        },
+        http: patient(None),
         split: 1,
         max_connections: agent.connections,
         weight: agent.min_weight,

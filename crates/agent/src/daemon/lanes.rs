@@ -24,6 +24,16 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// How long a server may stay silent.
 const SILENCE: Duration = Duration::from_secs(60);
 
+/// How servers are spoken to, which are to be trusted by these authorities.
+pub(super) fn patient(cacert: Option<PathBuf>) -> HttpSettings {
+    HttpSettings {
+        cacert,
+        connect_timeout: Some(CONNECT),
+        stall_timeout: Some(SILENCE),
+        ..HttpSettings::default()
+    }
+}
+
 /// One direction.
 #[derive(Debug)]
 pub(super) struct Way {
@@ -77,12 +87,7 @@ impl Way {
             .transpose()
             .map_err(|error| StoreError::new(StoreErrorKind::Credentials, error.to_string()))?;
         let (settings, cacert, host) = settings(store, known)?;
-        let http = HttpSettings {
-            cacert,
-            connect_timeout: Some(CONNECT),
-            stall_timeout: Some(SILENCE),
-            ..HttpSettings::default()
-        };
+        let http = patient(cacert);
         let carrier = Carrier::start(&http, &self.lane, self.wanted, self.connections)
             .map_err(|error| refused(error.message).with_hint(error.hint))?;
         let store = Store::open(&settings, &carrier, &self.lane)?;

@@ -5,10 +5,12 @@
 //! end of a run, and acts on that.
 
 mod download;
+mod entry;
 mod extra;
 pub mod handle;
 mod lanes;
+mod measured;
 mod service;
 mod task;
 
-pub use self::service::{Ended, StartError, collect, run, starting};
+pub use self::service::{StartError, collect, run, starting};

@@ -1,34 +1,32 @@
 //! The loop of the daemon.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use fairbat::carrier::Ceiling;
-use jiff::{SignedDuration, Timestamp, Zoned};
+use jiff::{Timestamp, Zoned};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use super::download::{self, Download};
+use super::entry::{Active, Entry, Work};
 use super::extra::{self, Extra, What};
 use super::handle::{Accepted, Command, Refused, Telling};
 use super::lanes::Way;
+use super::measured::Measured;
 use super::task::Task;
 use crate::config::{Config, Course, Job};
 use crate::filter::Filter;
 use crate::state::{State, StateError, Writer};
-use crate::status::{Direction, LaneStatus, Phase, Sample, Status, TaskKind, TaskStatus};
+use crate::status::{Direction, Status};
 use crate::sync::{
     Context, Ledger, Origin, Problem, PullSettings, PushSettings, Report, pull, push,
 };
 
 /// How often the status is told.
-const TICK: Duration = Duration::from_secs(1);
-
-/// The least round-trip time of so many seconds is that of an empty path.
-const LEAST_OVER: usize = 600;
+pub(super) const TICK: Duration = Duration::from_secs(1);
 
 /// Name of the file with the state.
 const STATE: &str = "agent.redb";
@@ -65,13 +63,6 @@ pub enum StartError {
     Lane(String),
 }
 
-/// How the daemon ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// It was told to.
-    Stopped,
-}
-
 /// How it stands before it has begun.
 #[must_use]
 pub fn starting(now: Timestamp) -> Status {
@@ -94,7 +85,7 @@ pub async fn run(
     mut telling: Telling,
     mut stop: watch::Receiver<bool>,
     fresh_identity: u64,
-) -> Result<Ended, StartError> {
+) -> Result<(), StartError> {
     let mut daemon = Daemon::new(config, fresh_identity)?;
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -116,7 +107,7 @@ pub async fn run(
     }
     daemon.stop().await;
     telling.tell(daemon.status());
-    Ok(Ended::Stopped)
+    Ok(())
 }
 
 /// Gives up what killed processes have left unfinished in the stores that jobs
@@ -158,34 +149,6 @@ struct Daemon {
     /// Jobs first, then what was added.
     entries: Vec<Entry>,
     running: JoinSet<(String, Report)>,
-}
-
-/// Something to do, and its book.
-struct Entry {
-    id: String,
-    work: Work,
-    task: Task,
-    active: Option<Active>,
-}
-
-/// What there is to do.
-enum Work {
-    Job(Box<(Job, Filter)>),
-    Extra(u64, Extra),
-}
-
-/// What can be done to a run under way.
-struct Active {
-    ledger: Ledger,
-    stop: watch::Sender<bool>,
-}
-
-/// What is added up of a lane.
-#[derive(Debug, Default)]
-struct Measured {
-    rtts: VecDeque<Duration>,
-    yielded_s: f64,
-    bytes: f64,
 }
 
 impl Daemon {
@@ -628,131 +591,6 @@ impl Daemon {
                 .map(|entry| entry.status(&lanes, now))
                 .collect(),
             lanes,
-        }
-    }
-}
-
-impl Measured {
-    fn status(&mut self, way: &Way, now: Timestamp) -> LaneStatus {
-        let seen = *way.lane.samples().borrow();
-        if let Some(rtt) = seen.rtt {
-            if self.rtts.len() == LEAST_OVER {
-                self.rtts.pop_front();
-            }
-            self.rtts.push_back(rtt);
-        }
-        let least = self.rtts.iter().min();
-        let queue = seen.rtt.zip(least).map(|(rtt, least)| rtt - *least);
-        if seen.active > 0 && seen.w < 1.0 && way.lever.holds() {
-            self.yielded_s += TICK.as_secs_f64();
-        }
-        self.bytes += seen.rate * TICK.as_secs_f64();
-        LaneStatus {
-            direction: way.direction,
-            lever: way.lever.name().to_owned(),
-            can_yield: way.lever.holds(),
-            sample: Sample {
-                t: now.as_duration().as_secs_f64(),
-                n: seen.n,
-                m: seen.m,
-                active: seen.active as u64,
-                w: seen.w,
-                zeta: seen.zeta,
-                rate: seen.rate,
-                rtt_s: seen.rtt.map(|rtt| rtt.as_secs_f64()),
-                queue_s: queue.map(|queue| queue.as_secs_f64()),
-            },
-            yielded_s: self.yielded_s,
-            bytes: self.bytes as u64,
-        }
-    }
-}
-
-impl Entry {
-    fn extra(number: u64, extra: Extra, now: &Zoned) -> Self {
-        Self {
-            id: extra::name(number),
-            task: Task::once(extra.deadline, extra.is_paused, now),
-            work: Work::Extra(number, extra),
-            active: None,
-        }
-    }
-
-    /// What it is, which way it goes, from where and to where.
-    fn about(&self) -> (TaskKind, Direction, String, String) {
-        match &self.work {
-            Work::Job(job) => match &job.0.course {
-                Course::Push { from, to } => {
-                    let from = from.display().to_string();
-                    (TaskKind::Job, Direction::Push, from, to.to_string())
-                }
-                Course::Pull { from, to } => {
-                    let to = to.display().to_string();
-                    (TaskKind::Job, Direction::Pull, from.to_string(), to)
-                }
-            },
-            Work::Extra(_, extra) => match &extra.what {
-                What::Download { url, to } => {
-                    let from = fairbat::http::without_credentials(url).to_string();
-                    let to = to.display().to_string();
-                    (TaskKind::Download, Direction::Pull, from, to)
-                }
-                What::Restore { job, to } => {
-                    let to = to.display().to_string();
-                    (TaskKind::Restore, Direction::Pull, job.clone(), to)
-                }
-            },
-        }
-    }
-
-    fn status(&self, lanes: &[LaneStatus], now: Timestamp) -> TaskStatus {
-        let (kind, direction, from, to) = self.about();
-        let standing = self
-            .active
-            .as_ref()
-            .map(|active| active.ledger.standing())
-            .unwrap_or_default();
-        let is_scanning = self.active.is_some() && !standing.is_planned;
-        let task = &self.task;
-        let lane = lanes.iter().find(|lane| lane.direction == direction);
-        let predicted = lane
-            .filter(|lane| standing.is_planned && lane.sample.rate > 0.0)
-            .and_then(|lane| {
-                let left = standing.bytes.saturating_sub(standing.bytes_done);
-                let seconds = left as f64 / lane.sample.rate;
-                now.checked_add(SignedDuration::try_from_secs_f64(seconds).ok()?)
-                    .ok()
-            });
-        let until = match (&task.last, task.run) {
-            (_, Some(_)) => predicted.map(|predicted| predicted.max(now)),
-            (Some(last), None) => Some(last.ended),
-            (None, None) => None,
-        };
-        let late = until
-            .zip(task.deadline)
-            .map(|(until, deadline)| until.duration_since(deadline).as_secs_f64().max(0.0));
-        TaskStatus {
-            id: self.id.clone(),
-            kind,
-            direction,
-            from,
-            to,
-            phase: task.phase(is_scanning),
-            next: task.next.filter(|_| task.phase(false) != Phase::Paused),
-            began: task
-                .run
-                .map(|run| run.began)
-                .or(task.last.as_ref().map(|last| last.began)),
-            deadline: task.deadline,
-            predicted,
-            late_s: late,
-            files: standing.files,
-            files_done: standing.files_done,
-            bytes: standing.bytes,
-            bytes_done: standing.bytes_done,
-            last: task.last.clone(),
-            succeeded: task.succeeded,
-            totals: task.totals,
         }
     }
 }

@@ -4,9 +4,9 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use fairbat::carrier::{Carrier, Received};
-use fairbat::http::retry_after::parse_retry_after;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderMap, Response};
+use fairbat::http::retry_after_of;
+use http::Response;
+use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, Collected, Full, Limited};
 use object_store::ClientOptions;
 use object_store::client::{
@@ -70,19 +70,10 @@ pub(super) async fn read(response: Response<Received>) -> (Response<Bytes>, Answ
     let (parts, body) = response.into_parts();
     let body = Limited::new(body, DOCUMENT_MOST).collect().await;
     let body = body.map(Collected::to_bytes).unwrap_or_default();
-    let mut answer = Answer::new(parts.status, retry_after(&parts.headers), &body);
+    let mut answer = Answer::new(parts.status, retry_after_of(&parts.headers), &body);
     let form = parts.headers.get(CONTENT_TYPE);
     if form.is_some_and(|form| form.as_bytes().starts_with(b"text/plain")) {
         answer = answer.with_text(&body);
     }
     (Response::from_parts(parts, body), answer)
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "Retry-After may be a date, and only the wall clock can tell how far off it is"
-)]
-fn retry_after(headers: &HeaderMap) -> Option<std::time::Duration> {
-    let value = headers.get(RETRY_AFTER)?;
-    parse_retry_after(value.as_bytes(), std::time::SystemTime::now())
 }

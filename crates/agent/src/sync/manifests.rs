@@ -6,7 +6,7 @@ use fairbat::carrier::Passage;
 use futures_util::TryStreamExt;
 use serde::{Deserialize, Serialize};
 
-use crate::object_name::OWN;
+use crate::object_name::{OWN, beneath};
 use crate::store::{Put, Store, StoreError, StoreErrorKind};
 
 /// The form of the object.
@@ -120,8 +120,5 @@ pub(super) fn delta_key(prefix: &str, writer: u64, sequence: u64) -> String {
 }
 
 fn own(prefix: &str, name: &str) -> String {
-    match prefix {
-        "" => format!("{OWN}/{name}"),
-        prefix => format!("{prefix}/{OWN}/{name}"),
-    }
+    beneath(prefix, &format!("{OWN}/{name}"))
 }

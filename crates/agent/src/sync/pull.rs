@@ -403,11 +403,7 @@ impl Run {
     }
 
     fn key(&self, path: &TreePath) -> String {
-        let key = object_name::encode(path);
-        match self.settings.prefix.as_str() {
-            "" => key,
-            prefix => format!("{prefix}/{key}"),
-        }
+        object_name::under(&self.settings.prefix, path)
     }
 }
 

@@ -353,11 +353,7 @@ impl Job {
 
     /// The key of a file in the store.
     pub(super) fn key(&self, path: &TreePath) -> String {
-        let key = object_name::encode(path);
-        match self.settings.prefix.as_str() {
-            "" => key,
-            prefix => format!("{prefix}/{key}"),
-        }
+        object_name::under(&self.settings.prefix, path)
     }
 
     pub(super) fn note(&self, change: Change) -> Result<(), StateError> {

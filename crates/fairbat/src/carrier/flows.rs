@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use dalbe::brake::Order;
 use dalbe::sender::{Carried, SenderLever};
-use dalbe::socket::{TcpInfo, TcpSocket};
+use dalbe::socket::TcpSocket;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 
@@ -139,7 +139,7 @@ impl Flow {
         }
         Some(Seen {
             bytes,
-            rtt: rtt_of(&info).filter(|_| self.socket.is_some()),
+            rtt: info.rtt.filter(|_| self.socket.is_some()),
         })
     }
 
@@ -155,10 +155,6 @@ impl Flow {
                     }
                 });
     }
-}
-
-fn rtt_of(info: &TcpInfo) -> Option<Duration> {
-    info.rtt
 }
 
 fn find((local, peer): (SocketAddr, SocketAddr)) -> Option<TcpSocket> {

@@ -256,7 +256,8 @@ impl HttpClient {
     clippy::disallowed_methods,
     reason = "Retry-After may be a date, and only the wall clock can tell how far off it is"
 )]
-pub(super) fn retry_after_of(headers: &HeaderMap) -> Option<Duration> {
+#[must_use]
+pub fn retry_after_of(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?;
     parse_retry_after(value.as_bytes(), SystemTime::now())
 }

@@ -18,7 +18,7 @@ pub mod validator;
 pub mod wish;
 
 pub(crate) use client::MAX_REDIRECTS;
-pub use client::{HttpClient, without_credentials};
+pub use client::{HttpClient, retry_after_of, without_credentials};
 pub(crate) use early::unread_answer;
 pub use failure::{Failure, Transient};
 pub use source::{Body, Probe, Source};

@@ -1,0 +1,120 @@
+//! Something that the daemon has to do, with its book: a job, or what was added.
+
+use jiff::{SignedDuration, Timestamp, Zoned};
+use tokio::sync::watch;
+
+use super::extra::{self, Extra, What};
+use super::task::Task;
+use crate::config::{Course, Job};
+use crate::filter::Filter;
+use crate::status::{Direction, LaneStatus, Phase, TaskKind, TaskStatus};
+use crate::sync::Ledger;
+
+/// Something to do, and its book.
+pub(super) struct Entry {
+    pub(super) id: String,
+    pub(super) work: Work,
+    pub(super) task: Task,
+    pub(super) active: Option<Active>,
+}
+
+/// What there is to do.
+pub(super) enum Work {
+    Job(Box<(Job, Filter)>),
+    Extra(u64, Extra),
+}
+
+/// What can be done to a run under way.
+pub(super) struct Active {
+    pub(super) ledger: Ledger,
+    pub(super) stop: watch::Sender<bool>,
+}
+
+impl Entry {
+    pub(super) fn extra(number: u64, extra: Extra, now: &Zoned) -> Self {
+        Self {
+            id: extra::name(number),
+            task: Task::once(extra.deadline, extra.is_paused, now),
+            work: Work::Extra(number, extra),
+            active: None,
+        }
+    }
+
+    /// What it is, which way it goes, from where and to where.
+    fn about(&self) -> (TaskKind, Direction, String, String) {
+        match &self.work {
+            Work::Job(job) => match &job.0.course {
+                Course::Push { from, to } => {
+                    let from = from.display().to_string();
+                    (TaskKind::Job, Direction::Push, from, to.to_string())
+                }
+                Course::Pull { from, to } => {
+                    let to = to.display().to_string();
+                    (TaskKind::Job, Direction::Pull, from.to_string(), to)
+                }
+            },
+            Work::Extra(_, extra) => match &extra.what {
+                What::Download { url, to } => {
+                    let from = fairbat::http::without_credentials(url).to_string();
+                    let to = to.display().to_string();
+                    (TaskKind::Download, Direction::Pull, from, to)
+                }
+                What::Restore { job, to } => {
+                    let to = to.display().to_string();
+                    (TaskKind::Restore, Direction::Pull, job.clone(), to)
+                }
+            },
+        }
+    }
+
+    pub(super) fn status(&self, lanes: &[LaneStatus], now: Timestamp) -> TaskStatus {
+        let (kind, direction, from, to) = self.about();
+        let standing = self
+            .active
+            .as_ref()
+            .map(|active| active.ledger.standing())
+            .unwrap_or_default();
+        let is_scanning = self.active.is_some() && !standing.is_planned;
+        let task = &self.task;
+        let lane = lanes.iter().find(|lane| lane.direction == direction);
+        let predicted = lane
+            .filter(|lane| standing.is_planned && lane.sample.rate > 0.0)
+            .and_then(|lane| {
+                let left = standing.bytes.saturating_sub(standing.bytes_done);
+                let seconds = left as f64 / lane.sample.rate;
+                now.checked_add(SignedDuration::try_from_secs_f64(seconds).ok()?)
+                    .ok()
+            });
+        let until = match (&task.last, task.run) {
+            (_, Some(_)) => predicted.map(|predicted| predicted.max(now)),
+            (Some(last), None) => Some(last.ended),
+            (None, None) => None,
+        };
+        let late = until
+            .zip(task.deadline)
+            .map(|(until, deadline)| until.duration_since(deadline).as_secs_f64().max(0.0));
+        TaskStatus {
+            id: self.id.clone(),
+            kind,
+            direction,
+            from,
+            to,
+            phase: task.phase(is_scanning),
+            next: task.next.filter(|_| task.phase(false) != Phase::Paused),
+            began: task
+                .run
+                .map(|run| run.began)
+                .or(task.last.as_ref().map(|last| last.began)),
+            deadline: task.deadline,
+            predicted,
+            late_s: late,
+            files: standing.files,
+            files_done: standing.files_done,
+            bytes: standing.bytes,
+            bytes_done: standing.bytes_done,
+            last: task.last.clone(),
+            succeeded: task.succeeded,
+            totals: task.totals,
+        }
+    }
+}
