@@ -88,6 +88,8 @@ clippy:
 docs:
 	RUSTDOCFLAGS=-Dwarnings cargo doc $(CARGO_BUILD_FLAGS) --workspace --no-deps
 
+# Most tests wait for something, so there may be more at once than processors.
+check: export RUST_TEST_THREADS ?= $(shell expr 3 '*' $$(nproc))
 check:
 	cargo test $(CARGO_BUILD_FLAGS) --workspace --doc
 	cargo test $(CARGO_BUILD_FLAGS) --workspace --lib --bins --tests
