@@ -13,6 +13,7 @@ use fairbat_agent::store::StoreSettings;
 use fairbat_agent::sync::{Delete, Detect, Failure, MaxDelete, Problem};
 use fairbat_tests::bin::agent_binary;
 use fairbat_tests::message::Reply;
+use fairbat_tests::netns::skipped;
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::stores::{Fault, FaultProxy, Requests, S3, S3Kind};
 use fairbat_tests::tmpfs::TmpFs;
@@ -320,6 +321,35 @@ async fn what_stands_in_the_way_of_one_file_fails_that_file_alone() {
     assert!(pulled.path().join("b/own").exists());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mirror_makes_room_for_what_has_taken_the_place_of_a_directory() {
+    let scene = scene();
+    let source = scene.source.path();
+    for name in ["a/in/f", "b/f", "c", "d", "e"] {
+        write(source.join(name), name);
+    }
+    scene.push().await;
+    let pulled = dir();
+    clean(scene.agent.pull(pulled.path(), MIRROR).await);
+    for name in ["a", "b"] {
+        fs::remove_dir_all(source.join(name)).expect("remove a directory");
+    }
+    write(source.join("a"), "a file");
+    std::os::unix::fs::symlink("c", source.join("b")).expect("make a link");
+    clean(scene.agent.push(source, MIRROR).await);
+
+    let few = Delete::Mirror {
+        max: MaxDelete::Files(1),
+    };
+    let report = scene.agent.pull(pulled.path(), few).await;
+    assert_eq!((report.failed, report.deleted), (2, 0), "{report:#?}");
+    assert!(pulled.path().join("b/f").exists());
+
+    let report = clean(scene.agent.pull(pulled.path(), MIRROR).await);
+    assert_eq!(report.deleted, 2, "{report:#?}");
+    expect_same(source, pulled.path());
+}
+
 /// The agent as a process of its own, with a job that pulls what a scene has
 /// pushed.
 struct Process {
@@ -389,7 +419,7 @@ async fn two_processes_do_not_fill_one_directory() {
     }
     scene.push().await;
     let (work, pulled) = (dir(), dir());
-    let user = rustix_uid(work.path());
+    let user = owner(work.path());
     let mut slow = Process::start(&scene, work.path(), pulled.path(), "100K", user);
     let unfinished = pulled.path().join(".fairbat-unfinished");
     wait_until("a file is being fetched", PATIENCE, || {
@@ -408,7 +438,75 @@ async fn two_processes_do_not_fill_one_directory() {
     expect_same(scene.source.path(), pulled.path());
 }
 
-/// Who has made a directory.
-fn rustix_uid(path: &Path) -> u32 {
-    fs::metadata(path).expect("look at a directory").uid()
+/// Whose something is.
+fn owner(path: &Path) -> u32 {
+    fs::metadata(path).expect("look at it").uid()
+}
+
+/// Who is nobody in particular.
+const NOBODY: u32 = 65_534;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_root_gets_what_may_be_given() {
+    let scene = scene();
+    if owner(scene.source.path()) != 0 {
+        skipped("a process of another user");
+        return;
+    }
+    let source = scene.source.path();
+    let long = "n".repeat(255);
+    for (name, bits) in [
+        ("closed/in", 0o644),
+        ("secret", 0),
+        ("as-owner", 0o4755),
+        ("as-group", 0o2755),
+        (&long, 0o600),
+    ] {
+        write(source.join(name), name);
+        mode(source.join(name), bits);
+    }
+    std::os::unix::fs::symlink("nowhere", source.join("link")).expect("make a link");
+    mode(source.join("closed"), 0o555);
+    scene.push().await;
+    let (work, pulled) = (dir(), dir());
+    for directory in [work.path(), pulled.path()] {
+        std::os::unix::fs::chown(directory, Some(NOBODY), Some(NOBODY)).expect("give it away");
+    }
+    mode(scene.store.path(), 0o755);
+
+    let agent = Process::start(&scene, work.path(), pulled.path(), "1G", NOBODY);
+    agent.wait_until_done();
+    // Once, and not for each entry.
+    assert_eq!(agent.log().matches("owners could not be set").count(), 1);
+    let bits = |name: &str| {
+        let found = fs::symlink_metadata(pulled.path().join(name)).expect("look at it");
+        assert_eq!(found.uid(), NOBODY, "{name}");
+        let there = fs::symlink_metadata(source.join(name)).expect("look at it");
+        assert_eq!(found.mtime_nsec(), there.mtime_nsec(), "{name}");
+        found.mode() & 0o7777
+    };
+    // What would run as root must not run as nobody instead.
+    for (name, expected) in [
+        ("closed", 0o555),
+        ("closed/in", 0o644),
+        ("secret", 0),
+        ("as-owner", 0o755),
+        ("as-group", 0o755),
+        (&long, 0o600),
+        ("link", 0o777),
+    ] {
+        assert_eq!(bits(name), expected, "{name}");
+    }
+    drop(agent);
+
+    // One that remembers nothing, and so runs at once.
+    fs::remove_dir_all(work.path().join("state")).expect("remove a state");
+    // A directory that nobody may write to is no obstacle to its owner.
+    write(source.join("closed/in"), "another");
+    scene.push().await;
+    let agent = Process::start(&scene, work.path(), pulled.path(), "1G", NOBODY);
+    agent.wait_until_done();
+    let content = fs::read(pulled.path().join("closed/in")).expect("read a file");
+    assert_eq!(content, b"another");
+    assert_eq!(bits("closed"), 0o555);
 }

@@ -219,13 +219,23 @@ impl Run {
         self.placing.take_unowned();
         let run = Arc::clone(self);
         let (sorted, fetched) = blocking(move || {
-            let sorted = run.sort(&mut fetched);
-            sorted.map(|sorted| (sorted, fetched))
+            let mut sorted = run.sort(&mut fetched)?;
+            if let Delete::Mirror { max } = run.settings.delete
+                && !sorted.blocked.is_empty()
+            {
+                let made = run.make_room(&mut fetched, max, &sorted.blocked)?;
+                sorted.report.deleted += made.deleted;
+                sorted.report.add_failures(made);
+            }
+            let linked = run.link_all(std::mem::take(&mut sorted.links))?;
+            sorted.report.add_failures(linked);
+            Ok::<_, Problem>((sorted, fetched))
         })
         .await??;
-        let sent = report.sent;
+        let (sent, deleted) = (report.sent, report.deleted);
         *report = Report {
             sent,
+            deleted: deleted + sorted.report.deleted,
             // What an earlier pass has brought was not there before.
             same: sorted.report.same.saturating_sub(sent),
             ..sorted.report
@@ -255,7 +265,7 @@ impl Run {
         }
         let run = Arc::clone(self);
         let deleted = blocking(move || run.delete_others(&mut fetched, max)).await??;
-        report.deleted = deleted.deleted;
+        report.deleted += deleted.deleted;
         report.add_failures(deleted);
         Ok(())
     }

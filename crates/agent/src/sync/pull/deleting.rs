@@ -1,5 +1,7 @@
 //! Deletes what a mirror has and the store has not. Blocking.
 
+use std::io;
+
 use super::sifting::Sifted;
 use super::{Run, disk, spool};
 use crate::config::MaxDelete;
@@ -11,9 +13,12 @@ use crate::sync::push::check_deletions;
 use crate::sync::report::{Failure, Problem, Report};
 use crate::sync::spool::{Spool, Spooled};
 
+/// Something that is to be deleted, and whether it is a file.
+type Other = (TreePath, bool);
+
 /// What is to be deleted, in the order of paths.
 struct Others {
-    paths: Spooled<TreePath>,
+    paths: Spooled<Other>,
     /// The files among them.
     gone: u64,
     /// All files that there are.
@@ -33,21 +38,48 @@ impl Run {
     ) -> Result<Report, Problem> {
         let others = self.others(fetched)?;
         check_deletions(others.gone, others.all, most)?;
-        let paths = others.paths.collect::<Result<Vec<TreePath>, _>>();
+        self.remove(others.paths)
+    }
+
+    /// Deletes what is in the way: directories, and what is in them, where a file or
+    /// a link belongs. If more would be deleted than may be, nothing is.
+    pub(super) fn make_room(
+        &self,
+        fetched: &mut Fetched,
+        most: MaxDelete,
+        blocked: &[TreePath],
+    ) -> Result<Report, Problem> {
+        let others = self.others(fetched)?;
+        if let Err(problem) = check_deletions(others.gone, others.all, most) {
+            tracing::warn!(%problem, hint = problem.hint(), "directories are in the way of files");
+            return Ok(Report::default());
+        }
+        let is_blocking = |path: &TreePath| {
+            // The last of them that is not behind it: none is below another.
+            let before = blocked.partition_point(|blocked| blocked <= path);
+            before > 0 && path.is_at_or_below(&blocked[before - 1])
+        };
+        let is_blocking =
+            |other: &io::Result<Other>| other.as_ref().map_or(true, |(path, _)| is_blocking(path));
+        self.remove(others.paths.filter(is_blocking))
+    }
+
+    /// In the order of paths, each with whether it is a file.
+    fn remove(&self, others: impl Iterator<Item = io::Result<Other>>) -> Result<Report, Problem> {
+        let others = others.collect::<Result<Vec<_>, _>>();
         let mut report = Report::default();
         let mut way = self.placing.way();
         // What is in a directory goes before it.
-        for path in paths.map_err(|error| spool(&error))?.into_iter().rev() {
+        for (path, is_file) in others.map_err(|error| spool(&error))?.into_iter().rev() {
             self.check_stopped()?;
             match self.placing.remove(&mut way, &path) {
-                Ok(_) => {}
+                Ok(_) => report.deleted += u64::from(is_file),
                 Err(error) if is_of_disk(&error) => {
                     return Err(disk(&path.under(&self.settings.to), &error));
                 }
                 Err(error) => report.failed(path, Failure::Unreadable(error.to_string())),
             }
         }
-        report.deleted = others.gone.saturating_sub(report.failed);
         Ok(report)
     }
 
@@ -74,7 +106,9 @@ impl Run {
             }
             if next.as_ref().is_none_or(|item| item.path != entry.path) {
                 gone += u64::from(is_file);
-                others.push(&entry.path).map_err(|error| spool(&error))?;
+                others
+                    .push(&(entry.path, is_file))
+                    .map_err(|error| spool(&error))?;
             }
         }
         // That the manifest is whole is known at its end.

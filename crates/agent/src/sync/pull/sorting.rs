@@ -33,6 +33,11 @@ pub(super) struct Wanted {
 pub(super) struct Sorted {
     /// In the order of their paths.
     pub(super) files: Spooled<Wanted>,
+    /// Links whose places directories have.
+    pub(super) links: Vec<Item>,
+    /// The directories that are in places of files and links, in the order of
+    /// their paths.
+    pub(super) blocked: Vec<TreePath>,
     /// They get their attributes when all is in them.
     pub(super) directories: Vec<(TreePath, Attributes)>,
     /// How many files, and their bytes.
@@ -45,6 +50,8 @@ struct Sorter<'r> {
     run: &'r Run,
     way: Way<'r>,
     files: Spool<Wanted>,
+    links: Vec<Item>,
+    blocked: Vec<TreePath>,
     directories: Vec<(TreePath, Attributes)>,
     wanted: (u64, u64),
     same: u64,
@@ -56,6 +63,8 @@ impl Run {
             run: self,
             way: self.placing.way(),
             files: Spool::new(),
+            links: Vec::new(),
+            blocked: Vec::new(),
             directories: Vec::new(),
             wanted: (0, 0),
             same: 0,
@@ -77,10 +86,32 @@ impl Run {
         report.same = sorter.same;
         Ok(Sorted {
             files: sorter.files.finish().map_err(|error| spool(&error))?,
+            links: sorter.links,
+            blocked: sorter.blocked,
             directories: sorter.directories,
             wanted: sorter.wanted,
             report,
         })
+    }
+
+    /// Makes links, once there is room for them.
+    pub(super) fn link_all(&self, links: Vec<Item>) -> Result<Report, Problem> {
+        let mut report = Report::default();
+        let mut way = self.placing.way();
+        for item in links {
+            let Content::Symlink(target) = &item.content else {
+                continue;
+            };
+            let placing = &self.placing;
+            match placing.link(&mut way, &item.path, target, &item.attributes) {
+                Ok(()) => {}
+                Err(error) if is_of_disk(&error) => {
+                    return Err(disk(&item.path.under(&self.settings.to), &error));
+                }
+                Err(error) => report.failed(item.path, Failure::Unreadable(error.to_string())),
+            }
+        }
+        Ok(report)
     }
 
     /// Gives directories their attributes, the innermost first.
@@ -108,6 +139,13 @@ impl Sorter<'_> {
     /// The inner error is of the entry, the outer of the run.
     fn take(&mut self, item: Item) -> Result<io::Result<()>, Problem> {
         let placing = &self.run.placing;
+        if matches!(item.content, Content::Symlink(_))
+            && let Ok(Found::Directory) = placing.look(&mut self.way, &item.path)
+        {
+            self.blocked.push(item.path.clone());
+            self.links.push(item);
+            return Ok(Ok(()));
+        }
         let Item {
             path,
             attributes,
@@ -146,6 +184,9 @@ impl Sorter<'_> {
                 true => Ok(()),
                 false => placing.dress(&mut self.way, &wanted.path, &wanted.attributes),
             });
+        }
+        if found == Found::Directory {
+            self.blocked.push(wanted.path.clone());
         }
         self.wanted.0 += 1;
         self.wanted.1 += wanted.size;
