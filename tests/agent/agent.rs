@@ -92,22 +92,45 @@ impl Agent {
     }
 
     pub(crate) async fn pull(&self, to: &Path, delete: Delete) -> Report {
-        let settings = PullSettings {
+        self.pull_with(to, |settings| settings.delete = delete)
+            .await
+    }
+
+    pub(crate) async fn pull_with(
+        &self,
+        to: &Path,
+        change: impl FnOnce(&mut PullSettings),
+    ) -> Report {
+        let (_run, stop) = watch::channel(false);
+        self.pull_until(to, change, stop).await
+    }
+
+    pub(crate) async fn pull_until(
+        &self,
+        to: &Path,
+        change: impl FnOnce(&mut PullSettings),
+        stop: watch::Receiver<bool>,
+    ) -> Report {
+        let mut settings = PullSettings {
             prefix: "home".to_owned(),
             to: to.to_owned(),
-            delete,
+            was_filled: false,
+            filter: Filter::everything(),
+            detect: Detect::Metadata,
+            delete: Delete::Never,
+            pauses: Vec::new(),
             weight: 0.02,
             deadline: None,
             ceilings: Vec::new(),
             connections: CONNECTIONS,
             seed: 1,
         };
+        change(&mut settings);
         let origin = Origin {
             store: Arc::clone(&self.pull_store),
             host: "store".to_owned(),
             lane: self.pull_lane.clone(),
         };
-        let (_run, stop) = watch::channel(false);
         pull(origin, settings, Ledger::default(), stop).await
     }
 }

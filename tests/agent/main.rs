@@ -3,5 +3,6 @@
 mod agent;
 mod faults;
 mod kills;
+mod pull;
 mod round_trip;
 mod tree;

@@ -122,8 +122,7 @@ pub(super) struct RawJob {
     pub(super) max_delete: Option<Spanned<Value>>,
     pub(super) verify: Option<Spanned<String>>,
     pub(super) detect: Option<Spanned<String>>,
-    #[serde(default)]
-    pub(super) one_file_system: bool,
+    pub(super) one_file_system: Option<Spanned<bool>>,
     pub(super) limit_rate: Option<Spanned<Value>>,
     pub(super) min_weight: Option<Spanned<f64>>,
 }

@@ -22,7 +22,7 @@ use crate::filter::Filter;
 use crate::state::{State, StateError, Writer};
 use crate::status::{Direction, Status};
 use crate::sync::{
-    Context, Ledger, Origin, Problem, PullSettings, PushSettings, Report, pull, push,
+    Context, Ledger, Origin, PAUSES, Problem, PullSettings, PushSettings, Report, pull, push,
 };
 
 /// How often the status is told.
@@ -245,7 +245,7 @@ impl Daemon {
         ledger: Ledger,
         stopped: watch::Receiver<bool>,
     ) -> Result<Running, Problem> {
-        let Entry { id, work, .. } = &self.entries[index];
+        let Entry { id, work, task, .. } = &self.entries[index];
         match work {
             Work::Job(job) => {
                 let (job, filter) = &**job;
@@ -255,7 +255,11 @@ impl Daemon {
                         self.push(id.clone(), &to.store, settings, ledger, stopped)
                     }
                     Course::Pull { from, to } => {
-                        let settings = self.pull_settings(job, to, &from.path, deadline);
+                        let settings = PullSettings {
+                            filter: filter.clone(),
+                            was_filled: task.succeeded.is_some(),
+                            ..self.pull_settings(job, to, &from.path, deadline)
+                        };
                         self.pull(id.clone(), &from.store, settings, ledger, stopped)
                     }
                 }
@@ -313,6 +317,10 @@ impl Daemon {
         PullSettings {
             prefix: prefix.to_owned(),
             to: to.to_owned(),
+            was_filled: false,
+            filter: Filter::everything(),
+            detect: job.detect,
+            pauses: PAUSES.to_vec(),
             delete: job.delete,
             deadline,
             weight: job.min_weight,

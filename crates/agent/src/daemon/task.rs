@@ -141,7 +141,9 @@ impl Task {
             hint: report
                 .problem
                 .as_ref()
-                .map(|problem| problem.hint().to_owned())
+                .map(Problem::hint)
+                .or_else(|| report.failures.first().map(|(_, failure)| failure.hint()))
+                .map(str::to_owned)
                 .filter(|hint| !hint.is_empty()),
             files,
             failures: report
@@ -172,6 +174,8 @@ impl Task {
             Some(Problem::Store(error)) => error.may_pass(),
             Some(
                 Problem::EmptySource(_)
+                | Problem::EmptyTarget(_)
+                | Problem::EmptyOrigin
                 | Problem::TooManyDeletions { .. }
                 | Problem::OtherWriter
                 | Problem::NothingPushed,
@@ -179,7 +183,7 @@ impl Task {
             Some(_) => true,
             // Files that cannot be read now cannot be read in a minute.
             None => report.failures.iter().any(|(_, failure)| match failure {
-                Failure::Changed => true,
+                Failure::Changed | Failure::Newer => true,
                 Failure::Store(error) => error.may_pass(),
                 Failure::Unreadable(_) => false,
             }),

@@ -20,7 +20,7 @@ mod tell;
 mod upload;
 
 pub use self::ledger::{Ledger, Standing};
-pub use self::pull::{Origin, PullSettings, pull};
+pub use self::pull::{Origin, PAUSES, PullSettings, pull};
 pub use self::push::{Context, PushSettings, collect, push};
 pub use self::report::{Failure, Problem, Report};
 pub use crate::config::{Delete, Detect, MaxDelete, Verify};

@@ -2,41 +2,56 @@
 //! its place, with its attributes. Blocking.
 //!
 //! It goes name by name from the root, and follows no link: what a manifest says
-//! cannot lead elsewhere, whatever is in the directory already.
+//! cannot lead elsewhere, whatever is in the directory already. What a file had is
+//! on the disk before the file has its name, so that after a loss of power there
+//! is the file of before, or the new one, and never a half. Files are placed
+//! many at once, for what is to be on the disk is waited for once for all of
+//! them.
+
+mod attributes;
+mod way;
+mod workplace;
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chmodat, chownat, fchmod,
-    fchown, futimens, mkdirat, openat, renameat, statat, symlinkat, unlinkat, utimensat,
+    AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, readlinkat, renameat, statat, symlinkat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
-use crate::entry::{Attributes, Moment, TreePath};
+use self::attributes::Owned;
+pub(super) use self::way::Way;
+use self::workplace::Workplace;
+pub(super) use self::workplace::{Aside, OpenError, is_unfinished};
+use crate::entry::{Attributes, TreePath};
 
-/// Where unfinished files are, at the top of the directory.
-const UNFINISHED: &str = ".fairbat-unfinished";
+/// Up to so many files are synced one by one. For more, the whole file system is:
+/// that is one commit of its journal instead of one for each, though it waits for
+/// what others have written as well.
+const FEW: usize = 4;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Placing {
-    root: PathBuf,
-    /// Whether owners can be given.
-    is_root: bool,
-    next: AtomicU64,
+    root: OwnedFd,
+    workplace: Arc<Workplace>,
+    /// Entries whose owner could not be set.
+    unowned: AtomicU64,
 }
 
-/// A file that is being written aside.
+/// A file that has its content and its attributes, and not yet its name.
 #[derive(Debug)]
-pub(super) struct Aside {
-    pub(super) file: File,
-    name: String,
+pub(super) struct Finished {
+    aside: Aside,
+    pub(super) path: TreePath,
 }
 
 /// What is at a path.
@@ -45,7 +60,6 @@ pub(super) enum Found {
     Nothing,
     File {
         size: u64,
-        modified: Moment,
         attributes: Attributes,
     },
     Directory,
@@ -57,46 +71,40 @@ pub(super) enum Found {
 impl Placing {
     /// Places entries below `root`, which is made if it is not there. What an
     /// earlier process left unfinished is removed.
-    pub(super) fn new(root: &Path) -> io::Result<Self> {
+    pub(super) fn new(root: &Path, is_stopped: &dyn Fn() -> bool) -> Result<Self, OpenError> {
         std::fs::create_dir_all(root)?;
-        let unfinished = root.join(UNFINISHED);
-        match std::fs::remove_dir_all(&unfinished) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        // Held open: what is mounted over it, or instead of it, is another.
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = openat(CWD, root, flags, Mode::empty()).map_err(io::Error::from)?;
+        let workplace = Workplace::open(root.try_clone()?, is_stopped)?;
         Ok(Self {
-            root: root.to_owned(),
-            is_root: rustix::process::geteuid().is_root(),
-            next: AtomicU64::new(0),
+            root,
+            workplace: Arc::new(workplace),
+            unowned: AtomicU64::new(0),
         })
     }
 
+    /// A way, for many paths.
+    pub(super) fn way(&self) -> Way<'_> {
+        Way::from(&self.root)
+    }
+
     /// What is there now.
-    pub(super) fn look(&self, path: &TreePath) -> io::Result<Found> {
-        let (parent, name) = match self.parent(path, false) {
+    pub(super) fn look(&self, way: &mut Way<'_>, path: &TreePath) -> io::Result<Found> {
+        let (parent, name) = match way.parent(path, false) {
             Ok(found) => found,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Found::Nothing),
             Err(error) => return Err(error.into()),
         };
-        let stat = match statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        let stat = match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(Found::Nothing),
             Err(error) => return Err(error.into()),
         };
-        let modified = Moment {
-            seconds: stat.st_mtime,
-            nanoseconds: stat.st_mtime_nsec as u32,
-        };
         Ok(match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Found::File {
                 size: stat.st_size as u64,
-                modified,
-                attributes: Attributes {
-                    mode: stat.st_mode & 0o7777,
-                    uid: stat.st_uid,
-                    gid: stat.st_gid,
-                    modified,
-                },
+                attributes: attributes::of(&stat),
             },
             FileType::Directory => Found::Directory,
             FileType::Symlink => Found::Symlink,
@@ -104,113 +112,124 @@ impl Placing {
         })
     }
 
-    /// A new file aside.
-    pub(super) fn begin(&self) -> io::Result<Aside> {
-        let unfinished = self.unfinished()?;
-        let name = self.next.fetch_add(1, Ordering::Relaxed).to_string();
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = openat(
-            &unfinished,
-            name.as_str(),
-            flags,
-            Mode::from_raw_mode(0o600),
-        )?;
-        Ok(Aside {
-            file: file.into(),
-            name,
-        })
+    /// Opens a file to read it.
+    pub(super) fn open(&self, way: &mut Way<'_>, path: &TreePath) -> io::Result<File> {
+        let (parent, name) = way.parent(path, false)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(openat(parent, name, flags, Mode::empty())?.into())
     }
 
-    /// Puts a file that has been written into its place.
-    pub(super) fn place(
+    /// A new file aside.
+    pub(super) fn begin(&self) -> io::Result<Aside> {
+        self.workplace.begin()
+    }
+
+    /// Gives a file that has been written its attributes.
+    pub(super) fn finish(
         &self,
         aside: Aside,
-        path: &TreePath,
+        path: TreePath,
         attributes: &Attributes,
-    ) -> io::Result<()> {
-        let Aside { mut file, name } = aside;
-        file.flush()?;
-        // Giving a file away takes its set-user-ID bit: first the owner.
-        if self.is_root {
-            fchown(&file, uid(attributes), gid(attributes))?;
+    ) -> io::Result<Finished> {
+        self.count(attributes::give(&aside.file, attributes)?);
+        Ok(Finished { aside, path })
+    }
+
+    /// Puts files that are finished into their places, once they are on the disk,
+    /// until `is_stopped`. Returns what became of each.
+    ///
+    /// # Errors
+    /// They do not come to the disk; then none is placed.
+    pub(super) fn place(
+        &self,
+        mut files: Vec<Finished>,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> io::Result<Vec<(TreePath, io::Result<()>)>> {
+        if files.len() > FEW {
+            self.workplace.sync()?;
+        } else {
+            files
+                .iter()
+                .try_for_each(|file| file.aside.file.sync_all())?;
         }
-        fchmod(&file, Mode::from_raw_mode(attributes.mode))?;
-        futimens(&file, &times(attributes))?;
-        file.sync_all()?;
-        let (parent, last) = self.clear(path, FileType::RegularFile)?;
-        renameat(self.unfinished()?, name.as_str(), &parent, last)?;
+        // So that one is beside the other.
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut way = self.way();
+        let files = files.into_iter().take_while(|_| !is_stopped());
+        let placed = files.map(|file| {
+            let done = self.rename(&mut way, file.aside, &file.path);
+            (file.path, done)
+        });
+        Ok(placed.collect())
+    }
+
+    fn rename(&self, way: &mut Way<'_>, mut aside: Aside, path: &TreePath) -> io::Result<()> {
+        let (parent, last) = clear(way, path, FileType::RegularFile)?;
+        let from = self.workplace.directory();
+        renameat(from, aside.name.as_str(), parent, last)?;
+        aside.is_placed = true;
         Ok(())
     }
 
-    /// Gives up what has been written.
-    pub(super) fn abandon(&self, aside: &Aside) {
-        if let Ok(unfinished) = self.unfinished() {
-            let _ = unlinkat(&unfinished, aside.name.as_str(), AtFlags::empty());
-        }
-    }
-
     /// Makes a directory. Its attributes come when all is in it.
-    pub(super) fn directory(&self, path: &TreePath) -> io::Result<()> {
-        let (parent, name) = self.clear(path, FileType::Directory)?;
-        match mkdirat(&parent, name, Mode::from_raw_mode(0o700)) {
-            Ok(()) | Err(Errno::EXIST) => Ok(()),
+    pub(super) fn directory(&self, way: &mut Way<'_>, path: &TreePath) -> io::Result<()> {
+        let (parent, name) = clear(way, path, FileType::Directory)?;
+        match mkdirat(parent, name, Mode::from_raw_mode(0o700)) {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST) => attributes::open_up(parent, name),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Makes a symbolic link.
+    /// Makes a symbolic link, unless it is there.
     pub(super) fn link(
         &self,
+        way: &mut Way<'_>,
         path: &TreePath,
         target: &OsStr,
         attributes: &Attributes,
     ) -> io::Result<()> {
-        let unfinished = self.unfinished()?;
-        let name = self.next.fetch_add(1, Ordering::Relaxed).to_string();
-        symlinkat(target, &unfinished, name.as_str())?;
-        let (parent, last) = self.clear(path, FileType::Symlink)?;
-        renameat(&unfinished, name.as_str(), &parent, last)?;
-        if self.is_root {
-            let flags = AtFlags::SYMLINK_NOFOLLOW;
-            chownat(&parent, last, uid(attributes), gid(attributes), flags)?;
+        let (parent, last) = clear(way, path, FileType::Symlink)?;
+        let is_there = readlinkat(parent, last, Vec::new())
+            .is_ok_and(|there| there.as_bytes() == target.as_bytes());
+        if is_there {
+            self.count(attributes::give_link(parent, last, attributes)?);
+            return Ok(());
         }
-        utimensat(&parent, last, &times(attributes), AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(())
+        let aside = self.workplace.directory().as_fd();
+        let name = self.workplace.name();
+        symlinkat(target, aside, name.as_str())?;
+        let placed = attributes::give_link(aside, OsStr::new(&name), attributes)
+            .map(|owned| self.count(owned))
+            .and_then(|()| Ok(renameat(aside, name.as_str(), parent, last)?));
+        if placed.is_err() {
+            let _ = unlinkat(aside, name.as_str(), AtFlags::empty());
+        }
+        placed
     }
 
-    /// Gives a file or a directory its attributes.
-    pub(super) fn dress(&self, path: &TreePath, attributes: &Attributes) -> io::Result<()> {
-        let (parent, name) = self.parent(path, false)?;
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        let stat = statat(&parent, name, flags)?;
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
-            return Err(Errno::LOOP.into());
-        }
-        if self.is_root {
-            chownat(&parent, name, uid(attributes), gid(attributes), flags)?;
-        }
-        let mode = Mode::from_raw_mode(attributes.mode);
-        // Opened, so that no link that takes its place is followed.
-        let open = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        match openat(&parent, name, open, Mode::empty()) {
-            Ok(opened) => fchmod(&opened, mode)?,
-            Err(Errno::ACCESS) => chmodat(&parent, name, mode, AtFlags::empty())?,
-            Err(error) => return Err(error.into()),
-        }
-        utimensat(&parent, name, &times(attributes), flags)?;
+    /// Gives a file or a directory the attributes that it does not have.
+    pub(super) fn dress(
+        &self,
+        way: &mut Way<'_>,
+        path: &TreePath,
+        attributes: &Attributes,
+    ) -> io::Result<()> {
+        let (parent, name) = way.parent(path, false)?;
+        self.count(attributes::correct(parent, name, attributes)?);
         Ok(())
     }
 
     /// Removes a file, a link, or an empty directory; one that is not there is
     /// fine. Returns whether something was removed.
-    pub(super) fn remove(&self, path: &TreePath) -> io::Result<bool> {
-        let (parent, name) = match self.parent(path, false) {
+    pub(super) fn remove(&self, way: &mut Way<'_>, path: &TreePath) -> io::Result<bool> {
+        let (parent, name) = match way.parent(path, false) {
             Ok(found) => found,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(false),
             Err(error) => return Err(error.into()),
         };
-        let removed = match unlinkat(&parent, name, AtFlags::empty()) {
-            Err(Errno::ISDIR) => unlinkat(&parent, name, AtFlags::REMOVEDIR),
+        let removed = match unlinkat(parent, name, AtFlags::empty()) {
+            Err(Errno::ISDIR) => unlinkat(parent, name, AtFlags::REMOVEDIR),
             other => other,
         };
         match removed {
@@ -220,86 +239,65 @@ impl Placing {
         }
     }
 
-    /// Removes what is left of unfinished files.
-    pub(super) fn finish(&self) {
-        let _ = std::fs::remove_dir_all(self.root.join(UNFINISHED));
+    /// Waits until everything that was placed is on the disk, names and attributes
+    /// as well.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.workplace.sync()
     }
 
-    /// The parent of a path, and its last name, once nothing of another kind is
-    /// in its place. Parents that are not there are made.
-    fn clear<'a>(&self, path: &'a TreePath, kind: FileType) -> io::Result<(OwnedFd, &'a OsStr)> {
-        let (parent, name) = self.parent(path, true)?;
-        let found = match statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-            Err(Errno::NOENT) => return Ok((parent, name)),
-            Err(error) => return Err(error.into()),
-        };
-        match (found, kind) {
-            (FileType::Directory, FileType::Directory) => {}
-            (FileType::Directory, _) => unlinkat(&parent, name, AtFlags::REMOVEDIR)?,
-            (_, FileType::Directory) => unlinkat(&parent, name, AtFlags::empty())?,
-            // A rename replaces it.
-            _ => {}
-        }
-        Ok((parent, name))
+    /// How many entries have another owner than they should, since this was last
+    /// asked.
+    pub(super) fn take_unowned(&self) -> u64 {
+        self.unowned.swap(0, Ordering::Relaxed)
     }
 
-    fn parent<'a>(&self, path: &'a TreePath, is_made: bool) -> Result<(OwnedFd, &'a OsStr), Errno> {
-        let open = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let mut here = openat(CWD, &self.root, open, Mode::empty())?;
-        let names: Vec<_> = path.names().collect();
-        let (last, parents) = names.split_last().ok_or(Errno::INVAL)?;
-        for name in parents {
-            let flags = open | OFlags::NOFOLLOW;
-            here = match openat(&here, *name, flags, Mode::empty()) {
-                Err(Errno::NOENT) if is_made => {
-                    mkdirat(&here, *name, Mode::from_raw_mode(0o700))?;
-                    openat(&here, *name, flags, Mode::empty())?
-                }
-                other => other?,
-            };
-        }
-        Ok((here, last))
-    }
-
-    fn unfinished(&self) -> io::Result<OwnedFd> {
-        let open = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let path = self.root.join(UNFINISHED);
-        match openat(CWD, &path, open, Mode::empty()) {
-            Err(Errno::NOENT) => {
-                match mkdirat(CWD, &path, Mode::from_raw_mode(0o700)) {
-                    Ok(()) | Err(Errno::EXIST) => {}
-                    Err(error) => return Err(error.into()),
-                }
-                Ok(openat(CWD, &path, open, Mode::empty())?)
-            }
-            other => Ok(other?),
+    fn count(&self, owned: Owned) {
+        if !owned.is_fully() {
+            self.unowned.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-/// Whether a path is that of unfinished files.
-pub(super) fn is_unfinished(path: &TreePath) -> bool {
-    path.names()
-        .next()
-        .is_some_and(|name| name.as_bytes() == UNFINISHED.as_bytes())
-}
-
-fn uid(attributes: &Attributes) -> Option<Uid> {
-    Some(Uid::from_raw(attributes.uid))
-}
-
-fn gid(attributes: &Attributes) -> Option<Gid> {
-    Some(Gid::from_raw(attributes.gid))
-}
-
-fn times(attributes: &Attributes) -> Timestamps {
-    let modified = Timespec {
-        tv_sec: attributes.modified.seconds,
-        tv_nsec: i64::from(attributes.modified.nanoseconds),
+/// The parent of a path, and its last name, once nothing of another kind is in its
+/// place. Parents that are not there are made.
+fn clear<'w, 'p>(
+    way: &'w mut Way<'_>,
+    path: &'p TreePath,
+    kind: FileType,
+) -> io::Result<(BorrowedFd<'w>, &'p OsStr)> {
+    let (parent, name) = way.parent(path, true)?;
+    let found = match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+        Err(Errno::NOENT) => return Ok((parent, name)),
+        Err(error) => return Err(error.into()),
     };
-    Timestamps {
-        last_access: modified,
-        last_modification: modified,
+    match (found, kind) {
+        (FileType::Directory, FileType::Directory) => {}
+        (FileType::Directory, _) => unlinkat(parent, name, AtFlags::REMOVEDIR)?,
+        (_, FileType::Directory) => unlinkat(parent, name, AtFlags::empty())?,
+        // A rename replaces it.
+        _ => {}
     }
+    Ok((parent, name))
+}
+
+/// Whether an error is one of the disk as a whole: then nothing else will go well
+/// either.
+pub(super) fn is_of_disk(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(
+        errno,
+        Some(
+            Errno::NOSPC
+                | Errno::DQUOT
+                | Errno::ROFS
+                | Errno::IO
+                | Errno::NODEV
+                | Errno::NXIO
+                | Errno::STALE
+                | Errno::MFILE
+                | Errno::NFILE
+                | Errno::NOMEM
+        )
+    )
 }

@@ -1,35 +1,51 @@
 //! A run of a job that pulls, and a restore: brings a directory in step with what a
 //! job has pushed.
+//!
+//! A file that is there with the size and the time of the manifest is the same;
+//! what differs is replaced, be it that somebody has changed it here. A push may be
+//! under way meanwhile: then the store has contents that the manifest does not know
+//! yet. They are left, and looked for again once there is a new manifest.
 
-use std::path::PathBuf;
+mod deleting;
+mod fetching;
+mod sifting;
+mod sorting;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use fairbat::carrier::Ceiling;
 use fairbat::lane::{Lane, Member};
-use futures_util::TryStreamExt;
 use jiff::Timestamp;
-use sha2::{Digest, Sha256};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 use super::attempts::{Attempts, Failing};
 use super::fetched::Fetched;
 use super::ledger::Ledger;
 use super::manifests::Current;
-use super::placing::{Aside, Found, Placing, is_unfinished};
-use super::push::blocking;
-use super::report::{Failure, Problem, Report};
-use super::spool::Spool;
-use crate::config::{Delete, MaxDelete};
-use crate::entry::{Attributes, Kind, TreePath};
+use super::placing::{OpenError, Placing, is_unfinished};
+use super::push::{StopOnDrop, TELL, blocking};
+use super::report::{Problem, Report};
+use crate::config::{Delete, Detect};
+use crate::entry::{Attributes, TreePath};
 use crate::filter::Filter;
-use crate::manifest::{Content, Item};
-use crate::object_name;
-use crate::scan::{Options, Scan};
 use crate::store::{Store, StoreError, StoreErrorKind};
 
-/// Files that are open at once beyond the connections there may be.
-const AHEAD: usize = 2;
+/// How long a pull waits, each time, before it looks for a new manifest because
+/// the store has contents that are not those of the one it knows: a push that is
+/// under way tells what it has sent about once a minute. Some four minutes
+/// together.
+pub const PAUSES: [Duration; 4] = [
+    Duration::from_secs(15),
+    Duration::from_secs(30),
+    Duration::from_secs(60),
+    Duration::from_secs(120),
+];
+
+/// How often manifests are asked for that are replaced before they are read.
+const LOOKS: u32 = 5;
 
 /// What a run is to do.
 #[derive(Debug, Clone)]
@@ -38,8 +54,18 @@ pub struct PullSettings {
     pub prefix: String,
     /// The directory, which is made if it is not there.
     pub to: PathBuf,
+    /// Whether an earlier run has filled the directory: if nothing is in it then,
+    /// a disk is not mounted, and nothing is done.
+    pub was_filled: bool,
+    /// What of it. The rest is neither fetched nor deleted.
+    pub filter: Filter,
+    /// By what a file is known to be the same.
+    pub detect: Detect,
     /// What becomes of files in it that the store does not have.
     pub delete: Delete,
+    /// Pauses before the manifest is looked for again while a push is under way;
+    /// after the last it is given up. [`PAUSES`], but for tests.
+    pub pauses: Vec<Duration>,
     /// Soft deadline.
     pub deadline: Option<Timestamp>,
     /// w_min of the connections while this has something to move, 0.02 to 1.
@@ -70,26 +96,7 @@ struct Run {
     ledger: Ledger,
     attempts: Attempts,
     placing: Arc<Placing>,
-}
-
-/// Why a file is not there.
-#[derive(Debug, thiserror::Error)]
-enum FileError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("{0}")]
-    Disk(#[from] std::io::Error),
-    #[error("a task ended without a result")]
-    Lost,
-}
-
-impl Failing for FileError {
-    fn of_store(&self) -> Option<&StoreError> {
-        match self {
-            Self::Store(error) => Some(error),
-            Self::Disk(_) | Self::Lost => None,
-        }
-    }
+    stopped: Arc<AtomicBool>,
 }
 
 /// Brings a directory in step with what was pushed to a place in a store. Ends
@@ -121,219 +128,132 @@ async fn run(
     report: &mut Report,
 ) -> Result<(), Problem> {
     let Origin { store, host, lane } = origin;
-    let current = Current::read(&store, &settings.prefix).await?;
-    let current = current.ok_or(Problem::NothingPushed)?;
-    let fetched = Fetched::fetch(&store, &settings.prefix, &current).await?;
-    let to = settings.to.clone();
-    let placing = blocking(move || Placing::new(&to)).await?;
-    let placing = Arc::new(placing.map_err(|error| disk(&settings.to, &error))?);
+    // What goes on in other threads ends as well when this is dropped.
+    let stop = StopOnDrop::default();
     let member = lane.enter(&host, settings.deadline);
     member.set_weight(settings.weight);
+    let attempts = Attempts::new(settings.seed);
+    let first = manifest(&store, &settings.prefix, &attempts, &member).await?;
+    if settings.was_filled && first.1.bytes > 0 && is_empty(&settings.to) {
+        return Err(Problem::EmptyTarget(settings.to));
+    }
+    let (to, stopped) = (settings.to.clone(), Arc::clone(&stop.0));
+    let placing = blocking(move || Placing::new(&to, &|| stopped.load(Ordering::Relaxed)));
+    let placing = placing.await?.map_err(|error| match error {
+        OpenError::Busy => Problem::Busy(settings.to.clone()),
+        OpenError::Stopped => Problem::Stopped,
+        OpenError::Disk(error) => disk(&settings.to, &error),
+    })?;
     let run = Arc::new(Run {
         member,
-        attempts: Attempts::new(settings.seed),
+        attempts,
         settings,
         store,
         ledger,
-        placing,
+        placing: Arc::new(placing),
+        stopped: Arc::clone(&stop.0),
     });
     let telling = tokio::spawn(tell(Arc::downgrade(&run)));
-    let done = run.follow(fetched, report).await;
+    let done = run.follow(first, report).await;
     telling.abort();
     report.retries = run.attempts.retries();
     report.requests = run.ledger.requests();
-    run.placing.finish();
     done
 }
 
+/// Which manifests count, and what they say.
+type Known = (Current, Fetched);
+
+/// What a pass leaves to be done.
+struct Passed {
+    fetched: Fetched,
+    directories: Vec<(TreePath, Attributes)>,
+    /// Files that the store has in another version than the manifest says.
+    newer: u64,
+}
+
 impl Run {
-    async fn follow(
+    async fn follow(self: &Arc<Self>, first: Known, report: &mut Report) -> Result<(), Problem> {
+        let (mut current, mut fetched) = first;
+        let mut pauses = self.settings.pauses.iter();
+        let passed = loop {
+            let passed = self.pass(fetched, report).await?;
+            if passed.newer == 0 {
+                break passed;
+            }
+            tracing::info!(
+                files = passed.newer,
+                "a push is under way: waiting for its manifest"
+            );
+            let Some(renewed) = self.renewed(current, &mut pauses).await? else {
+                break passed;
+            };
+            (current, fetched) = renewed;
+            self.dress(passed.directories, &mut Report::default())
+                .await?;
+        };
+        self.delete(passed.fetched, report).await?;
+        // After all that changes what is in them.
+        self.dress(passed.directories, report).await?;
+        report.unowned = self.placing.take_unowned();
+        if report.unowned > 0 {
+            tracing::warn!(
+                entries = report.unowned,
+                "owners could not be set: the agent is not root"
+            );
+        }
+        // Only now it is done.
+        let run = Arc::clone(self);
+        let synced = blocking(move || run.placing.sync()).await?;
+        synced.map_err(|error| disk(&self.settings.to, &error))
+    }
+
+    /// Brings the directory in step with what the manifests say, but for the
+    /// files that the store has in another version. The report is of this pass,
+    /// but for what was moved.
+    async fn pass(
         self: &Arc<Self>,
         mut fetched: Fetched,
         report: &mut Report,
-    ) -> Result<(), Problem> {
-        // First everything that is no file to fetch, and what there is to fetch.
+    ) -> Result<Passed, Problem> {
+        self.placing.take_unowned();
         let run = Arc::clone(self);
-        let (files, directories, totals, fetched) = blocking(move || {
-            let mut files = Spool::new();
-            let mut directories = Vec::new();
-            let mut totals = Totals::default();
-            for item in fetched.items()? {
-                run.sort(item?, &mut files, &mut directories, &mut totals)?;
+        let (sorted, fetched) = blocking(move || {
+            let mut sorted = run.sort(&mut fetched)?;
+            if let Delete::Mirror { max } = run.settings.delete
+                && !sorted.blocked.is_empty()
+            {
+                let made = run.make_room(&mut fetched, max, &sorted.blocked)?;
+                sorted.report.deleted += made.deleted;
+                sorted.report.add_failures(made);
             }
-            let files = files.finish().map_err(|error| spool(&error))?;
-            Ok::<_, Problem>((files, directories, totals, fetched))
+            let linked = run.link_all(std::mem::take(&mut sorted.links))?;
+            sorted.report.add_failures(linked);
+            Ok::<_, Problem>((sorted, fetched))
         })
         .await??;
-        report.entries = totals.entries;
-        report.same = totals.same;
-        for (path, why) in totals.failures {
-            report.failed(path, Failure::Unreadable(why));
-        }
-        self.ledger.expect(totals.files, totals.bytes);
-        self.fetch_all(files, report).await?;
-        self.delete(fetched, report).await?;
-        let run = Arc::clone(self);
-        let failures = blocking(move || run.dress(directories)).await?;
-        for (path, why) in failures {
-            report.failed(path, Failure::Unreadable(why));
-        }
-        Ok(())
-    }
-
-    /// Makes what has no content, and lists what has. Blocking.
-    fn sort(
-        &self,
-        item: Item,
-        files: &mut Spool<Wanted>,
-        directories: &mut Vec<(TreePath, Attributes)>,
-        totals: &mut Totals,
-    ) -> Result<(), Problem> {
-        totals.entries += 1;
-        let Item {
-            path,
-            attributes,
-            content,
-        } = item;
-        let done = match content {
-            Content::Directory => {
-                let made = self.placing.directory(&path);
-                directories.push((path.clone(), attributes));
-                made
-            }
-            Content::Symlink(target) => self.placing.link(&path, &target, &attributes),
-            Content::File { size, sha256 } => match self.placing.look(&path) {
-                Ok(Found::File {
-                    size: has,
-                    modified,
-                    attributes: found,
-                }) if (has, modified) == (size, attributes.modified) => {
-                    totals.same += 1;
-                    if found == attributes {
-                        Ok(())
-                    } else {
-                        self.placing.dress(&path, &attributes)
-                    }
-                }
-                Ok(_) => {
-                    totals.files += 1;
-                    totals.bytes += size;
-                    let wanted = Wanted {
-                        path: path.clone(),
-                        attributes,
-                        size,
-                        sha256,
-                    };
-                    files.push(&wanted)
-                }
-                Err(error) => Err(error),
-            },
+        let (sent, deleted) = (report.sent, report.deleted);
+        *report = Report {
+            sent,
+            deleted: deleted + sorted.report.deleted,
+            // What an earlier pass has brought was not there before.
+            same: sorted.report.same.saturating_sub(sent),
+            ..sorted.report
         };
-        if let Err(error) = done {
-            totals.failures.push((path, error.to_string()));
-        }
-        Ok(())
-    }
-
-    async fn fetch_all(
-        self: &Arc<Self>,
-        files: impl Iterator<Item = std::io::Result<Wanted>>,
-        report: &mut Report,
-    ) -> Result<(), Problem> {
-        let most = self.settings.connections as usize + AHEAD;
-        let mut running = JoinSet::new();
-        for file in files {
-            let file = file.map_err(|error| spool(&error))?;
-            while running.len() >= most {
-                self.ended(running.join_next().await, report)?;
-            }
-            let run = Arc::clone(self);
-            running.spawn(async move {
-                let done = run.fetch(&file).await;
-                (file.path, file.size, done)
-            });
-        }
-        while !running.is_empty() {
-            self.ended(running.join_next().await, report)?;
-        }
-        Ok(())
-    }
-
-    fn ended(&self, ended: Option<Ended>, report: &mut Report) -> Result<(), Problem> {
-        let Some(ended) = ended else { return Ok(()) };
-        let (path, size, done) = ended.map_err(|_| Problem::Lost)?;
-        match done {
-            Ok(()) => {
-                self.ledger.file_done(0);
-                report.sent += 1;
-            }
-            Err(FileError::Lost) => return Err(Problem::Lost),
-            Err(FileError::Store(error)) if error.is_of_store() => return Err(error.into()),
-            Err(error) => {
-                self.ledger.file_done(size);
-                tracing::warn!(file = %path, %error, "not fetched");
-                report.failed(
-                    path,
-                    match error {
-                        FileError::Store(error) => Failure::Store(error),
-                        other => Failure::Unreadable(other.to_string()),
-                    },
-                );
-            }
-        }
-        Ok(())
-    }
-
-    async fn fetch(&self, wanted: &Wanted) -> Result<(), FileError> {
-        let mut tries = self.attempts.tries();
-        loop {
-            let permit = self.member.admit().await;
-            let flight = self.ledger.take_off(wanted.size, &self.settings.ceilings);
-            let Err(error) = self.fetch_once(wanted, flight.passage()).await else {
-                flight.landed();
-                return Ok(());
-            };
-            drop((flight, permit));
-            tries.after(&self.member, error).await?;
-        }
-    }
-
-    async fn fetch_once(
-        &self,
-        wanted: &Wanted,
-        passage: fairbat::carrier::Passage,
-    ) -> Result<(), FileError> {
-        let key = self.key(&wanted.path);
-        let mut content = self.store.get(&key, None, passage).await?;
-        let placing = Arc::clone(&self.placing);
-        let aside = blocking_file(move || placing.begin()).await?;
-        let mut writing = Writing {
-            placing: Arc::clone(&self.placing),
-            aside: Some(aside),
-            hash: Sha256::new(),
-            bytes: 0,
-        };
-        while let Some(piece) = content.try_next().await? {
-            if writing.bytes + piece.len() as u64 > wanted.size {
-                return Err(not_what_was_pushed(&key).into());
-            }
-            writing = writing.write(piece).await?;
-        }
-        let (path, attributes) = (wanted.path.clone(), wanted.attributes);
-        if (writing.bytes, writing.hash.clone().finalize().into()) != (wanted.size, wanted.sha256) {
-            return Err(not_what_was_pushed(&key).into());
-        }
-        blocking_file(move || {
-            let aside = writing.aside.take().ok_or(std::io::ErrorKind::Other)?;
-            writing.placing.place(aside, &path, &attributes)
+        let (files, bytes) = sorted.wanted;
+        self.ledger.expect(files, bytes);
+        let newer = self.fetch_all(sorted.files, report).await?;
+        Ok(Passed {
+            fetched,
+            directories: sorted.directories,
+            newer,
         })
-        .await
     }
 
     /// Deletes what the store does not have, if it is to.
     async fn delete(
         self: &Arc<Self>,
-        fetched: Fetched,
+        mut fetched: Fetched,
         report: &mut Report,
     ) -> Result<(), Problem> {
         let Delete::Mirror { max } = self.settings.delete else {
@@ -344,145 +264,119 @@ impl Run {
             return Ok(());
         }
         let run = Arc::clone(self);
-        let deleted = blocking(move || run.delete_others(fetched, max)).await??;
-        report.deleted = deleted;
+        let deleted = blocking(move || run.delete_others(&mut fetched, max)).await??;
+        report.deleted += deleted.deleted;
+        report.add_failures(deleted);
         Ok(())
     }
 
-    /// Blocking.
-    fn delete_others(&self, mut fetched: Fetched, most: MaxDelete) -> Result<u64, Problem> {
-        let to = &self.settings.to;
-        let scan = Scan::open(to, Filter::everything(), Options::default());
-        let scan = scan.map_err(|error| Problem::Scan(error.to_string()))?;
-        let mut wanted = fetched.items()?.peekable();
-        let mut others = Spool::new();
-        let (mut gone, mut all) = (0_u64, 0_u64);
-        for entry in scan {
-            let Ok(entry) = entry else { continue };
-            if is_unfinished(&entry.path) {
-                continue;
-            }
-            let is_file = matches!(entry.kind, Kind::File(_));
-            all += u64::from(is_file);
-            while let Some(item) =
-                wanted.next_if(|item| item.as_ref().is_ok_and(|item| item.path < entry.path))
-            {
-                item?;
-            }
-            // What cannot be read is no reason to delete anything.
-            let next = wanted.next_if(Result::is_err).transpose()?;
-            let next = next.as_ref().or(match wanted.peek() {
-                Some(Ok(item)) => Some(item),
-                Some(Err(_)) | None => None,
-            });
-            if next.is_none_or(|item| item.path != entry.path) {
-                gone += u64::from(is_file);
-                others.push(&entry.path).map_err(|error| spool(&error))?;
+    /// Gives directories their attributes.
+    async fn dress(
+        self: &Arc<Self>,
+        directories: Vec<(TreePath, Attributes)>,
+        report: &mut Report,
+    ) -> Result<(), Problem> {
+        let run = Arc::clone(self);
+        let dressed = blocking(move || run.dress_all(directories)).await??;
+        report.add_failures(dressed);
+        Ok(())
+    }
+
+    /// The next manifests that differ from these; `None` when none come in time.
+    async fn renewed(
+        &self,
+        known: Current,
+        pauses: &mut (impl Iterator<Item = &Duration> + Send),
+    ) -> Result<Option<Known>, Problem> {
+        for pause in pauses {
+            tokio::time::sleep(*pause).await;
+            let prefix = &self.settings.prefix;
+            let found = manifest(&self.store, prefix, &self.attempts, &self.member).await?;
+            if found.0 != known {
+                return Ok(Some(found));
             }
         }
-        super::push::check_deletions(gone, all, most)?;
-        let others = others.finish().map_err(|error| spool(&error))?;
-        let others = others.collect::<Result<Vec<TreePath>, _>>();
-        // What is in a directory goes before it.
-        for path in others.map_err(|error| spool(&error))?.iter().rev() {
-            let removed = self.placing.remove(path);
-            removed.map_err(|error| disk(&path.under(to), &error))?;
-        }
-        Ok(gone)
+        Ok(None)
     }
 
-    /// Gives directories their attributes, the innermost first. Blocking.
-    fn dress(&self, directories: Vec<(TreePath, Attributes)>) -> Vec<(TreePath, String)> {
-        let mut failures = Vec::new();
-        for (path, attributes) in directories.into_iter().rev() {
-            if let Err(error) = self.placing.dress(&path, &attributes) {
-                failures.push((path, error.to_string()));
-            }
-        }
-        failures
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
     }
 
-    fn key(&self, path: &TreePath) -> String {
-        object_name::under(&self.settings.prefix, path)
-    }
-}
-
-/// A file that is being fetched. Dropped, it is given up.
-struct Writing {
-    placing: Arc<Placing>,
-    aside: Option<Aside>,
-    hash: Sha256,
-    bytes: u64,
-}
-
-impl Writing {
-    async fn write(mut self, piece: bytes::Bytes) -> Result<Self, FileError> {
-        blocking_file(move || {
-            use std::io::Write;
-            self.hash.update(&piece);
-            self.bytes += piece.len() as u64;
-            if let Some(aside) = &mut self.aside {
-                aside.file.write_all(&piece)?;
-            }
-            Ok(self)
-        })
-        .await
-    }
-}
-
-impl Drop for Writing {
-    fn drop(&mut self) {
-        if let Some(aside) = &self.aside {
-            self.placing.abandon(aside);
+    fn check_stopped(&self) -> Result<(), Problem> {
+        match self.is_stopped() {
+            true => Err(Problem::Stopped),
+            false => Ok(()),
         }
     }
 }
 
-/// A file to fetch.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-struct Wanted {
-    path: TreePath,
-    attributes: Attributes,
-    size: u64,
-    sha256: [u8; 32],
+impl Failing for Problem {
+    fn of_store(&self) -> Option<&StoreError> {
+        match self {
+            Self::Store(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
-#[derive(Debug, Default)]
-struct Totals {
-    entries: u64,
-    same: u64,
-    files: u64,
-    bytes: u64,
-    failures: Vec<(TreePath, String)>,
+/// The manifests that count now. What one of them replaces is deleted, perhaps
+/// while it is being read.
+async fn manifest(
+    store: &Store,
+    prefix: &str,
+    attempts: &Attempts,
+    member: &Member,
+) -> Result<Known, Problem> {
+    let mut tries = attempts.tries();
+    let mut looks = 0;
+    loop {
+        let permit = member.admit().await;
+        let error = match read(store, prefix).await {
+            Ok(known) => return Ok(known),
+            Err(error) => error,
+        };
+        drop(permit);
+        looks += 1;
+        let is_missing =
+            matches!(&error, Problem::Store(store) if store.kind == StoreErrorKind::Missing);
+        if !is_missing || looks >= LOOKS {
+            tries.after(member, error).await?;
+        }
+    }
 }
 
-type Ended = Result<(TreePath, u64, Result<(), FileError>), tokio::task::JoinError>;
+async fn read(store: &Store, prefix: &str) -> Result<Known, Problem> {
+    let current = Current::read(store, prefix).await?;
+    let current = current.ok_or(Problem::NothingPushed)?;
+    let fetched = Fetched::fetch(store, prefix, &current).await?;
+    Ok((current, fetched))
+}
 
 async fn tell(run: std::sync::Weak<Run>) {
     while let Some(run) = run.upgrade() {
         let part = run.store.part_size(0);
         run.member.set_backlog(run.ledger.backlog(part));
         drop(run);
-        tokio::time::sleep(super::push::TELL).await;
+        tokio::time::sleep(TELL).await;
     }
 }
 
-async fn blocking_file<T: Send + 'static>(
-    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
-) -> Result<T, FileError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    Ok(done.map_err(|_| FileError::Lost)??)
+/// Whether nothing is in a directory, or it is not there.
+fn is_empty(directory: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return !directory.exists();
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let is_ours = |name: &std::ffi::OsStr| {
+        TreePath::root()
+            .join(name)
+            .is_ok_and(|path| is_unfinished(&path))
+    };
+    names.filter(|name| !is_ours(name)).count() == 0
 }
 
-fn not_what_was_pushed(key: &str) -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Integrity,
-        format!("{key} in the store is not what was pushed"),
-    )
-    .with_hint("something else has written there, or the store is damaged")
-}
-
-fn disk(path: &std::path::Path, error: &std::io::Error) -> Problem {
+fn disk(path: &Path, error: &std::io::Error) -> Problem {
     Problem::Disk(format!("{}: {error}", path.display()))
 }
 

@@ -459,9 +459,9 @@ async fn tell(job: std::sync::Weak<Job>) {
     }
 }
 
-/// Tells the thread that scans to end when nobody waits for it any more.
+/// Tells the threads that work for a run to end when nobody waits for it any more.
 #[derive(Debug, Default)]
-struct StopOnDrop(Arc<AtomicBool>);
+pub(super) struct StopOnDrop(pub(super) Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {

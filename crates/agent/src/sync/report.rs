@@ -11,6 +11,10 @@ use super::plan::Totals;
 /// Files that could not be brought in step are named up to this number.
 const NAMED: usize = 20;
 
+/// What to do about contents that a manifest does not know.
+pub(super) const PUSH_UNDER_WAY: &str = "run it again when the push is through; if none is under \
+    way, run the job that pushes: it goes on with the one that was broken off";
+
 /// What became of a run: in numbers, and what stood in the way.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
@@ -32,13 +36,17 @@ pub struct Report {
     pub retries: Retries,
     /// Requests that carried data.
     pub requests: u64,
+    /// Entries that a pull could not give their owner, because the agent is not
+    /// root.
+    pub unowned: u64,
     /// Devices, sockets and pipes, which are left out.
     pub specials: u64,
     /// Files that are not in step: the first of them, and why.
     pub failures: Vec<(TreePath, Failure)>,
     /// How many there are.
     pub failed: u64,
-    /// Those of them that changed while they were read.
+    /// Those of them that changed while they were read, or in the store since its
+    /// manifest was written.
     pub changed: u64,
     /// Why the run ended early, if it did.
     pub problem: Option<Problem>,
@@ -50,6 +58,9 @@ pub enum Failure {
     /// It changed while it was read, each time.
     #[error("it kept changing while it was read")]
     Changed,
+    /// The store has another version than its manifest says.
+    #[error("it changed in the store since the manifest was written: a push is under way")]
+    Newer,
     /// It, or a directory, cannot be read.
     #[error("{0}")]
     Unreadable(String),
@@ -68,6 +79,15 @@ pub enum Problem {
     /// There is nothing in a source that is mirrored.
     #[error("{} is empty: nothing is deleted for that", .0.display())]
     EmptySource(PathBuf),
+    /// There is nothing in a directory that an earlier pull has filled.
+    #[error("nothing is in {} any more: nothing is fetched for that", .0.display())]
+    EmptyTarget(PathBuf),
+    /// There is nothing in the store that a mirror could be in step with.
+    #[error("nothing that is to be kept is in the store: nothing is deleted for that")]
+    EmptyOrigin,
+    /// Another run fills the same directory.
+    #[error("another pull or restore is at work in {}", .0.display())]
+    Busy(PathBuf),
     /// More would be deleted than may be.
     #[error("{gone} files would be deleted, and only {allowed} may be: nothing is")]
     TooManyDeletions {
@@ -102,6 +122,18 @@ pub enum Problem {
     Lost,
 }
 
+impl Failure {
+    /// What to do about it; empty when there is nothing to advise.
+    #[must_use]
+    pub fn hint(&self) -> &str {
+        match self {
+            Self::Store(error) => &error.hint,
+            Self::Newer => PUSH_UNDER_WAY,
+            Self::Changed | Self::Unreadable(_) => "",
+        }
+    }
+}
+
 impl Problem {
     /// What to do about it; empty when there is nothing to advise.
     #[must_use]
@@ -111,13 +143,21 @@ impl Problem {
             Self::EmptySource(_) => {
                 "mount the disk it is on; if it is meant to be empty, delete the copy by hand"
             }
+            Self::EmptyTarget(_) => {
+                "mount the disk it is on; to fill it anew, restore the job to it by hand"
+            }
+            Self::EmptyOrigin => {
+                "check the path in the store, and include and exclude of the job; if that is \
+                 meant, empty the directory by hand"
+            }
+            Self::Busy(_) => "wait until that has ended, or take another directory",
             Self::TooManyDeletions { .. } => {
                 "if that is meant, raise max_delete of the job for one run"
             }
             Self::Scan(_) => "check the source of the job",
             Self::State(_) => "check the disk with the state of the agent",
             Self::Manifest(_) => "check the disk with temporary files, and the store",
-            Self::Disk(_) => "check the disk, and whether the agent may write there",
+            Self::Disk(_) => "check the disk, its room, and whether the agent may write there",
             Self::NothingPushed => "check the path in the store, or run the job that pushes first",
             Self::OtherWriter => "give each job a place of its own",
             Self::Stopped => "",
@@ -133,6 +173,14 @@ impl Report {
         self.failed == 0 && self.problem.is_none()
     }
 
+    /// Takes over what failed elsewhere.
+    pub(super) fn add_failures(&mut self, other: Self) {
+        self.failed += other.failed;
+        self.changed += other.changed;
+        let room = NAMED.saturating_sub(self.failures.len());
+        self.failures.extend(other.failures.into_iter().take(room));
+    }
+
     pub(super) fn scanned(&mut self, totals: &Totals) {
         self.entries = totals.entries;
         self.same = totals.same;
@@ -146,7 +194,7 @@ impl Report {
 
     pub(super) fn failed(&mut self, path: TreePath, failure: Failure) {
         self.failed += 1;
-        if failure == Failure::Changed {
+        if matches!(failure, Failure::Changed | Failure::Newer) {
             self.changed += 1;
         }
         if self.failures.len() < NAMED {

@@ -71,7 +71,12 @@ fn job(
     let detect = choice("detect", raw.detect.as_ref(), &DETECT, complaints);
     let limit_rate = rate(raw.limit_rate.as_ref(), complaints);
     let min_weight = weight(raw.min_weight.as_ref(), min_weight, complaints);
+    let one_file_system = raw.one_file_system.as_ref();
+    let one_file_system = one_file_system.is_some_and(|given| *given.get_ref());
     let (course, source, destination) = course?;
+    if matches!(course, Course::Pull { .. }) {
+        refuse_for_pull(&raw, verify, one_file_system, complaints);
+    }
     let job = Job {
         name: name?,
         course,
@@ -82,7 +87,7 @@ fn job(
         delete: delete?,
         verify: verify?,
         detect: detect?,
-        one_file_system: raw.one_file_system,
+        one_file_system,
         limit_rate: limit_rate?,
         min_weight: min_weight?,
     };
@@ -91,6 +96,25 @@ fn job(
         source,
         destination,
     })
+}
+
+/// What a pull could not do, and what it does anyway.
+fn refuse_for_pull(
+    raw: &RawJob,
+    verify: Option<Verify>,
+    one_file_system: bool,
+    complaints: &mut Complaints<'_>,
+) {
+    if let (Some(given), Some(Verify::ReadBack)) = (&raw.verify, verify) {
+        let what = "`verify = \"read-back\"` has no meaning for a pull";
+        let hint = "take it out: what is fetched is compared with the manifest in any case";
+        complaints.add(given.span(), what, hint);
+    }
+    if let (Some(given), true) = (&raw.one_file_system, one_file_system) {
+        let what = "`one_file_system` has no meaning for a pull";
+        let hint = "take it out: a store has no other file systems; exclude what is to be left out";
+        complaints.add(given.span(), what, hint);
+    }
 }
 
 fn name(

@@ -263,6 +263,35 @@ fn settings_of_a_job_have_ranges_and_exclude_each_other() {
 }
 
 #[test]
+fn what_has_no_meaning_for_a_pull_is_refused() {
+    let pull = |line: &str| {
+        with_job(&format!(
+            "direction = \"pull\"\nsource = \"nas:home\"\ndestination = \"/home\"\n{line}"
+        ))
+    };
+    for (line, what) in [
+        (
+            "verify = \"read-back\"",
+            "`verify = \"read-back\"` has no meaning for a pull",
+        ),
+        (
+            "one_file_system = true",
+            "`one_file_system` has no meaning for a pull",
+        ),
+    ] {
+        assert_refused(&pull(line), &[what, "take it out"]);
+        config(&push(line));
+    }
+    for line in [
+        "verify = \"sent\"",
+        "one_file_system = false",
+        "detect = \"content\"\nexclude = [\"*.tmp\"]",
+    ] {
+        config(&pull(line));
+    }
+}
+
+#[test]
 fn jobs_have_names_of_their_own() {
     let two = |a: &str, b: &str| {
         format!(

@@ -1,0 +1,512 @@
+//! Pulls that meet a push, each other, and what stands in their way.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fairbat_agent::filter::Filter;
+use fairbat_agent::store::StoreSettings;
+use fairbat_agent::sync::{Delete, Detect, Failure, MaxDelete, Problem};
+use fairbat_tests::bin::agent_binary;
+use fairbat_tests::message::Reply;
+use fairbat_tests::netns::skipped;
+use fairbat_tests::poll::wait_until;
+use fairbat_tests::stores::{Fault, FaultProxy, Requests, S3, S3Kind};
+use fairbat_tests::tmpfs::TmpFs;
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+use crate::agent::Agent;
+use crate::round_trip::{clean, dir, s3};
+use crate::tree::expect_same;
+
+/// Mirrors whatever there is.
+const MIRROR: Delete = Delete::Mirror {
+    max: MaxDelete::Share(1.0),
+};
+
+/// Long enough for whatever a test waits for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn write(path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+    let path = path.as_ref();
+    let parent = path.parent().expect("a parent");
+    fs::create_dir_all(parent).expect("make a directory");
+    fs::write(path, content).expect("write a file");
+}
+
+fn mode(path: impl AsRef<Path>, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set a mode");
+}
+
+fn names(directory: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(directory).expect("read a directory");
+    let name = |entry: std::io::Result<fs::DirEntry>| {
+        let name = entry.expect("an entry").file_name();
+        name.into_string().expect("a plain name")
+    };
+    entries.map(name).collect()
+}
+
+/// A local directory as a store, and what is pushed to it.
+struct Scene {
+    source: TempDir,
+    store: TempDir,
+    _states: TempDir,
+    agent: Agent,
+}
+
+fn scene() -> Scene {
+    let (source, store, states) = (dir(), dir(), dir());
+    let settings = StoreSettings::Local(store.path().to_owned());
+    let agent = Agent::new(&settings, &states.path().join("state"));
+    Scene {
+        source,
+        store,
+        _states: states,
+        agent,
+    }
+}
+
+impl Scene {
+    async fn push(&self) {
+        clean(self.agent.push(self.source.path(), Delete::Never).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_under_way_is_waited_for_and_nothing_is_fetched_twice() {
+    let (source, states, pulled) = (dir(), dir(), dir());
+    for name in ["a", "b", "changed", "d"] {
+        write(source.path().join(name), name);
+    }
+    let server = S3::start(S3Kind::S3sFs);
+    let proxy = FaultProxy::start(server.address());
+    let agent = Agent::new(&s3(&server, &proxy.url()), &states.path().join("state"));
+    clean(agent.push(source.path(), Delete::Never).await);
+
+    // A push that ends before it could tell.
+    write(source.path().join("changed"), "another content");
+    let body = "<?xml version=\"1.0\"?><Error><Code>InvalidRequest</Code></Error>";
+    let refused = Fault::Answer(Reply::status(400).body(body.as_bytes().to_vec()));
+    proxy.on(Requests::of("PUT").containing("manifest"), refused);
+    let report = agent.push(source.path(), Delete::Never).await;
+    assert!(report.problem.is_some(), "{report:#?}");
+
+    write(pulled.path().join("mine"), "mine");
+    let gets = || {
+        let exchanges = proxy.exchanges();
+        let of_file = |exchange: &&fairbat_tests::stores::Exchange| {
+            exchange.method == "GET" && exchange.target.contains("home/changed")
+        };
+        exchanges.iter().filter(of_file).count()
+    };
+    let report = agent
+        .pull_with(pulled.path(), |settings| {
+            settings.delete = MIRROR;
+            settings.pauses = vec![Duration::from_millis(10); 3];
+        })
+        .await;
+    assert_eq!((report.sent, report.failed), (3, 1), "{report:#?}");
+    assert_eq!((report.changed, report.retries.integrity), (1, 0));
+    assert_eq!(report.failures[0].1, Failure::Newer, "{report:#?}");
+    assert!(report.failures[0].1.hint().contains("push"), "{report:#?}");
+    assert_eq!(gets(), 1, "the same content is not asked for again");
+    assert_eq!(
+        names(pulled.path()),
+        ["a", "b", "d", "mine"].map(String::from).into()
+    );
+
+    // One that tells while a pull waits for it.
+    fs::remove_file(pulled.path().join("a")).expect("remove a file");
+    let pull = agent.pull_with(pulled.path(), |settings| {
+        settings.delete = MIRROR;
+        settings.pauses = vec![Duration::from_millis(500); 100];
+    });
+    let push = async {
+        // It is asked for in the pass that brings this, and not later.
+        while gets() < 2 || !pulled.path().join("a").exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        proxy.heal();
+        clean(agent.push(source.path(), Delete::Never).await);
+    };
+    let (report, ()) = tokio::join!(pull, push);
+    let report = clean(report);
+    assert_eq!((report.sent, report.deleted), (2, 1), "{report:#?}");
+    assert_eq!(gets(), 3);
+    expect_same(source.path(), pulled.path());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_excluded_is_neither_fetched_nor_deleted() {
+    let scene = scene();
+    for name in ["a/keep", "a/junk.tmp", "cache/x", "gone"] {
+        write(scene.source.path().join(name), name);
+    }
+    scene.push().await;
+    let pulled = dir();
+    for name in ["a/own.tmp", "cache/own", "other"] {
+        write(pulled.path().join(name), "own");
+    }
+    let exclude = ["*.tmp", "/cache/"].map(String::from);
+    let report = scene
+        .agent
+        .pull_with(pulled.path(), |settings| {
+            settings.filter = Filter::new(&[], &exclude).expect("a filter");
+            settings.delete = MIRROR;
+        })
+        .await;
+    let report = clean(report);
+    assert_eq!((report.sent, report.deleted), (2, 1), "{report:#?}");
+    assert_eq!(
+        names(pulled.path()),
+        ["a", "cache", "gone"].map(String::from).into()
+    );
+    assert_eq!(
+        names(&pulled.path().join("a")),
+        ["keep", "own.tmp"].map(String::from).into()
+    );
+    assert_eq!(
+        names(&pulled.path().join("cache")),
+        ["own".to_owned()].into()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_does_not_show_is_found_by_content() {
+    let scene = scene();
+    write(scene.source.path().join("f"), "right");
+    write(scene.source.path().join("same"), "same");
+    scene.push().await;
+    let pulled = dir();
+    clean(scene.agent.pull(pulled.path(), Delete::Never).await);
+    let file = fs::File::options()
+        .write(true)
+        .open(pulled.path().join("f"));
+    let mut file = file.expect("open a file");
+    let modified = file.metadata().and_then(|found| found.modified());
+    std::io::Write::write_all(&mut file, b"wrong").expect("write a file");
+    file.set_modified(modified.expect("a time"))
+        .expect("set a time");
+    // Another time alone is no other content.
+    let same = fs::File::open(pulled.path().join("same")).expect("open a file");
+    same.set_modified(std::time::SystemTime::UNIX_EPOCH)
+        .expect("set a time");
+
+    let report = scene
+        .agent
+        .pull_with(pulled.path(), |settings| settings.detect = Detect::Content)
+        .await;
+    let report = clean(report);
+    assert_eq!((report.sent, report.same), (1, 1), "{report:#?}");
+    expect_same(scene.source.path(), pulled.path());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_deleted_for_a_store_with_nothing_in_it_nor_fetched_for_a_lost_disk() {
+    let empty = scene();
+    empty.push().await;
+    let pulled = dir();
+    write(pulled.path().join("f"), "f");
+    let report = empty.agent.pull(pulled.path(), MIRROR).await;
+    assert_eq!(report.problem, Some(Problem::EmptyOrigin), "{report:#?}");
+    assert!(pulled.path().join("f").exists());
+
+    let full = scene();
+    write(full.source.path().join("f"), "f");
+    full.push().await;
+    // Nor for a pattern that leaves nothing.
+    let report = full
+        .agent
+        .pull_with(pulled.path(), |settings| {
+            settings.filter = Filter::new(&[], &["*".to_owned()]).expect("a filter");
+            settings.delete = MIRROR;
+        })
+        .await;
+    assert_eq!((report.sent, report.deleted), (0, 0), "{report:#?}");
+    assert!(pulled.path().join("f").exists());
+
+    let lost = dir();
+    for to in [lost.path().to_owned(), lost.path().join("missing")] {
+        let report = full
+            .agent
+            .pull_with(&to, |settings| settings.was_filled = true)
+            .await;
+        let problem = report.problem.expect("a problem");
+        assert_eq!(problem, Problem::EmptyTarget(to));
+        assert!(problem.hint().contains("mount"), "{problem}");
+    }
+    assert_eq!(names(lost.path()), BTreeSet::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mirror_that_is_stopped_deletes_nothing_more() {
+    const FILES: usize = 30_000;
+    let scene = scene();
+    write(scene.source.path().join("f"), "f");
+    scene.push().await;
+    let pulled = dir();
+    let path = |i: usize| pulled.path().join(format!("x{i:05}"));
+    for i in 0..FILES {
+        fs::File::create(path(i)).expect("make a file");
+    }
+    let (run, stop) = watch::channel(false);
+    let mirror = |settings: &mut fairbat_agent::sync::PullSettings| settings.delete = MIRROR;
+    let pull = scene.agent.pull_until(pulled.path(), mirror, stop);
+    let last = path(FILES - 1);
+    let stopping = tokio::task::spawn_blocking(move || {
+        wait_until("the first is deleted", PATIENCE, || !last.exists());
+        run.send(true).expect("it runs");
+    });
+    let report = pull.await;
+    stopping.await.expect("it was stopped");
+    assert_eq!(report.problem, Some(Problem::Stopped), "{report:#?}");
+    // Whatever works for a run has ended when this is gone.
+    let unfinished = pulled.path().join(".fairbat-unfinished");
+    wait_until("the run has ended", PATIENCE, || !unfinished.exists());
+    assert!(names(pulled.path()).len() > 1, "not all are deleted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_takes_nothing_ends_the_run() {
+    let scene = scene();
+    for i in 0..200 {
+        write(scene.source.path().join(format!("f{i}")), vec![7; 20_000]);
+    }
+    scene.push().await;
+    let Some(disk) = TmpFs::mount(1024 * 1024) else {
+        return;
+    };
+    let report = scene.agent.pull(disk.path(), Delete::Never).await;
+    let problem = report.problem.as_ref().expect("a problem");
+    assert!(matches!(problem, Problem::Disk(_)), "{report:#?}");
+    assert!(problem.to_string().contains("space"), "{problem}");
+    assert!(problem.hint().contains("room"), "{problem}");
+    assert_eq!(report.failed, 0, "{report:#?}");
+    let unfinished = disk.path().join(".fairbat-unfinished");
+    wait_until("nothing is left unfinished", PATIENCE, || {
+        !unfinished.exists()
+    });
+    for name in names(disk.path()) {
+        let content = fs::read(disk.path().join(name)).expect("read a file");
+        assert_eq!(content, [7; 20_000]);
+    }
+
+    disk.make_read_only();
+    let report = scene.agent.pull(disk.path(), Delete::Never).await;
+    assert!(
+        matches!(report.problem, Some(Problem::Disk(_))),
+        "{report:#?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stands_in_the_way_of_one_file_fails_that_file_alone() {
+    let scene = scene();
+    for name in ["a", "b", "c"] {
+        write(scene.source.path().join(name), name);
+    }
+    scene.push().await;
+    let pulled = dir();
+    write(pulled.path().join("b/own"), "own");
+    let report = scene.agent.pull(pulled.path(), Delete::Never).await;
+    assert_eq!((report.sent, report.failed), (2, 1), "{report:#?}");
+    assert!(report.problem.is_none(), "{report:#?}");
+    assert_eq!(report.failures[0].0.to_string(), "b");
+    assert!(pulled.path().join("b/own").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mirror_makes_room_for_what_has_taken_the_place_of_a_directory() {
+    let scene = scene();
+    let source = scene.source.path();
+    for name in ["a/in/f", "b/f", "c", "d", "e"] {
+        write(source.join(name), name);
+    }
+    scene.push().await;
+    let pulled = dir();
+    clean(scene.agent.pull(pulled.path(), MIRROR).await);
+    for name in ["a", "b"] {
+        fs::remove_dir_all(source.join(name)).expect("remove a directory");
+    }
+    write(source.join("a"), "a file");
+    std::os::unix::fs::symlink("c", source.join("b")).expect("make a link");
+    clean(scene.agent.push(source, MIRROR).await);
+
+    let few = Delete::Mirror {
+        max: MaxDelete::Files(1),
+    };
+    let report = scene.agent.pull(pulled.path(), few).await;
+    assert_eq!((report.failed, report.deleted), (2, 0), "{report:#?}");
+    assert!(pulled.path().join("b/f").exists());
+
+    let report = clean(scene.agent.pull(pulled.path(), MIRROR).await);
+    assert_eq!(report.deleted, 2, "{report:#?}");
+    expect_same(source, pulled.path());
+}
+
+/// The agent as a process of its own, with a job that pulls what a scene has
+/// pushed.
+struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    fn start(scene: &Scene, work: &Path, to: &Path, rate: &str, user: u32) -> Self {
+        let config = work.join("agent.toml");
+        let text = format!(
+            "[agent]\nstate = {state:?}\nsocket = {socket:?}\nlisten = false\n\
+             limit_rate = {rate:?}\n[stores.disk]\ntype = \"local\"\npath = {store:?}\n\
+             [[jobs]]\nname = \"home\"\ndirection = \"pull\"\nsource = \"disk:home\"\n\
+             destination = {to:?}\nevery = \"1h\"\n",
+            state = work.join("state"),
+            socket = work.join("socket"),
+            store = scene.store.path(),
+        );
+        write(&config, text);
+        let log = work.join("log");
+        let child = Command::new(agent_binary())
+            .args(["run", "--config"])
+            .arg(&config)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log).expect("make a log"))
+            .uid(user)
+            .gid(user)
+            .current_dir("/")
+            .spawn()
+            .expect("start the agent");
+        Self { child, log }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(&self.log).expect("read a log")
+    }
+
+    fn wait_until_done(&self) {
+        wait_until("the job is done", PATIENCE, || {
+            self.log().contains("done task=")
+        });
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().expect("kill the agent");
+        self.child.wait().expect("wait for the agent");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_processes_do_not_fill_one_directory() {
+    let scene = scene();
+    for i in 0..4 {
+        write(
+            scene.source.path().join(format!("f{i}")),
+            vec![i; 4_000_000],
+        );
+    }
+    scene.push().await;
+    let (work, pulled) = (dir(), dir());
+    let user = owner(work.path());
+    let mut slow = Process::start(&scene, work.path(), pulled.path(), "100K", user);
+    let unfinished = pulled.path().join(".fairbat-unfinished");
+    wait_until("a file is being fetched", PATIENCE, || {
+        unfinished.join("0").exists()
+    });
+
+    let report = scene.agent.pull(pulled.path(), Delete::Never).await;
+    let busy = Problem::Busy(pulled.path().to_owned());
+    assert_eq!(report.problem, Some(busy), "{report:#?}");
+    assert!(unfinished.join("0").exists(), "it is not disturbed");
+
+    slow.kill();
+    assert!(unfinished.join("0").exists(), "it is left over");
+    let report = clean(scene.agent.pull(pulled.path(), Delete::Never).await);
+    assert_eq!(report.sent, 4, "{report:#?}");
+    expect_same(scene.source.path(), pulled.path());
+}
+
+/// Whose something is.
+fn owner(path: &Path) -> u32 {
+    fs::metadata(path).expect("look at it").uid()
+}
+
+/// Who is nobody in particular.
+const NOBODY: u32 = 65_534;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_root_gets_what_may_be_given() {
+    let scene = scene();
+    if owner(scene.source.path()) != 0 {
+        skipped("a process of another user");
+        return;
+    }
+    let source = scene.source.path();
+    let long = "n".repeat(255);
+    for (name, bits) in [
+        ("closed/in", 0o644),
+        ("secret", 0),
+        ("as-owner", 0o4755),
+        ("as-group", 0o2755),
+        (&long, 0o600),
+    ] {
+        write(source.join(name), name);
+        mode(source.join(name), bits);
+    }
+    std::os::unix::fs::symlink("nowhere", source.join("link")).expect("make a link");
+    mode(source.join("closed"), 0o555);
+    scene.push().await;
+    let (work, pulled) = (dir(), dir());
+    for directory in [work.path(), pulled.path()] {
+        std::os::unix::fs::chown(directory, Some(NOBODY), Some(NOBODY)).expect("give it away");
+    }
+    mode(scene.store.path(), 0o755);
+
+    let agent = Process::start(&scene, work.path(), pulled.path(), "1G", NOBODY);
+    agent.wait_until_done();
+    // Once, and not for each entry.
+    assert_eq!(agent.log().matches("owners could not be set").count(), 1);
+    let bits = |name: &str| {
+        let found = fs::symlink_metadata(pulled.path().join(name)).expect("look at it");
+        assert_eq!(found.uid(), NOBODY, "{name}");
+        let there = fs::symlink_metadata(source.join(name)).expect("look at it");
+        assert_eq!(found.mtime_nsec(), there.mtime_nsec(), "{name}");
+        found.mode() & 0o7777
+    };
+    // What would run as root must not run as nobody instead.
+    for (name, expected) in [
+        ("closed", 0o555),
+        ("closed/in", 0o644),
+        ("secret", 0),
+        ("as-owner", 0o755),
+        ("as-group", 0o755),
+        (&long, 0o600),
+        ("link", 0o777),
+    ] {
+        assert_eq!(bits(name), expected, "{name}");
+    }
+    drop(agent);
+
+    // One that remembers nothing, and so runs at once.
+    fs::remove_dir_all(work.path().join("state")).expect("remove a state");
+    // A directory that nobody may write to is no obstacle to its owner.
+    write(source.join("closed/in"), "another");
+    scene.push().await;
+    let agent = Process::start(&scene, work.path(), pulled.path(), "1G", NOBODY);
+    agent.wait_until_done();
+    let content = fs::read(pulled.path().join("closed/in")).expect("read a file");
+    assert_eq!(content, b"another");
+    assert_eq!(bits("closed"), 0o555);
+}
