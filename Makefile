@@ -82,6 +82,7 @@ deb: deps cargo-deb ## build the Debian package, into target/debian
 		$$made completions zsh >$(PACKAGE)/zsh/_$$command; \
 		$$made completions fish >$(PACKAGE)/fish/$$command.fish; \
 	done
+	@gzip -9n $(PACKAGE)/man/*
 	cargo deb $(CARGO_BUILD_FLAGS) --no-build -p fairbat-agent
 
 fuzz: cargo-fuzz ## fuzz each parser for five minutes (FUZZ_SECONDS=N)

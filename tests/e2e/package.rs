@@ -19,43 +19,70 @@ fn repository() -> &'static Path {
     tests.parent().expect("tests is in the repository")
 }
 
-/// Where it comes from and where it goes to, of each file of the package.
-fn assets() -> Vec<(PathBuf, String)> {
-    let crate_directory = repository().join("crates/agent");
-    let manifest = fs::read_to_string(crate_directory.join("Cargo.toml")).expect("a manifest");
+fn crate_directory() -> PathBuf {
+    repository().join("crates/agent")
+}
+
+/// What cargo-deb is told.
+fn description() -> toml::Value {
+    let manifest = fs::read_to_string(crate_directory().join("Cargo.toml")).expect("a manifest");
     let manifest: toml::Table = manifest.parse().expect("TOML");
-    let assets = manifest["package"]["metadata"]["deb"]["assets"].as_array();
-    let assets = assets.expect("a list").iter().map(|asset| {
-        let [from, to] = [0, 1].map(|part| asset[part].as_str().expect("a string"));
-        let from = match from.strip_prefix(MADE) {
-            Some(_) => PathBuf::from(from),
-            None => crate_directory.join(from),
-        };
-        (from, to.to_owned())
+    manifest["package"]["metadata"]["deb"].clone()
+}
+
+fn list<'a>(description: &'a toml::Value, name: &str) -> &'a [toml::Value] {
+    description[name].as_array().expect("a list")
+}
+
+fn text<'a>(value: &'a toml::Value) -> &'a str {
+    value.as_str().expect("a string")
+}
+
+/// Where the files of the package come from.
+fn sources(description: &toml::Value) -> Vec<PathBuf> {
+    let assets = list(description, "assets").iter().map(|asset| {
+        let from = text(&asset[0]);
+        if from.starts_with(MADE) {
+            PathBuf::from(from)
+        } else {
+            crate_directory().join(from)
+        }
     });
-    assets.collect()
+    // cargo-deb adds them by itself.
+    let services = list(description, "systemd-units").iter().map(|unit| {
+        let directory = crate_directory().join(text(&unit["unit-scripts"]));
+        directory.join(format!("{}.service", text(&unit["unit-name"])))
+    });
+    assets.chain(services).collect()
 }
 
 #[test]
 fn the_files_of_the_package_are_there() {
-    let (made, kept): (Vec<_>, Vec<_>) = assets()
+    let description = description();
+    let (made, kept): (Vec<_>, Vec<_>) = sources(&description)
         .into_iter()
-        .partition(|(from, _)| from.starts_with(MADE));
-    for (from, _) in &kept {
+        .partition(|from| from.starts_with(MADE));
+    for from in &kept {
         assert!(from.is_file(), "{} is missing", from.display());
     }
     for program in ["fairbat", "fairbat-agent"] {
-        let binary = PathBuf::from(MADE).join(program);
-        assert!(made.iter().any(|(from, _)| *from == binary), "{program}");
+        assert!(
+            made.contains(&PathBuf::from(MADE).join(program)),
+            "{program}"
+        );
     }
-    // None that is made for it is forgotten.
-    let units = fs::read_dir(repository().join("dist/systemd")).expect("a directory");
-    for unit in units {
+    // No unit is forgotten.
+    for unit in fs::read_dir(repository().join("dist/systemd")).expect("a directory") {
         let name = unit.expect("an entry").file_name();
-        let is_in = kept.iter().any(|(from, to)| {
-            from.file_name() == Some(name.as_os_str()) && to == "usr/lib/systemd/system/"
-        });
+        let is_in = kept
+            .iter()
+            .any(|from| from.file_name() == Some(name.as_os_str()));
         assert!(is_in, "{} is not in the package", name.display());
+    }
+    for script in ["postinst", "postrm"] {
+        let scripts = crate_directory().join(text(&description["maintainer-scripts"]));
+        let script = fs::read_to_string(scripts.join(script)).expect("a script");
+        assert!(script.contains("\n#DEBHELPER#\n"), "{script}");
     }
 }
 
