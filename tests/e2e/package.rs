@@ -34,7 +34,7 @@ fn list<'a>(description: &'a toml::Value, name: &str) -> &'a [toml::Value] {
     description[name].as_array().expect("a list")
 }
 
-fn text<'a>(value: &'a toml::Value) -> &'a str {
+fn text(value: &toml::Value) -> &str {
     value.as_str().expect("a string")
 }
 
