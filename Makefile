@@ -9,6 +9,9 @@ CARGO_BUILD_FLAGS := --locked
 # Where cargo leaves what it builds.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
+# What the commands make for the package.
+PACKAGE := $(TARGET)/release/package
+
 # The lab makes network namespaces, which only root may. It is told what is
 # built already, in this profile: behind sudo there may be no cargo.
 as-root = $(if $(filter-out 0,$(shell id -u)),sudo) env FAIRBAT_BIN=$(abspath $(TARGET))/$(1)/fairbat
@@ -28,7 +31,7 @@ FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SECONDS ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench fuzz deps fmt build clippy docs check deny cargo-deny cargo-fuzz
+.PHONY: help demo test lint bench deb fuzz deps fmt build clippy docs check deny cargo-deb cargo-deny cargo-fuzz
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -67,6 +70,21 @@ bench: deps ## measure all figures again, some hours, into tests/lab/results (QU
 	done; \
 	[ -z "$$left" ] || echo "left out, for this machine does not allow it (see above): $${left#, }" >&2
 
+deb: deps cargo-deb ## build the Debian package, into target/debian
+	@.ci/deps dpkg-shlibdeps
+	cargo build $(CARGO_BUILD_FLAGS) --release -p fairbat-cli -p fairbat-agent
+	@rm -rf $(PACKAGE)
+	@mkdir -p $(PACKAGE)/bash $(PACKAGE)/zsh $(PACKAGE)/fish
+	@set -e; for command in fairbat fairbat-agent; do \
+		made=$(TARGET)/release/$$command; \
+		$$made man --dir $(PACKAGE)/man; \
+		$$made completions bash >$(PACKAGE)/bash/$$command; \
+		$$made completions zsh >$(PACKAGE)/zsh/_$$command; \
+		$$made completions fish >$(PACKAGE)/fish/$$command.fish; \
+	done
+	@gzip -9n $(PACKAGE)/man/*
+	cargo deb $(CARGO_BUILD_FLAGS) --no-build -p fairbat-agent
+
 fuzz: cargo-fuzz ## fuzz each parser for five minutes (FUZZ_SECONDS=N)
 	@set -e; for target in $(FUZZ_TARGETS); do \
 		echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
@@ -101,6 +119,9 @@ deny:
 
 cargo-deny:
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+
+cargo-deb:
+	@command -v cargo-deb >/dev/null || cargo install --locked cargo-deb
 
 cargo-fuzz:
 	@.ci/deps c++

@@ -31,6 +31,7 @@ mod many;
 mod names;
 mod network;
 mod ownership;
+mod package;
 mod partial;
 mod pause;
 mod plan;

@@ -1,4 +1,4 @@
-//! The units in `crates/cli/units`, as far as they can be tried without
+//! The units in `dist/systemd`, as far as they can be tried without
 //! systemd: what it would mount, and the rights that it would leave.
 
 use std::process::{Command, Output};
@@ -9,8 +9,8 @@ use fairbat_tests::netns::skipped;
 use super::machine::{Machine, assert_says};
 use super::{NOT_SET_UP, SET_UP};
 
-const MOUNT: &str = include_str!("../../../crates/cli/units/run-fairbat-bpf.mount");
-const SERVICE: &str = include_str!("../../../crates/cli/units/fairbat-bpf.service");
+const MOUNT: &str = include_str!("../../../dist/systemd/run-fairbat-bpf.mount");
+const SERVICE: &str = include_str!("../../../dist/systemd/fairbat-bpf.service");
 
 /// What a unit says of this.
 #[track_caller]

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use fairbat_agent::config;
 
 use super::exit::EXIT_STATUS;
@@ -60,6 +60,10 @@ pub(crate) enum Command {
         after_help = EXIT_STATUS
     )]
     Gc(ConfigArgs),
+    #[command(about = "Print a completion script for a shell", hide = true)]
+    Completions(CompletionsArgs),
+    #[command(about = "Print the manual pages", hide = true)]
+    Man(ManArgs),
 }
 
 #[derive(Debug, Args)]
@@ -76,6 +80,25 @@ pub(crate) struct ConfigArgs {
     pub(crate) config: PathBuf,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell to write for
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write one file per page (fairbat-agent.8, ...) into this directory, which
+    /// is made if need be, instead of all pages to standard output
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// The definition, for what is generated from it.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
+
 /// Reads the command line and the environment; prints help, version or a usage
 /// error and ends the process where there is nothing to do.
 pub(crate) fn parse() -> Command {
@@ -84,12 +107,10 @@ pub(crate) fn parse() -> Command {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]
     fn the_definition_is_sound() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 }

@@ -25,15 +25,7 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
     for warning in warnings(&config, &now) {
         eprintln!("warning: {warning}");
     }
-    match print(&config.jobs, &now) {
-        Ok(()) => ExitCode::Done,
-        // A reader who has seen enough is no error.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::Done,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::Other
-        }
-    }
+    super::written(print(&config.jobs, &now))
 }
 
 fn print(jobs: &[Job], now: &Zoned) -> io::Result<()> {

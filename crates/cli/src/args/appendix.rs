@@ -272,8 +272,8 @@ At every start of the machine, as /etc/systemd/system/fairbat-bpf.service:
     SuccessExitStatus=3
     [Install]
     WantedBy=multi-user.target
-The two units in crates/cli/units of the source do it with CAP_BPF and
-CAP_PERFMON alone; the mount unit makes the file system.";
+The units of the Debian package, in dist/systemd of the source, do it with
+CAP_BPF and CAP_PERFMON alone; the mount unit makes the file system.";
 
 const SETUP_FILES: &str = "\
 /run/fairbat/bpf    a BPF file system, with what is loaded
