@@ -55,7 +55,11 @@ impl Agent {
         let mut command = Command::new(agent_binary());
         command.arg("run").arg("--config").arg(config);
         let mut program = Program::start(&site.server, &site.work, WHO, command)?;
-        let first: Status = program.tells(GRACE, |_| api::status(&socket).ok())?;
+        // Its lanes are open a little later than its socket.
+        let first: Status = program.tells(GRACE, |_| {
+            let status = api::status(&socket).ok();
+            status.filter(|status| status.lane().is_some())
+        })?;
         let start = Duration::from_secs_f64(site.background.start_s);
         let watched = Watched {
             who: WHO,
@@ -83,7 +87,9 @@ impl Agent {
         record.cpu_s = self.program.cpu_s();
         record.failure = record.failure.or(followed.err());
         if !self.program.ends_when_asked() && record.failure.is_none() {
-            record.failure = Some(format!("{WHO} does not end in good order when it is asked to"));
+            record.failure = Some(format!(
+                "{WHO} does not end in good order when it is asked to"
+            ));
         }
         self.watch.finish(&mut record);
         record

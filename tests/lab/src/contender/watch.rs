@@ -120,7 +120,14 @@ fn connections(port: Port) -> io::Result<String> {
         Port::Peer(port) => ("dport", port),
     };
     let output = Command::new("ss")
-        .args(["-HOtin", "state", "established", end, "=", &format!(":{port}")])
+        .args([
+            "-HOtin",
+            "state",
+            "established",
+            end,
+            "=",
+            &format!(":{port}"),
+        ])
         .output()?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

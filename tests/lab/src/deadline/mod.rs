@@ -100,8 +100,8 @@ fn first_share(background: &BackgroundRecord) -> Option<f64> {
     let all = background.transfers.iter().enumerate();
     let due = all.filter_map(|(index, one)| Some((index, one.deadline_s?, one.done?)));
     let (first, _, done) = due.min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let until = background.progress.iter().filter(|told| told.t <= done);
-    let bytes = &until.last()?.bytes;
+    let mut told = background.progress.iter().rev();
+    let bytes = &told.find(|told| told.t <= done)?.bytes;
     let sum: u64 = bytes.iter().sum();
     (bytes.len() > 1 && sum > 0).then(|| bytes[first] as f64 / sum as f64)
 }

@@ -60,8 +60,14 @@ impl Told {
     }
 
     fn progress(&mut self, status: &Status, t: f64) {
+        // A run that has ended counts no more; what it has moved is there.
+        let before = self.record.progress.last();
+        let before = |index: usize| before.map_or(0, |before| before.bytes[index]);
         let done = |job: &String| status.task(job).map_or(0, |task| task.bytes_done);
-        let bytes: Vec<u64> = self.jobs.iter().map(done).collect();
+        let jobs = self.jobs.iter().enumerate();
+        let bytes: Vec<u64> = jobs
+            .map(|(index, job)| done(job).max(before(index)))
+            .collect();
         self.record.bytes = Some(bytes.iter().sum());
         self.record.progress.push(Progress { t, bytes });
     }
@@ -141,7 +147,8 @@ mod tests {
             status(103.0, [10, 0], "null"),
             status(103.0, [12, 0], "null"),
             status(105.0, [30, 5], ended),
-            status(106.0, [30, 6], ended),
+            // It counts no more what has ended.
+            status(106.0, [0, 6], ended),
         ] {
             told.take(&now);
         }

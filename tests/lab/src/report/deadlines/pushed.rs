@@ -19,8 +19,9 @@ pub(super) fn table(scenario: &Scenario, rows: &[Row<'_>]) -> String {
         return String::new();
     }
     let has_several = scenario.background.transfer.len() > 1;
-    let mut text = "\n| | server | error, % of the time | queueing, median, ms | p95, ms | crossed, MB |"
-        .to_owned();
+    let mut text =
+        "\n| | server | error, % of the time | queueing, median, ms | p95, ms | crossed, MB |"
+            .to_owned();
     let mut line = "\n|---|---|---|---|---|---|".to_owned();
     if has_several {
         text.push_str(" of the job due first until it was there, % |");
