@@ -22,7 +22,7 @@ as-root = $(if $(filter-out 0,$(shell id -u)),sudo) env FAIRBAT_BIN=$(abspath $(
 MATRICES := peers trust overhead lever deadlines deadline-changes $(if $(QUICK),,deadlines-long) \
 	yielding yielding-vulture yielding-fairness yielding-robust yielding-cost yielding-unseen \
 	deadlines-served cdg sender-weights sender-alone sender-released sender-constant sender-steps \
-	dalbe dalbe-beyond dalbe-load
+	dalbe dalbe-beyond dalbe-load agent-push agent-lane
 
 # How the lab exits where the machine does not allow what was asked for.
 CANNOT := 77

@@ -24,17 +24,26 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 #[must_use]
 pub fn fairbat_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        let named = std::env::var_os("FAIRBAT_BIN");
-        named.map_or_else(|| build("fairbat-cli", "fairbat"), PathBuf::from)
-    })
+    BINARY.get_or_init(|| named_or_built("FAIRBAT_BIN", "fairbat-cli", "fairbat"))
 }
 
-/// The same of the agent.
+/// The same of the agent: `$FAIRBAT_AGENT_BIN`, or the workspace's own.
 #[must_use]
 pub fn agent_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| build("fairbat-agent", "fairbat-agent"))
+    BINARY.get_or_init(|| named_or_built("FAIRBAT_AGENT_BIN", "fairbat-agent", "fairbat-agent"))
+}
+
+/// The same of the S3 server: `$FAIRBAT_S3_SERVER_BIN`, or the workspace's own.
+#[must_use]
+pub fn s3_server_binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| named_or_built("FAIRBAT_S3_SERVER_BIN", "fairbat-tests", "s3_server"))
+}
+
+fn named_or_built(variable: &str, package: &str, program: &str) -> PathBuf {
+    let named = std::env::var_os(variable);
+    named.map_or_else(|| build(package, program), PathBuf::from)
 }
 
 fn build(package: &str, program: &str) -> PathBuf {

@@ -6,7 +6,7 @@ mod background;
 use serde::{Deserialize, Serialize};
 
 pub use self::background::{
-    BackgroundRecord, ControlSample, Forecast, SenderSample, TransferRecord,
+    BackgroundRecord, ControlSample, Forecast, Progress, SenderSample, TransferRecord,
 };
 
 use crate::course::Course;

@@ -1,7 +1,7 @@
 //! Where a run is measured, and with what: it goes into every record. Knows
 //! no link and no host.
 
-use fairbat_tests::bin::fairbat_binary;
+use fairbat_tests::bin::{agent_binary, fairbat_binary};
 use fairbat_tests::environment::{self, first_line, nginx_version};
 
 use crate::contender::{Contender, PYTHON};
@@ -68,6 +68,11 @@ pub fn of(contender: Contender) -> Vec<String> {
             let fairbat = version_of(&fairbat_binary().to_string_lossy());
             return vec![fairbat, congestion_controls()];
         }
+        Contender::Agent => {
+            let agent = version_of(&agent_binary().to_string_lossy());
+            return vec![agent, congestion_controls()];
+        }
+        Contender::RclonePush => return vec![version_of("rclone")],
         Contender::Fairbat | Contender::FairbatNoDeadline(_) => {
             version_of(&fairbat_binary().to_string_lossy())
         }

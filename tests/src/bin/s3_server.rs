@@ -1,12 +1,13 @@
-//! An S3 server of a test's own: `s3_server ROOT PORT ACCESS_KEY SECRET_KEY`.
+//! An S3 server of a test's own: `s3_server ROOT WHERE ACCESS_KEY SECRET_KEY`.
 //!
-//! Serves s3s-fs on 127.0.0.1 to whoever signs with these keys: a bucket is a
-//! directory in ROOT, an object a file in it. PORT 0 is any free port; the URL
-//! is the line on standard output. Serves until it is killed.
+//! Serves s3s-fs to whoever signs with these keys: a bucket is a directory in
+//! ROOT, an object a file in it. WHERE is a port of 127.0.0.1, or ADDRESS:PORT;
+//! port 0 is any free one, and the URL is the line on standard output. Serves
+//! until it is killed.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -17,8 +18,8 @@ use tokio::net::TcpListener;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
-    let [root, port, access_key, secret_key] = args.as_slice() else {
-        return Err("usage: s3_server ROOT PORT ACCESS_KEY SECRET_KEY".into());
+    let [root, place, access_key, secret_key] = args.as_slice() else {
+        return Err("usage: s3_server ROOT WHERE ACCESS_KEY SECRET_KEY".into());
     };
     let root = FileSystem::new(root).map_err(|error| format!("{}: {error:?}", root.display()))?;
     let mut service = S3ServiceBuilder::new(root);
@@ -26,8 +27,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         text(access_key)?,
         text(secret_key)?,
     ));
-    serve(text(port)?.parse()?, &service.build())?;
+    serve(address(text(place)?)?, &service.build())?;
     Ok(())
+}
+
+/// Where WHERE is.
+fn address(place: &str) -> Result<SocketAddr, Box<dyn std::error::Error>> {
+    match place.parse::<u16>() {
+        Ok(port) => Ok((Ipv4Addr::LOCALHOST, port).into()),
+        Err(_) => Ok(place.parse()?),
+    }
 }
 
 fn text(arg: &OsString) -> Result<&str, &'static str> {
@@ -35,8 +44,8 @@ fn text(arg: &OsString) -> Result<&str, &'static str> {
 }
 
 #[tokio::main]
-async fn serve(port: u16, service: &S3Service) -> io::Result<()> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+async fn serve(address: SocketAddr, service: &S3Service) -> io::Result<()> {
+    let listener = TcpListener::bind(address).await?;
     println!("http://{}", listener.local_addr()?);
     io::stdout().flush()?;
     loop {

@@ -14,7 +14,6 @@ use fairbat_lab::record::{Provenance, Record, Summary};
 use fairbat_lab::report::{self, MatrixRecord, RunSummary};
 use fairbat_lab::scenario::Scenario;
 use fairbat_lab::{files, places, sandbox, versions};
-use fairbat_tests::bin::fairbat_binary;
 use fairbat_tests::target::output_directory;
 
 use super::Outcome;
@@ -288,10 +287,8 @@ impl<'a> Plan<'a> {
                 command.args(["--measure-last", &last.to_string()]);
             }
         }
-        if cell.contender.is_fairbat() {
-            // Built once, and not beside runs.
-            command.env("FAIRBAT_BIN", fairbat_binary());
-        }
+        // Built once, and not beside runs.
+        command.envs(cell.contender.programs());
         sandbox::of_its_own(&mut command);
         Ok(command)
     }

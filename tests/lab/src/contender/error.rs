@@ -42,6 +42,10 @@ pub enum ContenderError {
          fairbat"
     )]
     TakesNoList(Contender),
+    /// The scenario has something without an end, and this contender moves what
+    /// there is.
+    #[error("{0} pushes what there is: a scenario without background.size_mb is not for it")]
+    WantsEnd(Contender),
     /// The scenario has `background.stopped`, and this contender is no program
     /// that could be.
     #[error(

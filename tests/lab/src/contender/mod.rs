@@ -5,6 +5,7 @@
 //! It knows hosts and addresses. It must not know the link between them, nor
 //! what the foreground does.
 
+mod agent;
 mod command;
 mod download;
 mod engine;
@@ -16,22 +17,26 @@ mod name;
 mod origin;
 mod over;
 mod process;
+mod rclone;
 mod sender;
 mod serve;
 mod site;
+mod store;
 mod tcp;
 #[cfg(test)]
 mod tests;
 mod transfers;
+mod tree;
 mod utp;
 mod verdict;
+mod watch;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use dalbe::setup;
-use fairbat_tests::bin::fairbat_binary;
+use fairbat_tests::bin::{agent_binary, fairbat_binary, s3_server_binary};
 
 pub use self::error::ContenderError;
 use self::error::require;
@@ -39,6 +44,7 @@ pub use self::name::{CongestionControl, Contender, Receiver, Sending};
 use self::origin::Origin;
 use self::over::Over;
 use self::site::Site;
+use self::store::Store;
 pub(crate) use self::utp::PYTHON;
 use crate::clock::Clock;
 use crate::host::Host;
@@ -61,12 +67,22 @@ impl Contender {
             return Err(ContenderError::TakesNoJobs(self));
         }
         let is_list = !scenario.background.transfer.is_empty();
-        if is_list && self != Self::None && !self.is_fairbat() {
+        let takes_list = self.is_fairbat() || matches!(self, Self::None | Self::Agent);
+        if is_list && !takes_list {
             return Err(ContenderError::TakesNoList(self));
+        }
+        if self.pushes() && !is_list && scenario.background.size_mb.is_none() {
+            return Err(ContenderError::WantsEnd(self));
         }
         let goes_on = matches!(
             self,
-            Self::Engine | Self::Utp | Self::Iperf3(_) | Self::Tcp | Self::Sender(_)
+            Self::Engine
+                | Self::Agent
+                | Self::RclonePush
+                | Self::Utp
+                | Self::Iperf3(_)
+                | Self::Tcp
+                | Self::Sender(_)
         );
         if scenario.background.stopped.is_some() && goes_on {
             return Err(ContenderError::GoesOn(self));
@@ -84,9 +100,31 @@ impl Contender {
                 let _ = fairbat_binary();
                 return require("ss", "iproute2");
             }
+            Self::Agent => {
+                let _ = (agent_binary(), s3_server_binary());
+                return require("ss", "iproute2");
+            }
+            Self::RclonePush => {
+                let _ = s3_server_binary();
+                return require("rclone", "rclone");
+            }
             Self::Engine | Self::Tcp => {}
         }
         require("nginx", "nginx")
+    }
+
+    /// The programs of ours that it runs, by the variables that say where they are.
+    #[must_use]
+    pub fn programs(self) -> Vec<(&'static str, &'static Path)> {
+        match self {
+            Self::Agent => vec![
+                ("FAIRBAT_AGENT_BIN", agent_binary()),
+                ("FAIRBAT_S3_SERVER_BIN", s3_server_binary()),
+            ],
+            Self::RclonePush => vec![("FAIRBAT_S3_SERVER_BIN", s3_server_binary())],
+            _ if self.is_fairbat() => vec![("FAIRBAT_BIN", fairbat_binary())],
+            _ => Vec::new(),
+        }
     }
 
     /// Whether it does what the keys ask for that not everybody heeds.
@@ -106,7 +144,8 @@ impl Contender {
                 who,
             })
         };
-        if background.server_kb_s.is_some() && self == Self::FairbatServed {
+        let has_nginx = self != Self::FairbatServed && !self.pushes();
+        if background.server_kb_s.is_some() && !has_nginx {
             return refuse("server_kb_s", "those whose server is nginx");
         }
         if !background.weights.is_empty() && !has_weight {
@@ -213,6 +252,16 @@ impl Contender {
                     origin.finish(&mut record);
                     record
                 })
+            }
+            Self::Agent => {
+                let agent = agent::Agent::start(site);
+                let agent = agent.map_err(ContenderError::cannot("start the agent"))?;
+                Box::new(move |site, over| agent.run(site, over))
+            }
+            Self::RclonePush => {
+                let store = Store::start(site);
+                let store = store.map_err(ContenderError::cannot("start the store"))?;
+                Box::new(move |site, over| rclone::push(site, &store, over))
             }
             Self::Tcp => {
                 let origin = Origin::start(site, self)?;

@@ -28,6 +28,11 @@ pub enum Contender {
     Aria2,
     /// rclone at a rate that a careful person would have set by hand.
     Rclone,
+    /// `fairbat-agent` pushing a directory to a store, with the congestion controls
+    /// that `fairbat setup` loads.
+    Agent,
+    /// rclone pushing the same without any limit.
+    RclonePush,
     /// libtorrent over uTP, whose congestion control is LEDBAT (RFC 6817).
     Utp,
     /// iperf3 with a congestion control of its own.
@@ -157,7 +162,7 @@ impl CongestionControl {
 
 impl Contender {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::None,
         Self::Engine,
         Self::Fairbat,
@@ -169,6 +174,8 @@ impl Contender {
         Self::Curl,
         Self::Aria2,
         Self::Rclone,
+        Self::Agent,
+        Self::RclonePush,
         Self::Utp,
         Self::Iperf3(CongestionControl::Reno),
         Self::Iperf3(CongestionControl::Cubic),
@@ -200,6 +207,8 @@ impl Contender {
             Self::Curl => "curl",
             Self::Aria2 => "aria2c -x4",
             Self::Rclone => "rclone --bwlimit (30 % of the link)",
+            Self::Agent => "fairbat-agent, push",
+            Self::RclonePush => "rclone copy, push",
             Self::Utp => "libtorrent uTP (LEDBAT)",
             Self::Iperf3(CongestionControl::Reno) => "iperf3 Reno",
             Self::Iperf3(CongestionControl::Cubic) => "iperf3 CUBIC",
@@ -215,15 +224,19 @@ impl Contender {
     #[must_use]
     pub fn heeds_server_congestion_control(self) -> bool {
         match self {
-            Self::None | Self::FairbatServed | Self::Utp | Self::Iperf3(_) | Self::Sender(_) => {
-                false
-            }
+            Self::None
+            | Self::FairbatServed
+            | Self::Agent
+            | Self::Utp
+            | Self::Iperf3(_)
+            | Self::Sender(_) => false,
             Self::Engine
             | Self::Fairbat
             | Self::FairbatNoDeadline(_)
             | Self::Curl
             | Self::Aria2
             | Self::Rclone
+            | Self::RclonePush
             | Self::Tcp => true,
         }
     }
@@ -234,7 +247,13 @@ impl Contender {
         self.has_deadline() || matches!(self, Self::FairbatNoDeadline(_))
     }
 
-    /// Whether it is told of a deadline.
+    /// Whether it pushes directories to a store, in place of files that are fetched.
+    #[must_use]
+    pub fn pushes(self) -> bool {
+        matches!(self, Self::Agent | Self::RclonePush)
+    }
+
+    /// Whether it is told of a deadline by a flag of `fairbat get`.
     #[must_use]
     pub fn has_deadline(self) -> bool {
         matches!(self, Self::Fairbat | Self::FairbatServed)
@@ -246,7 +265,7 @@ impl Contender {
         match self {
             Self::FairbatNoDeadline(receiver) => receiver.is_observed().then_some(Part::Observer),
             Self::Sender(sending) => sending.law().map(|_| Part::CongestionControls),
-            Self::FairbatServed => Some(Part::CongestionControls),
+            Self::FairbatServed | Self::Agent => Some(Part::CongestionControls),
             _ => None,
         }
     }
@@ -266,6 +285,8 @@ impl fmt::Display for Contender {
             Self::Curl => "curl",
             Self::Aria2 => "aria2c",
             Self::Rclone => "rclone",
+            Self::Agent => "agent",
+            Self::RclonePush => "rclone-push",
             Self::Utp => "utp",
             Self::Iperf3(CongestionControl::Reno) => "iperf3-reno",
             Self::Iperf3(CongestionControl::Cubic) => "iperf3-cubic",
@@ -324,7 +345,7 @@ mod tests {
             error.to_string(),
             "there is no contender \"wget\"; there are none, engine, fairbat, \
              fairbat-served, fairbat-no-deadline, fairbat-observed, fairbat-vulture, fairbat-vulture-observed, \
-             curl, aria2c, rclone, utp, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, sender-vegas, \
+             curl, aria2c, rclone, agent, rclone-push, utp, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, sender-vegas, \
              sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
              sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic"
         );

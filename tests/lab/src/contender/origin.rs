@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use fairbat_tests::nginx::{Config, Nginx};
 
-use super::serve::{Serve, Watch};
+use super::serve::Serve;
 use super::site::{FILE, Site};
+use super::watch::Watch;
 use super::{Contender, ContenderError};
 use crate::record::BackgroundRecord;
 

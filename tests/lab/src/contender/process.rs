@@ -74,6 +74,38 @@ impl Program {
         status
     }
 
+    /// Waits for something that it tells once it is up.
+    ///
+    /// # Errors
+    /// It ends before, or takes longer than `grace`.
+    pub(super) fn tells<T>(
+        &mut self,
+        grace: Duration,
+        mut said: impl FnMut(&Self) -> Option<T>,
+    ) -> io::Result<T> {
+        let mut waited = Duration::ZERO;
+        loop {
+            if let Some(said) = said(self) {
+                return Ok(said);
+            }
+            if let Some(status) = self.ended() {
+                return Err(io::Error::other(self.complaint(status)));
+            }
+            if waited > grace {
+                let name = &self.name;
+                return Err(io::Error::other(format!("{name} does not come up")));
+            }
+            std::thread::sleep(STEP);
+            waited += STEP;
+        }
+    }
+
+    /// Asks it to end; whether it does soon, and well.
+    pub(super) fn ends_when_asked(&mut self) -> bool {
+        self.ask_to_end();
+        self.ends_soon() && self.ended().is_some_and(|status| status.success())
+    }
+
     /// Asks it to end, makes it end if it does not, and waits.
     pub(super) fn end(&mut self) {
         self.ask_to_end();

@@ -1,40 +1,25 @@
 //! `fairbat serve` as the server of a contender: started, waited for until it
 //! vouches for its files, and watched for what holds it back.
-//!
-//! It takes the best lever that it finds and serves with any. So what it was
-//! meant to be measured with is looked for on its connections, as the kernel has
-//! them (ss(8)), until the transfer has ended.
-
-mod looks;
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use dalbe::congestion::Congestion;
-use dalbe::sender::{SenderPolicy, SenderRung};
 use fairbat_tests::bin::fairbat_binary;
 use serde::Deserialize;
 
-use self::looks::Looks;
-use super::over::{End, Over};
 use super::process::Program;
+use super::watch::{Port, Watch, Watched};
 use crate::host::{Class, Host};
-use crate::record::BackgroundRecord;
 
-/// How long it may take to listen, in steps.
+/// How long it may take to listen.
 const GRACE: Duration = Duration::from_secs(5);
-const STEP: Duration = Duration::from_millis(5);
 
 /// How long it may take to vouch for a file, and how often it is asked.
 const SETTLING: Duration = Duration::from_secs(30);
 const ASK: Duration = Duration::from_millis(100);
-
-/// How often its connections are looked at.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// A server at work; ends when it is dropped.
 pub(super) struct Serve {
@@ -66,22 +51,7 @@ impl Serve {
             .args(["serve", "--json", "--listen", &format!("{address}:0")])
             .arg(directory);
         let mut program = Program::start(host, work, name, command)?;
-        let mut waited = Duration::ZERO;
-        let listening = loop {
-            if let Some(listening) = listening(&program.stdout()) {
-                break listening;
-            }
-            if let Some(status) = program.ended() {
-                return Err(io::Error::other(program.complaint(status)));
-            }
-            if waited > GRACE {
-                return Err(io::Error::other(
-                    "fairbat serve does not say where it listens",
-                ));
-            }
-            std::thread::sleep(STEP);
-            waited += STEP;
-        };
+        let listening = program.tells(GRACE, |program| listening(&program.stdout()))?;
         Ok(Self {
             _program: program,
             listening,
@@ -98,87 +68,21 @@ impl Serve {
     /// from the start of the transfer on, which is so far away, until its end.
     ///
     /// # Errors
-    /// It has already taken another lever, or this process cannot say what the
-    /// congestion control is called.
+    /// As [`Watch::start`].
     pub(super) fn watch(&self, start: Duration) -> io::Result<Watch> {
-        let expected = SenderRung::Congestion.name();
-        let lever = &self.listening.lever;
-        if lever != expected {
-            return Err(io::Error::other(format!(
-                "{} serve holds back by {lever}, and is to be measured with {expected}: build it \
-                 of the same checkout as the lab, with its default features",
-                fairbat_binary().display()
-            )));
-        }
-        let congestion = Congestion::open().map_err(io::Error::other)?;
-        let control = congestion.name(SenderPolicy::default().law()).to_owned();
-        let (end, over) = Over::pair();
-        let port = self.listening.address.port();
-        Ok(Watch {
-            control: control.clone(),
-            end,
-            thread: self.host.run(move || look(control, port, start, &over)),
-        })
+        let watched = Watched {
+            who: "fairbat serve",
+            host: &self.host,
+            port: Port::Own(self.listening.address.port()),
+            lever: &self.listening.lever,
+        };
+        Watch::start(watched, start)
     }
 }
 
 /// What `fairbat serve` says first, once it has.
 fn listening(said: &str) -> Option<Listening> {
     serde_json::from_str(said.lines().next()?).ok()
-}
-
-/// Who watches what holds back the connections.
-pub(super) struct Watch {
-    control: String,
-    end: End,
-    thread: JoinHandle<io::Result<Looks>>,
-}
-
-impl Watch {
-    /// Notes what has held back what this download has got; it has failed if
-    /// that was nothing of ours, or not always.
-    pub(super) fn finish(self, record: &mut BackgroundRecord) {
-        drop(self.end);
-        let fault = match self.thread.join().expect("looking does not panic") {
-            Ok(looks) => looks.fault(),
-            Err(error) => Some(format!("cannot see what holds back fairbat serve: {error}")),
-        };
-        let Some(fault) = fault else {
-            record.held_by = Some(self.control);
-            return;
-        };
-        let has_moved = record.bytes.is_some_and(|bytes| bytes > 0);
-        if has_moved && record.failure.is_none() {
-            record.failure = Some(fault);
-        }
-    }
-}
-
-/// Looks whether the connections of the server at this port have this congestion
-/// control, from `start` on until it is over, in the network namespace of this
-/// thread.
-fn look(control: String, port: u16, start: Duration, over: &Over) -> io::Result<Looks> {
-    let mut looks = Looks::new(control);
-    let mut wait = start;
-    while !over.within(wait) {
-        looks.take(&connections(port)?);
-        wait = LOOK;
-    }
-    Ok(looks)
-}
-
-/// What ss(8) says of the established connections that a server at this port has,
-/// a line of each.
-fn connections(port: u16) -> io::Result<String> {
-    let port = format!(":{port}");
-    let output = Command::new("ss")
-        .args(["-HOtin", "state", "established", "sport", "=", &port])
-        .output()?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    Err(io::Error::other(format!("ss: {}", stderr.trim())))
 }
 
 /// Waits until `fairbat serve` vouches for these files of `directory`, which

@@ -12,7 +12,9 @@ use fairbat_tests::content::Content;
 use super::Contender;
 use super::over::Over;
 use super::serve;
+use super::store::BUCKET;
 use super::transfers::Served;
+use super::tree;
 use crate::clock::Clock;
 use crate::host::{Class, Host};
 use crate::scenario::{Background, Scenario};
@@ -70,6 +72,10 @@ pub(super) fn lay_out(
     let all = Served::all(background, seed);
     for served in &all {
         let path = origin.join(&served.name);
+        if contender.pushes() {
+            tree::write(&served.leaves(), &path)?;
+            continue;
+        }
         match content(contender, served) {
             Some(content) => content.write_to(&path)?,
             None => File::create(&path)?.set_len(served.size())?,
@@ -88,6 +94,8 @@ fn content(contender: Contender, served: &Served) -> Option<Content> {
     let is_kept = match contender {
         // Both ends of a torrent know it beforehand, by its hashes.
         Contender::Utp => false,
+        // They move directories.
+        Contender::Agent | Contender::RclonePush => false,
         Contender::None | Contender::Iperf3(_) | Contender::Tcp | Contender::Sender(_) => false,
         Contender::Engine
         | Contender::Fairbat
@@ -132,6 +140,13 @@ impl Site {
     /// What is wrong with the files that have arrived, for people; `None` if
     /// nothing is, or nobody can know.
     pub(super) fn fault(&self) -> Option<String> {
+        if self.contender.pushes() {
+            let bucket = self.download.join(BUCKET);
+            let all = self.served.iter();
+            return all
+                .map(|served| (served.leaves(), bucket.join(&served.name)))
+                .find_map(|(leaves, root)| tree::fault(&leaves, &root));
+        }
         self.served.iter().find_map(|served| {
             let name = &served.name;
             let content = content(self.contender, served)?;

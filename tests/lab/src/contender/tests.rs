@@ -306,7 +306,8 @@ fn whoever_moves_one_thing_says_so() {
     };
     let taking: Vec<_> = Contender::ALL.into_iter().filter(takes).collect();
     let all = Contender::ALL.into_iter();
-    let expected = all.filter(|one| *one == Contender::None || one.is_fairbat());
+    let expected =
+        all.filter(|one| matches!(one, Contender::None | Contender::Agent) || one.is_fairbat());
     assert_eq!(taking, expected.collect::<Vec<_>>());
 }
 
@@ -362,10 +363,16 @@ fn copies_run_beside_each_other() {
 
 #[test]
 fn one_that_is_ended_before_its_start_has_done_nothing() {
-    // That one's server takes congestion controls, and a test sets no machine up.
+    // These two take congestion controls, and a test sets no machine up.
+    let set_up = [Contender::FairbatServed, Contender::Agent];
     let all = Contender::ALL.into_iter();
-    for contender in all.filter(|one| *one != Contender::FairbatServed) {
-        let scenario = scenario_from(50.0, "");
+    for contender in all.filter(|one| !set_up.contains(one)) {
+        let end = if contender.pushes() {
+            "size_mb = 1.0"
+        } else {
+            ""
+        };
+        let scenario = scenario_from(50.0, end);
         let Some(lab) = Lab::new(contender, &scenario) else {
             continue;
         };

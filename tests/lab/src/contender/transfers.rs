@@ -4,6 +4,7 @@
 use fairbat_tests::content::Content;
 
 use super::site::{FILE, Site};
+use super::tree::{self, Leaf};
 use crate::record::{BackgroundRecord, TransferRecord};
 use crate::scenario::Background;
 
@@ -15,7 +16,7 @@ const ENDLESS: u64 = 8_000_000_000;
 /// the run has begun.
 const LARGEST_REAL: u64 = 200_000_000;
 
-/// A file to be moved.
+/// A file to be moved, or a directory.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Served {
     /// Its name, at both ends.
@@ -23,7 +24,7 @@ pub(super) struct Served {
     /// Its size, bytes; `None` if there is no end to it.
     pub(super) bytes: Option<u64>,
     /// Seconds after the start by which it should be there.
-    deadline_s: Option<f64>,
+    pub(super) deadline_s: Option<f64>,
     /// Of what is in it.
     seed: u64,
 }
@@ -59,6 +60,11 @@ impl Served {
     pub(super) fn content(&self) -> Option<Content> {
         let size = self.bytes.filter(|size| *size <= LARGEST_REAL)?;
         Some(Content::new(self.seed, size))
+    }
+
+    /// The files in it, when it is a directory that is pushed; it has an end.
+    pub(super) fn leaves(&self) -> Vec<Leaf> {
+        tree::leaves(self.size(), self.seed)
     }
 
     /// What says to `fairbat get -i` that it is wanted, with its deadline or

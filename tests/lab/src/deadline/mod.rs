@@ -29,6 +29,11 @@ pub struct DeadlineFigures {
     /// When and how `fairbat` first said that it cannot meet them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
+    /// Of all that had been moved when the transfer due first was there, the share
+    /// that was its own, 0 to 1: 1 when nothing was moved before its time. `None`
+    /// with one transfer, and where nobody tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_share: Option<f64>,
     /// What our control loop did; `None` for whoever has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlFigures>,
@@ -58,6 +63,7 @@ impl DeadlineFigures {
             is_done: done.is_some(),
             finish_s: end - began,
             forecast: background.iter().find_map(|one| one.forecast),
+            first_share: background.iter().find_map(first_share),
             control: samples.and_then(|samples| {
                 ControlFigures::of(samples, began..end, setup.pressure_until_s)
             }),
@@ -89,9 +95,21 @@ impl DeadlineFigures {
     }
 }
 
+/// See [`DeadlineFigures::first_share`].
+fn first_share(background: &BackgroundRecord) -> Option<f64> {
+    let all = background.transfers.iter().enumerate();
+    let due = all.filter_map(|(index, one)| Some((index, one.deadline_s?, one.done?)));
+    let (first, _, done) = due.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let mut told = background.progress.iter().rev();
+    let bytes = &told.find(|told| told.t <= done)?.bytes;
+    let sum: u64 = bytes.iter().sum();
+    (bytes.len() > 1 && sum > 0).then(|| bytes[first] as f64 / sum as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Progress;
 
     fn setup() -> Scenario {
         let text = "description = \"a test\"\nduration_s = 80.0\nmeasure_from_s = 2.0\n\
@@ -155,6 +173,35 @@ mod tests {
         assert_eq!(figures.order(), ["a", "b", "c"]);
         assert!(figures.is_in_order());
         assert!(!all([1, 2, 3]).is_in_order());
+    }
+
+    #[test]
+    fn what_was_moved_before_its_time_is_seen() {
+        let told = |t, bytes: [u64; 2]| Progress {
+            t,
+            bytes: bytes.to_vec(),
+        };
+        let mut background = BackgroundRecord {
+            began: Some(2.0),
+            transfers: vec![
+                transfer("later", 60.0, -3.0, Some(2)),
+                transfer("first", 20.0, -2.0, Some(1)),
+            ],
+            // The first was there at 20 s.
+            progress: vec![
+                told(10.0, [0, 50]),
+                told(19.5, [10, 90]),
+                told(21.0, [30, 100]),
+            ],
+            ..BackgroundRecord::default()
+        };
+        let share = |background: &BackgroundRecord| {
+            let figures = DeadlineFigures::of(&setup(), std::slice::from_ref(background));
+            figures.unwrap().first_share
+        };
+        assert_eq!(share(&background), Some(0.9));
+        background.progress.clear();
+        assert_eq!(share(&background), None);
     }
 
     #[test]

@@ -38,6 +38,8 @@ enum Part {
     Weight,
     /// zeta, and the rate that we have.
     Deadline,
+    /// How far each of several transfers is.
+    Progress,
     /// The congestion window of a sender of the lab's.
     Window,
     /// What crosses a link, counted from 0.
@@ -109,6 +111,9 @@ fn parts(record: &Record) -> Vec<Part> {
     if control.iter().any(|sample| sample.zeta.is_some()) {
         parts.push(Part::Deadline);
     }
+    if record.background.iter().any(ours::has_several) {
+        parts.push(Part::Progress);
+    }
     if !record.sender().is_empty() {
         parts.push(Part::Window);
     }
@@ -135,7 +140,7 @@ impl Part {
             Self::Weight => 60,
             Self::Connections | Self::Deadline | Self::Window | Self::Against(_) => 80,
             Self::Rates(_) => 160,
-            Self::Queue(_) | Self::RoundTrip | Self::Fetches | Self::Jobs => 110,
+            Self::Progress | Self::Queue(_) | Self::RoundTrip | Self::Fetches | Self::Jobs => 110,
         }
     }
 
@@ -144,6 +149,7 @@ impl Part {
             Self::Connections => ours::connections(sheet),
             Self::Weight => ours::weight(sheet),
             Self::Deadline => ours::deadline(sheet),
+            Self::Progress => ours::progress(sheet),
             Self::Window => ours::window(sheet),
             Self::Rates(link) => rates::forward(sheet, link),
             Self::Against(link) => rates::backward(sheet, link),

@@ -5,10 +5,13 @@ use plotters::style::Color;
 
 use super::bins::{self, Step};
 use super::sheet::{Sheet, end_of};
-use crate::record::ControlSample;
+use crate::record::{BackgroundRecord, ControlSample};
 
 /// Bytes per second in Mbit/s.
 const MBIT: f64 = 8e-6;
+
+/// Bytes in MB.
+const MB: f64 = 1e-6;
 
 /// m, and the connections in use.
 pub(super) fn connections(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
@@ -85,6 +88,40 @@ pub(super) fn deadline(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
         "it"
     };
     plot.label([format!("rate, as {who} sees it")], BLUE, end_of(&rate));
+    plot.finish()
+}
+
+/// Whether it tells how far each of several transfers is.
+pub(super) fn has_several(background: &BackgroundRecord) -> bool {
+    background.progress.iter().any(|told| told.bytes.len() > 1)
+}
+
+/// How far each of several transfers is, of the first contender that tells.
+pub(super) fn progress(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
+    let all = &sheet.record.background;
+    let Some(background) = all.iter().find(|one| has_several(one)) else {
+        return Ok(());
+    };
+    let transfers = &background.transfers;
+    let largest = transfers.iter().map(|one| one.bytes).max();
+    let title = "moved of each, MB; when it was due, and when it was there";
+    let mut plot = sheet.plot(title, largest.unwrap_or_default() as f64 * MB, 3)?;
+    let colors = [BLUE, VERMILION, GREEN, INK].into_iter().cycle();
+    for (index, (transfer, color)) in transfers.iter().zip(colors).enumerate() {
+        let due = transfer
+            .deadline_s
+            .and_then(|time| Some(background.began? + time));
+        for moment in due.into_iter().chain(transfer.done) {
+            plot.moment(moment)?;
+        }
+        let told = background.progress.iter();
+        let points: Vec<_> = told
+            .filter_map(|told| Some((told.t, *told.bytes.get(index)? as f64 * MB)))
+            .collect();
+        plot.line(&points, color, 2)?;
+        let middle = points.get(points.len() / 2).map_or(0.0, |point| point.1);
+        plot.label([transfer.name.clone()], color, middle);
+    }
     plot.finish()
 }
 

@@ -34,8 +34,11 @@ pub struct BackgroundRecord {
     /// Each transfer that has an end, in the order of the scenario.
     #[serde(default)]
     pub transfers: Vec<TransferRecord>,
-    /// Congestion control that a server of ours was seen to send with; `None` for
-    /// other servers.
+    /// How far each transfer was, about once a second; empty where nobody says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub progress: Vec<Progress>,
+    /// Congestion control that a sender of ours was seen to send with; `None` for
+    /// other senders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by: Option<String>,
     /// The first time that `fairbat` foretold a deadline missed.
@@ -65,6 +68,16 @@ pub struct TransferRecord {
     pub took_s: Option<f64>,
     /// Which it was to be there: the first, 1, the second, ...
     pub place: Option<usize>,
+}
+
+/// How far each of several transfers was.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// When.
+    pub t: f64,
+    /// Bytes of each that its contender says it has moved, in the order of the
+    /// scenario.
+    pub bytes: Vec<u64>,
 }
 
 /// What `fairbat` said of deadlines that it cannot meet.

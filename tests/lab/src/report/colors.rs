@@ -3,7 +3,7 @@
 use fairbat_tests::chart::{BLUE, GREEN, GREY, INK, VERMILION};
 use plotters::style::RGBColor;
 
-use super::{ALONE, MatrixRecord, OURS};
+use super::{ALONE, MatrixRecord, OURS, PUSHING};
 
 /// Okabe and Ito's reddish purple.
 const PURPLE: RGBColor = RGBColor(0xcc, 0x79, 0xa7);
@@ -21,7 +21,7 @@ pub(super) fn colors(matrix: &MatrixRecord) -> Vec<(&str, RGBColor)> {
         if name == ALONE || colors.iter().any(|(known, _)| *known == name) {
             continue;
         }
-        let color = if name == OURS {
+        let color = if [OURS, PUSHING].contains(&name) {
             Some(BLUE)
         } else {
             others.next()

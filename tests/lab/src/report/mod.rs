@@ -38,6 +38,9 @@ pub const ALONE: &str = "none";
 /// The contender that is ours, to which curl is compared.
 const OURS: &str = "fairbat";
 
+/// The contender that is ours and pushes.
+const PUSHING: &str = "agent";
+
 /// All runs of a matrix of scenarios, contenders and seeds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MatrixRecord {

@@ -11,6 +11,7 @@ mod machine;
 mod matrix;
 mod physics;
 mod provenance;
+mod pushed;
 mod sender_cost;
 mod senders;
 mod served;

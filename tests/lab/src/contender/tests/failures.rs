@@ -72,7 +72,9 @@ fn whoever_moves_nothing_has_failed() {
     let start_s = 4.0 * START_S;
     let scenario = scenario_from(start_s, "");
     let all = Contender::ALL.into_iter();
-    let all = all.filter(|contender| *contender != Contender::None && !is_loaded(*contender));
+    // Those that push have an end, and miss a deadline then.
+    let is_one = |one: &Contender| *one != Contender::None && !is_loaded(*one) && !one.pushes();
+    let all = all.filter(is_one);
     let can_run: Vec<_> = all
         .filter(|contender| Lab::new(*contender, &scenario).is_some())
         .collect();

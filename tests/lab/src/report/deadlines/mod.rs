@@ -3,6 +3,7 @@
 
 mod late;
 mod picture;
+mod pushed;
 mod required;
 mod sections;
 mod served;
@@ -13,7 +14,7 @@ use std::fmt::Write;
 pub(super) use self::picture::{draw, has_picture};
 use super::rows::rows;
 use super::words::{head, how, seeds, title};
-use super::{ALONE, MatrixRecord, OURS, RunSummary};
+use super::{ALONE, MatrixRecord, OURS, PUSHING, RunSummary};
 use crate::deadline::DeadlineFigures;
 use crate::scenario::Scenario;
 
@@ -85,20 +86,27 @@ pub(super) fn page(matrix: &MatrixRecord) -> String {
         let rows = rows(matrix, name);
         if !rows.is_empty() {
             text.push_str(&sections::section(matrix, name, scenario, &rows));
+            text.push_str(&pushed::table(scenario, &rows));
         }
     }
     text.push_str(&how(matrix));
     text
 }
 
-/// What is required, and what of it holds, under a heading: of ours by itself, and
-/// where there are some that are held back at both ends, of these by themselves and
+/// What is required, and what of it holds, under a heading: of ours by itself,
+/// whether it fetches or pushes, and where there are some that are held back at both ends, of these by themselves and
 /// beside the others.
 fn required(matrix: &MatrixRecord, outcomes: &[Outcome<'_>]) -> String {
     let heading = "\n## What is required\n";
     let Some(beside) = served::section(matrix, outcomes) else {
-        let table = required::table(outcomes, OURS);
-        return table.map_or(String::new(), |table| format!("{heading}\n{table}"));
+        let tables = [OURS, PUSHING].map(|who| required::table(outcomes, who));
+        let tables = tables.into_iter().flatten();
+        let text: String = tables.map(|table| format!("\n{table}")).collect();
+        return if text.is_empty() {
+            text
+        } else {
+            format!("{heading}{text}")
+        };
     };
     let mut text = heading.to_owned();
     for contender in [OURS, served::SERVED] {

@@ -1,11 +1,13 @@
-//! What looks at connections of a server tell: whether it was a congestion control
-//! of ours that held them back, all the time. Knows what ss(8) says, and no server.
+//! What looks at connections of a program tell: whether it was a congestion control
+//! of ours that held them back, all the time. Knows what ss(8) says, and no program.
 
 use std::collections::BTreeMap;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Looks {
+    /// Whose connections they are, for people.
+    who: &'static str,
     /// The congestion control that they are to have.
     control: String,
     /// Whether any connection has had it.
@@ -18,8 +20,9 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    pub(super) fn new(control: String) -> Self {
+    pub(super) fn new(who: &'static str, control: String) -> Self {
         Self {
+            who,
             control,
             is_seen: false,
             without: BTreeMap::new(),
@@ -58,17 +61,17 @@ impl Looks {
 
     /// What is wrong with it, for people; `None` if ours held back all of it.
     pub(super) fn fault(&self) -> Option<String> {
-        let control = &self.control;
+        let Self { who, control, .. } = self;
         if !self.is_seen {
             return Some(format!(
-                "no connection of fairbat serve's has ever been seen with {control}: it was not \
-                 what held back"
+                "no connection of {who}'s has ever been seen with {control}: it was not what held \
+                 back"
             ));
         }
         let peer = self.free.as_ref()?;
         Some(format!(
-            "the connection of fairbat serve's to {peer} has sent without {control}: it was not \
-             what held back all of it"
+            "the connection of {who}'s to {peer} has sent without {control}: it was not what held \
+             back all of it"
         ))
     }
 }
@@ -92,7 +95,7 @@ mod tests {
     }
 
     fn fault(looks: &[&[(&str, u64)]]) -> Option<String> {
-        let mut all = Looks::new(OURS.to_owned());
+        let mut all = Looks::new("fairbat serve", OURS.to_owned());
         for look in looks {
             all.take(&said(look));
         }

@@ -1,0 +1,85 @@
+//! Directories that are pushed to a store across the link, by the agent and by
+//! rclone.
+
+use std::path::Path;
+
+use fairbat_lab::record::Record;
+
+use crate::{expect_success, is_root, lab_with, record_in, turn, was_possible};
+
+/// Where it happens: 4 Mbit/s of the link are somebody else's.
+const LINK: &str = "
+    description = 'Directories that are pushed'
+    duration_s = 14
+    measure_from_s = 4
+    [[link]]
+    rate_mbit = 10
+    delay_ms = 10
+    queue = { bdp = 1.0 }
+    [[foreground]]
+    traffic = { constant = { rate_mbit = 4 } }
+    [background]
+    start_s = 3
+";
+
+/// What `contender` has pushed of this; `None` where it cannot.
+fn pushed(contender: &str, what: &str, directory: &Path) -> Option<Record> {
+    let scenario = format!("{LINK}{what}");
+    let output = lab_with(&scenario, contender, directory)
+        .output()
+        .expect("start lab");
+    if !was_possible(&output) {
+        return None;
+    }
+    expect_success(&output);
+    let record = record_in(directory);
+    assert_eq!(record.failure(), None);
+    Some(record)
+}
+
+#[test]
+fn the_agent_pushes_jobs_in_the_order_of_their_deadlines_and_is_held_back_by_ours() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let directory = tempfile::tempdir().expect("a temp dir");
+    let jobs = "transfer = [{ size_mb = 1.5, deadline_s = 10 }, { size_mb = 0.5, deadline_s = 6 }]";
+    let Some(record) = pushed("agent", jobs, directory.path()) else {
+        return;
+    };
+    let [agent] = &record.background[..] else {
+        panic!("{} contenders", record.background.len());
+    };
+    let control = agent.held_by.as_deref().expect("a congestion control");
+    assert!(control.starts_with("fairbat_vegas"), "{control}");
+    let places: Vec<_> = agent.transfers.iter().map(|one| one.place).collect();
+    assert_eq!(places, [Some(2), Some(1)], "{:?}", agent.transfers);
+    assert!(agent.control.iter().any(|sample| sample.zeta.is_some()));
+    let last = agent.progress.last().expect("it tells how far it is");
+    assert_eq!(last.bytes.len(), 2);
+    // What crossed the link is what was to be pushed, and what it takes to say so.
+    let directions = record.links.iter().map(|link| &link.forward);
+    let crossed: u64 = directions
+        .flat_map(|direction| &direction.samples.background)
+        .sum();
+    assert!((2_000_000..2_600_000).contains(&crossed), "{crossed}");
+}
+
+#[test]
+fn rclone_pushes_the_same_files() {
+    if !is_root() {
+        return;
+    }
+    let _turn = turn();
+    let directory = tempfile::tempdir().expect("a temp dir");
+    let what = "size_mb = 2\ndeadline_s = 10";
+    let Some(record) = pushed("rclone-push", what, directory.path()) else {
+        return;
+    };
+    let [rclone] = &record.background[..] else {
+        panic!("{} contenders", record.background.len());
+    };
+    assert_eq!((rclone.bytes, &rclone.failure), (Some(2_000_000), &None));
+    assert!(rclone.transfers[0].met == Some(true), "{rclone:?}");
+}
