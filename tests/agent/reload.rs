@@ -50,7 +50,7 @@ fn a_push_of_a_job_that_stays_as_it_is_goes_on_undisturbed() {
     // What is wrong is refused, and changes nothing.
     place.configure(
         "",
-        &format!("{stores}{unchanged}{}[[jobs]]\nname = \"x\"\n", doomed),
+        &format!("{stores}{unchanged}{doomed}[[jobs]]\nname = \"x\"\n"),
     );
     service.signal("HUP");
     place.wait_for_log("the new configuration is refused", 1);

@@ -126,11 +126,11 @@ impl Daemon {
                 return None;
             }
             let number = writer.add_extra(extra.written()).done().await;
-            Some(Chore::Added(Added {
+            Some(Chore::Added(Box::new(Added {
                 extra,
                 number,
                 answer,
-            }))
+            })))
         });
     }
 

@@ -148,7 +148,7 @@ pub async fn run(
 /// What was done off the loop, because it took a disk, and is to be noticed now.
 pub(super) enum Chore {
     /// Something new was remembered, or was not.
-    Added(Added),
+    Added(Box<Added>),
     /// The configuration was read again, or why not.
     Loaded(Result<Box<Loaded>, String>),
 }
@@ -281,7 +281,7 @@ impl Daemon {
 
     fn notice(&mut self, done: Chore) {
         match done {
-            Chore::Added(added) => self.added(added),
+            Chore::Added(added) => self.added(*added),
             Chore::Loaded(loaded) => self.loaded(loaded),
         }
     }
