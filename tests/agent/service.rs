@@ -52,7 +52,8 @@ impl Place {
         fs::write(self.join("agent.toml"), text).expect("write a configuration");
     }
 
-    /// Starts it, and waits until it answers.
+    /// Starts it, and waits until it has begun: it answers before its state is
+    /// open, and then has no lanes to tell of.
     pub(crate) fn start(&self) -> Service<'_> {
         let log = fs::File::options()
             .create(true)
@@ -73,9 +74,13 @@ impl Place {
             .spawn()
             .expect("start the agent");
         let mut service = Service { place: self, child };
-        wait_until("the agent to answer", SOON, || {
+        wait_until("the agent to begin", SOON, || {
             assert!(service.is_running(), "it has ended: {}", self.log());
-            service.fairbat(&["status", "--json"]).code == Some(0)
+            let told = service.fairbat(&["status", "--json"]);
+            let status: Value = serde_json::from_str(&told.stdout).unwrap_or_default();
+            status["lanes"]
+                .as_array()
+                .is_some_and(|lanes| !lanes.is_empty())
         });
         service
     }
