@@ -127,7 +127,8 @@ fn downloads_are_added_paused_resumed_and_cancelled() {
     nginx.put("small", &Content::new(72, 1_000));
     let to = dir();
     let place = Place::new();
-    place.configure("", "");
+    // It is not to yield to whatever else this machine does.
+    place.configure("min_weight = 1.0", "");
     let service = place.start();
     let into = format!("{}/", shown(to.path()));
     let small = service.order(&["add", "-d", &into, &nginx.url("small")]);

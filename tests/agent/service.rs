@@ -177,6 +177,9 @@ impl Service<'_> {
 
 impl Drop for Service<'_> {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the agent said: {}", self.place.log());
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
