@@ -1,8 +1,18 @@
 //! The agent's library against real stores: what goes there comes back as it was.
+//! And the agent as a service: its signals, its commands, and what it remembers.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests watch real processes, by the real clock"
+)]
 
 mod agent;
+mod commands;
 mod faults;
 mod kills;
+mod notify;
 mod pull;
+mod reload;
 mod round_trip;
+mod service;
+mod stop;
 mod tree;

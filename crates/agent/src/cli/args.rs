@@ -46,7 +46,9 @@ pub(crate) enum Command {
         about = "Run the jobs at their times, until stopped",
         long_about = "Runs the jobs of the configuration at their times, in the capacity that \
             nobody else wants, until it is stopped by SIGTERM or SIGINT; everything then goes on \
-            from there with the next start. What it does is told on standard error.",
+            from there with the next start. With SIGHUP it reads the configuration again: runs \
+            of jobs that stay as they are go on, and a configuration that is wrong is refused. \
+            What it does is told on standard error, and to systemd if that has started it.",
         args_override_self = true,
         after_help = EXIT_STATUS
     )]

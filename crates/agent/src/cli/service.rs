@@ -2,14 +2,17 @@
 
 use std::error::Error;
 use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use fairbat_agent::config::Config;
-use fairbat_agent::daemon::{self, handle};
+use fairbat_agent::daemon::{self, Outside, handle};
 use fairbat_agent::{api, web};
 use jiff::tz::TimeZone;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tracing_subscriber::EnvFilter;
 
@@ -17,6 +20,11 @@ use super::args::ConfigArgs;
 use super::clock;
 use super::exit::ExitCode;
 use super::load::load;
+
+/// For how long the end may take: runs are stopped, answers given and the state
+/// written meanwhile. Whoever waits for us waits for 5 s. What is not done by then,
+/// because a disk does not answer, is as if the process had been killed.
+const LAST: Duration = Duration::from_secs(4);
 
 /// Runs the jobs until it is told to stop.
 pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
@@ -26,7 +34,7 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
     };
     start_log();
     in_runtime(async {
-        match serve(config).await {
+        match serve(config, args.config.clone()).await {
             Ok(()) => ExitCode::Done,
             Err(error) => {
                 eprintln!("error: {error}");
@@ -36,9 +44,15 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
     })
 }
 
-/// The daemon, with its API, its metrics and its page.
-async fn serve(config: Config) -> Result<(), Box<dyn Error>> {
+/// The daemon, with its API, its metrics and its page. The configuration is that of
+/// the file.
+async fn serve(config: Config, file: PathBuf) -> Result<(), Box<dyn Error>> {
     let stopped = stop_by_signal()?;
+    let outside = Outside {
+        stop: stopped.clone(),
+        reload: reload_by_signal()?,
+        load: Arc::new(move || Config::load(&file, |name| std::env::var_os(name))),
+    };
     let told = || {
         let mut stopped = stopped.clone();
         async move {
@@ -60,9 +74,22 @@ async fn serve(config: Config) -> Result<(), Box<dyn Error>> {
         ));
     }
     serving.spawn(api::serve(socket, handle, told()));
-    daemon::run(config, telling, stopped.clone(), identity()).await?;
-    serving.join_all().await;
-    Ok(())
+    let all = async {
+        daemon::run(config, telling, outside, identity()).await?;
+        serving.join_all().await;
+        Ok(())
+    };
+    let patience = async {
+        told().await;
+        tokio::time::sleep(LAST).await;
+    };
+    tokio::select! {
+        done = all => done,
+        () = patience => {
+            tracing::warn!("something does not end; it is left behind");
+            Ok(())
+        }
+    }
 }
 
 /// Becomes true with SIGTERM and with SIGINT.
@@ -78,6 +105,19 @@ fn stop_by_signal() -> Result<watch::Receiver<bool>, io::Error> {
         let _ = stop.send(true);
     });
     Ok(stopped)
+}
+
+/// Is notified with SIGHUP.
+fn reload_by_signal() -> Result<Arc<Notify>, io::Error> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    let reload = Arc::new(Notify::new());
+    let notified = Arc::clone(&reload);
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            notified.notify_one();
+        }
+    });
+    Ok(reload)
 }
 
 /// Collects what was left unfinished.

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 use tokio::sync::watch;
 
 use super::extra::{self, Extra, What};
+use super::standing::Standing;
 use super::task::Task;
 use crate::config::{Course, Job};
 use crate::filter::Filter;
@@ -16,6 +17,10 @@ pub(super) struct Entry {
     pub(super) work: Work,
     pub(super) task: Task,
     pub(super) active: Option<Active>,
+    /// What of it is remembered.
+    pub(super) standing: Standing,
+    /// Whether it is to be forgotten when its run has ended.
+    pub(super) leaves: bool,
 }
 
 /// What there is to do.
@@ -37,6 +42,18 @@ impl Entry {
             task: Task::once(extra.deadline, extra.is_paused, now),
             work: Work::Extra(number, extra),
             active: None,
+            standing: Standing::default(),
+            leaves: false,
+        }
+    }
+
+    /// Number and end of something that was added and is through.
+    pub(super) fn is_through(&self) -> Option<(u64, Timestamp)> {
+        match (&self.work, &self.task.last) {
+            (Work::Extra(number, _), Some(last)) if self.task.is_over() => {
+                Some((*number, last.ended))
+            }
+            _ => None,
         }
     }
 

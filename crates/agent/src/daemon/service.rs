@@ -1,35 +1,32 @@
-//! The loop of the daemon.
+//! The loop of the daemon: what is to be acted on, and that it is.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairbat::carrier::Ceiling;
 use jiff::{Timestamp, Zoned};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use super::download::{self, Download};
+use super::clock::{self, Clocks};
 use super::entry::{Active, Entry, Work};
-use super::extra::{self, Extra, What};
-use super::handle::{Accepted, Command, Refused, Telling};
+use super::extra;
+use super::handle::Telling;
 use super::lanes::Way;
+use super::line::line;
+use super::manager::Manager;
 use super::measured::Measured;
-use super::task::Task;
-use crate::config::{Config, Course, Job};
-use crate::filter::Filter;
-use crate::state::{State, StateError, Writer};
-use crate::status::{Direction, Status};
-use crate::sync::{
-    Context, Ledger, Origin, PAUSES, Problem, PullSettings, PushSettings, Report, pull, push,
-};
+use super::obey::Added;
+use super::reload::Loaded;
+use super::standing::Standing;
+use crate::config::{Config, ConfigError};
+use crate::state::{Keeping, State, StateError, Writer};
+use crate::status::Status;
+use crate::sync::{Ledger, Problem, Report};
 
 /// How often the status is told.
 pub(super) const TICK: Duration = Duration::from_secs(1);
-
-/// Name of the file with the state.
-const STATE: &str = "agent.redb";
 
 /// Why the daemon cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +72,20 @@ pub fn starting(now: Timestamp) -> Status {
     }
 }
 
-/// Runs jobs until `stop` becomes true; then every run ends at once, with
+/// Reads the configuration again.
+pub type Load = Arc<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
+
+/// What happens outside that concerns the daemon.
+pub struct Outside {
+    /// Becomes true when it is to end.
+    pub stop: watch::Receiver<bool>,
+    /// Is notified when the configuration is to be read again.
+    pub reload: Arc<Notify>,
+    /// How that is done; it may block.
+    pub load: Load,
+}
+
+/// Runs jobs until it is told to stop; then every run ends at once, with
 /// everything to be continued.
 ///
 /// # Errors
@@ -83,10 +93,25 @@ pub fn starting(now: Timestamp) -> Status {
 pub async fn run(
     config: Config,
     mut telling: Telling,
-    mut stop: watch::Receiver<bool>,
+    outside: Outside,
     fresh_identity: u64,
 ) -> Result<(), StartError> {
-    let mut daemon = Daemon::new(config, fresh_identity)?;
+    let Outside {
+        mut stop,
+        reload,
+        load,
+    } = outside;
+    // A disk may take its time.
+    let opening = tokio::task::spawn_blocking(move || Daemon::open(config, fresh_identity));
+    let mut daemon = tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop) => return Ok(()),
+        opened = opening => match opened {
+            Ok(opened) => opened?,
+            Err(lost) => std::panic::resume_unwind(lost.into_panic()),
+        },
+    };
+    daemon.tell_ready();
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -98,10 +123,20 @@ pub async fn run(
                     daemon.ended(&name, &report);
                 }
             }
+            Some(done) = daemon.chores.join_next(), if !daemon.chores.is_empty() => {
+                if let Ok(Some(done)) = done {
+                    daemon.notice(done);
+                }
+            }
+            () = reload.notified(), if !daemon.is_reloading => daemon.reload(Arc::clone(&load)),
             Some((command, answer)) = telling.next() => daemon.obey(command, answer),
             _ = tick.tick() => {
                 daemon.start_what_is_due();
-                telling.tell(daemon.status());
+                daemon.forget_outdated();
+                let status = daemon.status();
+                let line = daemon.line(&status);
+                daemon.manager.tick(line);
+                telling.tell(status);
             }
         }
     }
@@ -110,104 +145,57 @@ pub async fn run(
     Ok(())
 }
 
-/// Gives up what killed processes have left unfinished in the stores that jobs
-/// push to; returns how many uploads, by job, and what went wrong. Not while the
-/// daemon runs: the state is open then.
-///
-/// # Errors
-/// [`StartError`].
-pub async fn collect(config: Config) -> Result<Vec<(String, Result<u64, Problem>)>, StartError> {
-    let daemon = Daemon::new(config, 1)?;
-    let mut collected = Vec::new();
-    for entry in &daemon.entries {
-        let Work::Job(job) = &entry.work else {
-            continue;
-        };
-        let Course::Push { to, .. } = &job.0.course else {
-            continue;
-        };
-        let store = daemon.ways[0].store(&daemon.config, &to.store, |name| std::env::var_os(name));
-        let given_up = match store {
-            Ok((store, _)) => {
-                crate::sync::collect(&daemon.state, &entry.id, &store, &to.path).await
-            }
-            Err(error) => Err(error.into()),
-        };
-        collected.push((entry.id.clone(), given_up));
-    }
-    Ok(collected)
+/// What was done off the loop, because it took a disk, and is to be noticed now.
+pub(super) enum Chore {
+    /// Something new was remembered, or was not.
+    Added(Box<Added>),
+    /// The configuration was read again, or why not.
+    Loaded(Result<Box<Loaded>, String>),
 }
 
-struct Daemon {
-    config: Config,
-    state: State,
-    writer: Writer,
-    identity: u64,
-    started: Timestamp,
-    ways: [Way; 2],
-    measured: [Measured; 2],
+pub(super) struct Daemon {
+    pub(super) config: Arc<Config>,
+    /// The file with the state.
+    pub(super) file: PathBuf,
+    pub(super) state: State,
+    pub(super) writer: Writer,
+    pub(super) identity: u64,
+    pub(super) started: Timestamp,
+    pub(super) clocks: Clocks,
+    pub(super) ways: [Arc<Way>; 2],
+    pub(super) measured: [Measured; 2],
     /// Jobs first, then what was added.
-    entries: Vec<Entry>,
-    running: JoinSet<(String, Report)>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) running: JoinSet<(String, Report)>,
+    pub(super) chores: JoinSet<Option<Chore>>,
+    pub(super) manager: Manager,
+    pub(super) is_reloading: bool,
+    /// What was wrong with the configuration when it was last read again.
+    pub(super) refused: Option<String>,
+    pub(super) is_stopping: bool,
 }
 
 impl Daemon {
-    fn new(config: Config, fresh_identity: u64) -> Result<Self, StartError> {
-        let directory = &config.agent.state;
-        std::fs::create_dir_all(directory).map_err(|error| StartError::Directory {
-            directory: directory.clone(),
-            error,
-        })?;
-        let file = directory.join(STATE);
-        let of_state = |error| StartError::State {
-            file: file.clone(),
-            error,
-        };
-        let state = State::open(&file).map_err(of_state)?;
-        let identity = state.identity(fresh_identity).map_err(of_state)?;
-        let way = |direction| Way::open(direction, &config.agent).map_err(StartError::Lane);
-        let now = now();
-        let mut entries = Vec::new();
-        for job in &config.jobs {
-            let filter =
-                Filter::new(&job.include, &job.exclude).map_err(|error| StartError::Job {
-                    job: job.name.clone(),
-                    problem: error.to_string(),
-                })?;
-            let (_, record) = state.job(&job.name).map_err(of_state)?;
-            let succeeded = record
-                .succeeded
-                .and_then(|seconds| Timestamp::from_second(seconds).ok());
-            entries.push(Entry {
-                id: job.name.clone(),
-                task: Task::new(job.timing.clone(), job.due, succeeded, &now),
-                work: Work::Job(Box::new((job.clone(), filter))),
-                active: None,
-            });
-        }
-        for (number, extra) in state.extras().map_err(of_state)? {
-            match serde_json::from_slice::<Extra>(&extra) {
-                Ok(extra) => entries.push(Entry::extra(number, extra, &now)),
-                Err(error) => tracing::error!(number, %error, "something added is not understood"),
+    /// What time it is; all plans follow a clock that was set.
+    pub(super) fn now(&mut self) -> Zoned {
+        let now = clock::now();
+        if let Some(by) = self.clocks.look(now.timestamp(), clock::up()) {
+            tracing::warn!(
+                by_s = by.as_secs_f64(),
+                "the clock was set: all is planned anew"
+            );
+            for entry in &mut self.entries {
+                entry.task.clock_was_set(by, &now);
             }
         }
-        Ok(Self {
-            ways: [way(Direction::Push)?, way(Direction::Pull)?],
-            measured: Default::default(),
-            writer: state.writer(),
-            state,
-            identity,
-            started: now.timestamp(),
-            entries,
-            running: JoinSet::new(),
-            config,
-        })
+        now
     }
 
-    fn start_what_is_due(&mut self) {
-        let now = now();
+    pub(super) fn start_what_is_due(&mut self) {
+        let now = self.now();
         for index in 0..self.entries.len() {
-            if self.entries[index].task.is_due(now.timestamp()) {
+            let entry = &self.entries[index];
+            if !entry.leaves && entry.task.is_due(now.timestamp()) {
                 self.begin(index, &now);
             }
         }
@@ -227,184 +215,18 @@ impl Daemon {
             ledger: ledger.clone(),
             stop,
         });
-        let started = self.start(index, deadline, ledger, stopped);
-        self.running.spawn(match started {
-            Ok(started) => started,
-            Err(problem) => {
-                let id = self.entries[index].id.clone();
-                running(id, async { Report::of(problem) })
-            }
-        });
-    }
-
-    /// A run of something.
-    fn start(
-        &self,
-        index: usize,
-        deadline: Option<Timestamp>,
-        ledger: Ledger,
-        stopped: watch::Receiver<bool>,
-    ) -> Result<Running, Problem> {
-        let Entry { id, work, task, .. } = &self.entries[index];
-        match work {
-            Work::Job(job) => {
-                let (job, filter) = &**job;
-                match &job.course {
-                    Course::Push { from, to } => {
-                        let settings = self.push_settings(job, filter, from, &to.path, deadline);
-                        self.push(id.clone(), &to.store, settings, ledger, stopped)
-                    }
-                    Course::Pull { from, to } => {
-                        let settings = PullSettings {
-                            filter: filter.clone(),
-                            was_filled: task.succeeded.is_some(),
-                            ..self.pull_settings(job, to, &from.path, deadline)
-                        };
-                        self.pull(id.clone(), &from.store, settings, ledger, stopped)
-                    }
-                }
-            }
-            Work::Extra(_, extra) => match &extra.what {
-                What::Restore { job, to } => self.restore(id, job, to, deadline, ledger, stopped),
-                What::Download { url, to } => {
-                    let download = Download {
-                        url: url.clone(),
-                        to: to.clone(),
-                        deadline,
-                        seed: self.identity,
-                    };
-                    let agent = self.config.agent.clone();
-                    Ok(running(id.clone(), async move {
-                        download::download(download, &agent, ledger, stopped).await
-                    }))
-                }
-            },
-        }
-    }
-
-    fn push_settings(
-        &self,
-        job: &Job,
-        filter: &Filter,
-        from: &Path,
-        prefix: &str,
-        deadline: Option<Timestamp>,
-    ) -> PushSettings {
-        PushSettings {
-            source: from.to_owned(),
-            prefix: prefix.to_owned(),
-            filter: filter.clone(),
-            one_file_system: job.one_file_system,
-            detect: job.detect,
-            delete: job.delete,
-            verify: job.verify,
-            deadline,
-            weight: job.min_weight,
-            ceilings: self.ceilings(0, job.limit_rate),
-            connections: self.config.agent.connections,
-            seed: self.identity,
-            identity: self.identity,
-        }
-    }
-
-    fn pull_settings(
-        &self,
-        job: &Job,
-        to: &Path,
-        prefix: &str,
-        deadline: Option<Timestamp>,
-    ) -> PullSettings {
-        PullSettings {
-            prefix: prefix.to_owned(),
-            to: to.to_owned(),
-            was_filled: false,
-            filter: Filter::everything(),
-            detect: job.detect,
-            pauses: PAUSES.to_vec(),
-            delete: job.delete,
-            deadline,
-            weight: job.min_weight,
-            ceilings: self.ceilings(1, job.limit_rate),
-            connections: self.config.agent.connections,
-            seed: self.identity,
-        }
-    }
-
-    /// Those of a lane, and of a job.
-    fn ceilings(&self, way: usize, own: Option<u64>) -> Vec<Arc<Ceiling>> {
-        let own = own.map(Ceiling::new).map(Arc::new);
-        own.into_iter()
-            .chain(self.ways[way].ceiling.clone())
-            .collect()
-    }
-
-    fn push(
-        &self,
-        id: String,
-        store: &str,
-        settings: PushSettings,
-        ledger: Ledger,
-        stopped: watch::Receiver<bool>,
-    ) -> Result<Running, Problem> {
-        let way = &self.ways[0];
-        let (store, host) = way.store(&self.config, store, |name| std::env::var_os(name))?;
-        let context = Context {
-            state: self.state.clone(),
-            writer: self.writer.clone(),
-            store: Arc::new(store),
-            host,
-            lane: way.lane.clone(),
-        };
-        let name = id.clone();
-        Ok(running(id, async move {
-            push(context, &name, settings, ledger, stopped).await
-        }))
-    }
-
-    fn pull(
-        &self,
-        id: String,
-        store: &str,
-        settings: PullSettings,
-        ledger: Ledger,
-        stopped: watch::Receiver<bool>,
-    ) -> Result<Running, Problem> {
-        let way = &self.ways[1];
-        let (store, host) = way.store(&self.config, store, |name| std::env::var_os(name))?;
-        let origin = Origin {
-            store: Arc::new(store),
-            host,
-            lane: way.lane.clone(),
-        };
-        Ok(running(id, async move {
-            pull(origin, settings, ledger, stopped).await
-        }))
-    }
-
-    fn restore(
-        &self,
-        id: &str,
-        job: &str,
-        to: &Path,
-        deadline: Option<Timestamp>,
-        ledger: Ledger,
-        stopped: watch::Receiver<bool>,
-    ) -> Result<Running, Problem> {
-        let job = self.config.jobs.iter().find(|known| known.name == job);
-        let job = job.ok_or_else(|| Problem::Scan("the job is not configured any more".into()))?;
-        let place = job.course.place();
-        let settings = PullSettings {
-            delete: crate::config::Delete::Never,
-            ..self.pull_settings(job, to, &place.path, deadline)
-        };
-        self.pull(id.to_owned(), &place.store, settings, ledger, stopped)
+        // Nobody waits for that.
+        drop(self.remember(index));
+        let run = self.start(index, deadline, ledger, stopped);
+        self.running.spawn(run);
     }
 
     fn ended(&mut self, id: &str, report: &Report) {
-        let now = now();
-        let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) else {
+        let now = self.now();
+        let Some(index) = self.entries.iter().position(|entry| entry.id == id) else {
             return;
         };
+        let entry = &mut self.entries[index];
         let bytes = entry
             .active
             .take()
@@ -424,152 +246,61 @@ impl Daemon {
                 tracing::warn!(task = id, %problem, hint = problem.hint(), "ended early");
             }
         }
-        let remembered = match &entry.work {
+        match &entry.work {
             Work::Job(_) if report.is_clean() => {
-                self.writer.note_success(id, now.timestamp().as_second())
+                let noted = self.writer.note_success(id, now.timestamp().as_second());
+                if let Err(error) = noted {
+                    tracing::error!(%error, "the end of a task is not remembered");
+                }
             }
-            Work::Extra(number, _) if entry.task.is_over() => self.state.set_extra(*number, None),
-            Work::Job(_) | Work::Extra(..) => Ok(()),
-        };
-        if let Err(error) = remembered {
-            tracing::error!(%error, "the end of a task is not remembered");
+            Work::Extra(number, _) if entry.task.is_over() => {
+                drop(self.writer.set_extra(*number, None));
+            }
+            Work::Job(_) | Work::Extra(..) => {}
+        }
+        // What the end of the agent stops goes on with its next start.
+        if !(self.is_stopping && report.problem == Some(Problem::Stopped)) {
+            drop(self.remember(index));
+        }
+        if self.entries[index].leaves {
+            self.entries.remove(index);
         }
     }
 
-    fn obey(&mut self, command: Command, answer: oneshot::Sender<Result<Accepted, Refused>>) {
-        let obeyed = self.follow(command);
-        // Who asked may have gone.
-        let _ = answer.send(obeyed);
+    /// How a job stands, if that is not remembered yet.
+    pub(super) fn remember(&mut self, index: usize) -> Option<Keeping<()>> {
+        let entry = &mut self.entries[index];
+        let standing = Standing::of(&entry.task);
+        if matches!(entry.work, Work::Extra(..)) || standing == entry.standing {
+            return None;
+        }
+        let written = standing.written();
+        entry.standing = standing;
+        Some(self.writer.set_standing(&entry.id, written))
     }
 
-    fn follow(&mut self, command: Command) -> Result<Accepted, Refused> {
-        let now = now().timestamp();
-        let (id, done) = match command {
-            Command::Run { job } => {
-                let entry = self.find(&job)?;
-                if matches!(entry.work, Work::Extra(..)) {
-                    return Err(Refused::Impossible(format!("{job} is no job")));
-                }
-                if entry.active.is_some() {
-                    return Err(Refused::NotNow(format!("job {job} is running already")));
-                }
-                if entry.task.is_paused {
-                    return Err(Refused::NotNow(format!(
-                        "job {job} is paused; resume it first"
-                    )));
-                }
-                entry.task.hurry(now);
-                (job, true)
-            }
-            Command::Pause { id } => {
-                let entry = self.find(&id)?;
-                if entry.task.is_over() {
-                    return Err(Refused::NotNow(format!("{id} is through")));
-                }
-                entry.task.is_paused = true;
-                if let Some(active) = &entry.active {
-                    let _ = active.stop.send(true);
-                }
-                self.remember_pause(&id, true);
-                (id, true)
-            }
-            Command::Resume { id } => {
-                let entry = self.find(&id)?;
-                let was_paused = std::mem::replace(&mut entry.task.is_paused, false);
-                self.remember_pause(&id, false);
-                (id, was_paused)
-            }
-            Command::Cancel { id } => {
-                let entry = self.find(&id)?;
-                let is_running = entry.active.is_some();
-                if let Some(active) = &entry.active {
-                    let _ = active.stop.send(true);
-                }
-                let number = match &entry.work {
-                    Work::Job(_) => None,
-                    Work::Extra(number, _) => Some(*number),
-                };
-                if let Some(number) = number {
-                    self.forget(number)?;
-                }
-                (id, is_running || number.is_some())
-            }
-            Command::Add { url, to, deadline } => {
-                let what = What::Download { url, to };
-                (self.add(what, deadline)?, true)
-            }
-            Command::Restore { job, to, deadline } => {
-                self.find(&job)?;
-                let is_empty = std::fs::read_dir(&to).map(|mut it| it.next().is_none());
-                if is_empty.is_ok_and(|is_empty| !is_empty) {
-                    let message = format!("{} is not empty", to.display());
-                    return Err(Refused::Impossible(message));
-                }
-                (self.add(What::Restore { job, to }, deadline)?, true)
-            }
-        };
-        if done {
-            self.start_what_is_due();
-            Ok(Accepted { id })
-        } else {
-            Err(Refused::NotNow(format!(
-                "{id} is neither running nor paused"
-            )))
+    fn notice(&mut self, done: Chore) {
+        match done {
+            Chore::Added(added) => self.added(*added),
+            Chore::Loaded(loaded) => self.loaded(loaded),
         }
     }
 
-    /// Something new to do; returns what it is called.
-    fn add(&mut self, what: What, deadline: Option<Timestamp>) -> Result<String, Refused> {
-        let extra = Extra {
-            what,
-            deadline,
-            is_paused: false,
+    /// What was added and has been through for long is told of no longer.
+    fn forget_outdated(&mut self) {
+        let now = self.now().timestamp();
+        let through = self.entries.iter().filter_map(Entry::is_through).collect();
+        let outdated = extra::outdated(through, now);
+        let is_outdated = |entry: &Entry| {
+            let through = entry.is_through();
+            through.is_some_and(|(number, _)| outdated.contains(&number))
         };
-        let written = serde_json::to_vec(&extra).map_err(|error| not_remembered(&error))?;
-        let number = self.state.add_extra(&written);
-        let number = number.map_err(|error| not_remembered(&error))?;
-        self.entries.push(Entry::extra(number, extra, &now()));
-        Ok(extra::name(number))
-    }
-
-    fn forget(&mut self, number: u64) -> Result<(), Refused> {
-        let forgotten = self.state.set_extra(number, None);
-        forgotten.map_err(|error| not_remembered(&error))?;
-        let is_it = |entry: &Entry| matches!(entry.work, Work::Extra(other, _) if other == number);
-        self.entries.retain(|entry| !is_it(entry));
-        Ok(())
-    }
-
-    fn remember_pause(&mut self, id: &str, is_paused: bool) {
-        let entry = self.entries.iter_mut().find(|entry| entry.id == id);
-        let Some(Work::Extra(number, extra)) = entry.map(|entry| &mut entry.work) else {
-            return;
-        };
-        extra.is_paused = is_paused;
-        let written = serde_json::to_vec(extra).unwrap_or_default();
-        if let Err(error) = self.state.set_extra(*number, Some(&written)) {
-            tracing::error!(%error, "a pause is not remembered");
-        }
-    }
-
-    fn find(&mut self, id: &str) -> Result<&mut Entry, Refused> {
-        let nearest = self
-            .entries
-            .iter()
-            .map(|entry| (strsim::damerau_levenshtein(&entry.id, id), &entry.id))
-            .filter(|(distance, _)| *distance <= 2)
-            .min()
-            .map(|(_, name)| name.clone());
-        self.entries
-            .iter_mut()
-            .find(|entry| entry.id == id)
-            .ok_or(Refused::Unknown {
-                id: id.to_owned(),
-                nearest,
-            })
+        self.entries.retain(|entry| !is_outdated(entry));
     }
 
     async fn stop(&mut self) {
+        self.is_stopping = true;
+        self.manager.stopping();
         for entry in &self.entries {
             if let Some(active) = &entry.active {
                 let _ = active.stop.send(true);
@@ -584,7 +315,7 @@ impl Daemon {
     }
 
     fn status(&mut self) -> Status {
-        let now = now().timestamp();
+        let now = self.now().timestamp();
         let mut lanes = Vec::new();
         for (way, measured) in self.ways.iter().zip(&mut self.measured) {
             lanes.push(measured.status(way, now));
@@ -601,33 +332,16 @@ impl Daemon {
             lanes,
         }
     }
-}
 
-type Running = std::pin::Pin<Box<dyn Future<Output = (String, Report)> + Send>>;
-
-/// A run, which says at its end what it was.
-fn running(id: String, run: impl Future<Output = Report> + Send + 'static) -> Running {
-    Box::pin(async move {
-        // A defect in one run is no end of the others, nor of its own book.
-        let report = tokio::spawn(run).await;
-        (id, report.unwrap_or_else(|_| Report::of(Problem::Lost)))
-    })
-}
-
-fn not_remembered(error: &dyn std::fmt::Display) -> Refused {
-    Refused::Impossible(format!("it cannot be remembered: {error}"))
-}
-
-impl Report {
-    fn of(problem: Problem) -> Self {
-        Self {
-            problem: Some(problem),
-            ..Self::default()
-        }
+    /// The same for the service manager.
+    fn line(&self, status: &Status) -> String {
+        line(status, self.refused.as_deref(), &clock::now())
     }
-}
 
-#[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
-fn now() -> Zoned {
-    Zoned::now()
+    /// Everything is ready again.
+    pub(super) fn tell_ready(&mut self) {
+        let status = self.status();
+        let line = self.line(&status);
+        self.manager.ready(line);
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use jiff::{Timestamp, Zoned};
+use jiff::{SignedDuration, Timestamp, Zoned};
 
 use crate::config::{Due, Timing};
 use crate::status::{LastRun, Outcomes, Phase, Totals};
@@ -23,6 +23,13 @@ pub(super) struct Task {
     runs_once: bool,
     /// When it runs next.
     pub(super) next: Option<Timestamp>,
+    /// When its schedule wants that. `next` may be another moment: somebody has
+    /// said so, or a run goes on that was stopped or has failed.
+    regular: Option<Timestamp>,
+    /// The last moment of its calendar that it has run for.
+    served: Option<Timestamp>,
+    /// Whether the next run is the rest of the last one, and has its deadline.
+    goes_on: bool,
     pub(super) is_paused: bool,
     pub(super) run: Option<Run>,
     /// Runs that failed in a row.
@@ -54,6 +61,9 @@ impl Task {
             due,
             runs_once: false,
             next: None,
+            regular: None,
+            served: None,
+            goes_on: false,
             is_paused: false,
             run: None,
             failures: 0,
@@ -85,19 +95,78 @@ impl Task {
         task
     }
 
+    /// One that goes on with the run that was under way when the agent ended.
+    pub(super) fn go_on(&mut self, deadline: Option<Timestamp>, now: Timestamp) {
+        self.next = Some(now);
+        self.goes_on = true;
+        self.deadline = deadline;
+    }
+
     /// When it runs next, after a run that began then, if there was one.
     fn schedule(&mut self, began: Option<Timestamp>, now: &Zoned) {
-        self.next = match &self.timing {
-            Timing::Calendar(_) => self
-                .timing
-                .next_by_calendar(now)
-                .map(|next| next.timestamp()),
+        let present = now.timestamp();
+        self.regular = match &self.timing {
+            Timing::Calendar(_) => self.upcoming(now),
             Timing::Every(every) => {
-                let after = began.and_then(|began| began.checked_add(*every).ok());
-                Some(after.unwrap_or(now.timestamp()).max(now.timestamp()))
+                let after = |moment: Timestamp| moment.checked_add(*every).ok();
+                // What began in the future did so by a clock that was wrong.
+                let next = began.map(|began| began.min(present)).and_then(after);
+                Some(next.unwrap_or(present).max(present))
             }
             Timing::ByHand => None,
         };
+        self.next = self.regular;
+    }
+
+    /// The next moment of its calendar that it has not run for.
+    fn upcoming(&self, now: &Zoned) -> Option<Timestamp> {
+        let next = self.timing.next_by_calendar(now)?;
+        if Some(next.timestamp()) != self.served {
+            return Some(next.timestamp());
+        }
+        let after = self.timing.next_by_calendar(&next)?;
+        Some(after.timestamp())
+    }
+
+    /// When it runs next for another reason than its schedule.
+    fn besides(&self) -> Option<Timestamp> {
+        self.next.filter(|next| Some(*next) != self.regular)
+    }
+
+    /// The wall clock was set, by so much, and says `now`. Delays and intervals are
+    /// as long as before. A moment of the calendar that is over now has come;
+    /// otherwise the next is that which comes next by the clock as it is.
+    pub(super) fn clock_was_set(&mut self, by: SignedDuration, now: &Zoned) {
+        let moved = |moment: Timestamp| moment.saturating_add(by).unwrap_or(moment);
+        if let Some(run) = &mut self.run {
+            run.began = moved(run.began);
+            return;
+        }
+        let besides = self.besides().map(moved);
+        self.regular = match &self.timing {
+            Timing::Calendar(_) => match self.regular {
+                Some(regular) if regular <= now.timestamp() => Some(regular),
+                _ => self.upcoming(now),
+            },
+            Timing::Every(_) | Timing::ByHand => self.regular.map(moved),
+        };
+        self.next = earliest(besides, self.regular);
+    }
+
+    /// It has another schedule and other deadlines from now on; a run that is under
+    /// way keeps its own.
+    pub(super) fn change(&mut self, timing: Timing, due: Option<Due>, now: &Zoned) {
+        self.due = due;
+        if self.timing == timing {
+            return;
+        }
+        self.timing = timing;
+        if self.run.is_none() {
+            let besides = self.besides();
+            let last = self.last.as_ref().map(|last| last.began);
+            self.schedule(last.or(self.succeeded), now);
+            self.next = earliest(besides, self.regular);
+        }
     }
 
     /// Whether it is to begin a run now.
@@ -115,11 +184,16 @@ impl Task {
     pub(super) fn begin(&mut self, now: &Zoned) -> Option<Timestamp> {
         let began = now.timestamp();
         let is_over = self.deadline.is_none_or(|deadline| deadline <= began);
-        if (self.failures == 0 || is_over) && !self.runs_once {
+        if (!self.goes_on || is_over) && !self.runs_once {
             self.deadline = self.due.and_then(|due| due.after(now));
         }
+        if self.regular.is_some_and(|regular| regular <= began) {
+            self.served = self.regular;
+        }
         self.run = Some(Run { began });
+        self.goes_on = false;
         self.next = None;
+        self.regular = None;
         self.deadline
     }
 
@@ -156,6 +230,7 @@ impl Task {
         if is_stopped && (self.is_paused || self.runs_once) {
             // It goes on as soon as it may, in another process perhaps.
             self.next = Some(ended);
+            self.goes_on = true;
         }
         if is_ok {
             self.failures = 0;
@@ -195,7 +270,8 @@ impl Task {
         let delay = RETRY_LEAST * 2_u32.pow(self.failures.min(16));
         self.failures = self.failures.saturating_add(1);
         if let Ok(again) = now.checked_add(delay.min(RETRY_MOST)) {
-            self.next = Some(self.next.map_or(again, |next| next.min(again)));
+            self.next = earliest(Some(again), self.regular);
+            self.goes_on = true;
         }
     }
 
@@ -210,6 +286,11 @@ impl Task {
         all.deleted += files.deleted;
         all.changed += files.changed;
         all.failed += files.failed;
+    }
+
+    /// Whether a run of it is under way, or has still to go on.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.run.is_some() || self.besides().is_some()
     }
 
     /// Whether it will not run again by itself.
@@ -240,6 +321,10 @@ impl Task {
     }
 }
 
+fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
+}
+
 fn outcomes(report: &Report) -> Outcomes {
     Outcomes {
         same: report.same,
@@ -262,145 +347,4 @@ fn problem_of(report: &Report) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::{StoreError, StoreErrorKind};
-
-    fn at(text: &str) -> Zoned {
-        text.parse().unwrap()
-    }
-
-    const START: &str = "2026-03-02T21:00:00[UTC]";
-
-    fn nightly() -> Task {
-        let calendar = "22:00".parse_calendar();
-        let due = Due::By(jiff::civil::time(6, 0, 0, 0));
-        Task::new(
-            Timing::Calendar(vec![calendar]),
-            Some(due),
-            None,
-            &at(START),
-        )
-    }
-
-    trait ParseCalendar {
-        fn parse_calendar(&self) -> crate::calendar::Calendar;
-    }
-
-    impl ParseCalendar for str {
-        fn parse_calendar(&self) -> crate::calendar::Calendar {
-            crate::calendar::Calendar::parse(self).unwrap()
-        }
-    }
-
-    fn failed(kind: StoreErrorKind) -> Report {
-        Report {
-            problem: Some(Problem::Store(StoreError::new(kind, "no"))),
-            ..Report::default()
-        }
-    }
-
-    #[test]
-    fn it_runs_at_its_time_and_is_due_by_the_next_morning() {
-        let mut task = nightly();
-        let ten = at("2026-03-02T22:00:00[UTC]");
-        assert!(!task.is_due(at("2026-03-02T21:59:59[UTC]").timestamp()));
-        assert!(task.is_due(ten.timestamp()));
-        let deadline = task.begin(&ten);
-        assert_eq!(deadline, Some(at("2026-03-03T06:00:00[UTC]").timestamp()));
-        assert!(!task.is_due(ten.timestamp()), "it runs");
-        let end = at("2026-03-03T06:00:01[UTC]");
-        task.ended(&Report::default(), 7, &end);
-        assert_eq!(task.last.as_ref().unwrap().in_time, Some(false));
-        assert_eq!((task.totals.late, task.totals.bytes), (1, 7));
-        assert_eq!(task.next, Some(at("2026-03-03T22:00:00[UTC]").timestamp()));
-        assert_eq!(task.phase(false), Phase::Waiting);
-    }
-
-    #[test]
-    fn what_may_pass_is_tried_again_for_the_same_deadline() {
-        let mut task = nightly();
-        let deadline = task.begin(&at("2026-03-02T22:00:00[UTC]"));
-        task.ended(
-            &failed(StoreErrorKind::Network),
-            0,
-            &at("2026-03-02T22:10:00[UTC]"),
-        );
-        assert_eq!(task.phase(false), Phase::Retrying);
-        let again = at("2026-03-02T22:11:00[UTC]");
-        assert!(task.is_due(again.timestamp()));
-        assert_eq!(task.begin(&again), deadline);
-        task.ended(&failed(StoreErrorKind::Network), 0, &again);
-        assert!(!task.is_due(at("2026-03-02T22:12:59[UTC]").timestamp()));
-        assert!(task.is_due(at("2026-03-02T22:13:00[UTC]").timestamp()));
-        assert_eq!(task.totals.failed, 2);
-    }
-
-    #[test]
-    fn what_will_not_pass_waits_for_its_next_time() {
-        let mut task = nightly();
-        task.begin(&at("2026-03-02T22:00:00[UTC]"));
-        task.ended(
-            &failed(StoreErrorKind::Credentials),
-            0,
-            &at("2026-03-02T22:10:00[UTC]"),
-        );
-        assert_eq!(task.next, Some(at("2026-03-03T22:00:00[UTC]").timestamp()));
-        assert_eq!(task.phase(false), Phase::Waiting);
-    }
-
-    #[test]
-    fn what_was_missed_is_made_up_for_and_what_was_done_is_not() {
-        let calendar = Timing::Calendar(vec!["22:00".parse_calendar()]);
-        let now = at("2026-03-03T08:00:00[UTC]");
-        for (succeeded, is_due) in [
-            ("2026-03-02T03:00:00[UTC]", true),
-            ("2026-03-03T03:00:00[UTC]", false),
-        ] {
-            let succeeded = Some(at(succeeded).timestamp());
-            let task = Task::new(calendar.clone(), None, succeeded, &now);
-            assert_eq!(task.is_due(now.timestamp()), is_due, "{succeeded:?}");
-        }
-    }
-
-    #[test]
-    fn what_runs_once_goes_on_after_it_was_stopped() {
-        let now = at(START);
-        let mut task = Task::once(None, false, &now);
-        task.begin(&now);
-        let stopped = Report {
-            problem: Some(Problem::Stopped),
-            ..Report::default()
-        };
-        task.ended(&stopped, 0, &now);
-        assert!(!task.is_over());
-        task.begin(&now);
-        task.ended(&Report::default(), 0, &now);
-        assert_eq!((task.is_over(), task.phase(false)), (true, Phase::Done));
-    }
-
-    #[test]
-    fn a_deadline_that_is_over_is_not_kept_for_the_next_night() {
-        let mut task = nightly();
-        task.begin(&at("2026-03-02T22:00:00[UTC]"));
-        let end = at("2026-03-03T05:59:00[UTC]");
-        task.ended(&failed(StoreErrorKind::Network), 0, &end);
-        let deadline = task.begin(&at("2026-03-03T06:01:00[UTC]"));
-        assert_eq!(deadline, Some(at("2026-03-04T06:00:00[UTC]").timestamp()));
-    }
-
-    #[test]
-    fn an_interval_counts_from_the_last_run() {
-        let every = Timing::Every(Duration::from_secs(3600));
-        let now = at(START);
-        let fresh = Task::new(every.clone(), None, None, &now);
-        assert!(fresh.is_due(now.timestamp()));
-        let ran = at("2026-03-02T20:30:00[UTC]").timestamp();
-        let task = Task::new(every, None, Some(ran), &now);
-        assert_eq!(task.next, Some(at("2026-03-02T21:30:00[UTC]").timestamp()));
-        let mut paused = task;
-        paused.is_paused = true;
-        assert!(!paused.is_due(at("2026-03-02T21:30:00[UTC]").timestamp()));
-        assert_eq!(paused.phase(false), Phase::Paused);
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@
 //! Everything here blocks. Changes go through a [`Writer`], which commits many
 //! of them together. Knows neither stores nor directories.
 
+mod asked;
 mod record;
 mod writer;
 
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
 
+pub use self::asked::Keeping;
 pub use self::record::{JobRecord, ManifestRecord, Part, Synced, SyncedKind, Unreadable, Upload};
 use self::record::{decode, encode};
 pub use self::writer::{Change, Writer};
@@ -34,9 +36,6 @@ const UNTOLD: TableDefinition<(u32, &[u8]), ()> = TableDefinition::new("untold")
 const UPLOADS: TableDefinition<(u32, &[u8]), &[u8]> = TableDefinition::new("uploads");
 /// By job, path and index.
 const PARTS: TableDefinition<(u32, &[u8], u32), &[u8]> = TableDefinition::new("parts");
-
-/// What was asked for besides jobs, by number; in words of the daemon's.
-const EXTRAS: TableDefinition<u64, &[u8]> = TableDefinition::new("extras");
 
 /// Why the state cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -114,7 +113,7 @@ impl State {
             begun.open_table(UNTOLD)?;
             begun.open_table(UPLOADS)?;
             begun.open_table(PARTS)?;
-            begun.open_table(EXTRAS)?;
+            asked::make_tables(&begun)?;
         }
         begun.commit()?;
         Ok(Self {
@@ -180,54 +179,6 @@ impl State {
         };
         write.commit()?;
         Ok(found)
-    }
-
-    /// What was asked for besides jobs, by number.
-    ///
-    /// # Errors
-    /// See [`StateError`].
-    pub fn extras(&self) -> Result<Vec<(u64, Vec<u8>)>, StateError> {
-        let table = self.table(EXTRAS)?;
-        let items = table.iter()?.map(|item| {
-            let (number, extra) = item?;
-            Ok((number.value(), extra.value().to_vec()))
-        });
-        items.collect()
-    }
-
-    /// Remembers something that was asked for; returns its number, which nothing
-    /// else will have.
-    ///
-    /// # Errors
-    /// See [`StateError`].
-    pub fn add_extra(&self, extra: &[u8]) -> Result<u64, StateError> {
-        let write = self.database.begin_write()?;
-        let number = {
-            let mut meta = write.open_table(META)?;
-            let number = meta.get("extras")?.map_or(0, |given| given.value()) + 1;
-            meta.insert("extras", number)?;
-            write.open_table(EXTRAS)?.insert(number, extra)?;
-            number
-        };
-        write.commit()?;
-        Ok(number)
-    }
-
-    /// What is asked for has changed, or is over.
-    ///
-    /// # Errors
-    /// See [`StateError`].
-    pub fn set_extra(&self, number: u64, extra: Option<&[u8]>) -> Result<(), StateError> {
-        let write = self.database.begin_write()?;
-        {
-            let mut extras = write.open_table(EXTRAS)?;
-            match extra {
-                Some(extra) => extras.insert(number, extra)?,
-                None => extras.remove(number)?,
-            };
-        }
-        write.commit()?;
-        Ok(())
     }
 
     /// All entries of a job that are in step, in the order of their paths.

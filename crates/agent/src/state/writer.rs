@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use redb::{Database, ReadableTable, WriteTransaction};
 use tokio::sync::oneshot;
 
+use super::asked::Asked;
 use super::record::{decode, encode};
 use super::{
     ENTRIES, JOBS, JobId, JobRecord, PARTS, Part, StateError, Synced, UNTOLD, UPLOADS, Upload,
@@ -50,7 +51,26 @@ pub enum Change {
 enum Message {
     Change(JobId, Change, Option<oneshot::Sender<()>>),
     Success(String, i64),
+    Asked(Asked),
     Flush(oneshot::Sender<()>),
+}
+
+/// Who waits for a commit.
+pub(super) enum Waiting {
+    /// That it is done is enough.
+    Done(oneshot::Sender<()>),
+    /// Under which number.
+    Number(oneshot::Sender<u64>, u64),
+}
+
+impl Waiting {
+    /// It is committed. Who gave up waiting is fine.
+    fn tell(self) {
+        match self {
+            Self::Done(done) => drop(done.send(())),
+            Self::Number(done, number) => drop(done.send(number)),
+        }
+    }
 }
 
 /// See the module. Clones share it; it ends with the last of them.
@@ -86,6 +106,11 @@ impl Writer {
     pub fn note_success(&self, name: &str, at: i64) -> Result<(), StateError> {
         let message = Message::Success(name.to_owned(), at);
         self.messages.send(message).map_err(|_| StateError::Closed)
+    }
+
+    pub(super) fn ask(&self, asked: Asked) {
+        // Without a thread that writes, who waits hears that nobody answers.
+        let _ = self.messages.send(Message::Asked(asked));
     }
 
     /// Resolves when everything so far is remembered for good, or never will be.
@@ -136,10 +161,7 @@ fn write(database: &Database, inbox: &Receiver<Message>) -> Result<(), StateErro
             is_urgent |= apply(&transaction, next, &mut waiting)?;
         }
         transaction.commit()?;
-        for done in waiting {
-            // Who gave up waiting is fine.
-            let _ = done.send(());
-        }
+        waiting.into_iter().for_each(Waiting::tell);
     }
     Ok(())
 }
@@ -153,7 +175,7 @@ fn now() -> Instant {
 fn apply(
     transaction: &WriteTransaction,
     message: Message,
-    waiting: &mut Vec<oneshot::Sender<()>>,
+    waiting: &mut Vec<Waiting>,
 ) -> Result<bool, StateError> {
     let (job, change, done) = match message {
         Message::Change(job, change, done) => (job.0, change, done),
@@ -161,8 +183,12 @@ fn apply(
             succeeded(transaction, &name, at)?;
             return Ok(false);
         }
+        Message::Asked(asked) => {
+            waiting.push(asked.apply(transaction)?);
+            return Ok(true);
+        }
         Message::Flush(done) => {
-            waiting.push(done);
+            waiting.push(Waiting::Done(done));
             return Ok(true);
         }
     };
@@ -218,7 +244,7 @@ fn apply(
         Change::Job(record) => set_job(transaction, job, &record)?,
     }
     let is_urgent = is_urgent || done.is_some();
-    waiting.extend(done);
+    waiting.extend(done.map(Waiting::Done));
     Ok(is_urgent)
 }
 

@@ -1,0 +1,99 @@
+//! How the agent stands in one line, for the service manager and whoever asks it.
+
+use jiff::Zoned;
+
+use crate::status::{Phase, Status, TaskStatus};
+
+/// `refused` is what is wrong with a configuration that was not taken.
+pub(super) fn line(status: &Status, refused: Option<&str>, now: &Zoned) -> String {
+    let is_busy = |task: &&TaskStatus| matches!(task.phase, Phase::Running | Phase::Scanning);
+    let busy: Vec<_> = status.tasks.iter().filter(is_busy).collect();
+    let rate: f64 = status.lanes.iter().map(|lane| lane.sample.rate).sum();
+    let mut parts = Vec::new();
+    if let Some(refused) = refused {
+        parts.push(format!("new configuration refused: {}", one_line(refused)));
+    }
+    parts.push(match &busy[..] {
+        [] => "nothing runs".to_owned(),
+        [one] => format!("{} runs, {:.1} MB/s", one.id, rate / 1e6),
+        many => format!("{} run, {:.1} MB/s", many.len(), rate / 1e6),
+    });
+    let waiting = status
+        .tasks
+        .iter()
+        .filter_map(|task| Some((task.next?, task)));
+    if let Some((next, task)) = waiting.min_by_key(|(next, _)| *next) {
+        let local = next.to_zoned(now.time_zone().clone());
+        let when = match local.date() == now.date() {
+            true => local.strftime("%H:%M"),
+            false => local.strftime("%F %H:%M"),
+        };
+        parts.push(format!("next {} at {when}", task.id));
+    }
+    parts.join("; ")
+}
+
+/// The first line, of what can be shown: another line would be another message.
+fn one_line(text: &str) -> String {
+    let first = text.lines().next().unwrap_or_default();
+    first.replace(|c: char| c.is_control(), " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn status(tasks: &[(&str, &str, Option<&str>)]) -> Status {
+        let outcomes = json!({"same": 0, "moved": 0, "deleted": 0, "changed": 0, "failed": 0});
+        let task = |(id, phase, next): &(&str, &str, Option<&str>)| {
+            json!({
+                "id": id, "kind": "job", "direction": "push", "from": "/", "to": "s:",
+                "phase": phase, "next": next, "began": null, "deadline": null,
+                "predicted": null, "late_s": null, "files": 0, "files_done": 0, "bytes": 0,
+                "bytes_done": 0, "last": null, "succeeded": null,
+                "totals": {
+                    "bytes": 0, "chunks": 0, "files": outcomes, "succeeded": 0, "failed": 0,
+                    "late": 0,
+                    "retries": {"network": 0, "server": 0, "busy": 0, "integrity": 0}
+                }
+            })
+        };
+        let lane = json!({
+            "direction": "push", "lever": "pacing", "can_yield": true, "yielded_s": 0.0,
+            "bytes": 0, "sample": {
+                "t": 0.0, "n": 0.0, "m": 1.0, "active": 1, "w": 1.0, "zeta": null,
+                "rate": 3_140_000.0, "rtt_s": null, "queue_s": null
+            }
+        });
+        let status = json!({
+            "version": "0", "started": "2026-03-02T01:00:00Z", "now": "2026-03-02T01:00:00Z",
+            "lanes": [lane], "tasks": tasks.iter().map(task).collect::<Vec<_>>()
+        });
+        serde_json::from_value(status).unwrap()
+    }
+
+    #[test]
+    fn it_says_what_runs_and_what_comes_next() {
+        let now: Zoned = "2026-03-02T02:00:00+01:00[Europe/Berlin]".parse().unwrap();
+        let said = |tasks: &[_]| line(&status(tasks), None, &now);
+        assert_eq!(said(&[]), "nothing runs");
+        let home = ("home", "running", None);
+        let etc = ("etc", "waiting", Some("2026-03-02T21:00:00Z"));
+        let mail = ("mail", "retrying", Some("2026-03-02T23:30:00Z"));
+        assert_eq!(said(&[home]), "home runs, 3.1 MB/s");
+        assert_eq!(
+            said(&[home, mail, etc]),
+            "home runs, 3.1 MB/s; next etc at 22:00"
+        );
+        let two = [home, ("b", "scanning", None), mail];
+        assert_eq!(said(&two), "2 run, 3.1 MB/s; next mail at 2026-03-03 00:30");
+    }
+
+    #[test]
+    fn what_was_refused_is_one_line() {
+        let now: Zoned = "2026-03-02T02:00:00[UTC]".parse().unwrap();
+        let said = line(&status(&[]), Some("a:1:2: no\u{1b}[\nREADY=1"), &now);
+        assert_eq!(said, "new configuration refused: a:1:2: no [; nothing runs");
+    }
+}

@@ -1,0 +1,51 @@
+//! How a job stands that the agent has to know of after a restart.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::task::Task;
+
+/// See the module.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Standing {
+    /// Whether it waits to be resumed.
+    pub(super) is_paused: bool,
+    /// Whether a run was under way, or had still to go on.
+    pub(super) is_unfinished: bool,
+    /// By when that was to be through.
+    pub(super) deadline: Option<Timestamp>,
+}
+
+impl Standing {
+    /// Of a task as it is now.
+    pub(super) fn of(task: &Task) -> Self {
+        let is_unfinished = task.is_unfinished();
+        Self {
+            is_paused: task.is_paused,
+            is_unfinished,
+            deadline: task.deadline.filter(|_| is_unfinished),
+        }
+    }
+
+    /// What was written down.
+    pub(super) fn read(written: &[u8]) -> Self {
+        serde_json::from_slice(written).unwrap_or_else(|error| {
+            tracing::error!(%error, "how a job stood is not understood");
+            Self::default()
+        })
+    }
+
+    /// To be written down, if there is anything to say.
+    pub(super) fn written(&self) -> Option<Vec<u8>> {
+        (*self != Self::default())
+            .then(|| serde_json::to_vec(self).expect("a standing can be written down"))
+    }
+
+    /// Puts a task that was just made into it.
+    pub(super) fn put(&self, task: &mut Task, now: Timestamp) {
+        task.is_paused = self.is_paused;
+        if self.is_unfinished {
+            task.go_on(self.deadline, now);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What is ordered by `fairbat` is done by the agent, and remembered by it.
+
+use std::fs;
+use std::path::Path;
+
+use fairbat_tests::content::Content;
+use fairbat_tests::nginx::{Config, Nginx};
+use fairbat_tests::poll::wait_until;
+
+use crate::round_trip::dir;
+use crate::service::{Place, SOON};
+use crate::tree::expect_same;
+
+/// A job that pushes to a directory, by hand.
+fn home(source: &Path, store: &Path, more: &str) -> String {
+    format!(
+        "[stores.disk]\ntype = \"local\"\npath = {store:?}\n[[jobs]]\nname = \"home\"\n\
+         source = {source:?}\ndestination = \"disk:home\"\n{more}\n"
+    )
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[test]
+fn a_job_is_run_and_restored() {
+    let (source, store, back) = (dir(), dir(), dir());
+    fs::create_dir(source.path().join("d")).expect("make a directory");
+    fs::write(source.path().join("d/f"), "x").expect("write a file");
+    let place = Place::new();
+    place.configure("", &home(source.path(), store.path(), ""));
+    let service = place.start();
+    service.order(&["run", "home", "--wait"]);
+    let to = back.path().join("new");
+    let id = service.order(&["restore", "home", "--wait", "--to", &shown(&to)]);
+    expect_same(source.path(), &to);
+    let task = service.task(&id).expect("it is told of");
+    assert_eq!(
+        (&task["phase"], &task["kind"]),
+        (&"done".into(), &"restore".into())
+    );
+    let refused = service.fairbat(&["restore", "home", "--to", &shown(&to)]);
+    refused.expect_code(1).expect_said(&["is not empty"]);
+    for args in [
+        &["restore", &id, "--to", "/nowhere"],
+        &["restore", "hom", "--to", "/nowhere"],
+    ] {
+        service.fairbat(args).expect_code(1);
+    }
+    // What is through is not begun again.
+    service.kill();
+    let service = place.start();
+    assert!(service.task(&id).is_none());
+}
+
+#[test]
+fn a_pause_outlives_the_agent_and_a_run_goes_on_where_it_was() {
+    const SIZE: usize = 12_000_000;
+    let (source, store) = (dir(), dir());
+    fs::write(source.path().join("f"), vec![7; SIZE]).expect("write a file");
+    let place = Place::new();
+    let job = home(
+        source.path(),
+        store.path(),
+        "limit_rate = \"4M\"\nwithin = \"3h\"",
+    );
+    place.configure("", &job);
+    let service = place.start();
+    service.order(&["run", "home"]);
+    let run = service.wait_for_progress("home");
+    service.order(&["pause", "home"]);
+    let paused = service.wait_for_task("paused", "home", |task| task["phase"] == "paused");
+    let running = service.fairbat(&["run", "home"]);
+    running.expect_code(1).expect_said(&["paused"]);
+    service.kill();
+
+    let service = place.start();
+    let still = service.task("home").expect("it is there");
+    assert_eq!(
+        (&still["phase"], &still["deadline"]),
+        (&"paused".into(), &run["deadline"])
+    );
+    assert!(paused["deadline"].is_string());
+    service.order(&["resume", "home"]);
+    service.wait_for_task("done", "home", |task| task["last"]["ok"] == true);
+    service.fairbat(&["resume", "home"]).expect_code(1);
+    service.kill();
+    let service = place.start();
+    let through = service.task("home").expect("it is there");
+    assert_eq!(through["phase"], "waiting", "{through:#}");
+}
+
+#[test]
+fn a_run_that_is_cancelled_stays_so() {
+    let (source, store) = (dir(), dir());
+    fs::write(source.path().join("f"), vec![7; 40_000_000]).expect("write a file");
+    let place = Place::new();
+    place.configure(
+        "",
+        &home(source.path(), store.path(), "limit_rate = \"2M\""),
+    );
+    let service = place.start();
+    service.fairbat(&["cancel", "home"]).expect_code(1);
+    service.order(&["run", "home"]);
+    service.wait_for_progress("home");
+    service.order(&["cancel", "home"]);
+    service.wait_for_task("cancelled", "home", |task| task["phase"] == "waiting");
+    let (status, _) = service.terminate();
+    assert!(status.success(), "{status}");
+    let service = place.start();
+    let task = service.task("home").expect("it is there");
+    assert_eq!(
+        (&task["phase"], &task["next"]),
+        (&"waiting".into(), &serde_json::Value::Null)
+    );
+}
+
+#[test]
+fn downloads_are_added_paused_resumed_and_cancelled() {
+    let nginx = Nginx::start(&Config {
+        limit_rate: Some(2_000_000),
+        ..Config::default()
+    });
+    let content = Content::new(71, 10_000_000);
+    nginx.put("file", &content);
+    nginx.put("small", &Content::new(72, 1_000));
+    let to = dir();
+    let place = Place::new();
+    // It is not to yield to whatever else this machine does.
+    place.configure("min_weight = 1.0", "");
+    let service = place.start();
+    let into = format!("{}/", shown(to.path()));
+    let small = service.order(&["add", "-d", &into, &nginx.url("small")]);
+    service.wait_for_task("done", &small, |task| task["phase"] == "done");
+    let id = service.order(&["add", "-d", &into, &nginx.url("file")]);
+    let gone = service.order(&["add", "-o", &format!("{into}other"), &nginx.url("file")]);
+    service.wait_for_progress(&id);
+    service.order(&["cancel", &gone]);
+    wait_until("it to be forgotten", SOON, || service.task(&gone).is_none());
+    service.order(&["pause", &id]);
+    service.wait_for_task("paused", &id, |task| task["phase"] == "paused");
+    service.kill();
+
+    let service = place.start();
+    assert_eq!(service.task(&id).expect("it is there")["phase"], "paused");
+    assert!(service.task(&gone).is_none() && service.task(&small).is_none());
+    service.order(&["resume", &id]);
+    service.wait_for_task("done", &id, |task| task["phase"] == "done");
+    fairbat_tests::expect::assert_content(&to.path().join("file"), &content);
+    assert!(!to.path().join("other").exists());
+    // A number is given once.
+    let next = service.order(&["add", "-d", &into, &nginx.url("small")]);
+    assert!(![id, gone, small].contains(&next), "{next}");
+}
