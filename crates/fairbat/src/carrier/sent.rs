@@ -50,6 +50,12 @@ impl<B> Sent<B> {
     }
 }
 
+impl<B> Drop for Sent<B> {
+    fn drop(&mut self) {
+        self.paused.store(false, Ordering::Relaxed);
+    }
+}
+
 impl<B> Body for Sent<B>
 where
     B: Body<Data = Bytes> + Unpin,

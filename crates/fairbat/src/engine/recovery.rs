@@ -86,6 +86,7 @@ impl Lane {
             // The worker that failed is no longer counted.
             let active = self.active_on(&host) + 1;
             self.hosts.pushed_back(&host, now, active, Some(until));
+            self.admission.pushed_back(until.saturating_sub(now));
         }
         match decision {
             Decision::Retry { after } => {

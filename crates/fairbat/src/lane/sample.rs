@@ -105,6 +105,14 @@ mod tests {
         let mean = Some(7.0);
         assert_eq!(LaneSample { mean, ..shown }.outlook(), Some(10.0));
         let foreseen = None;
-        assert_eq!(LaneSample { mean, foreseen, ..shown }.outlook(), mean);
+        assert_eq!(
+            LaneSample {
+                mean,
+                foreseen,
+                ..shown
+            }
+            .outlook(),
+            mean
+        );
     }
 }
