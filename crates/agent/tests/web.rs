@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use fairbat_agent::daemon::handle::channel;
-use fairbat_agent::status::{Direction, LastRun, Outcomes, Status, TaskKind};
+use fairbat_agent::status::{Direction, FileFailure, LastRun, Outcomes, Status, TaskKind};
 use scene::{Serving, at, night, status, task};
 
 /// How long a test waits for what must come.
@@ -159,7 +159,11 @@ fn nothing_that_others_say_is_markup() {
         problem: Some(evil.into()),
         hint: Some(evil.into()),
         files: Outcomes::default(),
-        failures: vec![(evil.into(), evil.into())],
+        failures: vec![FileFailure {
+            path: evil.into(),
+            problem: evil.into(),
+            hint: Some(format!("{evil}!")),
+        }],
     });
     let mut status = Status {
         version: evil.into(),

@@ -10,6 +10,7 @@ mod extra;
 pub mod handle;
 mod lanes;
 mod measured;
+mod prediction;
 mod service;
 mod task;
 

@@ -26,7 +26,7 @@ use crate::sync::{
 };
 
 /// How often the status is told.
-pub(super) const TICK: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(1);
 
 /// Name of the file with the state.
 const STATE: &str = "agent.redb";
@@ -268,6 +268,8 @@ impl Daemon {
                         to: to.clone(),
                         deadline,
                         seed: self.identity,
+                        lane: self.ways[1].lane.clone(),
+                        ceilings: self.ceilings(1, None),
                     };
                     let agent = self.config.agent.clone();
                     Ok(running(id.clone(), async move {

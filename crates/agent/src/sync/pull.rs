@@ -102,6 +102,7 @@ pub async fn pull(
     stop: watch::Receiver<bool>,
 ) -> Report {
     let mut report = Report::default();
+    let seen = ledger.clone();
     let run = run(origin, settings, ledger, &mut report);
     let mut stopped = stop;
     tokio::select! {
@@ -111,6 +112,7 @@ pub async fn pull(
             report.problem = Some(problem);
         },
     }
+    report.count(&seen.standing());
     report
 }
 
@@ -129,9 +131,10 @@ async fn run(
     let placing = Arc::new(placing.map_err(|error| disk(&settings.to, &error))?);
     let member = lane.enter(&host, settings.deadline);
     member.set_weight(settings.weight);
+    ledger.joins(&member);
     let run = Arc::new(Run {
         member,
-        attempts: Attempts::new(settings.seed),
+        attempts: Attempts::new(settings.seed, ledger.clone()),
         settings,
         store,
         ledger,
@@ -140,8 +143,6 @@ async fn run(
     let telling = tokio::spawn(tell(Arc::downgrade(&run)));
     let done = run.follow(fetched, report).await;
     telling.abort();
-    report.retries = run.attempts.retries();
-    report.requests = run.ledger.requests();
     run.placing.finish();
     done
 }
@@ -168,7 +169,7 @@ impl Run {
         report.entries = totals.entries;
         report.same = totals.same;
         for (path, why) in totals.failures {
-            report.failed(path, Failure::Unreadable(why));
+            report.failed(path, Failure::Unwritable(why));
         }
         self.ledger.expect(totals.files, totals.bytes);
         self.fetch_all(files, report).await?;
@@ -176,7 +177,7 @@ impl Run {
         let run = Arc::clone(self);
         let failures = blocking(move || run.dress(directories)).await?;
         for (path, why) in failures {
-            report.failed(path, Failure::Unreadable(why));
+            report.failed(path, Failure::Unwritable(why));
         }
         Ok(())
     }
@@ -276,7 +277,7 @@ impl Run {
                     path,
                     match error {
                         FileError::Store(error) => Failure::Store(error),
-                        other => Failure::Unreadable(other.to_string()),
+                        other => Failure::Unwritable(other.to_string()),
                     },
                 );
             }

@@ -6,6 +6,7 @@ use crate::entry::TreePath;
 use crate::status::Retries;
 use crate::store::StoreError;
 
+use super::ledger::Standing;
 use super::plan::Totals;
 
 /// Files that could not be brought in step are named up to this number.
@@ -53,9 +54,29 @@ pub enum Failure {
     /// It, or a directory, cannot be read.
     #[error("{0}")]
     Unreadable(String),
-    /// The store does not take it.
+    /// It cannot be put where it belongs.
+    #[error("{0}")]
+    Unwritable(String),
+    /// The store does not take it, or does not have it.
     #[error("{0}")]
     Store(StoreError),
+}
+
+impl Failure {
+    /// What to do about it; empty when there is nothing to advise.
+    #[must_use]
+    pub fn hint(&self) -> &str {
+        match self {
+            Self::Changed => {
+                "run the job while nobody writes to it, or push a snapshot of its disk"
+            }
+            Self::Unreadable(_) => {
+                "give the agent the right to read it, or exclude it from the job"
+            }
+            Self::Unwritable(_) => "check the disk, and whether the agent may write there",
+            Self::Store(error) => &error.hint,
+        }
+    }
 }
 
 /// Why a run ended early. What was done is done, and the next run goes on from
@@ -131,6 +152,12 @@ impl Report {
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.failed == 0 && self.problem.is_none()
+    }
+
+    /// What was counted while it ran.
+    pub(crate) fn count(&mut self, standing: &Standing) {
+        self.retries = standing.retries;
+        self.requests = standing.requests;
     }
 
     pub(super) fn scanned(&mut self, totals: &Totals) {

@@ -220,3 +220,6 @@ async fn answered<T>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

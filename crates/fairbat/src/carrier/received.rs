@@ -125,6 +125,10 @@ impl Received {
             info.path_rtt()
         });
         self.lane.moved(bytes as u64, rtt);
+        let window = self.held.as_ref().map(|held| held.socket.receiver());
+        if let Some(Ok(window)) = window.map(|receiver| receiver.window_clamp()) {
+            self.lane.sees_window(window.into());
+        }
         let held = self.held.as_ref().and_then(|held| held.pause);
         let wait = self.passage.reserve(bytes).max(held.unwrap_or_default());
         self.pause = (!wait.is_zero()).then(|| Box::pin(tokio::time::sleep(wait)));

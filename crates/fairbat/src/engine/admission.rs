@@ -3,6 +3,9 @@
 //! the connections do is no business of it.
 
 use std::num::NonZeroU64;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dalbe::brake::Order;
@@ -19,7 +22,12 @@ pub struct Share {
     pub member: Member,
     /// The ceilings that the lane keeps to, and where bytes are counted.
     pub passage: Passage,
+    /// Where chunks are counted: requests that have brought bytes of the file.
+    pub chunks: Arc<AtomicU64>,
 }
+
+/// A turn in the lane that is waited for.
+pub(super) type Wish = Pin<Box<dyn Future<Output = Permit> + Send>>;
 
 /// See the module.
 #[derive(Debug)]
@@ -33,7 +41,9 @@ pub(super) enum Admission {
 /// What a run knows of its place in a lane.
 #[derive(Debug)]
 pub(super) struct Shared {
-    share: Share,
+    member: Arc<Member>,
+    passage: Passage,
+    chunks: Arc<AtomicU64>,
     order: watch::Receiver<Order>,
     samples: watch::Receiver<LaneSample>,
     /// A connection that was granted and is not in use yet.
@@ -45,11 +55,18 @@ pub(super) struct Shared {
 
 impl Admission {
     pub(super) fn shared(share: Share) -> Self {
-        let lane = share.member.lane();
+        let Share {
+            member,
+            passage,
+            chunks,
+        } = share;
+        let lane = member.lane();
         Self::Shared(Box::new(Shared {
             order: lane.order(),
             samples: lane.samples(),
-            share,
+            member: Arc::new(member),
+            passage,
+            chunks,
             granted: None,
             bytes: 0,
             sampled: Duration::ZERO,
@@ -72,11 +89,14 @@ impl Admission {
         }
     }
 
-    /// Waits for its turn in the lane; without one, for ever. Cancel-safe.
-    pub(super) async fn ask(&self) -> Permit {
+    /// Asks for one. While it is waited for, those that are due later wait, too.
+    pub(super) fn ask(&self) -> Option<Wish> {
         match self {
-            Self::Own(_) => std::future::pending().await,
-            Self::Shared(shared) => shared.share.member.admit().await,
+            Self::Own(_) => None,
+            Self::Shared(shared) => {
+                let member = Arc::clone(&shared.member);
+                Some(Box::pin(async move { member.admit().await }))
+            }
         }
     }
 
@@ -105,6 +125,13 @@ impl Admission {
         }
     }
 
+    /// A connection brings the first bytes of a chunk.
+    pub(super) fn chunk(&self) {
+        if let Self::Shared(shared) = self {
+            shared.chunks.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Bytes have been moved, over a connection with this round-trip time.
     pub(super) fn moved(
         &mut self,
@@ -117,24 +144,31 @@ impl Admission {
             Self::Own(pace) => pace.moved(now, bytes, is_due),
             Self::Shared(shared) => {
                 shared.bytes += bytes;
-                let lane = shared.share.member.lane();
-                shared.share.passage.count(bytes, &lane);
+                let lane = shared.member.lane();
+                shared.passage.count(bytes, &lane);
                 lane.moved(bytes, rtt());
             }
+        }
+    }
+
+    /// The connections in use have this mean receive window, bytes.
+    pub(super) fn sees_window(&self, window: Option<f64>) {
+        if let (Self::Shared(shared), Some(window)) = (self, window) {
+            shared.member.lane().sees_window(window);
         }
     }
 
     /// The host refused the load of a connection, which is free already.
     pub(super) fn pushed_back(&self, not_for: Duration) {
         if let Self::Shared(shared) = self {
-            shared.share.member.pushed_back(Some(not_for));
+            shared.member.pushed_back(Some(not_for));
         }
     }
 
     /// Tells the lane what there is to move.
     pub(super) fn owes(&self, backlog: impl FnOnce() -> Backlog) {
         if let Self::Shared(shared) = self {
-            shared.share.member.set_backlog(backlog());
+            shared.member.set_backlog(backlog());
         }
     }
 

@@ -9,7 +9,6 @@ use super::message::{Permit, WorkerId};
 use super::transfer::{Phase, Transfer};
 use super::worker::{self, Job};
 use crate::hosts::HostLimits;
-use crate::lane;
 use crate::queue::{Lease, LeaseId, Piece, TransferId};
 
 /// Part files that may be open at once, and so how far probing runs ahead of
@@ -57,13 +56,10 @@ impl Lane {
         self.admission.active(self.now, self.workers.len());
     }
 
-    /// Waits for a connection of the lane that is shared with others, while there
-    /// is a use for one. Cancel-safe.
-    pub(super) async fn ask(&self) -> lane::Permit {
-        if self.is_stopping || !self.admission.has_to_ask() || !self.has_work() {
-            return std::future::pending().await;
-        }
-        self.admission.ask().await
+    /// Whether the lane that is shared with others is to be asked for a
+    /// connection.
+    pub(super) fn has_to_ask(&self) -> bool {
+        !self.is_stopping && self.admission.has_to_ask() && self.has_work()
     }
 
     /// Whether [`Self::dispatch`] would start something if it were allowed to.
@@ -217,11 +213,12 @@ impl Lane {
         let id = WorkerId(self.next_worker);
         self.next_worker += 1;
         let worker = Worker {
-            _granted: self.admission.take(),
+            granted: self.admission.take(),
             transfer,
             lease,
             written,
             socket: None,
+            has_moved: false,
         };
         self.workers.insert(id, worker);
         Permit::new(id, self.shared.messages.clone())

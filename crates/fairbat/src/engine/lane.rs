@@ -78,12 +78,14 @@ pub(super) struct Lane {
 #[derive(Debug)]
 pub(super) struct Worker {
     /// Of the lane that is shared with others: given back with this.
-    pub(super) _granted: Option<Permit>,
+    pub(super) granted: Option<Permit>,
     pub(super) transfer: TransferId,
     pub(super) lease: Option<LeaseId>,
     /// Everything of its lease before this offset is on disk.
     pub(super) written: u64,
     pub(super) socket: Option<Arc<TcpSocket>>,
+    /// Whether it has brought any bytes.
+    pub(super) has_moved: bool,
 }
 
 impl Lane {
@@ -220,6 +222,9 @@ impl Lane {
         };
         let bytes = upto - worker.written;
         worker.written = upto;
+        if !std::mem::replace(&mut worker.has_moved, true) {
+            self.admission.chunk();
+        }
         let socket = worker.socket.clone();
         let id = worker.transfer;
         if let Some(lease) = worker.lease
@@ -255,12 +260,19 @@ impl Lane {
             }
             // What is left of its range waits in front again.
             WorkerOutcome::Cut(chunk) => self.sizer.finished(chunk),
-            WorkerOutcome::Probed(probed) => self.on_probed(transfer, *probed),
+            WorkerOutcome::Probed(probed) => {
+                // The first chunk does not wait for another turn.
+                if let Some(permit) = worker.granted {
+                    self.admission.granted(permit);
+                }
+                self.on_probed(transfer, *probed);
+            }
             WorkerOutcome::Failed(failure) => self.on_failure(transfer, failure),
             WorkerOutcome::Lost => self.on_lost(transfer),
             WorkerOutcome::Stopped => {}
         }
         self.settle(transfer);
+        self.tell_backlog();
     }
 
     fn end_lease(&mut self, lease: Option<LeaseId>, is_finished: bool) {
@@ -309,12 +321,14 @@ impl Lane {
         }
         self.forecast(&sample, demand.map_or(0.0, |demand| demand.zeta));
         let lag = self.lag();
+        let window = self.window();
+        self.admission.sees_window(window);
         self.emit(Event::Control(Control {
             n: sample.n,
             m: sample.m,
             active: self.workers.len(),
             w: sample.w,
-            window: self.window(),
+            window,
             brake: self.brake(sample.rate),
             lag,
             zeta: demand

@@ -26,6 +26,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
 
 pub use self::admission::Share;
+use self::admission::Wish;
 use self::lane::Lane;
 pub use self::stop::Stop;
 pub use self::transfer::Outcome;
@@ -152,9 +153,15 @@ async fn conduct(
     let stopping = stop_reason(stop, settings.max_time);
     tokio::pin!(stopping);
     let mut is_stopping = false;
+    let mut wish = None;
     lane.start(clock.now(), lever);
     while !lane.is_over() {
         let wake = lane.next_wake(clock.now());
+        if !lane.has_to_ask() {
+            wish = None;
+        } else if wish.is_none() {
+            wish = lane.admission.ask();
+        }
         let action = tokio::select! {
             biased;
             kind = &mut stopping, if !is_stopping => {
@@ -163,12 +170,23 @@ async fn conduct(
             }
             _ = tick.tick() => Action::Tick,
             Some(message) = inbox.recv() => Action::Message(message),
-            permit = lane.ask() => Action::Granted(permit),
+            permit = granted(&mut wish) => {
+                wish = None;
+                Action::Granted(permit)
+            }
             () = sleep_until(clock, wake) => Action::Wake,
         };
         lane.apply(clock.now(), action);
     }
     Ok(lane.report())
+}
+
+/// Resolves when what was wished is granted. Cancel-safe.
+async fn granted(wish: &mut Option<Wish>) -> Permit {
+    match wish {
+        Some(wish) => wish.await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The receive buffer that a ceiling on the rate, in byte/s, leaves room for,

@@ -81,6 +81,7 @@ impl Lane {
                 moments: HashMap::new(),
                 drift: clock.drift(),
                 rtt: None,
+                window: None,
                 recent: Recent::default(),
             }),
             clock,
@@ -138,9 +139,21 @@ impl Lane {
         state.moved(now, bytes);
     }
 
-    /// So many more bytes of what jobs move have passed through it, what has to
-    /// be moved again included. They add up to what is counted of the jobs
-    /// ([`LaneSample::bytes`]); the rates are of [`Self::moved`].
+    /// The connections in use have so large a window now, bytes: the mean over
+    /// those that were looked at.
+    pub(crate) fn sees_window(&self, bytes: f64) {
+        self.0.state().window = Some(bytes);
+    }
+
+    /// Bytes of what jobs move since its start, what had to be moved again
+    /// included: they add up to what is counted of the jobs. The rates are of
+    /// [`Self::moved`].
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.carried.load(Ordering::Relaxed)
+    }
+
+    /// So many more of them.
     pub(crate) fn carried(&self, bytes: u64) {
         self.0.carried.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -23,11 +23,11 @@ pub struct LaneSample {
     /// Mean rate over the last minute in which connections were in use, byte/s;
     /// `None` before anything has moved, and when nothing has for a minute.
     pub mean: Option<f64>,
-    /// Bytes of what jobs move since the lane's start, what had to be moved
-    /// again included.
-    pub bytes: u64,
     /// Mean round-trip time of the connections in use.
     pub rtt: Option<Duration>,
+    /// Window of the connections in use, bytes: the congestion window of what is
+    /// sent, the receive window of what comes.
+    pub window: Option<f64>,
     /// What the path carries when nobody else uses it, as far as has been seen,
     /// byte/s; 0 before anything is known.
     pub capacity: f64,
@@ -48,8 +48,8 @@ impl Default for LaneSample {
             zeta: None,
             rate: 0.0,
             mean: None,
-            bytes: 0,
             rtt: None,
+            window: None,
             capacity: 0.0,
             foreseen: None,
         }

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -56,6 +56,8 @@ pub(super) struct State {
     /// By how much the wall clock was off when they were planned.
     pub(super) drift: SignedDuration,
     pub(super) rtt: Option<Duration>,
+    /// Of the connections in use, bytes.
+    pub(super) window: Option<f64>,
     pub(super) recent: Recent,
 }
 
@@ -95,10 +97,7 @@ impl Shared {
         let mut state = self.state();
         let now = self.clock.now();
         self.notice_jump(now, &mut state);
-        let sample = LaneSample {
-            bytes: self.carried.load(Ordering::Relaxed),
-            ..state.sample(now)
-        };
+        let sample = state.sample(now);
         self.dispatch(&mut state);
         let order = Order {
             w: sample.w,
@@ -188,8 +187,8 @@ impl State {
             zeta: demand.map(|demand| demand.zeta),
             rate: paced.rate,
             mean: self.recent.rate(),
-            bytes: 0,
             rtt: self.rtt.filter(|_| self.book.active() > 0),
+            window: self.window.filter(|_| self.book.active() > 0),
             capacity: self.pace.capacity(now),
             foreseen: demand.and_then(|demand| foreseen(demand.zeta, ceiling, shown)),
         }
