@@ -25,14 +25,14 @@ fn byte(offset: u64) -> u8 {
 
 /// A server of files in ranges; the paths that it is asked for, in order.
 fn server() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
     let asked = Arc::<Mutex<Vec<String>>>::default();
     let seen = Arc::clone(&asked);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let seen = Arc::clone(&seen);
-            std::thread::spawn(move || serve(&stream.unwrap(), &seen));
+            std::thread::spawn(move || serve(&stream.expect("a connection"), &seen));
         }
     });
     (address, asked)
@@ -41,19 +41,19 @@ fn server() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
 fn serve(mut stream: &TcpStream, seen: &Mutex<Vec<String>>) {
     let mut lines = BufReader::new(stream).lines();
     while let Some(Ok(first)) = lines.next() {
-        let path = first.split(' ').nth(1).unwrap().to_owned();
+        let path = first.split(' ').nth(1).expect("a path").to_owned();
         let mut range = 0..LENGTH;
         while let Some(Ok(line)) = lines.next() {
             if line.is_empty() {
                 break;
             }
             if let Some(asked) = line.to_ascii_lowercase().strip_prefix("range: bytes=") {
-                let (start, end) = asked.split_once('-').unwrap();
+                let (start, end) = asked.split_once('-').expect("a range");
                 let end = end.parse().map_or(LENGTH, |end: u64| LENGTH.min(end + 1));
-                range = start.parse().unwrap()..end;
+                range = start.parse().expect("a number")..end;
             }
         }
-        seen.lock().unwrap().push(path);
+        seen.lock().expect("nobody panicked").push(path);
         let head = format!(
             "HTTP/1.1 206 Partial Content\r\nETag: \"1\"\r\nContent-Length: {}\r\n\
              Content-Range: bytes {}-{}/{LENGTH}\r\n\r\n",
@@ -78,7 +78,7 @@ fn lane() -> Lane {
         limit_rate: None,
         is_held: false,
     });
-    lane.unwrap()
+    lane.expect("a lane")
 }
 
 fn within(seconds: i64) -> Timestamp {
@@ -118,7 +118,7 @@ async fn fetch(lane: &Lane, url: String, to: &Path, deadline: Option<Timestamp>)
         seed: 1,
     };
     let request = TransferRequest {
-        url: url.parse().unwrap(),
+        url: url.parse().expect("a URL"),
         target: Target::File(to.to_owned()),
         deadline,
         checksum: None,
@@ -135,14 +135,14 @@ async fn fetch(lane: &Lane, url: String, to: &Path, deadline: Option<Timestamp>)
     let (events, _) = unbounded_channel();
     let report = run_in(share, settings, request, Stop::new(), events).await;
     Counted {
-        report: report.unwrap(),
+        report: report.expect("it could start"),
         bytes: bytes.load(Ordering::Relaxed),
         chunks: chunks.load(Ordering::Relaxed),
     }
 }
 
 fn expect_whole(file: &Path) {
-    let content = std::fs::read(file).unwrap();
+    let content = std::fs::read(file).expect("the file");
     assert!(content.iter().copied().eq((0..LENGTH).map(byte)));
 }
 
@@ -162,7 +162,10 @@ async fn a_transfer_waits_for_its_turn_and_counts_as_the_lane_does() {
         };
         while sample().await.waiting == 0 {}
         sample().await;
-        assert!(asked.lock().unwrap().is_empty(), "it has to wait");
+        assert!(
+            asked.lock().expect("nobody panicked").is_empty(),
+            "it has to wait"
+        );
         drop(permit);
     };
     let url = format!("http://{address}/file");
@@ -202,7 +205,7 @@ async fn what_is_due_first_has_the_connection_to_its_end() {
         fetch("early", Some(within(600))),
         both_wait
     );
-    let asked = asked.lock().unwrap();
+    let asked = asked.lock().expect("nobody panicked");
     let mut order = asked.clone();
     order.dedup();
     assert_eq!(order, ["/early", "/late", "/none"], "{asked:?}");
