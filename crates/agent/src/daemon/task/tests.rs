@@ -143,7 +143,7 @@ fn an_interval_counts_from_the_last_run() {
 fn files_that_failed_are_told_with_what_to_do() {
     let mut task = nightly();
     task.begin(&at("2026-03-02T22:00:00[UTC]"));
-    let path = crate::entry::TreePath::from_bytes(b"a/b").unwrap();
+    let path = crate::entry::TreePath::from_bytes(b"a\0b").unwrap();
     let report = Report {
         failures: vec![(path, Failure::Unreadable("permission denied".into()))],
         failed: 1,
