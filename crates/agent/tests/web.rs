@@ -178,8 +178,8 @@ fn nothing_that_others_say_is_markup() {
     assert!(!page.contains("<script>alert"), "{page}");
     assert_eq!(page.matches("<script>").count(), 1);
     let escaped = "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;\u{202e}";
-    // Name, from, to, problem, hint, a file and why it failed, the id of their list,
-    // lever and version.
+    // Name, from, to, problem, hint, a file, why it failed and what to do about it, the
+    // id of their list, lever and version.
     assert_eq!(page.matches(escaped).count(), 11, "{page}");
 }
 
