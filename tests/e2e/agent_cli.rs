@@ -58,7 +58,8 @@ fn last(began: &str, ok: bool, failed: u64) -> Value {
         "began": began, "ended": began.replace(":00:00Z", ":30:00Z"), "ok": ok, "in_time": true,
         "problem": (!ok).then_some("the store refuses"), "hint": (!ok).then_some("ask it why"),
         "files": {"same": 1, "moved": 2, "deleted": 0, "changed": 0, "failed": failed},
-        "failures": (failed > 0).then_some(("a/b", "permission denied"))
+        "failures": (failed > 0)
+            .then(|| json!({"path": "a/b", "problem": "permission denied", "hint": null}))
             .into_iter().collect::<Vec<_>>()
     })
 }

@@ -56,10 +56,18 @@ pub struct LaneStatus {
     pub can_yield: bool,
     /// The last sample.
     pub sample: Sample,
-    /// For how long its flows have been below their full weight with something
-    /// to move since the start, s.
+    /// What the lever comes to, bytes: mean window of the connections in use, the
+    /// congestion window of what is sent, the receive window of what comes.
+    pub window: Option<f64>,
+    /// The rate that ends are foretold by, byte/s: what the flows have shown
+    /// that they can carry where that is less than what the deadlines ask for,
+    /// else the mean of the last minute; `None` when nothing moves.
+    pub foreseen: Option<f64>,
+    /// For how long its flows have been below their full weight while something
+    /// moved or waited for its turn, since the start, s.
     pub yielded_s: f64,
-    /// Bytes moved since the start.
+    /// Bytes of files moved since the start, those that had to be moved again
+    /// included: those of all tasks of the direction.
     pub bytes: u64,
 }
 
@@ -108,9 +116,11 @@ pub struct TaskStatus {
     pub began: Option<Timestamp>,
     /// By when that is, or was, to be through.
     pub deadline: Option<Timestamp>,
-    /// When it will probably be through.
+    /// When it will probably be through, after what goes before it in its lane;
+    /// `None` when nothing moves.
     pub predicted: Option<Timestamp>,
-    /// By how much that is late, or the last run was, s; 0 when it is not.
+    /// By how much that is late, or the last run was, s; 0 when it is not, or
+    /// will not be by more than 5 % of the time left.
     pub late_s: Option<f64>,
     /// Files that there are to move in this run, as far as is known.
     pub files: u64,
@@ -177,8 +187,19 @@ pub struct LastRun {
     pub hint: Option<String>,
     /// What became of files.
     pub files: Outcomes,
-    /// The first files that failed, and why.
-    pub failures: Vec<(String, String)>,
+    /// The first files that failed, 20 at most.
+    pub failures: Vec<FileFailure>,
+}
+
+/// A file that is not in step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileFailure {
+    /// Which.
+    pub path: String,
+    /// Why, in one sentence.
+    pub problem: String,
+    /// What to do about it.
+    pub hint: Option<String>,
 }
 
 /// What became of files: of a run, or of all.
@@ -199,7 +220,8 @@ pub struct Outcomes {
 /// Counted since the agent was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Totals {
-    /// Bytes moved.
+    /// Bytes of files moved, those that had to be moved again included; of a
+    /// run under way, too.
     pub bytes: u64,
     /// Chunks moved: requests that carried data.
     pub chunks: u64,

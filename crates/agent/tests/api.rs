@@ -231,7 +231,9 @@ fn the_command_reads_what_the_agent_says() {
         "began": "2026-03-01T22:00:00Z", "ended": "2026-03-01T23:00:00.25Z", "ok": false,
         "in_time": false, "problem": "it broke", "hint": "mend it",
         "files": {"same": 1, "moved": 2, "deleted": 3, "changed": 4, "failed": 5},
-        "failures": [["a", "b"], ["c", "d"]]
+        "failures": [
+            {"path": "a", "problem": "b", "hint": "c"}, {"path": "d", "problem": "e", "hint": null}
+        ]
     });
     let phases = [
         "waiting", "scanning", "running", "retrying", "paused", "done", "failed",
@@ -253,8 +255,8 @@ fn the_command_reads_what_the_agent_says() {
     let read: words::Status = serde_json::from_value(told.clone()).expect("it is understood");
     let again = serde_json::to_value(&read).expect("it is written");
     let compared = assert_within(&again, &told, "status");
-    // Of a lane 7 values are read, of a task 27.
-    assert_eq!(compared, 1 + 2 * 7 + phases.len() * 27);
+    // Of a lane 7 values are read, of a task 29.
+    assert_eq!(compared, 1 + 2 * 7 + phases.len() * 29);
 }
 
 /// Panics unless each value in `part` is that of `whole`; returns how many there

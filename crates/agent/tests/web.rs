@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use fairbat_agent::daemon::handle::channel;
-use fairbat_agent::status::{Direction, LastRun, Outcomes, Status, TaskKind};
+use fairbat_agent::status::{Direction, FileFailure, LastRun, Outcomes, Status, TaskKind};
 use scene::{Serving, at, night, status, task};
 
 /// How long a test waits for what must come.
@@ -159,7 +159,11 @@ fn nothing_that_others_say_is_markup() {
         problem: Some(evil.into()),
         hint: Some(evil.into()),
         files: Outcomes::default(),
-        failures: vec![(evil.into(), evil.into())],
+        failures: vec![FileFailure {
+            path: evil.into(),
+            problem: evil.into(),
+            hint: Some(format!("{evil}!")),
+        }],
     });
     let mut status = Status {
         version: evil.into(),
@@ -174,9 +178,9 @@ fn nothing_that_others_say_is_markup() {
     assert!(!page.contains("<script>alert"), "{page}");
     assert_eq!(page.matches("<script>").count(), 1);
     let escaped = "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;\u{202e}";
-    // Name, from, to, problem, hint, a file and why it failed, the id of their list,
-    // lever and version.
-    assert_eq!(page.matches(escaped).count(), 10, "{page}");
+    // Name, from, to, problem, hint, a file, why it failed and what to do about it, the
+    // id of their list, lever and version.
+    assert_eq!(page.matches(escaped).count(), 11, "{page}");
 }
 
 #[test]

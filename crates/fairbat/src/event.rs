@@ -11,6 +11,7 @@ use dalbe::support::Rung;
 use serde::Serialize;
 
 use crate::error::ErrorKind;
+use crate::http::Transient;
 
 /// An event with its moment.
 #[derive(Debug, Clone, Serialize)]
@@ -87,6 +88,9 @@ pub enum Event {
         after_s: f64,
         /// How many tries have failed in a row.
         attempt: u32,
+        /// What kind of failure it was; not part of the JSON interface.
+        #[serde(skip)]
+        cause: RetryCause,
     },
     /// A file is finished, verified and in its place.
     Done {
@@ -131,6 +135,30 @@ pub enum Event {
         /// What to do next; may be empty.
         hint: String,
     },
+}
+
+/// What kind of failure makes something be tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RetryCause {
+    /// The network.
+    Network,
+    /// The server failed.
+    Server,
+    /// The server wanted fewer requests.
+    Busy,
+    /// The file is not what it was.
+    Changed,
+}
+
+impl RetryCause {
+    /// Of a failure that may pass.
+    pub(crate) fn of(failure: &Transient) -> Self {
+        match failure.kind {
+            ErrorKind::Network => Self::Network,
+            _ if failure.push_back => Self::Busy,
+            _ => Self::Server,
+        }
+    }
 }
 
 /// One sample of the control loop.

@@ -248,9 +248,7 @@ impl Pace {
         } else {
             natural
         };
-        let share = pending / u64::from(self.allowed.max(1));
-        let length = self.unit(natural).get().min(share).max(CHUNK_LEAST);
-        NonZeroU64::new(length).map_or(natural, |length| length.min(natural))
+        share_of(natural, self.unit(natural), pending, self.allowed.into())
     }
 
     /// The unit of n, bytes.
@@ -366,6 +364,20 @@ impl Pace {
         self.admission.update((self.n - tolerated).max(0.0));
         self.since_update.restart(now);
     }
+}
+
+/// The next of so many `connections` chunks that `pending` bytes are shared out
+/// in: at most `unit`, and no shorter than is worth a request unless `natural`
+/// is, bytes.
+pub(crate) fn share_of(
+    natural: NonZeroU64,
+    unit: NonZeroU64,
+    pending: u64,
+    connections: u64,
+) -> NonZeroU64 {
+    let share = pending / connections.max(1);
+    let length = unit.get().min(share).max(CHUNK_LEAST);
+    NonZeroU64::new(length).map_or(natural, |length| length.min(natural))
 }
 
 #[cfg(test)]

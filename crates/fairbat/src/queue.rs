@@ -234,6 +234,14 @@ impl Queue {
         })
     }
 
+    /// Whether [`Self::lease`] would find something.
+    #[must_use]
+    pub fn has_waiting(&self, mut eligible: impl FnMut(TransferId) -> bool) -> bool {
+        self.transfers
+            .iter()
+            .any(|((_, id), transfer)| transfer.pending.is_waiting() && eligible(*id))
+    }
+
     /// Notes that the bytes of a lease before the file offset `upto` are
     /// written: they are never leased again (except as part of a stream that
     /// starts over).

@@ -246,6 +246,8 @@ async fn the_history_has_the_samples_of_its_lane() {
             lever: "none".to_owned(),
             can_yield: false,
             sample: sample(t),
+            window: None,
+            foreseen: None,
             yielded_s: 0.0,
             bytes: 0,
         };

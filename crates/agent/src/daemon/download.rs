@@ -1,21 +1,24 @@
-//! A download that was asked for: one run of the engine.
+//! A download that was asked for: one run of the engine, in the lane that it shares
+//! with the jobs.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use dalbe::brake::ReceiverPolicy;
-use fairbat::engine::{self, Outcome, Stop};
+use fairbat::carrier::Ceiling;
+use fairbat::engine::{self, Outcome, Share, Stop};
 use fairbat::error::ErrorKind;
-use fairbat::event::{Event, TimedEvent};
+use fairbat::event::{Event, RetryCause, TimedEvent};
+use fairbat::lane::Lane;
 use fairbat::settings::{FileAllocation, RetrySettings, Settings, Target, TransferRequest};
 use jiff::Timestamp;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use url::Url;
 
-use super::lanes::patient;
+use super::lanes::{authority, patient};
 use crate::config::Agent;
-use crate::status::Retries;
 use crate::store::{StoreError, StoreErrorKind};
 use crate::sync::{Ledger, Problem, Report};
 
@@ -29,6 +32,10 @@ pub(super) struct Download {
     pub(super) to: PathBuf,
     pub(super) deadline: Option<Timestamp>,
     pub(super) seed: u64,
+    /// What it shares with the jobs.
+    pub(super) lane: Lane,
+    /// Ceilings of that.
+    pub(super) ceilings: Vec<Arc<Ceiling>>,
 }
 
 /// Runs it until it is there, fails, or `stop` becomes true.
@@ -38,6 +45,15 @@ pub(super) async fn download(
     ledger: Ledger,
     mut stop: watch::Receiver<bool>,
 ) -> Report {
+    let member = download
+        .lane
+        .enter(&authority(&download.url), download.deadline);
+    ledger.joins(&member);
+    let share = Share {
+        member,
+        passage: ledger.passage(&download.ceilings),
+        chunks: ledger.chunks(),
+    };
     let settings = Settings {
         http: patient(None),
         split: 1,
@@ -66,7 +82,7 @@ pub(super) async fn download(
     let engine_stop = Stop::new();
     let (events, seen) = unbounded_channel();
     let mut report = Report::default();
-    let run = engine::run(settings, vec![request], engine_stop.clone(), events);
+    let run = engine::run_in(share, settings, request, engine_stop.clone(), events);
     let stopping = async {
         // Whoever could stop it is gone with the daemon.
         let _ = stop.wait_for(|stop| *stop).await;
@@ -78,7 +94,7 @@ pub(super) async fn download(
         outcome = async { tokio::join!(run, listen(seen, &ledger, &mut said)).0 } => outcome,
         () = stopping => unreachable!("it never resolves"),
     };
-    report.retries = said.retries;
+    report.count(&ledger.standing());
     match outcome {
         Ok(outcome) => match outcome.outcomes.first() {
             Some(Outcome::Done { .. }) => report.sent = 1,
@@ -104,7 +120,6 @@ fn target(to: &Path) -> Target {
 /// What the engine has told.
 #[derive(Debug, Default)]
 struct Said {
-    retries: Retries,
     error: Option<(String, String)>,
 }
 
@@ -115,7 +130,17 @@ async fn listen(mut events: UnboundedReceiver<TimedEvent>, ledger: &Ledger, said
                 ledger.is_at(control.bytes_done, control.bytes_total);
             }
             Event::Done { bytes, .. } => ledger.is_at(bytes, Some(bytes)),
-            Event::Retry { .. } => said.retries.network += 1,
+            Event::File {
+                bytes,
+                resumed_bytes,
+                ..
+            } => ledger.is_at(resumed_bytes, bytes),
+            Event::Retry { cause, .. } => ledger.retried(match cause {
+                RetryCause::Network => StoreErrorKind::Network,
+                RetryCause::Server => StoreErrorKind::Server,
+                RetryCause::Busy => StoreErrorKind::Busy,
+                RetryCause::Changed => StoreErrorKind::Integrity,
+            }),
             Event::Error { message, hint, .. } => said.error = Some((message, hint)),
             _ => {}
         }

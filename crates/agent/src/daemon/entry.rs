@@ -1,15 +1,16 @@
 //! Something that the daemon has to do, with its book: a job, or what was added.
 
-use jiff::{SignedDuration, Timestamp, Zoned};
+use jiff::{Timestamp, Zoned};
 use tokio::sync::watch;
 
 use super::extra::{self, Extra, What};
-use super::standing::Standing;
+use super::prediction::Prediction;
+use super::standing;
 use super::task::Task;
 use crate::config::{Course, Job};
 use crate::filter::Filter;
-use crate::status::{Direction, LaneStatus, Phase, TaskKind, TaskStatus};
-use crate::sync::Ledger;
+use crate::status::{Direction, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
+use crate::sync::{Ledger, Standing};
 
 /// Something to do, and its book.
 pub(super) struct Entry {
@@ -18,7 +19,7 @@ pub(super) struct Entry {
     pub(super) task: Task,
     pub(super) active: Option<Active>,
     /// What of it is remembered.
-    pub(super) standing: Standing,
+    pub(super) standing: standing::Standing,
     /// Whether it is to be forgotten when its run has ended.
     pub(super) leaves: bool,
 }
@@ -42,7 +43,7 @@ impl Entry {
             task: Task::once(extra.deadline, extra.is_paused, now),
             work: Work::Extra(number, extra),
             active: None,
-            standing: Standing::default(),
+            standing: standing::Standing::default(),
             leaves: false,
         }
     }
@@ -93,23 +94,19 @@ impl Entry {
             .unwrap_or_default();
         let is_scanning = self.active.is_some() && !standing.is_planned;
         let task = &self.task;
-        let lane = lanes.iter().find(|lane| lane.direction == direction);
-        let predicted = lane
-            .filter(|lane| standing.is_planned && lane.sample.rate > 0.0)
-            .and_then(|lane| {
-                let left = standing.bytes.saturating_sub(standing.bytes_done);
-                let seconds = left as f64 / lane.sample.rate;
-                now.checked_add(SignedDuration::try_from_secs_f64(seconds).ok()?)
-                    .ok()
-            });
-        let until = match (&task.last, task.run) {
-            (_, Some(_)) => predicted.map(|predicted| predicted.max(now)),
-            (Some(last), None) => Some(last.ended),
+        let rate = lanes
+            .iter()
+            .find(|lane| lane.direction == direction)
+            .and_then(|lane| lane.foreseen);
+        let foretold = self.foretold(&standing, rate, now);
+        let late_s = match (&task.last, task.run) {
+            (_, Some(_)) => foretold.late_s,
+            (Some(last), None) => task.deadline.map(|deadline| {
+                let late = last.ended.duration_since(deadline);
+                late.as_secs_f64().max(0.0)
+            }),
             (None, None) => None,
         };
-        let late = until
-            .zip(task.deadline)
-            .map(|(until, deadline)| until.duration_since(deadline).as_secs_f64().max(0.0));
         TaskStatus {
             id: self.id.clone(),
             kind,
@@ -123,15 +120,41 @@ impl Entry {
                 .map(|run| run.began)
                 .or(task.last.as_ref().map(|last| last.began)),
             deadline: task.deadline,
-            predicted,
-            late_s: late,
+            predicted: foretold.end,
+            late_s,
             files: standing.files,
             files_done: standing.files_done,
             bytes: standing.bytes,
             bytes_done: standing.bytes_done,
             last: task.last.clone(),
             succeeded: task.succeeded,
-            totals: task.totals,
+            totals: with(task.totals, &standing),
         }
+    }
+
+    /// What is foretold of the run under way at this rate of the lane, byte/s.
+    fn foretold(&self, standing: &Standing, rate: Option<f64>, now: Timestamp) -> Prediction {
+        let Some(active) = &self.active else {
+            return Prediction::default();
+        };
+        let is_known = standing.is_planned && !standing.is_open_ended;
+        let outlook = active.ledger.outlook().zip(rate).filter(|_| is_known);
+        let (left, late) = match outlook {
+            Some((outlook, rate)) => (outlook.finish(rate), outlook.lateness(rate)),
+            None => (None, None),
+        };
+        Prediction::new(now, self.task.deadline, left, late)
+    }
+}
+
+/// What was counted, and what is counted of the run under way.
+fn with(totals: Totals, standing: &Standing) -> Totals {
+    let mut retries = totals.retries;
+    retries.add(&standing.retries);
+    Totals {
+        bytes: totals.bytes + standing.bytes_moved,
+        chunks: totals.chunks + standing.requests,
+        retries,
+        ..totals
     }
 }

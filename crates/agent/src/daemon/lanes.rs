@@ -169,7 +169,7 @@ fn behind_url(
     )
 }
 
-fn authority(url: &url::Url) -> String {
+pub(super) fn authority(url: &url::Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port_or_known_default() {
         Some(port) => format!("{host}:{port}"),

@@ -6,22 +6,26 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::lanes::Way;
-use super::service::TICK;
 use crate::status::{LaneStatus, Sample};
 
 /// The least round-trip time of so many seconds is that of an empty path.
 const LEAST_OVER: usize = 600;
+
+/// No more time than this passes between two looks, unless the clock was set or
+/// the machine has slept.
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// What is added up of a lane.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
     rtts: VecDeque<Duration>,
     yielded_s: f64,
-    bytes: f64,
+    /// When it was looked at last.
+    at: Option<Timestamp>,
 }
 
 impl Measured {
-    /// How the lane stands, a second after the last time.
+    /// How the lane stands now.
     pub(super) fn status(&mut self, way: &Way, now: Timestamp) -> LaneStatus {
         let seen = *way.lane.samples().borrow();
         if let Some(rtt) = seen.rtt {
@@ -32,10 +36,11 @@ impl Measured {
         }
         let least = self.rtts.iter().min();
         let queue = seen.rtt.zip(least).map(|(rtt, least)| rtt - *least);
-        if seen.active > 0 && seen.w < 1.0 && way.lever.holds() {
-            self.yielded_s += TICK.as_secs_f64();
+        let since = self.at.replace(now).unwrap_or(now);
+        if seen.is_yielding() && way.lever.holds() {
+            let passed = now.duration_since(since).as_secs_f64();
+            self.yielded_s += passed.clamp(0.0, LONGEST.as_secs_f64());
         }
-        self.bytes += seen.rate * TICK.as_secs_f64();
         LaneStatus {
             direction: way.direction,
             lever: way.lever.name().to_owned(),
@@ -51,8 +56,10 @@ impl Measured {
                 rtt_s: seen.rtt.map(|rtt| rtt.as_secs_f64()),
                 queue_s: queue.map(|queue| queue.as_secs_f64()),
             },
+            window: seen.window,
+            foreseen: seen.outlook(),
             yielded_s: self.yielded_s,
-            bytes: self.bytes as u64,
+            bytes: way.lane.bytes(),
         }
     }
 }

@@ -16,6 +16,7 @@ mod manager;
 mod measured;
 mod obey;
 mod open;
+mod prediction;
 mod reload;
 mod runs;
 mod service;

@@ -61,6 +61,8 @@ impl Daemon {
                         to: to.clone(),
                         deadline,
                         seed: self.identity,
+                        lane: self.ways[1].lane.clone(),
+                        ceilings: self.ceilings(1, None),
                     };
                     let agent = self.config.agent.clone();
                     running(id.clone(), async move {

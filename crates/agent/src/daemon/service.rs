@@ -26,7 +26,7 @@ use crate::status::Status;
 use crate::sync::{Ledger, Problem, Report};
 
 /// How often the status is told.
-pub(super) const TICK: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(1);
 
 /// Why the daemon cannot start.
 #[derive(Debug, thiserror::Error)]

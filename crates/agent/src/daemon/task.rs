@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
 use crate::config::{Due, Timing};
-use crate::status::{LastRun, Outcomes, Phase, Totals};
+use crate::status::{FileFailure, LastRun, Outcomes, Phase, Totals};
 use crate::sync::{Failure, Problem, Report};
 
 /// Failed runs are tried again after so long, and each further one after twice
@@ -212,18 +212,16 @@ impl Task {
             ok: is_ok,
             in_time,
             problem: problem_of(report),
-            hint: report
-                .problem
-                .as_ref()
-                .map(Problem::hint)
-                .or_else(|| report.failures.first().map(|(_, failure)| failure.hint()))
-                .map(str::to_owned)
-                .filter(|hint| !hint.is_empty()),
+            hint: hint_of(report),
             files,
             failures: report
                 .failures
                 .iter()
-                .map(|(path, failure)| (path.to_string(), failure.to_string()))
+                .map(|(path, failure)| FileFailure {
+                    path: path.to_string(),
+                    problem: failure.to_string(),
+                    hint: advice(failure.hint()),
+                })
                 .collect(),
         });
         self.schedule(Some(run.began), now);
@@ -260,7 +258,7 @@ impl Task {
             None => report.failures.iter().any(|(_, failure)| match failure {
                 Failure::Changed | Failure::Newer => true,
                 Failure::Store(error) => error.may_pass(),
-                Failure::Unreadable(_) => false,
+                Failure::Unreadable(_) | Failure::Unwritable(_) => false,
             }),
         };
         if !may_help {
@@ -344,6 +342,18 @@ fn problem_of(report: &Report) -> Option<String> {
         1 => format!("{path}: {failure}"),
         many => format!("{many} files failed, the first of them {path}: {failure}"),
     })
+}
+
+fn hint_of(report: &Report) -> Option<String> {
+    match (&report.problem, report.failures.first()) {
+        (Some(problem), _) => advice(problem.hint()),
+        (None, Some((_, failure))) => advice(failure.hint()),
+        (None, None) => None,
+    }
+}
+
+fn advice(hint: &str) -> Option<String> {
+    (!hint.is_empty()).then(|| hint.to_owned())
 }
 
 #[cfg(test)]

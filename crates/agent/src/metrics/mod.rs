@@ -87,6 +87,8 @@ fn of_lane(sheet: &Sheet, lane: &LaneStatus) {
         (&family::LANE_DEMANDED, sample.zeta),
         (&family::LANE_RTT, sample.rtt_s),
         (&family::LANE_QUEUE, sample.queue_s),
+        (&family::LANE_WINDOW, lane.window),
+        (&family::LANE_FORESEEN, lane.foreseen),
     ];
     for (family, value) in perhaps {
         if let Some(value) = value {
@@ -95,6 +97,7 @@ fn of_lane(sheet: &Sheet, lane: &LaneStatus) {
     }
     let lever = ("lever", lane.lever.as_str());
     sheet.gauge(&family::LANE_LEVER, &[direction, lever], 1.0);
+    sheet.count(&family::LANE_BYTES, &[direction], lane.bytes);
     // Whole seconds are enough of something that lasts for hours.
     sheet.count(&family::LANE_YIELDED, &[direction], lane.yielded_s as u64);
 }

@@ -112,7 +112,7 @@ impl Local {
             })
             .await
             .map_err(|error| gone(error, self, upload))?;
-            passage.moved.fetch_add(moved, Ordering::Relaxed);
+            passage.count(moved, &self.lane);
             self.lane.moved(moved, None);
         }
         Ok(())
@@ -298,9 +298,7 @@ impl Reading {
         });
         let piece = piece.await?;
         self.range.start += length as u64;
-        self.passage
-            .moved
-            .fetch_add(length as u64, Ordering::Relaxed);
+        self.passage.count(length as u64, &self.store.lane);
         self.store.lane.moved(length as u64, None);
         Ok(Some((piece, self)))
     }

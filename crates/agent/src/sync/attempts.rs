@@ -3,7 +3,6 @@
 //! next.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fairbat::lane::Member;
@@ -12,7 +11,7 @@ use fairbat::settings::RetrySettings;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use crate::status::Retries;
+use super::ledger::Ledger;
 use crate::store::{StoreError, StoreErrorKind};
 
 /// Failures in a row before a file is given up: with the delays below, after
@@ -29,30 +28,15 @@ const CAP: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Attempts {
     seed: AtomicU64,
-    retries: Mutex<Retries>,
+    ledger: Ledger,
 }
 
 impl Attempts {
     /// The same seed, the same delays.
-    pub(super) fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64, ledger: Ledger) -> Self {
         Self {
             seed: AtomicU64::new(seed),
-            retries: Mutex::default(),
-        }
-    }
-
-    /// How often something had to be tried again.
-    pub(super) fn retries(&self) -> Retries {
-        *self.retries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn count(&self, kind: StoreErrorKind) {
-        let mut retries = self.retries.lock().unwrap_or_else(PoisonError::into_inner);
-        match kind {
-            StoreErrorKind::Network => retries.network += 1,
-            StoreErrorKind::Busy => retries.busy += 1,
-            StoreErrorKind::Integrity => retries.integrity += 1,
-            _ => retries.server += 1,
+            ledger,
         }
     }
 
@@ -98,7 +82,7 @@ impl Tries<'_> {
             member.pushed_back(store.retry_after);
         }
         tracing::info!(%store, after_s = after.as_secs_f64(), "trying again");
-        self.attempts.count(store.kind);
+        self.attempts.ledger.retried(store.kind);
         tokio::time::sleep(after).await;
         Ok(())
     }

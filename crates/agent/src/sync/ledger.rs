@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fairbat::carrier::{Ceiling, Passage};
-use fairbat::lane::Backlog;
+use fairbat::lane::{Backlog, Member, Outlook};
+
+use crate::status::Retries;
+use crate::store::StoreErrorKind;
 
 /// How a job stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,10 +22,17 @@ pub struct Standing {
     pub bytes: u64,
     /// Bytes of them that are done.
     pub bytes_done: u64,
-    /// Bytes that were moved for that, by this process.
+    /// Bytes that were moved for that, by this process, those that had to be
+    /// moved again included: they add up to those of the lane.
     pub bytes_moved: u64,
+    /// Requests that have carried data.
+    pub requests: u64,
+    /// Tries that failed and were followed by another.
+    pub retries: Retries,
     /// Whether it is known what there is to do.
     pub is_planned: bool,
+    /// Whether more may come than is known: a file whose size nobody tells.
+    pub is_open_ended: bool,
 }
 
 /// See the module. Clones are the same ledger.
@@ -34,6 +44,11 @@ struct Book {
     standing: Standing,
     flights: HashMap<u64, (u64, Arc<AtomicU64>)>,
     flown: u64,
+    /// Bytes that all requests together have moved.
+    carried: Arc<AtomicU64>,
+    /// Requests that were no flights.
+    untold: Arc<AtomicU64>,
+    outlook: Option<Outlook>,
 }
 
 impl Ledger {
@@ -53,14 +68,50 @@ impl Ledger {
         book.standing.bytes_done += unmoved;
     }
 
-    /// Something that is one file stands so.
+    /// It has a place in a lane.
+    pub(crate) fn joins(&self, member: &Member) {
+        self.book().outlook = Some(member.outlook());
+    }
+
+    /// Its prospects there.
+    pub(crate) fn outlook(&self) -> Option<Outlook> {
+        self.book().outlook.clone()
+    }
+
+    /// Something has failed, and is tried again.
+    pub(crate) fn retried(&self, why: StoreErrorKind) {
+        let retries = &mut self.book().standing.retries;
+        match why {
+            StoreErrorKind::Network => retries.network += 1,
+            StoreErrorKind::Busy => retries.busy += 1,
+            StoreErrorKind::Integrity => retries.integrity += 1,
+            _ => retries.server += 1,
+        }
+    }
+
+    /// Where requests that have carried data are counted that are not told one by
+    /// one.
+    pub(crate) fn chunks(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.book().untold)
+    }
+
+    /// What requests are part of that are not told one by one.
+    pub(crate) fn passage(&self, ceilings: &[Arc<Ceiling>]) -> Passage {
+        Passage {
+            ceilings: ceilings.to_vec(),
+            moved: Arc::default(),
+            job: Some(Arc::clone(&self.book().carried)),
+        }
+    }
+
+    /// Something that is one file stands so, what was there before included.
     pub(crate) fn is_at(&self, done: u64, all: Option<u64>) {
         let mut book = self.book();
         let standing = &mut book.standing;
         standing.is_planned = true;
         standing.files = 1;
+        standing.is_open_ended = all.is_none();
         standing.bytes = all.unwrap_or(done);
-        standing.bytes_moved += done.saturating_sub(standing.bytes_done);
         standing.bytes_done = done;
     }
 
@@ -69,16 +120,18 @@ impl Ledger {
         let mut book = self.book();
         let number = book.flown;
         book.flown += 1;
-        let moved = Arc::new(AtomicU64::new(0));
-        book.flights.insert(number, (bytes, Arc::clone(&moved)));
+        let passage = Passage {
+            ceilings: ceilings.to_vec(),
+            moved: Arc::default(),
+            job: Some(Arc::clone(&book.carried)),
+        };
+        let moved = Arc::clone(&passage.moved);
+        book.flights.insert(number, (bytes, moved));
         Flight {
             ledger: self.clone(),
             number,
             bytes,
-            passage: Passage {
-                ceilings: ceilings.to_vec(),
-                moved,
-            },
+            passage,
         }
     }
 
@@ -106,12 +159,9 @@ impl Ledger {
         let book = self.book();
         let mut standing = book.standing;
         standing.bytes_done += book.aloft();
+        standing.bytes_moved = book.carried.load(Ordering::Relaxed);
+        standing.requests = book.flown + book.untold.load(Ordering::Relaxed);
         standing
-    }
-
-    /// Requests that have carried data.
-    pub(super) fn requests(&self) -> u64 {
-        self.book().flown
     }
 
     /// What is left, where a large file is sent in parts of this size, bytes.
@@ -160,7 +210,6 @@ impl Flight {
     pub(super) fn landed(self) {
         let mut book = self.ledger.book();
         book.standing.bytes_done += self.bytes;
-        book.standing.bytes_moved += self.bytes;
     }
 }
 
@@ -172,20 +221,29 @@ impl Drop for Flight {
 
 #[cfg(test)]
 mod tests {
+    use fairbat::lane::{Lane, LaneSettings};
+
     use super::*;
 
-    #[test]
-    fn what_has_landed_counts_for_good_and_what_broke_off_does_not() {
+    #[tokio::test]
+    async fn what_has_landed_counts_for_good_and_what_broke_off_does_not() {
         let ledger = Ledger::default();
+        let lane = Lane::start(LaneSettings {
+            most_connections: 1,
+            weight: 1.0,
+            limit_rate: None,
+            is_held: false,
+        });
+        let lane = lane.unwrap();
         ledger.expect(3, 1000);
         let flight = ledger.take_off(400, &[]);
-        flight.passage().moved.fetch_add(150, Ordering::Relaxed);
+        flight.passage().count(150, &lane);
         assert_eq!(ledger.standing().bytes_done, 150);
         drop(flight);
         assert_eq!(ledger.standing().bytes_done, 0);
         let flight = ledger.take_off(400, &[]);
         // More than its bytes, with what was sent twice.
-        flight.passage().moved.fetch_add(700, Ordering::Relaxed);
+        flight.passage().count(700, &lane);
         assert_eq!(ledger.standing().bytes_done, 400);
         let backlog = ledger.backlog(100);
         assert_eq!((backlog.bytes, backlog.inactive), (600, 3 + 6 - 1));
@@ -194,5 +252,40 @@ mod tests {
         ledger.file_done(500);
         let standing = ledger.standing();
         assert_eq!((standing.files_done, standing.bytes_done), (2, 900));
+        assert_eq!(standing.bytes_moved, 850, "all that went over the wire");
+        assert_eq!(lane.bytes(), 850, "and the lane counts the same");
+    }
+
+    #[test]
+    fn what_was_there_before_is_done_and_was_not_moved() {
+        let ledger = Ledger::default();
+        ledger.is_at(700, Some(1000));
+        let standing = ledger.standing();
+        assert_eq!((standing.bytes_done, standing.bytes_moved), (700, 0));
+        assert!(!standing.is_open_ended);
+        ledger.is_at(800, None);
+        assert!(ledger.standing().is_open_ended);
+    }
+
+    #[test]
+    fn each_reason_is_counted_as_what_it_is() {
+        let ledger = Ledger::default();
+        let kinds = [
+            StoreErrorKind::Network,
+            StoreErrorKind::Server,
+            StoreErrorKind::Busy,
+            StoreErrorKind::Busy,
+            StoreErrorKind::Integrity,
+        ];
+        for kind in kinds {
+            ledger.retried(kind);
+        }
+        let expected = Retries {
+            network: 1,
+            server: 1,
+            busy: 2,
+            integrity: 1,
+        };
+        assert_eq!(ledger.standing().retries, expected);
     }
 }

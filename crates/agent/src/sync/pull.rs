@@ -109,6 +109,7 @@ pub async fn pull(
     stop: watch::Receiver<bool>,
 ) -> Report {
     let mut report = Report::default();
+    let seen = ledger.clone();
     let run = run(origin, settings, ledger, &mut report);
     let mut stopped = stop;
     tokio::select! {
@@ -118,6 +119,7 @@ pub async fn pull(
             report.problem = Some(problem);
         },
     }
+    report.count(&seen.standing());
     report
 }
 
@@ -132,7 +134,8 @@ async fn run(
     let stop = StopOnDrop::default();
     let member = lane.enter(&host, settings.deadline);
     member.set_weight(settings.weight);
-    let attempts = Attempts::new(settings.seed);
+    ledger.joins(&member);
+    let attempts = Attempts::new(settings.seed, ledger.clone());
     let first = manifest(&store, &settings.prefix, &attempts, &member).await?;
     if settings.was_filled && first.1.bytes > 0 && is_empty(&settings.to) {
         return Err(Problem::EmptyTarget(settings.to));
@@ -156,8 +159,6 @@ async fn run(
     let telling = tokio::spawn(tell(Arc::downgrade(&run)));
     let done = run.follow(first, report).await;
     telling.abort();
-    report.retries = run.attempts.retries();
-    report.requests = run.ledger.requests();
     done
 }
 

@@ -107,6 +107,7 @@ pub async fn push(
     stop: watch::Receiver<bool>,
 ) -> Report {
     let mut report = Report::default();
+    let seen = ledger.clone();
     let run = run(context, name, settings, ledger, &mut report);
     let mut stopped = stop;
     tokio::select! {
@@ -116,6 +117,7 @@ pub async fn push(
             report.problem = Some(problem);
         },
     }
+    report.count(&seen.standing());
     report
 }
 
@@ -139,6 +141,7 @@ async fn run(
     };
     let member = lane.enter(&host, settings.deadline);
     member.set_weight(settings.weight);
+    ledger.joins(&member);
     let bulk = match settings.deadline {
         Some(_) => settings.connections as usize,
         None => 1,
@@ -147,8 +150,8 @@ async fn run(
         bulk: Arc::new(Semaphore::new(bulk)),
         id,
         member,
+        attempts: Attempts::new(settings.seed, ledger.clone()),
         ledger,
-        attempts: Attempts::new(settings.seed),
         settings,
         state,
         writer,
@@ -169,8 +172,6 @@ async fn run(
     let telling = tokio::spawn(tell(Arc::downgrade(&job)));
     let done = job.follow(plan, record, report).await;
     telling.abort();
-    report.retries = job.attempts.retries();
-    report.requests = job.ledger.requests();
     done
 }
 

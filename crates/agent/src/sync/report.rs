@@ -6,6 +6,7 @@ use crate::entry::TreePath;
 use crate::status::Retries;
 use crate::store::StoreError;
 
+use super::ledger::Standing;
 use super::plan::Totals;
 
 /// Files that could not be brought in step are named up to this number.
@@ -64,9 +65,30 @@ pub enum Failure {
     /// It, or a directory, cannot be read.
     #[error("{0}")]
     Unreadable(String),
-    /// The store does not take it.
+    /// It cannot be put where it belongs.
+    #[error("{0}")]
+    Unwritable(String),
+    /// The store does not take it, or does not have it.
     #[error("{0}")]
     Store(StoreError),
+}
+
+impl Failure {
+    /// What to do about it; empty when there is nothing to advise.
+    #[must_use]
+    pub fn hint(&self) -> &str {
+        match self {
+            Self::Changed => {
+                "run the job while nobody writes to it, or push a snapshot of its disk"
+            }
+            Self::Unreadable(_) => {
+                "give the agent the right to read it, or exclude it from the job"
+            }
+            Self::Unwritable(_) => "check the disk, and whether the agent may write there",
+            Self::Store(error) => &error.hint,
+            Self::Newer => PUSH_UNDER_WAY,
+        }
+    }
 }
 
 /// Why a run ended early. What was done is done, and the next run goes on from
@@ -122,18 +144,6 @@ pub enum Problem {
     Lost,
 }
 
-impl Failure {
-    /// What to do about it; empty when there is nothing to advise.
-    #[must_use]
-    pub fn hint(&self) -> &str {
-        match self {
-            Self::Store(error) => &error.hint,
-            Self::Newer => PUSH_UNDER_WAY,
-            Self::Changed | Self::Unreadable(_) => "",
-        }
-    }
-}
-
 impl Problem {
     /// What to do about it; empty when there is nothing to advise.
     #[must_use]
@@ -179,6 +189,12 @@ impl Report {
         self.changed += other.changed;
         let room = NAMED.saturating_sub(self.failures.len());
         self.failures.extend(other.failures.into_iter().take(room));
+    }
+
+    /// What was counted while it ran.
+    pub(crate) fn count(&mut self, standing: &Standing) {
+        self.retries = standing.retries;
+        self.requests = standing.requests;
     }
 
     pub(super) fn scanned(&mut self, totals: &Totals) {

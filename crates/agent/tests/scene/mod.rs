@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 
 use fairbat_agent::daemon::handle::{Telling, channel};
 use fairbat_agent::status::{
-    Direction, LaneStatus, LastRun, Outcomes, Phase, Retries, Sample, Status, TaskKind, TaskStatus,
-    Totals,
+    Direction, FileFailure, LaneStatus, LastRun, Outcomes, Phase, Retries, Sample, Status,
+    TaskKind, TaskStatus, Totals,
 };
 use fairbat_agent::web;
 use jiff::tz::TimeZone;
@@ -65,6 +65,14 @@ fn last(began: &str, ended: &str, files: Outcomes) -> LastRun {
         hint: None,
         files,
         failures: Vec::new(),
+    }
+}
+
+fn full(path: &str) -> FileFailure {
+    FileFailure {
+        path: path.into(),
+        problem: "507 Insufficient Storage".into(),
+        hint: Some("make room on the store, then: fairbat run mail".into()),
     }
 }
 
@@ -134,17 +142,13 @@ fn mail() -> TaskStatus {
                 "nas.example.org refused 3 of 412 files: the disk of the store is full".into(),
             ),
             hint: Some("make room on the store, then: fairbat run mail".into()),
-            failures: vec![
-                (
-                    "alice/Archive/2019.mbox".into(),
-                    "507 Insufficient Storage".into(),
-                ),
-                (
-                    "alice/Archive/2020.mbox".into(),
-                    "507 Insufficient Storage".into(),
-                ),
-                ("bob/Inbox".into(), "507 Insufficient Storage".into()),
-            ],
+            failures: [
+                "alice/Archive/2019.mbox",
+                "alice/Archive/2020.mbox",
+                "bob/Inbox",
+            ]
+            .map(full)
+            .to_vec(),
             ..last(
                 "2026-03-25T00:30:00Z",
                 "2026-03-25T01:09:00Z",
@@ -278,6 +282,8 @@ fn lane(direction: Direction, now: Timestamp, ago: u32) -> LaneStatus {
         },
         can_yield: true,
         sample,
+        window: Some(146_000.0),
+        foreseen: Some(sample.rate),
         yielded_s: 88_204.6 - back,
         bytes: match direction {
             Direction::Push => 1_953_412_400_000,

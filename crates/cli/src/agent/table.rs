@@ -207,7 +207,7 @@ pub(super) fn problem(last: &LastRun) -> String {
 pub(super) fn details(last: &LastRun) -> Vec<String> {
     let failures = last.failures.iter().take(FAILURES);
     let mut lines: Vec<String> = failures
-        .map(|(path, why)| format!("{path}: {why}"))
+        .map(|failure| format!("{}: {}", failure.path, failure.problem))
         .collect();
     lines.extend(last.hint.iter().map(|hint| format!("hint: {hint}")));
     lines

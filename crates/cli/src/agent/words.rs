@@ -123,8 +123,17 @@ pub(crate) struct LastRun {
     pub(crate) problem: Option<String>,
     pub(crate) hint: Option<String>,
     pub(crate) files: Outcomes,
-    /// The first files that failed, and why.
-    pub(crate) failures: Vec<(String, String)>,
+    /// The first files that failed.
+    pub(crate) failures: Vec<FileFailure>,
+}
+
+/// A file that is not in step.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct FileFailure {
+    pub(crate) path: String,
+    pub(crate) problem: String,
+    pub(crate) hint: Option<String>,
 }
 
 /// What became of files.

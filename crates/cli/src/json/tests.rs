@@ -59,6 +59,7 @@ fn samples() -> Vec<Event> {
             reason: "reset".to_owned(),
             after_s: 0.5,
             attempt: 1,
+            cause: fairbat::event::RetryCause::Network,
         },
         Event::Done {
             url: url(),

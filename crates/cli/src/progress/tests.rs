@@ -108,6 +108,7 @@ fn retry() -> Event {
         reason: "connection reset".to_owned(),
         after_s: 1.5,
         attempt: 1,
+        cause: fairbat::event::RetryCause::Network,
     }
 }
 

@@ -51,17 +51,21 @@ pub(super) async fn look_after(mut opened: UnboundedReceiver<Opened>, lane: Lane
 
 /// What has arrived since the last look, over all of them.
 fn survey(flows: &mut Vec<Flow>, now: Duration, lane: &Lane) {
-    let (mut bytes, mut rtts) = (0_u64, Vec::new());
+    let (mut bytes, mut rtts, mut windows) = (0_u64, Vec::new(), Vec::new());
     flows.retain_mut(|flow| match flow.look(now) {
         Some(seen) => {
             bytes += seen.bytes;
             rtts.extend(seen.rtt);
+            windows.extend(seen.window);
             true
         }
         None => false,
     });
     let rtt = (!rtts.is_empty()).then(|| rtts.iter().sum::<Duration>() / rtts.len() as u32);
     lane.moved(bytes, rtt);
+    if !windows.is_empty() {
+        lane.sees_window(windows.iter().sum::<f64>() / windows.len() as f64);
+    }
 }
 
 fn follow(flows: &mut [Flow], now: Duration, order: &watch::Receiver<Order>) {
@@ -93,6 +97,8 @@ struct Flow {
 struct Seen {
     bytes: u64,
     rtt: Option<Duration>,
+    /// The congestion window, bytes.
+    window: Option<f64>,
 }
 
 impl Flow {
@@ -121,6 +127,7 @@ impl Flow {
                 return Some(Seen {
                     bytes: 0,
                     rtt: None,
+                    window: None,
                 });
             }
             self.search_at = now + IDLE;
@@ -140,6 +147,10 @@ impl Flow {
         Some(Seen {
             bytes,
             rtt: info.rtt.filter(|_| self.socket.is_some()),
+            window: self
+                .socket
+                .is_some()
+                .then(|| f64::from(info.snd_cwnd) * f64::from(info.snd_mss)),
         })
     }
 

@@ -8,11 +8,12 @@
 
 mod ceiling;
 mod flows;
+mod passage;
 mod received;
 mod sent;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,6 +25,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 pub use self::ceiling::Ceiling;
 use self::flows::look_after;
+pub use self::passage::Passage;
 pub use self::received::{BrokenOff, Received};
 use self::sent::Sent;
 use crate::braking::Braking;
@@ -86,30 +88,6 @@ impl Lever {
     }
 }
 
-/// What one request is part of.
-#[derive(Debug, Clone, Default)]
-pub struct Passage {
-    /// Ceilings that its body, of the direction of the carrier, keeps to.
-    pub ceilings: Vec<Arc<Ceiling>>,
-    /// Bytes of that body so far: handed to the connection, or taken from it.
-    pub moved: Arc<AtomicU64>,
-}
-
-impl Passage {
-    /// Waits until the ceilings let so many bytes go: for what no carrier
-    /// carries.
-    pub async fn wait(&self, bytes: usize) {
-        tokio::time::sleep(self.reserve(bytes)).await;
-    }
-
-    /// How long to wait after so many bytes.
-    fn reserve(&self, bytes: usize) -> Duration {
-        let ceilings = self.ceilings.iter();
-        let waits = ceilings.map(|ceiling| ceiling.reserve(bytes));
-        waits.max().unwrap_or_default()
-    }
-}
-
 /// See the module. Clones share their connections.
 #[derive(Debug, Clone)]
 pub struct Carrier {
@@ -157,7 +135,13 @@ impl Carrier {
                     most: None,
                     is_held: rung.holds_window(),
                 };
-                let client = HttpClient::new(settings, connections, window)?;
+                // What is not read because it may not be is no silence of the
+                // server's: that is told apart where it is read.
+                let unhurried = HttpSettings {
+                    stall_timeout: None,
+                    ..settings.clone()
+                };
+                let client = HttpClient::new(&unhurried, connections, window)?;
                 let order = *lane.order().borrow();
                 let braking = Braking::open(rung, policy, None, order);
                 (client, braking, Direction::Receiving)
@@ -189,14 +173,16 @@ impl Carrier {
     {
         let (parts, body) = request.into_parts();
         let moved = Arc::clone(&passage.moved);
-        let (body, received) = match self.direction {
-            Direction::Sending => (Sent::new(body, passage), Passage::default()),
-            Direction::Receiving => (Sent::new(body, Passage::default()), passage),
+        let paused = Arc::new(AtomicBool::new(false));
+        let (sent, received) = match self.direction {
+            Direction::Sending => (passage, Passage::default()),
+            Direction::Receiving => (Passage::default(), passage),
         };
+        let body = Sent::new(body, sent, self.lane.clone(), Arc::clone(&paused));
         let request = Request::from_parts(parts, reqwest::Body::wrap(body));
         let answer = self.client.carried(request);
         let response = match self.silence {
-            Some(limit) => answered(answer, &moved, limit).await?,
+            Some(limit) => answered(answer, &moved, &paused, limit).await?,
             None => answer.await?,
         };
         Ok(Received::of(response, received, self))
@@ -205,10 +191,12 @@ impl Carrier {
 
 /// Waits for an answer for as long as something moves, and when nothing does any
 /// more for as long as the limit and all that took: there are servers that
-/// pass all of a body on before they answer.
+/// pass all of a body on before they answer. While the body is `paused` by us
+/// nothing can move.
 async fn answered<T>(
     answer: impl Future<Output = Result<T, Failure>>,
     moved: &AtomicU64,
+    paused: &AtomicBool,
     limit: Duration,
 ) -> Result<T, Failure> {
     let mut answer = std::pin::pin!(answer);
@@ -221,7 +209,7 @@ async fn answered<T>(
         }
         waited += LOOK;
         let now = moved.load(Ordering::Relaxed);
-        silent = if now > last {
+        silent = if now > last || paused.load(Ordering::Relaxed) {
             Duration::ZERO
         } else {
             silent + LOOK
@@ -232,3 +220,6 @@ async fn answered<T>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -27,12 +26,21 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// How an answer ends that breaks off.
 #[derive(Debug, thiserror::Error)]
-#[error("the connection broke off in the middle of the answer")]
-pub struct BrokenOff(#[source] reqwest::Error);
+pub enum BrokenOff {
+    /// The connection is gone.
+    #[error("the connection broke off in the middle of the answer")]
+    Gone(#[source] reqwest::Error),
+    /// Nothing came any more.
+    #[error("the server fell silent in the middle of the answer")]
+    Silent,
+}
 
 impl From<BrokenOff> for Failure {
-    fn from(BrokenOff(error): BrokenOff) -> Self {
-        error.into()
+    fn from(broken: BrokenOff) -> Self {
+        match broken {
+            BrokenOff::Gone(error) => error.into(),
+            BrokenOff::Silent => Self::network(broken.to_string()),
+        }
     }
 }
 
@@ -46,6 +54,10 @@ pub struct Received {
     held: Option<Held>,
     /// Until the next read, as ceilings and brake have it.
     pause: Option<Pin<Box<Sleep>>>,
+    /// How long the server may say nothing while it is listened to.
+    silence: Option<Duration>,
+    /// Until it has said nothing for so long.
+    silent: Option<Pin<Box<Sleep>>>,
 }
 
 /// A connection that is held back.
@@ -89,19 +101,34 @@ impl Received {
             clock,
             held,
             pause: None,
+            silence: carrier.silence,
+            silent: None,
         };
         Response::from_parts(parts, received)
     }
 
+    /// Resolves when the server has said nothing for too long.
+    fn silence(&mut self, context: &mut Context<'_>) -> Poll<BrokenOff> {
+        let Some(limit) = self.silence else {
+            return Poll::Pending;
+        };
+        let silent = self
+            .silent
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        silent.as_mut().poll(context).map(|()| BrokenOff::Silent)
+    }
+
     fn took(&mut self, bytes: usize) {
-        self.passage
-            .moved
-            .fetch_add(bytes as u64, Ordering::Relaxed);
+        self.passage.count(bytes as u64, &self.lane);
         let rtt = self.held.as_ref().and_then(|held| {
             let info = held.socket.info().ok()?;
             info.path_rtt()
         });
         self.lane.moved(bytes as u64, rtt);
+        let window = self.held.as_ref().map(|held| held.socket.receiver());
+        if let Some(Ok(window)) = window.map(|receiver| receiver.window_clamp()) {
+            self.lane.sees_window(window.into());
+        }
         let held = self.held.as_ref().and_then(|held| held.pause);
         let wait = self.passage.reserve(bytes).max(held.unwrap_or_default());
         self.pause = (!wait.is_zero()).then(|| Box::pin(tokio::time::sleep(wait)));
@@ -134,7 +161,14 @@ impl Body for Received {
             ready!(pause.as_mut().poll(context));
             this.pause = None;
         }
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(context));
+        let frame = match Pin::new(&mut this.body).poll_frame(context) {
+            Poll::Ready(frame) => frame,
+            Poll::Pending => {
+                let silent = ready!(this.silence(context));
+                return Poll::Ready(Some(Err(silent)));
+            }
+        };
+        this.silent = None;
         if let Some(Ok(frame)) = &frame
             && let Some(data) = frame.data_ref()
         {
@@ -145,7 +179,7 @@ impl Body for Received {
             // The connection may be used again at once.
             this.held = None;
         }
-        Poll::Ready(frame.map(|frame| frame.map_err(BrokenOff)))
+        Poll::Ready(frame.map(|frame| frame.map_err(BrokenOff::Gone)))
     }
 
     fn is_end_stream(&self) -> bool {

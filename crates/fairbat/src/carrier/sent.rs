@@ -1,7 +1,8 @@
 //! The body of a request on its way out: in pieces, within ceilings, counted.
 
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::time::Sleep;
 
 use super::Passage;
+use crate::lane::Lane;
 
 /// What is handed on in one piece, bytes: the next one is asked for when there
 /// is room, so what is counted is what has left, but for two or three of them.
@@ -20,28 +22,37 @@ pub(super) struct Sent<B> {
     body: B,
     rest: Bytes,
     passage: Passage,
+    lane: Lane,
+    /// Whether it waits for its ceilings, for whoever waits for the answer.
+    paused: Arc<AtomicBool>,
     /// Until the ceilings let the next piece go.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl<B> Sent<B> {
-    pub(super) fn new(body: B, passage: Passage) -> Self {
+    pub(super) fn new(body: B, passage: Passage, lane: Lane, paused: Arc<AtomicBool>) -> Self {
         Self {
             body,
             rest: Bytes::new(),
             passage,
+            lane,
+            paused,
             pause: None,
         }
     }
 
     fn piece(&mut self) -> Frame<Bytes> {
         let piece = self.rest.split_to(self.rest.len().min(PIECE));
-        self.passage
-            .moved
-            .fetch_add(piece.len() as u64, Ordering::Relaxed);
+        self.passage.count(piece.len() as u64, &self.lane);
         let wait = self.passage.reserve(piece.len());
         self.pause = (!wait.is_zero()).then(|| Box::pin(tokio::time::sleep(wait)));
         Frame::data(piece)
+    }
+}
+
+impl<B> Drop for Sent<B> {
+    fn drop(&mut self) {
+        self.paused.store(false, Ordering::Relaxed);
     }
 }
 
@@ -57,7 +68,11 @@ where
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         if let Some(pause) = &mut self.pause {
-            ready!(pause.as_mut().poll(context));
+            let is_over = pause.as_mut().poll(context).is_ready();
+            self.paused.store(!is_over, Ordering::Relaxed);
+            if !is_over {
+                return Poll::Pending;
+            }
             self.pause = None;
         }
         if self.rest.is_empty() {

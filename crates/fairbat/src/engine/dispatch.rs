@@ -44,7 +44,7 @@ impl Class {
 impl Lane {
     /// Starts workers while connections are allowed and there is work.
     pub(super) fn dispatch(&mut self) {
-        while !self.is_stopping && self.workers.len() < self.pace.connections() {
+        while !self.is_stopping && self.admission.admits(self.workers.len()) {
             let has_started = self.start_stream()
                 || self.start_probe(Class::Due)
                 || self.start_fetch()
@@ -53,25 +53,43 @@ impl Lane {
                 break;
             }
         }
-        self.pace.active(self.now, self.workers.len());
+        self.admission.active(self.now, self.workers.len());
+    }
+
+    /// Whether the lane that is shared with others is to be asked for a
+    /// connection.
+    pub(super) fn has_to_ask(&self) -> bool {
+        !self.is_stopping && self.admission.has_to_ask() && self.has_work()
+    }
+
+    /// Whether [`Self::dispatch`] would start something if it were allowed to.
+    fn has_work(&self) -> bool {
+        let may_connect = |id: TransferId| self.may_connect(&self.transfers[id.0 as usize]);
+        self.next_to_read().is_some()
+            || self.next_to_probe(Class::Due).is_some()
+            || self.next_to_probe(Class::Whenever).is_some()
+            || self.queue.has_waiting(may_connect)
     }
 
     /// Reads on an answer that already carries a whole file: its connection
     /// is open, and waits for nobody.
     fn start_stream(&mut self) -> bool {
-        let id = self
-            .in_progress()
-            .find_map(|transfer| match &transfer.phase {
-                Phase::Moving(moving) => moving.body.as_ref().map(|_| transfer.id),
-                _ => None,
-            });
-        let Some(id) = id else {
+        let Some(id) = self.next_to_read() else {
             return false;
         };
         let lease = self
             .queue
             .lease(self.sizer.natural_length(), |other| other == id);
         lease.is_some_and(|lease| self.hand_out(lease))
+    }
+
+    /// A transfer whose answer waits to be read on.
+    fn next_to_read(&self) -> Option<TransferId> {
+        self.in_progress()
+            .find_map(|transfer| match &transfer.phase {
+                Phase::Moving(moving) => moving.body.as_ref().map(|_| transfer.id),
+                _ => None,
+            })
     }
 
     /// Probes the next transfer of a class. Those with a deadline come before
@@ -128,13 +146,13 @@ impl Lane {
             hosts,
             workers,
             sizer,
-            pace,
+            admission,
             ..
         } = self;
         let now = self.now;
-        let length = sizer
-            .fixed()
-            .unwrap_or_else(|| pace.chunk_length(sizer.natural_length(), queue.pending_bytes()));
+        let length = sizer.fixed().unwrap_or_else(|| {
+            admission.chunk_length(sizer.natural_length(), queue.pending_bytes())
+        });
         let leased = queue.lease(length, |id| {
             let transfer = &transfers[id.0 as usize];
             may_connect(
@@ -195,10 +213,12 @@ impl Lane {
         let id = WorkerId(self.next_worker);
         self.next_worker += 1;
         let worker = Worker {
+            granted: self.admission.take(),
             transfer,
             lease,
             written,
             socket: None,
+            has_moved: false,
         };
         self.workers.insert(id, worker);
         Permit::new(id, self.shared.messages.clone())

@@ -3,7 +3,7 @@
 //! All state of a run is here and has this one owner. [`Lane::apply`] is
 //! synchronous; what takes time is done by tasks that report back. Which
 //! chunk comes next and how many connections there may be is decided by
-//! [`Queue`] and [`Pace`], not here.
+//! [`Queue`] and [`Admission`], not here.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::num::NonZeroU64;
@@ -18,6 +18,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::Action;
 use super::Report;
+use super::admission::{Admission, Share};
 use super::message::{Message, Outcome as WorkerOutcome, WorkerId};
 use super::transfer::{Outcome, Phase, Transfer};
 use super::worker::Shared;
@@ -25,12 +26,13 @@ use crate::chunk_size::ChunkSizer;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, TimedEvent};
 use crate::hosts::HostLimits;
+use crate::lane::{Backlog, Permit};
 use crate::lateness::Saturation;
 use crate::pace::{Load, Pace};
 use crate::queue::{LeaseId, Queue, QueueError, TransferId};
 use crate::release::Release;
 use crate::settings::{Settings, TransferRequest};
-use dalbe::brake::{BrakeState, HELD_BACK, Order, ReceiverPolicy};
+use dalbe::brake::{BrakeState, HELD_BACK, ReceiverPolicy};
 use dalbe::deadline::{Deadline, Demand};
 use jiff::SignedDuration;
 
@@ -45,7 +47,7 @@ pub(super) struct Lane {
     events: UnboundedSender<TimedEvent>,
     pub(super) rng: StdRng,
     pub(super) queue: Queue,
-    pub(super) pace: Pace,
+    pub(super) admission: Admission,
     /// w_min.
     pub(super) weight: f64,
     /// What decides how far the flows yield, if anything does.
@@ -75,11 +77,15 @@ pub(super) struct Lane {
 /// A connection in use.
 #[derive(Debug)]
 pub(super) struct Worker {
+    /// Of the lane that is shared with others: given back with this.
+    pub(super) granted: Option<Permit>,
     pub(super) transfer: TransferId,
     pub(super) lease: Option<LeaseId>,
     /// Everything of its lease before this offset is on disk.
     pub(super) written: u64,
     pub(super) socket: Option<Arc<TcpSocket>>,
+    /// Whether it has brought any bytes.
+    pub(super) has_moved: bool,
 }
 
 impl Lane {
@@ -88,6 +94,7 @@ impl Lane {
         requests: Vec<TransferRequest>,
         shared: Shared,
         events: UnboundedSender<TimedEvent>,
+        share: Option<Share>,
     ) -> Result<Self, TransferError> {
         let transfers = requests.into_iter().enumerate().map(|(index, request)| {
             let deadline = request
@@ -97,20 +104,10 @@ impl Lane {
             Transfer::new(TransferId(index as u64), request, deadline, settings.retry)
         });
         let transfers: Vec<Transfer> = transfers.collect();
-        let window = transfers
-            .iter()
-            .filter_map(|transfer| Some(transfer.deadline?.by()))
-            .min();
-        let pace = Pace::new(
-            settings.split,
-            settings.max_connections,
-            window,
-            shared.braking.is_some().then_some(settings.weight),
-            // A person's downloads are not a stream of jobs: one polite
-            // connection is enough until a deadline says that it is not.
-            Release::paced(),
-        )
-        .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
+        let admission = match share {
+            Some(share) => Admission::shared(share),
+            None => Admission::Own(Box::new(own_pace(settings, &transfers, &shared)?)),
+        };
         let (due, rest) = (0..transfers.len()).partition(|&i| transfers[i].deadline.is_some());
         Ok(Self {
             transfers,
@@ -118,7 +115,7 @@ impl Lane {
             fresh: [due, rest],
             rng: StdRng::seed_from_u64(settings.seed),
             queue: Queue::new(),
-            pace,
+            admission,
             weight: settings.weight,
             receiver: (shared.braking.is_some() && settings.weight < 1.0)
                 .then_some(settings.receiver),
@@ -158,6 +155,7 @@ impl Lane {
         self.now = now;
         match action {
             Action::Message(message) => self.on_message(message),
+            Action::Granted(permit) => self.admission.granted(permit),
             Action::Tick => self.on_tick(),
             Action::Wake => {}
             Action::Stop(kind) => self.on_stop(kind),
@@ -224,6 +222,10 @@ impl Lane {
         };
         let bytes = upto - worker.written;
         worker.written = upto;
+        if !std::mem::replace(&mut worker.has_moved, true) {
+            self.admission.chunk();
+        }
+        let socket = worker.socket.clone();
         let id = worker.transfer;
         if let Some(lease) = worker.lease
             && let Err(error) = self.queue.advance(lease, upto)
@@ -239,7 +241,8 @@ impl Lane {
         if transfer.is_resumable() {
             transfer.progress();
         }
-        self.pace.moved(now, bytes, is_due);
+        let rtt = || socket?.info().ok()?.path_rtt();
+        self.admission.moved(now, bytes, is_due, rtt);
     }
 
     /// A connection has become free.
@@ -257,12 +260,19 @@ impl Lane {
             }
             // What is left of its range waits in front again.
             WorkerOutcome::Cut(chunk) => self.sizer.finished(chunk),
-            WorkerOutcome::Probed(probed) => self.on_probed(transfer, *probed),
+            WorkerOutcome::Probed(probed) => {
+                // The first chunk does not wait for another turn.
+                if let Some(permit) = worker.granted {
+                    self.admission.granted(permit);
+                }
+                self.on_probed(transfer, *probed);
+            }
             WorkerOutcome::Failed(failure) => self.on_failure(transfer, failure),
             WorkerOutcome::Lost => self.on_lost(transfer),
             WorkerOutcome::Stopped => {}
         }
         self.settle(transfer);
+        self.tell_backlog();
     }
 
     fn end_lease(&mut self, lease: Option<LeaseId>, is_finished: bool) {
@@ -305,21 +315,20 @@ impl Lane {
             time_left: self.time_left(),
             rtt: rtt_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
         };
-        let sample = self.pace.sample(self.now, &load);
+        let sample = self.admission.sample(self.now, &load);
         if let Some(braking) = &self.shared.braking {
-            braking.order(Order {
-                w: sample.w,
-                capacity: self.pace.capacity(self.now),
-            });
+            braking.order(self.admission.order(self.now, &sample));
         }
         self.forecast(&sample, demand.map_or(0.0, |demand| demand.zeta));
         let lag = self.lag();
+        let window = self.window();
+        self.admission.sees_window(window);
         self.emit(Event::Control(Control {
             n: sample.n,
             m: sample.m,
             active: self.workers.len(),
             w: sample.w,
-            window: self.window(),
+            window,
             brake: self.brake(sample.rate),
             lag,
             zeta: demand
@@ -336,6 +345,19 @@ impl Lane {
             files: self.files(),
         }));
         self.take_checkpoints();
+        self.tell_backlog();
+    }
+
+    /// Tells the lane that is shared with others, if there is one, what is left.
+    /// What has no size counts nothing.
+    pub(super) fn tell_backlog(&self) {
+        self.admission.owes(|| Backlog {
+            bytes: self
+                .queue
+                .pending_bytes()
+                .saturating_add(self.queue.leased_bytes()),
+            inactive: self.queue.inactive_chunks(self.sizer.natural_length()),
+        });
     }
 
     /// Connections that the hosts of unfinished transfers tolerate together.
@@ -369,7 +391,7 @@ impl Lane {
     /// allows, yield to nobody.
     fn brake(&self, rate: f64) -> Option<BrakeState> {
         let state = self.shared.braking.as_ref()?.activity(self.now)?;
-        let most = self.pace.capacity(self.now);
+        let most = self.admission.capacity(self.now);
         let most = self.ceiling.map_or(most, |ceiling| most.min(ceiling));
         let is_held_back = rate < HELD_BACK * most;
         Some(match state {
@@ -449,4 +471,26 @@ impl Lane {
             }
         }
     }
+}
+
+/// The controllers of a run that shares nothing.
+fn own_pace(
+    settings: &Settings,
+    transfers: &[Transfer],
+    shared: &Shared,
+) -> Result<Pace, TransferError> {
+    let window = transfers
+        .iter()
+        .filter_map(|transfer| Some(transfer.deadline?.by()))
+        .min();
+    let pace = Pace::new(
+        settings.split,
+        settings.max_connections,
+        window,
+        shared.braking.is_some().then_some(settings.weight),
+        // A person's downloads are not a stream of jobs: one polite
+        // connection is enough until a deadline says that it is not.
+        Release::paced(),
+    );
+    pace.map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))
 }

@@ -4,6 +4,7 @@
 //! The loop waits for the next action and applies it to the `Lane`
 //! synchronously, so there is no lock and no shared state to reason about.
 
+mod admission;
 mod dispatch;
 mod finish;
 mod lane;
@@ -16,6 +17,7 @@ mod stop;
 mod transfer;
 mod worker;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use dalbe::brake::Order;
@@ -23,16 +25,19 @@ use dalbe::support::Support;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
 
+pub use self::admission::Share;
+use self::admission::Wish;
 use self::lane::Lane;
 pub use self::stop::Stop;
 pub use self::transfer::Outcome;
 use self::worker::Shared;
 use crate::braking::Braking;
+use crate::carrier::Ceiling;
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::TimedEvent;
 use crate::http::{HttpClient, ReceiveWindow};
-use crate::limiter::RateLimiter;
+use crate::lane::Permit;
 use crate::settings::{Settings, TransferRequest};
 use crate::store::Store;
 
@@ -60,6 +65,8 @@ enum Action {
     Message(message::Message),
     /// A control period is over.
     Tick,
+    /// The lane that is shared with others has granted a connection.
+    Granted(Permit),
     /// Something that had to wait may be tried again.
     Wake,
     /// The run shall end early.
@@ -80,6 +87,35 @@ pub async fn run(
     stop: Stop,
     events: UnboundedSender<TimedEvent>,
 ) -> Result<Report, TransferError> {
+    conduct(settings, requests, stop, events, None).await
+}
+
+/// Runs one transfer in a lane that it shares with others: each of its connections
+/// waits for its turn there, weighs what the lane says, and keeps to the ceilings
+/// of `share`. Its deadline and its host are those that its member entered with.
+///
+/// Of `settings`, the limits on connections and weight are of no effect: they are
+/// the lane's; `limit_rate` is what the ceilings allow.
+///
+/// # Errors
+/// As of [`run`].
+pub async fn run_in(
+    share: Share,
+    settings: Settings,
+    request: TransferRequest,
+    stop: Stop,
+    events: UnboundedSender<TimedEvent>,
+) -> Result<Report, TransferError> {
+    conduct(settings, vec![request], stop, events, Some(share)).await
+}
+
+async fn conduct(
+    settings: Settings,
+    requests: Vec<TransferRequest>,
+    stop: Stop,
+    events: UnboundedSender<TimedEvent>,
+    share: Option<Share>,
+) -> Result<Report, TransferError> {
     let (messages, mut inbox) = unbounded_channel();
     let clock = Clock::start();
     let lever = Support::probe().best_lever();
@@ -87,9 +123,19 @@ pub async fn run(
         most: settings.limit_rate.map(window_for),
         is_held: lever.holds_window(),
     };
-    let order = Order {
-        w: settings.weight,
-        capacity: 0.0,
+    let order = match &share {
+        Some(share) => *share.member.lane().order().borrow(),
+        None => Order {
+            w: settings.weight,
+            capacity: 0.0,
+        },
+    };
+    let ceilings = match &share {
+        Some(share) => share.passage.ceilings.clone(),
+        None => {
+            let own = settings.limit_rate.map(Ceiling::new);
+            own.into_iter().map(Arc::new).collect()
+        }
     };
     let shared = Shared {
         client: HttpClient::new(&settings.http, settings.max_connections, window)?
@@ -97,19 +143,25 @@ pub async fn run(
         braking: Braking::open(lever, settings.receiver, window.most, order),
         store: Store::new(settings.resume, settings.file_allocation),
         clock,
-        limiter: settings.limit_rate.map(RateLimiter::new),
+        ceilings,
         messages,
     };
-    let mut lane = Lane::new(&settings, requests, shared, events)?;
+    let mut lane = Lane::new(&settings, requests, shared, events, share)?;
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     tick.reset();
     let stopping = stop_reason(stop, settings.max_time);
     tokio::pin!(stopping);
     let mut is_stopping = false;
+    let mut wish = None;
     lane.start(clock.now(), lever);
     while !lane.is_over() {
         let wake = lane.next_wake(clock.now());
+        if !lane.has_to_ask() {
+            wish = None;
+        } else if wish.is_none() {
+            wish = lane.admission.ask();
+        }
         let action = tokio::select! {
             biased;
             kind = &mut stopping, if !is_stopping => {
@@ -118,11 +170,23 @@ pub async fn run(
             }
             _ = tick.tick() => Action::Tick,
             Some(message) = inbox.recv() => Action::Message(message),
+            permit = granted(&mut wish) => {
+                wish = None;
+                Action::Granted(permit)
+            }
             () = sleep_until(clock, wake) => Action::Wake,
         };
         lane.apply(clock.now(), action);
     }
     Ok(lane.report())
+}
+
+/// Resolves when what was wished is granted. Cancel-safe.
+async fn granted(wish: &mut Option<Wish>) -> Permit {
+    match wish {
+        Some(wish) => wish.await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The receive buffer that a ceiling on the rate, in byte/s, leaves room for,

@@ -4,7 +4,7 @@
 use super::lane::Lane;
 use super::transfer::{Phase, Then};
 use crate::error::{ErrorKind, TransferError};
-use crate::event::Event;
+use crate::event::{Event, RetryCause};
 use crate::http::{Failure, Transient};
 use crate::queue::TransferId;
 use crate::retry::Decision;
@@ -86,6 +86,7 @@ impl Lane {
             // The worker that failed is no longer counted.
             let active = self.active_on(&host) + 1;
             self.hosts.pushed_back(&host, now, active, Some(until));
+            self.admission.pushed_back(until.saturating_sub(now));
         }
         match decision {
             Decision::Retry { after } => {
@@ -95,6 +96,7 @@ impl Lane {
                         reason: failure.reason.clone(),
                         after_s: after.as_secs_f64(),
                         attempt,
+                        cause: RetryCause::of(failure),
                     });
                 }
                 true
@@ -133,6 +135,7 @@ impl Lane {
             reason: reason.to_owned(),
             after_s: 0.0,
             attempt: reprobes,
+            cause: RetryCause::Changed,
         });
         self.close(id, Then::Probe);
     }
@@ -151,6 +154,7 @@ impl Lane {
             reason: format!("starting over: {reason}"),
             after_s: 0.0,
             attempt: discards,
+            cause: RetryCause::Changed,
         });
         true
     }

@@ -165,7 +165,7 @@ impl Lane {
         // Beyond what the path carries nothing can.
         Some(
             (rate * most / sample.m)
-                .min(self.pace.capacity(now))
+                .min(self.admission.capacity(now))
                 .max(rate),
         )
     }

@@ -13,12 +13,12 @@ use url::Url;
 use super::message::{Message, Outcome, Permit, Probed};
 use super::sink::Sink;
 use crate::braking::{Braking, Engaged};
+use crate::carrier::Ceiling;
 use crate::checksum::sha256_hex;
 use crate::chunk_size::FinishedChunk;
 use crate::clock::Clock;
 use crate::http::wish::Terms;
 use crate::http::{Body, Failure, HttpClient, Probe, Source, without_credentials};
-use crate::limiter::RateLimiter;
 use crate::settings::Target;
 use crate::store::error::StoreError;
 use crate::store::part::PartFile;
@@ -39,7 +39,7 @@ pub(super) struct Shared {
     pub(super) client: HttpClient,
     pub(super) store: Store,
     pub(super) clock: Clock,
-    pub(super) limiter: Option<RateLimiter>,
+    pub(super) ceilings: Vec<Arc<Ceiling>>,
     pub(super) braking: Option<Arc<Braking>>,
     pub(super) messages: UnboundedSender<Message>,
 }
@@ -350,12 +350,9 @@ impl<'a> Receiver<'a> {
     }
 
     fn reserve(&self, bytes: usize) -> Duration {
-        self.shared
-            .limiter
-            .as_ref()
-            .map_or(Duration::ZERO, |limiter| {
-                limiter.reserve(self.shared.clock.now(), bytes)
-            })
+        let ceilings = self.shared.ceilings.iter();
+        let waits = ceilings.map(|ceiling| ceiling.reserve(bytes));
+        waits.max().unwrap_or_default()
     }
 }
 

@@ -1,3 +1,5 @@
+use jiff::SignedDuration;
+
 use super::*;
 
 const SETTINGS: LaneSettings = LaneSettings {
@@ -150,7 +152,24 @@ async fn a_deadline_that_presses_is_told_to_the_connections_and_foretold() {
         sample.zeta.is_some_and(|zeta| zeta > 100_000.0),
         "{sample:?}"
     );
-    let late = member.lateness(1_000.0).expect("it will be late");
+    let late = member.outlook().lateness(1_000.0).expect("it will be late");
     assert!((9_900.0..=10_000.0).contains(&late), "{late} s");
-    assert!(member.lateness(1e9).is_none());
+    assert!(member.outlook().lateness(1e9).is_none());
+}
+
+#[tokio::test]
+async fn what_goes_before_a_member_delays_its_end() {
+    let lane = Lane::start(SETTINGS).unwrap();
+    let [early, late, free] = [within(600), within(900), None].map(|by| lane.enter("host", by));
+    for (member, bytes) in [(&early, 1_000), (&late, 500), (&free, 250)] {
+        member.set_backlog(Backlog { bytes, inactive: 1 });
+    }
+    let ends = [&early, &late, &free].map(|member| member.outlook().finish(10.0));
+    let seconds = |s| Some(Duration::from_secs(s));
+    assert_eq!(ends, [seconds(100), seconds(150), seconds(175)]);
+    assert_eq!(free.outlook().finish(0.0), None, "nothing moves");
+    let gone = late.outlook();
+    drop(late);
+    assert_eq!(gone.finish(10.0), None);
+    assert_eq!(free.outlook().finish(10.0), seconds(125));
 }

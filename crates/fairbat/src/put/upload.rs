@@ -18,7 +18,7 @@ use super::source::Source;
 use super::{UploadRequest, UploadSettings};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
-use crate::event::{Control, Event, FileProgress, TimedEvent};
+use crate::event::{Control, Event, FileProgress, RetryCause, TimedEvent};
 use crate::file_version::FileVersion;
 use crate::http::{Failure, HttpClient, MAX_REDIRECTS, Opened, Transient, without_credentials};
 use crate::lateness::{Look, Saturation, foreseen};
@@ -145,6 +145,7 @@ impl Upload {
             return Err(failure.given_up(attempt, false));
         };
         self.emit(Event::Retry {
+            cause: RetryCause::of(&failure),
             url: self.url.clone(),
             reason: failure.reason,
             after_s: after.as_secs_f64(),

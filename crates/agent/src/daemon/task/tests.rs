@@ -261,3 +261,24 @@ fn a_pause_keeps_the_run_and_its_deadline() {
     assert!(task.is_due(end.timestamp()));
     assert_eq!(task.begin(&end), deadline);
 }
+
+#[test]
+fn files_that_failed_are_told_with_what_to_do() {
+    let mut task = nightly();
+    task.begin(&at("2026-03-02T22:00:00[UTC]"));
+    let path = crate::entry::TreePath::from_bytes(b"a\0b").unwrap();
+    let report = Report {
+        failures: vec![(path, Failure::Unreadable("permission denied".into()))],
+        failed: 1,
+        ..Report::default()
+    };
+    task.ended(&report, 0, &at("2026-03-02T22:10:00[UTC]"));
+    let last = task.last.unwrap();
+    let [failure] = last.failures.as_slice() else {
+        panic!("{last:?}");
+    };
+    assert_eq!(failure.path, "a/b");
+    assert_eq!(failure.problem, "permission denied");
+    assert!(failure.hint.as_ref().unwrap().contains("right to read"));
+    assert_eq!(last.hint, failure.hint);
+}

@@ -77,7 +77,7 @@ impl Run {
                 Err(error) if is_of_disk(&error) => {
                     return Err(disk(&path.under(&self.settings.to), &error));
                 }
-                Err(error) => report.failed(path, Failure::Unreadable(error.to_string())),
+                Err(error) => report.failed(path, Failure::Unwritable(error.to_string())),
             }
         }
         Ok(report)

@@ -121,7 +121,7 @@ impl Run {
         let (newer, failure) = match failure {
             FileError::Newer(failure) => (1, failure),
             FileError::Store(error) => (0, Failure::Store(error)),
-            other => (0, Failure::Unreadable(other.to_string())),
+            other => (0, Failure::Unwritable(other.to_string())),
         };
         report.failed(path, failure);
         Ok(newer)
@@ -251,7 +251,7 @@ impl Landing {
                 Err(error) if is_of_disk(&error) => return Err(disk(&path.under(to), &error)),
                 Err(error) => {
                     tracing::warn!(file = %path, %error, "not placed");
-                    report.failed(path, Failure::Unreadable(error.to_string()));
+                    report.failed(path, Failure::Unwritable(error.to_string()));
                 }
             }
         }

@@ -80,7 +80,7 @@ impl Run {
                 Err(error) if is_of_disk(&error) => {
                     return Err(disk(&path.under(&self.settings.to), &error));
                 }
-                Err(error) => report.failed(path, Failure::Unreadable(error.to_string())),
+                Err(error) => report.failed(path, Failure::Unwritable(error.to_string())),
             }
         }
         report.same = sorter.same;
@@ -108,7 +108,7 @@ impl Run {
                 Err(error) if is_of_disk(&error) => {
                     return Err(disk(&item.path.under(&self.settings.to), &error));
                 }
-                Err(error) => report.failed(item.path, Failure::Unreadable(error.to_string())),
+                Err(error) => report.failed(item.path, Failure::Unwritable(error.to_string())),
             }
         }
         Ok(report)
@@ -128,7 +128,7 @@ impl Run {
                 Err(error) if is_of_disk(&error) => {
                     return Err(disk(&path.under(&self.settings.to), &error));
                 }
-                Err(error) => report.failed(path, Failure::Unreadable(error.to_string())),
+                Err(error) => report.failed(path, Failure::Unwritable(error.to_string())),
             }
         }
         Ok(report)

@@ -272,9 +272,16 @@ fn problem(html: &mut Html, task: &TaskStatus, last: &LastRun, calendar: &Calend
         html.raw("\"><summary>")
             .text(&shown(last))
             .raw("</summary><ul>");
-        for (path, why) in &last.failures {
-            html.raw("<li><code>").foreign(path).raw("</code> ");
-            html.foreign(why).raw("</li>");
+        for failure in &last.failures {
+            html.raw("<li><code>")
+                .foreign(&failure.path)
+                .raw("</code> ");
+            html.foreign(&failure.problem);
+            // What helps all of them has been said.
+            if let Some(hint) = failure.hint.as_ref().filter(|_| failure.hint != last.hint) {
+                html.raw("; ").foreign(hint);
+            }
+            html.raw("</li>");
         }
         html.raw("</ul></details>");
     }

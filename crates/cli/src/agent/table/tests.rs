@@ -31,7 +31,8 @@ const NIGHT: &str = r#"{
                   "hint": "is it running?"}},
         {"id": "old", "direction": "pull", "phase": "failed", "files": 4, "files_done": 1,
          "last": {"ended": "2026-01-01T22:05:00Z", "ok": false, "files": {"failed": 4},
-                  "failures": [["a", "no"], ["b", "no"], ["c", "no"], ["d", "no"]]}}
+                  "failures": [{"path": "a", "problem": "no", "hint": null}, {"path": "b", "problem": "no"},
+                               {"path": "c", "problem": "no"}, {"path": "d", "problem": "no"}]}}
     ]
 }"#;
 

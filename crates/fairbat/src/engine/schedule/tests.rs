@@ -67,12 +67,12 @@ fn lane(deadlines: &[Option<i64>]) -> (Lane, UnboundedReceiver<TimedEvent>) {
         client: HttpClient::new(&settings.http, 4, window).unwrap(),
         store: Store::new(true, FileAllocation::None),
         clock: Clock::starting_at(start),
-        limiter: None,
+        ceilings: Vec::new(),
         braking: None,
         messages: unbounded_channel().0,
     };
     let (events, listener) = unbounded_channel();
-    let lane = Lane::new(&settings, requests.collect(), shared, events).unwrap();
+    let lane = Lane::new(&settings, requests.collect(), shared, events, None).unwrap();
     (lane, listener)
 }
 
@@ -236,7 +236,7 @@ fn forecasts(
 ) -> Vec<(String, f64)> {
     for _ in 0..seconds {
         lane.now += secs(1);
-        lane.pace.moved(lane.now, rate as u64, true);
+        lane.admission.moved(lane.now, rate as u64, true, || None);
         let zeta = lane.demand().map_or(0.0, |demand| demand.zeta);
         let sample = PaceSample {
             n: 0.0,
