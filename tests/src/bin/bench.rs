@@ -4,7 +4,7 @@
 //! - `bench --quick` measures a small file and writes target/bench: to see
 //!   whether it works;
 //! - `bench --report` makes page and picture again from what was measured;
-//! - `bench agent-scale` [`--quick`] does the same with the agent and very many
+//! - `bench agent-scale` (or `bench agent-scale --quick`) does the same with the agent and very many
 //!   small files, beside rclone.
 
 use std::error::Error;

@@ -119,9 +119,9 @@ changed, on two processors, from the start of the process until it says done: me
 | nothing changed | {} | {} | under 60 s and 300 MB, every run | {} |
 
 {} files of 4 KiB are sent to one s3s-fs (release build) on the same machine, by turns. Both have four
-files on their way by default. `rclone copy` lists the destination, and by default asks for each object
-again after it has sent it (HEAD), which the agent does not: the store has compared its SHA-256. The
-agent in turn keeps a state, and sends a manifest at the end.
+files on their way by default. `rclone copy` lists the destination, and by default makes a second
+request for each object (HEAD), which the agent does not. The agent in turn has the store check the
+SHA-256 of each, keeps a state, and sends a manifest at the end.
 
 | setting | fairbat-agent, s | rclone copy, s | times rclone's speed | |
 |---|---|---|---|---|

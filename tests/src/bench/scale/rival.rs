@@ -8,9 +8,8 @@ use super::agent::PREFIX;
 use crate::stores::S3;
 
 /// `rclone copy` of a tree into an empty place. By default it has four files on
-/// their way, as the agent has; it lists each directory of the destination, sends
-/// an MD5 and the modification time of each file along, and asks for the object
-/// once more afterwards (HEAD). It remembers nothing, and no manifest is written.
+/// their way, as the agent has; it lists the destination, and makes two requests
+/// for each file, PUT and HEAD. It remembers nothing, and writes no manifest.
 pub(super) fn copy(home: &Path, source: &Path, store: &S3, in_flight: Option<u32>) -> Sample {
     let config = home.join("rclone.conf");
     let text = format!(
