@@ -133,6 +133,8 @@ pub(crate) struct Pace {
     time_scale: f64,
     /// Whether there was a deadline at the last sample.
     had_demand: bool,
+    /// Whether work without a deadline waited at the last sample.
+    had_waiting: bool,
     /// Whether some deadline asks for a rate, or will.
     is_pressed: bool,
     /// Connections allowed until the next sample.
@@ -208,6 +210,7 @@ impl Pace {
             fraction: Fraction::new(),
             time_scale,
             had_demand: false,
+            had_waiting: false,
             is_pressed: window.is_some(),
             allowed: m_min,
             n: 0.0,
@@ -270,6 +273,11 @@ impl Pace {
         let is_new = load.demand.is_some() && !self.had_demand;
         self.had_demand = load.demand.is_some();
         self.is_pressed = self.had_demand;
+        // Nor does a long queue wait for one that has just come: a period is long
+        // beside thousands of small files.
+        let is_waiting = load.demand.is_none() && self.release.mixes(load.inactive);
+        let has_come = is_waiting && !self.had_waiting;
+        self.had_waiting = is_waiting;
         if now >= self.since_sample.start + ASLEEP {
             self.since_weight.restart(now);
             self.since_update.restart(now);
@@ -279,6 +287,7 @@ impl Pace {
         self.update_weight(now, load, is_new);
         let period = load.weight_period() * WEIGHT_PERIODS_LEAST;
         if is_new
+            || has_come
             || self
                 .since_update
                 .lasts(self.admission.period().max(period), now)

@@ -84,6 +84,13 @@ impl Release {
         }
     }
 
+    /// Whether so many inactive chunks are of jobs that share a lane, and come
+    /// and go.
+    #[must_use]
+    pub fn mixes(&self, inactive: u64) -> bool {
+        matches!(self, Self::Mixed(_)) && inactive > 0
+    }
+
     /// n, in chunks, at the end of a period: finite, at least 0.
     pub fn update(&mut self, seen: &Observation) -> f64 {
         match self {

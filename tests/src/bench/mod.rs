@@ -11,6 +11,7 @@ pub mod memory;
 pub mod picture;
 pub mod record;
 pub mod report;
+pub mod scale;
 pub mod speed;
 
 use std::path::Path;

@@ -3,14 +3,16 @@
 //! - `bench` measures everything and writes tests/lab/results;
 //! - `bench --quick` measures a small file and writes target/bench: to see
 //!   whether it works;
-//! - `bench --report` makes page and picture again from what was measured.
+//! - `bench --report` makes page and picture again from what was measured;
+//! - `bench agent-scale` (or `bench agent-scale --quick`) does the same with the agent and very many
+//!   small files, beside rclone.
 
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 
 use fairbat_tests::bench::record::Record;
-use fairbat_tests::bench::{FULL, QUICK, picture, report, run};
+use fairbat_tests::bench::{FULL, QUICK, picture, report, run, scale};
 use fairbat_tests::target::output_directory;
 
 const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/lab/results");
@@ -20,13 +22,39 @@ fn main() -> Result<(), Box<dyn Error>> {
     let results = Path::new(RESULTS);
     match std::env::args().nth(1).as_deref() {
         None => save(&run(&FULL, "make bench", &scratch), results),
+        Some("agent-scale") => {
+            let is_quick = std::env::args().nth(2).as_deref() == Some("--quick");
+            let (extent, directory) = if is_quick {
+                (scale::QUICK, scratch.as_path())
+            } else {
+                (scale::FULL, results)
+            };
+            save_scale(&scale::run(&extent, &typed()), directory)
+        }
         Some("--quick") => save(&run(&QUICK, "make bench QUICK=1", &scratch), &scratch),
         Some("--report") => {
             let record = serde_json::from_slice(&fs::read(results.join("speed.json"))?)?;
             write_report(&record, results)
         }
-        Some(other) => Err(format!("unknown option {other}: --quick or --report").into()),
+        Some(other) => {
+            Err(format!("unknown option {other}: agent-scale, --quick or --report").into())
+        }
     }
+}
+
+fn typed() -> String {
+    let args: Vec<_> = std::env::args().skip(1).collect();
+    format!("bench {}", args.join(" "))
+}
+
+fn save_scale(record: &scale::record::Record, directory: &Path) -> Result<(), Box<dyn Error>> {
+    fs::create_dir_all(directory)?;
+    let json = serde_json::to_string_pretty(record)? + "\n";
+    fs::write(directory.join("agent-scale.json"), json)?;
+    let page = scale::record::markdown(record);
+    fs::write(directory.join("agent-scale.md"), &page)?;
+    println!("{page}\nwritten to {}", directory.display());
+    Ok(())
 }
 
 fn save(record: &Record, directory: &Path) -> Result<(), Box<dyn Error>> {

@@ -57,34 +57,60 @@ impl Local {
         mode: Put,
         passage: Passage,
     ) -> Result<Stored, StoreError> {
-        let upload = self.begin(key).await?;
-        self.put_part(key, &upload, 0, content, passage).await?;
-        self.place(key, &upload, mode).await
+        if content.len() > PIECE {
+            let upload = self.begin(key).await?;
+            self.put_part(key, &upload, 0, content, passage).await?;
+            return self.place(key, &upload, mode).await;
+        }
+        passage.wait(content.len()).await;
+        let moved = content.len() as u64;
+        let to = self.path(key)?;
+        let this = self.clone();
+        // In one go: from one thread to another takes longer than a small file.
+        self.blocking(key, "storing", move || {
+            let (upload, file) = this.create()?;
+            let from = this.unfinished(&upload);
+            let stored = file
+                .write_all_at(&content, 0)
+                .and_then(|()| put_in_place(&file, &from, &to, mode));
+            if stored.is_err() {
+                // What went wrong counts, and not whether this does.
+                let _ = std::fs::remove_file(from);
+            }
+            stored
+        })
+        .await?;
+        passage.moved.fetch_add(moved, Ordering::Relaxed);
+        self.lane.moved(moved, None);
+        Ok(Stored { etag: None })
     }
 
     pub(super) async fn begin(&self, key: &str) -> Result<String, StoreError> {
+        let this = self.clone();
+        self.blocking(key, "beginning", move || Ok(this.create()?.0))
+            .await
+    }
+
+    /// A new unfinished file, and its name. Blocking.
+    fn create(&self) -> io::Result<(String, File)> {
         // One process has a state directory, and so a lane, at a time; names of
         // others that write to the same disk differ by the process.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let this = self.clone();
-        self.blocking(key, "beginning", move || {
-            std::fs::create_dir_all(this.root.join(UNFINISHED))?;
-            for attempt in 0.. {
-                let upload = format!("{}-{number}-{attempt}", std::process::id());
-                match OpenOptions::new()
-                    .write(true)
-                    .create_new(true)
-                    .open(this.unfinished(&upload))
-                {
-                    Ok(_) => return Ok(upload),
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                    Err(error) => return Err(error),
-                }
+        std::fs::create_dir_all(self.root.join(UNFINISHED))?;
+        for attempt in 0.. {
+            let upload = format!("{}-{number}-{attempt}", std::process::id());
+            match OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(self.unfinished(&upload))
+            {
+                Ok(file) => return Ok((upload, file)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
             }
-            Err(io::ErrorKind::AlreadyExists.into())
-        })
-        .await
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 
     /// Writes a part at its place, `offset` bytes from the beginning.
@@ -127,15 +153,7 @@ impl Local {
     ) -> Result<Stored, StoreError> {
         let (from, to) = (self.unfinished(upload), self.path(key)?);
         let placed = self.blocking(key, "finishing", move || {
-            File::open(&from)?.sync_all()?;
-            let parent = to.parent().unwrap_or(Path::new("."));
-            std::fs::create_dir_all(parent)?;
-            let flags = match mode {
-                Put::Replace => RenameFlags::empty(),
-                Put::Create => RenameFlags::NOREPLACE,
-            };
-            rustix::fs::renameat_with(CWD, &from, CWD, &to, flags)?;
-            File::open(parent)?.sync_all()
+            put_in_place(&File::open(&from)?, &from, &to, mode)
         });
         placed.await.map_err(|error| gone(error, self, upload))?;
         Ok(Stored { etag: None })
@@ -302,6 +320,19 @@ impl Reading {
         self.store.lane.moved(length as u64, None);
         Ok(Some((piece, self)))
     }
+}
+
+/// Puts a file that is whole into its place, and both on the disk.
+fn put_in_place(file: &File, from: &Path, to: &Path, mode: Put) -> io::Result<()> {
+    file.sync_all()?;
+    let parent = to.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(parent)?;
+    let flags = match mode {
+        Put::Replace => RenameFlags::empty(),
+        Put::Create => RenameFlags::NOREPLACE,
+    };
+    rustix::fs::renameat_with(CWD, from, CWD, to, flags)?;
+    File::open(parent)?.sync_all()
 }
 
 fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {

@@ -28,6 +28,10 @@ use crate::store::{self, Put, StoreError, StoreErrorKind};
 /// How often a file is begun anew that changes while it is read.
 const VERSIONS: usize = 3;
 
+/// A file up to here is read as it is opened, bytes: what waits for a permit is
+/// in memory then, but of no more files than there may be connections and two.
+const SMALL: u64 = 64 * 1024;
+
 /// What became of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Done {
@@ -99,7 +103,7 @@ impl Job {
         known: Option<[u8; 32]>,
         credited: &Arc<AtomicU64>,
     ) -> Result<Done, FileError> {
-        let source = self.open(path).await?;
+        let (source, content) = self.open(path, known.is_none()).await?;
         let size = source.state().size;
         if let Some(known) = known {
             let of = Arc::clone(&source);
@@ -110,7 +114,7 @@ impl Job {
             }
         }
         let sha256 = if size <= self.store.part_size(size) {
-            self.send_whole(path, &source).await?
+            self.send_whole(path, &source, content).await?
         } else if !self.store.takes_parts() {
             self.send_stream(path, &source, credited).await?
         } else {
@@ -143,16 +147,28 @@ impl Job {
         Err(StoreError::new(StoreErrorKind::Integrity, message).into())
     }
 
-    async fn open(&self, path: &TreePath) -> Result<Arc<Source>, FileError> {
+    /// Opens a file. The content of a small one that `is_sent` is read at once:
+    /// from one thread to another and back takes longer than that.
+    async fn open(
+        &self,
+        path: &TreePath,
+        is_sent: bool,
+    ) -> Result<(Arc<Source>, Option<Hashed>), FileError> {
         let (root, path) = (self.settings.source.clone(), path.clone());
-        let source = blocking(move || Source::open(&root, &path)).await??;
-        Ok(Arc::new(source))
+        let opened = blocking(move || {
+            let source = Source::open(&root, &path)?;
+            let size = source.state().size;
+            let content = (is_sent && size <= SMALL).then(|| read_hashed(&source, 0, size));
+            Ok::<_, ReadError>((Arc::new(source), content.transpose()?))
+        });
+        Ok(opened.await??)
     }
 
     async fn send_whole(
         &self,
         path: &TreePath,
         source: &Arc<Source>,
+        mut ready: Option<Hashed>,
     ) -> Result<[u8; 32], FileError> {
         let key = self.key(path);
         let size = source.state().size;
@@ -160,7 +176,10 @@ impl Job {
         loop {
             let permit = self.member.admit().await;
             // Read once it has a permit: what waits is not in memory.
-            let (content, sha256) = read(source, 0, size).await?;
+            let (content, sha256) = match ready.take() {
+                Some(ready) => ready,
+                None => read(source, 0, size).await?,
+            };
             let flight = self.ledger.take_off(size, &self.settings.ceilings);
             let put = self
                 .store
@@ -418,18 +437,18 @@ async fn check(source: &Arc<Source>) -> Result<(), FileError> {
     Ok(blocking(move || source.check()).await??)
 }
 
-async fn read(
-    source: &Arc<Source>,
-    offset: u64,
-    length: u64,
-) -> Result<(Bytes, [u8; 32]), FileError> {
+async fn read(source: &Arc<Source>, offset: u64, length: u64) -> Result<Hashed, FileError> {
     let source = Arc::clone(source);
-    let read = blocking(move || {
-        let content = source.read(offset, length as usize)?;
-        let sha256 = Sha256::digest(&content).into();
-        Ok::<_, ReadError>((Bytes::from(content), sha256))
-    });
-    Ok(read.await??)
+    Ok(blocking(move || read_hashed(&source, offset, length)).await??)
+}
+
+/// Some content, and its SHA-256.
+type Hashed = (Bytes, [u8; 32]);
+
+fn read_hashed(source: &Source, offset: u64, length: u64) -> Result<Hashed, ReadError> {
+    let content = source.read(offset, length as usize)?;
+    let sha256 = Sha256::digest(&content).into();
+    Ok((Bytes::from(content), sha256))
 }
 
 async fn blocking<T: Send + 'static>(

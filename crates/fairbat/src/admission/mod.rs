@@ -191,14 +191,20 @@ impl Admission {
             n.clamp(0.0, LONGEST_QUEUE)
         };
         let error = n - self.settings.tau;
-        let change = n - self.previous_n.replace(n).unwrap_or(n);
+        let previous = self.previous_n.replace(n);
+        let change = n - previous.unwrap_or(n);
         let gamma = self.schedule.next(error);
         let kappa = self.settings.kappa;
         let (least, most) = self.bounds();
         let remembered = kappa * error.max(0.0);
-        self.unbounded = (self.unbounded + gamma * error + kappa * change)
-            .min(most + remembered)
-            .max(least);
+        let next = self.unbounded + gamma * error + kappa * change;
+        // A queue that was there from the first has no change to be remembered.
+        let next = if previous.is_none() && next >= most {
+            f64::INFINITY
+        } else {
+            next
+        };
+        self.unbounded = next.min(most + remembered).max(least);
         AdmissionSample {
             n,
             m: self.m(),
@@ -256,6 +262,15 @@ mod tests {
 
     fn admission(tau: f64, gamma: f64, kappa: f64) -> Admission {
         Admission::new(settings(tau, gamma, kappa)).unwrap()
+    }
+
+    #[test]
+    fn a_long_queue_that_is_there_from_the_first_is_worked_off_at_the_most() {
+        let mut admission = admission(4.0, 0.01, 0.5);
+        for n in (0..=20).rev() {
+            let sample = admission.update(f64::from(n) * 5_000.0 + 5.0);
+            assert_eq!(sample.m, 4.0, "at n = {}", sample.n);
+        }
     }
 
     #[test]

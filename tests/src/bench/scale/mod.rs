@@ -1,0 +1,177 @@
+//! The agent with very many small files: how long it takes to see that nothing
+//! has changed, and how fast it sends them, beside `rclone copy`.
+//!
+//! Both send to one s3s-fs on the same machine, and take turns; each round begins
+//! with the other one. Trees are in memory; where the store is, TMPDIR says.
+
+mod agent;
+pub mod record;
+mod rival;
+mod tree;
+
+use std::path::Path;
+
+use self::agent::{Agent, Destination};
+use self::record::{Record, Scan, Series, Tool};
+use super::machine;
+use super::speed::MEMORY;
+use crate::environment::first_line;
+use crate::stores::{S3, S3Kind};
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Extent {
+    /// Files that are compared.
+    pub compared: u64,
+    /// Files that are sent.
+    pub sent: u64,
+    /// Rounds.
+    pub rounds: u32,
+}
+
+/// Issue 7's acceptance, line F.
+pub const FULL: Extent = Extent {
+    compared: 1_000_000,
+    sent: 100_000,
+    rounds: 3,
+};
+
+/// To see whether it works.
+pub const QUICK: Extent = Extent {
+    compared: 20_000,
+    sent: 2_000,
+    rounds: 1,
+};
+
+/// Determines the content of the files.
+const SEED: u64 = 1;
+
+/// Length of the files that are compared, bytes.
+const COMPARED_SIZE: usize = 100;
+
+/// Length of the files that are sent, bytes.
+const SENT_SIZE: usize = 4096;
+
+/// What a file in memory takes at most, twice, with what is known of it, bytes.
+const COST: u64 = 12 * 1024;
+
+/// The connections that are compared, besides the defaults.
+const IN_FLIGHT: u32 = 16;
+
+/// Measures everything, saying on standard error what is going on. `command` is
+/// what the user typed.
+///
+/// # Panics
+/// When there is too little free memory, a tool fails, or files are missing.
+#[must_use]
+pub fn run(extent: &Extent, command: &str) -> Record {
+    let needed = extent.compared.max(extent.sent) * COST;
+    let free = machine::free_space(Path::new(MEMORY)).min(machine::available_memory());
+    assert!(free >= needed, "{free} bytes free, {needed} are needed");
+    let mut machine = machine::describe();
+    let agent = agent::binary().to_str().expect("a path in UTF-8");
+    machine.versions = vec![
+        first_line(&[agent, "--version"]),
+        first_line(&["rclone", "version"]),
+        "s3s-fs 0.14".to_owned(),
+    ];
+    Record {
+        command: command.to_owned(),
+        seed: SEED,
+        rounds: extent.rounds,
+        machine,
+        scan: scan(extent),
+        sent: send(extent),
+    }
+}
+
+/// A tree that is pushed into a directory, and again.
+fn scan(extent: &Extent) -> Scan {
+    let home = tempfile::tempdir_in(MEMORY).expect("a directory in memory");
+    let source = home.path().join("source");
+    tree::make(&source, extent.compared, COMPARED_SIZE, SEED);
+    let store = home.path().join("store");
+    std::fs::create_dir(&store).expect("a directory to push to");
+    let agent = Agent {
+        home: home.path(),
+        source: &source,
+        connections: None,
+        cores: Some("0,1"),
+        destination: Destination::Directory(&store),
+    };
+    let first = agent.run();
+    eprintln!("{} files, first: {:.1} s", extent.compared, first.elapsed_s);
+    let mut samples = Vec::new();
+    for round in 1..=extent.rounds {
+        let again = agent.run();
+        eprintln!(
+            "{} files, again, round {round} of {}: {:.1} s, {:.1} MB",
+            extent.compared,
+            extent.rounds,
+            again.elapsed_s,
+            again.peak_rss as f64 / 1e6
+        );
+        samples.push(again);
+    }
+    Scan {
+        files: extent.compared,
+        first,
+        again: samples,
+    }
+}
+
+/// A tree that is pushed to an S3 server, by both.
+fn send(extent: &Extent) -> Vec<Series> {
+    let home = tempfile::tempdir_in(MEMORY).expect("a directory in memory");
+    let source = home.path().join("source");
+    tree::make(&source, extent.sent, SENT_SIZE, SEED);
+    let store = S3::start(S3Kind::S3sFs);
+    let mut all: Vec<_> = [None, Some(IN_FLIGHT)]
+        .into_iter()
+        .flat_map(|in_flight| Tool::ALL.map(|tool| Series::new(tool, in_flight, extent.sent)))
+        .collect();
+    for round in 1..=extent.rounds {
+        // Pairs stay together, and each begins as often as the other.
+        for pair in all.chunks_mut(Tool::ALL.len()) {
+            let ahead = round as usize % Tool::ALL.len();
+            for turn in 0..Tool::ALL.len() {
+                let series = &mut pair[(turn + ahead) % Tool::ALL.len()];
+                let sample = send_once(home.path(), &source, &store, series);
+                eprintln!(
+                    "{} ({}), round {round} of {}: {:.1} s",
+                    series.tool.name(),
+                    series.setting(),
+                    extent.rounds,
+                    sample.elapsed_s
+                );
+                series.samples.push(sample);
+            }
+        }
+    }
+    all
+}
+
+fn send_once(home: &Path, source: &Path, store: &S3, series: &Series) -> super::record::Sample {
+    let bucket = store.bucket_directory().expect("files in a directory");
+    let sample = match series.tool {
+        Tool::Agent => {
+            let state = home.join("state");
+            if state.exists() {
+                std::fs::remove_dir_all(&state).expect("forget the last run");
+            }
+            let agent = Agent {
+                home,
+                source,
+                connections: series.in_flight,
+                cores: None,
+                destination: Destination::S3(store),
+            };
+            agent.run()
+        }
+        Tool::Rclone => rival::copy(home, source, store, series.in_flight),
+    };
+    let sent = bucket.join(agent::PREFIX);
+    assert!(tree::count(&sent) >= series.files, "files are missing");
+    std::fs::remove_dir_all(&sent).expect("empty the bucket");
+    sample
+}
