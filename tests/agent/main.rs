@@ -4,4 +4,5 @@ mod agent;
 mod faults;
 mod kills;
 mod round_trip;
+mod sources;
 mod tree;

@@ -51,6 +51,7 @@ pub(super) fn serve(mut client: TcpStream, shared: &Shared) -> io::Result<()> {
             target: request.target,
             headers: request.headers,
             body_bytes: 0,
+            at: shared.started.elapsed(),
             status: None,
         };
         let after = match &fault {
@@ -165,10 +166,7 @@ fn ask(
         // It may have said why it wants no more.
         Err(Broken::Sink) => true,
     };
-    if matches!(
-        fault,
-        Some(Fault::CutRequest(_) | Fault::StallRequest(_))
-    ) {
+    if matches!(fault, Some(Fault::CutRequest(_) | Fault::StallRequest(_))) {
         return None;
     }
     let mut answer = receive(server, &exchange.method, early)?;

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::passage;
 use crate::message::{Reply, Request};
@@ -144,6 +144,8 @@ pub struct Exchange {
     pub headers: Vec<(String, String)>,
     /// Bytes of the request's body that came, without any chunks' framing.
     pub body_bytes: u64,
+    /// When its head had come, since the proxy was started.
+    pub at: Duration,
     /// The status of the server's answer; `None` when nothing of an answer of
     /// the server went to the client.
     pub status: Option<u16>,
@@ -170,6 +172,7 @@ pub struct FaultProxy {
 /// What the connections of a proxy have in common.
 pub(super) struct Shared {
     pub(super) server: SocketAddr,
+    pub(super) started: Instant,
     stop: AtomicBool,
     rules: Mutex<Vec<Rule>>,
     log: Mutex<Vec<Exchange>>,
@@ -219,6 +222,7 @@ impl FaultProxy {
             .expect("a bound socket has an address");
         let shared = Arc::new(Shared {
             server,
+            started: Instant::now(),
             stop: AtomicBool::new(false),
             rules: Mutex::default(),
             log: Mutex::default(),
