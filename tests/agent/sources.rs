@@ -2,7 +2,7 @@
 //! is stored, nothing is deleted, and the report says it.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -26,14 +26,24 @@ const ANYTHING: Delete = Delete::Mirror {
 
 const LARGE: usize = 12 * 1024 * 1024;
 
+/// A byte that it still has when it is truncated.
+const LAST: u64 = 6_999_999;
+
 /// Changes `large` in a source, given the source.
 type Change = fn(&Path);
 
+/// Another byte each time, by one short write: while a long one goes on, a file
+/// looks like a version of itself.
 fn rewrite(source: &Path) {
-    // Whose bytes are others each time.
-    let path = source.join("large");
-    let byte = fs::read(&path).map_or(0, |old| old[0].wrapping_add(1));
-    fs::write(path, vec![byte; LARGE]).expect("write a file");
+    let file = fs::File::options()
+        .read(true)
+        .write(true)
+        .open(source.join("large"));
+    let file = file.expect("open a file");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, LAST).expect("read a file");
+    let other = [byte[0].wrapping_add(1)];
+    file.write_all_at(&other, LAST).expect("write a file");
 }
 
 fn truncate(source: &Path) {
@@ -57,7 +67,7 @@ fn replace_by_file(source: &Path) {
 
 fn replace_by_link(source: &Path) {
     replace(source, |new| {
-        symlink("/etc/passwd", new).expect("make a link")
+        symlink("/etc/passwd", new).expect("make a link");
     });
 }
 

@@ -64,7 +64,7 @@ impl Running {
     /// Tells it to run a job now.
     fn order(&self, job: &str) {
         let ordered = Fairbat::new(Path::new("/"))
-            .args(&["run", job])
+            .args(["run", job])
             .env("FAIRBAT_SOCKET", self.work.path().join("socket"))
             .run();
         assert_eq!(ordered.code, Some(0), "{ordered:?}");
