@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fairbat::carrier::{Carrier, Wanted};
 use fairbat::lane::{Lane, LaneSettings};
@@ -26,7 +27,7 @@ pub(crate) struct Agent {
     pull_store: Arc<Store>,
 }
 
-fn lane(wanted: Wanted) -> (Lane, Carrier) {
+fn lane(wanted: Wanted, silence: Duration) -> (Lane, Carrier) {
     let lane = Lane::start(LaneSettings {
         most_connections: CONNECTIONS,
         weight: 0.02,
@@ -34,7 +35,10 @@ fn lane(wanted: Wanted) -> (Lane, Carrier) {
         is_held: wanted.best().holds(),
     });
     let lane = lane.expect("a lane");
-    let http = HttpSettings::default();
+    let http = HttpSettings {
+        stall_timeout: Some(silence),
+        ..HttpSettings::default()
+    };
     let carrier = Carrier::start(&http, &lane, wanted, CONNECTIONS).expect("a carrier");
     (lane, carrier)
 }
@@ -42,8 +46,13 @@ fn lane(wanted: Wanted) -> (Lane, Carrier) {
 impl Agent {
     /// An agent that remembers what it did in `state`, a file.
     pub(crate) fn new(settings: &StoreSettings, state: &Path) -> Self {
-        let (push_lane, push_carrier) = lane(Wanted::Sender(Default::default()));
-        let (pull_lane, pull_carrier) = lane(Wanted::Receiver(Default::default()));
+        Self::waiting(settings, state, Duration::from_secs(60))
+    }
+
+    /// One that waits so long for a server that is silent.
+    pub(crate) fn waiting(settings: &StoreSettings, state: &Path, silence: Duration) -> Self {
+        let (push_lane, push_carrier) = lane(Wanted::Sender(Default::default()), silence);
+        let (pull_lane, pull_carrier) = lane(Wanted::Receiver(Default::default()), silence);
         let open = |carrier, lane| Store::open(settings, carrier, lane).expect("a store");
         Self {
             store: Arc::new(open(&push_carrier, &push_lane)),

@@ -14,5 +14,6 @@ mod pull;
 mod reload;
 mod round_trip;
 mod service;
+mod sources;
 mod stop;
 mod tree;

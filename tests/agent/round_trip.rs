@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use fairbat_agent::store::{S3Settings, StoreSettings};
+use fairbat_agent::store::{DavSettings, Dialect, Login, S3Settings, StoreSettings};
 use fairbat_agent::sync::{Delete, MaxDelete, Problem, Report};
-use fairbat_tests::stores::{S3, S3Kind};
+use fairbat_tests::stores::{Dav, DavKind, Exchange, FaultProxy, S3, S3Kind, Serve};
 use tempfile::TempDir;
 
 use crate::agent::Agent;
-use crate::tree::{Names, expect_same, make};
+use crate::tree::{Names, Shape, expect_same, make};
 
 const MIRROR: Delete = Delete::Mirror {
     max: MaxDelete::Share(0.5),
@@ -24,38 +24,73 @@ pub(crate) fn clean(report: Report) -> Report {
     report
 }
 
-/// Everything that must hold of any store.
-pub(crate) async fn works(settings: &StoreSettings, names: Names, files: usize) {
+/// 2,000 files, of which a few are large and one is very large.
+const FULL: Shape = Shape {
+    names: Names::All,
+    files: 2_000,
+    large: &[300_000_000, 60_000_000, 30_000_000, 20_000_000],
+};
+
+/// As odd, but small.
+const SMALL: Shape = Shape {
+    names: Names::All,
+    files: 300,
+    large: &[12_000_000],
+};
+
+/// Everything that must hold of any store. What moves is counted by a proxy before
+/// it, if it is behind one.
+async fn works(settings: &StoreSettings, shape: Shape, proxy: Option<&FaultProxy>) {
     let (source, states) = (dir(), dir());
-    make(source.path(), names, files, 12_000_000, 7);
+    make(source.path(), shape, 7);
+    let files = shape.files as u64;
     let agent = Agent::new(settings, &states.path().join("state"));
 
     let report = clean(agent.push(source.path(), MIRROR).await);
-    assert_eq!(report.sent, files as u64, "{report:#?}");
+    assert_eq!(report.sent, files, "{report:#?}");
     let pulled = dir();
     clean(agent.pull(pulled.path(), Delete::Never).await);
     expect_same(source.path(), pulled.path());
 
+    let before = proxy.map_or(0, |proxy| proxy.exchanges().len());
     let report = clean(agent.push(source.path(), MIRROR).await);
     assert_eq!((report.sent, report.noted), (0, 0), "{report:#?}");
     let report = clean(agent.pull(pulled.path(), Delete::Never).await);
-    assert_eq!(report.sent, 0, "{report:#?}");
+    assert_eq!((report.sent, report.same), (0, files), "{report:#?}");
+    if let Some(proxy) = proxy {
+        expect_nothing_moved(&proxy.exchanges()[before..]);
+    }
 
     change(source.path());
+    let report = clean(agent.push(source.path(), Delete::Never).await);
+    assert_eq!((report.sent, report.deleted), (3, 1), "{report:#?}");
+    let report = clean(agent.pull(pulled.path(), Delete::Never).await);
+    assert_eq!((report.sent, report.deleted), (3, 0), "{report:#?}");
+    assert!(pulled.path().join("a,b/file").exists(), "it is kept");
     let report = clean(agent.push(source.path(), MIRROR).await);
-    assert_eq!((report.sent, report.deleted), (3, 2), "{report:#?}");
+    assert_eq!((report.sent, report.deleted), (0, 1), "{report:#?}");
     let report = clean(agent.pull(pulled.path(), MIRROR).await);
-    assert_eq!(report.sent, 3, "{report:#?}");
+    assert_eq!((report.sent, report.deleted), (0, 1), "{report:#?}");
     expect_same(source.path(), pulled.path());
 
     // Another machine, that knows nothing but the store.
     drop(agent);
     let agent = Agent::new(settings, &states.path().join("another"));
     let report = clean(agent.push(source.path(), MIRROR).await);
-    assert_eq!((report.sent, report.same), (0, files as u64), "{report:#?}");
-    let fresh = dir();
-    clean(agent.pull(&fresh.path().join("made"), Delete::Never).await);
-    expect_same(source.path(), &fresh.path().join("made"));
+    assert_eq!((report.sent, report.same), (0, files), "{report:#?}");
+}
+
+/// No content of a file goes to a store, nor comes from it.
+fn expect_nothing_moved(exchanges: &[Exchange]) {
+    let is_ours = |exchange: &Exchange| exchange.target.contains("/.fairbat/manifest/");
+    let moved = exchanges
+        .iter()
+        .filter(|exchange| ["PUT", "POST", "GET"].contains(&exchange.method.as_str()))
+        .filter(|exchange| !is_ours(exchange) && !exchange.target.contains("?uploads"));
+    let moved: Vec<_> = moved.collect();
+    assert!(moved.is_empty(), "{moved:#?}");
+    let sent: u64 = exchanges.iter().map(|exchange| exchange.body_bytes).sum();
+    assert!(sent < 10_000, "{sent} bytes");
 }
 
 /// A file that is changed, one that is added, one that is removed, one that has
@@ -78,12 +113,8 @@ fn change(source: &Path) {
 #[tokio::test(flavor = "multi_thread")]
 async fn through_a_local_directory() {
     let store = dir();
-    works(
-        &StoreSettings::Local(store.path().to_owned()),
-        Names::All,
-        2_000,
-    )
-    .await;
+    let settings = StoreSettings::Local(store.path().to_owned());
+    works(&settings, FULL, None).await;
     let unfinished = store.path().join(".fairbat/unfinished");
     let left = fs::read_dir(unfinished).expect("it was made").count();
     assert_eq!(left, 0, "nothing is left unfinished");
@@ -92,7 +123,7 @@ async fn through_a_local_directory() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_deleted_for_a_source_that_is_empty_or_lost_too_much() {
     let (store, source, states) = (dir(), dir(), dir());
-    make(source.path(), Names::All, 100, 1, 3);
+    make(source.path(), SMALL, 3);
     let settings = StoreSettings::Local(store.path().to_owned());
     let agent = Agent::new(&settings, &states.path().join("state"));
     clean(agent.push(source.path(), MIRROR).await);
@@ -137,16 +168,62 @@ pub(crate) fn s3(server: &S3, endpoint: &str) -> StoreSettings {
     }))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn through_s3s() {
-    let server = S3::start(S3Kind::S3sFs);
-    works(&s3(&server, &server.endpoint()), Names::Simple, 300).await;
+/// How the agent reaches a WebDAV server.
+pub(crate) fn dav(server: &Dav, url: &str) -> StoreSettings {
+    StoreSettings::Dav(Box::new(DavSettings {
+        url: url.parse().expect("a URL"),
+        login: Login::Password {
+            user: server.user().to_owned(),
+            password: server.password().to_owned(),
+        },
+        dialect: Dialect::Webdav,
+    }))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn through_moto() {
     let server = S3::start(S3Kind::Moto);
-    works(&s3(&server, &server.endpoint()), Names::All, 2_000).await;
+    let proxy = FaultProxy::start(server.address());
+    works(&s3(&server, &proxy.url()), FULL, Some(&proxy)).await;
+}
+
+/// It keeps what it knows of an object in a file named by the key in Base64, and
+/// fails with keys that are too long for that. No store of the trade does.
+#[tokio::test(flavor = "multi_thread")]
+async fn through_s3s() {
+    let shape = Shape {
+        names: Names::Short,
+        ..SMALL
+    };
+    let server = S3::start(S3Kind::S3sFs);
+    let proxy = FaultProxy::start(server.address());
+    works(&s3(&server, &proxy.url()), shape, Some(&proxy)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn through_wsgidav() {
+    let server = Dav::start(DavKind::Wsgidav);
+    let proxy = FaultProxy::start(server.address());
+    works(&dav(&server, &proxy.url()), SMALL, Some(&proxy)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn through_rclone() {
+    let server = Dav::start(DavKind::Rclone);
+    let proxy = FaultProxy::start(server.address());
+    works(&dav(&server, &proxy.url()), SMALL, Some(&proxy)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn through_fairbat() {
+    let server = Serve::start();
+    let proxy = FaultProxy::start(server.address());
+    let settings = StoreSettings::Dav(Box::new(DavSettings {
+        url: proxy.url().parse().expect("a URL"),
+        login: Login::Token(server.token().to_owned()),
+        dialect: Dialect::Fairbat,
+    }));
+    works(&settings, SMALL, Some(&proxy)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -36,7 +37,13 @@ fn odd_names() -> Vec<Vec<u8>> {
         b"<>|",
         b"~tilde",
         b"...",
+        b"..two",
+        b".. ..",
+        b"%2e%2e",
+        b"..%2fup",
+        b"..\\up",
         b".hidden",
+        b".fairbat",
         b".htaccess",
         b"con",
         b"-rf",
@@ -44,6 +51,8 @@ fn odd_names() -> Vec<Vec<u8>> {
         b"$HOME",
         b"[x]{y}",
         b"@",
+        b"case",
+        b"CASE",
     ]
     .iter()
     .map(|name| name.to_vec())
@@ -59,27 +68,71 @@ fn odd_names() -> Vec<Vec<u8>> {
     names
 }
 
+/// What there is in a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) names: Names,
+    /// How many regular files, at least 200.
+    pub(crate) files: usize,
+    /// The sizes of the largest, bytes. The others have up to 64 KiB, some none.
+    pub(crate) large: &'static [usize],
+}
+
 /// Which names there are in a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Names {
     /// All that a file system takes.
     All,
-    /// Those of them that a simple store takes: short, without control
-    /// characters.
-    Simple,
+    /// Those of them that make short keys.
+    Short,
 }
 
-/// Makes a tree of so many files, in some directories; the largest has `largest`
-/// bytes.
-pub(crate) fn make(root: &Path, names: Names, files: usize, largest: usize, seed: u64) {
+/// One part of S3, and the least file that has two.
+const PART: usize = 5 * 1024 * 1024;
+
+/// Makes a tree.
+pub(crate) fn make(root: &Path, shape: Shape, seed: u64) {
     println!("seed {seed}");
     let mut rng = StdRng::seed_from_u64(seed);
     let mut odd = odd_names();
-    if names == Names::Simple {
+    if shape.names == Names::Short {
         odd.retain(|name| name.len() < 50);
     }
+    let directories = make_directories(root, &odd, shape.files / 20, &mut rng);
+    let sizes = [0; 8].iter().chain(&[PART, PART + 1]).chain(shape.large);
+    let mut sizes = sizes.copied();
+    let mut paths = Vec::new();
+    for i in 0..shape.files {
+        let directory = &directories[rng.random_range(0..directories.len())];
+        let path = match odd.get(i) {
+            Some(name) => root.join(OsStr::from_bytes(name)).join("file"),
+            None => directory.join(format!("f{i}")),
+        };
+        fs::create_dir_all(path.parent().expect("a parent")).expect("make a directory");
+        if i >= odd.len() && i % 40 == 39 {
+            let other: &PathBuf = &paths[rng.random_range(odd.len()..paths.len())];
+            fs::hard_link(other, &path).expect("make a hard link");
+            continue;
+        }
+        let small = 2_usize.pow(rng.random_range(0..16)) + rng.random_range(0..100);
+        write(&path, sizes.next().unwrap_or(small), &mut rng);
+        let mode = [0o644, 0o600, 0o444, 0o755, 0o4711, 0o000, 0o2750][i % 7];
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set a mode");
+        age(&path, &mut rng);
+        paths.push(path);
+    }
+    make_links(root, &odd);
+    for (i, directory) in directories.iter().enumerate().skip(1).rev() {
+        let mode = [0o755, 0o700, 0o1777, 0o2775][i % 4];
+        fs::set_permissions(directory, fs::Permissions::from_mode(mode)).expect("set a mode");
+        age(directory, &mut rng);
+    }
+}
+
+/// The root, and so many others, some in others and under odd names.
+fn make_directories(root: &Path, odd: &[Vec<u8>], count: usize, rng: &mut StdRng) -> Vec<PathBuf> {
     let mut directories = vec![root.to_owned()];
-    for i in 0..files / 20 {
+    for i in 0..count {
         let parent = &directories[rng.random_range(0..directories.len())];
         let name = match odd.get(i) {
             Some(name) if name.len() < 200 => OsStr::from_bytes(name).to_owned(),
@@ -92,50 +145,52 @@ pub(crate) fn make(root: &Path, names: Names, files: usize, largest: usize, seed
             directories.push(directory);
         }
     }
-    for i in 0..files {
-        let directory = &directories[rng.random_range(0..directories.len())];
-        let path = match odd.get(i) {
-            Some(name) => root.join(OsStr::from_bytes(name)).join("file"),
-            None => directory.join(format!("f{i}")),
-        };
-        fs::create_dir_all(path.parent().expect("a parent")).expect("make a directory");
-        let size = match i {
-            0..8 => 0,
-            8 => largest,
-            9 => 5 * 1024 * 1024,
-            10 => 5 * 1024 * 1024 + 1,
-            _ => 2_usize.pow(rng.random_range(0..16)) + rng.random_range(0..100),
-        };
-        write(&path, size, &mut rng);
-        let mode = [0o644, 0o600, 0o444, 0o755, 0o4711, 0o000, 0o2750][i % 7];
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set a mode");
-        let age = Duration::from_nanos(rng.random_range(0..1_000_000_000_000_000_000));
-        let file = fs::File::open(&path).expect("open a file");
-        file.set_modified(SystemTime::UNIX_EPOCH + age)
-            .expect("set a time");
-    }
+    directories
+}
+
+/// Empty directories, and links: to themselves, to a directory, to nothing, and out
+/// of the tree.
+fn make_links(root: &Path, odd: &[Vec<u8>]) {
+    fs::create_dir_all(root.join("links")).expect("make a directory");
     for (i, name) in odd.iter().enumerate() {
-        let directory = root.join("empty").join(OsStr::from_bytes(name));
-        fs::create_dir_all(&directory).expect("make a directory");
-        let link = root.join("links").join(OsStr::from_bytes(name));
-        fs::create_dir_all(root.join("links")).expect("make a directory");
-        let target = match i % 3 {
-            0 => OsStr::from_bytes(name).to_owned(),
-            1 => "../nowhere/at all".into(),
-            _ => "/etc/passwd".into(),
+        let name = OsStr::from_bytes(name);
+        fs::create_dir_all(root.join("empty").join(name)).expect("make a directory");
+        let target = match i % 4 {
+            0 => name,
+            1 => OsStr::new("../empty"),
+            2 => OsStr::from_bytes(b"../nowhere/at \xff all"),
+            _ => OsStr::new("/etc/passwd"),
         };
-        symlink(target, &link).expect("make a link");
-    }
-    for (i, directory) in directories.iter().enumerate().skip(1) {
-        let mode = [0o755, 0o700, 0o1777, 0o2775][i % 4];
-        fs::set_permissions(directory, fs::Permissions::from_mode(mode)).expect("set a mode");
+        symlink(target, root.join("links").join(name)).expect("make a link");
     }
 }
 
+/// Gives a file or directory some time of modification, to the nanosecond: between
+/// 1922 and 2017.
+fn age(path: &Path, rng: &mut StdRng) {
+    let since = Duration::from_nanos(rng.random_range(0..1_500_000_000_000_000_000));
+    let time = if rng.random_bool(0.2) {
+        SystemTime::UNIX_EPOCH - since
+    } else {
+        SystemTime::UNIX_EPOCH + since
+    };
+    let opened = fs::File::open(path).expect("open what was made");
+    opened.set_modified(time).expect("set a time");
+}
+
+/// Content of which no two pieces are the same.
 fn write(path: &Path, size: usize, rng: &mut StdRng) {
-    let mut content = vec![0; size];
-    rng.fill_bytes(&mut content);
-    fs::write(path, content).expect("write a file");
+    const PIECE: usize = 1024 * 1024;
+    let mut piece = vec![0; size.min(PIECE)];
+    rng.fill_bytes(&mut piece);
+    let mut file = fs::File::create_new(path).expect("make a file");
+    for start in (0..size).step_by(PIECE) {
+        let length = piece.len().min(size - start);
+        if length > 8 {
+            piece[..8].copy_from_slice(&rng.random::<u64>().to_ne_bytes());
+        }
+        file.write_all(&piece[..length]).expect("write a file");
+    }
 }
 
 /// What a tree is, path by path: kind, mode, owner, time, and content. Times of

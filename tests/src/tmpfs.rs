@@ -81,7 +81,8 @@ impl Drop for TmpFs {
     }
 }
 
-/// Something mounted at a second place too; unmounted when dropped.
+/// Something mounted at a second place too; unmounted when dropped, even while
+/// somebody is in it.
 #[derive(Debug)]
 pub struct Bind {
     at: PathBuf,
@@ -100,7 +101,7 @@ impl Bind {
 impl Drop for Bind {
     fn drop(&mut self) {
         let target = self.at.to_str().expect("temp paths are UTF-8");
-        if let Err(error) = run("umount", &[target]) {
+        if let Err(error) = run("umount", &["-l", target]) {
             eprintln!("{error}");
         }
     }

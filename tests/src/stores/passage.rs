@@ -51,6 +51,7 @@ pub(super) fn serve(mut client: TcpStream, shared: &Shared) -> io::Result<()> {
             target: request.target,
             headers: request.headers,
             body_bytes: 0,
+            at: shared.started.elapsed(),
             status: None,
         };
         let after = match &fault {
@@ -105,13 +106,16 @@ fn carry(
     let answer = ask(client, shared, head, &mut exchange, fault);
     let Some(mut answer) = answer else {
         shared.record(exchange);
-        return Ok(After::Reset);
+        return Ok(match fault {
+            Some(Fault::StallRequest(_)) => After::Hold,
+            _ => After::Reset,
+        });
     };
     exchange.status = Some(answer.status);
     // Before the client can know.
     shared.record(exchange);
     let limit = match fault {
-        Some(Fault::CutResponse(after)) => *after,
+        Some(Fault::CutResponse(after) | Fault::StallResponse(after)) => *after,
         _ => u64::MAX,
     };
     if let Some(Fault::Header(name, value)) = fault {
@@ -126,6 +130,7 @@ fn carry(
     Ok(match passed {
         Err(_) => After::Reset,
         Ok(()) if matches!(fault, Some(Fault::CutResponse(_))) => After::Reset,
+        Ok(()) if matches!(fault, Some(Fault::StallResponse(_))) => After::Hold,
         Ok(()) if ends => After::Close,
         Ok(()) => After::KeepAlive,
     })
@@ -140,8 +145,10 @@ fn ask(
     exchange: &mut Exchange,
     fault: Option<&Fault>,
 ) -> Option<Answer> {
-    if let Some(Fault::Delay(time)) = fault {
-        std::thread::sleep(*time);
+    match fault {
+        Some(Fault::Delay(time)) => std::thread::sleep(*time),
+        Some(Fault::First(action)) => action.act(),
+        _ => {}
     }
     let mut server = TcpStream::connect(shared.server).ok()?;
     server.set_nodelay(true).ok()?;
@@ -149,7 +156,7 @@ fn ask(
     server.set_write_timeout(Some(PATIENCE)).ok()?;
     head.write(&mut server).ok()?;
     let limit = match fault {
-        Some(Fault::CutRequest(after)) => *after,
+        Some(Fault::CutRequest(after) | Fault::StallRequest(after)) => *after,
         _ => u64::MAX,
     };
     let count = &mut exchange.body_bytes;
@@ -159,7 +166,7 @@ fn ask(
         // It may have said why it wants no more.
         Err(Broken::Sink) => true,
     };
-    if matches!(fault, Some(Fault::CutRequest(_))) {
+    if matches!(fault, Some(Fault::CutRequest(_) | Fault::StallRequest(_))) {
         return None;
     }
     let mut answer = receive(server, &exchange.method, early)?;

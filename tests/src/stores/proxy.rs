@@ -6,12 +6,13 @@
 //! client that asks to be told to continue (`Expect`) is told so at once,
 //! whatever the server would say.
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::passage;
 use crate::message::{Reply, Request};
@@ -33,9 +34,39 @@ pub enum Fault {
     LoseResponse,
     /// The request goes to the server only after this time.
     Delay(Duration),
+    /// Once so many bytes of the request's body have gone to the server, or all of
+    /// them, nothing more comes of it; the client's connection stays open.
+    StallRequest(u64),
+    /// Once so many bytes of the response's body, or all of them, have gone to the
+    /// client nothing more comes; its connection stays open.
+    StallResponse(u64),
+    /// This is done before any of the request goes to the server; nothing is
+    /// spoiled.
+    First(Action),
     /// The response has this header field, by name and value, in place of its
     /// own.
     Header(String, String),
+}
+
+/// What a test does while a request waits.
+#[derive(Clone)]
+pub struct Action(Arc<dyn Fn() + Send + Sync>);
+
+impl Action {
+    /// Does this, at each request that the fault is for.
+    pub fn new(action: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(action))
+    }
+
+    pub(super) fn act(&self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Action")
+    }
 }
 
 /// Requests that a fault is for.
@@ -43,6 +74,7 @@ pub enum Fault {
 pub struct Requests {
     method: Option<String>,
     containing: String,
+    header: Option<(String, String)>,
     nth: Range<usize>,
 }
 
@@ -53,6 +85,7 @@ impl Requests {
         Self {
             method: None,
             containing: String::new(),
+            header: None,
             nth: 0..usize::MAX,
         }
     }
@@ -64,6 +97,13 @@ impl Requests {
             method: Some(method.to_owned()),
             ..Self::all()
         }
+    }
+
+    /// Of these, those with this in the first header field of this name.
+    #[must_use]
+    pub fn saying(mut self, name: &str, text: &str) -> Self {
+        self.header = Some((name.to_owned(), text.to_owned()));
+        self
     }
 
     /// Of these, those with this in their target: path and query, literally.
@@ -83,8 +123,13 @@ impl Requests {
 
     fn include(&self, request: &Request) -> bool {
         let method = self.method.as_ref();
+        let is_said = |(name, text): &(String, String)| {
+            let value = request.header(name);
+            value.is_some_and(|value| value.contains(text))
+        };
         method.is_none_or(|method| *method == request.method)
             && request.target.contains(&self.containing)
+            && self.header.as_ref().is_none_or(is_said)
     }
 }
 
@@ -99,6 +144,8 @@ pub struct Exchange {
     pub headers: Vec<(String, String)>,
     /// Bytes of the request's body that came, without any chunks' framing.
     pub body_bytes: u64,
+    /// When its head had come, since the proxy was started.
+    pub at: Duration,
     /// The status of the server's answer; `None` when nothing of an answer of
     /// the server went to the client.
     pub status: Option<u16>,
@@ -125,6 +172,7 @@ pub struct FaultProxy {
 /// What the connections of a proxy have in common.
 pub(super) struct Shared {
     pub(super) server: SocketAddr,
+    pub(super) started: Instant,
     stop: AtomicBool,
     rules: Mutex<Vec<Rule>>,
     log: Mutex<Vec<Exchange>>,
@@ -159,7 +207,7 @@ impl Shared {
 struct Rule {
     requests: Requests,
     fault: Fault,
-    /// How many it would have been for, by method and target alone.
+    /// How many it would have been for but for their number.
     seen: usize,
 }
 
@@ -174,6 +222,7 @@ impl FaultProxy {
             .expect("a bound socket has an address");
         let shared = Arc::new(Shared {
             server,
+            started: Instant::now(),
             stop: AtomicBool::new(false),
             rules: Mutex::default(),
             log: Mutex::default(),

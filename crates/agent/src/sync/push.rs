@@ -21,6 +21,7 @@ use super::upload::{Done, FileError};
 use crate::config::{Delete, Detect, MaxDelete, Verify};
 use crate::entry::TreePath;
 use crate::filter::Filter;
+use crate::scan::{MountPoint, Options, Scan};
 use crate::state::{Change, JobId, JobRecord, State, StateError, Synced, SyncedKind, Writer};
 use crate::store::{Store, StoreError};
 
@@ -213,6 +214,9 @@ impl Job {
         self.displace(plan.displaced, may_delete.is_ok(), report)
             .await?;
         self.send(plan.todos, report).await?;
+        if report.gone > 0 {
+            self.refuse_to_lose(plan.mounts.clone()).await?;
+        }
         record.scanned = Some(plan.began);
         record.mounts = plan
             .mounts
@@ -264,6 +268,17 @@ impl Job {
             return Err(Problem::EmptySource(self.settings.source.clone()));
         }
         Ok(())
+    }
+
+    /// Whether files are gone because the source itself is.
+    async fn refuse_to_lose(&self, mounted: Vec<MountPoint>) -> Result<(), Problem> {
+        let (source, filter) = (self.settings.source.clone(), self.settings.filter.clone());
+        let options = Options {
+            mounted,
+            ..Options::default()
+        };
+        let opened = blocking(move || Scan::open(&source, filter, options).map(drop));
+        opened.await?.map_err(|error| PlanError::from(error).into())
     }
 
     /// Sends what there is to send, some files at once.

@@ -88,7 +88,12 @@ impl Job {
                 Err(FileError::Read(ReadError::Gone)) => return Ok(Done::Gone),
                 Err(FileError::Read(ReadError::Changed)) if version < VERSIONS => {}
                 Err(FileError::Store(error)) if error.kind == StoreErrorKind::UploadGone => {
-                    self.note(Change::GivenUp(path.clone()))?;
+                    // Before the next version asks what is under way.
+                    let given_up = Change::GivenUp(path.clone());
+                    self.writer.keep(self.id, given_up).await?;
+                    if version == VERSIONS {
+                        return Err(error.into());
+                    }
                 }
                 other => return other,
             }
@@ -276,7 +281,14 @@ impl Job {
                 return Ok(());
             }
             drop(permit);
-            tries.after(&self.member, error).await?;
+            tries.after(&self.member, error.clone()).await?;
+            if error.kind == StoreErrorKind::Integrity {
+                // What it has is not what it said it has: asking again would not
+                // mend that, and so no part counts any more.
+                self.store.abort(&upload.key, &upload.name).await?;
+                let kind = StoreErrorKind::UploadGone;
+                return Err(StoreError { kind, ..error }.into());
+            }
         }
     }
 
