@@ -8,9 +8,11 @@ use std::iter::Peekable;
 use crate::entry::{Entry, Kind, Moment, TreePath};
 use crate::scan::Unreadable;
 
-/// Longest step of the clock by which Linux stamps files: a jiffy, 10 ms at
-/// most; here twice that. Two changes within one may have the same time.
-const TICK_NANOSECONDS: u32 = 20_000_000;
+/// A change is trusted to have been whole when it was so many seconds old. Linux
+/// stamps a file when a write begins, by a clock that steps each jiffy: another
+/// change within that has the same time, and so has the end of a write that waits
+/// for the disk.
+const WHOLE_AFTER_S: i64 = 2;
 
 /// An entry as it was when it was synced.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +64,7 @@ pub enum Change {
 pub struct Compare<S: Iterator, K: Iterator> {
     scan: Peekable<S>,
     known: Peekable<K>,
-    /// What was changed before it had its tick to itself.
+    /// What was changed before was whole when it was read.
     trusted_before: Moment,
     /// Where nothing counts as removed. The last such place is enough: the
     /// record has passed the others.
@@ -71,9 +73,8 @@ pub struct Compare<S: Iterator, K: Iterator> {
 
 /// Merges `scan` with `known`, both sorted by path. `last_scan` is the moment,
 /// by the clock that stamps files, at which the walk began that `known` is
-/// from: a file that had changed less than a tick before, or after, may have
-/// changed once more at the same time, and counts as [`Change::Touched`] at
-/// least.
+/// from: a file that had changed less than two seconds before, or after, may
+/// have changed on at the same time, and counts as [`Change::Touched`] at least.
 ///
 /// A file that is as it was but for the number of its device counts as touched,
 /// for the numbers of devices change when a machine starts anew.
@@ -85,7 +86,7 @@ where
     Compare {
         scan: scan.into_iter().peekable(),
         known: known.into_iter().peekable(),
-        trusted_before: a_tick_before(last_scan),
+        trusted_before: surely_before(last_scan),
         unknown: None,
     }
 }
@@ -186,16 +187,10 @@ fn judge(entry: Entry, old: Known, trusted_before: Moment) -> Change {
     }
 }
 
-fn a_tick_before(moment: Moment) -> Moment {
-    match moment.nanoseconds.checked_sub(TICK_NANOSECONDS) {
-        Some(nanoseconds) => Moment {
-            nanoseconds,
-            ..moment
-        },
-        None => Moment {
-            seconds: moment.seconds.saturating_sub(1),
-            nanoseconds: moment.nanoseconds + 1_000_000_000 - TICK_NANOSECONDS,
-        },
+fn surely_before(moment: Moment) -> Moment {
+    Moment {
+        seconds: moment.seconds.saturating_sub(WHOLE_AFTER_S),
+        ..moment
     }
 }
 
