@@ -61,6 +61,8 @@ pub struct WeightController {
     mbc: Mbc,
     /// What w/(1 + w) is a share of, byte/s; 0 while nothing is known.
     effective: f64,
+    /// Of the last observation, byte/s.
+    capacity: f64,
     /// Smoothed, byte/s; `None` before the first measurement.
     rate: Option<f64>,
     w_min: f64,
@@ -83,6 +85,7 @@ impl WeightController {
         Self {
             mbc: Mbc::new(settings, w_min),
             effective: 0.0,
+            capacity: 0.0,
             rate: None,
             w_min,
             w: w_min,
@@ -138,8 +141,14 @@ impl WeightController {
         new
     }
 
-    /// What a unit of weight bought, but never more than the path carries.
+    /// What a unit of weight bought, but never more than the path carries. Where
+    /// that turns out to be more than the first second showed, a unit buys as much
+    /// more, and need not be learnt anew.
     fn learn_price(&mut self, seen: &Observation, flows: f64) {
+        let before = std::mem::replace(&mut self.capacity, seen.capacity);
+        if before > 0.0 && before < seen.capacity && seen.capacity.is_finite() {
+            self.effective *= seen.capacity / before;
+        }
         let weight = self.w * flows;
         let bought = if self.w > LEAST_WEIGHT {
             seen.rate * (1.0 + weight) / weight
@@ -245,6 +254,27 @@ mod tests {
         let last = &w[30..];
         let mean = last.iter().sum::<f64>() / 30.0;
         assert!(last.iter().all(|w| (w - mean).abs() < 0.05), "{w:?}");
+    }
+
+    #[test]
+    fn a_path_that_carries_more_than_the_first_second_showed_is_soon_known() {
+        let mut controller = WeightController::new(LEAST_WEIGHT);
+        let mut seen = Observation {
+            period: SECOND,
+            zeta: 20.0,
+            rate: 2.0,
+            flows: 1.0,
+            capacity: 4.0,
+        };
+        assert_eq!(controller.update(&seen), 1.0, "more than there seems to be");
+        seen.capacity = 100.0;
+        let mut all = Vec::new();
+        for _ in 0..20 {
+            let w = controller.w();
+            seen.rate = 100.0 * w / (1.0 + w);
+            all.push(controller.update(&seen));
+        }
+        assert!(all[5..].iter().all(|w| (w - 0.2987).abs() < 0.1), "{all:?}");
     }
 
     #[test]

@@ -125,6 +125,8 @@ pub(crate) struct Pace {
     least_w: f64,
     /// Bytes since w was last updated.
     since_weight: Interval,
+    /// Since when no connection is in use; `None` while one is.
+    idle_since: Option<Duration>,
     release: Release,
     admission: Admission,
     fraction: Fraction,
@@ -205,6 +207,7 @@ impl Pace {
             capacity: Capacity::new(),
             least_w: 1.0,
             since_weight: Interval::default(),
+            idle_since: Some(Duration::ZERO),
             release,
             admission,
             fraction: Fraction::new(),
@@ -226,6 +229,14 @@ impl Pace {
 
     /// So many connections are in use from now on.
     pub(crate) fn active(&mut self, now: Duration, connections: usize) {
+        if connections == 0 {
+            self.idle_since.get_or_insert(now);
+        } else if let Some(since) = self.idle_since.take()
+            && now >= since + WEIGHT_PERIOD_LEAST
+        {
+            // That nothing came for want of work tells nothing of the path.
+            self.since_weight.restart(now);
+        }
         let connections = u32::try_from(connections).unwrap_or(u32::MAX);
         self.fraction.active(now, connections);
     }
