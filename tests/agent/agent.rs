@@ -78,6 +78,7 @@ impl Agent {
             connections: CONNECTIONS,
             seed: 1,
             identity: 1,
+            tell_every: fairbat_agent::sync::TELL_EVERY,
         };
         change(&mut settings);
         let context = Context {

@@ -22,7 +22,7 @@ use crate::filter::Filter;
 use crate::state::{State, StateError, Writer};
 use crate::status::{Direction, Status};
 use crate::sync::{
-    Context, Ledger, Origin, Problem, PullSettings, PushSettings, Report, pull, push,
+    Context, Ledger, Origin, Problem, PullSettings, PushSettings, Report, TELL_EVERY, pull, push,
 };
 
 /// How often the status is told.
@@ -129,7 +129,8 @@ pub async fn collect(config: Config) -> Result<Vec<(String, Result<u64, Problem>
         let store = daemon.ways[0].store(&daemon.config, &to.store, |name| std::env::var_os(name));
         let given_up = match store {
             Ok((store, _)) => {
-                crate::sync::collect(&daemon.state, &entry.id, &store, &to.path).await
+                let (state, writer) = (&daemon.state, &daemon.writer);
+                crate::sync::collect(state, writer, &entry.id, &store, &to.path).await
             }
             Err(error) => Err(error.into()),
         };
@@ -165,6 +166,9 @@ impl Daemon {
         };
         let state = State::open(&file).map_err(of_state)?;
         let identity = state.identity(fresh_identity).map_err(of_state)?;
+        for (store, what) in config.exposed(|name| std::env::var_os(name)) {
+            tracing::warn!(store, "{what}; use https");
+        }
         let way = |direction| Way::open(direction, &config.agent).map_err(StartError::Lane);
         let now = now();
         let mut entries = Vec::new();
@@ -300,6 +304,7 @@ impl Daemon {
             connections: self.config.agent.connections,
             seed: self.identity,
             identity: self.identity,
+            tell_every: TELL_EVERY,
         }
     }
 

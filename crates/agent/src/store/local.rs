@@ -16,6 +16,7 @@ use fairbat::lane::Lane;
 use futures_util::stream::{self, StreamExt};
 use rustix::fs::{CWD, RenameFlags};
 
+use super::dav::unfinished;
 use super::error::{StoreError, StoreErrorKind};
 use super::{Content, Object, Pending, Put, Stored};
 
@@ -67,11 +68,11 @@ impl Local {
         // others that write to the same disk differ by the process.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let this = self.clone();
+        let (this, head) = (self.clone(), unfinished::head(key));
         self.blocking(key, "beginning", move || {
             std::fs::create_dir_all(this.root.join(UNFINISHED))?;
             for attempt in 0.. {
-                let upload = format!("{}-{number}-{attempt}", std::process::id());
+                let upload = format!("{head}~{}-{number}-{attempt}", std::process::id());
                 match OpenOptions::new()
                     .write(true)
                     .create_new(true)
@@ -149,7 +150,10 @@ impl Local {
         .await
     }
 
-    pub(super) async fn pending(&self) -> Result<Vec<Pending>, StoreError> {
+    /// Unfinished files of keys below `prefix`, but for those that this process is
+    /// writing.
+    pub(super) async fn pending(&self, prefix: &str) -> Result<Vec<Pending>, StoreError> {
+        let prefix = prefix.to_owned();
         let directory = self.root.join(UNFINISHED);
         self.blocking(UNFINISHED, "listing", move || {
             let entries = match std::fs::read_dir(directory) {
@@ -158,13 +162,10 @@ impl Local {
             };
             let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
             // Those of this process are another job's, or come to their end.
-            let own = format!("{}-", std::process::id());
-            let names = names.filter(|name| !name.starts_with(&own));
+            let own = format!("~{}-", std::process::id());
+            let names = names.filter(|name| !name.contains(&own));
             Ok(names
-                .map(|upload| Pending {
-                    key: String::new(),
-                    upload,
-                })
+                .filter_map(|name| unfinished::pending(&name, &prefix))
                 .collect())
         })
         .await
