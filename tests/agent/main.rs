@@ -3,5 +3,8 @@
 mod agent;
 mod faults;
 mod kills;
+mod leftovers;
+mod many_kills;
+mod pushes;
 mod round_trip;
 mod tree;

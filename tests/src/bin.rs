@@ -30,11 +30,14 @@ pub fn fairbat_binary() -> &'static Path {
     })
 }
 
-/// The same of the agent.
+/// The same of the agent: `$FAIRBAT_AGENT_BIN`, or the workspace's own.
 #[must_use]
 pub fn agent_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| build("fairbat-agent", "fairbat-agent"))
+    BINARY.get_or_init(|| {
+        let named = std::env::var_os("FAIRBAT_AGENT_BIN");
+        named.map_or_else(|| build("fairbat-agent", "fairbat-agent"), PathBuf::from)
+    })
 }
 
 fn build(package: &str, program: &str) -> PathBuf {
