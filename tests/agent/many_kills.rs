@@ -69,6 +69,7 @@ async fn of_small_files() {
     kill_many("small", &[MB + 50_000; 2_000]).await;
 }
 
+#[allow(clippy::disallowed_methods, reason = "how long it took is told")]
 async fn kill_many(name: &str, sizes: &[usize]) {
     println!("{name}: seed {SEED}");
     let mut rng = StdRng::seed_from_u64(SEED);

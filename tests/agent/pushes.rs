@@ -223,7 +223,11 @@ async fn a_lost_answer_and_then_a_failure_end_no_upload() {
     let scene = Scene::new();
     scene.write("z", large());
     let complete = Requests::of("POST").containing("uploadId=");
-    scene.proxy.on(complete.nth(0..1), Fault::LoseResponse);
+    scene
+        .proxy
+        .on(complete.clone().nth(0..1), Fault::LoseResponse);
+    let gone = Fault::Answer(refusal(404, "NoSuchUpload"));
+    scene.proxy.on(complete.nth(1..2), gone);
     scene.refuse(Requests::of("HEAD").nth(0..2));
     let report = clean(scene.push().await);
     assert_eq!(report.sent, 1, "{report:#?}");
