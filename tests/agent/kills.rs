@@ -34,11 +34,12 @@ pub(crate) fn configure(
     source: &Path,
     server: &S3,
     proxy: &FaultProxy,
-    rate: &str,
+    rate: Option<&str>,
 ) -> PathBuf {
+    let limit = rate.map_or(String::new(), |rate| format!("limit_rate = {rate:?}\n"));
     let config = work.join("agent.toml");
     let text = format!(
-        "[agent]\nstate = {state:?}\nsocket = {socket:?}\nlisten = false\nlimit_rate = {rate:?}\n\
+        "[agent]\nstate = {state:?}\nsocket = {socket:?}\nlisten = false\n{limit}\
          [stores.s3]\ntype = \"s3\"\nendpoint = {endpoint:?}\nregion = {region:?}\n\
          bucket = {bucket:?}\nprefix = \"hosts/alpha\"\n\
          [[jobs]]\nname = \"home\"\nsource = {source:?}\ndestination = \"s3:home\"\nevery = \"1h\"\n",
@@ -84,7 +85,7 @@ async fn a_push_that_is_killed_goes_on_where_it_was() {
     }
     let server = S3::start(S3Kind::Moto);
     let proxy = FaultProxy::start(server.address());
-    let config = configure(work.path(), source.path(), &server, &proxy, RATE);
+    let config = configure(work.path(), source.path(), &server, &proxy, Some(RATE));
     let log = work.path().join("log");
     let is_done = || fs::read_to_string(&log).is_ok_and(|log| log.contains("done task=\"home\""));
 

@@ -6,6 +6,12 @@
 //! FAIRBAT_AGENT_BIN=target/release/fairbat-agent \
 //!     cargo test -p fairbat-tests --test agent -- --ignored --nocapture many_kills
 //! ```
+//!
+//! The push goes as fast as it can, or with `FAIRBAT_KILLS_RATE=24M` that fast; an
+//! agent lives for at most `FAIRBAT_KILLS_LIFE` milliseconds. What is repeated is
+//! mostly the part that is on its way: half of one, 2.6 MB, for each kill while
+//! something is being sent. The slower the path is, the nearer it comes to that,
+//! for S3 takes no smaller parts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,11 +41,8 @@ const MB: usize = 1_000_000;
 /// What is repeated, of all bytes, in percent: less than this.
 const MOST: f64 = 5.0;
 
-/// So fast goes a push that is to be killed at fifty moments of it, byte/s.
-const RATE: &str = "24M";
-
-/// How long an agent lives, ms.
-const LIFE: std::ops::Range<u64> = 300..2_600;
+/// How long an agent lives at least, and at most unless it is said otherwise, ms.
+const LIFE: (u64, u64) = (100, 900);
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes"]
@@ -71,7 +74,10 @@ async fn of_small_files() {
 
 #[allow(clippy::disallowed_methods, reason = "how long it took is told")]
 async fn kill_many(name: &str, sizes: &[usize]) {
-    println!("{name}: seed {SEED}");
+    let rate = std::env::var("FAIRBAT_KILLS_RATE").ok();
+    let longest = std::env::var("FAIRBAT_KILLS_LIFE").ok();
+    let longest = longest.map_or(LIFE.1, |text| text.parse().expect("milliseconds"));
+    println!("{name}: seed {SEED}, rate {rate:?}, lives of up to {longest} ms");
     let mut rng = StdRng::seed_from_u64(SEED);
     let (work, source) = (dir(), dir());
     let mut lengths = BTreeMap::new();
@@ -85,7 +91,7 @@ async fn kill_many(name: &str, sizes: &[usize]) {
     let total: u64 = lengths.values().sum();
     let server = S3::start(S3Kind::Moto);
     let proxy = FaultProxy::start(server.address());
-    let config = configure(work.path(), source.path(), &server, &proxy, RATE);
+    let config = configure(work.path(), source.path(), &server, &proxy, rate.as_deref());
     let reader = Agent::new(
         &s3(&server, &server.endpoint()),
         &work.path().join("reader"),
@@ -98,7 +104,7 @@ async fn kill_many(name: &str, sizes: &[usize]) {
     let mut kills = 0;
     while kills < KILLS && !is_done(&log) {
         let mut agent = start(&config, &log, &server);
-        tokio::time::sleep(Duration::from_millis(rng.random_range(LIFE))).await;
+        tokio::time::sleep(Duration::from_millis(rng.random_range(LIFE.0..longest))).await;
         agent.kill().expect("kill the agent");
         agent.wait().expect("wait for the agent");
         kills += 1;
