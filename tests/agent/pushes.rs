@@ -219,6 +219,50 @@ async fn a_part_of_which_nobody_heard_is_not_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_upload_that_was_completed_before_a_kill_is_not_sent_again() {
+    let scene = Scene::new();
+    scene.write("z", large());
+    let last = Requests::of("PUT").containing("partNumber=3");
+    scene.proxy.on(last.nth(0..1), Fault::LoseResponse);
+    scene.refuse(Requests::of("PUT").containing("partNumber=3"));
+    let is_last = |seen: &Exchange| seen.target.contains("partNumber=3&");
+    scene.killed_after(is_last).await;
+    scene.proxy.heal();
+    let store = &scene.agent.store;
+    let pending = store.pending("home").await.expect("list uploads").remove(0);
+    let (key, upload) = (pending.key, pending.upload);
+    let mut parts = store.parts(&key, &upload).await.expect("list parts");
+    parts.sort_by_key(|part| part.index);
+    let names: Vec<_> = parts.into_iter().map(|part| part.name).collect();
+    assert_eq!(names.len(), 3);
+    let completed = store.complete(&key, &upload, names).await;
+    completed.expect("complete an upload");
+
+    let before = scene.proxy.exchanges().len();
+    let report = clean(scene.push().await);
+    assert_eq!(report.sent, 1, "{report:#?}");
+    let again = &scene.proxy.exchanges()[before..];
+    assert!(!again.iter().any(done("PUT", "home/z")), "{again:#?}");
+    scene.expect_in_step().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_that_the_store_has_given_up_is_begun_anew() {
+    let scene = Scene::new();
+    scene.write("z", large());
+    scene.refuse(Requests::of("PUT").containing("partNumber=2"));
+    scene.killed_after(done("PUT", "partNumber=1")).await;
+    scene.proxy.heal();
+    let store = &scene.agent.store;
+    let pending = store.pending("home").await.expect("list uploads").remove(0);
+    let aborted = store.abort(&pending.key, &pending.upload).await;
+    aborted.expect("give an upload up");
+    let report = clean(scene.push().await);
+    assert_eq!((report.sent, report.retries), (1, Default::default()));
+    scene.expect_in_step().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lost_answer_and_then_a_failure_end_no_upload() {
     let scene = Scene::new();
     scene.write("z", large());

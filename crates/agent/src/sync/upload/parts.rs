@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::super::push::Job;
 use super::super::source::Source;
 use super::super::window::Place;
-use super::{FileError, Had, blocking, check, read};
+use super::{FileError, Had, blocking, check, hash, read};
 use crate::entry::{FileState, Moment, TreePath};
 use crate::state::{Change, Part, Upload};
 use crate::store::{self, ListedPart, StoreErrorKind};
@@ -27,7 +27,16 @@ impl Job {
         credited: &Arc<AtomicU64>,
     ) -> Result<[u8; 32], FileError> {
         let key = self.key(path);
-        let (upload, arrived) = self.resume(path, &key, source).await?;
+        let (upload, arrived) = match self.resume(path, &key, source).await? {
+            Resumed::UnderWay(upload, arrived) => (upload, arrived),
+            Resumed::Complete => {
+                let (of, size) = (Arc::clone(source), source.state().size);
+                let sha256 = blocking(move || hash(&of)).await??;
+                self.ledger.found(size);
+                credited.fetch_add(size, Ordering::Relaxed);
+                return Ok(sha256);
+            }
+        };
         let upload = Arc::new(upload);
         let mut whole = Sha256::new();
         let mut names = BTreeMap::new();
@@ -97,14 +106,18 @@ impl Job {
                 return Ok(());
             };
             drop(permit);
-            if error.kind == StoreErrorKind::UploadGone {
-                let has = self.insist(|| self.store.mark(&upload.key)).await?;
-                if has == Some(mark(upload.state, upload.modified)) {
-                    return Ok(());
-                }
+            if error.kind == StoreErrorKind::UploadGone && self.has_made(upload).await? {
+                return Ok(());
             }
             tries.after(&self.member, error).await?;
         }
+    }
+
+    /// Whether what is under the key of an upload was made by it, or by another of
+    /// the same version.
+    async fn has_made(&self, upload: &Upload) -> Result<bool, FileError> {
+        let has = self.insist(|| self.store.mark(&upload.key)).await?;
+        Ok(has == Some(mark(upload.state, upload.modified)))
     }
 
     /// The upload of this version that is under way, with the parts that the
@@ -114,7 +127,7 @@ impl Job {
         path: &TreePath,
         key: &str,
         source: &Arc<Source>,
-    ) -> Result<(Upload, BTreeMap<u32, Arrived>), FileError> {
+    ) -> Result<Resumed, FileError> {
         let (state, job, of) = (self.state.clone(), self.id, path.clone());
         let known = blocking(move || state.upload(job, &of)).await??;
         let version = source.state();
@@ -123,11 +136,16 @@ impl Job {
         if let Some((upload, parts)) = known {
             let is_same = (upload.state, upload.modified) == (version, modified)
                 && (upload.key.as_str(), upload.part_size) == (key, part_size);
-            if is_same {
-                let arrived = self.arrived(&upload, parts).await;
-                return Ok((upload, arrived));
+            if !is_same {
+                self.leave(path, &upload).await?;
+            } else if let Some(arrived) = self.arrived(&upload, parts).await {
+                return Ok(Resumed::UnderWay(upload, arrived));
+            } else if self.has_made(&upload).await? {
+                // Who completed it was killed before the last part was remembered.
+                return Ok(Resumed::Complete);
+            } else {
+                self.note(Change::Gone(path.clone())).await?;
             }
-            self.leave(path, &upload).await?;
         }
         let name = self.begin(key, &mark(version, modified)).await?;
         let upload = Upload {
@@ -142,7 +160,7 @@ impl Job {
         if name.is_only {
             self.note(Change::Certain(key.to_owned())).await?;
         }
-        Ok((upload, BTreeMap::new()))
+        Ok(Resumed::UnderWay(upload, BTreeMap::new()))
     }
 
     /// Begins an upload. Of one whose beginning was not heard of, it stays
@@ -165,8 +183,13 @@ impl Job {
     }
 
     /// The parts of an upload that the store has: those that are remembered, and
-    /// those of which nobody heard that they had arrived.
-    async fn arrived(&self, upload: &Upload, known: BTreeMap<u32, Part>) -> BTreeMap<u32, Arrived> {
+    /// those of which nobody heard that they had arrived. `None` if the store does
+    /// not know it any more.
+    async fn arrived(
+        &self,
+        upload: &Upload,
+        known: BTreeMap<u32, Part>,
+    ) -> Option<BTreeMap<u32, Arrived>> {
         let known = known.into_iter().map(|(index, part)| {
             let Part { name, sha256 } = part;
             let sha256 = Some(sha256);
@@ -177,16 +200,20 @@ impl Job {
             .map(|(index, range)| (index, range.end - range.start))
             .collect();
         if arrived.len() == lengths.len() {
-            return arrived;
+            return Some(arrived);
         }
         let permit = self.member.admit().await;
         let listed = self.store.parts(&upload.key, &upload.name).await;
         drop(permit);
-        let listed = listed.unwrap_or_else(|error| {
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(error) if error.kind == StoreErrorKind::UploadGone => return None,
             // They are sent again.
-            tracing::info!(%error, "it is not known which parts have arrived");
-            Vec::new()
-        });
+            Err(error) => {
+                tracing::info!(%error, "it is not known which parts have arrived");
+                Vec::new()
+            }
+        };
         for part in listed {
             // What broke off may have left less.
             if lengths.get(&part.index) == Some(&part.size) {
@@ -195,7 +222,7 @@ impl Job {
                 arrived.entry(part.index).or_insert(found);
             }
         }
-        arrived
+        Some(arrived)
     }
 
     async fn send_part(
@@ -240,6 +267,13 @@ impl Job {
         self.note(Change::Arrived(path, index, part)).await?;
         Ok((index, name))
     }
+}
+
+/// What there is to go on with.
+enum Resumed {
+    UnderWay(Upload, BTreeMap<u32, Arrived>),
+    /// Nothing: the store has made the object of it.
+    Complete,
 }
 
 /// An upload that was begun.
