@@ -11,7 +11,8 @@ use fairbat_agent::filter::Filter;
 use fairbat_agent::state::State;
 use fairbat_agent::store::{Store, StoreSettings};
 use fairbat_agent::sync::{
-    Context, Delete, Detect, Ledger, Origin, PullSettings, PushSettings, Report, Verify, pull, push,
+    Context, Delete, Detect, Ledger, Origin, PullSettings, PushSettings, Report, Verify, collect,
+    pull, push,
 };
 use tokio::sync::watch;
 
@@ -73,6 +74,16 @@ impl Agent {
         source: &Path,
         change: impl FnOnce(&mut PushSettings),
     ) -> Report {
+        self.push_on(&Ledger::default(), source, change).await
+    }
+
+    /// A push that keeps its book in `ledger`.
+    pub(crate) async fn push_on(
+        &self,
+        ledger: &Ledger,
+        source: &Path,
+        change: impl FnOnce(&mut PushSettings),
+    ) -> Report {
         let mut settings = PushSettings {
             source: source.to_owned(),
             prefix: "home".to_owned(),
@@ -87,6 +98,7 @@ impl Agent {
             connections: CONNECTIONS,
             seed: 1,
             identity: 1,
+            tell_every: fairbat_agent::sync::TELL_EVERY,
         };
         change(&mut settings);
         let context = Context {
@@ -97,7 +109,15 @@ impl Agent {
             lane: self.push_lane.clone(),
         };
         let (_run, stop) = watch::channel(false);
-        push(context, "home", settings, Ledger::default(), stop).await
+        push(context, "home", settings, ledger.clone(), stop).await
+    }
+
+    /// Gives up what nobody goes on with below this place; returns how many
+    /// uploads.
+    pub(crate) async fn collect(&self, prefix: &str) -> u64 {
+        let writer = self.state.writer();
+        let collected = collect(&self.state, &writer, "home", &self.store, prefix);
+        collected.await.expect("the store answers")
     }
 
     pub(crate) async fn pull(&self, to: &Path, delete: Delete) -> Report {

@@ -1,7 +1,7 @@
 //! kill -9 of the agent while it pushes.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -27,7 +27,33 @@ const SEED: u64 = 11;
 /// a small file on each connection.
 const LOST_BY_A_KILL: u64 = 6 * 1024 * 1024;
 
-fn start(config: &Path, log: &Path, server: &S3) -> Child {
+/// Writes a configuration with a job that pushes `source` through `proxy` to
+/// `server`; everything of the agent's own is in `work`.
+pub(crate) fn configure(
+    work: &Path,
+    source: &Path,
+    server: &S3,
+    proxy: &FaultProxy,
+    rate: Option<&str>,
+) -> PathBuf {
+    let limit = rate.map_or(String::new(), |rate| format!("limit_rate = {rate:?}\n"));
+    let config = work.join("agent.toml");
+    let text = format!(
+        "[agent]\nstate = {state:?}\nsocket = {socket:?}\nlisten = false\n{limit}\
+         [stores.s3]\ntype = \"s3\"\nendpoint = {endpoint:?}\nregion = {region:?}\n\
+         bucket = {bucket:?}\nprefix = \"hosts/alpha\"\n\
+         [[jobs]]\nname = \"home\"\nsource = {source:?}\ndestination = \"s3:home\"\nevery = \"1h\"\n",
+        state = work.join("state"),
+        socket = work.join("socket"),
+        endpoint = proxy.url(),
+        region = server.region(),
+        bucket = server.bucket(),
+    );
+    fs::write(&config, text).expect("write a configuration");
+    config
+}
+
+pub(crate) fn start(config: &Path, log: &Path, server: &S3) -> Child {
     let log = fs::File::options()
         .create(true)
         .append(true)
@@ -59,20 +85,7 @@ async fn a_push_that_is_killed_goes_on_where_it_was() {
     }
     let server = S3::start(S3Kind::Moto);
     let proxy = FaultProxy::start(server.address());
-    let config = work.path().join("agent.toml");
-    let text = format!(
-        "[agent]\nstate = {state:?}\nsocket = {socket:?}\nlisten = false\nlimit_rate = {RATE:?}\n\
-         [stores.s3]\ntype = \"s3\"\nendpoint = {endpoint:?}\nregion = {region:?}\n\
-         bucket = {bucket:?}\nprefix = \"hosts/alpha\"\n\
-         [[jobs]]\nname = \"home\"\nsource = {source:?}\ndestination = \"s3:home\"\nevery = \"1h\"\n",
-        state = work.path().join("state"),
-        socket = work.path().join("socket"),
-        endpoint = proxy.url(),
-        region = server.region(),
-        bucket = server.bucket(),
-        source = source.path(),
-    );
-    fs::write(&config, text).expect("write a configuration");
+    let config = configure(work.path(), source.path(), &server, &proxy, Some(RATE));
     let log = work.path().join("log");
     let is_done = || fs::read_to_string(&log).is_ok_and(|log| log.contains("done task=\"home\""));
 

@@ -182,3 +182,30 @@ destination = "DIR/b"
     assert!(!warnings.contains("hunter2"), "{warnings}");
     assert!(text(&output.stdout).contains("; never again\n"));
 }
+
+#[test]
+fn secrets_in_plain_text_are_warned_of() {
+    let config = |url: &str| {
+        format!(
+            "[stores.nas]\ntype = \"webdav\"\nurl = {url:?}\n\
+             credentials = \"DIR/credentials\"\n\
+             [[jobs]]\nname = \"a\"\nsource = \"DIR\"\ndestination = \"nas:a\"\n"
+        )
+    };
+    for (url, is_warned) in [
+        ("http://nas.example.org/", true),
+        ("https://nas.example.org/", false),
+        ("http://127.0.0.1:1/", false),
+    ] {
+        let directory = with_config(&config(url));
+        let credentials = directory.path().join("credentials");
+        fs::write(&credentials, "token = hunter2\n").expect("a writable directory");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        fs::set_permissions(&credentials, mode).expect("a file of our own");
+        let output = check(directory.path(), &["--config", "agent.toml"], &[]);
+        let warnings = text(&output.stderr);
+        let expected = "warning: store `nas`: the token goes over the network in plain text; \
+                        use https\n";
+        assert_eq!(warnings, if is_warned { expected } else { "" }, "{url}");
+    }
+}

@@ -55,9 +55,11 @@ pub(crate) enum Command {
     Run(ConfigArgs),
     #[command(
         about = "Give up what killed processes have left unfinished in the stores",
-        long_about = "Gives up uploads that are under way to the places that jobs push to and \
-            that nobody remembers. Each run of a job does so for its own place; this is for \
-            jobs that do not run any more. The agent must not be running.",
+        long_about = "Gives up uploads that this agent has begun and will not go on with. Each \
+            run of a job does so as well; this is for jobs that do not run any more. Besides \
+            those it gives up uploads to the places of its jobs that it does not remember, \
+            because its state was lost; but not where a place is all of a bucket. The agent \
+            must not be running.",
         args_override_self = true,
         after_help = EXIT_STATUS
     )]

@@ -129,8 +129,13 @@ fn warnings(config: &Config, now: &Zoned) -> Vec<String> {
 fn of_store(name: &str, store: &Store) -> Vec<String> {
     let variable = |name: &str| std::env::var_os(name);
     let spec = store.credentials();
-    let credentials = spec.and_then(|spec| credentials::read(name, spec, variable).err());
-    let credentials = credentials.map(|error| error.to_string());
+    let credentials = spec.map(|spec| credentials::read(name, spec, variable));
+    let credentials = credentials.and_then(|read| match read {
+        Ok(told) => store
+            .exposes(&told)
+            .map(|what| format!("{what}; use https")),
+        Err(error) => Some(error.to_string()),
+    });
     let file = match store {
         Store::S3(store) => store.cacert.as_deref().and_then(unreadable_file),
         Store::Webdav(store) | Store::Fairbat(store) => {

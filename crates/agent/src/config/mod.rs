@@ -87,6 +87,21 @@ impl Config {
         complaints.finish(path)?;
         Ok(config)
     }
+
+    /// What goes over a network in plain text though it should not, by the name of
+    /// the store. `variable` reads an environment variable.
+    pub fn exposed(
+        &self,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Vec<(&str, &'static str)> {
+        let exposed = self.stores.iter().filter_map(|(name, store)| {
+            let told = credentials::read(name, store.credentials()?, &variable);
+            // What cannot be read is not sent either.
+            let what = store.exposes(&told.ok()?)?;
+            Some((name.as_str(), what))
+        });
+        exposed.collect()
+    }
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use url::Url;
+use url::{Host, Url};
 
-use super::credentials::Spec;
+use super::credentials::{Credentials, Spec};
 
 /// A store, by its protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +63,44 @@ impl Store {
             Self::Local(_) => None,
         }
     }
+
+    /// What anybody on the way to it can read, given what it is told; `None` where
+    /// nobody can. The way to this machine itself is nobody's.
+    #[must_use]
+    pub fn exposes(&self, told: &Credentials) -> Option<&'static str> {
+        let url = match self {
+            Self::S3(store) => store.endpoint.as_ref()?,
+            Self::Webdav(store) | Self::Fairbat(store) => &store.url,
+            Self::Local(_) => return None,
+        };
+        if url.scheme() != "http" || is_loopback(url) {
+            return None;
+        }
+        match told {
+            Credentials::Anonymous => None,
+            Credentials::Keys {
+                session_token: None,
+                ..
+            } => Some("signed requests go over the network in plain text"),
+            Credentials::Keys { .. } => {
+                Some("the session token goes over the network in plain text")
+            }
+            Credentials::Password { .. } => {
+                Some("user and password go over the network in plain text")
+            }
+            Credentials::Token(_) => Some("the token goes over the network in plain text"),
+        }
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
+        // RFC 6761, section 6.3.
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
 }
 
 /// A directory in a store.
@@ -79,5 +117,43 @@ impl fmt::Display for Place {
     /// As it is written: `STORE:PATH`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.store, self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::credentials::{Origin, Wanted};
+    use super::super::secret::Secret;
+    use super::*;
+
+    fn store(url: &str) -> Store {
+        Store::Webdav(Http {
+            url: url.parse().unwrap(),
+            credentials: Spec {
+                wanted: Wanted::Login,
+                origin: Origin::Environment,
+            },
+            cacert: None,
+        })
+    }
+
+    #[test]
+    fn only_plain_http_to_another_machine_exposes_anything() {
+        let token = Credentials::Token(Secret::new("hunter2".to_owned()));
+        for (url, exposes) in [
+            ("http://nas.example.org/", true),
+            ("http://192.0.2.1:8080/", true),
+            ("http://[2001:db8::1]/", true),
+            ("http://localhost.example.org/", true),
+            ("https://nas.example.org/", false),
+            ("http://localhost:8080/", false),
+            ("http://me.localhost/", false),
+            ("http://127.8.0.1/", false),
+            ("http://[::1]/", false),
+            ("http://[::ffff:127.0.0.1]/", false),
+        ] {
+            assert_eq!(store(url).exposes(&token).is_some(), exposes, "{url}");
+            assert_eq!(store(url).exposes(&Credentials::Anonymous), None, "{url}");
+        }
     }
 }

@@ -24,7 +24,8 @@ pub async fn collect(config: Config) -> Result<Vec<(String, Result<u64, Problem>
         let store = daemon.ways[0].store(&daemon.config, &to.store, |name| std::env::var_os(name));
         let given_up = match store {
             Ok((store, _)) => {
-                crate::sync::collect(&daemon.state, &entry.id, &store, &to.path).await
+                let (state, writer) = (&daemon.state, &daemon.writer);
+                crate::sync::collect(state, writer, &entry.id, &store, &to.path).await
             }
             Err(error) => Err(error.into()),
         };

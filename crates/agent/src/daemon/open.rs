@@ -106,6 +106,9 @@ impl Daemon {
         };
         let state = State::open(&file).map_err(of_state)?;
         let identity = state.identity(fresh_identity).map_err(of_state)?;
+        for (store, what) in config.exposed(|name| std::env::var_os(name)) {
+            tracing::warn!(store, "{what}; use https");
+        }
         let way = |direction| {
             let way = Way::open(direction, &config.agent).map_err(StartError::Lane)?;
             Ok(Arc::new(way))

@@ -19,7 +19,8 @@ use crate::config::{Config, Course, Delete, Job};
 use crate::filter::Filter;
 use crate::store::Store;
 use crate::sync::{
-    Context, Ledger, Origin, PAUSES, Problem, PullSettings, PushSettings, Report, pull, push,
+    Context, Ledger, Origin, PAUSES, Problem, PullSettings, PushSettings, Report, TELL_EVERY, pull,
+    push,
 };
 
 /// A run, with what it is called by.
@@ -95,6 +96,7 @@ impl Daemon {
             connections: self.config.agent.connections,
             seed: self.identity,
             identity: self.identity,
+            tell_every: TELL_EVERY,
         }
     }
 

@@ -6,19 +6,23 @@
 //! of them together. Knows neither stores nor directories.
 
 mod asked;
+mod change;
 mod record;
+mod unsure;
 mod writer;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
 
 pub use self::asked::Keeping;
+pub use self::change::Change;
 pub use self::record::{JobRecord, ManifestRecord, Part, Synced, SyncedKind, Unreadable, Upload};
 use self::record::{decode, encode};
-pub use self::writer::{Change, Writer};
+use self::unsure::{BEGINNING, LEFT, REPLACING};
+pub use self::writer::Writer;
 use crate::entry::{InvalidPath, TreePath};
 
 /// What is kept in memory of the file, bytes.
@@ -114,6 +118,9 @@ impl State {
             begun.open_table(UPLOADS)?;
             begun.open_table(PARTS)?;
             asked::make_tables(&begun)?;
+            begun.open_table(REPLACING)?;
+            begun.open_table(BEGINNING)?;
+            begun.open_table(LEFT)?;
         }
         begun.commit()?;
         Ok(Self {
@@ -269,6 +276,19 @@ impl State {
                 Ok((path, decode(value.value())?))
             })
             .collect()
+    }
+
+    /// The names of all uploads that are under way, of whichever job.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn upload_names(&self) -> Result<HashSet<String>, StateError> {
+        let table = self.table(UPLOADS)?;
+        let names = table.iter()?.map(|item| {
+            let upload: Upload = decode(item?.1.value())?;
+            Ok(upload.name)
+        });
+        names.collect()
     }
 
     fn table<K: redb::Key + 'static, V: redb::Value + 'static>(

@@ -75,6 +75,7 @@ async fn what_is_kept_is_there_after_a_crash() {
     for (name, size) in [("b", 2), ("a\0x", 1), ("a", 3), ("b", 4)] {
         writer
             .note(job, Change::Synced(path(name), synced(size)))
+            .await
             .unwrap();
     }
     let record = JobRecord {
@@ -131,12 +132,15 @@ async fn what_the_manifest_has_not_been_told_is_known_until_it_is() {
     };
     writer
         .note(job, Change::Synced(path("a"), synced(1)))
+        .await
         .unwrap();
     writer
         .note(job, Change::Synced(path("b"), synced(1)))
+        .await
         .unwrap();
     writer
         .note(job, Change::Refreshed(path("c"), synced(1)))
+        .await
         .unwrap();
     writer.keep(job, Change::Removed(path("b"))).await.unwrap();
     assert_eq!(untold(), [("a".to_owned(), true), ("b".to_owned(), false)]);
@@ -153,15 +157,19 @@ async fn an_upload_is_known_with_its_parts_until_it_is_over() {
     let (big, other) = (path("big"), path("big\0x"));
     writer
         .note(job, Change::Begun(big.clone(), upload("one")))
+        .await
         .unwrap();
     writer
         .note(job, Change::Begun(other.clone(), upload("two")))
+        .await
         .unwrap();
     writer
         .note(job, Change::Arrived(big.clone(), 1, part("p1")))
+        .await
         .unwrap();
     writer
         .note(job, Change::Arrived(other.clone(), 0, part("x0")))
+        .await
         .unwrap();
     writer
         .keep(job, Change::Arrived(big.clone(), 0, part("p0")))
@@ -178,13 +186,131 @@ async fn an_upload_is_known_with_its_parts_until_it_is_over() {
         .unwrap();
     let (found, parts) = state.upload(job, &big).unwrap().expect("it is under way");
     assert_eq!((found.name.as_str(), parts.len()), ("three", 0));
-    writer.note(job, Change::GivenUp(other.clone())).unwrap();
+    writer.note(job, Change::Gone(other.clone())).await.unwrap();
     writer
-        .keep(job, Change::Synced(big.clone(), synced(12)))
+        .keep(job, Change::Completed(big.clone(), synced(12)))
         .await
         .unwrap();
     assert_eq!(state.uploads(job).unwrap(), []);
     assert_eq!(state.upload(job, &other).unwrap(), None);
+    // Begun for the second time, it left the first.
+    let left = state.left(job).unwrap();
+    assert_eq!(left, [("key".to_owned(), "one".to_owned())]);
+}
+
+#[tokio::test]
+async fn an_upload_that_nobody_goes_on_with_is_known_until_it_is_gone() {
+    let (_directory, state) = open();
+    let (job, _) = state.job("home").unwrap();
+    let (another, _) = state.job("another").unwrap();
+    let writer = state.writer();
+    for (name, after) in [
+        ("sent as a whole", Change::Synced(path("a"), synced(1))),
+        ("removed", Change::Removed(path("a"))),
+        ("left", Change::Left(path("a"))),
+    ] {
+        let begun = Change::Begun(path("a"), upload(name));
+        writer.note(job, begun).await.unwrap();
+        writer.keep(job, after).await.unwrap();
+        assert_eq!(state.uploads(job).unwrap(), [], "{name}");
+        let left = state.left(job).unwrap();
+        assert_eq!(left, [("key".to_owned(), name.to_owned())]);
+        assert_eq!(state.left(another).unwrap(), []);
+        writer
+            .keep(job, Change::Aborted(name.to_owned()))
+            .await
+            .unwrap();
+        assert_eq!(state.left(job).unwrap(), []);
+    }
+    let beginning = Change::Beginning("key".to_owned());
+    writer.keep(job, beginning).await.unwrap();
+    assert_eq!(state.beginning(job).unwrap(), ["key".to_owned()].into());
+    assert!(state.beginning(another).unwrap().is_empty());
+    writer
+        .keep(job, Change::Certain("key".to_owned()))
+        .await
+        .unwrap();
+    assert!(state.beginning(job).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_being_replaced_is_not_relied_on_until_it_is_in_step() {
+    let (_directory, state) = open();
+    let (job, _) = state.job("home").unwrap();
+    let writer = state.writer();
+    let all = ["a", "b", "c", "d"].map(path);
+    let replacing = Change::Replacing(all.to_vec());
+    writer.keep(job, replacing).await.unwrap();
+    assert_eq!(state.replacing(job).unwrap(), all.into());
+    for change in [
+        Change::Synced(path("a"), synced(1)),
+        Change::Completed(path("b"), synced(1)),
+        Change::Removed(path("c")),
+    ] {
+        writer.keep(job, change).await.unwrap();
+    }
+    assert_eq!(state.replacing(job).unwrap(), [path("d")].into());
+    let forgotten = Change::Forgotten(JobRecord::default());
+    writer.keep(job, forgotten).await.unwrap();
+    assert!(state.replacing(job).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_changes_while_the_manifest_is_told_stays_untold() {
+    let (_directory, state) = open();
+    let (job, record) = state.job("home").unwrap();
+    let writer = state.writer();
+    let untold = || {
+        let items = state.untold(job).unwrap();
+        items
+            .map(|item| item.unwrap().0.to_string())
+            .collect::<Vec<_>>()
+    };
+    for name in ["a", "b", "c"] {
+        let synced = Change::Synced(path(name), synced(1));
+        writer.note(job, synced).await.unwrap();
+    }
+    writer.keep(job, Change::Telling).await.unwrap();
+    writer
+        .note(job, Change::Synced(path("b"), synced(2)))
+        .await
+        .unwrap();
+    writer.note(job, Change::Removed(path("c"))).await.unwrap();
+    writer
+        .note(job, Change::Synced(path("d"), synced(2)))
+        .await
+        .unwrap();
+    writer
+        .keep(job, Change::Told(record.clone()))
+        .await
+        .unwrap();
+    assert_eq!(untold(), ["b", "c", "d"]);
+    writer.keep(job, Change::Telling).await.unwrap();
+    writer.keep(job, Change::Told(record)).await.unwrap();
+    assert!(untold().is_empty());
+}
+
+#[tokio::test]
+async fn who_notes_more_than_there_is_room_for_waits() {
+    let (_directory, state) = open();
+    let (job, _) = state.job("home").unwrap();
+    let writer = state.writer();
+    // Nothing is written meanwhile.
+    let held = state.database.begin_write().unwrap();
+    let mut noted = 0;
+    loop {
+        let note = writer.note(job, Change::Aborted(String::new()));
+        let note = tokio::task::unconstrained(note);
+        if futures_util::FutureExt::now_or_never(note).is_none() {
+            break;
+        }
+        noted += 1;
+    }
+    assert!(noted >= 1_000, "{noted}");
+    held.abort().unwrap();
+    let after = Change::Synced(path("a"), synced(1));
+    writer.keep(job, after).await.unwrap();
+    assert_eq!(names(&state, job).len(), 1);
 }
 
 #[test]

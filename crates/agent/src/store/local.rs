@@ -16,6 +16,7 @@ use fairbat::lane::Lane;
 use futures_util::stream::{self, StreamExt};
 use rustix::fs::{CWD, RenameFlags};
 
+use super::dav::unfinished;
 use super::error::{StoreError, StoreErrorKind};
 use super::{Content, Object, Pending, Put, Stored};
 
@@ -65,10 +66,10 @@ impl Local {
         passage.wait(content.len()).await;
         let moved = content.len() as u64;
         let to = self.path(key)?;
-        let this = self.clone();
+        let (this, of) = (self.clone(), key.to_owned());
         // In one go: from one thread to another takes longer than a small file.
         self.blocking(key, "storing", move || {
-            let (upload, file) = this.create()?;
+            let (upload, file) = this.create(&of)?;
             let from = this.unfinished(&upload);
             let stored = file
                 .write_all_at(&content, 0)
@@ -80,26 +81,26 @@ impl Local {
             stored
         })
         .await?;
-        passage.moved.fetch_add(moved, Ordering::Relaxed);
-        self.lane.moved(moved, None);
+        passage.count(moved, &self.lane);
         Ok(Stored { etag: None })
     }
 
     pub(super) async fn begin(&self, key: &str) -> Result<String, StoreError> {
-        let this = self.clone();
-        self.blocking(key, "beginning", move || Ok(this.create()?.0))
+        let (this, of) = (self.clone(), key.to_owned());
+        self.blocking(key, "beginning", move || Ok(this.create(&of)?.0))
             .await
     }
 
     /// A new unfinished file, and its name. Blocking.
-    fn create(&self) -> io::Result<(String, File)> {
+    fn create(&self, key: &str) -> io::Result<(String, File)> {
+        let head = unfinished::head(key);
         // One process has a state directory, and so a lane, at a time; names of
         // others that write to the same disk differ by the process.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         std::fs::create_dir_all(self.root.join(UNFINISHED))?;
         for attempt in 0.. {
-            let upload = format!("{}-{number}-{attempt}", std::process::id());
+            let upload = format!("{head}~{}-{number}-{attempt}", std::process::id());
             match OpenOptions::new()
                 .write(true)
                 .create_new(true)
@@ -167,7 +168,10 @@ impl Local {
         .await
     }
 
-    pub(super) async fn pending(&self) -> Result<Vec<Pending>, StoreError> {
+    /// Unfinished files of keys below `prefix`, but for those that this process is
+    /// writing.
+    pub(super) async fn pending(&self, prefix: &str) -> Result<Vec<Pending>, StoreError> {
+        let prefix = prefix.to_owned();
         let directory = self.root.join(UNFINISHED);
         self.blocking(UNFINISHED, "listing", move || {
             let entries = match std::fs::read_dir(directory) {
@@ -176,13 +180,10 @@ impl Local {
             };
             let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
             // Those of this process are another job's, or come to their end.
-            let own = format!("{}-", std::process::id());
-            let names = names.filter(|name| !name.starts_with(&own));
+            let own = format!("~{}-", std::process::id());
+            let names = names.filter(|name| !name.contains(&own));
             Ok(names
-                .map(|upload| Pending {
-                    key: String::new(),
-                    upload,
-                })
+                .filter_map(|name| unfinished::pending(&name, &prefix))
                 .collect())
         })
         .await

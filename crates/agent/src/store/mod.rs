@@ -14,67 +14,21 @@ mod dav;
 mod error;
 mod local;
 mod s3;
+mod settings;
 
-use std::fmt;
 use std::ops::Range;
-use std::path::PathBuf;
 
 use bytes::Bytes;
 use fairbat::carrier::{Carrier, Passage};
 use fairbat::lane::Lane;
 use futures_util::stream::{BoxStream, Stream};
-use url::Url;
 
 use self::dav::Dav;
 pub use self::dav::{DavSettings, Dialect, Login};
 pub use self::error::{StoreError, StoreErrorKind};
 use self::local::Local;
 use self::s3::S3;
-
-/// Which store, and how to get there.
-#[derive(Debug, Clone)]
-pub enum StoreSettings {
-    /// An S3-compatible one.
-    S3(Box<S3Settings>),
-    /// One behind a URL that takes whole files.
-    Dav(Box<DavSettings>),
-    /// A directory.
-    Local(PathBuf),
-}
-
-/// An S3-compatible store.
-#[derive(Clone)]
-pub struct S3Settings {
-    /// Where it is; `None` for AWS.
-    pub endpoint: Option<Url>,
-    /// Its region.
-    pub region: String,
-    /// The bucket, which must be there.
-    pub bucket: String,
-    /// Where in the bucket; may be empty.
-    pub prefix: String,
-    /// Whether the bucket is the first name of the path, and not of the host.
-    pub path_style: bool,
-    /// Who asks.
-    pub access_key_id: String,
-    /// Their secret.
-    pub secret_access_key: String,
-    /// Of temporary credentials.
-    pub session_token: Option<String>,
-}
-
-impl fmt::Debug for S3Settings {
-    /// Without secrets.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("S3Settings")
-            .field("endpoint", &self.endpoint.as_ref().map(Url::host_str))
-            .field("region", &self.region)
-            .field("bucket", &self.bucket)
-            .field("prefix", &self.prefix)
-            .field("path_style", &self.path_style)
-            .finish_non_exhaustive()
-    }
-}
+pub use self::settings::{S3Settings, StoreSettings};
 
 /// Whether what is there may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +68,19 @@ pub struct Pending {
 /// dropped before it is placed is deleted in time.
 #[derive(Debug)]
 pub struct Arrived(dav::Arrived);
+
+/// A part that an upload has, as the store lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedPart {
+    /// Its number, from 0.
+    pub index: u32,
+    /// Its length, bytes.
+    pub size: u64,
+    /// What it is called, as [`Store::put_part`] would have said.
+    pub name: String,
+    /// SHA-256 of its content, where the store tells.
+    pub sha256: Option<[u8; 32]>,
+}
 
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -316,6 +283,38 @@ impl Store {
         }
     }
 
+    /// The parts of an upload that the store has, also those whose sender did not
+    /// hear of it; none where it does not tell.
+    ///
+    /// # Errors
+    /// [`StoreErrorKind::UploadGone`], and others.
+    pub async fn parts(&self, key: &str, upload: &str) -> Result<Vec<ListedPart>, StoreError> {
+        match &self.0 {
+            Kind::S3(store) => store.parts(key, upload).await,
+            Kind::Dav(_) | Kind::Local(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether also a small object is unfinished somewhere while it is being
+    /// stored: who is killed then leaves that.
+    #[must_use]
+    pub fn stores_aside(&self) -> bool {
+        match self.0 {
+            Kind::S3(_) => false,
+            Kind::Dav(_) | Kind::Local(_) => true,
+        }
+    }
+
+    /// Whether everything below `prefix` is everything that there is, also of
+    /// others.
+    #[must_use]
+    pub fn is_shared_by_all(&self, prefix: &str) -> bool {
+        match &self.0 {
+            Kind::S3(store) => store.full(prefix).is_empty(),
+            Kind::Dav(_) | Kind::Local(_) => false,
+        }
+    }
+
     /// Uploads that are under way to keys below `prefix`, of anybody.
     ///
     /// # Errors
@@ -324,7 +323,7 @@ impl Store {
         match &self.0 {
             Kind::S3(store) => store.pending(prefix).await,
             Kind::Dav(store) => store.pending(prefix).await,
-            Kind::Local(store) => store.pending().await,
+            Kind::Local(store) => store.pending(prefix).await,
         }
     }
 

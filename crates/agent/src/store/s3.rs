@@ -4,6 +4,8 @@
 //! are named by the ids that the store gives, so that they can be continued by
 //! another process.
 
+mod uploads;
+
 use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
@@ -11,22 +13,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use fairbat::carrier::{Carrier, Passage};
 use futures_util::stream::{StreamExt, TryStreamExt};
-use http::{Method, Request};
-use http_body_util::{BodyExt, Empty};
 use object_store::aws::{AmazonS3, AmazonS3Builder, Checksum};
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
-use object_store::signer::{SignedUrlOptions, Signer};
 use object_store::{
     Attribute, BackoffConfig, GetOptions, GetRange, ObjectStore, PutMode, PutMultipartOptions,
     PutOptions, PutPayload, RetryConfig,
 };
-use serde::Deserialize;
 
 use super::call::Call;
-use super::connector::{Connector, read};
+use super::connector::Connector;
 use super::error::{StoreError, StoreErrorKind};
-use super::{Content, Object, Pending, Put, S3Settings, Stored};
+use super::{Content, Object, Put, S3Settings, Stored};
 
 /// The least part that S3 takes, but for the last one, bytes.
 const PART_LEAST: u64 = 5 * 1024 * 1024;
@@ -187,76 +185,6 @@ impl S3 {
         }
     }
 
-    /// Uploads in parts that are under way below `prefix`, of anybody.
-    pub(super) async fn pending(&self, prefix: &str) -> Result<Vec<Pending>, StoreError> {
-        let full = self.full(prefix);
-        if full.is_empty() {
-            // Nothing tells ours from those of others.
-            return Ok(Vec::new());
-        }
-        let full = full + "/";
-        let mut pending = Vec::new();
-        let mut after: Option<(String, String)> = None;
-        loop {
-            let mut query = vec![("uploads", String::new()), ("prefix", full.clone())];
-            if let Some((key, upload)) = after.take() {
-                query.push(("key-marker", key));
-                query.push(("upload-id-marker", upload));
-            }
-            let page: ListUploads = self.ask(query, "listing unfinished uploads").await?;
-            for upload in page.upload {
-                if let Some(key) = self.own(&upload.key) {
-                    pending.push(Pending {
-                        key,
-                        upload: upload.upload_id,
-                    });
-                }
-            }
-            match (page.is_truncated, page.next_key_marker) {
-                (true, Some(key)) => {
-                    after = Some((key, page.next_upload_id_marker.unwrap_or_default()));
-                }
-                _ => return Ok(pending),
-            }
-        }
-    }
-
-    /// A question about the bucket, answered by a document.
-    async fn ask<T: for<'de> Deserialize<'de>>(
-        &self,
-        query: Vec<(&str, String)>,
-        doing: &str,
-    ) -> Result<T, StoreError> {
-        let options = SignedUrlOptions::new().with_query(query);
-        let signed = self
-            .store
-            .signed_url_opts(Method::GET, &Path::default(), SIGNED_FOR, &options)
-            .await
-            .map_err(|error| {
-                StoreError::new(StoreErrorKind::Refused, format!("{doing}: {error}"))
-            })?;
-        let request = Request::get(signed.as_str()).body(Empty::<Bytes>::new());
-        let request = request.map_err(|error| {
-            StoreError::new(StoreErrorKind::Refused, format!("{doing}: {error}"))
-        })?;
-        let response = self.carrier.carry(request, Passage::default()).await?;
-        if !response.status().is_success() {
-            return Err(read(response).await.1.error(doing));
-        }
-        let makes_no_sense = |why: String| {
-            StoreError::new(
-                StoreErrorKind::Server,
-                format!("{doing}: the answer of the store makes no sense: {why}"),
-            )
-        };
-        let body = response.into_body().collect().await;
-        let body = body
-            .map_err(|error| makes_no_sense(error.to_string()))?
-            .to_bytes();
-        let text = std::str::from_utf8(&body).map_err(|error| makes_no_sense(error.to_string()))?;
-        quick_xml::de::from_str(text).map_err(|error| makes_no_sense(error.to_string()))
-    }
-
     pub(super) async fn get(
         &self,
         key: &str,
@@ -311,7 +239,7 @@ impl S3 {
         Call::run(Passage::default(), "listing objects", listed).await
     }
 
-    fn full(&self, key: &str) -> String {
+    pub(super) fn full(&self, key: &str) -> String {
         match (self.prefix.as_str(), key) {
             ("", key) => key.to_owned(),
             (prefix, "") => prefix.to_owned(),
@@ -330,22 +258,4 @@ impl S3 {
             StoreError::new(StoreErrorKind::Refused, format!("{key} is no key: {error}"))
         })
     }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct ListUploads {
-    #[serde(default)]
-    is_truncated: bool,
-    next_key_marker: Option<String>,
-    next_upload_id_marker: Option<String>,
-    #[serde(default)]
-    upload: Vec<ListedUpload>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct ListedUpload {
-    key: String,
-    upload_id: String,
 }

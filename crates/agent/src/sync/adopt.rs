@@ -1,6 +1,8 @@
 //! Goes on with a place in a store of which nothing is remembered: after a new
 //! installation, or a state that was lost, nothing has to be sent again.
 
+use tokio::runtime::Handle;
+
 use super::fetched::Fetched;
 use super::manifests::Current;
 use super::push::{Job, blocking};
@@ -43,11 +45,12 @@ impl Job {
         let mut fetched = Fetched::fetch(&self.store, prefix, &current).await?;
         let entries = fetched.entries;
         let (writer, id) = (self.writer.clone(), self.id);
+        let runtime = Handle::current();
         blocking(move || {
             for item in fetched.items()? {
                 let item = item?;
                 let path = item.path.clone();
-                writer.note(id, Change::Refreshed(path, taken_over(item)))?;
+                runtime.block_on(writer.note(id, Change::Refreshed(path, taken_over(item))))?;
             }
             Ok::<_, Problem>(())
         })

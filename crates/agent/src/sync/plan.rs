@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::source::now;
 use super::spool::{Spool, Spooled};
+use super::unsettled::Unsettled;
 use crate::compare::{Change, Known, compare};
 use crate::entry::{Entry, FileState, Kind, Moment, TreePath};
 use crate::filter::Filter;
 use crate::scan::{MountPoint, Options, Scan, ScanError};
-use crate::state::{JobId, JobRecord, State, StateError, Synced, SyncedKind};
+use crate::state::{JobId, JobRecord, State, StateError, Synced, SyncedKind, Upload};
 
 /// Paths of what was left out are named up to this number.
 const NAMED: usize = 20;
@@ -30,8 +31,12 @@ pub(super) struct Looking {
 /// Something to be done, but for removals.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Todo {
-    /// A file whose content the store does not have.
-    Send { path: TreePath, size: u64 },
+    /// A file whose content the store does not have; perhaps another in its place.
+    Send {
+        path: TreePath,
+        size: u64,
+        replaces: bool,
+    },
     /// A file whose content the store may have: it does if this is its SHA-256.
     Examine {
         path: TreePath,
@@ -54,6 +59,8 @@ pub(super) struct Plan {
     pub(super) displaced: Spooled<(TreePath, Synced)>,
     /// Files that directories have taken the place of.
     pub(super) replaced: Spooled<(TreePath, Synced)>,
+    /// Uploads of what is gone, or is another version now.
+    pub(super) left: Vec<(TreePath, Upload)>,
     pub(super) totals: Totals,
     /// What the next scan is to be told.
     pub(super) began: Moment,
@@ -122,6 +129,7 @@ pub(super) fn plan(
         displaced: Spool::new(),
         replaced: Spool::new(),
         displacing: None,
+        unsettled: Unsettled::of(state, job)?,
         totals: Totals::default(),
     };
     for change in compare(&mut scan, known, last) {
@@ -138,6 +146,7 @@ pub(super) fn plan(
         removed: sorter.removed.finish()?,
         displaced: sorter.displaced.finish()?,
         replaced: sorter.replaced.finish()?,
+        left: sorter.unsettled.left(),
         totals,
         began,
         mounts: outcome.mounts,
@@ -152,6 +161,7 @@ struct Sorter {
     replaced: Spool<(TreePath, Synced)>,
     /// What was a directory last time, and is none now.
     displacing: Option<TreePath>,
+    unsettled: Unsettled,
     totals: Totals,
 }
 
@@ -161,6 +171,9 @@ impl Sorter {
             Change::Same(known) => {
                 self.met(Some(&known));
                 match (&known.entry.kind, known.sha256) {
+                    (Kind::File(_), _) if self.unsettled.may_be_replaced(&known.entry.path) => {
+                        self.bring(known.entry, true)?;
+                    }
                     (Kind::File(state), Some(sha256)) if self.by_content => {
                         self.examine(known.entry.path.clone(), *state, sha256)?;
                     }
@@ -170,7 +183,7 @@ impl Sorter {
             }
             Change::Added(entry) => {
                 self.met(None);
-                self.bring(entry)?;
+                self.bring(entry, false)?;
             }
             Change::Changed { entry, old } => {
                 self.met(Some(&old));
@@ -180,7 +193,7 @@ impl Sorter {
                     }
                     _ => {
                         self.displace(&entry, old)?;
-                        self.bring(entry)?;
+                        self.bring(entry, true)?;
                     }
                 }
             }
@@ -190,17 +203,20 @@ impl Sorter {
                     (Kind::File(state), Some(sha256)) => {
                         self.examine(entry.path.clone(), *state, sha256)?;
                     }
-                    _ => self.bring(entry)?,
+                    _ => self.bring(entry, true)?,
                 }
             }
             Change::Attributes { entry, old } => {
                 self.met(Some(&old));
-                if let Some(synced) = synced_of(&entry, old.sha256) {
+                if self.unsettled.may_be_replaced(&entry.path) {
+                    self.bring(entry, true)?;
+                } else if let Some(synced) = synced_of(&entry, old.sha256) {
                     self.todos.push(&Todo::Note(entry.path, synced))?;
                 }
             }
             Change::Removed(old) => self.remove(&old)?,
             Change::Unknown(unreadable) => {
+                self.unsettled.unreadable(&unreadable.path);
                 self.totals.unreadable_count += 1;
                 if self.totals.unreadable.len() < NAMED {
                     let why = unreadable.cause.to_string();
@@ -264,12 +280,16 @@ impl Sorter {
         Ok(())
     }
 
-    /// Something that the store does not have as it is.
-    fn bring(&mut self, entry: Entry) -> Result<(), PlanError> {
+    /// Something that the store does not have as it is, but perhaps as something
+    /// else.
+    fn bring(&mut self, entry: Entry, replaces: bool) -> Result<(), PlanError> {
         if let Kind::File(state) = entry.kind {
-            self.count(state);
-            let (path, size) = (entry.path, state.size);
-            self.todos.push(&Todo::Send { path, size })?;
+            self.count(&entry.path, state);
+            self.todos.push(&Todo::Send {
+                path: entry.path,
+                size: state.size,
+                replaces,
+            })?;
         } else if let Some(synced) = synced_of(&entry, None) {
             self.todos.push(&Todo::Note(entry.path, synced))?;
         }
@@ -282,12 +302,21 @@ impl Sorter {
         state: FileState,
         sha256: [u8; 32],
     ) -> Result<(), PlanError> {
-        self.count(state);
+        self.count(&path, state);
         let size = state.size;
-        Ok(self.todos.push(&Todo::Examine { path, size, sha256 })?)
+        Ok(self.todos.push(&if self.unsettled.may_be_replaced(&path) {
+            Todo::Send {
+                path,
+                size,
+                replaces: true,
+            }
+        } else {
+            Todo::Examine { path, size, sha256 }
+        })?)
     }
 
-    fn count(&mut self, state: FileState) {
+    fn count(&mut self, path: &TreePath, state: FileState) {
+        self.unsettled.wanted(path, &state);
         self.totals.files += 1;
         self.totals.bytes += state.size;
     }

@@ -1,5 +1,5 @@
-//! Tells the store what a pull needs to know: after a run, a manifest of what has
-//! changed, or a whole one when the changes have become many.
+//! Tells the store what a pull needs to know: a manifest of what has changed, or a
+//! whole one when the changes have become many.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -23,6 +23,17 @@ use crate::store::{Part, Put, StoreError};
 const DELTAS_LEAST: u64 = 1_000;
 /// ... or so many of those of the base: whoever reads them reads all.
 const DELTAS_SHARE: u64 = 4;
+/// So many deltas there may be: each is a request more for who reads them.
+const DELTAS_MOST: u64 = 50;
+
+/// When the store is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// Files are under way: what comes meanwhile is told the next time.
+    During,
+    /// There is a manifest afterwards, also where there is nothing to say.
+    End,
+}
 
 impl Job {
     /// Tells the store what it has not been told yet. Returns what is known of the
@@ -31,20 +42,24 @@ impl Job {
         &self,
         mut record: JobRecord,
         now: Timestamp,
+        occasion: Occasion,
     ) -> Result<JobRecord, Problem> {
         let known = record.manifest;
-        // What has been noted by now is counted in.
-        self.writer.flush().await;
+        // What has been noted by now is counted in, and nothing that is noted from
+        // now on counts as told.
+        self.writer.keep(self.id, Change::Telling).await?;
         let (state, id) = (self.state.clone(), self.id);
         let untold = blocking(move || Ok::<_, Problem>(state.untold(id)?.count() as u64)).await??;
-        if untold == 0 && known.base > 0 {
+        if untold == 0 && (known.base > 0 || occasion == Occasion::During) {
             return Ok(record);
         }
         let most = DELTAS_LEAST.max(known.base_entries / DELTAS_SHARE);
         let writer = self.settings.identity;
         // Deltas go on from a base of the same writer.
-        let is_base =
-            known.base == 0 || known.writer != writer || known.delta_entries + untold > most;
+        let is_base = known.base == 0
+            || known.writer != writer
+            || known.delta_entries + untold > most
+            || known.last - known.base >= DELTAS_MOST;
         let header = Header {
             kind: if is_base { Kind::Base } else { Kind::Delta },
             sequence: known.last + 1,

@@ -2,28 +2,26 @@
 //! not, or piece by piece in one request where a store takes no parts. What is
 //! stored under its key is always one version of it.
 
+mod parts;
 mod pieces;
 mod stream;
+mod whole;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use fairbat::lane::Permit;
 use futures_util::TryStreamExt;
 use sha2::{Digest, Sha256};
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::task::JoinSet;
 
 use super::attempts::Failing;
 use super::push::Job;
 use super::source::{ReadError, Source};
 use crate::config::Verify;
-use crate::entry::{FileState, Moment, TreePath};
+use crate::entry::TreePath;
 use crate::object_name;
-use crate::state::{Change, Part, StateError, Synced, SyncedKind, Upload};
-use crate::store::{self, Put, StoreError, StoreErrorKind};
+use crate::state::{Change, StateError, Synced, SyncedKind};
+use crate::store::{StoreError, StoreErrorKind};
 
 /// How often a file is begun anew that changes while it is read.
 const VERSIONS: usize = 3;
@@ -41,6 +39,16 @@ pub(super) enum Done {
     Same,
     /// It is gone from the source: the next scan will say so.
     Gone,
+}
+
+/// What the store has under the key of a file, as far as it is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Had {
+    Nothing,
+    /// Another content, or one that is not known.
+    Something,
+    /// A content with this SHA-256.
+    This([u8; 32]),
 }
 
 /// Why a file is not in step.
@@ -70,17 +78,20 @@ impl Failing for FileError {
 }
 
 impl Job {
-    /// Brings a file to the store, whose content there is perhaps `known`
-    /// already. `size` is what the plan counted for it.
+    /// Brings a file to the store, unless it has this content already. `size` is
+    /// what the plan counted for it.
     pub(super) async fn bring(
         self: &Arc<Self>,
         path: &TreePath,
         size: u64,
-        known: Option<[u8; 32]>,
+        had: Had,
     ) -> Result<Done, FileError> {
+        let mut had = had;
         for version in 1..=VERSIONS {
             let credited = Arc::new(AtomicU64::new(0));
-            let done = self.bring_version(path, size, known, &credited).await;
+            let done = self.bring_version(path, size, had, &credited).await;
+            // It may be another by now.
+            had = Had::Something;
             if done.is_err() {
                 self.ledger.lost(credited.load(Ordering::Relaxed));
             }
@@ -89,8 +100,8 @@ impl Job {
                 Err(FileError::Read(ReadError::Changed)) if version < VERSIONS => {}
                 Err(FileError::Store(error)) if error.kind == StoreErrorKind::UploadGone => {
                     // Before the next version asks what is under way.
-                    let given_up = Change::GivenUp(path.clone());
-                    self.writer.keep(self.id, given_up).await?;
+                    let gone = Change::Gone(path.clone());
+                    self.writer.keep(self.id, gone).await?;
                     if version == VERSIONS {
                         return Err(error.into());
                     }
@@ -105,33 +116,54 @@ impl Job {
         self: &Arc<Self>,
         path: &TreePath,
         planned: u64,
-        known: Option<[u8; 32]>,
+        had: Had,
         credited: &Arc<AtomicU64>,
     ) -> Result<Done, FileError> {
-        let (source, content) = self.open(path, known.is_none()).await?;
+        let is_sent = !matches!(had, Had::This(_));
+        let (source, content) = self.open(path, is_sent).await?;
         let size = source.state().size;
-        if let Some(known) = known {
+        if let Had::This(known) = had {
             let of = Arc::clone(&source);
             let sha256 = blocking(move || hash(&of)).await??;
             if sha256 == known {
-                self.note(Change::Synced(path.clone(), synced(&source, sha256)))?;
+                let synced = synced(&source, sha256);
+                self.note(Change::Synced(path.clone(), synced)).await?;
                 return Ok(Done::Same);
             }
         }
-        let sha256 = if size <= self.store.part_size(size) {
-            self.send_whole(path, &source, content).await?
-        } else if !self.store.takes_parts() {
-            self.send_stream(path, &source, credited).await?
+        let in_parts = size > self.store.part_size(size) && self.store.takes_parts();
+        let sha256 = if in_parts {
+            self.send_parts(path, &source, had, credited).await?
+        } else if size > self.store.part_size(size) {
+            self.send_stream(path, &source, had, credited).await?
         } else {
-            self.send_parts(path, &source, credited).await?
+            self.send_whole(path, &source, content, had, credited)
+                .await?
         };
         if self.settings.verify == Verify::ReadBack {
             self.read_back(path, sha256).await?;
         }
         // What it is now has been sent, and not what the scan saw.
         self.ledger.resized(planned, size);
-        self.note(Change::Synced(path.clone(), synced(&source, sha256)))?;
+        let (path, synced) = (path.clone(), synced(&source, sha256));
+        self.note(if in_parts {
+            Change::Completed(path, synced)
+        } else {
+            Change::Synced(path, synced)
+        })
+        .await?;
         Ok(Done::Sent)
+    }
+
+    /// From now on the store may have another content under the key of a file than
+    /// is remembered: so that a process that is killed before it can remember the
+    /// new one leaves no false memory.
+    async fn replacing(&self, path: &TreePath, had: Had) -> Result<(), StateError> {
+        if had == Had::Nothing {
+            return Ok(());
+        }
+        let replacing = Change::Replacing(vec![path.clone()]);
+        self.writer.keep(self.id, replacing).await
     }
 
     /// Whether the store gives back what it was sent.
@@ -169,253 +201,14 @@ impl Job {
         Ok(opened.await??)
     }
 
-    async fn send_whole(
-        &self,
-        path: &TreePath,
-        source: &Arc<Source>,
-        mut ready: Option<Hashed>,
-    ) -> Result<[u8; 32], FileError> {
-        let key = self.key(path);
-        let size = source.state().size;
-        let mut tries = self.attempts.tries();
-        loop {
-            let permit = self.member.admit().await;
-            // Read once it has a permit: what waits is not in memory.
-            let (content, sha256) = match ready.take() {
-                Some(ready) => ready,
-                None => read(source, 0, size).await?,
-            };
-            let flight = self.ledger.take_off(size, &self.settings.ceilings);
-            let put = self
-                .store
-                .put(&key, content, Put::Replace, flight.passage());
-            let Err(error) = put.await else {
-                flight.landed();
-                return Ok(sha256);
-            };
-            drop((flight, permit));
-            tries.after(&self.member, error).await?;
-        }
-    }
-
-    /// Sends a file in parts, those that the store does not have yet.
-    async fn send_parts(
-        self: &Arc<Self>,
-        path: &TreePath,
-        source: &Arc<Source>,
-        credited: &Arc<AtomicU64>,
-    ) -> Result<[u8; 32], FileError> {
-        let key = self.key(path);
-        let (upload, had) = self.resume(path, &key, source).await?;
-        let upload = Arc::new(upload);
-        let mut whole = Sha256::new();
-        let mut names = BTreeMap::new();
-        let mut sending = JoinSet::new();
-        for (index, range) in parts(source.state().size, upload.part_size) {
-            while let Some(sent) = sending.try_join_next() {
-                let (index, name) = sent.map_err(|_| FileError::Lost)??;
-                names.insert(index, name);
-            }
-            if let Some(part) = had.get(&index) {
-                let (content, sha256) = read(source, range.start, range.end - range.start).await?;
-                whole.update(&content);
-                if sha256 == part.sha256 {
-                    let bytes = content.len() as u64;
-                    self.ledger.found(bytes);
-                    credited.fetch_add(bytes, Ordering::Relaxed);
-                    names.insert(index, part.name.clone());
-                    continue;
-                }
-            }
-            // Before it is read: what waits is not in memory.
-            let bulk = Arc::clone(&self.bulk).acquire_owned().await;
-            let bulk = bulk.map_err(|_| FileError::Lost)?;
-            let permit = self.member.admit().await;
-            let (content, sha256) = read(source, range.start, range.end - range.start).await?;
-            if !had.contains_key(&index) {
-                whole.update(&content);
-            }
-            let part = store::Part {
-                index,
-                offset: range.start,
-                content,
-            };
-            sending.spawn(Arc::clone(self).send_part(
-                permit,
-                Sending {
-                    _bulk: bulk,
-                    path: path.clone(),
-                    key: key.clone(),
-                    upload: Arc::clone(&upload),
-                    part,
-                    sha256,
-                    credited: Arc::clone(credited),
-                },
-            ));
-        }
-        while let Some(sent) = sending.join_next().await {
-            let (index, name) = sent.map_err(|_| FileError::Lost)??;
-            names.insert(index, name);
-        }
-        check(source).await?;
-        self.complete(&upload, names.into_values().collect())
-            .await?;
-        Ok(whole.finalize().into())
-    }
-
-    /// Makes an object of the parts. An answer that was lost leaves an upload
-    /// that is not known any more, and the object that it made.
-    async fn complete(&self, upload: &Upload, names: Vec<String>) -> Result<(), FileError> {
-        let mut tries = self.attempts.tries();
-        loop {
-            let permit = self.member.admit().await;
-            let complete = self
-                .store
-                .complete(&upload.key, &upload.name, names.clone());
-            let Err(error) = complete.await else {
-                return Ok(());
-            };
-            if error.kind == StoreErrorKind::UploadGone
-                && self.store.mark(&upload.key).await? == Some(mark(upload.state, upload.modified))
-            {
-                return Ok(());
-            }
-            drop(permit);
-            tries.after(&self.member, error.clone()).await?;
-            if error.kind == StoreErrorKind::Integrity {
-                // What it has is not what it said it has: asking again would not
-                // mend that, and so no part counts any more.
-                self.store.abort(&upload.key, &upload.name).await?;
-                let kind = StoreErrorKind::UploadGone;
-                return Err(StoreError { kind, ..error }.into());
-            }
-        }
-    }
-
-    /// The upload of this version that is under way, with the parts that the
-    /// store has, or a new one.
-    async fn resume(
-        &self,
-        path: &TreePath,
-        key: &str,
-        source: &Arc<Source>,
-    ) -> Result<(Upload, BTreeMap<u32, Part>), FileError> {
-        let (state, job, of) = (self.state.clone(), self.id, path.clone());
-        let known = blocking(move || state.upload(job, &of)).await??;
-        let version = source.state();
-        let modified = source.attributes().modified;
-        let part_size = self.store.part_size(version.size);
-        if let Some((upload, parts)) = known {
-            let is_same = (upload.state, upload.modified) == (version, modified)
-                && (upload.key.as_str(), upload.part_size) == (key, part_size);
-            if is_same {
-                return Ok((upload, parts));
-            }
-            self.store.abort(&upload.key, &upload.name).await?;
-        }
-        let mut tries = self.attempts.tries();
-        let name = loop {
-            let permit = self.member.admit().await;
-            match self.store.begin(key, &mark(version, modified)).await {
-                Ok(name) => break name,
-                Err(error) => {
-                    drop(permit);
-                    tries.after(&self.member, error).await?;
-                }
-            }
-        };
-        let upload = Upload {
-            name,
-            key: key.to_owned(),
-            part_size,
-            state: version,
-            modified,
-        };
-        let begun = Change::Begun(path.clone(), upload.clone());
-        self.writer.keep(self.id, begun).await?;
-        Ok((upload, BTreeMap::new()))
-    }
-
-    async fn send_part(
-        self: Arc<Self>,
-        permit: Permit,
-        sending: Sending,
-    ) -> Result<(u32, String), FileError> {
-        let Sending {
-            path,
-            key,
-            upload,
-            part,
-            sha256,
-            credited,
-            _bulk,
-        } = sending;
-        let index = part.index;
-        let (mut permit, mut tries) = (permit, self.attempts.tries());
-        let name = loop {
-            let bytes = part.content.len() as u64;
-            let flight = self.ledger.take_off(bytes, &self.settings.ceilings);
-            let part = part.clone();
-            let put = self
-                .store
-                .put_part(&key, &upload.name, part, flight.passage());
-            let error = match put.await {
-                Ok(name) => {
-                    flight.landed();
-                    credited.fetch_add(bytes, Ordering::Relaxed);
-                    break name;
-                }
-                Err(error) => error,
-            };
-            drop((flight, permit));
-            tries.after(&self.member, error).await?;
-            permit = self.member.admit().await;
-        };
-        self.note(Change::Arrived(
-            path,
-            index,
-            Part {
-                name: name.clone(),
-                sha256,
-            },
-        ))?;
-        Ok((index, name))
-    }
-
     /// The key of a file in the store.
     pub(super) fn key(&self, path: &TreePath) -> String {
         object_name::under(&self.settings.prefix, path)
     }
 
-    pub(super) fn note(&self, change: Change) -> Result<(), StateError> {
-        self.writer.note(self.id, change)
+    pub(super) async fn note(&self, change: Change) -> Result<(), StateError> {
+        self.writer.note(self.id, change).await
     }
-}
-
-/// A part that is being sent.
-struct Sending {
-    _bulk: OwnedSemaphorePermit,
-    path: TreePath,
-    key: String,
-    upload: Arc<Upload>,
-    part: store::Part,
-    sha256: [u8; 32],
-    /// Bytes of the version that count as moved.
-    credited: Arc<AtomicU64>,
-}
-
-/// The parts of a file of this size: their numbers, and their bytes.
-fn parts(size: u64, part_size: u64) -> impl Iterator<Item = (u32, std::ops::Range<u64>)> {
-    let starts = (0..size).step_by(part_size as usize);
-    let ranges = starts.map(move |start| start..(start + part_size).min(size));
-    (0..).zip(ranges)
-}
-
-/// By what it is known which version an upload has made an object of.
-fn mark(state: FileState, modified: Moment) -> String {
-    let bytes = postcard::to_stdvec(&(state, modified)).expect("our records can be written down");
-    let digest = Sha256::digest(bytes);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn synced(source: &Source, sha256: [u8; 32]) -> Synced {
@@ -449,13 +242,13 @@ async fn check(source: &Arc<Source>) -> Result<(), FileError> {
     Ok(blocking(move || source.check()).await??)
 }
 
+/// Some content, and its SHA-256.
+type Hashed = (Bytes, [u8; 32]);
+
 async fn read(source: &Arc<Source>, offset: u64, length: u64) -> Result<Hashed, FileError> {
     let source = Arc::clone(source);
     Ok(blocking(move || read_hashed(&source, offset, length)).await??)
 }
-
-/// Some content, and its SHA-256.
-type Hashed = (Bytes, [u8; 32]);
 
 fn read_hashed(source: &Source, offset: u64, length: u64) -> Result<Hashed, ReadError> {
     let content = source.read(offset, length as usize)?;

@@ -60,6 +60,7 @@ impl Agent {
             connections: CONNECTIONS,
             seed: 1,
             identity: 1,
+            tell_every: fairbat_agent::sync::TELL_EVERY,
         };
         let context = Context {
             state: self.state.clone(),

@@ -11,7 +11,7 @@ mod multistatus;
 mod names;
 mod serve;
 mod settings;
-mod unfinished;
+pub(super) mod unfinished;
 mod webdav;
 mod wire;
 

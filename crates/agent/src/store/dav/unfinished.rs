@@ -117,7 +117,7 @@ pub(super) fn key_of(name: &str) -> String {
 }
 
 /// What a name says, if it is one of ours for a key below this prefix.
-pub(super) fn pending(name: &str, prefix: &str) -> Option<Pending> {
+pub(in crate::store) fn pending(name: &str, prefix: &str) -> Option<Pending> {
     let (head, _) = name.rsplit_once('~')?;
     let (head, is_cut) = match head.strip_suffix(CUT) {
         Some(head) => (head, true),
@@ -135,7 +135,8 @@ pub(super) fn pending(name: &str, prefix: &str) -> Option<Pending> {
     })
 }
 
-fn head(key: &str) -> String {
+/// A key as the beginning of a name: encoded, and cut where it is long.
+pub(in crate::store) fn head(key: &str) -> String {
     let encoded = percent::encode(key.as_bytes(), |_, character| character != '/');
     if encoded.len() <= HEAD_MOST {
         return encoded;

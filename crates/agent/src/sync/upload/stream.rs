@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::super::push::Job;
 use super::super::source::Source;
 use super::pieces::{Outcome, Pieces};
-use super::{FileError, check};
+use super::{FileError, Had, check};
 use crate::entry::TreePath;
 
 impl Job {
@@ -17,9 +17,11 @@ impl Job {
         &self,
         path: &TreePath,
         source: &Arc<Source>,
-        credited: &Arc<AtomicU64>,
+        had: Had,
+        credited: &AtomicU64,
     ) -> Result<[u8; 32], FileError> {
         let (key, size) = (self.key(path), source.state().size);
+        self.replacing(path, had).await?;
         let mut tries = self.attempts.tries();
         let (mut arrived, sha256) = loop {
             let permit = self.member.admit().await;

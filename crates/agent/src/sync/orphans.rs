@@ -1,0 +1,234 @@
+//! Uploads that nobody goes on with: of versions that are gone, of processes that
+//! were killed before they heard what an upload is called, and those that could
+//! not be given up when it was time to.
+//!
+//! What is ours is remembered before a store is asked for it, so uploads of other
+//! jobs and other agents stay.
+
+use std::collections::HashSet;
+
+use super::push::{Job, blocking};
+use super::report::Problem;
+use crate::entry::TreePath;
+use crate::state::{Change, JobId, State, StateError, Upload, Writer};
+use crate::store::{Pending, Store, StoreError};
+
+/// Gives up the uploads of a job that nobody will go on with, and those below its
+/// place that this agent does not remember: an agent whose state was lost has begun
+/// them. Returns how many. Where a place is all of a bucket, only the former are
+/// looked for.
+///
+/// # Errors
+/// The state, or the store: what could not be given up is remembered.
+pub async fn collect(
+    state: &State,
+    writer: &Writer,
+    job: &str,
+    store: &Store,
+    prefix: &str,
+) -> Result<u64, Problem> {
+    let (known, job) = (state.clone(), job.to_owned());
+    let (id, _) = blocking(move || known.job(&job)).await??;
+    let place = Place {
+        state,
+        writer,
+        id,
+        store,
+        prefix,
+    };
+    let (given_up, failed) = place.give_up(Asking::Once, true).await?;
+    writer.flush().await;
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(given_up),
+    }
+}
+
+impl Job {
+    /// Nobody will go on with an upload: gives it up, now or, where the store does
+    /// not do that now, in a later run.
+    pub(super) async fn leave(&self, path: &TreePath, upload: &Upload) -> Result<(), StateError> {
+        self.writer
+            .keep(self.id, Change::Left(path.clone()))
+            .await?;
+        let abort = || self.store.abort(&upload.key, &upload.name);
+        match self.insist(abort).await {
+            Ok(()) => self.note(Change::Aborted(upload.name.clone())).await,
+            Err(error) => {
+                tracing::warn!(%error, "an upload is left to a later run");
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives up what earlier runs have left; returns how many uploads.
+    pub(super) async fn give_up_orphans(&self) -> Result<u64, Problem> {
+        let place = Place {
+            state: &self.state,
+            writer: &self.writer,
+            id: self.id,
+            store: &self.store,
+            prefix: &self.settings.prefix,
+        };
+        // Small objects that broke off are not remembered one by one.
+        let is_swept = self.store.stores_aside();
+        let (given_up, failed) = place.give_up(Asking::Insisting(self), is_swept).await?;
+        if let Some(error) = failed {
+            tracing::warn!(%error, "uploads are left to a later run");
+        }
+        Ok(given_up)
+    }
+}
+
+/// How often a store is asked.
+#[derive(Debug, Clone, Copy)]
+enum Asking<'a> {
+    Once,
+    /// Until it answers, or there is no hope.
+    Insisting(&'a Job),
+}
+
+impl Asking<'_> {
+    async fn ask<T, F>(self, ask: impl Fn() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        match self {
+            Self::Once => ask().await,
+            Self::Insisting(job) => job.insist(ask).await,
+        }
+    }
+}
+
+/// Where a job keeps its files.
+struct Place<'a> {
+    state: &'a State,
+    writer: &'a Writer,
+    id: JobId,
+    store: &'a Store,
+    prefix: &'a str,
+}
+
+impl Place<'_> {
+    /// Returns how many uploads were given up, and why others could not be.
+    async fn give_up(
+        &self,
+        asking: Asking<'_>,
+        is_swept: bool,
+    ) -> Result<(u64, Option<StoreError>), Problem> {
+        let (state, id) = (self.state.clone(), self.id);
+        let suspicion = blocking(move || Suspicion::of(&state, id)).await??;
+        let is_swept = is_swept && !self.store.is_shared_by_all(self.prefix);
+        let pending = if is_swept || !suspicion.beginning.is_empty() {
+            self.pending(asking).await?
+        } else {
+            Some(Vec::new())
+        };
+        let is_listed = pending.is_some();
+        let orphans = suspicion.orphans(pending.unwrap_or_default(), is_swept);
+        let (mut given_up, mut failed) = (0, None);
+        for orphan in orphans {
+            let abort = || self.store.abort(&orphan.key, &orphan.upload);
+            match asking.ask(abort).await {
+                Ok(()) => {
+                    given_up += 1;
+                    let aborted = Change::Aborted(orphan.upload);
+                    self.writer.note(self.id, aborted).await?;
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        if is_listed && failed.is_none() {
+            for key in suspicion.beginning {
+                self.writer.note(self.id, Change::Certain(key)).await?;
+            }
+        }
+        Ok((given_up, failed))
+    }
+
+    /// `None` where the store does not tell.
+    async fn pending(&self, asking: Asking<'_>) -> Result<Option<Vec<Pending>>, Problem> {
+        match asking.ask(|| self.store.pending(self.prefix)).await {
+            Ok(pending) => Ok(Some(pending)),
+            Err(error) if error.may_pass() => Err(error.into()),
+            Err(error) => {
+                tracing::warn!(%error, "unfinished uploads cannot be listed");
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// What is remembered of uploads.
+#[derive(Debug, Default)]
+struct Suspicion {
+    /// Names of those that are gone on with, by whichever job.
+    known: HashSet<String>,
+    /// Those of the job that are to be given up: key and name.
+    left: Vec<(String, String)>,
+    /// Keys for which there may be one that nobody knows.
+    beginning: HashSet<String>,
+}
+
+impl Suspicion {
+    fn of(state: &State, id: JobId) -> Result<Self, StateError> {
+        Ok(Self {
+            known: state.upload_names()?,
+            left: state.left(id)?,
+            beginning: state.beginning(id)?,
+        })
+    }
+
+    /// What is to be given up, given what is pending; all that is not known if
+    /// `is_swept`.
+    fn orphans(&self, pending: Vec<Pending>, is_swept: bool) -> Vec<Pending> {
+        let left = self.left.iter().map(|(key, upload)| Pending {
+            key: key.clone(),
+            upload: upload.clone(),
+        });
+        let is_left = |pending: &Pending| {
+            let mut left = self.left.iter();
+            left.any(|(_, upload)| *upload == pending.upload)
+        };
+        let unknown = pending.into_iter().filter(|pending| {
+            (is_swept || self.beginning.contains(&pending.key))
+                && !self.known.contains(&pending.upload)
+                && !is_left(pending)
+        });
+        left.chain(unknown).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_ours_is_given_up() {
+        let suspicion = Suspicion {
+            known: HashSet::from(["under way".to_owned()]),
+            left: vec![("a".to_owned(), "left".to_owned())],
+            beginning: HashSet::from(["home/b".to_owned()]),
+        };
+        let pending = || {
+            let found = [
+                ("a", "left"),
+                ("home/b", "under way"),
+                ("home/b", "unheard"),
+                ("home/c", "of somebody else"),
+            ];
+            found.map(|(key, upload)| Pending {
+                key: key.to_owned(),
+                upload: upload.to_owned(),
+            })
+        };
+        let names = |orphans: Vec<Pending>| {
+            let names = orphans.into_iter().map(|orphan| orphan.upload);
+            names.collect::<Vec<_>>()
+        };
+        let own = suspicion.orphans(pending().into(), false);
+        assert_eq!(names(own), ["left", "unheard"]);
+        let all = suspicion.orphans(pending().into(), true);
+        assert_eq!(names(all), ["left", "unheard", "of somebody else"]);
+    }
+}

@@ -1,0 +1,330 @@
+//! A large file, in parts. They belong to an upload that outlives this process: the
+//! next one goes on with it, as long as the file is the version that it was.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fairbat::lane::Permit;
+use sha2::{Digest, Sha256};
+use tokio::task::JoinSet;
+
+use super::super::push::Job;
+use super::super::source::Source;
+use super::super::window::Place;
+use super::{FileError, Had, blocking, check, hash, read};
+use crate::entry::{FileState, Moment, TreePath};
+use crate::state::{Change, Part, Upload};
+use crate::store::{self, ListedPart, StoreError, StoreErrorKind};
+
+impl Job {
+    /// Sends a file in parts, those that the store does not have yet.
+    pub(super) async fn send_parts(
+        self: &Arc<Self>,
+        path: &TreePath,
+        source: &Arc<Source>,
+        had: Had,
+        credited: &Arc<AtomicU64>,
+    ) -> Result<[u8; 32], FileError> {
+        let key = self.key(path);
+        let (upload, arrived) = match self.resume(path, &key, source).await? {
+            Resumed::UnderWay(upload, arrived) => (upload, arrived),
+            Resumed::Complete => {
+                let (of, size) = (Arc::clone(source), source.state().size);
+                let sha256 = blocking(move || hash(&of)).await??;
+                self.ledger.found(size);
+                credited.fetch_add(size, Ordering::Relaxed);
+                return Ok(sha256);
+            }
+        };
+        let upload = Arc::new(upload);
+        let mut whole = Sha256::new();
+        let mut names = BTreeMap::new();
+        let mut sending = JoinSet::new();
+        for (index, range) in parts(source.state().size, upload.part_size) {
+            while let Some(sent) = sending.try_join_next() {
+                let (index, name) = sent.map_err(|_| FileError::Lost)??;
+                names.insert(index, name);
+            }
+            let length = range.end - range.start;
+            if let Some(part) = arrived.get(&index) {
+                let (content, sha256) = read(source, range.start, length).await?;
+                whole.update(&content);
+                if part.sha256.is_none_or(|has| has == sha256) {
+                    self.ledger.found(length);
+                    credited.fetch_add(length, Ordering::Relaxed);
+                    names.insert(index, part.name.clone());
+                    continue;
+                }
+            }
+            // Before it is read: what waits is not in memory.
+            let place = self.window.enter(length).await;
+            let permit = self.member.admit().await;
+            let (content, sha256) = read(source, range.start, length).await?;
+            if !arrived.contains_key(&index) {
+                whole.update(&content);
+            }
+            let part = store::Part {
+                index,
+                offset: range.start,
+                content,
+            };
+            sending.spawn(Arc::clone(self).send_part(
+                permit,
+                Sending {
+                    _place: place,
+                    path: path.clone(),
+                    key: key.clone(),
+                    upload: Arc::clone(&upload),
+                    part,
+                    sha256,
+                    credited: Arc::clone(credited),
+                },
+            ));
+        }
+        while let Some(sent) = sending.join_next().await {
+            let (index, name) = sent.map_err(|_| FileError::Lost)??;
+            names.insert(index, name);
+        }
+        check(source).await?;
+        self.replacing(path, had).await?;
+        self.complete(path, &upload, names.into_values().collect())
+            .await?;
+        Ok(whole.finalize().into())
+    }
+
+    /// Makes an object of the parts. An answer that was lost leaves an upload
+    /// that is not known any more, and the object that it made.
+    async fn complete(
+        &self,
+        path: &TreePath,
+        upload: &Upload,
+        names: Vec<String>,
+    ) -> Result<(), FileError> {
+        let mut tries = self.attempts.tries();
+        loop {
+            let permit = self.member.admit().await;
+            let complete = self
+                .store
+                .complete(&upload.key, &upload.name, names.clone());
+            let Err(error) = complete.await else {
+                return Ok(());
+            };
+            drop(permit);
+            if error.kind == StoreErrorKind::UploadGone && self.has_made(upload).await? {
+                return Ok(());
+            }
+            tries.after(&self.member, error.clone()).await?;
+            if error.kind == StoreErrorKind::Integrity {
+                // What it has is not what it said it has: asking again would not
+                // mend that, and so no part counts any more.
+                self.leave(path, upload).await?;
+                let kind = StoreErrorKind::UploadGone;
+                return Err(StoreError { kind, ..error }.into());
+            }
+        }
+    }
+
+    /// Whether what is under the key of an upload was made by it, or by another of
+    /// the same version.
+    async fn has_made(&self, upload: &Upload) -> Result<bool, FileError> {
+        let has = self.insist(|| self.store.mark(&upload.key)).await?;
+        Ok(has == Some(mark(upload.state, upload.modified)))
+    }
+
+    /// The upload of this version that is under way, with the parts that the
+    /// store has, or a new one.
+    async fn resume(
+        &self,
+        path: &TreePath,
+        key: &str,
+        source: &Arc<Source>,
+    ) -> Result<Resumed, FileError> {
+        let (state, job, of) = (self.state.clone(), self.id, path.clone());
+        let known = blocking(move || state.upload(job, &of)).await??;
+        let version = source.state();
+        let modified = source.attributes().modified;
+        let part_size = self.store.part_size(version.size);
+        if let Some((upload, parts)) = known {
+            let is_same = (upload.state, upload.modified) == (version, modified)
+                && (upload.key.as_str(), upload.part_size) == (key, part_size);
+            if !is_same {
+                self.leave(path, &upload).await?;
+            } else if let Some(arrived) = self.arrived(&upload, parts).await {
+                return Ok(Resumed::UnderWay(upload, arrived));
+            } else if self.has_made(&upload).await? {
+                // Who completed it was killed before the last part was remembered.
+                return Ok(Resumed::Complete);
+            } else {
+                self.note(Change::Gone(path.clone())).await?;
+            }
+        }
+        let name = self.begin(key, &mark(version, modified)).await?;
+        let upload = Upload {
+            name: name.name,
+            key: key.to_owned(),
+            part_size,
+            state: version,
+            modified,
+        };
+        let begun = Change::Begun(path.clone(), upload.clone());
+        self.writer.keep(self.id, begun).await?;
+        if name.is_only {
+            self.note(Change::Certain(key.to_owned())).await?;
+        }
+        Ok(Resumed::UnderWay(upload, BTreeMap::new()))
+    }
+
+    /// Begins an upload. Of one whose beginning was not heard of, it stays
+    /// remembered that there may be one.
+    async fn begin(&self, key: &str, mark: &str) -> Result<Begun, FileError> {
+        let beginning = Change::Beginning(key.to_owned());
+        self.writer.keep(self.id, beginning).await?;
+        let mut tries = self.attempts.tries();
+        let mut is_only = true;
+        loop {
+            let permit = self.member.admit().await;
+            let error = match self.store.begin(key, mark).await {
+                Ok(name) => return Ok(Begun { name, is_only }),
+                Err(error) => error,
+            };
+            drop(permit);
+            is_only = false;
+            tries.after(&self.member, error).await?;
+        }
+    }
+
+    /// The parts of an upload that the store has: those that are remembered, and
+    /// those of which nobody heard that they had arrived. `None` if the store does
+    /// not know it any more.
+    async fn arrived(
+        &self,
+        upload: &Upload,
+        known: BTreeMap<u32, Part>,
+    ) -> Option<BTreeMap<u32, Arrived>> {
+        let known = known.into_iter().map(|(index, part)| {
+            let Part { name, sha256 } = part;
+            let sha256 = Some(sha256);
+            (index, Arrived { name, sha256 })
+        });
+        let mut arrived: BTreeMap<_, _> = known.collect();
+        let lengths: BTreeMap<_, _> = parts(upload.state.size, upload.part_size)
+            .map(|(index, range)| (index, range.end - range.start))
+            .collect();
+        if arrived.len() == lengths.len() {
+            return Some(arrived);
+        }
+        let permit = self.member.admit().await;
+        let listed = self.store.parts(&upload.key, &upload.name).await;
+        drop(permit);
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(error) if error.kind == StoreErrorKind::UploadGone => return None,
+            // They are sent again.
+            Err(error) => {
+                tracing::info!(%error, "it is not known which parts have arrived");
+                Vec::new()
+            }
+        };
+        for part in listed {
+            // What broke off may have left less.
+            if lengths.get(&part.index) == Some(&part.size) {
+                let ListedPart { name, sha256, .. } = part;
+                let found = Arrived { name, sha256 };
+                arrived.entry(part.index).or_insert(found);
+            }
+        }
+        Some(arrived)
+    }
+
+    async fn send_part(
+        self: Arc<Self>,
+        permit: Permit,
+        sending: Sending,
+    ) -> Result<(u32, String), FileError> {
+        let Sending {
+            path,
+            key,
+            upload,
+            part,
+            sha256,
+            credited,
+            _place,
+        } = sending;
+        let index = part.index;
+        let (mut permit, mut tries) = (permit, self.attempts.tries());
+        let name = loop {
+            let bytes = part.content.len() as u64;
+            let flight = self.ledger.take_off(bytes, &self.settings.ceilings);
+            let part = part.clone();
+            let put = self
+                .store
+                .put_part(&key, &upload.name, part, flight.passage());
+            let error = match put.await {
+                Ok(name) => {
+                    flight.landed();
+                    credited.fetch_add(bytes, Ordering::Relaxed);
+                    break name;
+                }
+                Err(error) => error,
+            };
+            drop((flight, permit));
+            tries.after(&self.member, error).await?;
+            permit = self.member.admit().await;
+        };
+        let part = Part {
+            name: name.clone(),
+            sha256,
+        };
+        self.note(Change::Arrived(path, index, part)).await?;
+        Ok((index, name))
+    }
+}
+
+/// What there is to go on with.
+enum Resumed {
+    UnderWay(Upload, BTreeMap<u32, Arrived>),
+    /// Nothing: the store has made the object of it.
+    Complete,
+}
+
+/// An upload that was begun.
+struct Begun {
+    name: String,
+    /// Whether no other can have begun with it.
+    is_only: bool,
+}
+
+/// A part that the store has.
+struct Arrived {
+    name: String,
+    /// Of what was sent, if it is known; else it is of this version all the same,
+    /// because the upload is.
+    sha256: Option<[u8; 32]>,
+}
+
+/// A part that is being sent.
+struct Sending {
+    _place: Place,
+    path: TreePath,
+    key: String,
+    upload: Arc<Upload>,
+    part: store::Part,
+    sha256: [u8; 32],
+    /// Bytes of the version that count as moved.
+    credited: Arc<AtomicU64>,
+}
+
+/// The parts of a file of this size: their numbers, and their bytes.
+fn parts(size: u64, part_size: u64) -> impl Iterator<Item = (u32, std::ops::Range<u64>)> {
+    let starts = (0..size).step_by(part_size as usize);
+    let ranges = starts.map(move |start| start..(start + part_size).min(size));
+    (0..).zip(ranges)
+}
+
+/// By what it is known which version an upload has made an object of.
+fn mark(state: FileState, modified: Moment) -> String {
+    let bytes = postcard::to_stdvec(&(state, modified)).expect("our records can be written down");
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
