@@ -288,9 +288,10 @@ async fn a_source_that_vanishes_while_it_is_sent_is_reported() {
     let aside = source.with_extension("aside");
     let (from, to) = (source.clone(), aside.clone());
     let action = Action::new(move || fs::rename(&from, &to).expect("move the source"));
-    scene
-        .proxy
-        .on(midway(&scene).nth(0..1), Fault::First(action));
+    scene.proxy.on(
+        Requests::of("PUT").containing("z10").nth(0..1),
+        Fault::First(action),
+    );
     let report = scene.agent.push(&source, ANYTHING).await;
     assert!(
         matches!(report.problem, Some(Problem::Scan(_))),

@@ -10,7 +10,7 @@ use super::source::now;
 use super::spool::{Spool, Spooled};
 use super::unsettled::Unsettled;
 use crate::compare::{Change, Known, compare};
-use crate::entry::{Entry, FileState, Kind, Moment, TreePath};
+use crate::entry::{Attributes, Entry, FileState, Kind, Moment, TreePath};
 use crate::filter::Filter;
 use crate::scan::{MountPoint, Options, Scan, ScanError};
 use crate::state::{JobId, JobRecord, State, StateError, Synced, SyncedKind, Upload};
@@ -37,14 +37,30 @@ pub(super) enum Todo {
         size: u64,
         replaces: bool,
     },
-    /// A file whose content the store may have: it does if this is its SHA-256.
+    /// A file whose content the store may have: it does if it is this one.
     Examine {
         path: TreePath,
         size: u64,
-        sha256: [u8; 32],
+        had: Remembered,
     },
     /// Something to be remembered, that is nothing to send.
     Note(TreePath, Synced),
+}
+
+/// What the store has of a file, as far as it is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Remembered {
+    pub(super) sha256: [u8; 32],
+    pub(super) attributes: Attributes,
+}
+
+impl Remembered {
+    fn of(known: &Known, sha256: [u8; 32]) -> Self {
+        Self {
+            sha256,
+            attributes: known.entry.attributes,
+        }
+    }
 }
 
 /// What there is to do.
@@ -175,7 +191,7 @@ impl Sorter {
                         self.bring(known.entry, true)?;
                     }
                     (Kind::File(state), Some(sha256)) if self.by_content => {
-                        self.examine(known.entry.path.clone(), *state, sha256)?;
+                        self.examine(&known.entry, *state, Remembered::of(&known, sha256))?;
                     }
                     (Kind::File(_), _) => self.totals.same += 1,
                     _ => {}
@@ -189,7 +205,7 @@ impl Sorter {
                 self.met(Some(&old));
                 match (same_at_first_sight(&entry, &old), old.sha256) {
                     (Some(state), Some(sha256)) => {
-                        self.examine(entry.path.clone(), state, sha256)?;
+                        self.examine(&entry, state, Remembered::of(&old, sha256))?;
                     }
                     _ => {
                         self.displace(&entry, old)?;
@@ -201,7 +217,7 @@ impl Sorter {
                 self.met(Some(&old));
                 match (&entry.kind, old.sha256) {
                     (Kind::File(state), Some(sha256)) => {
-                        self.examine(entry.path.clone(), *state, sha256)?;
+                        self.examine(&entry, *state, Remembered::of(&old, sha256))?;
                     }
                     _ => self.bring(entry, true)?,
                 }
@@ -298,10 +314,11 @@ impl Sorter {
 
     fn examine(
         &mut self,
-        path: TreePath,
+        entry: &Entry,
         state: FileState,
-        sha256: [u8; 32],
+        had: Remembered,
     ) -> Result<(), PlanError> {
+        let path = entry.path.clone();
         self.count(&path, state);
         let size = state.size;
         Ok(self.todos.push(&if self.unsettled.may_be_replaced(&path) {
@@ -311,7 +328,7 @@ impl Sorter {
                 replaces: true,
             }
         } else {
-            Todo::Examine { path, size, sha256 }
+            Todo::Examine { path, size, had }
         })?)
     }
 

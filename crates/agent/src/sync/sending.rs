@@ -44,7 +44,7 @@ impl Job {
                     replaces: false,
                 } => (path, size, Had::Nothing),
                 Todo::Send { path, size, .. } => (path, size, Had::Something),
-                Todo::Examine { path, size, sha256 } => (path, size, Had::This(sha256)),
+                Todo::Examine { path, size, had } => (path, size, Had::This(had)),
             };
             while running.len() >= most {
                 self.one_ends(&mut running, teller, report).await?;

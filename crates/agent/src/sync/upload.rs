@@ -15,6 +15,7 @@ use futures_util::TryStreamExt;
 use sha2::{Digest, Sha256};
 
 use super::attempts::Failing;
+use super::plan::Remembered;
 use super::push::Job;
 use super::source::{ReadError, Source};
 use crate::config::Verify;
@@ -47,8 +48,8 @@ pub(super) enum Had {
     Nothing,
     /// Another content, or one that is not known.
     Something,
-    /// A content with this SHA-256.
-    This([u8; 32]),
+    /// This one.
+    This(Remembered),
 }
 
 /// Why a file is not in step.
@@ -125,9 +126,15 @@ impl Job {
         if let Had::This(known) = had {
             let of = Arc::clone(&source);
             let sha256 = blocking(move || hash(&of)).await??;
-            if sha256 == known {
-                let synced = synced(&source, sha256);
-                self.note(Change::Synced(path.clone(), synced)).await?;
+            if sha256 == known.sha256 {
+                let (path, synced) = (path.clone(), synced(&source, sha256));
+                // The manifest knows all but what the state alone keeps.
+                self.note(if source.attributes() == known.attributes {
+                    Change::Refreshed(path, synced)
+                } else {
+                    Change::Synced(path, synced)
+                })
+                .await?;
                 return Ok(Done::Same);
             }
         }
