@@ -63,6 +63,8 @@ pub struct WeightController {
     effective: f64,
     /// Of the last observation, byte/s.
     capacity: f64,
+    /// Whether a weight above the least has shown what it buys.
+    is_learnt: bool,
     /// Smoothed, byte/s; `None` before the first measurement.
     rate: Option<f64>,
     w_min: f64,
@@ -86,6 +88,7 @@ impl WeightController {
             mbc: Mbc::new(settings, w_min),
             effective: 0.0,
             capacity: 0.0,
+            is_learnt: false,
             rate: None,
             w_min,
             w: w_min,
@@ -141,14 +144,15 @@ impl WeightController {
         new
     }
 
-    /// What a unit of weight bought, but never more than the path carries. Where
-    /// that turns out to be more than the first second showed, a unit buys as much
-    /// more, and need not be learnt anew.
+    /// What a unit of weight bought, but never more than the path carries. Until a
+    /// weight has shown that, it is what the path carries, be it more than the first
+    /// second showed; later a burst is no reason to think that weight buys more.
     fn learn_price(&mut self, seen: &Observation, flows: f64) {
         let before = std::mem::replace(&mut self.capacity, seen.capacity);
-        if before > 0.0 && before < seen.capacity && seen.capacity.is_finite() {
+        if !self.is_learnt && before > 0.0 && before < seen.capacity && seen.capacity.is_finite() {
             self.effective *= seen.capacity / before;
         }
+        self.is_learnt |= self.w > LEAST_WEIGHT;
         let weight = self.w * flows;
         let bought = if self.w > LEAST_WEIGHT {
             seen.rate * (1.0 + weight) / weight

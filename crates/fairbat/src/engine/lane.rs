@@ -247,12 +247,17 @@ impl Lane {
 
     /// A connection has become free.
     fn on_ended(&mut self, id: WorkerId, outcome: WorkerOutcome) {
-        let Some(worker) = self.workers.remove(&id) else {
+        let Some(mut worker) = self.workers.remove(&id) else {
             return;
         };
         let transfer = worker.transfer;
         self.transfer(transfer).tasks -= 1;
         self.end_lease(worker.lease, matches!(outcome, WorkerOutcome::Fetched(_)));
+        if !matches!(outcome, WorkerOutcome::Probed(_)) {
+            // Before a failure is counted: a host that refuses a connection is
+            // asked for fewer than those that are still in use.
+            worker.granted = None;
+        }
         match outcome {
             WorkerOutcome::Fetched(chunk) => {
                 self.sizer.finished(chunk);

@@ -143,13 +143,15 @@ impl Book {
     }
 
     /// Gives the next who waits a connection, while fewer than `most` are in
-    /// use, if their host `admits` one more beside so many.
+    /// use, if their host `admits` one more beside so many. Who is due before all
+    /// that have one gets one more: a part of those may take as long as is left
+    /// until the deadline, and cannot be taken back.
     pub(super) fn grant(
         &mut self,
         most: usize,
         admits: impl Fn(&str, u32) -> bool,
     ) -> Option<(WishId, MemberId)> {
-        if self.active >= most {
+        if self.active > most || most == 0 {
             return None;
         }
         let admits = |id| {
@@ -158,6 +160,9 @@ impl Book {
         };
         let wishes = self.wishes.iter();
         let &next = wishes.into_iter().find(|&&(_, _, id)| admits(id))?;
+        if self.active == most && !self.is_due_first(next.2) {
+            return None;
+        }
         self.wishes.remove(&next);
         let (_, wish, id) = next;
         self.active += 1;
@@ -165,6 +170,16 @@ impl Book {
             member.active += 1;
         }
         Some((wish, id))
+    }
+
+    /// Whether a member is due before all that use a connection.
+    fn is_due_first(&self, id: MemberId) -> bool {
+        let due = |member: &Member| member.deadline.map(|deadline| deadline.by());
+        let Some(by) = self.members.get(&id).and_then(due) else {
+            return false;
+        };
+        let mut active = self.members.values().filter(|member| member.active > 0);
+        active.all(|member| due(member).is_none_or(|other| by < other))
     }
 
     /// Connections to a host.

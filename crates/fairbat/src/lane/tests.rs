@@ -43,7 +43,8 @@ async fn the_earliest_deadline_goes_first() {
     let none = lane.enter("host", None);
     let late = lane.enter("host", within(900));
     let early = lane.enter("host", within(600));
-    let permit = at_once(&none).await.expect("nobody else waits");
+    let first = lane.enter("host", within(300));
+    let permit = at_once(&first).await.expect("nobody else waits");
     let order = Mutex::new(Vec::new());
     let take = async |member: &Member, name| {
         let _permit = member.admit().await;
@@ -60,6 +61,15 @@ async fn the_earliest_deadline_goes_first() {
         release
     );
     assert_eq!(order.into_inner().unwrap(), ["early", "late", "none"]);
+}
+
+#[tokio::test]
+async fn who_is_due_first_does_not_wait_for_those_that_are_due_later() {
+    let lane = Lane::start(SETTINGS).unwrap();
+    let (none, early) = (lane.enter("host", None), lane.enter("host", within(600)));
+    let _slow = at_once(&none).await.expect("nobody else waits");
+    let _permit = at_once(&early).await.expect("nobody is due before");
+    assert!(at_once(&early).await.is_none());
 }
 
 #[tokio::test]

@@ -45,6 +45,31 @@ fn no_more_connections_are_in_use_than_there_may_be() {
 }
 
 #[test]
+fn who_is_due_before_all_that_have_a_connection_gets_one_more() {
+    let mut book = Book::default();
+    let (late, soon, free) = (
+        book.enter("host", by(90)),
+        book.enter("host", by(60)),
+        book.enter("host", None),
+    );
+    book.wish(free);
+    assert_eq!(grant(&mut book, 1).map(|(_, id)| id), Some(free));
+    book.wish(free);
+    assert_eq!(grant(&mut book, 1), None, "not for want of a deadline");
+    book.wish(late);
+    assert_eq!(grant(&mut book, 1).map(|(_, id)| id), Some(late));
+    book.wish(soon);
+    assert_eq!(grant(&mut book, 1), None, "but one more is all");
+    book.give_back(free);
+    assert_eq!(grant(&mut book, 1).map(|(_, id)| id), Some(soon));
+    book.give_back(late);
+    book.wish(soon);
+    book.wish(late);
+    assert_eq!(grant(&mut book, 1), None, "nobody is before oneself");
+    assert_eq!(grant(&mut book, 0), None);
+}
+
+#[test]
 fn a_host_that_wants_no_more_is_passed_over() {
     let mut book = Book::default();
     let (busy, other) = (book.enter("busy", by(1)), book.enter("other", None));
@@ -144,7 +169,9 @@ proptest! {
                 _ => {
                     let before = book.active();
                     if let Some(granted) = grant(&mut book, most) {
-                        prop_assert!(before < most);
+                        // One more goes to whoever is due first.
+                        let is_due = book.members[&granted.1].deadline.is_some();
+                        prop_assert!(before < most || (before == most && before > 0 && is_due));
                         let at = waiting.iter().position(|&wish| wish == granted);
                         prop_assert!(at.is_some(), "{granted:?} of {waiting:?}");
                         waiting.remove(at.unwrap());
