@@ -11,6 +11,10 @@ use fairbat::lane::{Backlog, Member, Outlook};
 use crate::status::Retries;
 use crate::store::StoreErrorKind;
 
+/// What a request has moved so far is in the buffers of this machine and of the
+/// path up to here, bytes: two or three pieces of 64 KiB, and what is in flight.
+const IN_BUFFERS: u64 = 256 * 1024;
+
 /// How a job stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Standing {
@@ -164,15 +168,21 @@ impl Ledger {
         standing
     }
 
-    /// What is left, where a large file is sent in parts of this size, bytes.
+    /// What is left, where a large file is sent in parts of this size, bytes. The
+    /// last of what a request has moved may be in buffers as yet, and is left until
+    /// it is answered: else the flow would weigh nothing just then.
     pub(super) fn backlog(&self, part: u64) -> Backlog {
         let standing = self.standing();
-        let bytes = standing.bytes.saturating_sub(standing.bytes_done);
+        let (active, buffered) = {
+            let book = self.book();
+            (book.flights.len() as u64, book.buffered())
+        };
+        let left = standing.bytes.saturating_sub(standing.bytes_done);
+        let bytes = (left + buffered).min(standing.bytes);
         let files = standing.files.saturating_sub(standing.files_done);
-        let active = self.book().flights.len() as u64;
         Backlog {
             bytes,
-            inactive: (files + bytes / part).saturating_sub(active),
+            inactive: (files + left / part).saturating_sub(active),
         }
     }
 
@@ -187,6 +197,14 @@ impl Book {
         let flights = self.flights.values();
         flights
             .map(|(bytes, moved)| moved.load(Ordering::Relaxed).min(*bytes))
+            .sum()
+    }
+
+    /// Bytes of these that may not have arrived.
+    fn buffered(&self) -> u64 {
+        let flights = self.flights.values();
+        flights
+            .map(|(bytes, moved)| moved.load(Ordering::Relaxed).min(*bytes).min(IN_BUFFERS))
             .sum()
     }
 }
@@ -246,7 +264,8 @@ mod tests {
         flight.passage().count(700, &lane);
         assert_eq!(ledger.standing().bytes_done, 400);
         let backlog = ledger.backlog(100);
-        assert_eq!((backlog.bytes, backlog.inactive), (600, 3 + 6 - 1));
+        // It may still be in buffers.
+        assert_eq!((backlog.bytes, backlog.inactive), (1000, 3 + 6 - 1));
         flight.landed();
         ledger.file_done(0);
         ledger.file_done(500);
