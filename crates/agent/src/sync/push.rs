@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fairbat::carrier::Ceiling;
 use fairbat::lane::{Lane, Member};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
 use super::attempts::Attempts;
@@ -25,6 +25,11 @@ use crate::store::{Store, StoreError};
 
 /// How often the lane is told what is left.
 pub(super) const TELL: Duration = Duration::from_secs(1);
+
+/// All files are to be there a fiftieth of the time before the deadline, ...
+const FILES_EARLIER: i32 = 50;
+/// ... but no earlier than so.
+const FILES_EARLIER_MOST: SignedDuration = SignedDuration::from_secs(30);
 
 /// What a run is to do.
 #[derive(Debug, Clone)]
@@ -131,7 +136,8 @@ async fn run(
         let (state, name) = (state.clone(), name.to_owned());
         blocking(move || state.job(&name)).await??
     };
-    let member = lane.enter(&host, settings.deadline);
+    let due = settings.deadline.map(|deadline| files_due(deadline, now()));
+    let member = lane.enter(&host, due);
     member.set_weight(settings.weight);
     ledger.joins(&member);
     let job = Arc::new(Job {
@@ -254,6 +260,18 @@ impl Job {
     }
 }
 
+/// By when the files have to be there: after them comes the manifest, and what the
+/// store says to it.
+fn files_due(deadline: Timestamp, now: Timestamp) -> Timestamp {
+    let left = deadline.duration_since(now).max(SignedDuration::ZERO);
+    deadline - (left / FILES_EARLIER).min(FILES_EARLIER_MOST)
+}
+
+#[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
 pub(super) fn check_deletions(gone: u64, known: u64, most: MaxDelete) -> Result<(), Problem> {
     let allowed = match most {
         MaxDelete::Files(files) => files,
@@ -312,5 +330,18 @@ impl From<PlanError> for Problem {
             PlanError::Stopped => Self::Stopped,
             other => Self::Scan(other.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_due_a_little_before_the_deadline() {
+        let at = |seconds| Timestamp::from_second(seconds).unwrap();
+        assert_eq!(files_due(at(1_100), at(1_000)), at(1_098));
+        assert_eq!(files_due(at(90_000), at(1_000)), at(89_970));
+        assert_eq!(files_due(at(900), at(1_000)), at(900), "it is over");
     }
 }
