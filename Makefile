@@ -57,6 +57,7 @@ bench: deps ## measure all figures again, some hours, into tests/lab/results (QU
 	@.ci/deps rclone iperf3 libtorrent
 	cargo build $(CARGO_BUILD_FLAGS) --release --workspace
 	$(TARGET)/release/bench $(if $(QUICK),--quick)
+	$(TARGET)/release/bench agent-scale $(if $(QUICK),--quick)
 	@$(call as-root,release) $(TARGET)/release/lab calibrate
 	@left=; \
 	for words in $(MATRICES:%=matrix:%) sender-cost; do \

@@ -29,7 +29,7 @@ pub struct Extent {
     pub rounds: u32,
 }
 
-/// Issue 7's acceptance, line F.
+/// A file server's home directories.
 pub const FULL: Extent = Extent {
     compared: 1_000_000,
     sent: 100_000,
