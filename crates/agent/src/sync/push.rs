@@ -31,6 +31,8 @@ pub(super) const TELL: Duration = Duration::from_secs(1);
 pub struct PushSettings {
     /// The directory.
     pub source: PathBuf,
+    /// Which store it is: what tells it from every other, without credentials.
+    pub address: String,
     /// Where in the store; may be empty.
     pub prefix: String,
     /// What of it.
