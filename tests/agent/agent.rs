@@ -86,6 +86,7 @@ impl Agent {
     ) -> Report {
         let mut settings = PushSettings {
             source: source.to_owned(),
+            address: "store".to_owned(),
             prefix: "home".to_owned(),
             filter: Filter::everything(),
             one_file_system: false,

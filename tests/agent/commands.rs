@@ -117,6 +117,43 @@ fn a_run_that_is_cancelled_stays_so() {
 }
 
 #[test]
+fn a_pause_that_is_taken_back_at_once_loses_nothing_and_what_is_left_can_be_cancelled() {
+    let (source, store) = (dir(), dir());
+    fs::write(source.path().join("f"), vec![7; 40_000_000]).expect("write a file");
+    let place = Place::new();
+    place.configure(
+        "",
+        &home(source.path(), store.path(), "limit_rate = \"2M\""),
+    );
+    let service = place.start();
+    service.order(&["run", "home"]);
+    let run = service.wait_for_progress("home");
+    service.order(&["pause", "home"]);
+    service.order(&["resume", "home"]);
+    service.wait_for_task("going on", "home", |task| {
+        task["phase"] == "running" && task["began"] != run["began"]
+    });
+    service.order(&["pause", "home"]);
+    service.wait_for_task("paused", "home", |task| task["phase"] == "paused");
+    service.order(&["cancel", "home"]);
+    let again = service.fairbat(&["cancel", "home"]);
+    again.expect_code(1).expect_said(&["no run of home"]);
+    // A pause is no part of the run.
+    assert_eq!(
+        service.task("home").expect("it is there")["phase"],
+        "paused"
+    );
+    service.order(&["resume", "home"]);
+    service.kill();
+    let service = place.start();
+    let task = service.task("home").expect("it is there");
+    assert_eq!(
+        (&task["phase"], &task["next"]),
+        (&"waiting".into(), &serde_json::Value::Null)
+    );
+}
+
+#[test]
 fn downloads_are_added_paused_resumed_and_cancelled() {
     let nginx = Nginx::start(&Config {
         limit_rate: Some(2_000_000),

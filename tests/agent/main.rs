@@ -11,6 +11,7 @@ mod faults;
 mod kills;
 mod leftovers;
 mod many_kills;
+mod moved;
 mod notify;
 mod pull;
 mod pushes;

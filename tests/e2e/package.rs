@@ -123,6 +123,18 @@ fn what_the_configuration_of_the_package_proposes_is_right() {
     assert!(said.contains("home: push /home to offsite:"), "{said}");
 }
 
+/// The unit says where they are, and lets the agent write nowhere else.
+#[test]
+fn the_example_leaves_state_and_socket_to_the_service() {
+    let text = fs::read_to_string(repository().join("docs/agent.toml")).expect("a file");
+    let example: toml::Table = text.parse().expect("TOML");
+    let agent = example["agent"].as_table().expect("a table");
+    for key in ["state", "socket"] {
+        assert!(!agent.contains_key(key), "{key} is set");
+        assert!(text.contains(&format!("\n#{key} = ")), "{key} is not shown");
+    }
+}
+
 #[test]
 fn the_example_is_accepted() {
     let (code, said) = check("docs/agent.toml");

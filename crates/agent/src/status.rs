@@ -91,7 +91,7 @@ pub struct Sample {
     /// Round-trip time, s.
     pub rtt_s: Option<f64>,
     /// What of it is queues, s: by how much it is more than the least of the
-    /// last ten minutes.
+    /// last 600 seconds in which it was measured.
     pub queue_s: Option<f64>,
 }
 
@@ -233,7 +233,8 @@ pub struct Totals {
     pub succeeded: u64,
     /// Runs that did not.
     pub failed: u64,
-    /// Runs that ended after their deadline.
+    /// Runs that ended after their deadline, whatever their outcome; not those
+    /// that were stopped.
     pub late: u64,
 }
 

@@ -41,7 +41,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     socket.bind(&address).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::new(
             error.kind(),
-            "its directory is not there (systemd makes it: RuntimeDirectory=fairbat)",
+            "its directory is not there (systemd makes it: RuntimeDirectory=fairbat/agent)",
         ),
         _ => error,
     })?;

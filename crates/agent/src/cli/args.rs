@@ -36,8 +36,9 @@ pub(crate) enum Command {
             credentials that cannot be read are warned of. No server is asked, and nothing is \
             written.\n\n\
             Run it as the user of the service: what root can read, the agent perhaps cannot. \
-            Credentials that systemd passes to the service are not there outside of it, and \
-            are warned of.",
+            Outside of the service that user lacks what systemd gives it, the right to read \
+            every file (CAP_DAC_READ_SEARCH) and credentials ($CREDENTIALS_DIRECTORY): then \
+            more is warned of than is wrong.",
         args_override_self = true,
         after_help = EXIT_STATUS
     )]
@@ -55,11 +56,14 @@ pub(crate) enum Command {
     Run(ConfigArgs),
     #[command(
         about = "Give up what killed processes have left unfinished in the stores",
-        long_about = "Gives up uploads that this agent has begun and will not go on with. Each \
-            run of a job does so as well; this is for jobs that do not run any more. Besides \
-            those it gives up uploads to the places of its jobs that it does not remember, \
-            because its state was lost; but not where a place is all of a bucket. The agent \
-            must not be running.",
+        long_about = "Gives up uploads that this agent has begun and will not go on with, of the \
+            jobs of the configuration that push: a job that is not to run again has to stay in \
+            it, without a schedule, until this is done. Each run of a job does so as well. \
+            Besides those it gives up uploads to the places of these jobs that it does not \
+            remember, because its state was lost or the place was another job's; but not where a \
+            place is all of a bucket.\n\n\
+            The agent must not be running. Run it as the user of the service, so that the state \
+            stays that user's.",
         args_override_self = true,
         after_help = EXIT_STATUS
     )]

@@ -128,7 +128,7 @@ pub(crate) fn collect(args: &ConfigArgs) -> ExitCode {
     };
     start_log();
     in_runtime(async {
-        let collected = match daemon::collect(config).await {
+        let collected = match daemon::collect(config, identity()).await {
             Ok(collected) => collected,
             Err(error) => {
                 eprintln!("error: {error}");

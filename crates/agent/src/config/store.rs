@@ -64,6 +64,36 @@ impl Store {
         }
     }
 
+    /// What it is reached at, which tells it from other stores whatever it is called;
+    /// without credentials.
+    #[must_use]
+    pub fn address(&self) -> String {
+        match self {
+            Self::S3(S3 {
+                endpoint,
+                region,
+                bucket,
+                prefix,
+                ..
+            }) => {
+                let server = match endpoint {
+                    Some(endpoint) => fairbat::http::without_credentials(endpoint).to_string(),
+                    None => region.clone(),
+                };
+                format!("s3 {server} {bucket} {prefix}")
+            }
+            Self::Webdav(http) => {
+                let url = fairbat::http::without_credentials(&http.url);
+                format!("webdav {url}")
+            }
+            Self::Fairbat(http) => {
+                let url = fairbat::http::without_credentials(&http.url);
+                format!("fairbat {url}")
+            }
+            Self::Local(path) => format!("local {}", path.display()),
+        }
+    }
+
     /// What anybody on the way to it can read, given what it is told; `None` where
     /// nobody can. The way to this machine itself is nobody's.
     #[must_use]
@@ -135,6 +165,47 @@ mod tests {
             },
             cacert: None,
         })
+    }
+
+    #[test]
+    fn an_address_tells_stores_apart_and_no_secret() {
+        let s3 = |endpoint: Option<&str>, region: &str, bucket: &str, prefix: &str| {
+            let store = S3 {
+                endpoint: endpoint.map(|url| url.parse().unwrap()),
+                region: region.to_owned(),
+                bucket: bucket.to_owned(),
+                prefix: prefix.to_owned(),
+                path_style: true,
+                credentials: Spec {
+                    wanted: Wanted::Keys,
+                    origin: Origin::Environment,
+                },
+                cacert: None,
+            };
+            Store::S3(store).address()
+        };
+        let url = "https://nas.example.org/";
+        let Store::Webdav(http) = store(url) else {
+            unreachable!("it was made as one");
+        };
+        let addresses = [
+            s3(None, "us-east-1", "b", ""),
+            s3(None, "eu-central-1", "b", ""),
+            s3(None, "us-east-1", "c", ""),
+            s3(None, "us-east-1", "b", "p"),
+            s3(Some(url), "us-east-1", "b", ""),
+            store(url).address(),
+            store("https://nas.example.org/dav/").address(),
+            Store::Fairbat(http).address(),
+            Store::Local("/mnt/backup".into()).address(),
+            Store::Local("/mnt".into()).address(),
+        ];
+        let different: std::collections::BTreeSet<_> = addresses.iter().collect();
+        assert_eq!(different.len(), addresses.len(), "{addresses:#?}");
+        let same = s3(Some(url), "eu-central-1", "b", "");
+        assert_eq!(same, addresses[4], "a server has one region");
+        let told = store("https://me:hunter2@nas.example.org/").address();
+        assert!(!told.contains("hunter2") && !told.contains("me:"), "{told}");
     }
 
     #[test]

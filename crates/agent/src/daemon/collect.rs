@@ -7,12 +7,16 @@ use crate::sync::Problem;
 
 /// Gives up what killed processes have left unfinished in the stores that jobs
 /// push to; returns how many uploads, by job, and what went wrong. Not while the
-/// daemon runs: the state is open then.
+/// daemon runs: the state is open then. A state that is new is called
+/// `fresh_identity` from then on, also by the daemon.
 ///
 /// # Errors
 /// [`StartError`].
-pub async fn collect(config: Config) -> Result<Vec<(String, Result<u64, Problem>)>, StartError> {
-    let daemon = Daemon::open(config, 1)?;
+pub async fn collect(
+    config: Config,
+    fresh_identity: u64,
+) -> Result<Vec<(String, Result<u64, Problem>)>, StartError> {
+    let daemon = Daemon::open(config, fresh_identity)?;
     let mut collected = Vec::new();
     for entry in &daemon.entries {
         let Work::Job(job) = &entry.work else {

@@ -9,6 +9,7 @@ use super::standing;
 use super::task::Task;
 use crate::config::{Course, Job};
 use crate::filter::Filter;
+use crate::state::PlaceRecord;
 use crate::status::{Direction, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
 use crate::sync::{Ledger, Standing};
 
@@ -16,6 +17,8 @@ use crate::sync::{Ledger, Standing};
 pub(super) struct Entry {
     pub(super) id: String,
     pub(super) work: Work,
+    /// Where a job writes.
+    pub(super) place: Option<PlaceRecord>,
     pub(super) task: Task,
     pub(super) active: Option<Active>,
     /// What of it is remembered.
@@ -33,6 +36,8 @@ pub(super) enum Work {
 /// What can be done to a run under way.
 pub(super) struct Active {
     pub(super) ledger: Ledger,
+    /// Where it writes: its job may have got another place meanwhile.
+    pub(super) place: Option<PlaceRecord>,
     pub(super) stop: watch::Sender<bool>,
 }
 
@@ -42,6 +47,7 @@ impl Entry {
             id: extra::name(number),
             task: Task::once(extra.deadline, extra.is_paused, now),
             work: Work::Extra(number, extra),
+            place: None,
             active: None,
             standing: standing::Standing::default(),
             leaves: false,

@@ -32,7 +32,8 @@ pub enum Command {
         /// What it is called.
         id: String,
     },
-    /// Ends the run of a job, or forgets a download or a restore.
+    /// Ends the run of a job, or gives up what is left of one that was paused or is
+    /// to be tried again; forgets a download or a restore.
     Cancel {
         /// What it is called.
         id: String,

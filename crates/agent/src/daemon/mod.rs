@@ -16,6 +16,7 @@ mod manager;
 mod measured;
 mod obey;
 mod open;
+mod place;
 mod prediction;
 mod reload;
 mod runs;

@@ -75,35 +75,36 @@ impl Daemon {
         if entry.task.is_over() {
             return Err(Refused::NotNow(format!("{id} is through")));
         }
-        entry.task.is_paused = true;
+        entry.task.pause();
         if let Some(active) = &entry.active {
             let _ = active.stop.send(true);
         }
-        let keeping = self.remember_pause(&id);
+        let keeping = self.remember_task(&id);
         Ok((id, keeping))
     }
 
     fn resume(&mut self, id: String) -> Followed {
         let entry = self.find(&id)?;
         if !std::mem::replace(&mut entry.task.is_paused, false) {
-            return Err(neither(&id));
+            return Err(Refused::NotNow(format!("{id} is not paused")));
         }
-        let keeping = self.remember_pause(&id);
+        let keeping = self.remember_task(&id);
         Ok((id, keeping))
     }
 
     fn cancel(&mut self, id: String) -> Followed {
         let entry = self.find(&id)?;
-        let is_running = entry.active.is_some();
         if let Some(active) = &entry.active {
             let _ = active.stop.send(true);
         }
+        let had_anything = entry.task.cancel();
         let Work::Extra(number, _) = entry.work else {
-            return if is_running {
-                Ok((id, None))
-            } else {
-                Err(neither(&id))
-            };
+            if !had_anything {
+                let what = format!("no run of {id} is under way or left to go on");
+                return Err(Refused::NotNow(what));
+            }
+            let keeping = self.remember_task(&id);
+            return Ok((id, keeping));
         };
         self.entries.retain(|entry| entry.id != id);
         let keeping = self.writer.set_extra(number, None);
@@ -153,7 +154,7 @@ impl Daemon {
         }
     }
 
-    fn remember_pause(&mut self, id: &str) -> Option<Keeping<()>> {
+    fn remember_task(&mut self, id: &str) -> Option<Keeping<()>> {
         let index = self.entries.iter().position(|entry| entry.id == id)?;
         let entry = &mut self.entries[index];
         match &mut entry.work {
@@ -207,10 +208,6 @@ async fn look_at(to: PathBuf) -> Result<(), Refused> {
         }
     });
     looking.await.unwrap_or(Err(Refused::Stopping))
-}
-
-fn neither(id: &str) -> Refused {
-    Refused::NotNow(format!("{id} is neither running nor paused"))
 }
 
 fn not_remembered(error: &dyn std::fmt::Display) -> Refused {

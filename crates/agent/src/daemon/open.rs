@@ -12,12 +12,13 @@ use super::entry::{Entry, Work};
 use super::extra::Extra;
 use super::lanes::Way;
 use super::manager::Manager;
+use super::place::place;
 use super::service::{Daemon, StartError};
 use super::standing::Standing;
 use super::task::Task;
 use crate::config::{Config, Job};
 use crate::filter::Filter;
-use crate::state::State;
+use crate::state::{PlaceRecord, State};
 use crate::status::Direction;
 
 /// Name of the file with the state.
@@ -27,7 +28,9 @@ const STATE: &str = "agent.redb";
 pub(super) struct Prepared {
     pub(super) job: Job,
     pub(super) filter: Filter,
-    /// When it last went well, and how it stood; only of a job that is new.
+    /// Where it writes.
+    pub(super) place: PlaceRecord,
+    /// When it last went well there, and how it stood; only of a job that is new.
     succeeded: Option<Timestamp>,
     standing: Standing,
 }
@@ -40,7 +43,7 @@ pub(super) struct Prepared {
 pub(super) fn prepare(
     state: &State,
     file: &Path,
-    jobs: &[Job],
+    config: &Config,
     known: impl Fn(&str) -> bool,
 ) -> Result<Vec<Prepared>, StartError> {
     let of_state = |error| StartError::State {
@@ -49,19 +52,26 @@ pub(super) fn prepare(
     };
     let standings: BTreeMap<_, _> = state.standings().map_err(of_state)?;
     let mut prepared = Vec::new();
-    for job in jobs {
+    for job in &config.jobs {
         let filter = Filter::new(&job.include, &job.exclude).map_err(|error| StartError::Job {
             job: job.name.clone(),
             problem: error.to_string(),
         })?;
+        let place = place(config, &job.course);
         let succeeded = match known(&job.name) {
             true => None,
-            false => state.job(&job.name).map_err(of_state)?.1.succeeded,
+            false => {
+                let (_, record) = state.job(&job.name).map_err(of_state)?;
+                // What went well elsewhere says nothing of this place.
+                let is_here = record.place.as_ref() == Some(&place);
+                record.succeeded.filter(|_| is_here)
+            }
         };
         let standing = standings.get(&job.name);
         prepared.push(Prepared {
             job: job.clone(),
             filter,
+            place,
             succeeded: succeeded.and_then(|seconds| Timestamp::from_second(seconds).ok()),
             standing: standing.map_or_else(Standing::default, |written| Standing::read(written)),
         });
@@ -75,15 +85,17 @@ impl Entry {
         let Prepared {
             job,
             filter,
+            place,
             succeeded,
             standing,
         } = prepared;
         let mut task = Task::new(job.timing.clone(), job.due, succeeded, now);
-        standing.put(&mut task, now.timestamp());
+        standing.put(&mut task, now);
         Self {
             id: job.name.clone(),
             task,
             work: Work::Job(Box::new((job, filter))),
+            place: Some(place),
             active: None,
             standing,
             leaves: false,
@@ -114,7 +126,7 @@ impl Daemon {
             Ok(Arc::new(way))
         };
         let now = clock::now();
-        let jobs = prepare(&state, &file, &config.jobs, |_| false)?.into_iter();
+        let jobs = prepare(&state, &file, &config, |_| false)?.into_iter();
         let mut entries: Vec<_> = jobs.map(|job| Entry::job(job, &now)).collect();
         for (number, extra) in state.extras().map_err(of_state)? {
             match serde_json::from_slice::<Extra>(&extra) {

@@ -34,7 +34,7 @@ impl Daemon {
         let reading = tokio::task::spawn_blocking(move || {
             let config = load().map_err(|error| error.to_string())?;
             let is_known = |name: &str| known.iter().any(|known| known == name);
-            let jobs = prepare(&state, &file, &config.jobs, is_known);
+            let jobs = prepare(&state, &file, &config, is_known);
             let jobs = jobs.map_err(|error| error.to_string())?;
             Ok(Box::new(Loaded { config, jobs }))
         });
@@ -135,8 +135,15 @@ impl Entry {
     /// It is to be as the configuration has it now; returns whether that is
     /// anything new.
     fn take(&mut self, prepared: Prepared, now: &Zoned) -> bool {
-        let Prepared { job, filter, .. } = prepared;
+        let Prepared {
+            job, filter, place, ..
+        } = prepared;
         self.leaves = false;
+        if self.place.as_ref() != Some(&place) {
+            self.place = Some(place);
+            // That was elsewhere.
+            self.task.succeeded = None;
+        }
         if matches!(&self.work, Work::Job(known) if known.0 == job) {
             return false;
         }

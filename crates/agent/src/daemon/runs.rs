@@ -14,8 +14,9 @@ use super::download::{self, Download};
 use super::entry::{Entry, Work};
 use super::extra::What;
 use super::lanes::Way;
+use super::place::address;
 use super::service::Daemon;
-use crate::config::{Config, Course, Delete, Job};
+use crate::config::{Config, Course, Delete, Job, Place};
 use crate::filter::Filter;
 use crate::store::Store;
 use crate::sync::{
@@ -41,7 +42,7 @@ impl Daemon {
                 let (job, filter) = &**job;
                 match &job.course {
                     Course::Push { from, to } => {
-                        let settings = self.push_settings(job, filter, from, &to.path, deadline);
+                        let settings = self.push_settings(job, filter, from, to, deadline);
                         self.push(id.clone(), &to.store, settings, ledger, stopped)
                     }
                     Course::Pull { from, to } => {
@@ -79,12 +80,13 @@ impl Daemon {
         job: &Job,
         filter: &Filter,
         from: &Path,
-        prefix: &str,
+        to: &Place,
         deadline: Option<Timestamp>,
     ) -> PushSettings {
         PushSettings {
             source: from.to_owned(),
-            prefix: prefix.to_owned(),
+            address: address(&self.config, &to.store),
+            prefix: to.path.clone(),
             filter: filter.clone(),
             one_file_system: job.one_file_system,
             detect: job.detect,
@@ -195,7 +197,7 @@ impl Daemon {
         stopped: watch::Receiver<bool>,
     ) -> Running {
         let Some(job) = self.config.jobs.iter().find(|known| known.name == job) else {
-            let problem = Problem::Scan("the job is not configured any more".into());
+            let problem = Problem::NoJob(job.to_owned());
             return running(id.to_owned(), async { Report::of(problem) });
         };
         let place = job.course.place();

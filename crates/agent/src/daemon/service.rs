@@ -213,6 +213,7 @@ impl Daemon {
         let (stop, stopped) = watch::channel(false);
         entry.active = Some(Active {
             ledger: ledger.clone(),
+            place: entry.place.clone(),
             stop,
         });
         // Nobody waits for that.
@@ -227,11 +228,17 @@ impl Daemon {
             return;
         };
         let entry = &mut self.entries[index];
-        let bytes = entry
-            .active
-            .take()
+        let active = entry.active.take();
+        let bytes = active
+            .as_ref()
             .map_or(0, |active| active.ledger.standing().bytes_moved);
         entry.task.ended(report, bytes, &now);
+        // Not if its job has got another place meanwhile.
+        let place = active.and_then(|active| active.place);
+        let is_elsewhere = place != entry.place;
+        if is_elsewhere {
+            entry.task.succeeded = None;
+        }
         match &report.problem {
             None if report.failed == 0 => {
                 tracing::info!(
@@ -246,17 +253,17 @@ impl Daemon {
                 tracing::warn!(task = id, %problem, hint = problem.hint(), "ended early");
             }
         }
-        match &entry.work {
-            Work::Job(_) if report.is_clean() => {
-                let noted = self.writer.note_success(id, now.timestamp().as_second());
-                if let Err(error) = noted {
+        match (&entry.work, place) {
+            (Work::Job(_), Some(place)) if report.is_clean() && !is_elsewhere => {
+                let at = now.timestamp().as_second();
+                if let Err(error) = self.writer.note_success(id, place, at) {
                     tracing::error!(%error, "the end of a task is not remembered");
                 }
             }
-            Work::Extra(number, _) if entry.task.is_over() => {
+            (Work::Extra(number, _), _) if entry.task.is_over() => {
                 drop(self.writer.set_extra(*number, None));
             }
-            Work::Job(_) | Work::Extra(..) => {}
+            (Work::Job(_) | Work::Extra(..), _) => {}
         }
         // What the end of the agent stops goes on with its next start.
         if !(self.is_stopping && report.problem == Some(Problem::Stopped)) {

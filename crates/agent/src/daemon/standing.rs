@@ -1,6 +1,6 @@
 //! How a job stands that the agent has to know of after a restart.
 
-use jiff::Timestamp;
+use jiff::{Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
 
 use super::task::Task;
@@ -12,6 +12,8 @@ pub(super) struct Standing {
     pub(super) is_paused: bool,
     /// Whether a run was under way, or had still to go on.
     pub(super) is_unfinished: bool,
+    /// When that began, the first time.
+    pub(super) began: Option<Timestamp>,
     /// By when that was to be through.
     pub(super) deadline: Option<Timestamp>,
 }
@@ -23,6 +25,7 @@ impl Standing {
         Self {
             is_paused: task.is_paused,
             is_unfinished,
+            began: task.began.filter(|_| is_unfinished),
             deadline: task.deadline.filter(|_| is_unfinished),
         }
     }
@@ -42,10 +45,10 @@ impl Standing {
     }
 
     /// Puts a task that was just made into it.
-    pub(super) fn put(&self, task: &mut Task, now: Timestamp) {
+    pub(super) fn put(&self, task: &mut Task, now: &Zoned) {
         task.is_paused = self.is_paused;
         if self.is_unfinished {
-            task.go_on(self.deadline, now);
+            task.go_on(self.began, self.deadline, now);
         }
     }
 }

@@ -1,12 +1,15 @@
 //! The book of one task: when it runs, how it stands, how it went. Pure; the wall
 //! clock is an argument.
 
+mod last;
+
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp, Zoned};
 
+use self::last::{last_run, outcomes};
 use crate::config::{Due, Timing};
-use crate::status::{FileFailure, LastRun, Outcomes, Phase, Totals};
+use crate::status::{LastRun, Phase, Totals};
 use crate::sync::{Failure, Problem, Report};
 
 /// Failed runs are tried again after so long, and each further one after twice
@@ -28,8 +31,12 @@ pub(super) struct Task {
     regular: Option<Timestamp>,
     /// The last moment of its calendar that it has run for.
     served: Option<Timestamp>,
-    /// Whether the next run is the rest of the last one, and has its deadline.
+    /// Whether the next run is the rest of the last one, and has its deadline: also
+    /// one that is over, until its schedule wants another run.
     goes_on: bool,
+    /// When the run that is under way, or was last, began: the first time, if it has
+    /// gone on since.
+    pub(super) began: Option<Timestamp>,
     pub(super) is_paused: bool,
     pub(super) run: Option<Run>,
     /// Runs that failed in a row.
@@ -46,6 +53,9 @@ pub(super) struct Task {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
     pub(super) began: Timestamp,
+    /// Whether it was paused: then it goes on later, whatever becomes of the pause
+    /// before it has ended.
+    is_kept: bool,
 }
 
 impl Task {
@@ -64,6 +74,7 @@ impl Task {
             regular: None,
             served: None,
             goes_on: false,
+            began: None,
             is_paused: false,
             run: None,
             failures: 0,
@@ -95,14 +106,34 @@ impl Task {
         task
     }
 
-    /// One that goes on with the run that was under way when the agent ended.
-    pub(super) fn go_on(&mut self, deadline: Option<Timestamp>, now: Timestamp) {
-        self.next = Some(now);
+    /// One that goes on with the run that was under way when the agent ended, and
+    /// had begun then.
+    pub(super) fn go_on(
+        &mut self,
+        began: Option<Timestamp>,
+        deadline: Option<Timestamp>,
+        now: &Zoned,
+    ) {
+        let present = now.timestamp();
+        // What began in the future did so by a clock that was wrong.
+        let began = began.unwrap_or(present).min(present);
+        // It may have come while the agent did not run.
+        self.regular = match &self.timing {
+            Timing::Calendar(_) => {
+                let began = began.to_zoned(now.time_zone().clone());
+                let next = self.timing.next_by_calendar(&began);
+                next.map(|next| next.timestamp())
+            }
+            Timing::Every(every) => began.checked_add(*every).ok(),
+            Timing::ByHand => None,
+        };
+        self.next = Some(present);
         self.goes_on = true;
+        self.began = Some(began);
         self.deadline = deadline;
     }
 
-    /// When it runs next, after a run that began then, if there was one.
+    /// When it runs next, after a run that first began then, if there was one.
     fn schedule(&mut self, began: Option<Timestamp>, now: &Zoned) {
         let present = now.timestamp();
         self.regular = match &self.timing {
@@ -138,6 +169,7 @@ impl Task {
     /// otherwise the next is that which comes next by the clock as it is.
     pub(super) fn clock_was_set(&mut self, by: SignedDuration, now: &Zoned) {
         let moved = |moment: Timestamp| moment.saturating_add(by).unwrap_or(moment);
+        self.began = self.began.map(moved);
         if let Some(run) = &mut self.run {
             run.began = moved(run.began);
             return;
@@ -163,8 +195,7 @@ impl Task {
         self.timing = timing;
         if self.run.is_none() {
             let besides = self.besides();
-            let last = self.last.as_ref().map(|last| last.began);
-            self.schedule(last.or(self.succeeded), now);
+            self.schedule(self.began.or(self.succeeded), now);
             self.next = earliest(besides, self.regular);
         }
     }
@@ -177,20 +208,58 @@ impl Task {
     /// It is to run as soon as it can.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         self.next = Some(now);
+        // Who wants that now does not want it by a moment that is over.
+        if self.deadline.is_some_and(|deadline| deadline <= now) {
+            self.goes_on = false;
+        }
     }
 
-    /// A run begins; returns its deadline: that of the run that it repeats, or
+    /// It does not run until it is resumed; a run under way is to be stopped, and
+    /// goes on then.
+    pub(super) fn pause(&mut self) {
+        self.is_paused = true;
+        if let Some(run) = &mut self.run {
+            run.is_kept = true;
+        }
+    }
+
+    /// What is left of its last run is given up, and a run under way is to be
+    /// stopped for good: it runs again when its schedule wants that, unless it is
+    /// paused. Returns whether there was anything.
+    pub(super) fn cancel(&mut self) -> bool {
+        if let Some(run) = &mut self.run {
+            run.is_kept = false;
+            return true;
+        }
+        if !self.is_unfinished() {
+            return false;
+        }
+        self.next = self.regular;
+        self.goes_on = false;
+        self.failures = 0;
+        true
+    }
+
+    /// A run begins; returns its deadline: that of the run that it goes on with, or
     /// one of its own.
     pub(super) fn begin(&mut self, now: &Zoned) -> Option<Timestamp> {
         let began = now.timestamp();
-        let is_over = self.deadline.is_none_or(|deadline| deadline <= began);
-        if (!self.goes_on || is_over) && !self.runs_once {
+        let is_regular = self.regular.is_some_and(|regular| regular <= began);
+        let goes_on = self.goes_on && !is_regular;
+        let has_deadline = goes_on && self.deadline.is_some();
+        if !has_deadline && !self.runs_once {
             self.deadline = self.due.and_then(|due| due.after(now));
         }
-        if self.regular.is_some_and(|regular| regular <= began) {
+        if is_regular {
             self.served = self.regular;
         }
-        self.run = Some(Run { began });
+        self.run = Some(Run {
+            began,
+            is_kept: false,
+        });
+        if !goes_on {
+            self.began = Some(began);
+        }
         self.goes_on = false;
         self.next = None;
         self.regular = None;
@@ -204,37 +273,21 @@ impl Task {
         let is_stopped = report.problem == Some(Problem::Stopped);
         let is_ok = report.is_clean();
         let in_time = self.deadline.map(|deadline| ended <= deadline);
-        let files = outcomes(report);
-        self.count(files, report, bytes);
-        self.last = Some(LastRun {
-            began: run.began,
-            ended,
-            ok: is_ok,
-            in_time,
-            problem: problem_of(report),
-            hint: hint_of(report),
-            files,
-            failures: report
-                .failures
-                .iter()
-                .map(|(path, failure)| FileFailure {
-                    path: path.to_string(),
-                    problem: failure.to_string(),
-                    hint: advice(failure.hint()),
-                })
-                .collect(),
-        });
-        self.schedule(Some(run.began), now);
-        if is_stopped && (self.is_paused || self.runs_once) {
+        self.count(report, bytes);
+        self.last = Some(last_run(report, run.began, ended, in_time));
+        self.schedule(self.began, now);
+        if is_stopped && (run.is_kept || self.runs_once) {
             // It goes on as soon as it may, in another process perhaps.
             self.next = Some(ended);
             self.goes_on = true;
+        }
+        if !is_stopped {
+            self.totals.late += u64::from(in_time == Some(false));
         }
         if is_ok {
             self.failures = 0;
             self.succeeded = Some(ended);
             self.totals.succeeded += 1;
-            self.totals.late += u64::from(in_time == Some(false));
         } else if !is_stopped {
             self.totals.failed += 1;
             self.retry(report, ended);
@@ -251,6 +304,7 @@ impl Task {
                 | Problem::EmptyOrigin
                 | Problem::TooManyDeletions { .. }
                 | Problem::OtherWriter
+                | Problem::NoJob(_)
                 | Problem::NothingPushed,
             ) => false,
             Some(_) => true,
@@ -273,7 +327,8 @@ impl Task {
         }
     }
 
-    fn count(&mut self, files: Outcomes, report: &Report, bytes: u64) {
+    fn count(&mut self, report: &Report, bytes: u64) {
+        let files = outcomes(report);
         let totals = &mut self.totals;
         totals.bytes += bytes;
         totals.chunks += report.requests;
@@ -288,7 +343,7 @@ impl Task {
 
     /// Whether a run of it is under way, or has still to go on.
     pub(super) fn is_unfinished(&self) -> bool {
-        self.run.is_some() || self.besides().is_some()
+        self.run.is_some() || self.goes_on || self.besides().is_some()
     }
 
     /// Whether it will not run again by itself.
@@ -321,39 +376,6 @@ impl Task {
 
 fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
     one.into_iter().chain(other).min()
-}
-
-fn outcomes(report: &Report) -> Outcomes {
-    Outcomes {
-        same: report.same,
-        moved: report.sent,
-        deleted: report.deleted,
-        changed: report.changed,
-        failed: report.failed - report.changed,
-    }
-}
-
-fn problem_of(report: &Report) -> Option<String> {
-    if let Some(problem) = &report.problem {
-        return Some(problem.to_string());
-    }
-    let (path, failure): &(_, Failure) = report.failures.first()?;
-    Some(match report.failed {
-        1 => format!("{path}: {failure}"),
-        many => format!("{many} files failed, the first of them {path}: {failure}"),
-    })
-}
-
-fn hint_of(report: &Report) -> Option<String> {
-    match (&report.problem, report.failures.first()) {
-        (Some(problem), _) => advice(problem.hint()),
-        (None, Some((_, failure))) => advice(failure.hint()),
-        (None, None) => None,
-    }
-}
-
-fn advice(hint: &str) -> Option<String> {
-    (!hint.is_empty()).then(|| hint.to_owned())
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ families! {
     FILES: Counter "fairbat_files_total", "Files by what became of them: same, moved, deleted, changed (while read, each time), failed.";
     RETRIES: Counter "fairbat_retries_total", "Tries that failed and were followed by another, by reason: network, server, busy, integrity.";
     RUNS: Counter "fairbat_runs_total", "Runs that ended, by outcome: succeeded, failed.";
-    LATE_RUNS: Counter "fairbat_late_runs_total", "Runs that ended after their deadline, whatever their outcome.";
+    LATE_RUNS: Counter "fairbat_late_runs_total", "Runs that ended after their deadline, whatever their outcome; not those that were stopped.";
 
     TASK_RUNNING: Gauge "fairbat_task_running", "Whether a run is under way: 1 while it scans, moves something, or waits for another try.";
     TASK_REMAINING: Gauge "fairbat_task_remaining_bytes", "Bytes that are left to move in this run, as far as is known.";
@@ -62,7 +62,7 @@ families! {
     LANE_LIMIT: Gauge "fairbat_lane_connection_limit", "Connections that may be active (m); fractions are realised by turns.";
     LANE_ACTIVE: Gauge "fairbat_lane_active_connections", "Connections in use.";
     LANE_RTT: Gauge "fairbat_lane_rtt_seconds", "Round-trip time.";
-    LANE_QUEUE: Gauge "fairbat_lane_queue_seconds", "What of the round-trip time is queues: by how much it is more than the least of ten minutes.";
+    LANE_QUEUE: Gauge "fairbat_lane_queue_seconds", "What of the round-trip time is queues: by how much it is more than the least of the last 600 seconds in which it was measured.";
     LANE_WINDOW: Gauge "fairbat_lane_window_bytes", "Mean window of the connections in use: the congestion window of what is sent, the receive window of what comes.";
     LANE_FORESEEN: Gauge "fairbat_lane_foreseen_rate_bytes_per_second", "The rate that ends are foretold by; absent when nothing has moved for a minute.";
     LANE_YIELDED: Counter "fairbat_lane_yielded_seconds_total", "For how long the connections were below their full weight while something moved or waited for its turn.";

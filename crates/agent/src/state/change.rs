@@ -6,8 +6,8 @@ use redb::{ReadableTable, WriteTransaction};
 
 use super::record::{decode, encode};
 use super::{
-    BEGINNING, ENTRIES, JOBS, JobId, JobRecord, LEFT, PARTS, Part, REPLACING, StateError, Synced,
-    SyncedKind, UNTOLD, UPLOADS, Upload,
+    BEGINNING, ENTRIES, JOBS, JobId, JobRecord, LEFT, PARTS, Part, PlaceRecord, REPLACING,
+    StateError, Synced, SyncedKind, UNTOLD, UPLOADS, Upload,
 };
 use crate::entry::TreePath;
 
@@ -49,6 +49,9 @@ pub enum Change {
     Job(JobRecord),
     /// Nothing of a job is in step; and what else is known of it.
     Forgotten(JobRecord),
+    /// The same, and nothing is known of its uploads: the job has another store,
+    /// which has none of them.
+    Moved(JobRecord),
 }
 
 impl Change {
@@ -161,14 +164,12 @@ pub(super) fn apply(
             set_job(transaction, job, &record)?;
         }
         Change::Forgotten(record) => {
-            forget_untold(transaction, job, &HashSet::new())?;
-            let range = (job, &[][..])..(job + 1, &[][..]);
-            transaction
-                .open_table(ENTRIES)?
-                .retain_in::<(u32, &[u8]), _>(range.clone(), |_, _| false)?;
-            transaction
-                .open_table(REPLACING)?
-                .retain_in::<(u32, &[u8]), _>(range, |_, ()| false)?;
+            forget_entries(transaction, job)?;
+            set_job(transaction, job, &record)?;
+        }
+        Change::Moved(record) => {
+            forget_entries(transaction, job)?;
+            forget_uploads(transaction, job)?;
             set_job(transaction, job, &record)?;
         }
         Change::Job(record) => set_job(transaction, job, &record)?,
@@ -190,6 +191,37 @@ fn in_step(
     transaction.open_table(UNTOLD)?.insert(key, ())?;
     transaction.open_table(REPLACING)?.remove(key)?;
     end_upload(transaction, key, upload)
+}
+
+fn forget_entries(transaction: &WriteTransaction, job: u32) -> Result<(), StateError> {
+    forget_untold(transaction, job, &HashSet::new())?;
+    let range = (job, &[][..])..(job + 1, &[][..]);
+    transaction
+        .open_table(ENTRIES)?
+        .retain_in::<(u32, &[u8]), _>(range.clone(), |_, _| false)?;
+    transaction
+        .open_table(REPLACING)?
+        .retain_in::<(u32, &[u8]), _>(range, |_, ()| false)?;
+    Ok(())
+}
+
+fn forget_uploads(transaction: &WriteTransaction, job: u32) -> Result<(), StateError> {
+    let range = (job, &[][..])..(job + 1, &[][..]);
+    transaction
+        .open_table(UPLOADS)?
+        .retain_in::<(u32, &[u8]), _>(range, |_, _| false)?;
+    let range = (job, &[][..], 0)..(job + 1, &[][..], 0);
+    transaction
+        .open_table(PARTS)?
+        .retain_in::<(u32, &[u8], u32), _>(range, |_, _| false)?;
+    let range = (job, "")..(job + 1, "");
+    transaction
+        .open_table(BEGINNING)?
+        .retain_in::<(u32, &str), _>(range.clone(), |_, ()| false)?;
+    transaction
+        .open_table(LEFT)?
+        .retain_in::<(u32, &str), _>(range, |_, _| false)?;
+    Ok(())
 }
 
 fn forget_untold(
@@ -231,6 +263,7 @@ fn end_upload(
 pub(super) fn succeeded(
     transaction: &WriteTransaction,
     name: &str,
+    place: PlaceRecord,
     at: i64,
 ) -> Result<(), StateError> {
     let mut jobs = transaction.open_table(JOBS)?;
@@ -241,6 +274,7 @@ pub(super) fn succeeded(
     if let Some(known) = known {
         let (id, mut record) = known?;
         record.succeeded = Some(at);
+        record.place = Some(place);
         jobs.insert(name, (id, encode(&record).as_slice()))?;
     }
     Ok(())

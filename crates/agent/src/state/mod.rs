@@ -19,7 +19,9 @@ use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefini
 
 pub use self::asked::Keeping;
 pub use self::change::Change;
-pub use self::record::{JobRecord, ManifestRecord, Part, Synced, SyncedKind, Unreadable, Upload};
+pub use self::record::{
+    JobRecord, ManifestRecord, Part, PlaceRecord, Synced, SyncedKind, Unreadable, Upload,
+};
 use self::record::{decode, encode};
 use self::unsure::{BEGINNING, LEFT, REPLACING};
 pub use self::writer::Writer;
@@ -29,7 +31,7 @@ use crate::entry::{InvalidPath, TreePath};
 const CACHE: usize = 32 * 1024 * 1024;
 
 /// The form in which things are written down here.
-const FORM: u64 = 1;
+const FORM: u64 = 2;
 
 const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 const JOBS: TableDefinition<&str, (u32, &[u8])> = TableDefinition::new("jobs");
@@ -56,6 +58,12 @@ pub enum StateError {
     /// It was written by a later version.
     #[error("the state was written by a later version of fairbat-agent (form {0})")]
     Later(u64),
+    /// It was written by an earlier version, of which no release was made.
+    #[error(
+        "the state was written by an earlier version of fairbat-agent (form {0}): move it away, \
+         and what stores have is taken over"
+    )]
+    Earlier(u64),
     /// The thread that writes has ended.
     #[error("the state cannot be written any more")]
     Closed,
@@ -106,6 +114,7 @@ impl State {
             let form = meta.get("form")?.map(|form| form.value());
             match form {
                 Some(form) if form > FORM => return Err(StateError::Later(form)),
+                Some(form) if form < FORM => return Err(StateError::Earlier(form)),
                 Some(_) => {}
                 None => {
                     meta.insert("form", FORM)?;

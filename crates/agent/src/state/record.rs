@@ -77,8 +77,21 @@ pub struct JobRecord {
     pub mounts: Vec<(Vec<u8>, u64)>,
     /// The manifest at the store.
     pub manifest: ManifestRecord,
-    /// When the last run began that went well, s since 1970.
+    /// When the last run ended that went well, s since 1970.
     pub succeeded: Option<i64>,
+    /// Where the job wrote: all that is known of it, and all that is in step, is so
+    /// there and nowhere else. `None` before its first run.
+    pub place: Option<PlaceRecord>,
+}
+
+/// A place that a job writes to, told from every other whatever the configuration
+/// calls it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaceRecord {
+    /// The store, by what it is reached at; without credentials.
+    pub store: String,
+    /// Where in it; may be empty.
+    pub path: String,
 }
 
 /// What of the manifest is at the store.

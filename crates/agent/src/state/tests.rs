@@ -313,18 +313,70 @@ async fn who_notes_more_than_there_is_room_for_waits() {
     assert_eq!(names(&state, job).len(), 1);
 }
 
+#[tokio::test]
+async fn of_a_job_that_has_another_store_nothing_is_kept_and_of_others_everything() {
+    let (_directory, state) = open();
+    let [moved, stays] = ["moved", "stays"].map(|name| state.job(name).unwrap().0);
+    let writer = state.writer();
+    for job in [moved, stays] {
+        for change in [
+            Change::Synced(path("a"), synced(1)),
+            Change::Replacing(vec![path("a")]),
+            Change::Begun(path("b"), upload("left")),
+            Change::Left(path("b")),
+            Change::Begun(path("b"), upload("under way")),
+            Change::Arrived(path("b"), 0, part("p0")),
+            Change::Beginning("key".to_owned()),
+        ] {
+            writer.keep(job, change).await.unwrap();
+        }
+    }
+    let record = JobRecord {
+        place: Some(PlaceRecord {
+            store: "local /mnt".to_owned(),
+            path: "home".to_owned(),
+        }),
+        ..JobRecord::default()
+    };
+    let moving = Change::Moved(record.clone());
+    writer.keep(moved, moving).await.unwrap();
+    assert_eq!(state.job("moved").unwrap(), (moved, record));
+    for (job, kept) in [(moved, 0), (stays, 1)] {
+        let found = [
+            names(&state, job).len(),
+            state.untold(job).unwrap().count(),
+            state.replacing(job).unwrap().len(),
+            state.uploads(job).unwrap().len(),
+            state.left(job).unwrap().len(),
+            state.beginning(job).unwrap().len(),
+        ];
+        assert_eq!(found, [kept; 6]);
+    }
+    // A new one of the same name does not find the old one's parts.
+    let begun = Change::Begun(path("b"), upload("another"));
+    writer.keep(moved, begun).await.unwrap();
+    let parts = |job| state.upload(job, &path("b")).unwrap().unwrap().1.len();
+    assert_eq!((parts(moved), parts(stays)), (0, 1));
+}
+
 #[test]
-fn a_second_process_is_refused_and_so_is_a_later_form() {
+fn a_second_process_is_refused_and_so_is_another_form() {
     let (directory, state) = open();
     let file = directory.path().join("state");
     assert!(matches!(State::open(&file), Err(StateError::Database(_))));
-    let write = state.database.begin_write().unwrap();
-    write
-        .open_table(META)
-        .unwrap()
-        .insert("form", FORM + 1)
-        .unwrap();
-    write.commit().unwrap();
     drop(state);
+    let written_by = |form| {
+        let database = Database::create(&file).unwrap();
+        let write = database.begin_write().unwrap();
+        write
+            .open_table(META)
+            .unwrap()
+            .insert("form", form)
+            .unwrap();
+        write.commit().unwrap();
+    };
+    written_by(FORM + 1);
     assert!(matches!(State::open(&file), Err(StateError::Later(_))));
+    written_by(FORM - 1);
+    assert!(matches!(State::open(&file), Err(StateError::Earlier(_))));
 }

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::asked::Asked;
 use super::change::{Change, Telling, apply, succeeded};
-use super::{JobId, StateError};
+use super::{JobId, PlaceRecord, StateError};
 
 /// Changes gather for so long before they are committed: what a crash may make
 /// forgotten, and is done again then.
@@ -37,7 +37,7 @@ enum Message {
         Option<oneshot::Sender<()>>,
         OwnedSemaphorePermit,
     ),
-    Success(String, i64),
+    Success(String, PlaceRecord, i64),
     Asked(Asked),
     Flush(oneshot::Sender<()>),
 }
@@ -91,12 +91,13 @@ impl Writer {
         self.send(job, change, None).await
     }
 
-    /// When a run of the job of this name last went well, s since 1970.
+    /// When a run of the job of this name last went well, s since 1970, and where
+    /// it wrote.
     ///
     /// # Errors
     /// [`StateError::Closed`].
-    pub fn note_success(&self, name: &str, at: i64) -> Result<(), StateError> {
-        let message = Message::Success(name.to_owned(), at);
+    pub fn note_success(&self, name: &str, place: PlaceRecord, at: i64) -> Result<(), StateError> {
+        let message = Message::Success(name.to_owned(), place, at);
         self.messages.send(message).map_err(|_| StateError::Closed)
     }
 
@@ -157,7 +158,9 @@ fn write(
                     is_urgent |= done.is_some() || at_risk >= AT_RISK;
                     waiting.extend(done.map(Waiting::Done));
                 }
-                Some(Message::Success(name, at)) => succeeded(&transaction, &name, at)?,
+                Some(Message::Success(name, place, at)) => {
+                    succeeded(&transaction, &name, place, at)?;
+                }
                 Some(Message::Asked(asked)) => {
                     is_urgent = true;
                     waiting.push(asked.apply(&transaction)?);

@@ -1,5 +1,8 @@
 //! Goes on with a place in a store of which nothing is remembered: after a new
 //! installation, or a state that was lost, nothing has to be sent again.
+//!
+//! What is remembered of one place is not true of another, so a job that has another
+//! destination begins like a new one.
 
 use tokio::runtime::Handle;
 
@@ -9,11 +12,12 @@ use super::push::{Job, blocking};
 use super::report::Problem;
 use crate::entry::FileState;
 use crate::manifest::{Content, Item};
-use crate::state::{Change, JobRecord, ManifestRecord, Synced, SyncedKind};
+use crate::state::{Change, JobRecord, ManifestRecord, PlaceRecord, Synced, SyncedKind};
 
 impl Job {
     /// What is remembered of the job, after a look at what the store has.
     pub(super) async fn adopt(&self, record: JobRecord) -> Result<JobRecord, Problem> {
+        let record = self.of_this_place(record).await?;
         let prefix = &self.settings.prefix;
         let current = self.insist(|| Current::read(&self.store, prefix)).await?;
         let known = record.manifest;
@@ -68,6 +72,43 @@ impl Job {
         self.writer
             .keep(self.id, Change::Job(record.clone()))
             .await?;
+        Ok(record)
+    }
+
+    /// What is remembered, if it is of the place that the job writes to; else that
+    /// is forgotten.
+    async fn of_this_place(&self, record: JobRecord) -> Result<JobRecord, Problem> {
+        let here = PlaceRecord {
+            store: self.settings.address.clone(),
+            path: self.settings.prefix.clone(),
+        };
+        if record.place.as_ref() == Some(&here) {
+            return Ok(record);
+        }
+        let is_known_store = record
+            .place
+            .as_ref()
+            .is_some_and(|place| place.store == here.store);
+        if record.place.is_some() {
+            tracing::info!("the job has another destination: what it had at the old one stays");
+        }
+        let record = JobRecord {
+            place: Some(here),
+            manifest: ManifestRecord::default(),
+            succeeded: None,
+            ..record
+        };
+        let change = if is_known_store {
+            let (state, id) = (self.state.clone(), self.id);
+            for (path, upload) in blocking(move || state.uploads(id)).await?? {
+                self.leave(&path, &upload).await?;
+            }
+            Change::Forgotten(record.clone())
+        } else {
+            // They are where nobody asks any more: those are for the collector.
+            Change::Moved(record.clone())
+        };
+        self.writer.keep(self.id, change).await?;
         Ok(record)
     }
 }

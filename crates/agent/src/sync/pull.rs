@@ -54,7 +54,7 @@ pub struct PullSettings {
     pub prefix: String,
     /// The directory, which is made if it is not there.
     pub to: PathBuf,
-    /// Whether an earlier run has filled the directory: if nothing is in it then,
+    /// Whether an earlier run has filled this directory: if nothing is in it then,
     /// a disk is not mounted, and nothing is done.
     pub was_filled: bool,
     /// What of it. The rest is neither fetched nor deleted.

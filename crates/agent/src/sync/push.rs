@@ -36,6 +36,8 @@ const FILES_EARLIER_MOST: SignedDuration = SignedDuration::from_secs(30);
 pub struct PushSettings {
     /// The directory.
     pub source: PathBuf,
+    /// Which store it is: what tells it from every other, without credentials.
+    pub address: String,
     /// Where in the store; may be empty.
     pub prefix: String,
     /// What of it.

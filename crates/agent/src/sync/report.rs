@@ -130,6 +130,9 @@ pub enum Problem {
     /// The disk that files are fetched to, or with temporary files.
     #[error("{0}")]
     Disk(String),
+    /// There is no such job to restore.
+    #[error("job {0} is not configured any more")]
+    NoJob(String),
     /// There is nothing to pull.
     #[error("nothing was pushed to this place in the store yet")]
     NothingPushed,
@@ -168,6 +171,7 @@ impl Problem {
             Self::State(_) => "check the disk with the state of the agent",
             Self::Manifest(_) => "check the disk with temporary files, and the store",
             Self::Disk(_) => "check the disk, its room, and whether the agent may write there",
+            Self::NoJob(_) => "configure it again, and then restore it anew",
             Self::NothingPushed => "check the path in the store, or run the job that pushes first",
             Self::OtherWriter => "give each job a place of its own",
             Self::Stopped => "",

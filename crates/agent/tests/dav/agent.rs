@@ -48,6 +48,7 @@ impl Agent {
     pub(crate) async fn push(&self, source: &Path) -> Report {
         let settings = PushSettings {
             source: source.to_owned(),
+            address: "store".to_owned(),
             prefix: "home".to_owned(),
             filter: Filter::everything(),
             one_file_system: false,

@@ -65,8 +65,10 @@ impl Wait {
             };
         };
         self.phase = Some(task.phase);
-        if task.phase == Phase::Paused && task.last.as_ref().is_some_and(|last| !last.ok) {
-            // That it was stopped is no end: it goes on when it is resumed.
+        let goes_on = matches!(task.phase, Phase::Paused | Phase::Scanning | Phase::Running);
+        if goes_on && task.last.as_ref().is_some_and(|last| !last.ok) {
+            // That it was stopped is no end: it goes on when it is resumed, or has been
+            // resumed already.
             self.last_before = task.last.clone();
         }
         if let Some(last) = self.news(task) {
@@ -261,6 +263,15 @@ mod tests {
         ]);
         assert!(!told[..4].iter().any(|seen| matches!(seen, Seen::Ended(_))));
         assert_eq!(told[4], Seen::Ended(End::Good(run(13, 15, true))));
+        // Nobody has seen the pause.
+        let told = seen(vec![
+            status(10, Phase::Waiting, None),
+            status(11, Phase::Running, None),
+            status(12, Phase::Scanning, stopped()),
+            status(13, Phase::Waiting, Some(run(12, 13, true))),
+        ]);
+        assert!(!told[..2].iter().any(|seen| matches!(seen, Seen::Ended(_))));
+        assert_eq!(told[2], Seen::Ended(End::Good(run(12, 13, true))));
     }
 
     #[test]

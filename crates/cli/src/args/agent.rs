@@ -146,8 +146,9 @@ pub(crate) struct ResumeArgs {
 #[derive(Debug, Args)]
 #[command(
     about = "End the run of a job, or forget a download or a restore",
-    long_about = "Ends the run of a job, which will run again at its time, or forgets a \
-        download or a restore.",
+    long_about = "Ends the run of a job, or gives up what is left of one that was paused or \
+        is to be tried again: it will run again at its time, a paused one when it is resumed. \
+        Forgets a download or a restore.",
     args_override_self = true,
     after_help = appendix::text("cancel", appendix::Length::Short),
     after_long_help = appendix::text("cancel", appendix::Length::Long)

@@ -1,5 +1,7 @@
 //! Nights of invented tasks.
 
+mod going_on;
+
 use super::*;
 use crate::store::{StoreError, StoreErrorKind};
 
@@ -33,6 +35,13 @@ impl ParseCalendar for str {
 fn failed(kind: StoreErrorKind) -> Report {
     Report {
         problem: Some(Problem::Store(StoreError::new(kind, "no"))),
+        ..Report::default()
+    }
+}
+
+fn stopped() -> Report {
+    Report {
+        problem: Some(Problem::Stopped),
         ..Report::default()
     }
 }
@@ -74,6 +83,23 @@ fn what_may_pass_is_tried_again_for_the_same_deadline() {
 }
 
 #[test]
+fn late_runs_are_counted_whatever_their_outcome_but_for_those_that_were_stopped() {
+    let mut task = nightly();
+    let mut late_after = |report: &Report, begin: &str, end: &str| {
+        task.begin(&at(begin));
+        task.ended(report, 0, &at(end));
+        task.totals.late
+    };
+    let (ten, six) = ("2026-03-02T22:00:00[UTC]", "2026-03-03T06:00:01[UTC]");
+    assert_eq!(late_after(&stopped(), ten, six), 0);
+    let refused = failed(StoreErrorKind::Credentials);
+    assert_eq!(late_after(&refused, ten, six), 1);
+    assert_eq!(late_after(&refused, ten, "2026-03-03T05:59:59[UTC]"), 1);
+    assert_eq!(late_after(&Report::default(), ten, six), 2);
+    assert_eq!((task.totals.failed, task.totals.succeeded), (2, 1));
+}
+
+#[test]
 fn what_will_not_pass_waits_for_its_next_time() {
     let mut task = nightly();
     task.begin(&at("2026-03-02T22:00:00[UTC]"));
@@ -105,11 +131,7 @@ fn what_runs_once_goes_on_after_it_was_stopped() {
     let now = at(START);
     let mut task = Task::once(None, false, &now);
     task.begin(&now);
-    let stopped = Report {
-        problem: Some(Problem::Stopped),
-        ..Report::default()
-    };
-    task.ended(&stopped, 0, &now);
+    task.ended(&stopped(), 0, &now);
     assert!(!task.is_over());
     task.begin(&now);
     task.ended(&Report::default(), 0, &now);
@@ -117,13 +139,18 @@ fn what_runs_once_goes_on_after_it_was_stopped() {
 }
 
 #[test]
-fn a_deadline_that_is_over_is_not_kept_for_the_next_night() {
-    let mut task = nightly();
-    task.begin(&at("2026-03-02T22:00:00[UTC]"));
-    let end = at("2026-03-03T05:59:00[UTC]");
-    task.ended(&failed(StoreErrorKind::Network), 0, &end);
-    let deadline = task.begin(&at("2026-03-03T06:01:00[UTC]"));
-    assert_eq!(deadline, Some(at("2026-03-04T06:00:00[UTC]").timestamp()));
+fn a_restore_of_a_job_that_is_gone_is_given_up() {
+    let now = at(START);
+    let mut task = Task::once(None, false, &now);
+    task.begin(&now);
+    let report = Report {
+        problem: Some(Problem::NoJob("home".to_owned())),
+        ..Report::default()
+    };
+    task.ended(&report, 0, &now);
+    assert_eq!((task.is_over(), task.phase(false)), (true, Phase::Failed));
+    let problem = task.last.unwrap().problem.unwrap();
+    assert_eq!(problem, "job home is not configured any more");
 }
 
 #[test]
@@ -223,43 +250,6 @@ fn another_schedule_counts_from_now_on_but_not_for_what_goes_on() {
     assert_eq!(again, Some(at("2026-03-02T22:03:00[UTC]").timestamp()));
     task.change(Timing::ByHand, None, &end);
     assert_eq!(task.next, again, "it is still to be tried again");
-}
-
-#[test]
-fn what_was_under_way_goes_on_by_the_same_deadline() {
-    let mut before = Task::new(Timing::ByHand, None, None, &at(START));
-    before.hurry(at(START).timestamp());
-    assert!(before.is_unfinished());
-    before.begin(&at(START));
-    assert!(before.is_unfinished());
-    let due = Some(Due::Within(Duration::from_secs(3600)));
-    let mut task = Task::new(Timing::ByHand, due, None, &at(START));
-    assert!(!task.is_unfinished());
-    let deadline = Some(at("2026-03-02T21:20:00[UTC]").timestamp());
-    task.go_on(deadline, at(START).timestamp());
-    assert_eq!(task.begin(&at(START)), deadline);
-    task.ended(&Report::default(), 0, &at(START));
-    assert!(!task.is_unfinished());
-}
-
-#[test]
-fn a_pause_keeps_the_run_and_its_deadline() {
-    let mut task = nightly();
-    let due = Some(Due::Within(Duration::from_secs(3600)));
-    task.change(Timing::ByHand, due, &at(START));
-    task.hurry(at(START).timestamp());
-    let deadline = task.begin(&at(START));
-    task.is_paused = true;
-    let stopped = Report {
-        problem: Some(Problem::Stopped),
-        ..Report::default()
-    };
-    let end = at("2026-03-02T21:10:00[UTC]");
-    task.ended(&stopped, 0, &end);
-    assert!(task.is_unfinished() && !task.is_due(end.timestamp()));
-    task.is_paused = false;
-    assert!(task.is_due(end.timestamp()));
-    assert_eq!(task.begin(&end), deadline);
 }
 
 #[test]
