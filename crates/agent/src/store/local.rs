@@ -82,6 +82,7 @@ impl Local {
         })
         .await?;
         passage.count(moved, &self.lane);
+        self.lane.moved(moved, None);
         Ok(Stored { etag: None })
     }
 
@@ -370,4 +371,43 @@ fn disk_error(doing: &str, path: &Path, error: &io::Error) -> StoreError {
     };
     let message = format!("{doing} {}: {error}", path.display());
     StoreError::new(kind, message).with_hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fairbat::lane::LaneSettings;
+
+    use super::*;
+
+    fn store(root: &Path) -> Local {
+        let lane = Lane::start(LaneSettings {
+            most_connections: 1,
+            weight: 1.0,
+            limit_rate: None,
+            is_held: false,
+        });
+        Local::open(root, lane.unwrap()).unwrap()
+    }
+
+    async fn put(store: &Local, key: &str, length: usize) -> Result<Stored, StoreError> {
+        let content = Bytes::from(vec![7; length]);
+        store
+            .put(key, content, Put::Replace, Passage::default())
+            .await
+    }
+
+    #[tokio::test]
+    async fn small_files_have_a_rate_as_large_ones_have() {
+        for length in [1, PIECE + 1] {
+            let root = tempfile::tempdir().unwrap();
+            let store = store(root.path());
+            put(&store, "a", length).await.unwrap();
+            let mut samples = store.lane.samples();
+            let seen = samples.wait_for(|sample| sample.mean.is_some());
+            let seen = tokio::time::timeout(Duration::from_secs(60), seen).await;
+            assert!(seen.is_ok(), "{length} bytes do not show");
+        }
+    }
 }
