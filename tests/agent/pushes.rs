@@ -219,6 +219,22 @@ async fn a_part_of_which_nobody_heard_is_not_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_waits_to_be_tried_again_keeps_no_other_file_waiting() {
+    let scene = Scene::new();
+    scene.write("a", large());
+    for i in 0..20 {
+        scene.write(&format!("b{i:02}"), vec![i; 1024 * 1024]);
+    }
+    scene.refuse(Requests::of("PUT").containing("partNumber"));
+    let run = scene.pushing(|_| {});
+    scene.wait_for(done("PUT", "home/b19")).await;
+    assert!(!run.is_finished());
+    scene.proxy.heal();
+    clean(run.await.expect("the push does not panic"));
+    scene.expect_in_step().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upload_that_was_completed_before_a_kill_is_not_sent_again() {
     let scene = Scene::new();
     scene.write("z", large());

@@ -38,11 +38,17 @@ impl Job {
             }
         };
         let upload = Arc::new(upload);
+        // Those that wait to be tried again count as well: a store that fails is
+        // not asked for ever more of them.
+        let most = self.settings.connections as usize;
         let mut whole = Sha256::new();
         let mut names = BTreeMap::new();
         let mut sending = JoinSet::new();
         for (index, range) in parts(source.state().size, upload.part_size) {
-            while let Some(sent) = sending.try_join_next() {
+            while let Some(sent) = match sending.len() < most {
+                true => sending.try_join_next(),
+                false => sending.join_next().await,
+            } {
                 let (index, name) = sent.map_err(|_| FileError::Lost)??;
                 names.insert(index, name);
             }
@@ -70,13 +76,13 @@ impl Job {
                 content,
             };
             sending.spawn(Arc::clone(self).send_part(
-                permit,
+                (place, permit),
+                part,
                 Sending {
-                    _place: place,
+                    source: Arc::clone(source),
                     path: path.clone(),
                     key: key.clone(),
                     upload: Arc::clone(&upload),
-                    part,
                     sha256,
                     credited: Arc::clone(credited),
                 },
@@ -237,26 +243,28 @@ impl Job {
         Some(arrived)
     }
 
+    /// Sends a part that has been read and has its place. While it waits to be
+    /// tried again it keeps neither: nothing else waits for that.
     async fn send_part(
         self: Arc<Self>,
-        permit: Permit,
+        admitted: (Place, Permit),
+        part: store::Part,
         sending: Sending,
     ) -> Result<(u32, String), FileError> {
         let Sending {
+            source,
             path,
             key,
             upload,
-            part,
             sha256,
             credited,
-            _place,
         } = sending;
-        let index = part.index;
-        let (mut permit, mut tries) = (permit, self.attempts.tries());
+        let (index, offset) = (part.index, part.offset);
+        let bytes = part.content.len() as u64;
+        let (mut admitted, mut part) = (admitted, part);
+        let mut tries = self.attempts.tries();
         let name = loop {
-            let bytes = part.content.len() as u64;
             let flight = self.ledger.take_off(bytes, &self.settings.ceilings);
-            let part = part.clone();
             let put = self
                 .store
                 .put_part(&key, &upload.name, part, flight.passage());
@@ -268,9 +276,17 @@ impl Job {
                 }
                 Err(error) => error,
             };
-            drop((flight, permit));
+            drop((flight, admitted));
             tries.after(&self.member, error).await?;
-            permit = self.member.admit().await;
+            let place = self.window.enter(bytes).await;
+            admitted = (place, self.member.admit().await);
+            // It is the same version, or an error.
+            let (content, _) = read(&source, offset, bytes).await?;
+            part = store::Part {
+                index,
+                offset,
+                content,
+            };
         };
         let part = Part {
             name: name.clone(),
@@ -305,11 +321,10 @@ struct Arrived {
 
 /// A part that is being sent.
 struct Sending {
-    _place: Place,
+    source: Arc<Source>,
     path: TreePath,
     key: String,
     upload: Arc<Upload>,
-    part: store::Part,
     sha256: [u8; 32],
     /// Bytes of the version that count as moved.
     credited: Arc<AtomicU64>,
