@@ -200,16 +200,49 @@ async fn what_was_replaced_before_a_kill_is_not_taken_for_what_was_there() {
     scene.expect_in_step().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_part_of_which_nobody_heard_is_not_sent_again() {
+fn is_first(seen: &Exchange) -> bool {
+    seen.target.contains("partNumber=1&")
+}
+
+/// A push that was killed when the store had a part of `z` and nobody had heard of
+/// that.
+async fn killed_before_it_heard() -> Scene {
     let scene = Scene::new();
     scene.write("z", large());
     let first = Requests::of("PUT").containing("partNumber=1");
     scene.proxy.on(first.nth(0..1), Fault::LoseResponse);
     scene.refuse(Requests::of("PUT").containing("partNumber"));
-    let is_first = |seen: &Exchange| seen.target.contains("partNumber=1&");
     scene.killed_after(is_first).await;
     scene.proxy.heal();
+    scene
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_does_not_show_what_is_in_it_is_sent_again() {
+    let parts = |etag: &str| {
+        let body = format!(
+            "<?xml version=\"1.0\"?><ListPartsResult><Part><PartNumber>1</PartNumber>\
+             <ETag>{etag}</ETag><Size>{}</Size></Part></ListPartsResult>",
+            5 * 1024 * 1024
+        );
+        Fault::Answer(Reply::status(200).body(body.into_bytes()))
+    };
+    // Of whatever it is, and of another content.
+    for etag in ["something", "00000000000000000000000000000000"] {
+        let scene = killed_before_it_heard().await;
+        let list = Requests::of("GET").containing("uploadId=");
+        scene.proxy.on(list, parts(etag));
+        let before = scene.proxy.exchanges().len();
+        clean(scene.push().await);
+        let again = &scene.proxy.exchanges()[before..];
+        assert!(again.iter().any(is_first), "{again:#?}");
+        scene.expect_in_step().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_which_nobody_heard_is_not_sent_again() {
+    let scene = killed_before_it_heard().await;
     let before = scene.proxy.exchanges().len();
     clean(scene.push().await);
     let again = &scene.proxy.exchanges()[before..];

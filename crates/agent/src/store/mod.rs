@@ -78,8 +78,18 @@ pub struct ListedPart {
     pub size: u64,
     /// What it is called, as [`Store::put_part`] would have said.
     pub name: String,
-    /// SHA-256 of its content, where the store tells.
-    pub sha256: Option<[u8; 32]>,
+    /// By what its content is known; `None` where the store does not tell.
+    pub digest: Option<PartDigest>,
+}
+
+/// What a store tells of the content of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartDigest {
+    /// Its SHA-256.
+    Sha256([u8; 32]),
+    /// What looks like its MD5: an entity tag is, unless the store encrypts with
+    /// keys of its own.
+    Md5([u8; 16]),
 }
 
 /// A part of a file.

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
 use fairbat::lane::Permit;
+use md5::Md5;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 
@@ -15,7 +17,7 @@ use super::super::window::Place;
 use super::{FileError, Had, blocking, check, hash, read};
 use crate::entry::{FileState, Moment, TreePath};
 use crate::state::{Change, Part, Upload};
-use crate::store::{self, ListedPart, StoreError, StoreErrorKind};
+use crate::store::{self, PartDigest, StoreError, StoreErrorKind};
 
 impl Job {
     /// Sends a file in parts, those that the store does not have yet.
@@ -56,7 +58,7 @@ impl Job {
             if let Some(part) = arrived.get(&index) {
                 let (content, sha256) = read(source, range.start, length).await?;
                 whole.update(&content);
-                if part.sha256.is_none_or(|has| has == sha256) {
+                if is_of(part.digest, content, sha256).await? {
                     self.ledger.found(length);
                     credited.fetch_add(length, Ordering::Relaxed);
                     names.insert(index, part.name.clone());
@@ -210,8 +212,8 @@ impl Job {
     ) -> Option<BTreeMap<u32, Arrived>> {
         let known = known.into_iter().map(|(index, part)| {
             let Part { name, sha256 } = part;
-            let sha256 = Some(sha256);
-            (index, Arrived { name, sha256 })
+            let digest = PartDigest::Sha256(sha256);
+            (index, Arrived { name, digest })
         });
         let mut arrived: BTreeMap<_, _> = known.collect();
         let lengths: BTreeMap<_, _> = parts(upload.state.size, upload.part_size)
@@ -233,10 +235,15 @@ impl Job {
             }
         };
         for part in listed {
-            // What broke off may have left less.
-            if lengths.get(&part.index) == Some(&part.size) {
-                let ListedPart { name, sha256, .. } = part;
-                let found = Arrived { name, sha256 };
+            // What broke off may have left less; and what does not show what is in
+            // it is sent again.
+            if lengths.get(&part.index) == Some(&part.size)
+                && let Some(digest) = part.digest
+            {
+                let found = Arrived {
+                    name: part.name,
+                    digest,
+                };
                 arrived.entry(part.index).or_insert(found);
             }
         }
@@ -314,9 +321,16 @@ struct Begun {
 /// A part that the store has.
 struct Arrived {
     name: String,
-    /// Of what was sent, if it is known; else it is of this version all the same,
-    /// because the upload is.
-    sha256: Option<[u8; 32]>,
+    /// Of what it has.
+    digest: PartDigest,
+}
+
+/// Whether a digest is that of some content, whose SHA-256 is known.
+async fn is_of(digest: PartDigest, content: Bytes, sha256: [u8; 32]) -> Result<bool, FileError> {
+    match digest {
+        PartDigest::Sha256(has) => Ok(has == sha256),
+        PartDigest::Md5(has) => blocking(move || Md5::digest(&content)[..] == has).await,
+    }
 }
 
 /// A part that is being sent.
