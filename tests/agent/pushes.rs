@@ -269,8 +269,22 @@ async fn a_part_that_waits_to_be_tried_again_keeps_no_other_file_waiting() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_that_was_completed_before_a_kill_is_not_sent_again() {
+    let again = completed_after_a_kill(Duration::from_secs(4)).await;
+    assert!(!again.iter().any(done("PUT", "home/z")), "{again:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unless_it_was_of_a_file_that_may_have_been_written_on() {
+    let again = completed_after_a_kill(Duration::ZERO).await;
+    assert!(again.iter().any(done("PUT", "home/z")), "{again:#?}");
+}
+
+/// Pushes a file of this age; it is killed before the last part is remembered, the
+/// upload is completed, and it is pushed again. Returns what that asked.
+async fn completed_after_a_kill(age: Duration) -> Vec<Exchange> {
     let scene = Scene::new();
     scene.write("z", large());
+    tokio::time::sleep(age).await;
     let last = Requests::of("PUT").containing("partNumber=3");
     scene.proxy.on(last.nth(0..1), Fault::LoseResponse);
     scene.refuse(Requests::of("PUT").containing("partNumber=3"));
@@ -290,9 +304,9 @@ async fn an_upload_that_was_completed_before_a_kill_is_not_sent_again() {
     let before = scene.proxy.exchanges().len();
     let report = clean(scene.push().await);
     assert_eq!(report.sent, 1, "{report:#?}");
-    let again = &scene.proxy.exchanges()[before..];
-    assert!(!again.iter().any(done("PUT", "home/z")), "{again:#?}");
+    let again = scene.proxy.exchanges().split_off(before);
     scene.expect_in_step().await;
+    again
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 
 use super::super::push::Job;
-use super::super::source::Source;
+use super::super::source::{Source, is_settled};
 use super::super::window::Place;
 use super::{FileError, Had, blocking, check, hash, read};
 use crate::entry::{FileState, Moment, TreePath};
@@ -119,8 +119,12 @@ impl Job {
                 return Ok(());
             };
             drop(permit);
-            if error.kind == StoreErrorKind::UploadGone && self.has_made(upload).await? {
-                return Ok(());
+            if error.kind == StoreErrorKind::UploadGone {
+                let (version, modified) = (upload.state, upload.modified);
+                let marks = [true, false].map(|settled| mark(version, modified, settled));
+                if self.has_made(&upload.key, &marks).await? {
+                    return Ok(());
+                }
             }
             tries.after(&self.member, error.clone()).await?;
             if error.kind == StoreErrorKind::Integrity {
@@ -131,13 +135,6 @@ impl Job {
                 return Err(StoreError { kind, ..error }.into());
             }
         }
-    }
-
-    /// Whether what is under the key of an upload was made by it, or by another of
-    /// the same version.
-    async fn has_made(&self, upload: &Upload) -> Result<bool, FileError> {
-        let has = self.insist(|| self.store.mark(&upload.key)).await?;
-        Ok(has == Some(mark(upload.state, upload.modified)))
     }
 
     /// The upload of this version that is under way, with the parts that the
@@ -160,46 +157,28 @@ impl Job {
                 self.leave(path, &upload).await?;
             } else if let Some(arrived) = self.arrived(&upload, parts).await {
                 return Ok(Resumed::UnderWay(upload, arrived));
-            } else if self.has_made(&upload).await? {
+            } else if self.has_made(key, &[mark(version, modified, true)]).await? {
                 // Who completed it was killed before the last part was remembered.
                 return Ok(Resumed::Complete);
             } else {
                 self.note(Change::Gone(path.clone())).await?;
             }
         }
-        let name = self.begin(key, &mark(version, modified)).await?;
+        let mark = mark(version, modified, is_settled(version.changed));
+        let begun = self.begin::<FileError>(key, &mark).await?;
         let upload = Upload {
-            name: name.name,
+            name: begun.name,
             key: key.to_owned(),
             part_size,
             state: version,
             modified,
         };
-        let begun = Change::Begun(path.clone(), upload.clone());
-        self.writer.keep(self.id, begun).await?;
-        if name.is_only {
+        let under_way = Change::Begun(path.clone(), upload.clone());
+        self.writer.keep(self.id, under_way).await?;
+        if begun.is_only {
             self.note(Change::Certain(key.to_owned())).await?;
         }
         Ok(Resumed::UnderWay(upload, BTreeMap::new()))
-    }
-
-    /// Begins an upload. Of one whose beginning was not heard of, it stays
-    /// remembered that there may be one.
-    async fn begin(&self, key: &str, mark: &str) -> Result<Begun, FileError> {
-        let beginning = Change::Beginning(key.to_owned());
-        self.writer.keep(self.id, beginning).await?;
-        let mut tries = self.attempts.tries();
-        let mut is_only = true;
-        loop {
-            let permit = self.member.admit().await;
-            let error = match self.store.begin(key, mark).await {
-                Ok(name) => return Ok(Begun { name, is_only }),
-                Err(error) => error,
-            };
-            drop(permit);
-            is_only = false;
-            tries.after(&self.member, error).await?;
-        }
     }
 
     /// The parts of an upload that the store has: those that are remembered, and
@@ -311,13 +290,6 @@ enum Resumed {
     Complete,
 }
 
-/// An upload that was begun.
-struct Begun {
-    name: String,
-    /// Whether no other can have begun with it.
-    is_only: bool,
-}
-
 /// A part that the store has.
 struct Arrived {
     name: String,
@@ -351,9 +323,12 @@ fn parts(size: u64, part_size: u64) -> impl Iterator<Item = (u32, std::ops::Rang
     (0..).zip(ranges)
 }
 
-/// By what it is known which version an upload has made an object of.
-fn mark(state: FileState, modified: Moment) -> String {
-    let bytes = postcard::to_stdvec(&(state, modified)).expect("our records can be written down");
-    let digest = Sha256::digest(bytes);
+/// By what it is known which version an upload has made an object of. Only one that
+/// was `settled` when the upload began is known by that for good: what was read of
+/// another may be less than what has the same time now.
+fn mark(state: FileState, modified: Moment, settled: bool) -> String {
+    let version = postcard::to_stdvec(&(state, modified, settled));
+    let version = version.expect("our records can be written down");
+    let digest = Sha256::digest(version);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
