@@ -10,22 +10,26 @@ use crate::store::StoreError;
 pub(super) struct Begun {
     /// What the store calls it.
     pub(super) name: String,
-    /// Whether no other can have begun with it.
+    /// Whether there can be no other for its key that nobody knows.
     pub(super) is_only: bool,
 }
 
 impl Job {
     /// Begins an upload. That there may be one for this key is remembered until
-    /// [`Change::Certain`] is noted: of one whose beginning was not heard of,
-    /// nobody is to note it.
+    /// [`Change::Certain`] is noted, which is for [`Begun::is_only`] to allow.
     pub(super) async fn begin<E>(&self, key: &str, mark: &str) -> Result<Begun, E>
     where
         E: From<StateError> + From<StoreError>,
     {
+        let (state, id) = (self.state.clone(), self.id);
+        let suspected = tokio::task::spawn_blocking(move || state.beginning(id)).await;
+        let mut is_only = match suspected {
+            Ok(suspected) => !suspected?.contains(key),
+            Err(_) => false,
+        };
         let beginning = Change::Beginning(key.to_owned());
         self.writer.keep(self.id, beginning).await?;
         let mut tries = self.attempts.tries();
-        let mut is_only = true;
         loop {
             let permit = self.member.admit().await;
             let error = match self.store.begin(key, mark).await {
