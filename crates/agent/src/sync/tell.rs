@@ -54,7 +54,10 @@ impl Job {
         self.writer.keep(self.id, Change::Telling).await?;
         let (state, id) = (self.state.clone(), self.id);
         let untold = blocking(move || Ok::<_, Problem>(state.untold(id)?.count() as u64)).await??;
-        if untold == 0 && (known.base > 0 || occasion == Occasion::During) {
+        // A run that gets through makes whole what was begun without one.
+        let is_partial = known.is_partial || known.base == 0;
+        let is_partial_still = is_partial && occasion == Occasion::During;
+        if untold == 0 && is_partial == is_partial_still {
             return Ok(record);
         }
         let most = DELTAS_LEAST.max(known.base_entries / DELTAS_SHARE);
@@ -75,6 +78,7 @@ impl Job {
         let prefix = &self.settings.prefix;
         let told = &mut record.manifest;
         told.writer = writer;
+        told.is_partial = is_partial_still;
         told.last = header.sequence;
         let key = if is_base {
             (told.base, told.base_entries, told.delta_entries) = (header.sequence, entries, 0);
@@ -84,12 +88,12 @@ impl Job {
             delta_key(prefix, writer, header.sequence)
         };
         self.send_file(&key, file).await?;
-        let current = Current::new(writer, told.base, told.last);
+        let current = Current::of(told);
         self.insist(|| current.write(&self.store, prefix)).await?;
         self.writer.keep(id, Change::Told(record.clone())).await?;
         if is_base && known.base > 0 {
             // What does not count any more is only in the way.
-            let old = Current::new(known.writer, known.base, known.last).keys(prefix);
+            let old = Current::of(&known).keys(prefix);
             if let Err(error) = self.store.delete(old).await {
                 tracing::warn!(%error, "old manifests stay");
             }
