@@ -369,6 +369,7 @@ fn disk_error(doing: &str, path: &Path, error: &io::Error) -> StoreError {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             (StoreErrorKind::Full, "make room on the disk of the store")
         }
+        io::ErrorKind::IsADirectory => (StoreErrorKind::Refused, super::IN_THE_WAY),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => (
             StoreErrorKind::Refused,
             "give the agent the right to write there",

@@ -30,6 +30,10 @@ use self::local::Local;
 use self::s3::S3;
 pub use self::settings::{S3Settings, StoreSettings};
 
+/// What to do about a directory in the place of a file.
+const IN_THE_WAY: &str = "a directory of that name is in the store, with files that were kept: \
+    a job deletes none unless it says delete = \"mirror\"; remove it there, or put it elsewhere";
+
 /// Whether what is there may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
