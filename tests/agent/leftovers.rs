@@ -7,7 +7,7 @@ use fairbat_agent::sync::Delete;
 use fairbat_tests::stores::{Fault, FaultProxy, Requests, S3, S3Kind};
 
 use crate::agent::Agent;
-use crate::pushes::{Scene, done, refusal};
+use crate::pushes::{Scene, done};
 use crate::round_trip::{clean, dir, s3};
 
 const MIB: usize = 1024 * 1024;
@@ -29,10 +29,10 @@ async fn pending(agent: &Agent, prefix: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_upload_of_another_version_is_given_up_though_the_store_fails_for_a_while() {
+async fn the_upload_of_another_version_is_given_up_though_the_store_fails_once() {
     let scene = killed().await;
     scene.write("z", vec![2; 12 * MIB]);
-    scene.refuse(Requests::of("DELETE").nth(0..2));
+    scene.refuse(Requests::of("DELETE").nth(0..1));
     let report = clean(scene.push().await);
     assert_eq!(report.sent, 1, "{report:#?}");
     assert_eq!(pending(&scene.agent, "home").await, [""; 0]);
@@ -50,9 +50,10 @@ async fn the_upload_of_a_file_that_is_gone_is_given_up() {
 async fn what_the_store_does_not_give_up_now_is_given_up_later() {
     let scene = killed().await;
     scene.write("z", vec![2; 12 * MIB]);
-    let refused = Fault::Answer(refusal(400, "InvalidRequest"));
-    scene.proxy.on(Requests::of("DELETE"), refused);
-    clean(scene.push().await);
+    // However long it may fail: nothing waits for that.
+    scene.refuse(Requests::of("DELETE"));
+    let report = clean(scene.push().await);
+    assert_eq!(report.retries, Default::default(), "{report:#?}");
     assert_eq!(pending(&scene.agent, "home").await, ["home/z"]);
     scene.proxy.heal();
     // It is known without a list.
@@ -62,6 +63,26 @@ async fn what_the_store_does_not_give_up_now_is_given_up_later() {
     scene.proxy.heal();
     assert_eq!(pending(&scene.agent, "home").await, [""; 0]);
     assert_eq!(scene.agent.collect("home").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_does_not_list_its_uploads_gets_the_files() {
+    let scene = Scene::new();
+    scene.write("z", vec![1; 12 * MIB]);
+    // It begins one that nobody hears of.
+    let begin = Requests::of("POST").containing("uploads");
+    scene.proxy.on(begin.nth(0..1), Fault::LoseResponse);
+    clean(scene.push().await);
+    scene.write("y", "y");
+    scene.refuse(Requests::of("GET").containing("uploads"));
+    let report = clean(scene.push().await);
+    assert_eq!((report.sent, report.orphans), (1, 0), "{report:#?}");
+    assert_eq!(report.retries, Default::default(), "{report:#?}");
+    scene.proxy.heal();
+    assert_eq!(pending(&scene.agent, "home").await, ["home/z"]);
+    let report = clean(scene.push().await);
+    assert_eq!(report.orphans, 1, "it is looked for until it is found");
+    assert_eq!(pending(&scene.agent, "home").await, [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,7 @@ mod commands;
 mod faults;
 mod kills;
 mod leftovers;
+mod manifests;
 mod many_kills;
 mod moved;
 mod notify;

@@ -6,11 +6,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
+use fairbat::carrier::Ceiling;
 use fairbat_agent::filter::Filter;
 use fairbat_agent::store::StoreSettings;
-use fairbat_agent::sync::{Delete, Detect, Failure, MaxDelete, Problem};
+use fairbat_agent::sync::{Delete, Detect, Failure, MaxDelete, Problem, PullSettings};
 use fairbat_tests::bin::agent_binary;
 use fairbat_tests::message::Reply;
 use fairbat_tests::netns::skipped;
@@ -143,6 +145,61 @@ async fn a_push_under_way_is_waited_for_and_nothing_is_fetched_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_first_push_has_not_reached_is_not_gone() {
+    const FILES: usize = 50;
+    let scene = scene();
+    write(scene.source.path().join("a"), "a");
+    for i in 0..FILES {
+        write(scene.source.path().join(format!("f{i}")), vec![7; 100_000]);
+    }
+    let told = scene
+        .store
+        .path()
+        .join("home/.fairbat/manifest/current.json");
+    let first = scene.agent.push_with(scene.source.path(), |settings| {
+        settings.ceilings = vec![Arc::new(Ceiling::new(200_000))];
+        settings.tell_every = Duration::from_millis(50);
+    });
+    tokio::select! {
+        report = first => panic!("it is not stopped: {report:#?}"),
+        () = async {
+            while !told.exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        } => {}
+    }
+
+    let (mirror, restored) = (dir(), dir());
+    // What is there of the same tree, and a directory in the way of a file.
+    let last = mirror.path().join(format!("f{}", FILES - 1));
+    write(&last, "of yesterday");
+    write(mirror.path().join("a/own"), "own");
+    let pull = |settings: &mut PullSettings| {
+        settings.delete = MIRROR;
+        settings.pauses = vec![Duration::from_millis(10); 2];
+    };
+    let report = scene.agent.pull_with(mirror.path(), pull).await;
+    assert_eq!(report.problem, Some(Problem::FirstPush), "{report:#?}");
+    assert!(Problem::FirstPush.hint().contains("push"));
+    assert_eq!(report.deleted, 0, "{report:#?}");
+    assert!(last.exists() && mirror.path().join("a/own").exists());
+    let report = scene.agent.pull(restored.path(), Delete::Never).await;
+    assert_eq!(report.problem, Some(Problem::FirstPush), "{report:#?}");
+    let some = names(restored.path()).len();
+    assert!((1..=FILES).contains(&some), "{some} files are told");
+
+    // An agent that knows nothing of the first one goes on with its push.
+    let states = dir();
+    let settings = StoreSettings::Local(scene.store.path().to_owned());
+    let agent = Agent::new(&settings, &states.path().join("state"));
+    clean(agent.push(scene.source.path(), Delete::Never).await);
+    for to in [mirror.path(), restored.path()] {
+        clean(agent.pull_with(to, pull).await);
+        expect_same(scene.source.path(), to);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_excluded_is_neither_fetched_nor_deleted() {
     let scene = scene();
     for name in ["a/keep", "a/junk.tmp", "cache/x", "gone"] {
@@ -256,7 +313,7 @@ async fn a_mirror_that_is_stopped_deletes_nothing_more() {
         fs::File::create(path(i)).expect("make a file");
     }
     let (run, stop) = watch::channel(false);
-    let mirror = |settings: &mut fairbat_agent::sync::PullSettings| settings.delete = MIRROR;
+    let mirror = |settings: &mut PullSettings| settings.delete = MIRROR;
     let pull = scene.agent.pull_until(pulled.path(), mirror, stop);
     let last = path(FILES - 1);
     let stopping = tokio::task::spawn_blocking(move || {

@@ -200,16 +200,49 @@ async fn what_was_replaced_before_a_kill_is_not_taken_for_what_was_there() {
     scene.expect_in_step().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_part_of_which_nobody_heard_is_not_sent_again() {
+fn is_first(seen: &Exchange) -> bool {
+    seen.target.contains("partNumber=1&")
+}
+
+/// A push that was killed when the store had a part of `z` and nobody had heard of
+/// that.
+async fn killed_before_it_heard() -> Scene {
     let scene = Scene::new();
     scene.write("z", large());
     let first = Requests::of("PUT").containing("partNumber=1");
     scene.proxy.on(first.nth(0..1), Fault::LoseResponse);
     scene.refuse(Requests::of("PUT").containing("partNumber"));
-    let is_first = |seen: &Exchange| seen.target.contains("partNumber=1&");
     scene.killed_after(is_first).await;
     scene.proxy.heal();
+    scene
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_does_not_show_what_is_in_it_is_sent_again() {
+    let parts = |etag: &str| {
+        let body = format!(
+            "<?xml version=\"1.0\"?><ListPartsResult><Part><PartNumber>1</PartNumber>\
+             <ETag>{etag}</ETag><Size>{}</Size></Part></ListPartsResult>",
+            5 * 1024 * 1024
+        );
+        Fault::Answer(Reply::status(200).body(body.into_bytes()))
+    };
+    // Of whatever it is, and of another content.
+    for etag in ["something", "00000000000000000000000000000000"] {
+        let scene = killed_before_it_heard().await;
+        let list = Requests::of("GET").containing("uploadId=");
+        scene.proxy.on(list, parts(etag));
+        let before = scene.proxy.exchanges().len();
+        clean(scene.push().await);
+        let again = &scene.proxy.exchanges()[before..];
+        assert!(again.iter().any(is_first), "{again:#?}");
+        scene.expect_in_step().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_which_nobody_heard_is_not_sent_again() {
+    let scene = killed_before_it_heard().await;
     let before = scene.proxy.exchanges().len();
     clean(scene.push().await);
     let again = &scene.proxy.exchanges()[before..];
@@ -219,9 +252,39 @@ async fn a_part_of_which_nobody_heard_is_not_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_waits_to_be_tried_again_keeps_no_other_file_waiting() {
+    let scene = Scene::new();
+    scene.write("a", large());
+    for i in 0..20 {
+        scene.write(&format!("b{i:02}"), vec![i; 1024 * 1024]);
+    }
+    scene.refuse(Requests::of("PUT").containing("partNumber"));
+    let run = scene.pushing(|_| {});
+    scene.wait_for(done("PUT", "home/b19")).await;
+    assert!(!run.is_finished());
+    scene.proxy.heal();
+    clean(run.await.expect("the push does not panic"));
+    scene.expect_in_step().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_upload_that_was_completed_before_a_kill_is_not_sent_again() {
+    let again = completed_after_a_kill(Duration::from_secs(4)).await;
+    assert!(!again.iter().any(done("PUT", "home/z")), "{again:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unless_it_was_of_a_file_that_may_have_been_written_on() {
+    let again = completed_after_a_kill(Duration::ZERO).await;
+    assert!(again.iter().any(done("PUT", "home/z")), "{again:#?}");
+}
+
+/// Pushes a file of this age; it is killed before the last part is remembered, the
+/// upload is completed, and it is pushed again. Returns what that asked.
+async fn completed_after_a_kill(age: Duration) -> Vec<Exchange> {
     let scene = Scene::new();
     scene.write("z", large());
+    tokio::time::sleep(age).await;
     let last = Requests::of("PUT").containing("partNumber=3");
     scene.proxy.on(last.nth(0..1), Fault::LoseResponse);
     scene.refuse(Requests::of("PUT").containing("partNumber=3"));
@@ -241,9 +304,9 @@ async fn an_upload_that_was_completed_before_a_kill_is_not_sent_again() {
     let before = scene.proxy.exchanges().len();
     let report = clean(scene.push().await);
     assert_eq!(report.sent, 1, "{report:#?}");
-    let again = &scene.proxy.exchanges()[before..];
-    assert!(!again.iter().any(done("PUT", "home/z")), "{again:#?}");
+    let again = scene.proxy.exchanges().split_off(before);
     scene.expect_in_step().await;
+    again
 }
 
 #[tokio::test(flavor = "multi_thread")]

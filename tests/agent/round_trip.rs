@@ -248,3 +248,34 @@ async fn a_directory_that_is_replaced_by_a_link_is_kept_unless_it_may_be_deleted
     clean(agent.pull(pulled.path(), Delete::Never).await);
     expect_same(source.path(), pulled.path());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_is_kept_is_in_the_way_of_a_file_and_the_hint_says_so() {
+    let (local, source) = (dir(), dir());
+    let server = Dav::start(DavKind::Wsgidav);
+    let directory = StoreSettings::Local(local.path().to_owned());
+    let stores = [
+        (directory, local.path().to_owned()),
+        (dav(&server, &server.url()), server.root()),
+    ];
+    let photos = source.path().join("photos");
+    for (settings, root) in stores {
+        let states = dir();
+        let agent = Agent::new(&settings, &states.path().join("state"));
+        fs::create_dir(&photos).expect("make a directory");
+        fs::write(photos.join("f"), "x").expect("write a file");
+        clean(agent.push(source.path(), Delete::Never).await);
+        fs::remove_dir_all(&photos).expect("remove a directory");
+        fs::write(&photos, "now a file").expect("write a file");
+
+        let report = agent.push(source.path(), Delete::Never).await;
+        assert_eq!((report.failed, report.deleted), (1, 0), "{report:#?}");
+        let (path, failure) = &report.failures[0];
+        assert_eq!(path.to_string(), "photos");
+        assert!(failure.hint().contains("directory"), "{report:#?}");
+        fs::remove_dir_all(root.join("home/photos")).expect("remove it by hand");
+        let report = clean(agent.push(source.path(), Delete::Never).await);
+        assert_eq!(report.sent, 1, "{report:#?}");
+        fs::remove_file(&photos).expect("remove a file");
+    }
+}

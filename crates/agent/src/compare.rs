@@ -12,7 +12,7 @@ use crate::scan::Unreadable;
 /// stamps a file when a write begins, by a clock that steps each jiffy: another
 /// change within that has the same time, and so has the end of a write that waits
 /// for the disk.
-const WHOLE_AFTER_S: i64 = 2;
+pub(crate) const WHOLE_AFTER_S: i64 = 2;
 
 /// An entry as it was when it was synced.
 #[derive(Debug, Clone, PartialEq, Eq)]

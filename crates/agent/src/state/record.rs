@@ -108,6 +108,9 @@ pub struct ManifestRecord {
     pub last: u64,
     /// Entries in all deltas.
     pub delta_entries: u64,
+    /// Whether no run has got through since the first of them: what they do not
+    /// have may still have to be sent.
+    pub is_partial: bool,
 }
 
 /// A record that cannot be read.

@@ -8,6 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
@@ -25,6 +26,11 @@ const UNFINISHED: &str = ".fairbat/unfinished";
 
 /// What is read of a file at once, bytes.
 const PIECE: usize = 1024 * 1024;
+
+/// In the names of the unfinished files of this process, and of no other: its number
+/// alone would be that of the next one as well, where each is the first in its
+/// container.
+static OWN: LazyLock<String> = LazyLock::new(|| format!("~{:016x}-", unfinished::token()));
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -59,7 +65,13 @@ impl Local {
         passage: Passage,
     ) -> Result<Stored, StoreError> {
         if content.len() > PIECE {
-            let upload = self.begin(key).await?;
+            let (this, of) = (self.clone(), key.to_owned());
+            let begun = self.blocking(key, "beginning", move || {
+                let (upload, _) = this.create(&of)?;
+                let aside = Aside(this.unfinished(&upload));
+                Ok((upload, aside))
+            });
+            let (upload, _aside) = begun.await?;
             self.put_part(key, &upload, 0, content, passage).await?;
             return self.place(key, &upload, mode).await;
         }
@@ -70,18 +82,13 @@ impl Local {
         // In one go: from one thread to another takes longer than a small file.
         self.blocking(key, "storing", move || {
             let (upload, file) = this.create(&of)?;
-            let from = this.unfinished(&upload);
-            let stored = file
-                .write_all_at(&content, 0)
-                .and_then(|()| put_in_place(&file, &from, &to, mode));
-            if stored.is_err() {
-                // What went wrong counts, and not whether this does.
-                let _ = std::fs::remove_file(from);
-            }
-            stored
+            let from = Aside(this.unfinished(&upload));
+            file.write_all_at(&content, 0)?;
+            put_in_place(&file, &from.0, &to, mode)
         })
         .await?;
         passage.count(moved, &self.lane);
+        self.lane.moved(moved, None);
         Ok(Stored { etag: None })
     }
 
@@ -94,24 +101,15 @@ impl Local {
     /// A new unfinished file, and its name. Blocking.
     fn create(&self, key: &str) -> io::Result<(String, File)> {
         let head = unfinished::head(key);
-        // One process has a state directory, and so a lane, at a time; names of
-        // others that write to the same disk differ by the process.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         std::fs::create_dir_all(self.root.join(UNFINISHED))?;
-        for attempt in 0.. {
-            let upload = format!("{head}~{}-{number}-{attempt}", std::process::id());
-            match OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .open(self.unfinished(&upload))
-            {
-                Ok(file) => return Ok((upload, file)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
+        let upload = format!("{head}{}{number}", *OWN);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(self.unfinished(&upload))?;
+        Ok((upload, file))
     }
 
     /// Writes a part at its place, `offset` bytes from the beginning.
@@ -180,8 +178,7 @@ impl Local {
             };
             let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
             // Those of this process are another job's, or come to their end.
-            let own = format!("~{}-", std::process::id());
-            let names = names.filter(|name| !name.contains(&own));
+            let names = names.filter(|name| !name.contains(OWN.as_str()));
             Ok(names
                 .filter_map(|name| unfinished::pending(&name, &prefix))
                 .collect())
@@ -293,6 +290,16 @@ impl Local {
     }
 }
 
+/// An unfinished file that is deleted with this, unless it has come into its place.
+struct Aside(PathBuf);
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // What went wrong before counts, and not whether this does.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 /// A file that is being read.
 struct Reading {
     store: Local,
@@ -362,6 +369,7 @@ fn disk_error(doing: &str, path: &Path, error: &io::Error) -> StoreError {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             (StoreErrorKind::Full, "make room on the disk of the store")
         }
+        io::ErrorKind::IsADirectory => (StoreErrorKind::Refused, super::IN_THE_WAY),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => (
             StoreErrorKind::Refused,
             "give the agent the right to write there",
@@ -371,3 +379,6 @@ fn disk_error(doing: &str, path: &Path, error: &io::Error) -> StoreError {
     let message = format!("{doing} {}: {error}", path.display());
     StoreError::new(kind, message).with_hint(hint)
 }
+
+#[cfg(test)]
+mod tests;

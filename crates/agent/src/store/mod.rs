@@ -30,6 +30,10 @@ use self::local::Local;
 use self::s3::S3;
 pub use self::settings::{S3Settings, StoreSettings};
 
+/// What to do about a directory in the place of a file.
+const IN_THE_WAY: &str = "a directory of that name is in the store, with files that were kept: \
+    a job deletes none unless it says delete = \"mirror\"; remove it there, or put it elsewhere";
+
 /// Whether what is there may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
@@ -78,8 +82,18 @@ pub struct ListedPart {
     pub size: u64,
     /// What it is called, as [`Store::put_part`] would have said.
     pub name: String,
-    /// SHA-256 of its content, where the store tells.
-    pub sha256: Option<[u8; 32]>,
+    /// By what its content is known; `None` where the store does not tell.
+    pub digest: Option<PartDigest>,
+}
+
+/// What a store tells of the content of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartDigest {
+    /// Its SHA-256.
+    Sha256([u8; 32]),
+    /// What looks like its MD5: an entity tag is, unless the store encrypts with
+    /// keys of its own.
+    Md5([u8; 16]),
 }
 
 /// A part of a file.

@@ -66,6 +66,7 @@ impl Job {
                 base_entries: entries,
                 last: current.last,
                 delta_entries: 0,
+                is_partial: current.is_partial,
             },
             ..record
         };

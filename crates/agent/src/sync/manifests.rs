@@ -7,6 +7,7 @@ use futures_util::TryStreamExt;
 use serde::{Deserialize, Serialize};
 
 use crate::object_name::{OWN, beneath};
+use crate::state::ManifestRecord;
 use crate::store::{Put, Store, StoreError, StoreErrorKind};
 
 /// The form of the object.
@@ -26,15 +27,20 @@ pub(super) struct Current {
     pub(super) base: u64,
     /// Sequence number of the last delta; that of the base if there is none.
     pub(super) last: u64,
+    /// Whether the first push is not through: what they do not have is not gone.
+    #[serde(default)]
+    pub(super) is_partial: bool,
 }
 
 impl Current {
-    pub(super) fn new(writer: u64, base: u64, last: u64) -> Self {
+    /// What is remembered of them.
+    pub(super) fn of(told: &ManifestRecord) -> Self {
         Self {
             fairbat: FORM,
-            writer,
-            base,
-            last,
+            writer: told.writer,
+            base: told.base,
+            last: told.last,
+            is_partial: told.is_partial,
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod adopt;
 mod attempts;
+mod begun;
 mod fetched;
 mod ledger;
 mod manifests;

@@ -3,7 +3,8 @@
 //! not be given up when it was time to.
 //!
 //! What is ours is remembered before a store is asked for it, so uploads of other
-//! jobs and other agents stay.
+//! jobs and other agents stay. A store is asked once: what it does not do now is
+//! left to the next run, for a run is there to send files.
 
 use std::collections::HashSet;
 
@@ -36,7 +37,7 @@ pub async fn collect(
         store,
         prefix,
     };
-    let (given_up, failed) = place.give_up(Asking::Once, true).await?;
+    let (given_up, failed) = place.give_up(true).await?;
     writer.flush().await;
     match failed {
         Some(error) => Err(error.into()),
@@ -51,8 +52,10 @@ impl Job {
         self.writer
             .keep(self.id, Change::Left(path.clone()))
             .await?;
-        let abort = || self.store.abort(&upload.key, &upload.name);
-        match self.insist(abort).await {
+        let permit = self.member.admit().await;
+        let aborted = self.store.abort(&upload.key, &upload.name).await;
+        drop(permit);
+        match aborted {
             Ok(()) => self.note(Change::Aborted(upload.name.clone())).await,
             Err(error) => {
                 tracing::warn!(%error, "an upload is left to a later run");
@@ -72,31 +75,13 @@ impl Job {
         };
         // Small objects that broke off are not remembered one by one.
         let is_swept = self.store.stores_aside();
-        let (given_up, failed) = place.give_up(Asking::Insisting(self), is_swept).await?;
+        let permit = self.member.admit().await;
+        let (given_up, failed) = place.give_up(is_swept).await?;
+        drop(permit);
         if let Some(error) = failed {
             tracing::warn!(%error, "uploads are left to a later run");
         }
         Ok(given_up)
-    }
-}
-
-/// How often a store is asked.
-#[derive(Debug, Clone, Copy)]
-enum Asking<'a> {
-    Once,
-    /// Until it answers, or there is no hope.
-    Insisting(&'a Job),
-}
-
-impl Asking<'_> {
-    async fn ask<T, F>(self, ask: impl Fn() -> F) -> Result<T, StoreError>
-    where
-        F: Future<Output = Result<T, StoreError>>,
-    {
-        match self {
-            Self::Once => ask().await,
-            Self::Insisting(job) => job.insist(ask).await,
-        }
     }
 }
 
@@ -111,31 +96,38 @@ struct Place<'a> {
 
 impl Place<'_> {
     /// Returns how many uploads were given up, and why others could not be.
-    async fn give_up(
-        &self,
-        asking: Asking<'_>,
-        is_swept: bool,
-    ) -> Result<(u64, Option<StoreError>), Problem> {
+    async fn give_up(&self, is_swept: bool) -> Result<(u64, Option<StoreError>), Problem> {
         let (state, id) = (self.state.clone(), self.id);
         let suspicion = blocking(move || Suspicion::of(&state, id)).await??;
         let is_swept = is_swept && !self.store.is_shared_by_all(self.prefix);
-        let pending = if is_swept || !suspicion.beginning.is_empty() {
-            self.pending(asking).await?
+        let listed = if is_swept || !suspicion.beginning.is_empty() {
+            self.store.pending(self.prefix).await
         } else {
-            Some(Vec::new())
+            Ok(Vec::new())
         };
-        let is_listed = pending.is_some();
-        let orphans = suspicion.orphans(pending.unwrap_or_default(), is_swept);
+        let is_listed = listed.is_ok();
         let (mut given_up, mut failed) = (0, None);
-        for orphan in orphans {
-            let abort = || self.store.abort(&orphan.key, &orphan.upload);
-            match asking.ask(abort).await {
+        let pending = listed.unwrap_or_else(|error| {
+            tracing::warn!(%error, "unfinished uploads cannot be listed");
+            // Some stores never tell.
+            failed = error.may_pass().then_some(error);
+            Vec::new()
+        });
+        for orphan in suspicion.orphans(pending, is_swept) {
+            match self.store.abort(&orphan.key, &orphan.upload).await {
                 Ok(()) => {
                     given_up += 1;
                     let aborted = Change::Aborted(orphan.upload);
                     self.writer.note(self.id, aborted).await?;
                 }
-                Err(error) => failed = Some(error),
+                Err(error) => {
+                    // Nor would it do the others.
+                    let is_of_store = error.is_of_store();
+                    failed = Some(error);
+                    if is_of_store {
+                        break;
+                    }
+                }
             }
         }
         if is_listed && failed.is_none() {
@@ -144,18 +136,6 @@ impl Place<'_> {
             }
         }
         Ok((given_up, failed))
-    }
-
-    /// `None` where the store does not tell.
-    async fn pending(&self, asking: Asking<'_>) -> Result<Option<Vec<Pending>>, Problem> {
-        match asking.ask(|| self.store.pending(self.prefix)).await {
-            Ok(pending) => Ok(Some(pending)),
-            Err(error) if error.may_pass() => Err(error.into()),
-            Err(error) => {
-                tracing::warn!(%error, "unfinished uploads cannot be listed");
-                Ok(None)
-            }
-        }
     }
 }
 

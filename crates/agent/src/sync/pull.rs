@@ -4,7 +4,8 @@
 //! A file that is there with the size and the time of the manifest is the same;
 //! what differs is replaced, be it that somebody has changed it here. A push may be
 //! under way meanwhile: then the store has contents that the manifest does not know
-//! yet. They are left, and looked for again once there is a new manifest.
+//! yet. They are left, and looked for again once there is a new manifest. Until a
+//! first push is through its manifest does not have all: nothing is deleted for that.
 
 mod deleting;
 mod fetching;
@@ -178,8 +179,8 @@ impl Run {
         let (mut current, mut fetched) = first;
         let mut pauses = self.settings.pauses.iter();
         let passed = loop {
-            let passed = self.pass(fetched, report).await?;
-            if passed.newer == 0 {
+            let passed = self.pass(fetched, !current.is_partial, report).await?;
+            if passed.newer == 0 && !current.is_partial {
                 break passed;
             }
             tracing::info!(
@@ -193,7 +194,9 @@ impl Run {
             self.dress(passed.directories, &mut Report::default())
                 .await?;
         };
-        self.delete(passed.fetched, report).await?;
+        if !current.is_partial {
+            self.delete(passed.fetched, report).await?;
+        }
         // After all that changes what is in them.
         self.dress(passed.directories, report).await?;
         report.unowned = self.placing.take_unowned();
@@ -206,15 +209,21 @@ impl Run {
         // Only now it is done.
         let run = Arc::clone(self);
         let synced = blocking(move || run.placing.sync()).await?;
-        synced.map_err(|error| disk(&self.settings.to, &error))
+        synced.map_err(|error| disk(&self.settings.to, &error))?;
+        match current.is_partial {
+            true => Err(Problem::FirstPush),
+            false => Ok(()),
+        }
     }
 
     /// Brings the directory in step with what the manifests say, but for the
-    /// files that the store has in another version. The report is of this pass,
-    /// but for what was moved.
+    /// files that the store has in another version. Deletes what is in the way, if
+    /// that is allowed and `may_delete`. The report is of this pass, but for what
+    /// was moved.
     async fn pass(
         self: &Arc<Self>,
         mut fetched: Fetched,
+        may_delete: bool,
         report: &mut Report,
     ) -> Result<Passed, Problem> {
         self.placing.take_unowned();
@@ -222,6 +231,7 @@ impl Run {
         let (sorted, fetched) = blocking(move || {
             let mut sorted = run.sort(&mut fetched)?;
             if let Delete::Mirror { max } = run.settings.delete
+                && may_delete
                 && !sorted.blocked.is_empty()
             {
                 let made = run.make_room(&mut fetched, max, &sorted.blocked)?;

@@ -136,6 +136,9 @@ pub enum Problem {
     /// There is nothing to pull.
     #[error("nothing was pushed to this place in the store yet")]
     NothingPushed,
+    /// What was pushed is not all yet, so that nothing can be said to be gone.
+    #[error("not all files are in the store yet: the first push is still under way")]
+    FirstPush,
     /// Somebody else pushes to the same place.
     #[error("another agent pushes to this place in the store")]
     OtherWriter,
@@ -173,6 +176,7 @@ impl Problem {
             Self::Disk(_) => "check the disk, its room, and whether the agent may write there",
             Self::NoJob(_) => "configure it again, and then restore it anew",
             Self::NothingPushed => "check the path in the store, or run the job that pushes first",
+            Self::FirstPush => PUSH_UNDER_WAY,
             Self::OtherWriter => "give each job a place of its own",
             Self::Stopped => "",
             Self::Lost => "this is a defect of fairbat-agent",

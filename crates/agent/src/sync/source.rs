@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::compare::WHOLE_AFTER_S;
 use crate::entry::{Attributes, FileState, Moment, TreePath};
 
 /// Longest step of the clock by which Linux stamps files: a jiffy, 10 ms at
@@ -166,6 +167,12 @@ pub(super) fn now() -> Moment {
         seconds: now.tv_sec,
         nanoseconds: now.tv_nsec as u32,
     }
+}
+
+/// Whether the last change of a file is so old that no other can have had the same
+/// time.
+pub(super) fn is_settled(changed: Moment) -> bool {
+    changed.seconds < now().seconds - WHOLE_AFTER_S
 }
 
 /// Whether the tick of a change is over. A file from the future is as past as it

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fairbat::carrier::Passage;
 use jiff::Timestamp;
+use sha2::{Digest, Sha256};
 
 use super::manifests::{Current, base_key, delta_key};
 use super::push::{Job, blocking};
@@ -17,7 +18,7 @@ use super::report::Problem;
 use crate::entry::TreePath;
 use crate::manifest::{Content, Header, Item, Kind, Record, WriteError, Writer};
 use crate::state::{Change, JobId, JobRecord, State, Synced, SyncedKind};
-use crate::store::{Part, Put, StoreError};
+use crate::store::{Part, Put, StoreError, StoreErrorKind};
 
 /// Deltas may have so many entries together before there is a new base, ...
 const DELTAS_LEAST: u64 = 1_000;
@@ -25,6 +26,9 @@ const DELTAS_LEAST: u64 = 1_000;
 const DELTAS_SHARE: u64 = 4;
 /// So many deltas there may be: each is a request more for who reads them.
 const DELTAS_MOST: u64 = 50;
+
+/// What is read of a manifest at once to find its hash, bytes.
+const PIECE: usize = 256 * 1024;
 
 /// When the store is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +54,10 @@ impl Job {
         self.writer.keep(self.id, Change::Telling).await?;
         let (state, id) = (self.state.clone(), self.id);
         let untold = blocking(move || Ok::<_, Problem>(state.untold(id)?.count() as u64)).await??;
-        if untold == 0 && (known.base > 0 || occasion == Occasion::During) {
+        // A run that gets through makes whole what was begun without one.
+        let is_partial = known.is_partial || known.base == 0;
+        let is_partial_still = is_partial && occasion == Occasion::During;
+        if untold == 0 && is_partial == is_partial_still {
             return Ok(record);
         }
         let most = DELTAS_LEAST.max(known.base_entries / DELTAS_SHARE);
@@ -71,6 +78,7 @@ impl Job {
         let prefix = &self.settings.prefix;
         let told = &mut record.manifest;
         told.writer = writer;
+        told.is_partial = is_partial_still;
         told.last = header.sequence;
         let key = if is_base {
             (told.base, told.base_entries, told.delta_entries) = (header.sequence, entries, 0);
@@ -80,12 +88,12 @@ impl Job {
             delta_key(prefix, writer, header.sequence)
         };
         self.send_file(&key, file).await?;
-        let current = Current::new(writer, told.base, told.last);
+        let current = Current::of(told);
         self.insist(|| current.write(&self.store, prefix)).await?;
         self.writer.keep(id, Change::Told(record.clone())).await?;
         if is_base && known.base > 0 {
             // What does not count any more is only in the way.
-            let old = Current::new(known.writer, known.base, known.last).keys(prefix);
+            let old = Current::of(&known).keys(prefix);
             if let Err(error) = self.store.delete(old).await {
                 tracing::warn!(%error, "old manifests stay");
             }
@@ -97,8 +105,7 @@ impl Job {
     async fn send_file(&self, key: &str, file: File) -> Result<(), Problem> {
         let file = Arc::new(file);
         let size = file.metadata().map_err(spool_failed)?.len();
-        let part_size = self.store.part_size(size);
-        if size <= part_size {
+        if size <= self.store.part_size(size) || !self.store.takes_parts() {
             let content = read(&file, 0..size).await?;
             self.insist(|| {
                 let content = content.clone();
@@ -107,23 +114,52 @@ impl Job {
             .await?;
             return Ok(());
         }
-        let upload = self.insist(|| self.store.begin(key, "")).await?;
+        let mark = mark(&file).await?;
+        let begun = self.begin::<Problem>(key, &mark).await?;
+        let sent = self.send_parts_of(key, &begun.name, &mark, &file).await;
+        let is_over = match &sent {
+            Ok(()) => true,
+            // What cannot be given up now is found by the next run.
+            Err(_) => self.store.abort(key, &begun.name).await.is_ok(),
+        };
+        if is_over && begun.is_only {
+            self.note(Change::Certain(key.to_owned())).await?;
+        }
+        sent
+    }
+
+    async fn send_parts_of(
+        &self,
+        key: &str,
+        upload: &str,
+        mark: &str,
+        file: &Arc<File>,
+    ) -> Result<(), Problem> {
+        let size = file.metadata().map_err(spool_failed)?.len();
+        let part_size = self.store.part_size(size);
         let mut names = Vec::new();
         for (index, offset) in (0..).zip((0..size).step_by(part_size as usize)) {
-            let content = read(&file, offset..size.min(offset + part_size)).await?;
+            let content = read(file, offset..size.min(offset + part_size)).await?;
             let name = self.insist(|| {
                 let part = Part {
                     index,
                     offset,
                     content: content.clone(),
                 };
-                self.store.put_part(key, &upload, part, self.passage())
+                self.store.put_part(key, upload, part, self.passage())
             });
             names.push(name.await?);
         }
-        self.insist(|| self.store.complete(key, &upload, names.clone()))
-            .await?;
-        Ok(())
+        let completed = self.insist(|| self.store.complete(key, upload, names.clone()));
+        let Err(error) = completed.await else {
+            return Ok(());
+        };
+        // An answer that was lost leaves an upload that is not known any more.
+        let is_gone = error.kind == StoreErrorKind::UploadGone;
+        if is_gone && self.has_made(key, &[mark.to_owned()]).await? {
+            return Ok(());
+        }
+        Err(error.into())
     }
 
     /// Of what is no file of the source.
@@ -151,6 +187,26 @@ impl Job {
             }
         }
     }
+}
+
+/// By what it is known that an upload of a file has made an object: its SHA-256.
+async fn mark(file: &Arc<File>) -> Result<String, Problem> {
+    let of = Arc::clone(file);
+    let digest = blocking(move || {
+        let (mut hash, mut offset) = (Sha256::new(), 0);
+        let mut piece = vec![0; PIECE];
+        loop {
+            match of.read_at(&mut piece, offset)? {
+                0 => return Ok(hash.finalize()),
+                length => {
+                    hash.update(&piece[..length]);
+                    offset += length as u64;
+                }
+            }
+        }
+    });
+    let digest = digest.await?.map_err(spool_failed)?;
+    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 async fn read(file: &Arc<File>, range: Range<u64>) -> Result<Bytes, Problem> {

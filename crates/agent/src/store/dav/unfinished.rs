@@ -36,11 +36,8 @@ struct Names {
 
 impl Aside {
     pub(super) fn new() -> Arc<Self> {
-        // The standard library keys its hash tables from the system's random
-        // source.
-        let token = RandomState::new().build_hasher().finish();
         Arc::new(Self(Mutex::new(Names {
-            token,
+            token: token(),
             next: 0,
             under_way: BTreeSet::new(),
             left: Vec::new(),
@@ -109,6 +106,12 @@ impl Drop for Unfinished {
             names.left.push(std::mem::take(&mut self.name));
         }
     }
+}
+
+/// What nobody else has.
+pub(in crate::store) fn token() -> u64 {
+    // The standard library keys its hash tables from the system's random source.
+    RandomState::new().build_hasher().finish()
 }
 
 /// The key of what is called so.

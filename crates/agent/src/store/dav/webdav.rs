@@ -13,8 +13,8 @@ use bytes::Bytes;
 use fairbat::carrier::Passage;
 use http::{Method, StatusCode};
 
-use super::super::Put;
 use super::super::error::{StoreError, StoreErrorKind};
+use super::super::{IN_THE_WAY, Put};
 use super::location::Root;
 use super::names;
 use super::unfinished::{Aside, Unfinished, key_of};
@@ -154,8 +154,7 @@ impl Webdav {
         match found {
             Ok(Some(members)) if !members.is_empty() => {
                 let message = format!("{doing}: there is a collection with something in it");
-                let hint = "remove it, or put it elsewhere";
-                Err(StoreError::new(StoreErrorKind::Refused, message).with_hint(hint))
+                Err(StoreError::new(StoreErrorKind::Refused, message).with_hint(IN_THE_WAY))
             }
             Ok(_) => Ok(()),
             // It is no collection, or the server does not tell.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::connector::read;
 use super::super::error::{StoreError, StoreErrorKind};
-use super::super::{ListedPart, Pending};
+use super::super::{ListedPart, PartDigest, Pending};
 use super::{S3, SIGNED_FOR};
 
 impl S3 {
@@ -166,8 +166,9 @@ impl Listed {
     fn named(self) -> Option<ListedPart> {
         let sha256 = self.sha256.as_ref().and_then(|text| {
             let bytes = STANDARD.decode(text).ok()?;
-            bytes.try_into().ok()
+            bytes.try_into().ok().map(PartDigest::Sha256)
         });
+        let digest = sha256.or_else(|| md5(self.etag.as_ref()?).map(PartDigest::Md5));
         let name = quick_xml::se::to_string(&PartMetadata {
             e_tag: self.etag.filter(|etag| !etag.is_empty())?,
             checksum_sha256: self.sha256,
@@ -176,9 +177,23 @@ impl Listed {
             index: self.part_number.checked_sub(1)?,
             size: self.size,
             name: name.ok()?,
-            sha256,
+            digest,
         })
     }
+}
+
+/// The MD5 that an entity tag is; `None` if it is something else.
+fn md5(etag: &str) -> Option<[u8; 16]> {
+    let digits = etag.trim_matches('"').as_bytes();
+    let mut bytes = [0; 16];
+    if digits.len() != 2 * bytes.len() {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -200,17 +215,44 @@ mod tests {
              <Part><PartNumber>1</PartNumber><ETag>b</ETag><Size>6</Size>\
              <ChecksumSHA256>{hash}</ChecksumSHA256></Part>\
              <Part><PartNumber>3</PartNumber><Size>7</Size></Part>\
+             <Part><PartNumber>4</PartNumber>\
+             <ETag>&quot;000102030405060708090a0b0C0D0E0F&quot;</ETag><Size>9</Size></Part>\
              <Part><PartNumber>0</PartNumber><ETag>c</ETag><Size>8</Size></Part>\
              </ListPartsResult>"
         );
         let parts = parts(&document);
         let found: Vec<_> = parts
             .iter()
-            .map(|part| (part.index, part.size, part.sha256))
+            .map(|part| (part.index, part.size, part.digest))
             .collect();
-        assert_eq!(found, [(1, 5, None), (0, 6, Some([7; 32]))]);
+        let md5 = std::array::from_fn(|i| i as u8);
+        assert_eq!(
+            found,
+            [
+                (1, 5, None),
+                (0, 6, Some(PartDigest::Sha256([7; 32]))),
+                (3, 9, Some(PartDigest::Md5(md5)))
+            ]
+        );
         assert!(parts[1].name.contains(&hash), "{}", parts[1].name);
         assert!(parts[0].name.contains("\"a\""), "{}", parts[0].name);
+    }
+
+    #[test]
+    fn an_entity_tag_may_be_no_md5() {
+        let quoted = format!("\"{}\"", "a0".repeat(16));
+        assert_eq!(md5(&quoted), Some([0xa0; 16]));
+        let others = [
+            "",
+            "\"\"",
+            &"x".repeat(32),
+            &"é".repeat(16),
+            &"a".repeat(31),
+        ];
+        for other in others {
+            assert_eq!(md5(other), None, "{other}");
+        }
+        assert_eq!(md5(&format!("{}-2", "a".repeat(32))), None);
     }
 
     #[test]

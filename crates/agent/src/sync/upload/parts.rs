@@ -5,17 +5,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
 use fairbat::lane::Permit;
+use md5::Md5;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 
 use super::super::push::Job;
-use super::super::source::Source;
+use super::super::source::{Source, is_settled};
 use super::super::window::Place;
 use super::{FileError, Had, blocking, check, hash, read};
 use crate::entry::{FileState, Moment, TreePath};
 use crate::state::{Change, Part, Upload};
-use crate::store::{self, ListedPart, StoreError, StoreErrorKind};
+use crate::store::{self, PartDigest, StoreError, StoreErrorKind};
 
 impl Job {
     /// Sends a file in parts, those that the store does not have yet.
@@ -38,11 +40,17 @@ impl Job {
             }
         };
         let upload = Arc::new(upload);
+        // Those that wait to be tried again count as well: a store that fails is
+        // not asked for ever more of them.
+        let most = self.settings.connections as usize;
         let mut whole = Sha256::new();
         let mut names = BTreeMap::new();
         let mut sending = JoinSet::new();
         for (index, range) in parts(source.state().size, upload.part_size) {
-            while let Some(sent) = sending.try_join_next() {
+            while let Some(sent) = match sending.len() < most {
+                true => sending.try_join_next(),
+                false => sending.join_next().await,
+            } {
                 let (index, name) = sent.map_err(|_| FileError::Lost)??;
                 names.insert(index, name);
             }
@@ -50,7 +58,7 @@ impl Job {
             if let Some(part) = arrived.get(&index) {
                 let (content, sha256) = read(source, range.start, length).await?;
                 whole.update(&content);
-                if part.sha256.is_none_or(|has| has == sha256) {
+                if is_of(part.digest, content, sha256).await? {
                     self.ledger.found(length);
                     credited.fetch_add(length, Ordering::Relaxed);
                     names.insert(index, part.name.clone());
@@ -70,13 +78,13 @@ impl Job {
                 content,
             };
             sending.spawn(Arc::clone(self).send_part(
-                permit,
+                (place, permit),
+                part,
                 Sending {
-                    _place: place,
+                    source: Arc::clone(source),
                     path: path.clone(),
                     key: key.clone(),
                     upload: Arc::clone(&upload),
-                    part,
                     sha256,
                     credited: Arc::clone(credited),
                 },
@@ -111,8 +119,12 @@ impl Job {
                 return Ok(());
             };
             drop(permit);
-            if error.kind == StoreErrorKind::UploadGone && self.has_made(upload).await? {
-                return Ok(());
+            if error.kind == StoreErrorKind::UploadGone {
+                let (version, modified) = (upload.state, upload.modified);
+                let marks = [true, false].map(|settled| mark(version, modified, settled));
+                if self.has_made(&upload.key, &marks).await? {
+                    return Ok(());
+                }
             }
             tries.after(&self.member, error.clone()).await?;
             if error.kind == StoreErrorKind::Integrity {
@@ -123,13 +135,6 @@ impl Job {
                 return Err(StoreError { kind, ..error }.into());
             }
         }
-    }
-
-    /// Whether what is under the key of an upload was made by it, or by another of
-    /// the same version.
-    async fn has_made(&self, upload: &Upload) -> Result<bool, FileError> {
-        let has = self.insist(|| self.store.mark(&upload.key)).await?;
-        Ok(has == Some(mark(upload.state, upload.modified)))
     }
 
     /// The upload of this version that is under way, with the parts that the
@@ -152,46 +157,28 @@ impl Job {
                 self.leave(path, &upload).await?;
             } else if let Some(arrived) = self.arrived(&upload, parts).await {
                 return Ok(Resumed::UnderWay(upload, arrived));
-            } else if self.has_made(&upload).await? {
+            } else if self.has_made(key, &[mark(version, modified, true)]).await? {
                 // Who completed it was killed before the last part was remembered.
                 return Ok(Resumed::Complete);
             } else {
                 self.note(Change::Gone(path.clone())).await?;
             }
         }
-        let name = self.begin(key, &mark(version, modified)).await?;
+        let mark = mark(version, modified, is_settled(version.changed));
+        let begun = self.begin::<FileError>(key, &mark).await?;
         let upload = Upload {
-            name: name.name,
+            name: begun.name,
             key: key.to_owned(),
             part_size,
             state: version,
             modified,
         };
-        let begun = Change::Begun(path.clone(), upload.clone());
-        self.writer.keep(self.id, begun).await?;
-        if name.is_only {
+        let under_way = Change::Begun(path.clone(), upload.clone());
+        self.writer.keep(self.id, under_way).await?;
+        if begun.is_only {
             self.note(Change::Certain(key.to_owned())).await?;
         }
         Ok(Resumed::UnderWay(upload, BTreeMap::new()))
-    }
-
-    /// Begins an upload. Of one whose beginning was not heard of, it stays
-    /// remembered that there may be one.
-    async fn begin(&self, key: &str, mark: &str) -> Result<Begun, FileError> {
-        let beginning = Change::Beginning(key.to_owned());
-        self.writer.keep(self.id, beginning).await?;
-        let mut tries = self.attempts.tries();
-        let mut is_only = true;
-        loop {
-            let permit = self.member.admit().await;
-            let error = match self.store.begin(key, mark).await {
-                Ok(name) => return Ok(Begun { name, is_only }),
-                Err(error) => error,
-            };
-            drop(permit);
-            is_only = false;
-            tries.after(&self.member, error).await?;
-        }
     }
 
     /// The parts of an upload that the store has: those that are remembered, and
@@ -204,8 +191,8 @@ impl Job {
     ) -> Option<BTreeMap<u32, Arrived>> {
         let known = known.into_iter().map(|(index, part)| {
             let Part { name, sha256 } = part;
-            let sha256 = Some(sha256);
-            (index, Arrived { name, sha256 })
+            let digest = PartDigest::Sha256(sha256);
+            (index, Arrived { name, digest })
         });
         let mut arrived: BTreeMap<_, _> = known.collect();
         let lengths: BTreeMap<_, _> = parts(upload.state.size, upload.part_size)
@@ -227,36 +214,43 @@ impl Job {
             }
         };
         for part in listed {
-            // What broke off may have left less.
-            if lengths.get(&part.index) == Some(&part.size) {
-                let ListedPart { name, sha256, .. } = part;
-                let found = Arrived { name, sha256 };
+            // What broke off may have left less; and what does not show what is in
+            // it is sent again.
+            if lengths.get(&part.index) == Some(&part.size)
+                && let Some(digest) = part.digest
+            {
+                let found = Arrived {
+                    name: part.name,
+                    digest,
+                };
                 arrived.entry(part.index).or_insert(found);
             }
         }
         Some(arrived)
     }
 
+    /// Sends a part that has been read and has its place. While it waits to be
+    /// tried again it keeps neither: nothing else waits for that.
     async fn send_part(
         self: Arc<Self>,
-        permit: Permit,
+        admitted: (Place, Permit),
+        part: store::Part,
         sending: Sending,
     ) -> Result<(u32, String), FileError> {
         let Sending {
+            source,
             path,
             key,
             upload,
-            part,
             sha256,
             credited,
-            _place,
         } = sending;
-        let index = part.index;
-        let (mut permit, mut tries) = (permit, self.attempts.tries());
+        let (index, offset) = (part.index, part.offset);
+        let bytes = part.content.len() as u64;
+        let (mut admitted, mut part) = (admitted, part);
+        let mut tries = self.attempts.tries();
         let name = loop {
-            let bytes = part.content.len() as u64;
             let flight = self.ledger.take_off(bytes, &self.settings.ceilings);
-            let part = part.clone();
             let put = self
                 .store
                 .put_part(&key, &upload.name, part, flight.passage());
@@ -268,9 +262,17 @@ impl Job {
                 }
                 Err(error) => error,
             };
-            drop((flight, permit));
+            drop((flight, admitted));
             tries.after(&self.member, error).await?;
-            permit = self.member.admit().await;
+            let place = self.window.enter(bytes).await;
+            admitted = (place, self.member.admit().await);
+            // It is the same version, or an error.
+            let (content, _) = read(&source, offset, bytes).await?;
+            part = store::Part {
+                index,
+                offset,
+                content,
+            };
         };
         let part = Part {
             name: name.clone(),
@@ -288,28 +290,27 @@ enum Resumed {
     Complete,
 }
 
-/// An upload that was begun.
-struct Begun {
-    name: String,
-    /// Whether no other can have begun with it.
-    is_only: bool,
-}
-
 /// A part that the store has.
 struct Arrived {
     name: String,
-    /// Of what was sent, if it is known; else it is of this version all the same,
-    /// because the upload is.
-    sha256: Option<[u8; 32]>,
+    /// Of what it has.
+    digest: PartDigest,
+}
+
+/// Whether a digest is that of some content, whose SHA-256 is known.
+async fn is_of(digest: PartDigest, content: Bytes, sha256: [u8; 32]) -> Result<bool, FileError> {
+    match digest {
+        PartDigest::Sha256(has) => Ok(has == sha256),
+        PartDigest::Md5(has) => blocking(move || Md5::digest(&content)[..] == has).await,
+    }
 }
 
 /// A part that is being sent.
 struct Sending {
-    _place: Place,
+    source: Arc<Source>,
     path: TreePath,
     key: String,
     upload: Arc<Upload>,
-    part: store::Part,
     sha256: [u8; 32],
     /// Bytes of the version that count as moved.
     credited: Arc<AtomicU64>,
@@ -322,9 +323,12 @@ fn parts(size: u64, part_size: u64) -> impl Iterator<Item = (u32, std::ops::Rang
     (0..).zip(ranges)
 }
 
-/// By what it is known which version an upload has made an object of.
-fn mark(state: FileState, modified: Moment) -> String {
-    let bytes = postcard::to_stdvec(&(state, modified)).expect("our records can be written down");
-    let digest = Sha256::digest(bytes);
+/// By what it is known which version an upload has made an object of. Only one that
+/// was `settled` when the upload began is known by that for good: what was read of
+/// another may be less than what has the same time now.
+fn mark(state: FileState, modified: Moment, settled: bool) -> String {
+    let version = postcard::to_stdvec(&(state, modified, settled));
+    let version = version.expect("our records can be written down");
+    let digest = Sha256::digest(version);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

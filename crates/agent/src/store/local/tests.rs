@@ -1,0 +1,85 @@
+use std::time::Duration;
+
+use fairbat::carrier::Ceiling;
+use fairbat::lane::LaneSettings;
+
+use super::*;
+
+fn store(root: &Path) -> Local {
+    let lane = Lane::start(LaneSettings {
+        most_connections: 1,
+        weight: 1.0,
+        limit_rate: None,
+        is_held: false,
+    });
+    Local::open(root, lane.unwrap()).unwrap()
+}
+
+async fn put(store: &Local, key: &str, length: usize) -> Result<Stored, StoreError> {
+    let content = Bytes::from(vec![7; length]);
+    store
+        .put(key, content, Put::Replace, Passage::default())
+        .await
+}
+
+#[tokio::test]
+async fn small_files_have_a_rate_as_large_ones_have() {
+    for length in [1, PIECE + 1] {
+        let root = tempfile::tempdir().unwrap();
+        let store = store(root.path());
+        put(&store, "a", length).await.unwrap();
+        let mut samples = store.lane.samples();
+        let seen = samples.wait_for(|sample| sample.mean.is_some());
+        let seen = tokio::time::timeout(Duration::from_secs(60), seen).await;
+        assert!(seen.is_ok(), "{length} bytes do not show");
+    }
+}
+
+fn unfinished(root: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(root.join(UNFINISHED)).unwrap();
+    let name = |entry: io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+    entries
+        .map(|entry| name(entry).into_string().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn what_cannot_be_stored_leaves_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let store = store(root.path());
+    std::fs::write(root.path().join("file"), b"").unwrap();
+    for length in [1, PIECE + 1, 4 * PIECE] {
+        // A file is no directory.
+        let failed = put(&store, "file/a", length).await;
+        assert!(failed.is_err(), "{failed:?}");
+        assert_eq!(unfinished(root.path()), [""; 0]);
+    }
+    // Nor does what is broken off while it keeps to a ceiling.
+    let passage = Passage {
+        ceilings: vec![Ceiling::new(1).into()],
+        ..Passage::default()
+    };
+    let content = Bytes::from(vec![7; 4 * PIECE]);
+    let mut storing = Box::pin(store.put("a", content, Put::Replace, passage));
+    while !root.path().join(UNFINISHED).exists() || unfinished(root.path()).is_empty() {
+        tokio::select! {
+            stored = &mut storing => panic!("it is stored: {stored:?}"),
+            () = tokio::time::sleep(Duration::from_millis(1)) => {}
+        }
+    }
+    drop(storing);
+    assert_eq!(unfinished(root.path()), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_a_process_with_the_same_number_has_left_is_pending() {
+    let root = tempfile::tempdir().unwrap();
+    let store = store(root.path());
+    let own = store.begin("home/own").await.unwrap();
+    let left = format!("home%2Fa~{}-0-0", std::process::id());
+    std::fs::write(store.unfinished(&left), b"half").unwrap();
+    let pending = store.pending("home").await.unwrap();
+    let names: Vec<_> = pending.into_iter().map(|pending| pending.upload).collect();
+    assert_eq!(names, [left]);
+    assert!(store.unfinished(&own).exists());
+}
