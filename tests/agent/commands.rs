@@ -92,6 +92,26 @@ fn a_pause_outlives_the_agent_and_a_run_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_failure_is_still_one_after_a_restart() {
+    let (source, store) = (dir(), dir());
+    fs::write(source.path().join("f"), "x").expect("write a file");
+    let place = Place::new();
+    let mirror = "delete = \"mirror\"\nmax_delete = \"100%\"";
+    place.configure("", &home(source.path(), store.path(), mirror));
+    let service = place.start();
+    service.order(&["run", "home", "--wait"]);
+    fs::remove_file(source.path().join("f")).expect("remove a file");
+    let failed = service.fairbat(&["run", "home", "--wait"]);
+    assert_ne!(failed.code, Some(0), "{failed:?}");
+    let before = service.task("home").expect("it is there");
+    assert_eq!(before["last"]["ok"], false, "{before:#}");
+    service.kill();
+    let service = place.start();
+    let after = service.task("home").expect("it is there");
+    assert_eq!(after["last"], before["last"], "{after:#}");
+}
+
+#[test]
 fn a_run_that_is_cancelled_stays_so() {
     let (source, store) = (dir(), dir());
     fs::write(source.path().join("f"), vec![7; 40_000_000]).expect("write a file");

@@ -115,6 +115,7 @@ impl Daemon {
                 // If it comes back it is still paused, but has nothing to go on with.
                 let standing = Standing {
                     is_paused: entry.task.is_paused,
+                    last: entry.task.last.clone(),
                     ..Standing::default()
                 };
                 drop(self.writer.set_standing(&entry.id, standing.written()));

@@ -4,9 +4,10 @@ use jiff::{Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
 
 use super::task::Task;
+use crate::status::LastRun;
 
 /// See the module.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Standing {
     /// Whether it waits to be resumed.
     pub(super) is_paused: bool,
@@ -16,6 +17,9 @@ pub(super) struct Standing {
     pub(super) began: Option<Timestamp>,
     /// By when that was to be through.
     pub(super) deadline: Option<Timestamp>,
+    /// How its last run ended: what has failed still has after a restart.
+    #[serde(default)]
+    pub(super) last: Option<LastRun>,
 }
 
 impl Standing {
@@ -27,6 +31,7 @@ impl Standing {
             is_unfinished,
             began: task.began.filter(|_| is_unfinished),
             deadline: task.deadline.filter(|_| is_unfinished),
+            last: task.last.clone(),
         }
     }
 
@@ -47,6 +52,7 @@ impl Standing {
     /// Puts a task that was just made into it.
     pub(super) fn put(&self, task: &mut Task, now: &Zoned) {
         task.is_paused = self.is_paused;
+        task.last.clone_from(&self.last);
         if self.is_unfinished {
             task.go_on(self.began, self.deadline, now);
         }
