@@ -185,7 +185,7 @@ async fn what_is_due_first_has_the_connection_to_its_end() {
     let (address, asked) = server();
     let directory = tempfile::tempdir().unwrap();
     let lane = lane();
-    let other = lane.enter("other", None);
+    let other = lane.enter("other", Some(within(300)));
     let permit = other.admit().await;
     let fetch = async |name: &str, deadline| {
         let url = format!("http://{address}/{name}");
