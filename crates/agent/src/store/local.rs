@@ -3,10 +3,10 @@
 //! Files are written aside, in `.fairbat/unfinished`, synced, and renamed into
 //! their place, so that nothing is ever seen half.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,13 +31,6 @@ const PIECE: usize = 1024 * 1024;
 /// alone would be that of the next one as well, where each is the first in its
 /// container.
 static OWN: LazyLock<String> = LazyLock::new(|| format!("~{:016x}-", unfinished::token()));
-
-/// Of what is stored: nobody else may read it, whoever may read the original, whose
-/// mode is in the manifest.
-const FILE_MODE: u32 = 0o600;
-
-/// Of directories.
-const DIRECTORY_MODE: u32 = 0o700;
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -110,12 +103,11 @@ impl Local {
         let head = unfinished::head(key);
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        make_directory(&self.root.join(UNFINISHED))?;
+        std::fs::create_dir_all(self.root.join(UNFINISHED))?;
         let upload = format!("{head}{}{number}", *OWN);
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
-            .mode(FILE_MODE)
             .open(self.unfinished(&upload))?;
         Ok((upload, file))
     }
@@ -338,17 +330,11 @@ impl Reading {
     }
 }
 
-/// Makes a directory, and those that it is in.
-fn make_directory(path: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true).mode(DIRECTORY_MODE).create(path)
-}
-
 /// Puts a file that is whole into its place, and both on the disk.
 fn put_in_place(file: &File, from: &Path, to: &Path, mode: Put) -> io::Result<()> {
     file.sync_all()?;
     let parent = to.parent().unwrap_or(Path::new("."));
-    make_directory(parent)?;
+    std::fs::create_dir_all(parent)?;
     let flags = match mode {
         Put::Replace => RenameFlags::empty(),
         Put::Create => RenameFlags::NOREPLACE,
