@@ -8,7 +8,7 @@ use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_until;
 
 use crate::round_trip::dir;
-use crate::service::{Place, SOON};
+use crate::service::{Place, SOON, Service};
 use crate::tree::expect_same;
 
 /// A job that pushes to a directory, by hand.
@@ -111,15 +111,27 @@ fn a_failure_is_still_one_after_a_restart() {
     assert_eq!(after["last"], before["last"], "{after:#}");
 }
 
+/// Where a run of the job takes longer than any test.
+fn slow(source: &Path, store: &Path) -> Place {
+    fs::write(source.join("f"), vec![7; 40_000_000]).expect("write a file");
+    let place = Place::new();
+    place.configure("", &home(source, store, "limit_rate = \"2M\""));
+    place
+}
+
+/// No run of the job is to go on.
+fn expect_nothing_left(service: &Service) {
+    let task = service.task("home").expect("it is there");
+    assert_eq!(
+        (&task["phase"], &task["next"]),
+        (&"waiting".into(), &serde_json::Value::Null)
+    );
+}
+
 #[test]
 fn a_run_that_is_cancelled_stays_so() {
     let (source, store) = (dir(), dir());
-    fs::write(source.path().join("f"), vec![7; 40_000_000]).expect("write a file");
-    let place = Place::new();
-    place.configure(
-        "",
-        &home(source.path(), store.path(), "limit_rate = \"2M\""),
-    );
+    let place = slow(source.path(), store.path());
     let service = place.start();
     service.fairbat(&["cancel", "home"]).expect_code(1);
     service.order(&["run", "home"]);
@@ -129,22 +141,13 @@ fn a_run_that_is_cancelled_stays_so() {
     let (status, _) = service.terminate();
     assert!(status.success(), "{status}");
     let service = place.start();
-    let task = service.task("home").expect("it is there");
-    assert_eq!(
-        (&task["phase"], &task["next"]),
-        (&"waiting".into(), &serde_json::Value::Null)
-    );
+    expect_nothing_left(&service);
 }
 
 #[test]
 fn a_pause_that_is_taken_back_at_once_loses_nothing_and_what_is_left_can_be_cancelled() {
     let (source, store) = (dir(), dir());
-    fs::write(source.path().join("f"), vec![7; 40_000_000]).expect("write a file");
-    let place = Place::new();
-    place.configure(
-        "",
-        &home(source.path(), store.path(), "limit_rate = \"2M\""),
-    );
+    let place = slow(source.path(), store.path());
     let service = place.start();
     service.order(&["run", "home"]);
     let run = service.wait_for_progress("home");
@@ -166,11 +169,7 @@ fn a_pause_that_is_taken_back_at_once_loses_nothing_and_what_is_left_can_be_canc
     service.order(&["resume", "home"]);
     service.kill();
     let service = place.start();
-    let task = service.task("home").expect("it is there");
-    assert_eq!(
-        (&task["phase"], &task["next"]),
-        (&"waiting".into(), &serde_json::Value::Null)
-    );
+    expect_nothing_left(&service);
 }
 
 #[test]

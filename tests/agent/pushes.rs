@@ -131,14 +131,20 @@ fn large() -> Vec<u8> {
     (0..12 * 1024 * 1024_u32).map(|i| (i >> 8) as u8).collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_has_come_can_be_pulled_while_the_rest_is_under_way() {
+/// A store that has an older `a`, and takes no more than it and the first part of `z`.
+async fn halfway() -> Scene {
     let scene = Scene::new();
     scene.write("a", "first");
     clean(scene.push().await);
     scene.write("a", "second, longer");
     scene.write("z", large());
     scene.refuse(Requests::of("PUT").containing("partNumber=2"));
+    scene
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_come_can_be_pulled_while_the_rest_is_under_way() {
+    let scene = halfway().await;
     let run = scene.pushing(|settings| settings.tell_every = Duration::from_millis(200));
     scene.wait_for(done("PUT", "partNumber=1")).await;
     scene.expect_told("second, longer").await;
@@ -150,12 +156,7 @@ async fn what_has_come_can_be_pulled_while_the_rest_is_under_way() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_killed_push_has_brought_is_told_first() {
-    let scene = Scene::new();
-    scene.write("a", "first");
-    clean(scene.push().await);
-    scene.write("a", "second, longer");
-    scene.write("z", large());
-    scene.refuse(Requests::of("PUT").containing("partNumber=2"));
+    let scene = halfway().await;
     scene.killed_after(done("PUT", "partNumber=1")).await;
     let run = scene.pushing(|settings| settings.tell_every = PATIENCE * 10);
     scene.expect_told("second, longer").await;

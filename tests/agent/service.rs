@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use fairbat_tests::bin::{Fairbat, agent_binary};
+use fairbat_tests::bin::{Fairbat, agent_binary, signal};
 use fairbat_tests::outcome::Outcome;
 use fairbat_tests::poll::{wait_for, wait_until};
 use fairbat_tests::stores::{FaultProxy, S3};
@@ -148,12 +148,7 @@ impl Service<'_> {
     /// Sends a signal by name.
     pub(crate) fn signal(&mut self, name: &str) {
         assert!(self.is_running(), "it has ended: {}", self.place.log());
-        let status = Command::new("sh")
-            .args(["-c", "kill -s \"$0\" \"$1\"", name])
-            .arg(self.child.id().to_string())
-            .status()
-            .expect("start sh");
-        assert!(status.success(), "kill -s {name}: {status}");
+        signal(&self.child, name);
     }
 
     /// Ends it by SIGTERM; returns how, and how long that took.

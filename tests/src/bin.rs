@@ -238,6 +238,20 @@ pub struct Running {
     what: String,
 }
 
+/// Sends a child that has not been waited for a signal by name (`INT`, `TERM`,
+/// `KILL`).
+///
+/// # Panics
+/// When it cannot be sent.
+pub fn signal(child: &Child, name: &str) {
+    let status = Command::new("sh")
+        .args(["-c", "kill -s \"$0\" \"$1\"", name])
+        .arg(child.id().to_string())
+        .status()
+        .expect("start sh");
+    assert!(status.success(), "kill -s {name}: {status}");
+}
+
 impl Running {
     /// Sends a signal by name (`INT`, `TERM`, `KILL`), unless it has ended.
     pub fn signal(&mut self, name: &str) {
@@ -246,12 +260,7 @@ impl Running {
         if !self.is_running() {
             return;
         }
-        let status = Command::new("sh")
-            .args(["-c", "kill -s \"$0\" \"$1\"", name])
-            .arg(self.child.id().to_string())
-            .status()
-            .expect("start sh");
-        assert!(status.success(), "kill -s {name}: {status}");
+        signal(&self.child, name);
     }
 
     /// Whether it has not ended yet.

@@ -15,7 +15,7 @@ use super::ledger::Ledger;
 use super::plan::{Looking, Plan, PlanError, is_empty, plan};
 use super::report::{Problem, Report};
 use super::tell::Occasion;
-use super::teller::Teller;
+use super::teller::{Teller, now};
 use super::window::Window;
 use crate::config::{Delete, Detect, MaxDelete, Verify};
 use crate::filter::Filter;
@@ -267,11 +267,6 @@ impl Job {
 fn files_due(deadline: Timestamp, now: Timestamp) -> Timestamp {
     let left = deadline.duration_since(now).max(SignedDuration::ZERO);
     deadline - (left / FILES_EARLIER).min(FILES_EARLIER_MOST)
-}
-
-#[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
-fn now() -> Timestamp {
-    Timestamp::now()
 }
 
 pub(super) fn check_deletions(gone: u64, known: u64, most: MaxDelete) -> Result<(), Problem> {

@@ -70,11 +70,9 @@ fn instant() -> Instant {
     Instant::now()
 }
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "a manifest says when it was made"
-)]
-fn now() -> Timestamp {
+/// The moment now: a manifest says when it was made, and a deadline is one.
+#[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
+pub(super) fn now() -> Timestamp {
     Timestamp::now()
 }
 
