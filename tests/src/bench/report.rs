@@ -93,6 +93,11 @@ Planned, begun, and stopped after five seconds at a limited rate:
 }
 
 /// What is required of `fairbat`, and whether it holds.
+/// What a page says of something that is required.
+pub(super) fn verdict(holds: bool) -> &'static str {
+    if holds { "holds" } else { "**does not hold**" }
+}
+
 fn verdicts(record: &Record) -> String {
     let ours = find(record, Medium::Memory, "fairbat get");
     let curl = find(record, Medium::Memory, "curl");
@@ -128,7 +133,7 @@ fn verdicts(record: &Record) -> String {
     ];
     let mut text = "\n## What is required\n\n| | measured | |\n|---|---|---|\n".to_owned();
     for (required, measured, holds) in rows {
-        let verdict = if holds { "holds" } else { "**does not hold**" };
+        let verdict = verdict(holds);
         text.push_str(&format!("| {required} | {measured} | {verdict} |\n"));
     }
     text

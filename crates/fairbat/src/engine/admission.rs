@@ -12,8 +12,11 @@ use dalbe::brake::Order;
 use tokio::sync::watch;
 
 use crate::carrier::Passage;
+use crate::error::{ErrorKind, TransferError};
 use crate::lane::{Backlog, LaneSample, Member, Permit};
 use crate::pace::{Load, Pace, PaceSample, share_of};
+use crate::release::Release;
+use crate::settings::Settings;
 
 /// A place in a lane that is shared with others.
 #[derive(Debug)]
@@ -54,6 +57,26 @@ pub(super) struct Shared {
 }
 
 impl Admission {
+    /// The controllers of a run that shares nothing. `window` is the time to its
+    /// nearest deadline; `is_held` says whether anything can hold its flows back.
+    pub(super) fn own(
+        settings: &Settings,
+        window: Option<Duration>,
+        is_held: bool,
+    ) -> Result<Self, TransferError> {
+        let pace = Pace::new(
+            settings.split,
+            settings.max_connections,
+            window,
+            is_held.then_some(settings.weight),
+            // A person's downloads are not a stream of jobs: one polite
+            // connection is enough until a deadline says that it is not.
+            Release::paced(),
+        );
+        let pace = pace.map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
+        Ok(Self::Own(Box::new(pace)))
+    }
+
     pub(super) fn shared(share: Share) -> Self {
         let Share {
             member,

@@ -28,9 +28,8 @@ use crate::event::{Control, Event, FileProgress, TimedEvent};
 use crate::hosts::HostLimits;
 use crate::lane::{Backlog, Permit};
 use crate::lateness::Saturation;
-use crate::pace::{Load, Pace};
+use crate::pace::Load;
 use crate::queue::{LeaseId, Queue, QueueError, TransferId};
-use crate::release::Release;
 use crate::settings::{Settings, TransferRequest};
 use dalbe::brake::{BrakeState, HELD_BACK, ReceiverPolicy};
 use dalbe::deadline::{Deadline, Demand};
@@ -106,7 +105,11 @@ impl Lane {
         let transfers: Vec<Transfer> = transfers.collect();
         let admission = match share {
             Some(share) => Admission::shared(share),
-            None => Admission::Own(Box::new(own_pace(settings, &transfers, &shared)?)),
+            None => {
+                let due = transfers.iter().filter_map(|transfer| transfer.deadline);
+                let window = due.map(|deadline| deadline.by()).min();
+                Admission::own(settings, window, shared.braking.is_some())?
+            }
         };
         let (due, rest) = (0..transfers.len()).partition(|&i| transfers[i].deadline.is_some());
         Ok(Self {
@@ -476,26 +479,4 @@ impl Lane {
             }
         }
     }
-}
-
-/// The controllers of a run that shares nothing.
-fn own_pace(
-    settings: &Settings,
-    transfers: &[Transfer],
-    shared: &Shared,
-) -> Result<Pace, TransferError> {
-    let window = transfers
-        .iter()
-        .filter_map(|transfer| Some(transfer.deadline?.by()))
-        .min();
-    let pace = Pace::new(
-        settings.split,
-        settings.max_connections,
-        window,
-        shared.braking.is_some().then_some(settings.weight),
-        // A person's downloads are not a stream of jobs: one polite
-        // connection is enough until a deadline says that it is not.
-        Release::paced(),
-    );
-    pace.map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))
 }

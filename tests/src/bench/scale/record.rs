@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::record::{Machine, Sample, Spread};
+use super::super::report::verdict;
 
 /// Longest comparison that is accepted, s.
 const LONGEST: f64 = 60.0;
@@ -158,10 +159,6 @@ SHA-256 of each, keeps a state, and sends a manifest at the end.
         machine.versions.join("; ")
     ));
     text
-}
-
-fn verdict(holds: bool) -> &'static str {
-    if holds { "holds" } else { "**does not hold**" }
 }
 
 /// The median and, in parentheses, least and most.
