@@ -24,7 +24,7 @@ const ORDINARY_ROOM: u32 = INITIAL as u32;
 
 /// The end of a response is not held up, segments: a TLS record (16 KiB) and
 /// what waits unread.
-const LAST: u64 = 16;
+const LAST: f64 = 16.0;
 
 /// What a connection learnt about its path that the next one over it should
 /// know.
@@ -204,7 +204,8 @@ impl WindowLever {
             return Ok(None);
         };
         let window = self.settings.most.map_or(window, |most| window.min(most));
-        let is_near_end = remaining.is_some_and(|bytes| bytes < LAST * u64::from(info.rcv_mss));
+        let is_near_end =
+            remaining.is_some_and(|bytes| (bytes as f64) < LAST * self.brake.segment());
         let pause = self.brake.pause().filter(|_| !is_near_end);
         if pause.is_none() {
             self.rest(socket)?;
@@ -240,7 +241,7 @@ impl WindowLever {
     /// and a kernel that does not tell what that is (before Linux 6.2) leaves
     /// it at the least window.
     fn narrow(&mut self, receiver: ReceiverSocket<'_>, info: &TcpInfo) -> io::Result<bool> {
-        let segment = f64::from(info.rcv_mss);
+        let segment = self.brake.segment();
         let room = (LITTLE_ROOM * segment) as u32;
         let is_used_up = info
             .rcv_wnd

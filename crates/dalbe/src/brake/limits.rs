@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::socket::TcpInfo;
+
 /// Round-trip times are known to a tick of the timestamp clock (Linux).
 pub(super) const TICK: Duration = Duration::from_millis(1);
 
@@ -36,4 +38,48 @@ pub(super) fn no_queue(base: f64) -> f64 {
 /// The longest delay that is no queue, s, over this base, s.
 pub(super) fn short_queue(base: f64) -> f64 {
     SHORT + SHORT_SHARE * base
+}
+
+/// No link has segments as large as this, bytes, but loopback (jumbo frames
+/// have up to 9 KiB).
+const LOOPBACK: u32 = 16_384;
+
+/// Largest segment that the sender is known to send, bytes. Over loopback
+/// Linux gathers what an application writes into segments of half the largest
+/// window it was ever offered, whatever has come before, and sends none that
+/// does not fit (RFC 9293 section 3.8.6.2.1).
+pub(super) fn segment(info: &TcpInfo) -> f64 {
+    let seen = f64::from(info.rcv_mss);
+    if info.advmss > LOOPBACK {
+        seen.max(f64::from(info.advmss).min(INITIAL / 2.0))
+    } else {
+        seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(rcv_mss: u32, advmss: u32) -> TcpInfo {
+        TcpInfo {
+            rcv_mss,
+            advmss,
+            ..TcpInfo::parse(&[0; 240]).unwrap()
+        }
+    }
+
+    #[test]
+    fn over_loopback_a_segment_is_what_the_sender_may_gather() {
+        assert_eq!(segment(&told(536, 65_483)), 32_768.0);
+        assert_eq!(segment(&told(6_611, 65_483)), 32_768.0);
+        assert_eq!(segment(&told(65_483, 65_483)), 65_483.0);
+        assert_eq!(segment(&told(4_096, 17_000)), 17_000.0);
+    }
+
+    #[test]
+    fn over_a_link_a_segment_is_what_has_come() {
+        assert_eq!(segment(&told(1_448, 1_448)), 1_448.0);
+        assert_eq!(segment(&told(1_400, 8_948)), 1_400.0);
+    }
 }

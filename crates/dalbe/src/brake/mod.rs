@@ -100,6 +100,12 @@ pub struct Brake {
     widest: (f64, Duration),
     opening: Opening,
     bottleneck: Bottleneck,
+    /// Largest segment that has come or, over loopback, may come, bytes. The
+    /// kernel's own idea of it shrinks when a window closes on a segment: a
+    /// sender then waits for its persist timer and sends what fits (RFC 9293
+    /// section 3.8.6.1), and a window of two such pieces would never let a
+    /// whole one through again.
+    segment: f64,
     /// Segments at the last look, and bytes that came in them; some of them
     /// may have come twice.
     arrived: (u32, f64),
@@ -151,6 +157,7 @@ impl Brake {
             widest: (0.0, Duration::ZERO),
             opening: Opening::Done,
             bottleneck: Bottleneck::default(),
+            segment: f64::from(SEGMENT_LEAST),
             arrived: (0, 0.0),
             crawl: Crawl::default(),
             yields: Yield::default(),
@@ -214,6 +221,12 @@ impl Brake {
         self.crawl.pause()
     }
 
+    /// The largest segment that has come, bytes; before the first look one of
+    /// 536 is assumed.
+    pub(super) fn segment(&self) -> f64 {
+        self.segment
+    }
+
     /// What another connection has carried over the same path, byte/s.
     pub fn learn_carried(&mut self, at: Duration, rate: f64) {
         self.stale.learn(at, rate);
@@ -255,7 +268,8 @@ impl Brake {
         let pauses = self.crawl.pause().is_some();
         let delay = self.delays.look(now, info, rtt, segments, pauses);
         let base = delay.base;
-        let segment = f64::from(info.rcv_mss.max(SEGMENT_LEAST));
+        self.segment = self.segment.max(limits::segment(info));
+        let segment = self.segment;
         let seen = Seen {
             rtt,
             base,

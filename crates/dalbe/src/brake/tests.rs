@@ -356,16 +356,19 @@ fn anything() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..40)
 }
 
-/// The brake after these, and the moment.
+/// The brake after these, and the moment. No window is less than two of the
+/// largest segments that have come.
 fn after(ops: &[Op], gap: Duration) -> (Brake, Duration) {
     let (mut brake, mut now) = (Brake::new(), Duration::ZERO);
+    let mut segment = SEGMENT_LEAST;
     for op in ops {
         now += gap;
         match *op {
             Op::Look(ref seen, w, capacity, remaining) => {
                 let window = brake.update(now, seen, weight(w, capacity), remaining);
                 if let Some(window) = window {
-                    let least = 2 * u64::from(seen.rcv_mss.max(SEGMENT_LEAST));
+                    segment = segment.max(seen.rcv_mss);
+                    let least = 2 * u64::from(segment);
                     assert!(u64::from(window) >= least.min(u32::MAX.into()), "{window}");
                 }
             }

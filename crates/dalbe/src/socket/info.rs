@@ -19,6 +19,7 @@ mod offset {
     pub(super) const RTTVAR: usize = 72;
     pub(super) const SND_SSTHRESH: usize = 76;
     pub(super) const SND_CWND: usize = 80;
+    pub(super) const ADVMSS: usize = 84;
     pub(super) const RCV_RTT: usize = 92;
     pub(super) const RCV_SPACE: usize = 96;
     pub(super) const TOTAL_RETRANS: usize = 100;
@@ -80,6 +81,9 @@ pub struct TcpInfo {
     pub snd_mss: u32,
     /// Size of the segments we receive, estimated by the kernel, bytes.
     pub rcv_mss: u32,
+    /// Largest segment we have told the peer to send, bytes: what fits the
+    /// MTU of the first hop.
+    pub advmss: u32,
     /// Segments sent that the peer has not acknowledged.
     pub unacked: u32,
     /// Segments sent that have arrived beyond a hole (SACK, RFC 2018).
@@ -200,6 +204,7 @@ impl TcpInfo {
             ca_state: CaState::from_kernel(raw[offset::CA_STATE]),
             snd_mss: field(offset::SND_MSS),
             rcv_mss: field(offset::RCV_MSS),
+            advmss: field(offset::ADVMSS),
             unacked: field(offset::UNACKED),
             sacked: field(offset::SACKED),
             lost: field(offset::LOST),
