@@ -4,7 +4,9 @@
 //!
 //! They share one task and must not fight over it. So m rises only for what
 //! was missing at w = 1; and where the flows need less than their full weight
-//! again, there are fewer of them first.
+//! again, there are fewer of them first. Where jobs come and go and none has a
+//! deadline there is one loop, and m alone says both: what it is below one
+//! connection is that connection's weight.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -67,6 +69,15 @@ const CHUNK_DURATION: f64 = 4.0;
 /// more of them are no help below it.
 const UNIT_LEAST: NonZeroU64 = NonZeroU64::new(64 * 1024).expect("not 0");
 
+/// Where jobs come and go T is the mean time of so many chunks, ...
+const CHUNKS_PER_PERIOD: f64 = 1.0;
+/// ... but no shorter than the time between samples, ...
+const PERIOD_LEAST: Duration = Duration::from_secs(1);
+/// ... and no longer than people wait for a change to be noticed.
+const PERIOD_MOST: Duration = Duration::from_secs(60);
+/// Weight of a chunk in the moving average of their time.
+const CHUNK_GAIN: f64 = 0.1;
+
 /// A sample counts for a moment that it misses by less than this.
 const JITTER: Duration = Duration::from_millis(500);
 
@@ -118,8 +129,7 @@ pub(crate) struct PaceSample {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// `None` where nothing brakes the flows: they weigh 1.
-    weight: Option<WeightController>,
+    pressure: Pressure,
     capacity: Capacity,
     /// Smallest weight since m was last updated.
     least_w: f64,
@@ -130,6 +140,8 @@ pub(crate) struct Pace {
     release: Release,
     admission: Admission,
     fraction: Fraction,
+    /// Mean time of a chunk on its connection, of those that came and went; s.
+    chunk_time: Option<f64>,
     /// T and the unit of n are this much shorter than usual, which leaves the
     /// law's dynamics as they are on a shorter scale of time.
     time_scale: f64,
@@ -146,6 +158,37 @@ pub(crate) struct Pace {
     since_sample: Interval,
     /// Bytes since m was last updated.
     since_update: Interval,
+}
+
+/// What decides how hard each flow presses.
+#[derive(Debug)]
+enum Pressure {
+    /// Nothing brakes the flows: they weigh 1.
+    Unbraked,
+    /// What the deadlines ask for.
+    Deadlines(WeightController),
+    /// m: the weight that makes a connection as aggressive as a fraction of one,
+    /// but no less than this.
+    Limit(f64),
+}
+
+impl Pressure {
+    /// Weight of each flow under this limit on them.
+    fn w(&self, m: f64) -> f64 {
+        match self {
+            Self::Unbraked => 1.0,
+            Self::Deadlines(weight) => weight.w(),
+            Self::Limit(least) => m.clamp(*least, 1.0),
+        }
+    }
+
+    /// Connections that this limit is made of, a fraction of one included.
+    fn connections(&self, m: f64) -> f64 {
+        match self {
+            Self::Unbraked | Self::Deadlines(_) => m,
+            Self::Limit(_) => m.max(1.0),
+        }
+    }
 }
 
 /// Bytes moved since a moment.
@@ -196,14 +239,41 @@ impl Pace {
             share.clamp(1.0 / SPEED_MOST, 1.0)
         });
         let paced = AdmissionSettings::paced();
-        let admission = Admission::new(AdmissionSettings {
-            m_min,
+        let settings = AdmissionSettings {
+            m_min: f64::from(m_min),
             m_max,
             period: paced.period.mul_f64(time_scale),
             ..paced
-        })?;
+        };
+        let pressure = w_min.map_or(Pressure::Unbraked, |w_min| {
+            Pressure::Deadlines(WeightController::new(w_min))
+        });
         Ok(Self {
-            weight: w_min.map(WeightController::new),
+            is_pressed: window.is_some(),
+            time_scale,
+            ..Self::under(settings, pressure, release)?
+        })
+    }
+
+    /// For jobs that come and go, without deadlines (FAIRBAT's own case). Flows
+    /// that can be held back have at least the weight `w_min`, and m is that, too,
+    /// where it is less than one connection.
+    pub(crate) fn of_arrivals(
+        settings: AdmissionSettings,
+        w_min: Option<f64>,
+    ) -> Result<Self, InvalidSettings> {
+        let pressure = w_min.map_or(Pressure::Unbraked, Pressure::Limit);
+        Self::under(settings, pressure, Release::Immediate)
+    }
+
+    fn under(
+        settings: AdmissionSettings,
+        pressure: Pressure,
+        release: Release,
+    ) -> Result<Self, InvalidSettings> {
+        let admission = Admission::new(settings)?;
+        Ok(Self {
+            pressure,
             capacity: Capacity::new(),
             least_w: 1.0,
             since_weight: Interval::default(),
@@ -211,11 +281,13 @@ impl Pace {
             release,
             admission,
             fraction: Fraction::new(),
-            time_scale,
+            chunk_time: None,
+            time_scale: 1.0,
             had_demand: false,
             had_waiting: false,
-            is_pressed: window.is_some(),
-            allowed: m_min,
+            is_pressed: false,
+            // Whole and within the range of u32.
+            allowed: settings.m_min.ceil() as u32,
             n: 0.0,
             since_sample: Interval::default(),
             since_update: Interval::default(),
@@ -249,6 +321,24 @@ impl Pace {
         if is_due {
             self.since_weight.bytes += bytes;
             self.since_update.bytes += bytes;
+        }
+    }
+
+    /// A chunk was on its connection for so long.
+    pub(crate) fn finished(&mut self, chunk: Duration) {
+        let chunk = chunk.as_secs_f64();
+        let mean = self.chunk_time.unwrap_or(chunk);
+        self.chunk_time = Some(mean + CHUNK_GAIN * (chunk - mean));
+    }
+
+    /// T: where jobs come and go, as long as their chunks take.
+    fn period(&self) -> Duration {
+        let period = self.admission.period();
+        match (self.release, self.chunk_time) {
+            (Release::Immediate, Some(chunk)) => {
+                Duration::from_secs_f64(chunk * CHUNKS_PER_PERIOD).clamp(PERIOD_LEAST, PERIOD_MOST)
+            }
+            _ => period,
         }
     }
 
@@ -297,16 +387,11 @@ impl Pace {
         }
         self.update_weight(now, load, is_new);
         let period = load.weight_period() * WEIGHT_PERIODS_LEAST;
-        if is_new
-            || has_come
-            || self
-                .since_update
-                .lasts(self.admission.period().max(period), now)
-        {
+        if is_new || has_come || self.since_update.lasts(self.period().max(period), now) {
             self.update_connections(now, load);
         }
         let m = self.admission.m();
-        self.allowed = self.fraction.decide(now, m);
+        self.allowed = self.fraction.decide(now, self.pressure.connections(m));
         let rate = self.since_sample.rate(now);
         self.since_sample.restart(now);
         PaceSample {
@@ -318,11 +403,11 @@ impl Pace {
     }
 
     fn w(&self) -> f64 {
-        self.weight.as_ref().map_or(1.0, WeightController::w)
+        self.pressure.w(self.admission.m())
     }
 
     fn update_weight(&mut self, now: Duration, load: &Load, is_new: bool) {
-        let Some(weight) = &mut self.weight else {
+        let Pressure::Deadlines(weight) = &mut self.pressure else {
             return;
         };
         let period = load.weight_period();

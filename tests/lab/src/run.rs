@@ -61,6 +61,10 @@ pub enum RunError {
 /// When it could not be set up, or a link failed. What a contender does wrong
 /// is in the record.
 pub fn run(plan: &Plan) -> Result<Record, RunError> {
+    let plan = &Plan {
+        scenario: plan.contender.as_run(&plan.scenario),
+        ..plan.clone()
+    };
     let Plan { scenario, seed, .. } = plan;
     let provenance = provenance(plan);
     plan.contender.check(scenario)?;

@@ -59,11 +59,11 @@ pub fn of(contender: Contender) -> Vec<String> {
             return vec![first_line(&[PYTHON, "-c", ask]), version_of(PYTHON)];
         }
         Contender::Iperf3(_) => return vec![version_of("iperf3")],
-        Contender::Tcp => return vec![nginx_version()],
+        Contender::Tcp | Contender::TcpReno => return vec![nginx_version()],
         Contender::Sender(_) => {
             return vec![congestion_controls()];
         }
-        Contender::Engine => format!("fairbat {}", env!("CARGO_PKG_VERSION")),
+        Contender::Engine | Contender::Queue(_) => format!("fairbat {}", env!("CARGO_PKG_VERSION")),
         Contender::FairbatServed => {
             let fairbat = version_of(&fairbat_binary().to_string_lossy());
             return vec![fairbat, congestion_controls()];

@@ -34,9 +34,9 @@ pub struct AdmissionSettings {
     pub kappa: f64,
     /// T: time from one update to the next.
     pub period: Duration,
-    /// Smallest limit, connections; at least 1.
-    pub m_min: u32,
-    /// Largest limit, connections; at least `m_min`.
+    /// Smallest limit, connections; above 0. Below 1 there is none at times.
+    pub m_min: f64,
+    /// Largest limit, connections; at least 1, and at least `m_min`.
     pub m_max: u32,
 }
 
@@ -56,8 +56,8 @@ pub enum InvalidSettings {
     /// T must be above 0.
     #[error("the period T must be above 0")]
     Period,
-    /// 1 <= m_min <= m_max must hold.
-    #[error("the limits must satisfy 1 <= m_min <= m_max")]
+    /// 0 < m_min <= m_max and 1 <= m_max must hold.
+    #[error("the limits must satisfy 0 < m_min <= m_max and 1 <= m_max")]
     Limits,
 }
 
@@ -74,6 +74,9 @@ impl AdmissionSettings {
     ///   (load 0.2) to 0.02 (load 0.6) chunks more per period; the damping
     ///   ratio kappa/2 * sqrt(B/gamma) is 1.1 to 0.2 at the floor.
     /// - T = 10 s, about the time of a chunk.
+    /// - m_min = 0.02, the weight of a flow that yields to anybody: at low loads
+    ///   less than one connection is enough, and an m that cannot say so leaves
+    ///   the queue empty.
     #[must_use]
     pub fn immediate() -> Self {
         Self {
@@ -85,7 +88,7 @@ impl AdmissionSettings {
             },
             kappa: 0.1,
             period: Duration::from_secs(10),
-            m_min: 1,
+            m_min: 0.02,
             m_max: 4,
         }
     }
@@ -114,7 +117,7 @@ impl AdmissionSettings {
             },
             kappa: 0.5,
             period: Duration::from_secs(5),
-            m_min: 1,
+            m_min: 1.0,
             m_max: 4,
         }
     }
@@ -132,7 +135,7 @@ impl AdmissionSettings {
         )?;
         ok(!self.period.is_zero(), InvalidSettings::Period)?;
         ok(
-            (1..=self.m_max).contains(&self.m_min),
+            self.m_min > 0.0 && self.m_min <= f64::from(self.m_max) && self.m_max >= 1,
             InvalidSettings::Limits,
         )
     }
@@ -161,7 +164,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Starts at m = m_min.
+    /// Starts with one connection, or m_min if that is more.
     ///
     /// # Errors
     /// Which of the settings makes no sense.
@@ -169,7 +172,7 @@ impl Admission {
         settings.validate()?;
         Ok(Self {
             schedule: Schedule::new(settings.gain),
-            unbounded: f64::from(settings.m_min),
+            unbounded: settings.m_min.max(1.0),
             previous_n: None,
             tolerated: f64::INFINITY,
             settings,
@@ -240,8 +243,9 @@ impl Admission {
 
     /// m_min and m_max under what is tolerated.
     fn bounds(&self) -> (f64, f64) {
-        let bound = |m: u32| f64::from(m).min(self.tolerated);
-        (bound(self.settings.m_min), bound(self.settings.m_max))
+        let bound = |m: f64| m.min(self.tolerated);
+        let (least, most) = (self.settings.m_min, f64::from(self.settings.m_max));
+        (bound(least), bound(most))
     }
 }
 
@@ -295,7 +299,7 @@ mod tests {
             ..good
         };
         assert_eq!(refused(no_period), InvalidSettings::Period);
-        for (m_min, m_max) in [(0, 4), (5, 4)] {
+        for (m_min, m_max) in [(0.0, 4), (5.0, 4), (f64::NAN, 4), (0.5, 0)] {
             let limits = AdmissionSettings {
                 m_min,
                 m_max,
@@ -320,7 +324,7 @@ mod tests {
     #[test]
     fn m_never_exceeds_what_is_tolerated_and_recovers() {
         let mut admission = Admission::new(AdmissionSettings {
-            m_min: 2,
+            m_min: 2.0,
             ..settings(4.0, 0.1, 0.0)
         })
         .unwrap();
@@ -380,12 +384,13 @@ mod tests {
             limits in (1_u32..6, 0_u32..6),
         ) {
             let (m_min, m_max) = (limits.0, limits.0 + limits.1);
+            let (m_min, m_max) = (f64::from(m_min), m_max);
             let settings = AdmissionSettings { m_min, m_max, kappa, ..AdmissionSettings::paced() };
             let mut one = Admission::new(settings).unwrap();
             let mut other = Admission::new(settings).unwrap();
             for n in queue {
                 let sample = one.update(n);
-                prop_assert!((f64::from(m_min)..=f64::from(m_max)).contains(&sample.m));
+                prop_assert!((m_min..=f64::from(m_max)).contains(&sample.m));
                 prop_assert!(sample.n.is_finite() && sample.n >= 0.0);
                 prop_assert_eq!(sample, other.update(n), "deterministic");
             }

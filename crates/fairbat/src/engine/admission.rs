@@ -11,6 +11,7 @@ use std::time::Duration;
 use dalbe::brake::Order;
 use tokio::sync::watch;
 
+use crate::admission::AdmissionSettings;
 use crate::carrier::Passage;
 use crate::error::{ErrorKind, TransferError};
 use crate::lane::{Backlog, LaneSample, Member, Permit};
@@ -73,6 +74,19 @@ impl Admission {
             // connection is enough until a deadline says that it is not.
             Release::paced(),
         );
+        let pace = pace.map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
+        Ok(Self::Own(Box::new(pace)))
+    }
+
+    /// The controllers of a run whose jobs come and go; `is_held` says whether
+    /// anything can hold its flows back.
+    pub(super) fn of_arrivals(
+        settings: &Settings,
+        law: AdmissionSettings,
+        is_held: bool,
+    ) -> Result<Self, TransferError> {
+        let yields = is_held && settings.weight < 1.0;
+        let pace = Pace::of_arrivals(law, yields.then_some(settings.weight));
         let pace = pace.map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
         Ok(Self::Own(Box::new(pace)))
     }
@@ -145,6 +159,13 @@ impl Admission {
             Self::Own(pace) => pace.active(now, active),
             // Others may have a use for it.
             Self::Shared(shared) => shared.granted = None,
+        }
+    }
+
+    /// A chunk has ended that took so long.
+    pub(super) fn finished(&mut self, chunk: Duration) {
+        if let Self::Own(pace) = self {
+            pace.finished(chunk);
         }
     }
 

@@ -17,8 +17,9 @@ use rand::rngs::StdRng;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Action;
+use super::Regime;
 use super::Report;
-use super::admission::{Admission, Share};
+use super::admission::Admission;
 use super::message::{Message, Outcome as WorkerOutcome, WorkerId};
 use super::transfer::{Outcome, Phase, Transfer};
 use super::worker::Shared;
@@ -30,7 +31,7 @@ use crate::lane::{Backlog, Permit};
 use crate::lateness::Saturation;
 use crate::pace::Load;
 use crate::queue::{LeaseId, Queue, QueueError, TransferId};
-use crate::settings::{Settings, TransferRequest};
+use crate::settings::{RetrySettings, Settings, TransferRequest};
 use dalbe::brake::{BrakeState, HELD_BACK, ReceiverPolicy};
 use dalbe::deadline::{Deadline, Demand};
 use jiff::SignedDuration;
@@ -49,6 +50,7 @@ pub(super) struct Lane {
     pub(super) admission: Admission,
     /// w_min.
     pub(super) weight: f64,
+    retry: RetrySettings,
     /// What decides how far the flows yield, if anything does.
     receiver: Option<ReceiverPolicy>,
     /// m_max.
@@ -93,7 +95,7 @@ impl Lane {
         requests: Vec<TransferRequest>,
         shared: Shared,
         events: UnboundedSender<TimedEvent>,
-        share: Option<Share>,
+        regime: Regime,
     ) -> Result<Self, TransferError> {
         let transfers = requests.into_iter().enumerate().map(|(index, request)| {
             let deadline = request
@@ -103,12 +105,14 @@ impl Lane {
             Transfer::new(TransferId(index as u64), request, deadline, settings.retry)
         });
         let transfers: Vec<Transfer> = transfers.collect();
-        let admission = match share {
-            Some(share) => Admission::shared(share),
-            None => {
+        let is_held = shared.braking.is_some();
+        let admission = match regime {
+            Regime::Shared(share) => Admission::shared(share),
+            Regime::Arrivals(law) => Admission::of_arrivals(settings, law, is_held)?,
+            Regime::Own => {
                 let due = transfers.iter().filter_map(|transfer| transfer.deadline);
                 let window = due.map(|deadline| deadline.by()).min();
-                Admission::own(settings, window, shared.braking.is_some())?
+                Admission::own(settings, window, is_held)?
             }
         };
         let (due, rest) = (0..transfers.len()).partition(|&i| transfers[i].deadline.is_some());
@@ -120,6 +124,7 @@ impl Lane {
             queue: Queue::new(),
             admission,
             weight: settings.weight,
+            retry: settings.retry,
             receiver: (shared.braking.is_some() && settings.weight < 1.0)
                 .then_some(settings.receiver),
             most_connections: settings.max_connections,
@@ -158,6 +163,7 @@ impl Lane {
         self.now = now;
         match action {
             Action::Message(message) => self.on_message(message),
+            Action::Arrived(request) => self.on_arrived(request),
             Action::Granted(permit) => self.admission.granted(permit),
             Action::Tick => self.on_tick(),
             Action::Wake => {}
@@ -203,6 +209,15 @@ impl Lane {
 
     pub(super) fn transfer(&mut self, id: TransferId) -> &mut Transfer {
         &mut self.transfers[id.0 as usize]
+    }
+
+    /// A job joins the queue; it has no deadline here.
+    fn on_arrived(&mut self, request: TransferRequest) {
+        let index = self.transfers.len();
+        let id = TransferId(index as u64);
+        let job = Transfer::new(id, request, None, self.retry);
+        self.transfers.push(job);
+        self.fresh[1].push_back(index);
     }
 
     fn on_message(&mut self, message: Message) {
@@ -264,6 +279,7 @@ impl Lane {
         match outcome {
             WorkerOutcome::Fetched(chunk) => {
                 self.sizer.finished(chunk);
+                self.admission.finished(chunk.duration);
                 self.after_fetch(transfer, chunk.bytes);
             }
             // What is left of its range waits in front again.
@@ -316,7 +332,7 @@ impl Lane {
         });
         let rtt_ms = self.rtt_ms();
         let load = Load {
-            inactive: self.queue.inactive_chunks(self.sizer.natural_length()),
+            inactive: self.inactive(),
             demand: attainable,
             chunk_len: self.sizer.natural_length(),
             tolerated: self.tolerated(),
@@ -354,6 +370,15 @@ impl Lane {
         }));
         self.take_checkpoints();
         self.tell_backlog();
+    }
+
+    /// Chunks that wait for a connection. What has not been probed is one.
+    fn inactive(&self) -> u64 {
+        let unit = self.sizer.fixed().unwrap_or(self.sizer.natural_length());
+        let unprobed: usize = self.fresh.iter().map(VecDeque::len).sum();
+        self.queue
+            .inactive_chunks(unit)
+            .saturating_add(unprobed as u64)
     }
 
     /// Tells the lane that is shared with others, if there is one, what is left.

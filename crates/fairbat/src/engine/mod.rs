@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use dalbe::brake::Order;
 use dalbe::support::Support;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
 
 pub use self::admission::Share;
@@ -31,6 +31,7 @@ use self::lane::Lane;
 pub use self::stop::Stop;
 pub use self::transfer::Outcome;
 use self::worker::Shared;
+use crate::admission::AdmissionSettings;
 use crate::braking::Braking;
 use crate::carrier::Ceiling;
 use crate::clock::Clock;
@@ -58,9 +59,41 @@ pub struct Report {
     pub outcomes: Vec<Outcome>,
 }
 
+/// Jobs that come while others are moved, each a transfer without a deadline,
+/// until nobody is left who sends any.
+#[derive(Debug)]
+pub struct Arrivals {
+    /// Where they come from.
+    pub requests: UnboundedReceiver<TransferRequest>,
+    /// The law that admits them. Its period is that of the beginning: as soon as
+    /// there are chunks to go by it follows their time.
+    pub law: AdmissionSettings,
+}
+
+/// What there is to do.
+enum Jobs {
+    /// All of it is there from the first.
+    There(Vec<TransferRequest>),
+    /// It comes, until nobody is left who sends any.
+    Arriving(UnboundedReceiver<TransferRequest>),
+}
+
+/// Under what a run is.
+#[derive(Debug)]
+enum Regime {
+    /// Its own controllers, with all transfers there from the first.
+    Own,
+    /// This law, for jobs that come and go.
+    Arrivals(AdmissionSettings),
+    /// A lane that is shared with others.
+    Shared(Share),
+}
+
 /// Something the loop has to act on.
 #[derive(Debug)]
 enum Action {
+    /// A job has come.
+    Arrived(TransferRequest),
     /// A worker has something to say.
     Message(message::Message),
     /// A control period is over.
@@ -87,7 +120,32 @@ pub async fn run(
     stop: Stop,
     events: UnboundedSender<TimedEvent>,
 ) -> Result<Report, TransferError> {
-    conduct(settings, requests, stop, events, None).await
+    conduct(settings, Jobs::There(requests), stop, events, Regime::Own).await
+}
+
+/// Runs jobs as they come, in the order in which they come, until there are no
+/// more of them and all are done: FAIRBAT's own case. A job waits until m allows
+/// another connection; where something can hold the flows back, a limit below
+/// one connection is the weight of that one. The deadlines of jobs are of no
+/// effect.
+///
+/// Of `settings`, the limits on connections are of no effect: they are the law's.
+///
+/// # Errors
+/// As of [`run`], and a law that is none.
+pub async fn run_arrivals(
+    settings: Settings,
+    arrivals: Arrivals,
+    stop: Stop,
+    events: UnboundedSender<TimedEvent>,
+) -> Result<Report, TransferError> {
+    let Arrivals { requests, law } = arrivals;
+    let settings = Settings {
+        max_connections: law.m_max,
+        ..settings
+    };
+    let jobs = Jobs::Arriving(requests);
+    conduct(settings, jobs, stop, events, Regime::Arrivals(law)).await
 }
 
 /// Runs one transfer in a lane that it shares with others: each of its connections
@@ -106,16 +164,21 @@ pub async fn run_in(
     stop: Stop,
     events: UnboundedSender<TimedEvent>,
 ) -> Result<Report, TransferError> {
-    conduct(settings, vec![request], stop, events, Some(share)).await
+    let jobs = Jobs::There(vec![request]);
+    conduct(settings, jobs, stop, events, Regime::Shared(share)).await
 }
 
 async fn conduct(
     settings: Settings,
-    requests: Vec<TransferRequest>,
+    jobs: Jobs,
     stop: Stop,
     events: UnboundedSender<TimedEvent>,
-    share: Option<Share>,
+    regime: Regime,
 ) -> Result<Report, TransferError> {
+    let (requests, mut arriving) = match jobs {
+        Jobs::There(requests) => (requests, None),
+        Jobs::Arriving(requests) => (Vec::new(), Some(requests)),
+    };
     let (messages, mut inbox) = unbounded_channel();
     let clock = Clock::start();
     let lever = Support::probe().best_lever();
@@ -123,16 +186,16 @@ async fn conduct(
         most: settings.limit_rate.map(window_for),
         is_held: lever.holds_window(),
     };
-    let order = match &share {
-        Some(share) => *share.member.lane().order().borrow(),
-        None => Order {
+    let order = match &regime {
+        Regime::Shared(share) => *share.member.lane().order().borrow(),
+        Regime::Own | Regime::Arrivals(_) => Order {
             w: settings.weight,
             capacity: 0.0,
         },
     };
-    let ceilings = match &share {
-        Some(share) => share.passage.ceilings.clone(),
-        None => {
+    let ceilings = match &regime {
+        Regime::Shared(share) => share.passage.ceilings.clone(),
+        Regime::Own | Regime::Arrivals(_) => {
             let own = settings.limit_rate.map(Ceiling::new);
             own.into_iter().map(Arc::new).collect()
         }
@@ -146,7 +209,7 @@ async fn conduct(
         ceilings,
         messages,
     };
-    let mut lane = Lane::new(&settings, requests, shared, events, share)?;
+    let mut lane = Lane::new(&settings, requests, shared, events, regime)?;
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     tick.reset();
@@ -155,7 +218,7 @@ async fn conduct(
     let mut is_stopping = false;
     let mut wish = None;
     lane.start(clock.now(), lever);
-    while !lane.is_over() {
+    while arriving.is_some() || !lane.is_over() {
         let wake = lane.next_wake(clock.now());
         if !lane.has_to_ask() {
             wish = None;
@@ -166,9 +229,17 @@ async fn conduct(
             biased;
             kind = &mut stopping, if !is_stopping => {
                 is_stopping = true;
+                arriving = None;
                 Action::Stop(kind)
             }
             _ = tick.tick() => Action::Tick,
+            request = next(&mut arriving) => match request {
+                Some(request) => Action::Arrived(request),
+                None => {
+                    arriving = None;
+                    continue;
+                }
+            },
             Some(message) = inbox.recv() => Action::Message(message),
             permit = granted(&mut wish) => {
                 wish = None;
@@ -179,6 +250,16 @@ async fn conduct(
         lane.apply(clock.now(), action);
     }
     Ok(lane.report())
+}
+
+/// The next job, or that there are no more. Cancel-safe.
+async fn next(
+    arriving: &mut Option<UnboundedReceiver<TransferRequest>>,
+) -> Option<TransferRequest> {
+    match arriving {
+        Some(requests) => requests.recv().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Resolves when what was wished is granted. Cancel-safe.

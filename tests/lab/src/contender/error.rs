@@ -31,10 +31,14 @@ pub enum ContenderError {
     },
     /// The scenario has `[background.jobs]`, which this contender cannot do.
     #[error(
-        "{0} takes no transfers while it runs: a scenario with [background.jobs] is for none \
-         and tcp"
+        "{0} takes no transfers while it runs: a scenario with [background.jobs] is for none, \
+         tcp, tcp-reno, utp and those with a queue (fairbat-plain, fairbat-levers, fixed-1 ...)"
     )]
     TakesNoJobs(Contender),
+    /// The scenario has no `[background.jobs]`, and this contender moves nothing
+    /// else.
+    #[error("{0} moves what comes: it is for scenarios with [background.jobs]")]
+    WantsJobs(Contender),
     /// The scenario has `[[background.transfer]]`, which this contender cannot
     /// do.
     #[error(

@@ -17,6 +17,7 @@ mod name;
 mod origin;
 mod over;
 mod process;
+mod queue;
 mod rclone;
 mod sender;
 mod serve;
@@ -40,7 +41,7 @@ use fairbat_tests::bin::{agent_binary, fairbat_binary, s3_server_binary};
 
 pub use self::error::ContenderError;
 use self::error::require;
-pub use self::name::{CongestionControl, Contender, Receiver, Sending};
+pub use self::name::{Admission, CongestionControl, Contender, Receiver, Sending};
 use self::origin::Origin;
 use self::over::Over;
 use self::site::Site;
@@ -63,8 +64,11 @@ impl Contender {
     /// When a program is missing, or the scenario asks for something that
     /// this contender cannot do.
     pub fn check(self, scenario: &Scenario) -> Result<(), ContenderError> {
-        if scenario.background.jobs.is_some() && !matches!(self, Self::None | Self::Tcp) {
+        if scenario.background.jobs.is_some() && !self.takes_jobs() {
             return Err(ContenderError::TakesNoJobs(self));
+        }
+        if scenario.background.jobs.is_none() && matches!(self, Self::Queue(_)) {
+            return Err(ContenderError::WantsJobs(self));
         }
         let is_list = !scenario.background.transfer.is_empty();
         let takes_list = self.is_fairbat() || matches!(self, Self::None | Self::Agent);
@@ -82,6 +86,8 @@ impl Contender {
                 | Self::Utp
                 | Self::Iperf3(_)
                 | Self::Tcp
+                | Self::TcpReno
+                | Self::Queue(_)
                 | Self::Sender(_)
         );
         if scenario.background.stopped.is_some() && goes_on {
@@ -108,7 +114,7 @@ impl Contender {
                 let _ = s3_server_binary();
                 return require("rclone", "rclone");
             }
-            Self::Engine | Self::Tcp => {}
+            Self::Engine | Self::Tcp | Self::TcpReno | Self::Queue(_) => {}
         }
         require("nginx", "nginx")
     }
@@ -263,7 +269,13 @@ impl Contender {
                 let store = store.map_err(ContenderError::cannot("start the store"))?;
                 Box::new(move |site, over| rclone::push(site, &store, over))
             }
-            Self::Tcp => {
+            Self::Queue(admission) => {
+                let origin = Origin::start(site, self)?;
+                let jobs = queue::Jobs::lay_out(site, &origin);
+                let jobs = jobs.map_err(ContenderError::cannot("make the files to be moved"))?;
+                Box::new(move |site, over| queue::run(site, admission, &jobs, over))
+            }
+            Self::Tcp | Self::TcpReno => {
                 let origin = Origin::start(site, self)?;
                 Box::new(move |site, over| tcp::run(site, &origin, over))
             }

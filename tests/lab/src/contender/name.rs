@@ -7,6 +7,8 @@ use dalbe::congestion::Law;
 use dalbe::setup::Part;
 use serde::Deserialize;
 
+use crate::scenario::Scenario;
+
 /// What runs in the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -39,8 +41,26 @@ pub enum Contender {
     Iperf3(CongestionControl),
     /// Plain TCP: one connection, or one for each of the scenario's jobs.
     Tcp,
+    /// The same with Reno, whatever the scenario says.
+    TcpReno,
+    /// Our library within this process, with the scenario's jobs as they come.
+    Queue(Admission),
     /// A sender of the lab's own, whose weight is what the scenario says.
     Sender(Sending),
+}
+
+/// How our queue admits jobs to the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// By FAIRBAT's law, over plain TCP: the paper's.
+    Plain,
+    /// The same without damping: eq. (2) to the letter.
+    Undamped,
+    /// By FAIRBAT's law, with the receiver lever for what is below one
+    /// connection.
+    Levers,
+    /// Always so many connections of plain TCP.
+    Fixed(u32),
 }
 
 /// What holds a sender of the lab's back.
@@ -162,7 +182,7 @@ impl CongestionControl {
 
 impl Contender {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 33] = [
         Self::None,
         Self::Engine,
         Self::Fairbat,
@@ -181,6 +201,12 @@ impl Contender {
         Self::Iperf3(CongestionControl::Cubic),
         Self::Iperf3(CongestionControl::Bbr),
         Self::Tcp,
+        Self::TcpReno,
+        Self::Queue(Admission::Plain),
+        Self::Queue(Admission::Undamped),
+        Self::Queue(Admission::Levers),
+        Self::Queue(Admission::Fixed(1)),
+        Self::Queue(Admission::Fixed(4)),
         Self::Sender(Sending::Law(Law::Vegas)),
         Self::Sender(Sending::Law(Law::VegasPaper)),
         Self::Sender(Sending::Law(Law::Cdg)),
@@ -214,6 +240,12 @@ impl Contender {
             Self::Iperf3(CongestionControl::Cubic) => "iperf3 CUBIC",
             Self::Iperf3(CongestionControl::Bbr) => "iperf3 BBR",
             Self::Tcp => "plain TCP",
+            Self::TcpReno => "plain TCP, Reno",
+            Self::Queue(Admission::Plain) => "FAIRBAT, plain TCP",
+            Self::Queue(Admission::Undamped) => "FAIRBAT, plain TCP, undamped",
+            Self::Queue(Admission::Levers) => "FAIRBAT with our lever",
+            Self::Queue(Admission::Fixed(1)) => "one connection",
+            Self::Queue(Admission::Fixed(_)) => "four connections",
             Self::Sender(sending) => sending.title(),
         }
     }
@@ -229,6 +261,7 @@ impl Contender {
             | Self::Agent
             | Self::Utp
             | Self::Iperf3(_)
+            | Self::TcpReno
             | Self::Sender(_) => false,
             Self::Engine
             | Self::Fairbat
@@ -237,7 +270,8 @@ impl Contender {
             | Self::Aria2
             | Self::Rclone
             | Self::RclonePush
-            | Self::Tcp => true,
+            | Self::Tcp
+            | Self::Queue(_) => true,
         }
     }
 
@@ -257,6 +291,25 @@ impl Contender {
     #[must_use]
     pub fn has_deadline(self) -> bool {
         matches!(self, Self::Fairbat | Self::FairbatServed)
+    }
+
+    /// Whether it moves the scenario's jobs as they come.
+    #[must_use]
+    pub fn takes_jobs(self) -> bool {
+        matches!(
+            self,
+            Self::None | Self::Tcp | Self::TcpReno | Self::Queue(_)
+        )
+    }
+
+    /// A scenario as it runs it: with a congestion control of its own, if it has one.
+    #[must_use]
+    pub fn as_run(self, scenario: &Scenario) -> Scenario {
+        let mut scenario = scenario.clone();
+        if self == Self::TcpReno {
+            scenario.background.congestion_control = CongestionControl::Reno.name().to_owned();
+        }
+        scenario
     }
 
     /// What it needs of what `fairbat setup` makes of the machine.
@@ -292,6 +345,12 @@ impl fmt::Display for Contender {
             Self::Iperf3(CongestionControl::Cubic) => "iperf3-cubic",
             Self::Iperf3(CongestionControl::Bbr) => "iperf3-bbr",
             Self::Tcp => "tcp",
+            Self::TcpReno => "tcp-reno",
+            Self::Queue(Admission::Plain) => "fairbat-plain",
+            Self::Queue(Admission::Undamped) => "fairbat-undamped",
+            Self::Queue(Admission::Levers) => "fairbat-levers",
+            Self::Queue(Admission::Fixed(1)) => "fixed-1",
+            Self::Queue(Admission::Fixed(_)) => "fixed-4",
             Self::Sender(sending) => sending.name(),
         })
     }
@@ -345,8 +404,8 @@ mod tests {
             error.to_string(),
             "there is no contender \"wget\"; there are none, engine, fairbat, \
              fairbat-served, fairbat-no-deadline, fairbat-observed, fairbat-vulture, fairbat-vulture-observed, \
-             curl, aria2c, rclone, agent, rclone-push, utp, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, sender-vegas, \
-             sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
+             curl, aria2c, rclone, agent, rclone-push, utp, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, tcp-reno, fairbat-plain, \
+             fairbat-undamped, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
              sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic"
         );
     }

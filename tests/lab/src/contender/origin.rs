@@ -25,7 +25,7 @@ pub(super) struct Origin {
 
 /// Which one; ends when it is dropped.
 enum Server {
-    Nginx(#[allow(dead_code, reason = "kept for nothing else")] Nginx),
+    Nginx(Nginx),
     Serve { watch: Watch, _serve: Serve },
 }
 
@@ -57,6 +57,14 @@ impl Origin {
         })
     }
 
+    /// Has it serve another file of that directory, too.
+    pub(super) fn add(&self, site: &Site, name: &str) -> io::Result<()> {
+        match &self.server {
+            Server::Nginx(nginx) => symlink(site.origin.join(name), nginx.path(name)),
+            Server::Serve { .. } => Ok(()),
+        }
+    }
+
     fn serve(site: &Site) -> io::Result<Self> {
         let start = Duration::from_secs_f64(site.background.start_s);
         let serve = Serve::start(&site.server, &site.work, "fairbat-serve", &site.origin)?;
@@ -83,7 +91,7 @@ impl Origin {
         self.url_of(FILE)
     }
 
-    fn url_of(&self, name: &str) -> String {
+    pub(super) fn url_of(&self, name: &str) -> String {
         format!("{}{name}", self.base)
     }
 

@@ -96,7 +96,12 @@ fn content(contender: Contender, served: &Served) -> Option<Content> {
         Contender::Utp => false,
         // They move directories.
         Contender::Agent | Contender::RclonePush => false,
-        Contender::None | Contender::Iperf3(_) | Contender::Tcp | Contender::Sender(_) => false,
+        Contender::None
+        | Contender::Iperf3(_)
+        | Contender::Tcp
+        | Contender::TcpReno
+        | Contender::Queue(_)
+        | Contender::Sender(_) => false,
         Contender::Engine
         | Contender::Fairbat
         | Contender::FairbatServed

@@ -5,6 +5,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
 use crate::clock::Clock;
+use crate::engine::Regime;
 use crate::engine::worker::Shared;
 use crate::error::ErrorKind;
 use crate::event::TimedEvent;
@@ -72,7 +73,7 @@ fn lane(deadlines: &[Option<i64>]) -> (Lane, UnboundedReceiver<TimedEvent>) {
         messages: unbounded_channel().0,
     };
     let (events, listener) = unbounded_channel();
-    let lane = Lane::new(&settings, requests.collect(), shared, events, None).unwrap();
+    let lane = Lane::new(&settings, requests.collect(), shared, events, Regime::Own).unwrap();
     (lane, listener)
 }
 

@@ -1,0 +1,261 @@
+//! The scenario's jobs through our own queue: they come at random, wait there, are
+//! admitted by the law and moved by the engine's workers, all within this process.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::time::Duration;
+
+use dalbe::brake::{LEAST_WEIGHT, ReceiverPolicy};
+use fairbat::admission::AdmissionSettings;
+use fairbat::engine::{Arrivals, Stop, run_arrivals};
+use fairbat::event::{Event, TimedEvent};
+use fairbat::settings::{
+    FileAllocation, HttpSettings, RetrySettings, Settings, Target, TransferRequest,
+};
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use url::Url;
+
+use super::download::failed;
+use super::jobs;
+use super::name::Admission;
+use super::origin::Origin;
+use super::over::Over;
+use super::site::Site;
+use crate::arrivals::Arrival;
+use crate::clock::Clock;
+use crate::record::{BackgroundRecord, ControlSample, Fetch};
+
+/// How long the engine may take to stop in good order.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// m_max: more than the law asks for in any scenario that is stable.
+const MOST: u32 = 64;
+
+/// Longer than any job, bytes: a job is one chunk.
+const WHOLE: u64 = 1 << 40;
+
+/// The jobs of a run, each a file of holes at the server.
+pub(super) struct Jobs {
+    arrivals: Vec<Arrival>,
+    urls: Vec<Url>,
+}
+
+impl Jobs {
+    /// Draws them all and makes their files.
+    pub(super) fn lay_out(site: &Site, origin: &Origin) -> io::Result<Self> {
+        let Some(jobs) = site.background.jobs else {
+            return Err(io::Error::other("the scenario has no jobs"));
+        };
+        let start = Duration::from_secs_f64(site.background.start_s);
+        let stop = Duration::from_secs_f64(site.duration_s);
+        let arrivals = jobs::draw(jobs, site.first_mbit, (start, stop), site.seed);
+        let mut urls = Vec::new();
+        for (number, arrival) in arrivals.iter().enumerate() {
+            let name = name(number);
+            File::create(site.origin.join(&name))?.set_len(arrival.bytes)?;
+            origin.add(site, &name)?;
+            urls.push(Url::parse(&origin.url_of(&name)).map_err(io::Error::other)?);
+        }
+        Ok(Self { arrivals, urls })
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("job-{number}")
+}
+
+/// Runs the engine, in the network namespace of this thread, until the run is
+/// over.
+pub(super) fn run(site: &Site, admission: Admission, jobs: &Jobs, over: &Over) -> BackgroundRecord {
+    // Threads that it makes later are inside too: they begin where the thread
+    // is that makes them.
+    let runtime = match Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(format!("start threads for the engine: {error}")),
+    };
+    if !site.is_time(over) {
+        return BackgroundRecord::default();
+    }
+    let (sender, requests) = unbounded_channel();
+    let (events, happening) = unbounded_channel();
+    let stop = Stop::new();
+    let started = site.clock.seconds();
+    let arrivals = Arrivals {
+        requests,
+        law: law(admission),
+    };
+    let engine = runtime.spawn(run_arrivals(
+        settings(site, admission),
+        arrivals,
+        stop.clone(),
+        events,
+    ));
+    let arriving: Vec<_> = jobs
+        .arrivals
+        .iter()
+        .enumerate()
+        .zip(&jobs.urls)
+        .map(|((number, arrival), url)| {
+            let request = TransferRequest {
+                url: url.clone(),
+                target: Target::File(site.download.join(name(number))),
+                deadline: None,
+                checksum: None,
+            };
+            (arrival.at, request)
+        })
+        .collect();
+    runtime.spawn(arrive(arriving, sender, site.clock));
+    let watching = runtime.spawn(watch(happening, started));
+    // It may have ended well before, when all jobs were done.
+    over.comes_before(|| false);
+    let now = site.clock.seconds();
+    stop.interrupt();
+    let ended = runtime.block_on(async { tokio::time::timeout(GRACE, engine).await });
+    let seen = runtime.block_on(async { tokio::time::timeout(GRACE, watching).await });
+    let failure = match ended {
+        Ok(Ok(Ok(_))) => None,
+        Ok(Ok(Err(error))) => Some(error.to_string()),
+        Ok(Err(panic)) => Some(format!("the engine: {panic}")),
+        Err(_) => Some(format!("the engine did not stop within {GRACE:?}")),
+    };
+    runtime.shutdown_timeout(GRACE);
+    let Ok(Ok(seen)) = seen else {
+        return failed("the engine's events have no end".to_owned());
+    };
+    seen.record(&jobs.arrivals, now, failure)
+}
+
+/// Sends each job when it is due.
+async fn arrive(
+    jobs: Vec<(Duration, TransferRequest)>,
+    requests: UnboundedSender<TransferRequest>,
+    clock: Clock,
+) {
+    for (at, request) in jobs {
+        tokio::time::sleep_until(clock.at(at).into()).await;
+        if requests.send(request).is_err() {
+            return;
+        }
+    }
+}
+
+/// What the engine has told.
+#[derive(Debug, Default)]
+struct Seen {
+    control: Vec<ControlSample>,
+    /// When each job was done, s, by the name of its file.
+    done: HashMap<String, f64>,
+    bytes: u64,
+    failure: Option<String>,
+}
+
+/// Takes note of what happens, and throws away what has come: the files of a run
+/// are in memory.
+async fn watch(mut happening: UnboundedReceiver<TimedEvent>, started: f64) -> Seen {
+    let mut seen = Seen::default();
+    while let Some(TimedEvent { t, event }) = happening.recv().await {
+        match event {
+            Event::Control(control) => {
+                seen.bytes = control.bytes_done;
+                seen.control.push(ControlSample {
+                    t: started + t,
+                    n: control.n,
+                    m: control.m,
+                    active: u32::try_from(control.active).unwrap_or(u32::MAX),
+                    w: control.w,
+                    zeta: control.zeta,
+                    rate: control.rate,
+                });
+            }
+            Event::Done { path, .. } => {
+                let _ = fs::remove_file(&path);
+                let name = path.file_name().unwrap_or_default();
+                seen.done
+                    .insert(name.to_string_lossy().into_owned(), started + t);
+            }
+            // The end of the lab's run is not a failure.
+            Event::Error { kind, message, .. }
+                if kind != fairbat::error::ErrorKind::Interrupted =>
+            {
+                seen.failure.get_or_insert(message);
+            }
+            _ => {}
+        }
+    }
+    seen
+}
+
+impl Seen {
+    fn record(self, arrivals: &[Arrival], now: f64, failure: Option<String>) -> BackgroundRecord {
+        let numbered = arrivals.iter().enumerate();
+        let fetches = numbered
+            .map(|(number, arrival)| (number, arrival, arrival.at.as_secs_f64()))
+            .filter(|(_, _, at)| *at <= now)
+            .map(|(number, arrival, at)| Fetch {
+                t: at,
+                bytes: arrival.bytes,
+                seconds: self.done.get(&name(number)).map(|done| done - at),
+            });
+        BackgroundRecord {
+            jobs: fetches.collect(),
+            control: self.control,
+            bytes: Some(self.bytes),
+            failure: failure.or(self.failure),
+            ..BackgroundRecord::default()
+        }
+    }
+}
+
+fn law(admission: Admission) -> AdmissionSettings {
+    let law = AdmissionSettings {
+        m_max: MOST,
+        ..AdmissionSettings::immediate()
+    };
+    match admission {
+        Admission::Plain | Admission::Levers => law,
+        Admission::Undamped => AdmissionSettings { kappa: 0.0, ..law },
+        Admission::Fixed(connections) => AdmissionSettings {
+            m_min: f64::from(connections),
+            m_max: connections,
+            ..law
+        },
+    }
+}
+
+/// The defaults of `fairbat get` (crates/cli/src/settings.rs), but for what makes a
+/// job a chunk and a chunk plain TCP.
+fn settings(site: &Site, admission: Admission) -> Settings {
+    Settings {
+        http: HttpSettings {
+            connect_timeout: Some(Duration::from_secs(30)),
+            stall_timeout: Some(Duration::from_secs(20)),
+            ..HttpSettings::default()
+        },
+        split: 1,
+        max_connections: MOST,
+        weight: match admission {
+            Admission::Levers => site.background.weight.unwrap_or(LEAST_WEIGHT),
+            Admission::Plain | Admission::Undamped | Admission::Fixed(_) => 1.0,
+        },
+        receiver: ReceiverPolicy::default(),
+        chunk_size: Some(WHOLE),
+        file_allocation: FileAllocation::None,
+        retry: RetrySettings {
+            limit: Some(20),
+            limit_before_contact: Some(5),
+            base: Duration::from_millis(500),
+            cap: Duration::from_secs(30),
+        },
+        limit_rate: None,
+        resume: false,
+        max_time: None,
+        seed: site.seed,
+    }
+}
