@@ -11,7 +11,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use crate::admission::{Admission, AdmissionSettings, Fraction, InvalidSettings};
+use crate::admission::{Admission, AdmissionSettings, Fraction, InvalidSettings, Period};
 use crate::release::{Observation, Release};
 use dalbe::capacity::Capacity;
 use dalbe::deadline::Demand;
@@ -68,15 +68,6 @@ const CHUNK_DURATION: f64 = 4.0;
 /// The unit of n is not smaller than this, bytes: however slow the flows are,
 /// more of them are no help below it.
 const UNIT_LEAST: NonZeroU64 = NonZeroU64::new(64 * 1024).expect("not 0");
-
-/// Where jobs come and go T is the mean time of so many chunks, ...
-const CHUNKS_PER_PERIOD: f64 = 1.0;
-/// ... but no shorter than the time between samples, ...
-const PERIOD_LEAST: Duration = Duration::from_secs(1);
-/// ... and no longer than people wait for a change to be noticed.
-const PERIOD_MOST: Duration = Duration::from_secs(60);
-/// Weight of a chunk in the moving average of their time.
-const CHUNK_GAIN: f64 = 0.1;
 
 /// A sample counts for a moment that it misses by less than this.
 const JITTER: Duration = Duration::from_millis(500);
@@ -140,8 +131,8 @@ pub(crate) struct Pace {
     release: Release,
     admission: Admission,
     fraction: Fraction,
-    /// Mean time of a chunk on its connection, of those that came and went; s.
-    chunk_time: Option<f64>,
+    /// T, where jobs come and go.
+    period: Period,
     /// T and the unit of n are this much shorter than usual, which leaves the
     /// law's dynamics as they are on a shorter scale of time.
     time_scale: f64,
@@ -281,7 +272,7 @@ impl Pace {
             release,
             admission,
             fraction: Fraction::new(),
-            chunk_time: None,
+            period: Period::new(settings.period),
             time_scale: 1.0,
             had_demand: false,
             had_waiting: false,
@@ -326,19 +317,14 @@ impl Pace {
 
     /// A chunk was on its connection for so long.
     pub(crate) fn finished(&mut self, chunk: Duration) {
-        let chunk = chunk.as_secs_f64();
-        let mean = self.chunk_time.unwrap_or(chunk);
-        self.chunk_time = Some(mean + CHUNK_GAIN * (chunk - mean));
+        self.period.ended(chunk);
     }
 
-    /// T: where jobs come and go, as long as their chunks take.
+    /// T: where jobs come and go, as their chunks take.
     fn period(&self) -> Duration {
-        let period = self.admission.period();
-        match (self.release, self.chunk_time) {
-            (Release::Immediate, Some(chunk)) => {
-                Duration::from_secs_f64(chunk * CHUNKS_PER_PERIOD).clamp(PERIOD_LEAST, PERIOD_MOST)
-            }
-            _ => period,
+        match self.release {
+            Release::Immediate => self.period.now(),
+            Release::Paced(_) | Release::Mixed(_) => self.admission.period(),
         }
     }
 

@@ -12,6 +12,13 @@
 //!
 //! A smaller gain makes m quieter, not stable: without damping (kappa) the
 //! loop of eq. (2) swings on at any gain.
+//!
+//! With damping the error of a settled loop keeps its sign for some hundred
+//! chunk times by chance alone, so its runs tell no step in load from noise.
+//! There the gain decreases with time, and the damping with it (Robbins and
+//! Monro, A Stochastic Approximation Method, Annals of Mathematical Statistics
+//! 22, 1951: kappa goes as 1/t), down to a floor; a queue that is far too long,
+//! or empty for a while, is what restores both.
 
 /// How gamma behaves over time; in connections per chunk and period.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,6 +37,23 @@ pub enum Gain {
         /// connection serves per period.
         restore_after: u32,
     },
+    /// Decreasing with time, and kappa with its square root, which leaves the
+    /// damping ratio as it is.
+    Settling {
+        /// The first gain, and again after a step in load.
+        initial: f64,
+        /// No gain is smaller.
+        floor: f64,
+        /// kappa is half of its first value after so many periods, and a third
+        /// after twice as many; above 0.
+        half_after: f64,
+        /// A queue that is by so many chunks longer than its target is a step
+        /// in load; above 0.
+        far: f64,
+        /// So is one that is empty for so many periods in a row, unless m is
+        /// m_min.
+        empty_after: u32,
+    },
 }
 
 impl Gain {
@@ -40,8 +64,36 @@ impl Gain {
             Self::Decreasing { initial, floor, .. } => {
                 positive(floor) && floor <= initial && positive(initial)
             }
+            Self::Settling {
+                initial,
+                floor,
+                half_after,
+                far,
+                ..
+            } => {
+                let is_gain = positive(floor) && floor <= initial && positive(initial);
+                is_gain && positive(half_after) && positive(far)
+            }
         }
     }
+}
+
+/// What a step sees of the queue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    /// n − tau, chunks.
+    pub(super) error: f64,
+    /// Nothing waits, though m could be smaller.
+    pub(super) is_idle: bool,
+}
+
+/// What a step is made with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Strength {
+    /// Connections per chunk.
+    pub(super) gamma: f64,
+    /// Share of kappa.
+    pub(super) damping: f64,
 }
 
 /// The gain of each step.
@@ -52,6 +104,10 @@ pub(super) struct Schedule {
     last_positive: Option<bool>,
     /// Errors of the same sign in a row.
     run: u32,
+    /// Steps since the gain was what it was at first.
+    age: u32,
+    /// Steps in a row that saw an empty queue.
+    idle: u32,
 }
 
 impl Schedule {
@@ -61,22 +117,57 @@ impl Schedule {
             sign_changes: 0,
             last_positive: None,
             run: 0,
+            age: 0,
+            idle: 0,
         }
     }
 
-    /// The gain for the step with this error (n − tau).
-    pub(super) fn next(&mut self, error: f64) -> f64 {
+    /// What the next step is made with.
+    pub(super) fn next(&mut self, seen: Seen) -> Strength {
+        let undiminished = |gamma| Strength {
+            gamma,
+            damping: 1.0,
+        };
         match self.gain {
-            Gain::Constant(gamma) => gamma,
+            Gain::Constant(gamma) => undiminished(gamma),
             Gain::Decreasing {
                 initial,
                 floor,
                 restore_after,
             } => {
-                self.observe(error, restore_after);
-                (initial / (1.0 + f64::from(self.sign_changes))).max(floor)
+                self.observe(seen.error, restore_after);
+                undiminished((initial / (1.0 + f64::from(self.sign_changes))).max(floor))
+            }
+            Gain::Settling {
+                initial,
+                floor,
+                half_after,
+                far,
+                empty_after,
+            } => {
+                self.grow_older(seen, far, empty_after);
+                let share = 1.0 / (1.0 + f64::from(self.age) / half_after);
+                let gamma = (initial * share * share).max(floor);
+                Strength {
+                    gamma,
+                    damping: (gamma / initial).sqrt(),
+                }
             }
         }
+    }
+
+    fn grow_older(&mut self, seen: Seen, far: f64, empty_after: u32) {
+        self.idle = if seen.is_idle {
+            self.idle.saturating_add(1)
+        } else {
+            0
+        };
+        let is_step = seen.error > far || (seen.is_idle && self.idle >= empty_after);
+        self.age = if is_step {
+            0
+        } else {
+            self.age.saturating_add(1)
+        };
     }
 
     fn observe(&mut self, error: f64, restore_after: u32) {
@@ -100,7 +191,12 @@ mod tests {
     use super::*;
 
     fn gains(schedule: &mut Schedule, errors: &[f64]) -> Vec<f64> {
-        errors.iter().map(|&error| schedule.next(error)).collect()
+        let seen = |&error| Seen {
+            error,
+            is_idle: false,
+        };
+        let errors = errors.iter().map(seen);
+        errors.map(|seen| schedule.next(seen).gamma).collect()
     }
 
     fn decreasing() -> Schedule {
@@ -135,5 +231,50 @@ mod tests {
         gains(&mut schedule, &[1.0, -1.0, 1.0, -1.0, 1.0, -1.0]);
         let observed = gains(&mut schedule, &[2.0, 2.0, 2.0, 2.0, 2.0, 2.0, -1.0]);
         assert_eq!(observed, [0.025, 0.025, 0.025, 0.025, 0.12, 0.12, 0.06]);
+    }
+
+    fn settling() -> Schedule {
+        Schedule::new(Gain::Settling {
+            initial: 0.36,
+            floor: 0.01,
+            half_after: 2.0,
+            far: 30.0,
+            empty_after: 3,
+        })
+    }
+
+    #[test]
+    fn a_settling_gain_shrinks_with_time_and_the_damping_with_its_root() {
+        let mut schedule = settling();
+        let gains = gains(&mut schedule, &[1.0, -1.0, 1.0, 1.0]);
+        let expected = [2.0_f64 / 3.0, 0.5, 0.4, 1.0 / 3.0].map(|kappa| 0.36 * kappa * kappa);
+        for (gain, expected) in gains.iter().zip(expected) {
+            assert!((gain - expected).abs() < 1e-12, "{gains:?}");
+        }
+        let seen = Seen {
+            error: 1.0,
+            is_idle: false,
+        };
+        let last = (0..1000).map(|_| schedule.next(seen)).last().unwrap();
+        assert_eq!(last.gamma, 0.01);
+        assert!((last.damping - 1.0 / 6.0).abs() < 1e-12, "{last:?}");
+    }
+
+    #[test]
+    fn a_queue_far_too_long_or_empty_for_a_while_restores_a_settling_gain() {
+        let mut schedule = settling();
+        let late = gains(&mut schedule, &[30.0; 100]);
+        assert_eq!(late[99], 0.01);
+        assert_eq!(gains(&mut schedule, &[30.1, 30.1]), [0.36, 0.36]);
+        gains(&mut schedule, &[0.0; 100]);
+        let idle = Seen {
+            error: -5.0,
+            is_idle: true,
+        };
+        let observed = [idle; 3].map(|seen| schedule.next(seen).gamma);
+        assert_eq!(observed, [0.01, 0.01, 0.36]);
+        // No longer in a row.
+        gains(&mut schedule, &[0.0; 100]);
+        assert_eq!(schedule.next(idle).gamma, 0.01);
     }
 }

@@ -12,12 +12,14 @@
 
 mod fraction;
 mod gain;
+mod period;
 
 use std::time::Duration;
 
 pub use fraction::Fraction;
 pub use gain::Gain;
-use gain::Schedule;
+use gain::{Schedule, Seen, Strength};
+pub use period::{Period, T_CHUNKS};
 
 /// The largest queue that is told from a larger one, chunks: integers up to
 /// here are exact.
@@ -63,17 +65,17 @@ pub enum InvalidSettings {
 
 impl AdmissionSettings {
     /// For immediate release: jobs that arrive at random, the paper's case.
-    /// The numbers are from simulation with the paper's jobs (3 MB), link
-    /// (10 Mbit/s), web load (0.3) and three long-lived flows.
+    /// T is [`T_CHUNKS`] mean chunk times (see [`Period`]), 10 s before any is
+    /// known; what follows is per chunk time.
     ///
-    /// - tau = 20 chunks. At background loads of 0.2 to 0.5 the queue's
-    ///   standard deviation is 6 to 14 chunks; with this target it is empty
-    ///   at most a tenth of the time. An empty queue biases m upwards.
-    /// - kappa = 0.1, so that this fluctuation moves m by about one.
-    /// - gamma = 0.004 down to 0.001. One more connection serves B = 0.5
-    ///   (load 0.2) to 0.02 (load 0.6) chunks more per period; the damping
-    ///   ratio kappa/2 * sqrt(B/gamma) is 1.1 to 0.2 at the floor.
-    /// - T = 10 s, about the time of a chunk.
+    /// The numbers are from simulation (`lab tuning`): a link shared equally
+    /// with 1 to 5 long-lived flows and web loads of 0.2 and 0.45, background
+    /// loads of 0.25 to 0.45.
+    ///
+    /// - tau = 20 chunks.
+    /// - kappa = 1 at first: one connection for each chunk that the queue has
+    ///   grown by, down to 0.22.
+    /// - gamma = 0.02 down to 0.001.
     /// - m_min = 0.02, the weight of a flow that yields to anybody: at low loads
     ///   less than one connection is enough, and an m that cannot say so leaves
     ///   the queue empty.
@@ -81,12 +83,14 @@ impl AdmissionSettings {
     pub fn immediate() -> Self {
         Self {
             tau: 20.0,
-            gain: Gain::Decreasing {
-                initial: 0.004,
+            gain: Gain::Settling {
+                initial: 0.02,
                 floor: 0.001,
-                restore_after: 250,
+                half_after: 10.0,
+                far: 30.0,
+                empty_after: 3,
             },
-            kappa: 0.1,
+            kappa: 1.0,
             period: Duration::from_secs(10),
             m_min: 0.02,
             m_max: 4,
@@ -196,9 +200,12 @@ impl Admission {
         let error = n - self.settings.tau;
         let previous = self.previous_n.replace(n);
         let change = n - previous.unwrap_or(n);
-        let gamma = self.schedule.next(error);
-        let kappa = self.settings.kappa;
         let (least, most) = self.bounds();
+        let Strength { gamma, damping } = self.schedule.next(Seen {
+            error,
+            is_idle: n == 0.0 && self.unbounded > least,
+        });
+        let kappa = self.settings.kappa * damping;
         let remembered = kappa * error.max(0.0);
         let next = self.unbounded + gamma * error + kappa * change;
         // A queue that was there from the first has no change to be remembered.
