@@ -9,6 +9,7 @@ pub mod course;
 pub mod deadline;
 pub mod files;
 pub mod host;
+pub mod jobs;
 pub mod link;
 pub mod matrix;
 pub mod numerical;

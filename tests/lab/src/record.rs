@@ -11,6 +11,7 @@ pub use self::background::{
 
 use crate::course::Course;
 use crate::deadline::DeadlineFigures;
+use crate::jobs::JobsFigures;
 use crate::scenario::Scenario;
 use crate::yielding::{BesideFigures, YieldFigures};
 
@@ -319,6 +320,10 @@ pub struct Summary {
     /// How it went, where a controller made the weight of a sender of the lab's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
+    /// What web fetches and background chunks had of each other; `None` where no
+    /// chunks arrive at random.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<JobsFigures>,
 }
 
 impl Summary {

@@ -1,7 +1,13 @@
 //! Figures that describe many values by a few. Knows nothing of what the
 //! values are; leaves out those that are not finite, and never returns one.
 
+mod interval;
+mod moments;
+
 use serde::{Deserialize, Serialize};
+
+pub use self::interval::{Interval, student};
+pub use self::moments::Moments;
 
 /// The arithmetic mean; `None` without values.
 #[must_use]

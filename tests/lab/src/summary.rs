@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use crate::course::Course;
 use crate::deadline::DeadlineFigures;
+use crate::jobs::JobsFigures;
 use crate::link::PAYLOAD_SHARE;
 use crate::link::rate::Rate;
 use crate::record::{BackgroundRecord, Fetch, FlowRecord, LinkRecord, Probe, Samples, Summary};
@@ -92,6 +93,7 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
         lab_cores: ratio(measured.lab_cpu_s, setup.duration_s),
         deadline: DeadlineFigures::of(setup, measured.background),
         yielding: YieldFigures::of(setup, measured.links, measured.background),
+        jobs: JobsFigures::of(setup, measured.fetches, measured.background),
         course: Course::of(setup, measured.links, measured.background),
         beside: BesideFigures::of(setup, measured.links, measured.flows, measured.background),
     }

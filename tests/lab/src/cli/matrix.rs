@@ -29,7 +29,7 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Reads the matrix and its scenarios; all contenders can do all of them.
+    /// Reads the matrix and its scenarios; all contenders can do those that they run in.
     pub(super) fn new(arguments: &'a MatrixArguments) -> Result<Self, Box<dyn Error>> {
         let (name, mut matrix): (_, Matrix) = files::find(&places::matrices(), &arguments.matrix)?;
         matrix.only(&arguments.scenario, &arguments.contender, &arguments.seed)?;
@@ -50,7 +50,9 @@ impl<'a> Plan<'a> {
         }
         sandbox::require_root()?;
         for contender in &matrix.contenders {
-            for scenario in scenarios.values() {
+            let runs = scenarios.iter();
+            let runs = runs.filter(|(name, _)| matrix.has(name, *contender));
+            for (_, scenario) in runs {
                 contender.check(scenario)?;
                 for variant in &matrix.variants {
                     // It was looked at before.

@@ -14,14 +14,16 @@ use crate::scenario::Jobs;
 /// Keeps these draws apart from others of the same seed.
 const STREAM: u64 = 0x006a_6f62_7300;
 
-/// All arrivals between two moments. Together they are the given share of a
-/// link's rate (Mbit/s), headers of full packets included.
+/// All arrivals between two moments, until none arrives any more. Together they
+/// are the given share of a link's rate (Mbit/s), headers of full packets included.
 pub(super) fn draw(
     jobs: Jobs,
     link_mbit: f64,
-    between: (Duration, Duration),
+    (start, end): (Duration, Duration),
     seed: u64,
 ) -> Vec<Arrival> {
+    let until = jobs.until_s.map(Duration::from_secs_f64);
+    let between = (start, until.map_or(end, |until| until.min(end)));
     let mut random = StdRng::seed_from_u64(seed ^ STREAM);
     let mean_bytes = jobs.mean_kb * 1000.0;
     let rate = jobs.load * bytes_per_s(link_mbit) * PAYLOAD_SHARE / mean_bytes;
@@ -35,17 +37,32 @@ mod tests {
     const JOBS: Jobs = Jobs {
         load: 0.3,
         mean_kb: 300.0,
+        until_s: None,
     };
 
     fn drawn(to_s: u64, seed: u64) -> Vec<Arrival> {
+        drawn_of(JOBS, to_s, seed)
+    }
+
+    fn drawn_of(jobs: Jobs, to_s: u64, seed: u64) -> Vec<Arrival> {
         let between = (Duration::from_secs(2), Duration::from_secs(to_s));
-        draw(JOBS, 10.0, between, seed)
+        draw(jobs, 10.0, between, seed)
     }
 
     #[test]
     fn the_same_seed_draws_the_same() {
         assert_eq!(drawn(100, 7), drawn(100, 7));
         assert_ne!(drawn(100, 7), drawn(100, 8));
+    }
+
+    #[test]
+    fn none_arrives_from_the_end_of_arrivals_on() {
+        let until = |until_s| Jobs {
+            until_s: Some(until_s),
+            ..JOBS
+        };
+        assert_eq!(drawn_of(until(60.0), 100, 7), drawn(60, 7));
+        assert_eq!(drawn_of(until(160.0), 100, 7), drawn(100, 7));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 mod budget;
 mod pool;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -25,6 +25,9 @@ pub struct Matrix {
     pub scenarios: Vec<String>,
     /// Names of contenders.
     pub contenders: Vec<Contender>,
+    /// The scenarios of contenders that do not run in all of them, by their names.
+    #[serde(default)]
+    pub at: BTreeMap<String, Vec<String>>,
     /// Congestion controls of the server that sends, each in turn, for the
     /// contenders that heed it.
     pub congestion_controls: Vec<String>,
@@ -104,6 +107,7 @@ impl Content for Matrix {
             "contenders",
             self.contenders.iter().map(Contender::to_string),
         )?;
+        self.check_at()?;
         some_once("congestion_controls", &self.congestion_controls)?;
         some_once("seeds", &self.seeds)?;
         for name in &self.congestion_controls {
@@ -181,6 +185,28 @@ fn some_once<T: Ord>(what: &str, values: impl IntoIterator<Item = T>) -> Result<
 }
 
 impl Matrix {
+    /// Whether contenders that run in some scenarios only are there, and those, too.
+    fn check_at(&self) -> Result<(), String> {
+        for (contender, scenarios) in &self.at {
+            let mut all = self.contenders.iter();
+            if !all.any(|one| one.to_string() == *contender) {
+                return Err(format!("at: {contender} is none of the contenders"));
+            }
+            some_once(&format!("at: {contender}"), scenarios)?;
+            if let Some(missing) = scenarios.iter().find(|one| !self.scenarios.contains(one)) {
+                return Err(format!("at: {missing} is none of the scenarios"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this contender runs in this scenario.
+    #[must_use]
+    pub fn has(&self, scenario: &str, contender: Contender) -> bool {
+        let only = self.at.get(&contender.to_string());
+        only.is_none_or(|only| only.iter().any(|one| one == scenario))
+    }
+
     /// A scenario as this matrix runs it.
     ///
     /// # Errors
@@ -220,7 +246,8 @@ impl Matrix {
         let mut cells = Vec::new();
         for &seed in &self.seeds {
             for scenario in &self.scenarios {
-                for &contender in &self.contenders {
+                let contenders = self.contenders.iter().copied();
+                for contender in contenders.filter(|one| self.has(scenario, *one)) {
                     let controls: Vec<_> = if contender.heeds_server_congestion_control() {
                         self.congestion_controls.iter().cloned().map(Some).collect()
                     } else {
@@ -329,6 +356,17 @@ mod tests {
                 "\"one\", \"one\"",
                 "scenarios must name nothing twice",
             ),
+            (
+                "[1, 2]",
+                "[1, 2]\nat = { utp = [\"one\"] }",
+                "at: utp is none",
+            ),
+            (
+                "[1, 2]",
+                "[1, 2]\nat = { curl = [\"six\"] }",
+                "at: six is none",
+            ),
+            ("[1, 2]", "[1, 2]\nat = { curl = [] }", "at: curl must name"),
             ("[1, 2]", "[2, 2]", "seeds must name nothing twice"),
             ("\"bbr\"", "\"b b\"", "congestion_control must"),
             ("time_scale = 3", "time_scale = 0", "time_scale must"),
@@ -356,6 +394,21 @@ mod tests {
         let error = matrix.only(&[], &[Contender::Utp], &[]).unwrap_err();
         assert_eq!(error, "the matrix has no contender utp; it has curl");
         assert!(matrix.only(&[], &[], &[3]).unwrap_err().contains("seed 3"));
+    }
+
+    #[test]
+    fn a_contender_runs_only_where_it_is_to() {
+        let text = GOOD.replacen("[1, 2]", "[1]\nat = { curl = [\"two\"] }", 1);
+        let matrix: Matrix = toml::from_str(&text).unwrap();
+        assert_eq!(matrix.check(), Ok(()));
+        let names: Vec<_> = matrix.cells().iter().map(Cell::file_name).collect();
+        let expected = [
+            "one-none-1",
+            "two-none-1",
+            "two-curl-cubic-1",
+            "two-curl-bbr-1",
+        ];
+        assert_eq!(names, expected);
     }
 
     #[test]

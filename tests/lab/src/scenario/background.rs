@@ -117,6 +117,10 @@ pub struct Jobs {
     pub load: f64,
     /// Mean size, kB (1000 bytes).
     pub mean_kb: f64,
+    /// From when on none arrives any more, s, so that what has arrived can be
+    /// over when the run is; until the end of it if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_s: Option<f64>,
 }
 
 /// One of several transfers.

@@ -158,6 +158,12 @@ fn background(background: &Background) -> Result<(), String> {
     if let Some(jobs) = background.jobs {
         within("jobs.load", jobs.load, LOAD)?;
         within("jobs.mean_kb", jobs.mean_kb, MEAN_KB)?;
+        if let Some(until) = jobs.until_s {
+            within("jobs.until_s", until, MOMENT)?;
+            if until <= background.start_s {
+                return Err("jobs.until_s must be later than start_s".to_owned());
+            }
+        }
         if background.size_mb.is_some() {
             return Err("it has either size_mb or jobs".to_owned());
         }

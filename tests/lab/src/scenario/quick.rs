@@ -34,6 +34,10 @@ impl Scenario {
 
     /// Makes every moment and every length of time so many times as long, and
     /// sizes with them. Delays of links stay.
+    ///
+    /// Jobs keep their load: as many arrive, of so many times the size, in so
+    /// many times the time. Fetches of the foreground do so, too, where they are
+    /// beside jobs; elsewhere they are of the size that people fetch.
     pub fn scale_time(&mut self, by: f64) {
         self.duration_s *= by;
         self.measure_from_s *= by;
@@ -57,12 +61,20 @@ impl Scenario {
             if let Some(stop) = &mut foreground.stop_s {
                 *stop *= by;
             }
-            if let Traffic::OnOff { on_s, off_s } = &mut foreground.traffic {
-                *on_s *= by;
-                *off_s *= by;
+            match &mut foreground.traffic {
+                Traffic::OnOff { on_s, off_s } => {
+                    *on_s *= by;
+                    *off_s *= by;
+                }
+                Traffic::Web { mean_kb, .. } if self.background.jobs.is_some() => *mean_kb *= by,
+                _ => {}
             }
         }
         let background = &mut self.background;
+        if let Some(jobs) = &mut background.jobs {
+            jobs.mean_kb *= by;
+            jobs.until_s = jobs.until_s.map(|until| until * by);
+        }
         // Servers need their time to start, however short the rest.
         background.start_s = (background.start_s * by).max(background.start_s.min(2.0));
         background.stagger_s *= by;
@@ -204,6 +216,29 @@ mod tests {
         same(scenario.background.weights[0].at_s, 15.0);
         let transfer = scenario.background.transfer[0];
         assert_eq!((transfer.size_mb, transfer.deadline_s), (4.0, 20.0));
+    }
+
+    #[test]
+    fn jobs_and_the_fetches_beside_them_keep_their_load() {
+        let text = |jobs: &str| {
+            format!(
+                "description = \"a test\"\nduration_s = 100\nmeasure_from_s = 10\n[[link]]\n\
+                 rate_mbit = 10\ndelay_ms = 20\nqueue = {{ packets = 50 }}\n[[foreground]]\n\
+                 traffic = {{ web = {{ load = 0.3, mean_kb = 3000 }} }}\n[background]\n{jobs}"
+            )
+        };
+        let scaled = |jobs: &str| -> Scenario {
+            let mut scenario: Scenario = toml::from_str(&text(jobs)).unwrap();
+            scenario.scale_time(0.5);
+            scenario
+        };
+        let web = |mean_kb| Traffic::Web { load: 0.3, mean_kb };
+        let with = scaled("jobs = { load = 0.4, mean_kb = 2000, until_s = 90 }");
+        assert_eq!(with.foreground[0].traffic, web(1500.0));
+        let jobs = with.background.jobs.unwrap();
+        assert_eq!((jobs.load, jobs.mean_kb), (0.4, 1000.0));
+        assert_eq!(jobs.until_s, Some(45.0));
+        assert_eq!(scaled("").foreground[0].traffic, web(3000.0));
     }
 
     #[test]

@@ -113,6 +113,16 @@ fn what_cannot_be_run_is_refused_by_name() {
         ),
         (
             "size_mb = 70",
+            "jobs = { load = 1, mean_kb = 3, until_s = 3 }",
+            "background: jobs.until_s must be later",
+        ),
+        (
+            "size_mb = 70",
+            "jobs = { load = 1, mean_kb = 3, until_s = nan }",
+            "background: jobs.until_s",
+        ),
+        (
+            "size_mb = 70",
             "size_mb = 1\njobs = { load = 1, mean_kb = 3 }",
             "size_mb or jobs",
         ),

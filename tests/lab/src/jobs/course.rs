@@ -1,0 +1,49 @@
+//! How many chunks were on the network and how many waited over time, in so few
+//! numbers that results can keep them.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::active::{active, waiting_over};
+use crate::record::{ControlSample, Fetch};
+
+/// Steps of a course.
+const STEPS: u32 = 100;
+
+/// The whole run, step by step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobsCourse {
+    /// Length of a step, s.
+    pub every_s: f64,
+    /// Chunks on the network in each step, on average.
+    pub active: Vec<f64>,
+    /// Chunks in our queue likewise; empty for whoever has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<f64>,
+}
+
+impl JobsCourse {
+    pub(super) fn of(samples: &[ControlSample], jobs: &[Fetch], duration_s: f64) -> Self {
+        let every_s = duration_s / f64::from(STEPS);
+        let mut course = Self {
+            every_s,
+            ..Self::default()
+        };
+        for step in 0..STEPS {
+            let from = f64::from(step) * every_s;
+            let span: Range<f64> = from..from + every_s;
+            course.active.push(rounded(active(samples, jobs, &span)));
+            if !samples.is_empty() {
+                let waiting = waiting_over(samples, &span).unwrap_or(0.0);
+                course.waiting.push(rounded(waiting));
+            }
+        }
+        course
+    }
+}
+
+/// To the hundredth of a chunk.
+fn rounded(chunks: f64) -> f64 {
+    (chunks * 100.0).round() / 100.0
+}

@@ -1,0 +1,148 @@
+//! How far a mean may be from the truth: intervals that hold it with a
+//! probability of 95 %, by Student's t. Knows numbers that are independent of
+//! each other, and not where they are from.
+
+use super::{finite, mean};
+
+/// 97.5 % quantiles of Student's t by degrees of freedom, from 1 (the percentage
+/// points of any textbook: Abramowitz and Stegun 1972, table 26.10).
+const STUDENT: [f64; 10] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+];
+
+/// The same of the normal distribution.
+const NORMAL: f64 = 1.959_964;
+
+/// A mean that is known within bounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// The mean.
+    pub mean: f64,
+    /// Half of the interval's width: with a probability of 95 % the truth is no
+    /// further away.
+    pub half: f64,
+}
+
+impl Interval {
+    /// Of values that are independent of each other; `None` of fewer than two.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let values = finite(values);
+        let middle = mean(&values)?;
+        let freedom = values.len() - 1;
+        if freedom == 0 {
+            return None;
+        }
+        let squares = values.iter().map(|value| (value - middle).powi(2));
+        let variance = squares.sum::<f64>() / freedom as f64;
+        Some(Self {
+            mean: middle,
+            half: student(freedom) * (variance / values.len() as f64).sqrt(),
+        })
+    }
+
+    /// Its lower end.
+    #[must_use]
+    pub fn low(&self) -> f64 {
+        self.mean - self.half
+    }
+
+    /// Its upper end.
+    #[must_use]
+    pub fn high(&self) -> f64 {
+        self.mean + self.half
+    }
+
+    /// Half of its width in parts of the mean; `None` of a mean of 0.
+    #[must_use]
+    pub fn relative(&self) -> Option<f64> {
+        let share = self.half / self.mean.abs();
+        share.is_finite().then_some(share)
+    }
+
+    /// Whether all of it is below all of the other.
+    #[must_use]
+    pub fn is_below(&self, other: &Self) -> bool {
+        self.high() < other.low()
+    }
+}
+
+/// The 97.5 % quantile of Student's t: how many standard errors to either side
+/// hold 95 %. With more than ten degrees of freedom by the Cornish-Fisher
+/// expansion (Abramowitz and Stegun 1972, 26.7.5), there to four digits.
+#[must_use]
+pub fn student(freedom: usize) -> f64 {
+    if let Some(&known) = freedom.checked_sub(1).and_then(|row| STUDENT.get(row)) {
+        return known;
+    }
+    let z = NORMAL;
+    let n = freedom as f64;
+    let terms = [
+        (z.powi(3) + z) / 4.0,
+        (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0,
+        (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0,
+    ];
+    let corrections = terms.iter().rev().fold(0.0, |sum, term| (sum + term) / n);
+    z + corrections
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_the_tables() {
+        for (freedom, expected) in [
+            (1, 12.706),
+            (4, 2.776),
+            (10, 2.228),
+            (11, 2.201),
+            (15, 2.131),
+            (30, 2.042),
+            (120, 1.980),
+        ] {
+            let quantile = student(freedom);
+            assert!(
+                (quantile - expected).abs() < 6e-4,
+                "{freedom}: {quantile} for {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_interval_is_that_of_students_t() {
+        // Mean 3, variance 2.5, standard error sqrt(0.5).
+        let interval = Interval::of(&[1.0, 2.0, 3.0, 4.0, 5.0, f64::NAN]).unwrap();
+        assert_eq!(interval.mean, 3.0);
+        assert!((interval.half - 2.776 * 0.5_f64.sqrt()).abs() < 1e-12);
+        assert!((interval.relative().unwrap() - interval.half / 3.0).abs() < 1e-12);
+        assert!((interval.high() - interval.low() - 2.0 * interval.half).abs() < 1e-12);
+        assert_eq!(Interval::of(&[1.0]), None);
+        assert_eq!(Interval::of(&[]), None);
+    }
+
+    #[test]
+    fn one_is_below_another_when_they_do_not_touch() {
+        let interval = |mean| Interval { mean, half: 1.0 };
+        assert!(interval(1.0).is_below(&interval(3.1)));
+        assert!(!interval(1.0).is_below(&interval(2.9)));
+        assert!(!interval(3.1).is_below(&interval(1.0)));
+        assert_eq!(interval(0.0).relative(), None);
+    }
+
+    #[test]
+    fn nineteen_of_twenty_hold_the_truth() {
+        use rand::{RngExt as _, SeedableRng as _};
+        let mut random = rand::rngs::StdRng::seed_from_u64(1);
+        // Sums of twelve uniform values are as good as normal.
+        let mut value = || (0..12).map(|_| random.random::<f64>()).sum::<f64>();
+        let holds = |_: &usize| {
+            let values: Vec<f64> = (0..5).map(|_| value()).collect();
+            let interval = Interval::of(&values).unwrap();
+            (interval.low()..interval.high()).contains(&6.0)
+        };
+        let held = (0..4000).filter(holds).count();
+        // 3800 to be expected; the standard deviation is 14.
+        assert!((3750..3850).contains(&held), "{held}");
+    }
+}
