@@ -321,10 +321,13 @@ impl Pace {
     }
 
     /// T: where jobs come and go, as their chunks take.
-    fn period(&self) -> Duration {
+    fn period(&self, load: &Load) -> Duration {
         match self.release {
             Release::Immediate => self.period.now(),
-            Release::Paced(_) | Release::Mixed(_) => self.admission.period(),
+            Release::Paced(_) | Release::Mixed(_) => {
+                let least = load.weight_period() * WEIGHT_PERIODS_LEAST;
+                self.admission.period().max(least)
+            }
         }
     }
 
@@ -372,8 +375,7 @@ impl Pace {
             self.release.restart(now);
         }
         self.update_weight(now, load, is_new);
-        let period = load.weight_period() * WEIGHT_PERIODS_LEAST;
-        if is_new || has_come || self.since_update.lasts(self.period().max(period), now) {
+        if is_new || has_come || self.since_update.lasts(self.period(load), now) {
             self.update_connections(now, load);
         }
         let m = self.admission.m();

@@ -273,7 +273,12 @@ impl Contender {
                 let origin = Origin::start(site, self)?;
                 let jobs = queue::Jobs::lay_out(site, &origin);
                 let jobs = jobs.map_err(ContenderError::cannot("make the files to be moved"))?;
-                Box::new(move |site, over| queue::run(site, admission, &jobs, over))
+                Box::new(move |site, over| {
+                    let record = queue::run(site, admission, &jobs, over);
+                    // Until then it serves.
+                    drop(origin);
+                    record
+                })
             }
             Self::Tcp | Self::TcpReno => {
                 let origin = Origin::start(site, self)?;

@@ -1,0 +1,133 @@
+//! Jobs that come while others are moved: real files over real connections.
+
+mod files;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use fairbat::admission::AdmissionSettings;
+use fairbat::engine::{Arrivals, Outcome, Report, Stop, run_arrivals};
+use fairbat::error::ErrorKind;
+use fairbat::event::{Event, TimedEvent};
+use fairbat::settings::{Target, TransferRequest};
+use files::{LENGTH, expect_whole, server, settings};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+
+/// A run that jobs can be given to.
+struct Run {
+    address: SocketAddr,
+    directory: tempfile::TempDir,
+    requests: UnboundedSender<TransferRequest>,
+    events: UnboundedReceiver<TimedEvent>,
+    stop: Stop,
+    report: JoinHandle<Report>,
+}
+
+impl Run {
+    /// So many connections at a time, no more and no less; a job is one chunk.
+    fn start(address: SocketAddr, connections: u32) -> Self {
+        let (requests, arriving) = unbounded_channel();
+        let (sender, events) = unbounded_channel();
+        let arrivals = Arrivals {
+            requests: arriving,
+            law: AdmissionSettings {
+                m_min: f64::from(connections),
+                m_max: connections,
+                period: Duration::from_secs(1),
+                ..AdmissionSettings::immediate()
+            },
+        };
+        let stop = Stop::new();
+        let run = run_arrivals(settings(LENGTH), arrivals, stop.clone(), sender);
+        Self {
+            address,
+            directory: tempfile::tempdir().expect("a directory"),
+            requests,
+            events,
+            stop,
+            report: tokio::spawn(async { run.await.expect("it could start") }),
+        }
+    }
+
+    fn give(&self, name: &str) {
+        let request = TransferRequest {
+            url: format!("http://{}/{name}", self.address)
+                .parse()
+                .expect("a URL"),
+            target: Target::File(self.path(name)),
+            deadline: None,
+            checksum: None,
+        };
+        self.requests.send(request).expect("the run goes on");
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Waits until the next job is done; the name of its file.
+    async fn done(&mut self) -> String {
+        loop {
+            let event = self.events.recv().await.expect("the run goes on").event;
+            if let Event::Done { path, .. } = event {
+                return name(&path);
+            }
+        }
+    }
+}
+
+fn name(path: &Path) -> String {
+    let name = path.file_name().expect("a name");
+    name.to_string_lossy().into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_moved_in_the_order_in_which_they_come_until_no_more_do() {
+    let (address, asked) = server();
+    let mut run = Run::start(address, 1);
+    for name in ["first", "second", "third"] {
+        run.give(name);
+    }
+    for name in ["first", "second", "third"] {
+        assert_eq!(run.done().await, name);
+    }
+    // The queue has been empty, and the run has waited.
+    run.give("late");
+    assert_eq!(run.done().await, "late");
+    drop(run.requests);
+    let report = run.report.await.expect("the run");
+    assert_eq!(report.outcomes, [Outcome::Done { late: false }; 4]);
+    let mut order = asked.lock().expect("nobody panicked").clone();
+    order.dedup();
+    assert_eq!(order, ["/first", "/second", "/third", "/late"]);
+    for name in ["first", "second", "third", "late"] {
+        expect_whole(&run.directory.path().join(name));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_counts_in_n_and_a_stop_ends_the_run_however_many_there_are() {
+    // Nobody answers here: the listener takes connections and is silent.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut run = Run::start(silent.local_addr().expect("an address"), 2);
+    for number in 0..5 {
+        run.give(&number.to_string());
+    }
+    loop {
+        let event = run.events.recv().await.expect("the run goes on").event;
+        if let Event::Control(control) = event
+            && control.n > 0.0
+        {
+            assert_eq!((control.n, control.active, control.m), (3.0, 2, 2.0));
+            break;
+        }
+    }
+    run.stop.interrupt();
+    let report = run.report.await.expect("the run");
+    assert_eq!(
+        report.outcomes,
+        [Outcome::Failed(ErrorKind::Interrupted); 5]
+    );
+}
