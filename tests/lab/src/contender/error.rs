@@ -31,8 +31,8 @@ pub enum ContenderError {
     },
     /// The scenario has `[background.jobs]`, which this contender cannot do.
     #[error(
-        "{0} takes no transfers while it runs: a scenario with [background.jobs] is for none \
-         and tcp"
+        "{0} takes no transfers while it runs: a scenario with [background.jobs] is for none, \
+         tcp and utp"
     )]
     TakesNoJobs(Contender),
     /// The scenario has `[[background.transfer]]`, which this contender cannot

@@ -63,7 +63,8 @@ impl Contender {
     /// When a program is missing, or the scenario asks for something that
     /// this contender cannot do.
     pub fn check(self, scenario: &Scenario) -> Result<(), ContenderError> {
-        if scenario.background.jobs.is_some() && !matches!(self, Self::None | Self::Tcp) {
+        let takes_jobs = matches!(self, Self::None | Self::Tcp | Self::Utp);
+        if scenario.background.jobs.is_some() && !takes_jobs {
             return Err(ContenderError::TakesNoJobs(self));
         }
         let is_list = !scenario.background.transfer.is_empty();
@@ -144,7 +145,11 @@ impl Contender {
                 who,
             })
         };
-        let has_nginx = self != Self::FairbatServed && !self.pushes();
+        let serves_itself = matches!(
+            self,
+            Self::FairbatServed | Self::Utp | Self::Iperf3(_) | Self::Sender(_)
+        );
+        let has_nginx = !serves_itself && !self.pushes();
         if background.server_kb_s.is_some() && !has_nginx {
             return refuse("server_kb_s", "those whose server is nginx");
         }
