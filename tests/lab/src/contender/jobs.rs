@@ -1,27 +1,52 @@
 //! The transfers that arrive at random where a scenario asks for jobs: all of
-//! them drawn before the run, so that nothing in it can change them.
+//! them drawn before the run, so that nothing in it can change them; and what
+//! is recorded of them. Knows nothing of who moves them.
 
 use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
+use super::site::Site;
 use crate::arrivals::{self, Arrival};
 use crate::link::PAYLOAD_SHARE;
 use crate::link::rate::bytes_per_s;
+use crate::record::Fetch;
 use crate::scenario::Jobs;
 
 /// Keeps these draws apart from others of the same seed.
 const STREAM: u64 = 0x006a_6f62_7300;
 
+/// The scenario's jobs, or without any its one transfer.
+pub(super) fn arrivals(site: &Site) -> Vec<Arrival> {
+    let start = Duration::from_secs_f64(site.background.start_s);
+    let stop = Duration::from_secs_f64(site.duration_s);
+    match site.background.jobs {
+        Some(jobs) => draw(jobs, site.first_mbit, (start, stop), site.seed),
+        None => vec![Arrival {
+            at: start,
+            bytes: site.size(),
+        }],
+    }
+}
+
+/// What is recorded at `now`, s, of those that have arrived, each with the
+/// moment, s, at which it was over.
+pub(super) fn fetches(arrivals: &[Arrival], ends: &[Option<f64>], now: f64) -> Vec<Fetch> {
+    let all = arrivals.iter().zip(ends);
+    all.map(|(arrival, end)| (arrival.at.as_secs_f64(), arrival.bytes, end))
+        .filter(|(t, ..)| *t <= now)
+        .map(|(t, bytes, end)| Fetch {
+            t,
+            bytes,
+            seconds: end.map(|end| end - t),
+        })
+        .collect()
+}
+
 /// All arrivals between two moments, until none arrives any more. Together they
 /// are the given share of a link's rate (Mbit/s), headers of full packets included.
-pub(super) fn draw(
-    jobs: Jobs,
-    link_mbit: f64,
-    (start, end): (Duration, Duration),
-    seed: u64,
-) -> Vec<Arrival> {
+fn draw(jobs: Jobs, link_mbit: f64, (start, end): (Duration, Duration), seed: u64) -> Vec<Arrival> {
     let until = jobs.until_s.map(Duration::from_secs_f64);
     let between = (start, until.map_or(end, |until| until.min(end)));
     let mut random = StdRng::seed_from_u64(seed ^ STREAM);
@@ -63,6 +88,17 @@ mod tests {
         };
         assert_eq!(drawn_of(until(60.0), 100, 7), drawn(60, 7));
         assert_eq!(drawn_of(until(160.0), 100, 7), drawn(100, 7));
+    }
+
+    #[test]
+    fn what_has_not_arrived_is_not_recorded() {
+        let arrivals = [1.0, 2.0, 3.0].map(|at| Arrival {
+            at: Duration::from_secs_f64(at),
+            bytes: 10,
+        });
+        let recorded = fetches(&arrivals, &[None, Some(2.25), None], 2.5);
+        let seconds: Vec<_> = recorded.iter().map(|job| (job.t, job.seconds)).collect();
+        assert_eq!(seconds, [(1.0, None), (2.0, Some(0.25))]);
     }
 
     #[test]

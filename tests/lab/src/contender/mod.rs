@@ -150,7 +150,11 @@ impl Contender {
                 who,
             })
         };
-        let has_nginx = self != Self::FairbatServed && !self.pushes();
+        let serves_itself = matches!(
+            self,
+            Self::FairbatServed | Self::Utp | Self::Iperf3(_) | Self::Sender(_)
+        );
+        let has_nginx = !serves_itself && !self.pushes();
         if background.server_kb_s.is_some() && !has_nginx {
             return refuse("server_kb_s", "those whose server is nginx");
         }

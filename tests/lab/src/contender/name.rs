@@ -35,7 +35,8 @@ pub enum Contender {
     Agent,
     /// rclone pushing the same without any limit.
     RclonePush,
-    /// libtorrent over uTP, whose congestion control is LEDBAT (RFC 6817).
+    /// libtorrent over uTP, whose congestion control is LEDBAT (RFC 6817): one
+    /// connection, or one for each of the scenario's jobs.
     Utp,
     /// iperf3 with a congestion control of its own.
     Iperf3(CongestionControl),

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -33,8 +33,7 @@ pub(super) struct Program {
 impl Program {
     /// Starts it inside `host`, with nothing of this process's environment
     /// but PATH: neither proxies nor settings of whoever runs the lab. What it
-    /// prints goes to files in `work`, which begin with `name`; nothing comes
-    /// in unless somebody takes [`Self::stdin`].
+    /// prints goes to files in `work`, which begin with `name`; nothing comes in.
     pub(super) fn start(
         host: &Host,
         work: &Path,
@@ -48,7 +47,7 @@ impl Program {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", work)
-            .stdin(Stdio::piped())
+            .stdin(Stdio::null())
             .stdout(File::create(&stdout)?)
             .stderr(File::create(&stderr)?);
         Ok(Self {
@@ -148,11 +147,6 @@ impl Program {
             waited += STEP;
         }
         self.ended().is_some()
-    }
-
-    /// Its standard input, the first time.
-    pub(super) fn stdin(&mut self) -> Option<ChildStdin> {
-        self.child.stdin.take()
     }
 
     /// What it has printed so far.

@@ -25,7 +25,7 @@ use super::over::Over;
 use super::site::Site;
 use crate::arrivals::Arrival;
 use crate::clock::Clock;
-use crate::record::{BackgroundRecord, ControlSample, Fetch};
+use crate::record::{BackgroundRecord, ControlSample};
 
 /// How long the engine may take to stop in good order.
 const GRACE: Duration = Duration::from_secs(5);
@@ -45,12 +45,7 @@ pub(super) struct Jobs {
 impl Jobs {
     /// Draws them all and makes their files.
     pub(super) fn lay_out(site: &Site, origin: &Origin) -> io::Result<Self> {
-        let Some(jobs) = site.background.jobs else {
-            return Err(io::Error::other("the scenario has no jobs"));
-        };
-        let start = Duration::from_secs_f64(site.background.start_s);
-        let stop = Duration::from_secs_f64(site.duration_s);
-        let arrivals = jobs::draw(jobs, site.first_mbit, (start, stop), site.seed);
+        let arrivals = jobs::arrivals(site);
         let mut urls = Vec::new();
         for (number, arrival) in arrivals.iter().enumerate() {
             let name = name(number);
@@ -194,17 +189,10 @@ async fn watch(mut happening: UnboundedReceiver<TimedEvent>, started: f64) -> Se
 
 impl Seen {
     fn record(self, arrivals: &[Arrival], now: f64, failure: Option<String>) -> BackgroundRecord {
-        let numbered = arrivals.iter().enumerate();
-        let fetches = numbered
-            .map(|(number, arrival)| (number, arrival, arrival.at.as_secs_f64()))
-            .filter(|(_, _, at)| *at <= now)
-            .map(|(number, arrival, at)| Fetch {
-                t: at,
-                bytes: arrival.bytes,
-                seconds: self.done.get(&name(number)).map(|done| done - at),
-            });
+        let done = |number| self.done.get(&name(number)).copied();
+        let ends: Vec<_> = (0..arrivals.len()).map(done).collect();
         BackgroundRecord {
-            jobs: fetches.collect(),
+            jobs: jobs::fetches(arrivals, &ends, now),
             control: self.control,
             bytes: Some(self.bytes),
             failure: failure.or(self.failure),

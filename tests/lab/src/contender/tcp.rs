@@ -21,7 +21,7 @@ use super::over::Over;
 use super::site::Site;
 use crate::arrivals::Arrival;
 use crate::clock::Clock;
-use crate::record::{BackgroundRecord, Fetch};
+use crate::record::BackgroundRecord;
 
 /// Longest head of a response, bytes.
 const HEAD_LIMIT: usize = 16 << 10;
@@ -51,7 +51,7 @@ pub(super) fn run(site: &Site, origin: &Origin, over: &Over) -> BackgroundRecord
         Ok(runtime) => runtime,
         Err(error) => return failed(format!("start threads: {error}")),
     };
-    let gets: Vec<_> = transfers(site).into_iter().map(Get::new).collect();
+    let gets: Vec<_> = jobs::arrivals(site).into_iter().map(Get::new).collect();
     for get in &gets {
         let (get, path) = (Arc::clone(get), url.path().to_owned());
         runtime.spawn(get.run(server, path, site.clock));
@@ -63,18 +63,6 @@ pub(super) fn run(site: &Site, origin: &Origin, over: &Over) -> BackgroundRecord
     let now = site.clock.seconds();
     runtime.shutdown_timeout(Duration::from_secs(1));
     record(&gets, has_jobs, now)
-}
-
-fn transfers(site: &Site) -> Vec<Arrival> {
-    let start = Duration::from_secs_f64(site.background.start_s);
-    let stop = Duration::from_secs_f64(site.duration_s);
-    match site.background.jobs {
-        Some(jobs) => jobs::draw(jobs, site.first_mbit, (start, stop), site.seed),
-        None => vec![Arrival {
-            at: start,
-            bytes: site.size(),
-        }],
-    }
 }
 
 impl Get {
@@ -146,19 +134,12 @@ fn body_start(response: &[u8]) -> io::Result<Option<usize>> {
 
 fn record(gets: &[Arc<Get>], has_jobs: bool, now: f64) -> BackgroundRecord {
     let end = |get: &Get| get.end.get().and_then(|end| end.as_ref().ok()).copied();
-    let fetches = gets
-        .iter()
-        .map(|get| (get, get.arrival.at.as_secs_f64()))
-        .filter(|(_, at)| *at <= now)
-        .map(|(get, at)| Fetch {
-            t: at,
-            bytes: get.arrival.bytes,
-            seconds: end(get).map(|end| end - at),
-        });
+    let arrivals: Vec<_> = gets.iter().map(|get| get.arrival).collect();
+    let ends: Vec<_> = gets.iter().map(|get| end(get)).collect();
     BackgroundRecord {
         done: gets.first().filter(|_| !has_jobs).and_then(|get| end(get)),
         jobs: if has_jobs {
-            fetches.collect()
+            jobs::fetches(&arrivals, &ends, now)
         } else {
             Vec::new()
         },

@@ -246,13 +246,25 @@ fn none_does_nothing() {
 
 #[test]
 fn plain_tcp_takes_transfers_as_they_arrive() {
+    takes_transfers_as_they_arrive(Contender::Tcp, 2.0, 0.5);
+}
+
+#[test]
+fn utp_takes_transfers_as_they_arrive() {
+    // Whoever loses the last packet waits for a timeout, half a second or more.
+    takes_transfers_as_they_arrive(Contender::Utp, 4.0, 2.0);
+}
+
+/// What has arrived within so many seconds is there after so many more, but
+/// for a few: a transfer takes a hundredth of a second.
+fn takes_transfers_as_they_arrive(contender: Contender, seconds: f64, grace_s: f64) {
     let scenario = scenario("jobs = { load = 0.5, mean_kb = 100.0 }");
-    let Some(lab) = Lab::new(Contender::Tcp, &scenario) else {
+    let Some(lab) = Lab::new(contender, &scenario) else {
         return;
     };
-    let (running, clock) = lab.start(Contender::Tcp, &scenario);
+    let (running, clock) = lab.start(contender, &scenario);
     wait(clock, || {
-        running.is_done() || clock.seconds() > START_S + 2.0
+        running.is_done() || clock.seconds() > START_S + seconds
     });
     assert!(!running.is_done(), "there is more to come");
     let before = clock.seconds();
@@ -264,8 +276,7 @@ fn plain_tcp_takes_transfers_as_they_arrive() {
     let most = (ended - START_S) * 70.0;
     assert!((50..most as usize).contains(&jobs.len()), "{}", jobs.len());
     assert!(jobs.iter().all(|job| (START_S..ended).contains(&job.t)));
-    // Of those with half a second for what takes a hundredth.
-    let older = jobs.iter().copied().filter(|job| job.t < before - 0.5);
+    let older = jobs.iter().copied().filter(|job| job.t < before - grace_s);
     let (over, others): (Vec<_>, Vec<_>) = older.partition(|job| job.seconds.is_some());
     assert!(over.len() > others.len() * 9, "{others:?}");
     // None is faster than the link.
@@ -274,6 +285,12 @@ fn plain_tcp_takes_transfers_as_they_arrive() {
         job.seconds.is_none_or(|seconds| seconds > least)
     };
     assert!(jobs.iter().all(is_possible), "{jobs:?}");
+    let there: u64 = over.iter().map(|job| job.bytes).sum();
+    let bytes = record.bytes.expect("it knows what it has moved");
+    assert!(
+        (there..carried(ended - START_S)).contains(&bytes),
+        "{bytes}, {there}"
+    );
     lab.assert_empty();
 }
 
@@ -284,7 +301,7 @@ fn whoever_takes_no_jobs_says_so() {
     assert_eq!(
         error.to_string(),
         "fairbat takes no transfers while it runs: a scenario with [background.jobs] is for \
-         none and tcp"
+         none, tcp and utp"
     );
     let refusing = Contender::ALL.into_iter().filter(|contender| {
         matches!(
@@ -292,7 +309,7 @@ fn whoever_takes_no_jobs_says_so() {
             Err(ContenderError::TakesNoJobs(_))
         )
     });
-    assert_eq!(refusing.count(), Contender::ALL.len() - 2);
+    assert_eq!(refusing.count(), Contender::ALL.len() - 3);
 }
 
 #[test]

@@ -1,16 +1,28 @@
 //! libtorrent over uTP: the LEDBAT (RFC 6817) that people have, as libtorrent
 //! has set it up (target delay 100 ms). Both ends are a script for Debian's
 //! Python.
+//!
+//! Each transfer is a torrent with a connection of its own. Both ends know all
+//! of them beforehand, and begin each at its moment by themselves.
 
-use std::io::{self, Write};
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::time::ClockId;
 
 use super::ContenderError;
 use super::download::failed;
+use super::jobs;
 use super::over::Over;
 use super::process::Program;
-use super::site::Site;
+use super::site::{FILE, Site};
+use crate::arrivals::Arrival;
+use crate::clock::Clock;
 use crate::host::{Class, Host};
 use crate::record::BackgroundRecord;
 
@@ -22,6 +34,9 @@ const SCRIPT: &str = include_str!("utp.py");
 
 /// What an end prints when it can be reached.
 const READY: &str = "ready";
+
+/// What the name of a job begins with; its number follows.
+const JOB: &str = "job-";
 
 /// That the script can run.
 pub(super) fn require_libtorrent() -> Result<(), ContenderError> {
@@ -39,11 +54,76 @@ pub(super) fn require_libtorrent() -> Result<(), ContenderError> {
     }
 }
 
-/// The end that has the file.
+/// The end that has the files.
 #[derive(Debug)]
 pub(super) struct Seed {
     program: Program,
     port: u16,
+    list: List,
+}
+
+/// All transfers, for both ends.
+#[derive(Debug)]
+struct List {
+    arrivals: Vec<Arrival>,
+    /// The file that tells of them.
+    path: PathBuf,
+    /// The lab's zero by the clock of the script.
+    zero: Duration,
+}
+
+impl List {
+    fn write(site: &Site) -> io::Result<Self> {
+        let list = Self {
+            arrivals: jobs::arrivals(site),
+            path: site.work.join("list"),
+            zero: zero(site.clock)?,
+        };
+        let name = |number| match site.background.jobs {
+            Some(_) => format!("{JOB}{number}"),
+            None => FILE.to_owned(),
+        };
+        fs::write(&list.path, lines(&list.arrivals, list.zero, name))?;
+        Ok(list)
+    }
+
+    /// When each of the jobs was done, s, as the leech has said.
+    fn ends(&self, said: &str) -> Vec<Option<f64>> {
+        let mut ends = vec![None; self.arrivals.len()];
+        for (number, at) in said.lines().filter_map(done) {
+            if let Some(end) = ends.get_mut(number) {
+                *end = Some(at - self.zero.as_secs_f64());
+            }
+        }
+        ends
+    }
+}
+
+/// Zero of this clock by the system's monotonic one, which is Python's too.
+fn zero(clock: Clock) -> io::Result<Duration> {
+    let now = Duration::from(ClockId::CLOCK_MONOTONIC.now()?);
+    Ok(now.saturating_sub(clock.now()))
+}
+
+/// The list as the script reads it.
+fn lines(arrivals: &[Arrival], zero: Duration, name: impl Fn(usize) -> String) -> String {
+    let mut lines = String::new();
+    for (number, arrival) in arrivals.iter().enumerate() {
+        let at = (zero + arrival.at).as_secs_f64();
+        let (bytes, name) = (arrival.bytes, name(number));
+        writeln!(lines, "{at:.6} {bytes} {name}").expect("a string takes it");
+    }
+    lines
+}
+
+/// The number of a job that a line of the leech's says is done, and when, by
+/// the script's clock.
+fn done(line: &str) -> Option<(usize, f64)> {
+    let (number, at) = line
+        .strip_prefix("done ")?
+        .strip_prefix(JOB)?
+        .split_once(' ')?;
+    Some((number.parse().ok()?, at.parse().ok()?))
 }
 
 impl Seed {
@@ -54,12 +134,18 @@ impl Seed {
         let port = site
             .free_port(&site.server)
             .map_err(ContenderError::cannot("find a port"))?;
+        let list =
+            List::write(site).map_err(ContenderError::cannot("write what there is to do"))?;
         let listen = format!("{}:{port}", site.server_address());
-        let mut command = script(site, "seed");
+        let mut command = script("seed", &list);
         command.arg(&site.origin).arg(listen);
-        Program::start(&site.server, &site.work, "seed", command)
-            .map(|program| Self { program, port })
-            .map_err(ContenderError::cannot("start the seed"))
+        let program = Program::start(&site.server, &site.work, "seed", command)
+            .map_err(ContenderError::cannot("start the seed"))?;
+        Ok(Self {
+            program,
+            port,
+            list,
+        })
     }
 }
 
@@ -96,14 +182,15 @@ fn device_to(address: Ipv4Addr) -> io::Result<String> {
         .ok_or_else(|| io::Error::other(format!("there is no route to {address}")))
 }
 
-/// Leeches until everything is there or the run is over.
+/// Leeches until everything is there or the run is over. With jobs it is never
+/// done before.
 pub(super) fn run(site: &Site, mut seed: Seed, over: &Over) -> BackgroundRecord {
     let port = match site.free_port(&site.client) {
         Ok(port) => port,
         Err(error) => return failed(format!("find a port: {error}")),
     };
     let listen = format!("{}:{port}", site.client_address());
-    let mut command = script(site, "leech");
+    let mut command = script("leech", &seed.list);
     command.arg(&site.download).arg(listen);
     command.args([site.server_address().to_string(), seed.port.to_string()]);
     let mut leech = match Program::start(&site.client, &site.work, "leech", command) {
@@ -118,22 +205,26 @@ pub(super) fn run(site: &Site, mut seed: Seed, over: &Over) -> BackgroundRecord 
     if !site.is_time(over) {
         return BackgroundRecord::default();
     }
-    if let Some(mut stdin) = leech.stdin() {
-        // Fails only when it has ended; then it says why below.
-        let _ = stdin.write_all(b"\n");
-    }
     let status = leech.wait(over);
+    let has_jobs = site.background.jobs.is_some();
+    if has_jobs && status.is_some_and(|status| status.success()) {
+        over.comes_before(|| false);
+    }
     let ended = site.clock.seconds();
     leech.end();
     seed.program.end();
+    let said = leech.stdout();
     let mut record = BackgroundRecord {
-        bytes: bytes(&leech.stdout()),
+        bytes: bytes(&said),
         ..BackgroundRecord::default()
     };
+    if has_jobs {
+        record.jobs = jobs::fetches(&seed.list.arrivals, &seed.list.ends(&said), ended);
+    }
     match status {
-        Some(status) if status.success() => record.done = Some(ended),
-        Some(status) => record.failure = Some(leech.complaint(status)),
-        None => {}
+        Some(status) if !status.success() => record.failure = Some(leech.complaint(status)),
+        Some(_) if !has_jobs => record.done = Some(ended),
+        _ => {}
     }
     record
 }
@@ -152,9 +243,9 @@ fn wait_for(program: &mut Program, over: &Over) -> Result<(), String> {
     }
 }
 
-fn script(site: &Site, role: &str) -> Command {
+fn script(role: &str, list: &List) -> Command {
     let mut command = Command::new(PYTHON);
-    command.args(["-c", SCRIPT, role, &site.size().to_string()]);
+    command.args(["-c", SCRIPT, role]).arg(&list.path);
     command
 }
 
@@ -168,6 +259,24 @@ fn bytes(said: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_is_told_by_the_clock_of_the_script_and_read_back_by_the_labs() {
+        let arrivals = [(2.5, 300_000), (3.25, 1)].map(|(at, bytes)| Arrival {
+            at: Duration::from_secs_f64(at),
+            bytes,
+        });
+        let zero = Duration::from_secs(100_000);
+        let lines = lines(&arrivals, zero, |number| format!("{JOB}{number}"));
+        assert_eq!(lines, "100002.500000 300000 job-0\n100003.250000 1 job-1\n");
+        let list = List {
+            arrivals: arrivals.into(),
+            path: PathBuf::new(),
+            zero,
+        };
+        let said = "ready\ndone job-1 100003.5\nbytes 1\n";
+        assert_eq!(list.ends(said), [None, Some(3.5)]);
+    }
 
     #[test]
     fn the_last_count_is_what_was_moved() {
