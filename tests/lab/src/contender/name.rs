@@ -294,12 +294,22 @@ impl Contender {
         matches!(self, Self::Fairbat | Self::FairbatServed)
     }
 
+    /// Whether each of its jobs goes over a TCP connection of its own, as in the
+    /// paper: one that has grown for the job before would press harder.
+    #[must_use]
+    pub fn opens_for_each_job(self) -> bool {
+        match self {
+            Self::Queue(admission) => admission != Admission::Levers,
+            _ => false,
+        }
+    }
+
     /// Whether it moves the scenario's jobs as they come.
     #[must_use]
     pub fn takes_jobs(self) -> bool {
         matches!(
             self,
-            Self::None | Self::Tcp | Self::TcpReno | Self::Queue(_)
+            Self::None | Self::Tcp | Self::TcpReno | Self::Utp | Self::Queue(_)
         )
     }
 

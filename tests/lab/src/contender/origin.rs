@@ -34,13 +34,20 @@ impl Origin {
     pub(super) fn start(site: &Site, contender: Contender) -> Result<Self, ContenderError> {
         let origin = match contender {
             Contender::FairbatServed => Self::serve(site),
-            _ => Self::nginx(site),
+            _ => Self::nginx(site, contender),
         };
         origin.map_err(ContenderError::cannot("start the web server"))
     }
 
-    fn nginx(site: &Site) -> io::Result<Self> {
+    fn nginx(site: &Site, contender: Contender) -> io::Result<Self> {
+        let directives = if contender.opens_for_each_job() {
+            // The one that asks how long it is, and the one that asks for it.
+            "keepalive_requests 2;".to_owned()
+        } else {
+            String::new()
+        };
         let config = Config {
+            directives,
             address: site.server_address().into(),
             limit_rate: site.background.server_kb_s.map(|rate| (rate * 1e3) as u64),
             ..Config::default()
