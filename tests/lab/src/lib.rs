@@ -27,5 +27,6 @@ pub mod statistics;
 pub mod summary;
 pub mod topology;
 pub mod traffic;
+pub mod tuning;
 pub mod versions;
 pub mod yielding;

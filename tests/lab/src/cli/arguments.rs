@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// The DA-LBE paper's numerical experiments, into the results; no root needed
     Numerical(NumericalArguments),
+    /// How the law for streams of jobs settles, into the results; no root needed
+    Tuning(TuningArguments),
     /// What our congestion controls cost beside the kernel's, into the results
     SenderCost(SenderCostArguments),
     /// Compare the emulated link with theory; fails when it is out of tolerance
@@ -139,6 +141,12 @@ pub(crate) struct ReportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct NumericalArguments {
+    /// Directory for the results [default: those of the repository]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TuningArguments {
     /// Directory for the results [default: those of the repository]
     pub(crate) directory: Option<PathBuf>,
 }

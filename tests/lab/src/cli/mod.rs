@@ -9,6 +9,7 @@ mod numerical;
 mod report;
 mod run;
 mod sender_cost;
+mod tuning;
 
 use std::error::Error;
 use std::path::Path;
@@ -68,6 +69,7 @@ fn run(command: &Command) -> Outcome {
             inside(needs, |_| plan.run())
         }
         Command::Numerical(arguments) => numerical::numerical(arguments),
+        Command::Tuning(arguments) => tuning::tuning(arguments),
         Command::SenderCost(arguments) => {
             sandbox::require_root()?;
             let needs = Some(Part::CongestionControls);
