@@ -41,6 +41,35 @@ impl Interval {
         })
     }
 
+    /// Of the ratio of the mean of the first to that of the second, of pairs of
+    /// which each was measured under the same conditions: what both of a pair have
+    /// in common does not count (Cochran 1977, Sampling Techniques, 6.3). `None` of
+    /// fewer than two, or where the second mean is not above 0.
+    #[must_use]
+    pub fn of_ratio(pairs: &[(f64, f64)]) -> Option<Self> {
+        let (first, second): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
+        let whole = mean(&second).filter(|mean| *mean > 0.0)?;
+        let ratio = mean(&first)? / whole;
+        let freedom = pairs.len().checked_sub(1).filter(|freedom| *freedom > 0)?;
+        let squares = pairs
+            .iter()
+            .map(|(one, other)| (one - ratio * other).powi(2));
+        let variance = squares.sum::<f64>() / freedom as f64;
+        Some(Self {
+            mean: ratio,
+            half: student(freedom) * (variance / pairs.len() as f64).sqrt() / whole,
+        })
+    }
+
+    /// What becomes of it when it is taken times a factor and something is added.
+    #[must_use]
+    pub fn scaled(self, factor: f64, added: f64) -> Self {
+        Self {
+            mean: factor * self.mean + added,
+            half: factor.abs() * self.half,
+        }
+    }
+
     /// Its lower end.
     #[must_use]
     pub fn low(&self) -> f64 {
@@ -119,6 +148,21 @@ mod tests {
         assert!((interval.high() - interval.low() - 2.0 * interval.half).abs() < 1e-12);
         assert_eq!(Interval::of(&[1.0]), None);
         assert_eq!(Interval::of(&[]), None);
+    }
+
+    #[test]
+    fn what_pairs_have_in_common_is_not_in_the_interval_of_their_ratio() {
+        let exact = Interval::of_ratio(&[(1.0, 2.0), (5.0, 10.0), (2.0, 4.0)]).unwrap();
+        assert_eq!((exact.mean, exact.half), (0.5, 0.0));
+        // A ratio of 1 with residuals 1 and -1: a variance of 2, of a mean of 3.
+        let other = Interval::of_ratio(&[(3.0, 2.0), (3.0, 4.0)]).unwrap();
+        assert_eq!(other.mean, 1.0);
+        assert!((other.half - 12.706 / 3.0).abs() < 1e-12);
+        let percent = other.scaled(-100.0, 100.0);
+        assert_eq!(percent.mean, 0.0);
+        assert!((percent.half - 1270.6 / 3.0).abs() < 1e-9);
+        assert_eq!(Interval::of_ratio(&[(3.0, 2.0)]), None);
+        assert_eq!(Interval::of_ratio(&[(3.0, 0.0), (1.0, 0.0)]), None);
     }
 
     #[test]
