@@ -129,8 +129,8 @@ pub(super) fn draw(scene: &Scene<'_>, path: &Path) -> ChartResult<()> {
     ];
     let values = all.iter().flat_map(|(values, ..)| values.iter());
     let most = values.copied().fold(1.0, f64::max);
-    let steps = scene.ours.len().max(scene.ledbat.len());
-    let end = steps as f64 * scene.every_s;
+    // What drains afterwards is another matter.
+    let end = scene.point.until_s;
     let mut panel = panel(&canvas, FRAME, 0.0..end, 0.0..1.05 * most, (8, 6))?;
     let style = text(LABEL, INK, FROM);
     canvas.draw_text("transfers", &style, (FRAME.left, FRAME.top - 16))?;
@@ -139,7 +139,8 @@ pub(super) fn draw(scene: &Scene<'_>, path: &Path) -> ChartResult<()> {
     let mut labels = Vec::new();
     for (values, color, width, words) in all {
         let middles = (0..).map(|step| (f64::from(step) + 0.5) * scene.every_s);
-        let points: Vec<_> = middles.zip(values.iter().copied()).collect();
+        let points = middles.zip(values.iter().copied());
+        let points: Vec<_> = points.take_while(|(middle, _)| *middle <= end).collect();
         labels.extend(points.last().map(|last| Label {
             lines: vec![words.to_owned()],
             color: if color == PALE_BLUE { BLUE } else { color },

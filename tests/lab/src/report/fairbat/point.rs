@@ -28,6 +28,8 @@ pub(super) struct Point<'a> {
     pub(super) web_kb: f64,
     /// Mean size of chunks, kB.
     pub(super) chunk_kb: f64,
+    /// From when on no chunk arrives any more, s.
+    pub(super) until_s: f64,
 }
 
 impl<'a> Point<'a> {
@@ -55,6 +57,7 @@ impl<'a> Point<'a> {
             web,
             web_kb,
             chunk_kb: jobs.mean_kb,
+            until_s: jobs.until_s.unwrap_or(scenario.duration_s),
         })
     }
 

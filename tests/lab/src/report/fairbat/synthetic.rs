@@ -106,7 +106,7 @@ fn of(scenario: &str, contender: &str, seed: u64, ratio: f64) -> RunSummary {
             quarters,
             last: quarters[3],
         },
-        waiting: is_ours.then(|| WaitingFigures {
+        waiting: is_ours.then_some(WaitingFigures {
             mean: 6.0,
             quarters: [6.0; 4],
             most: 14.0,
