@@ -17,6 +17,10 @@ use super::point::Point;
 /// So many seeds are compared as they are.
 const ENOUGH: usize = 3;
 
+/// Of so many seeds, how much happened to arrive says more than it costs to find out
+/// what that does.
+const MANY: usize = 5;
+
 /// A contender at a point.
 pub(super) struct Group<'a> {
     point: Point<'a>,
@@ -58,10 +62,22 @@ impl<'a> Group<'a> {
     }
 
     /// Mean time of a fetch, s. The size of fetches, whose true mean is known, takes
-    /// away what a seed owes to fetches that happen to be large.
+    /// away what a seed owes to fetches that happen to be large; of [`MANY`] seeds
+    /// their load does likewise ([`JobsFigures::arrived_share`]).
     pub(super) fn delay(&self) -> Option<Interval> {
         let moments = self.moments();
         let slope = Moments::slope(&moments)?;
+        if moments.len() >= MANY {
+            let loads = self.figures().filter_map(|jobs| {
+                let moments = jobs.web.moments;
+                let delay = moments.controlled(slope, self.point.web_kb);
+                (moments.count > 0).then_some((jobs.arrived_share?, delay))
+            });
+            let loads: Vec<_> = loads.collect();
+            if loads.len() == moments.len() {
+                return Interval::of_controlled(&loads, 1.0);
+            }
+        }
         let values: Vec<f64> = if moments.len() >= ENOUGH {
             let all = moments.iter();
             all.map(|one| one.controlled(slope, self.point.web_kb))

@@ -126,7 +126,9 @@ const READING: &str = "\u{3c1}s is the load of web fetches and \u{3c1}b that of 
     Intervals hold the truth with a probability of 95 %, by Student's t over the seeds, which are \
     independent; with fewer than three seeds by the means of tenths of each run. The mean time of a \
     fetch is corrected by how much larger or smaller than their true mean the fetches happened to \
-    be (regression on the size as a control variate, Lavenberg and Welch 1981). Improvements are \
+    be, and with five seeds or more by how much more or less than their loads let expect happened to \
+    arrive (regression on a control variate whose mean is known, Lavenberg and Welch 1981: on the \
+    size within the runs, then on the load over the seeds). Improvements are \
     seed by seed: all contenders meet the same arrivals. The time of a fetch that was not over at \
     the end counts as long as it had taken.\n";
 

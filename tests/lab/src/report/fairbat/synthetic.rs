@@ -93,6 +93,7 @@ fn of(scenario: &str, contender: &str, seed: u64, ratio: f64) -> RunSummary {
                 .map(|part| (mean_kb, mean_s + 0.01 * f64::from(part)))
                 .collect(),
         },
+        arrived_share: Some(1.0),
         chunks: ChunkFigures {
             arrived: 100,
             served: if contender == LEDBAT { 90 } else { 100 },

@@ -52,6 +52,28 @@ fn sizes_that_happen_to_be_large_are_taken_out_of_a_mean() {
 }
 
 #[test]
+fn a_load_that_happens_to_be_high_is_taken_out_of_a_mean_of_many_seeds() {
+    let mut matrix = evaluation();
+    let mut last = matrix.runs.clone();
+    last.retain(|run| run.seed == 1);
+    last.iter_mut().for_each(|run| run.seed = 5);
+    matrix.runs.extend(last);
+    for run in &mut matrix.runs {
+        let jobs = run.summary.jobs.as_mut().unwrap();
+        let load = 0.8 + 0.08 * run.seed as f64;
+        jobs.arrived_share = Some(load);
+        jobs.web.moments.mean_x = 300.0;
+        jobs.web.moments.mean_y = 2.0 + 3.0 * (load - 1.0);
+    }
+    let group = Group::of(&matrix, at(&matrix, "k = 3, \u{3c1}b = 0.2"), PLAIN);
+    let delay = group.delay().unwrap();
+    assert!(
+        (delay.mean - 2.0).abs() < 1e-9 && delay.half < 1e-9,
+        "{delay:?}"
+    );
+}
+
+#[test]
 fn contenders_are_compared_seed_by_seed() {
     let matrix = evaluation();
     let point = at(&matrix, "k = 3, \u{3c1}b = 0.6");
