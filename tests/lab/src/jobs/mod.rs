@@ -3,6 +3,7 @@
 //! fetches and of the contenders, without links.
 
 mod active;
+mod arrived;
 mod course;
 mod limit;
 
@@ -32,6 +33,11 @@ pub struct JobsFigures {
     pub web: WebFigures,
     /// Chunks of the background.
     pub chunks: ChunkFigures,
+    /// What arrived of both from the beginning until the end of the measured part, by
+    /// bytes, in parts of what their loads let expect: 1 on average. `None` where
+    /// nothing was to be expected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrived_share: Option<f64>,
     /// Chunks that are on the network: the background's flows.
     pub active: ActiveFigures,
     /// Chunks that wait outside of it; `None` for whoever has no queue of ours.
@@ -97,6 +103,7 @@ impl JobsFigures {
         let course = (long_lived(setup) >= COURSE_FLOWS)
             .then(|| JobsCourse::of(samples, &jobs, setup.duration_s));
         Some(Self {
+            arrived_share: arrived::share(setup, fetches, &jobs, window.end),
             web: WebFigures::of(fetches, setup.duration_s, &window),
             limit: first
                 .zip(chunks.on_network_s)

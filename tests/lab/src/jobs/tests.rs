@@ -147,6 +147,21 @@ fn with_a_queue_of_ours_only_what_has_left_it_is_on_the_network() {
     is(figures.chunks.on_network_s.unwrap(), 2.5 * 60.0 / 30.0);
 }
 
+#[test]
+fn what_arrived_is_in_parts_of_what_was_to_be_expected() {
+    let web = "[[foreground]]\ntraffic = { web = { load = 0.3, mean_kb = 300 } }";
+    let share = |fetched: u64, moved: u64| {
+        let fetches = [fetch(5.0, fetched, None), fetch(90.0, 1_000_000, None)];
+        let background = background(vec![fetch(30.0, moved, None)], Vec::new());
+        let figures = JobsFigures::of(&setup(web), &fetches, &[background]);
+        figures.unwrap().arrived_share.unwrap()
+    };
+    // 80 s of fetches and 78 s of chunks, on a link that carries 1.25 MB/s.
+    let expected = (0.3 * 80.0 + 0.4 * 78.0) * 1.25e6 * crate::link::PAYLOAD_SHARE;
+    assert!((share(10_000_000, 20_000_000) - 30e6 / expected).abs() < 1e-9);
+    is(share(0, 0), 0.0);
+}
+
 /// Chunks a second apart, of which one is on the network at a time: a mean chunk
 /// time of one second.
 fn with_limit(m: impl Fn(f64) -> f64) -> LimitFigures {

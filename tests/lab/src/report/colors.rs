@@ -6,9 +6,9 @@ use plotters::style::RGBColor;
 use super::{ALONE, MatrixRecord, OURS, PUSHING};
 
 /// Okabe and Ito's reddish purple.
-const PURPLE: RGBColor = RGBColor(0xcc, 0x79, 0xa7);
+pub(super) const PURPLE: RGBColor = RGBColor(0xcc, 0x79, 0xa7);
 /// Okabe and Ito's orange, darker, so that it can be read on white.
-const ORANGE: RGBColor = RGBColor(0xb8, 0x7a, 0x00);
+pub(super) const ORANGE: RGBColor = RGBColor(0xb8, 0x7a, 0x00);
 /// Colours of the others, in the order of their names' appearance.
 const COLORS: [RGBColor; 5] = [VERMILION, GREEN, PURPLE, ORANGE, GREY];
 

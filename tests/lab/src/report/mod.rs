@@ -4,6 +4,7 @@
 mod bound;
 mod colors;
 mod deadlines;
+mod fairbat;
 mod grid;
 mod harm;
 mod markdown;
@@ -121,7 +122,8 @@ pub struct RunSummary {
 pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut written = Vec::new();
     let all = read_all(directory)?;
-    for matrix in all.iter().filter(|matrix| !yielding::is_of(matrix)) {
+    let apart = |matrix: &&MatrixRecord| yielding::is_of(matrix) || fairbat::is_of(matrix);
+    for matrix in all.iter().filter(|matrix| !apart(matrix)) {
         let page = directory.join(format!("{}.md", matrix.name));
         let picture = page.with_extension("svg");
         if let Some(kind) = senders::Kind::of(matrix) {
@@ -157,6 +159,7 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
         yielding::draw(&matrices, &picture)?;
         written.extend([page, picture]);
     }
+    written.extend(fairbat::write(&all, directory)?);
     written.extend(sender_cost::write_page(directory)?);
     if written.is_empty() {
         return Err(format!(

@@ -2,7 +2,7 @@
 //! probability of 95 %, by Student's t. Knows numbers that are independent of
 //! each other, and not where they are from.
 
-use super::{finite, mean};
+use super::{Moments, finite, mean};
 
 /// 97.5 % quantiles of Student's t by degrees of freedom, from 1 (the percentage
 /// points of any textbook: Abramowitz and Stegun 1972, table 26.10).
@@ -39,6 +39,56 @@ impl Interval {
             mean: middle,
             half: student(freedom) * (variance / values.len() as f64).sqrt(),
         })
+    }
+
+    /// Of the ratio of the mean of the first to that of the second, of pairs of
+    /// which each was measured under the same conditions: what both of a pair have
+    /// in common does not count (Cochran 1977, Sampling Techniques, 6.3). `None` of
+    /// fewer than two, or where the second mean is not above 0.
+    #[must_use]
+    pub fn of_ratio(pairs: &[(f64, f64)]) -> Option<Self> {
+        let (first, second): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
+        let whole = mean(&second).filter(|mean| *mean > 0.0)?;
+        let ratio = mean(&first)? / whole;
+        let freedom = pairs.len().checked_sub(1).filter(|freedom| *freedom > 0)?;
+        let squares = pairs
+            .iter()
+            .map(|(one, other)| (one - ratio * other).powi(2));
+        let variance = squares.sum::<f64>() / freedom as f64;
+        Some(Self {
+            mean: ratio,
+            half: student(freedom) * (variance / pairs.len() as f64).sqrt() / whole,
+        })
+    }
+
+    /// Of the mean of y, of pairs whose x has a mean that is known: what y owes to an
+    /// x that is not `true_x` is taken out by least squares over the pairs, and that
+    /// the slope is known no better than that is in the interval (Lavenberg and Welch
+    /// 1981). `None` of fewer than four pairs, or where x does not vary.
+    #[must_use]
+    pub fn of_controlled(pairs: &[(f64, f64)], true_x: f64) -> Option<Self> {
+        let moments = Moments::of(pairs);
+        let slope = Moments::slope(&[moments])?;
+        let freedom = pairs.len().checked_sub(2).filter(|freedom| *freedom > 1)?;
+        let squares = pairs.iter().map(|(x, y)| {
+            let explained = moments.mean_y + slope * (x - moments.mean_x);
+            (y - explained).powi(2)
+        });
+        let variance = squares.sum::<f64>() / freedom as f64;
+        let away = (moments.mean_x - true_x).powi(2) / moments.variance_x;
+        Some(Self {
+            mean: moments.controlled(slope, true_x),
+            half: student(freedom) * (variance * (1.0 + away) / pairs.len() as f64).sqrt(),
+        })
+    }
+
+    /// What becomes of it when it is taken times a factor and something is added.
+    #[must_use]
+    pub fn scaled(self, factor: f64, added: f64) -> Self {
+        Self {
+            mean: factor * self.mean + added,
+            half: factor.abs() * self.half,
+        }
     }
 
     /// Its lower end.
@@ -119,6 +169,41 @@ mod tests {
         assert!((interval.high() - interval.low() - 2.0 * interval.half).abs() < 1e-12);
         assert_eq!(Interval::of(&[1.0]), None);
         assert_eq!(Interval::of(&[]), None);
+    }
+
+    #[test]
+    fn what_pairs_have_in_common_is_not_in_the_interval_of_their_ratio() {
+        let exact = Interval::of_ratio(&[(1.0, 2.0), (5.0, 10.0), (2.0, 4.0)]).unwrap();
+        assert_eq!((exact.mean, exact.half), (0.5, 0.0));
+        // A ratio of 1 with residuals 1 and -1: a variance of 2, of a mean of 3.
+        let other = Interval::of_ratio(&[(3.0, 2.0), (3.0, 4.0)]).unwrap();
+        assert_eq!(other.mean, 1.0);
+        assert!((other.half - 12.706 / 3.0).abs() < 1e-12);
+        let percent = other.scaled(-100.0, 100.0);
+        assert_eq!(percent.mean, 0.0);
+        assert!((percent.half - 1270.6 / 3.0).abs() < 1e-9);
+        assert_eq!(Interval::of_ratio(&[(3.0, 2.0)]), None);
+        assert_eq!(Interval::of_ratio(&[(3.0, 0.0), (1.0, 0.0)]), None);
+    }
+
+    #[test]
+    fn what_a_control_explains_is_not_in_the_interval() {
+        // y = 3 + 2 x, less or more by what least squares do not see.
+        let pairs = [(1.0, 6.0), (2.0, 6.0), (3.0, 8.0), (4.0, 12.0)];
+        let interval = Interval::of_controlled(&pairs, 2.0).unwrap();
+        // Residuals of 1 and -1: a variance of 2 with two degrees of freedom. The mean of
+        // x is 2.5, and the squares from there are 5.
+        assert!((interval.mean - 7.0).abs() < 1e-12, "{interval:?}");
+        let expected = 4.303 * (2.0 * (0.25 + 0.25 / 5.0_f64)).sqrt();
+        assert!(
+            (interval.half - expected).abs() < 1e-12,
+            "{interval:?} {expected}"
+        );
+        let exact = [1.0, 2.0, 4.0, 5.0].map(|x| (x, 1.0 + 2.0 * x));
+        let exact = Interval::of_controlled(&exact, 2.0).unwrap();
+        assert!((exact.mean - 5.0).abs() < 1e-12 && exact.half < 1e-9);
+        assert_eq!(Interval::of_controlled(&pairs[..3], 2.0), None);
+        assert_eq!(Interval::of_controlled(&[(1.0, 2.0); 5], 2.0), None);
     }
 
     #[test]

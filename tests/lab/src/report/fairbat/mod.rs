@@ -1,0 +1,172 @@
+//! The page of FAIRBAT's evaluation: the paper's figures and its Table I with what
+//! the lab measured, every point with its intervals, and whether what is required
+//! holds. Computed from the runs, all of it.
+
+mod cells;
+mod figures;
+mod flows;
+mod group;
+mod incentive;
+mod joined;
+mod limits;
+mod point;
+mod points;
+mod required;
+mod scaling;
+mod table1;
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use self::group::Group;
+use self::point::{Point, Topology, points};
+use super::MatrixRecord;
+use super::rows::rows;
+use super::words::{failures, head, how, measured, terms};
+
+/// The matrix, and what its page is called.
+const NAME: &str = "fairbat";
+
+/// The matrix of one of its points at another scale.
+const SCALING: &str = "fairbat-scaling";
+
+/// What the paper compares with: every chunk its own connection at once.
+const BASELINE: &str = "tcp";
+
+/// The paper's own system.
+const PLAIN: &str = "fairbat-plain";
+
+/// The same with our receiver lever.
+const LEVERS: &str = "fairbat-levers";
+
+/// The same as the paper's, with its law as printed.
+const UNDAMPED: &str = "fairbat-undamped";
+
+/// LEDBAT.
+const LEDBAT: &str = "utp";
+
+/// The paper's k in its hard case.
+const HARD: Topology = Topology::One { long_lived: 3 };
+
+/// The paper's k in its easy case.
+const EASY: Topology = Topology::One { long_lived: 0 };
+
+/// Whether a matrix is on this page.
+pub(super) fn is_of(matrix: &MatrixRecord) -> bool {
+    [NAME, SCALING].contains(&matrix.name.as_str())
+}
+
+/// Makes the page and its pictures if the matrix is there, and returns where they
+/// are.
+///
+/// # Errors
+/// When one cannot be written.
+pub(super) fn write(
+    all: &[MatrixRecord],
+    directory: &Path,
+) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let named = |name: &str| all.iter().find(|matrix| matrix.name == name);
+    let Some(matrix) = named(NAME) else {
+        return Ok(Vec::new());
+    };
+    let page = directory.join(format!("{NAME}.md"));
+    fs::write(&page, self::page(matrix, named(SCALING)))?;
+    let mut written = vec![page];
+    for figure in figures::FIGURES.iter().filter(|one| one.is_there(matrix)) {
+        let picture = directory.join(figure.file());
+        figure.draw(matrix, &picture)?;
+        written.push(picture);
+    }
+    if let Some(scene) = flows::scene(matrix) {
+        let picture = directory.join(flows::FILE);
+        flows::draw(&scene, &picture)?;
+        written.push(picture);
+    }
+    Ok(written)
+}
+
+fn page(matrix: &MatrixRecord, scaling: Option<&MatrixRecord>) -> String {
+    let mut text = head(matrix);
+    text.push_str(READING);
+    text.push_str(&required::section(matrix));
+    text.push_str(&flows::section(matrix));
+    for figure in figures::FIGURES.iter().filter(|one| one.is_there(matrix)) {
+        text.push_str(&figure.section());
+    }
+    for section in [
+        table1::section(matrix),
+        points::section(matrix),
+        joined::section(matrix),
+        incentive::section(matrix),
+        limits::section(matrix),
+        scaling.map_or(String::new(), |other| scaling::section(matrix, other)),
+    ] {
+        text.push_str(&section);
+    }
+    text.push_str("\n## Scenarios\n\n");
+    for (name, scenario) in &matrix.scenarios {
+        text.push_str(&format!("- {name}: {}\n", terms(scenario)));
+    }
+    for name in matrix.scenarios.keys() {
+        text.push_str(&failures(&rows(matrix, name)));
+    }
+    text.push_str(&how(matrix));
+    if let Some(other) = scaling {
+        text.push_str(&measured(other));
+    }
+    text
+}
+
+/// How it is all to be read.
+const READING: &str = "\u{3c1}s is the load of web fetches and \u{3c1}b that of background \
+    chunks, in parts of a link; k is the number of long-lived flows. The baseline, with which all \
+    is compared, sends every chunk over a TCP connection of its own as soon as it arrives, with \
+    CUBIC.\n\n\
+    Intervals hold the truth with a probability of 95 %, by Student's t over the seeds, which are \
+    independent; with fewer than three seeds by the means of tenths of each run. The mean time of a \
+    fetch is corrected by how much larger or smaller than their true mean the fetches happened to \
+    be, and with five seeds or more by how much more or less than their loads let expect happened to \
+    arrive (regression on a control variate whose mean is known, Lavenberg and Welch 1981: on the \
+    size within the runs, then on the load over the seeds). Improvements are \
+    seed by seed: all contenders meet the same arrivals. The time of a fetch that was not over at \
+    the end counts as long as it had taken.\n";
+
+/// Contenders that ran, in the order of their first run, without the baseline.
+fn contenders(matrix: &MatrixRecord) -> Vec<&str> {
+    let mut found: Vec<&str> = Vec::new();
+    for run in &matrix.runs {
+        let name = run.contender.as_str();
+        if name != BASELINE && !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+/// The points of a topology, by their load.
+fn points_of(matrix: &MatrixRecord, topology: Topology) -> Vec<Point<'_>> {
+    let mut all = points(matrix);
+    all.retain(|point| point.topology == topology);
+    all
+}
+
+/// Each point with the runs of a contender and of the baseline, where there are any
+/// of the contender.
+fn beside_baseline<'a>(
+    matrix: &'a MatrixRecord,
+    points: &[Point<'a>],
+    contender: &str,
+) -> Vec<(Point<'a>, Group<'a>, Group<'a>)> {
+    let groups = points.iter().map(|&point| {
+        let of = |name| Group::of(matrix, point, name);
+        (point, of(contender), of(BASELINE))
+    });
+    groups.filter(|(_, group, _)| !group.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod synthetic;
+
+#[cfg(test)]
+mod tests;

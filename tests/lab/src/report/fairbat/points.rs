@@ -1,0 +1,46 @@
+//! Every point with every contender: how long fetches take and what that is beside
+//! the baseline.
+
+use std::fmt::Write;
+
+use super::cells::{interval, number, percent, ratio};
+use super::group::Group;
+use super::point::points;
+use super::{BASELINE, contenders};
+use crate::report::MatrixRecord;
+use crate::report::words::{cell, title};
+
+pub(super) fn section(matrix: &MatrixRecord) -> String {
+    let mut text =
+        "\n## Every point\n\nMean time of a web fetch with half of its interval, how wide \
+        that is in per cent of the mean, the improvement over the baseline, chunks on the network \
+        and variance of the fetches' times, both in parts of the baseline's, and the 95th \
+        percentile of the fetches' times (mean over the seeds).\n\n\
+        | | | fetch, s | \u{b1} % | improvement, % | active, ratio | variance, ratio | p95, s |\n\
+        |---|---|---|---|---|---|---|---|\n"
+            .to_owned();
+    for point in points(matrix) {
+        let baseline = Group::of(matrix, point, BASELINE);
+        for name in [BASELINE].into_iter().chain(contenders(matrix)) {
+            let group = Group::of(matrix, point, name);
+            if group.is_empty() {
+                continue;
+            }
+            let delay = group.delay();
+            let beside = (name != BASELINE).then_some(&baseline);
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} | {} | {} | {} |",
+                point.words(),
+                cell(title(name)),
+                interval(delay, 2),
+                percent(delay.and_then(|delay| delay.relative()), 1),
+                interval(beside.and_then(|other| group.improvement(other)), 1),
+                ratio(beside.and_then(|other| group.active_against(other))),
+                number(beside.and_then(|other| group.variance_against(other)), 3),
+                number(group.mean(|jobs| jobs.web.p95_s), 2),
+            );
+        }
+    }
+    text
+}

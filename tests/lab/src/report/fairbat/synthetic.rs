@@ -1,0 +1,137 @@
+//! A matrix of FAIRBAT's evaluation whose figures are known.
+
+use super::{BASELINE, LEDBAT, LEVERS, NAME, PLAIN, UNDAMPED};
+use crate::jobs::{
+    ActiveFigures, ChunkFigures, JobsCourse, JobsFigures, LimitFigures, WaitingFigures, WebFigures,
+};
+use crate::report::synthetic::{matrix, run};
+use crate::report::{MatrixRecord, RunSummary};
+use crate::scenario::Scenario;
+use crate::statistics::Moments;
+
+/// Seeds of every contender at every point.
+pub(super) const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
+
+/// How long fetches take with the baseline, s, by seed.
+fn baseline(seed: u64) -> f64 {
+    1.0 + 0.1 * seed as f64
+}
+
+/// Scenarios of two loads in both cases, and of two links.
+pub(super) fn evaluation() -> MatrixRecord {
+    let mut matrix = matrix();
+    matrix.name = NAME.to_owned();
+    matrix.scenarios.clear();
+    for (k, load) in [(0, 0.2), (0, 0.6), (3, 0.2), (3, 0.6)] {
+        let name = format!("fairbat-b{:.0}-k{k}", 100.0 * load);
+        let greedy = match k {
+            0 => String::new(),
+            k => format!("[[foreground]]\ntraffic = {{ greedy = {{ flows = {k} }} }}\n"),
+        };
+        matrix
+            .scenarios
+            .insert(name, scenario(1, 0.3, load, &greedy));
+    }
+    matrix.scenarios.insert(
+        "fairbat-two-links-s30".to_owned(),
+        scenario(2, 0.3, 0.2, ""),
+    );
+    let names: Vec<String> = matrix.scenarios.keys().cloned().collect();
+    for seed in SEEDS {
+        for name in &names {
+            // Fetches take so many parts of the baseline's time.
+            for (contender, ratio) in [
+                (BASELINE, 1.0),
+                (LEDBAT, 1.1),
+                (PLAIN, 0.8),
+                (LEVERS, 0.6),
+                (UNDAMPED, 0.8),
+            ] {
+                matrix.runs.push(of(name, contender, seed, ratio));
+            }
+        }
+    }
+    matrix
+}
+
+fn scenario(links: usize, web: f64, chunks: f64, greedy: &str) -> Scenario {
+    let link = "[[link]]\nrate_mbit = 10\ndelay_ms = 10\nqueue = { packets = 100 }\n";
+    let text = format!(
+        "description = \"A test\"\nduration_s = 230\nmeasure_from_s = 40\nmeasure_until_s = 210\n{}\
+         [[foreground]]\ntraffic = {{ web = {{ load = {web}, mean_kb = 300 }} }}\n{greedy}\
+         [background]\njobs = {{ load = {chunks}, mean_kb = 300, until_s = 210 }}\n",
+        link.repeat(links)
+    );
+    toml::from_str(&text).unwrap()
+}
+
+/// A run in which fetches took so many parts of the baseline's time.
+fn of(scenario: &str, contender: &str, seed: u64, ratio: f64) -> RunSummary {
+    let mut run = run(scenario, contender, seed, &[3.0]);
+    let is_ours = contender.starts_with("fairbat");
+    let mean_s = ratio * baseline(seed);
+    // Seeds of even number happen to have larger fetches.
+    let mean_kb = if seed.is_multiple_of(2) { 310.0 } else { 290.0 };
+    let spread = 0.001 * seed as f64;
+    run.summary.background_mbit = 3.96;
+    let quarters = match contender {
+        LEDBAT => [4.0, 10.0, 20.0, 30.0],
+        _ => [3.0; 4],
+    };
+    run.summary.jobs = Some(JobsFigures {
+        web: WebFigures {
+            moments: Moments {
+                count: 200,
+                mean_x: mean_kb,
+                mean_y: mean_s + spread,
+                variance_x: 90_000.0,
+                variance_y: ratio * 4.0,
+                covariance: 450.0,
+            },
+            p95_s: Some(3.0 * mean_s),
+            batches: (0..10)
+                .map(|part| (mean_kb, mean_s + 0.01 * f64::from(part)))
+                .collect(),
+        },
+        arrived_share: Some(1.0),
+        chunks: ChunkFigures {
+            arrived: 100,
+            served: if contender == LEDBAT { 90 } else { 100 },
+            served_share: Some(if contender == LEDBAT { 0.9 } else { 1.0 }),
+            offered_mbit: 4.0,
+            mean_s: Some(5.0),
+            on_network_s: Some(2.0),
+        },
+        active: ActiveFigures {
+            mean: quarters.iter().sum::<f64>() / 4.0,
+            quarters,
+            last: quarters[3],
+        },
+        waiting: is_ours.then_some(WaitingFigures {
+            mean: 6.0,
+            quarters: [6.0; 4],
+            most: 14.0,
+            empty_share: 0.04,
+        }),
+        limit: is_ours.then_some(LimitFigures {
+            value: 3.0,
+            deviation: 0.2,
+            found_chunks: (contender != UNDAMPED).then_some(8.0),
+            near_share: 0.97,
+        }),
+        course: scenario.ends_with("k3").then(|| JobsCourse {
+            every_s: 2.3,
+            active: (0..100)
+                .map(|step| {
+                    if contender == LEDBAT {
+                        f64::from(step)
+                    } else {
+                        3.0
+                    }
+                })
+                .collect(),
+            waiting: if is_ours { vec![6.0; 100] } else { Vec::new() },
+        }),
+    });
+    run
+}
