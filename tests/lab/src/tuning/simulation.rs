@@ -103,7 +103,8 @@ impl<'a> Run<'a> {
             fraction: Fraction::new(),
             period: Period::new(settings.period),
             updated: 0.0,
-            allowed: settings.m_min,
+            // Whole and within the range of u32.
+            allowed: settings.m_min.ceil() as u32,
             active: 0,
             now: 0.0,
             next_slot: SLOT,
