@@ -5,6 +5,7 @@
 mod active;
 mod arrived;
 mod course;
+mod ideal;
 mod limit;
 
 use std::ops::Range;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::active::{ActiveFigures, WaitingFigures};
 pub use self::course::JobsCourse;
+pub use self::ideal::IdealFigures;
 pub use self::limit::LimitFigures;
 use crate::record::{BackgroundRecord, ControlSample, Fetch};
 use crate::scenario::{Scenario, Traffic};
@@ -38,6 +40,9 @@ pub struct JobsFigures {
     /// nothing was to be expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrived_share: Option<f64>,
+    /// How long fetches would take at an ideal link; `None` with more than one link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ideal: Option<IdealFigures>,
     /// Chunks that are on the network: the background's flows.
     pub active: ActiveFigures,
     /// Chunks that wait outside of it; `None` for whoever has no queue of ours.
@@ -104,6 +109,7 @@ impl JobsFigures {
             .then(|| JobsCourse::of(samples, &jobs, setup.duration_s));
         Some(Self {
             arrived_share: arrived::share(setup, fetches, &jobs, window.end),
+            ideal: IdealFigures::of(setup, fetches, &jobs),
             web: WebFigures::of(fetches, setup.duration_s, &window),
             limit: first
                 .zip(chunks.on_network_s)

@@ -62,21 +62,28 @@ impl<'a> Group<'a> {
     }
 
     /// Mean time of a fetch, s. The size of fetches, whose true mean is known, takes
-    /// away what a seed owes to fetches that happen to be large; of [`MANY`] seeds
-    /// their load does likewise ([`JobsFigures::arrived_share`]).
+    /// away what a seed owes to fetches that happen to be large. With [`MANY`] seeds
+    /// there is more to take away what a seed owes to its arrivals: how long fetches
+    /// take at an ideal link ([`JobsFigures::ideal`]), and where there is none, how
+    /// much arrived ([`JobsFigures::arrived_share`]).
     pub(super) fn delay(&self) -> Option<Interval> {
         let moments = self.moments();
         let slope = Moments::slope(&moments)?;
-        if moments.len() >= MANY {
-            let loads = self.figures().filter_map(|jobs| {
-                let moments = jobs.web.moments;
-                let delay = moments.controlled(slope, self.point.web_kb);
-                (moments.count > 0).then_some((jobs.arrived_share?, delay))
-            });
-            let loads: Vec<_> = loads.collect();
-            if loads.len() == moments.len() {
-                return Interval::of_controlled(&loads, 1.0);
-            }
+        let delay = |one: Moments| one.controlled(slope, self.point.web_kb);
+        let controlled = |control: &dyn Fn(&JobsFigures) -> Option<(f64, f64)>| {
+            let counted = self.figures().filter(|jobs| jobs.web.moments.count > 0);
+            let pairs: Option<Vec<_>> = counted.map(control).collect();
+            pairs.filter(|pairs| pairs.len() >= MANY)
+        };
+        let ideal = controlled(&|jobs| Some((jobs.ideal?.mean_s, jobs.web.moments.mean_y)));
+        let expected = self.mean(|jobs| Some(jobs.ideal?.expected_s));
+        if let Some((pairs, expected)) = ideal.zip(expected) {
+            return Interval::of_controlled(&pairs, expected);
+        }
+        if let Some(pairs) =
+            controlled(&|jobs| Some((jobs.arrived_share?, delay(jobs.web.moments))))
+        {
+            return Interval::of_controlled(&pairs, 1.0);
         }
         let values: Vec<f64> = if moments.len() >= ENOUGH {
             let all = moments.iter();

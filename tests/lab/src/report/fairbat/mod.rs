@@ -125,10 +125,11 @@ const READING: &str = "\u{3c1}s is the load of web fetches and \u{3c1}b that of 
     CUBIC.\n\n\
     Intervals hold the truth with a probability of 95 %, by Student's t over the seeds, which are \
     independent; with fewer than three seeds by the means of tenths of each run. The mean time of a \
-    fetch is corrected by how much larger or smaller than their true mean the fetches happened to \
-    be, and with five seeds or more by how much more or less than their loads let expect happened to \
-    arrive (regression on a control variate whose mean is known, Lavenberg and Welch 1981: on the \
-    size within the runs, then on the load over the seeds). Improvements are \
+    fetch is corrected by what it owes to what happened to arrive, by regression on a control \
+    variate whose mean is known (Lavenberg and Welch 1981): with five seeds or more how long the \
+    same fetches would take at an ideal link, which all flows share equally at every moment and \
+    whose true mean is that of 2000 draws of arrivals, or over two links how much arrived; with \
+    fewer seeds how large fetches were. Improvements are \
     seed by seed: all contenders meet the same arrivals. The time of a fetch that was not over at \
     the end counts as long as it had taken.\n";
 

@@ -94,6 +94,7 @@ fn of(scenario: &str, contender: &str, seed: u64, ratio: f64) -> RunSummary {
                 .collect(),
         },
         arrived_share: Some(1.0),
+        ideal: None,
         chunks: ChunkFigures {
             arrived: 100,
             served: if contender == LEDBAT { 90 } else { 100 },

@@ -4,6 +4,7 @@ use super::group::Group;
 use super::point::points;
 use super::synthetic::{SEEDS, evaluation};
 use super::*;
+use crate::jobs::IdealFigures;
 use crate::report::synthetic::line;
 use crate::report::words::title;
 use crate::statistics::Interval;
@@ -69,6 +70,22 @@ fn a_load_that_happens_to_be_high_is_taken_out_of_a_mean_of_many_seeds() {
     let delay = group.delay().unwrap();
     assert!(
         (delay.mean - 2.0).abs() < 1e-9 && delay.half < 1e-9,
+        "{delay:?}"
+    );
+    // What an ideal link makes of the arrivals says more, where it is known.
+    for run in &mut matrix.runs {
+        let jobs = run.summary.jobs.as_mut().unwrap();
+        let mean_s = 0.1 * (run.seed * run.seed) as f64;
+        jobs.web.moments.mean_y = 1.0 + 2.0 * mean_s;
+        jobs.ideal = Some(IdealFigures {
+            mean_s,
+            expected_s: 1.5,
+        });
+    }
+    let group = Group::of(&matrix, at(&matrix, "k = 3, \u{3c1}b = 0.2"), PLAIN);
+    let delay = group.delay().unwrap();
+    assert!(
+        (delay.mean - 4.0).abs() < 1e-9 && delay.half < 1e-9,
         "{delay:?}"
     );
 }

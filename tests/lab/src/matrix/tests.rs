@@ -1,0 +1,132 @@
+//! What matrices say, and what they run.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::{files, places};
+
+const GOOD: &str = r#"
+    description = "good"
+    scenarios = ["one", "two"]
+    contenders = ["none", "curl"]
+    congestion_controls = ["cubic", "bbr"]
+    seeds = [1, 2]
+    time_scale = 3
+    measure_last_s = 12
+    variants = [{ name = "slow", jobs = 1, sampling_ms = 10, weight = 0.3, g_ms = 2, path = { rate_mbit = 2, rtt_ms = 40, queue_bdp = 1 } }]
+"#;
+
+#[test]
+fn every_matrix_names_scenarios_that_are_there() {
+    let matrices: BTreeMap<String, Matrix> = files::all(&places::matrices()).unwrap();
+    assert!(!matrices.is_empty());
+    for (name, matrix) in matrices {
+        for scenario in &matrix.scenarios {
+            let found = files::by_name::<Scenario>(&places::scenarios(), scenario);
+            let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
+            for is_quick in [false, true] {
+                let run = matrix.as_run(&found, is_quick);
+                let run = run.unwrap_or_else(|error| panic!("{name}: {scenario}: {error}"));
+                for variant in &matrix.variants {
+                    let run = variant.as_run(&run);
+                    run.unwrap_or_else(|error| panic!("{name}: {scenario}: {error}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_longer_matrix_has_quick_variants_as_short_as_any() {
+    let matrix: Matrix = toml::from_str(GOOD).unwrap();
+    let text = "description = \"a test\"\nduration_s = 20.0\nmeasure_from_s = 0.0\n\
+                [[link]]\nrate_mbit = 8.0\ndelay_ms = 0.0\nqueue = { packets = 9 }\n\
+                [background]\nsize_mb = 5.0\n[quick]\nduration_s = 9.0\n";
+    let scenario: Scenario = toml::from_str(text).unwrap();
+    let length = |is_quick| matrix.as_run(&scenario, is_quick).unwrap().duration_s;
+    assert_eq!((length(false), length(true)), (60.0, 9.0));
+    let long = matrix.as_run(&scenario, false).unwrap();
+    assert_eq!(long.background.size_mb, Some(15.0));
+    assert_eq!(long.measured(), 48.0..60.0);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_by_name() {
+    let check = |text: &str| toml::from_str::<Matrix>(text).unwrap().check();
+    assert_eq!(check(GOOD), Ok(()));
+    for (good, bad, expected) in [
+        ("\"one\", \"two\"", "", "scenarios must name something"),
+        (
+            "\"one\", \"two\"",
+            "\"one\", \"one\"",
+            "scenarios must name nothing twice",
+        ),
+        (
+            "[1, 2]",
+            "[1, 2]\nat = { utp = [\"one\"] }",
+            "at: utp is none",
+        ),
+        (
+            "[1, 2]",
+            "[1, 2]\nat = { curl = [\"six\"] }",
+            "at: six is none",
+        ),
+        ("[1, 2]", "[1, 2]\nat = { curl = [] }", "at: curl must name"),
+        ("[1, 2]", "[2, 2]", "seeds must name nothing twice"),
+        ("\"bbr\"", "\"b b\"", "congestion_control must"),
+        ("time_scale = 3", "time_scale = 0", "time_scale must"),
+        ("\"slow\"", "\"../slow\"", "../slow"),
+        ("jobs = 1", "jobs = 0", "jobs must"),
+        ("sampling_ms = 10", "sampling_ms = 0", "sampling_ms must"),
+        ("weight = 0.3", "weight = 0", "variants: weight must"),
+        ("g_ms = 2", "g_ms = 0", "variants: g_ms must"),
+    ] {
+        assert!(GOOD.contains(good), "{good}");
+        let error = check(&GOOD.replacen(good, bad, 1)).expect_err(bad);
+        assert!(error.contains(expected), "{bad}: {error}");
+    }
+}
+
+#[test]
+fn a_part_of_a_matrix_is_what_was_asked_for() {
+    let mut matrix: Matrix = toml::from_str(GOOD).unwrap();
+    let two = ["two".to_owned()];
+    assert_eq!(matrix.only(&two, &[Contender::Curl], &[]), Ok(()));
+    let names: Vec<_> = matrix.cells().iter().map(Cell::file_name).collect();
+    let expected = ["cubic-1", "bbr-1", "cubic-2", "bbr-2"].map(|end| format!("two-curl-{end}"));
+    assert_eq!(names, expected);
+    let error = matrix.only(&[], &[Contender::Utp], &[]).unwrap_err();
+    assert_eq!(error, "the matrix has no contender utp; it has curl");
+    assert!(matrix.only(&[], &[], &[3]).unwrap_err().contains("seed 3"));
+}
+
+#[test]
+fn a_contender_runs_only_where_it_is_to() {
+    let text = GOOD.replacen("[1, 2]", "[1]\nat = { curl = [\"two\"] }", 1);
+    let matrix: Matrix = toml::from_str(&text).unwrap();
+    assert_eq!(matrix.check(), Ok(()));
+    let names: Vec<_> = matrix.cells().iter().map(Cell::file_name).collect();
+    let expected = [
+        "one-none-1",
+        "two-none-1",
+        "two-curl-cubic-1",
+        "two-curl-bbr-1",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn controls_are_for_those_that_heed_them() {
+    let matrix: Matrix = toml::from_str(GOOD).unwrap();
+    let names: Vec<_> = matrix.cells().iter().map(Cell::file_name).collect();
+    assert_eq!(
+        names[..4],
+        [
+            "one-none-1",
+            "one-curl-cubic-1",
+            "one-curl-bbr-1",
+            "two-none-1"
+        ]
+    );
+    assert_eq!(names.len(), 12);
+}
