@@ -13,7 +13,7 @@ and serves them until SIGTERM. A leech prints "ready" too, gets each file from t
 seed at ADDRESS PORT, and prints "done NAME MOMENT" when it is there. It ends when
 all are (status 0), or at SIGTERM; either way with "bytes N": payload in all.
 
-What concerns LEDBAT, uTP's timers among it, is left as libtorrent has it.
+What concerns LEDBAT is left as libtorrent has it, uTP's timers among it.
 """
 
 import collections
@@ -28,6 +28,7 @@ import time
 import libtorrent as lt
 
 PIECE = 4 << 20
+HASH = hashlib.sha1(bytes(PIECE)).digest()
 # Longest time that a signal waits for.
 TURN_S = 0.2
 # How long before its moment a torrent is made, at rest: then all that is left to
@@ -64,6 +65,10 @@ LIMITS = {
     "inactivity_timeout": UNLIMITED,
     "piece_timeout": UNLIMITED,
     "request_timeout": UNLIMITED,
+    # As many as TCP's on Linux. With the default, 3, a starved connection is
+    # given up after seconds, begins again with slow start, and is refused until
+    # the other end has given it up, too.
+    "utp_num_resends": 15,
     # So many seconds of the present rate are requested: one that was starved a
     # second ago has enough requested to be fast now. What this makes of 1 Gbit/s
     # is as many blocks as libtorrent can count (16 bits).
@@ -105,7 +110,7 @@ def read_jobs(path):
 
 def parameters(job, directory):
     whole, rest = divmod(job.size, PIECE)
-    pieces = hashlib.sha1(bytes(PIECE)).digest() * whole
+    pieces = HASH * whole
     if rest:
         pieces += hashlib.sha1(bytes(rest)).digest()
     info = {

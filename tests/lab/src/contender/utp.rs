@@ -211,6 +211,7 @@ pub(super) fn run(site: &Site, mut seed: Seed, over: &Over) -> BackgroundRecord 
         over.comes_before(|| false);
     }
     let ended = site.clock.seconds();
+    let too_soon = seed.program.ended();
     leech.end();
     seed.program.end();
     let said = leech.stdout();
@@ -225,6 +226,10 @@ pub(super) fn run(site: &Site, mut seed: Seed, over: &Over) -> BackgroundRecord 
         Some(status) if !status.success() => record.failure = Some(leech.complaint(status)),
         Some(_) if !has_jobs => record.done = Some(ended),
         _ => {}
+    }
+    // It serves until it is told to end: without it, nothing would arrive.
+    if let Some(status) = too_soon.filter(|_| record.failure.is_none()) {
+        record.failure = Some(seed.program.complaint(status));
     }
     record
 }
