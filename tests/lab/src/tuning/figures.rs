@@ -57,11 +57,13 @@ pub(super) struct Course {
     /// After how many chunk times the mean over seeds stays within the band;
     /// `None` if it does not.
     pub(super) after: Option<usize>,
-    /// Median over seeds of when a run is first within it, chunk times.
-    pub(super) first: f64,
+    /// Median over seeds of when a run is first within it, chunk times; `None`
+    /// if half of them never are.
+    pub(super) first: Option<f64>,
     /// Share of the runs that are by [`SOON`].
     pub(super) soon: f64,
     /// The mean over seeds, per chunk time.
+    #[serde(skip)]
     pub(super) mean: Vec<f64>,
     /// The first run.
     #[serde(skip)]
@@ -133,7 +135,7 @@ impl Course {
                 .position(|means| means.iter().all(|&m| is_near(m)))
                 // The bin has passed.
                 .map(|bin| bin + 1),
-            first: median(&firsts).unwrap_or(f64::NAN),
+            first: median(&firsts).filter(|first| first.is_finite()),
             soon: soon as f64 / runs.len() as f64,
             mean,
             one: runs.first().cloned().unwrap_or_default(),
@@ -184,6 +186,6 @@ mod tests {
         assert_eq!(Course::of(&[one, other], 10.0).after, Some(10));
         let never = Course::of(&[vec![1.0; COURSE]], 10.0);
         assert_eq!((never.after, never.soon), (None, 0.0));
-        assert_eq!(never.first, f64::INFINITY);
+        assert_eq!(never.first, None);
     }
 }

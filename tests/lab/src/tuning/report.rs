@@ -299,11 +299,8 @@ fn settles(course: &Course) -> String {
 }
 
 fn course(course: &Course) -> String {
-    let first = if course.first.is_finite() {
-        format!("{:.0}", course.first)
-    } else {
-        "–".to_owned()
-    };
+    let first = course.first;
+    let first = first.map_or("–".to_owned(), |first| format!("{first:.0}"));
     format!("{} | {first} | {:.0}", settles(course), 100.0 * course.soon)
 }
 
