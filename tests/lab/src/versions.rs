@@ -54,7 +54,7 @@ pub fn of(contender: Contender) -> Vec<String> {
     let version_of = |program| first_line(&[program, "--version"]);
     let client = match contender {
         Contender::None => return Vec::new(),
-        Contender::Utp => {
+        Contender::Utp(_) => {
             let ask = "import libtorrent; print('libtorrent', libtorrent.version)";
             return vec![first_line(&[PYTHON, "-c", ask]), version_of(PYTHON)];
         }

@@ -41,7 +41,7 @@ use fairbat_tests::bin::{agent_binary, fairbat_binary, s3_server_binary};
 
 pub use self::error::ContenderError;
 use self::error::require;
-pub use self::name::{Admission, CongestionControl, Contender, Receiver, Sending};
+pub use self::name::{Admission, CongestionControl, Contender, Receiver, Sending, Target};
 use self::origin::Origin;
 use self::over::Over;
 use self::site::Site;
@@ -83,7 +83,7 @@ impl Contender {
             Self::Engine
                 | Self::Agent
                 | Self::RclonePush
-                | Self::Utp
+                | Self::Utp(_)
                 | Self::Iperf3(_)
                 | Self::Tcp
                 | Self::TcpReno
@@ -96,7 +96,7 @@ impl Contender {
         self.heeds(&scenario.background)?;
         match self {
             Self::None | Self::Sender(_) => return Ok(()),
-            Self::Utp => return utp::require_libtorrent(),
+            Self::Utp(_) => return utp::require_libtorrent(),
             Self::Iperf3(_) => return require("iperf3", "iperf3"),
             Self::Curl => require("curl", "curl")?,
             Self::Aria2 => require("aria2c", "aria2")?,
@@ -152,7 +152,7 @@ impl Contender {
         };
         let serves_itself = matches!(
             self,
-            Self::FairbatServed | Self::Utp | Self::Iperf3(_) | Self::Sender(_)
+            Self::FairbatServed | Self::Utp(_) | Self::Iperf3(_) | Self::Sender(_)
         );
         let has_nginx = !serves_itself && !self.pushes();
         if background.server_kb_s.is_some() && !has_nginx {
@@ -292,8 +292,8 @@ impl Contender {
                 let ends = sender::Ends::open(site)?;
                 Box::new(move |site, over| sender::run(site, sending, ends, over))
             }
-            Self::Utp => {
-                let seed = utp::Seed::start(site)?;
+            Self::Utp(target) => {
+                let seed = utp::Seed::start(site, target)?;
                 Box::new(move |site, over| utp::run(site, seed, over))
             }
             Self::Iperf3(congestion_control) => {

@@ -37,7 +37,7 @@ pub enum Contender {
     RclonePush,
     /// libtorrent over uTP, whose congestion control is LEDBAT (RFC 6817): one
     /// connection, or one for each of the scenario's jobs.
-    Utp,
+    Utp(Target),
     /// iperf3 with a congestion control of its own.
     Iperf3(CongestionControl),
     /// Plain TCP: one connection, or one for each of the scenario's jobs.
@@ -48,6 +48,27 @@ pub enum Contender {
     Queue(Admission),
     /// A sender of the lab's own, whose weight is what the scenario says.
     Sender(Sending),
+}
+
+/// What delay LEDBAT aims at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// The most that RFC 6817 allows, and what libtorrent has by default.
+    Standard,
+    /// That of LEDBAT's first drafts: more polite, and well below what the queues
+    /// of the lab hold.
+    Early,
+}
+
+impl Target {
+    /// In milliseconds.
+    #[must_use]
+    pub fn ms(self) -> u32 {
+        match self {
+            Self::Standard => 100,
+            Self::Early => 25,
+        }
+    }
 }
 
 /// How our queue admits jobs to the network.
@@ -183,7 +204,7 @@ impl CongestionControl {
 
 impl Contender {
     /// All of them.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::None,
         Self::Engine,
         Self::Fairbat,
@@ -197,7 +218,8 @@ impl Contender {
         Self::Rclone,
         Self::Agent,
         Self::RclonePush,
-        Self::Utp,
+        Self::Utp(Target::Standard),
+        Self::Utp(Target::Early),
         Self::Iperf3(CongestionControl::Reno),
         Self::Iperf3(CongestionControl::Cubic),
         Self::Iperf3(CongestionControl::Bbr),
@@ -236,7 +258,8 @@ impl Contender {
             Self::Rclone => "rclone --bwlimit (30 % of the link)",
             Self::Agent => "fairbat-agent, push",
             Self::RclonePush => "rclone copy, push",
-            Self::Utp => "libtorrent uTP (LEDBAT)",
+            Self::Utp(Target::Standard) => "libtorrent uTP (LEDBAT)",
+            Self::Utp(Target::Early) => "libtorrent uTP, target 25 ms",
             Self::Iperf3(CongestionControl::Reno) => "iperf3 Reno",
             Self::Iperf3(CongestionControl::Cubic) => "iperf3 CUBIC",
             Self::Iperf3(CongestionControl::Bbr) => "iperf3 BBR",
@@ -260,7 +283,7 @@ impl Contender {
             Self::None
             | Self::FairbatServed
             | Self::Agent
-            | Self::Utp
+            | Self::Utp(_)
             | Self::Iperf3(_)
             | Self::TcpReno
             | Self::Sender(_) => false,
@@ -309,7 +332,7 @@ impl Contender {
     pub fn takes_jobs(self) -> bool {
         matches!(
             self,
-            Self::None | Self::Tcp | Self::TcpReno | Self::Utp | Self::Queue(_)
+            Self::None | Self::Tcp | Self::TcpReno | Self::Utp(_) | Self::Queue(_)
         )
     }
 
@@ -351,7 +374,8 @@ impl fmt::Display for Contender {
             Self::Rclone => "rclone",
             Self::Agent => "agent",
             Self::RclonePush => "rclone-push",
-            Self::Utp => "utp",
+            Self::Utp(Target::Standard) => "utp",
+            Self::Utp(Target::Early) => "utp-25",
             Self::Iperf3(CongestionControl::Reno) => "iperf3-reno",
             Self::Iperf3(CongestionControl::Cubic) => "iperf3-cubic",
             Self::Iperf3(CongestionControl::Bbr) => "iperf3-bbr",
@@ -415,7 +439,7 @@ mod tests {
             error.to_string(),
             "there is no contender \"wget\"; there are none, engine, fairbat, \
              fairbat-served, fairbat-no-deadline, fairbat-observed, fairbat-vulture, fairbat-vulture-observed, \
-             curl, aria2c, rclone, agent, rclone-push, utp, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, tcp-reno, fairbat-plain, \
+             curl, aria2c, rclone, agent, rclone-push, utp, utp-25, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, tcp-reno, fairbat-plain, \
              fairbat-undamped, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
              sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic"
         );

@@ -93,7 +93,7 @@ pub(super) fn lay_out(
 fn content(contender: Contender, served: &Served) -> Option<Content> {
     let is_kept = match contender {
         // Both ends of a torrent know it beforehand, by its hashes.
-        Contender::Utp => false,
+        Contender::Utp(_) => false,
         // They move directories.
         Contender::Agent | Contender::RclonePush => false,
         Contender::None

@@ -16,6 +16,7 @@ use std::time::Duration;
 use nix::time::ClockId;
 
 use super::ContenderError;
+use super::Target;
 use super::download::failed;
 use super::jobs;
 use super::over::Over;
@@ -60,6 +61,7 @@ pub(super) struct Seed {
     program: Program,
     port: u16,
     list: List,
+    target: Target,
 }
 
 /// All transfers, for both ends.
@@ -127,7 +129,7 @@ fn done(line: &str) -> Option<(usize, f64)> {
 }
 
 impl Seed {
-    pub(super) fn start(site: &Site) -> Result<Self, ContenderError> {
+    pub(super) fn start(site: &Site, target: Target) -> Result<Self, ContenderError> {
         face(&site.server, &site.client)
             .and_then(|()| face(&site.client, &site.server))
             .map_err(ContenderError::cannot("move an address to its link"))?;
@@ -137,7 +139,7 @@ impl Seed {
         let list =
             List::write(site).map_err(ContenderError::cannot("write what there is to do"))?;
         let listen = format!("{}:{port}", site.server_address());
-        let mut command = script("seed", &list);
+        let mut command = script("seed", &list, target);
         command.arg(&site.origin).arg(listen);
         let program = Program::start(&site.server, &site.work, "seed", command)
             .map_err(ContenderError::cannot("start the seed"))?;
@@ -145,6 +147,7 @@ impl Seed {
             program,
             port,
             list,
+            target,
         })
     }
 }
@@ -190,7 +193,7 @@ pub(super) fn run(site: &Site, mut seed: Seed, over: &Over) -> BackgroundRecord 
         Err(error) => return failed(format!("find a port: {error}")),
     };
     let listen = format!("{}:{port}", site.client_address());
-    let mut command = script("leech", &seed.list);
+    let mut command = script("leech", &seed.list, seed.target);
     command.arg(&site.download).arg(listen);
     command.args([site.server_address().to_string(), seed.port.to_string()]);
     let mut leech = match Program::start(&site.client, &site.work, "leech", command) {
@@ -248,9 +251,10 @@ fn wait_for(program: &mut Program, over: &Over) -> Result<(), String> {
     }
 }
 
-fn script(role: &str, list: &List) -> Command {
+fn script(role: &str, list: &List, target: Target) -> Command {
     let mut command = Command::new(PYTHON);
     command.args(["-c", SCRIPT, role]).arg(&list.path);
+    command.arg(target.ms().to_string());
     command
 }
 

@@ -95,7 +95,9 @@ fn a_part_of_a_matrix_is_what_was_asked_for() {
     let names: Vec<_> = matrix.cells().iter().map(Cell::file_name).collect();
     let expected = ["cubic-1", "bbr-1", "cubic-2", "bbr-2"].map(|end| format!("two-curl-{end}"));
     assert_eq!(names, expected);
-    let error = matrix.only(&[], &[Contender::Utp], &[]).unwrap_err();
+    let error = matrix
+        .only(&[], &[Contender::Utp(Target::Standard)], &[])
+        .unwrap_err();
     assert_eq!(error, "the matrix has no contender utp; it has curl");
     assert!(matrix.only(&[], &[], &[3]).unwrap_err().contains("seed 3"));
 }

@@ -43,6 +43,9 @@ fn a_slow_server_is_slow_and_a_program_costs_time() {
     let cpu_s = record.cpu_s.expect("it was there to the end");
     assert!(cpu_s > 0.0 && cpu_s < time, "{cpu_s} s");
     lab.assert_empty();
-    let error = Contender::Utp.check(&scenario).unwrap_err().to_string();
+    let error = Contender::Utp(Target::Standard)
+        .check(&scenario)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("whose server is nginx"), "{error}");
 }
