@@ -281,3 +281,46 @@ impl<'a> Run<'a> {
             .active(Duration::from_secs_f64(self.now), self.active);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three connections at any time beside two long-lived flows.
+    fn bins(seed: u64) -> Vec<Bin> {
+        let scenario = Scenario {
+            rate: 10e6,
+            chunk: 3e6,
+            load: Load {
+                web: Web::Open(0.2),
+                background: 0.7,
+                long: 2,
+            },
+            step: None,
+        };
+        let settings = AdmissionSettings {
+            m_min: 3,
+            m_max: 3,
+            ..AdmissionSettings::immediate()
+        };
+        run(&scenario, settings, seed, (30.0, 600))
+    }
+
+    #[test]
+    fn a_seed_decides_everything() {
+        assert_eq!(bins(1)[..20], bins(1)[..20]);
+        assert_ne!(bins(1)[..20], bins(2)[..20]);
+    }
+
+    #[test]
+    fn shares_and_times_are_those_of_processor_sharing() {
+        let bins = bins(1);
+        let sum = |of: fn(&Bin) -> f64| bins.iter().map(of).sum::<f64>();
+        let ended = sum(|bin| bin.chunks.1.into()) * 3e6 / (1.25e6 * 30.0 * 600.0);
+        // The web takes 0.2; of the rest 3 of 5. 3600 chunks: to 2 %.
+        assert!((ended / 0.48 - 1.0).abs() < 0.06, "{ended}");
+        let time = sum(|bin| bin.web.0) / sum(|bin| bin.web.1);
+        let expected = (1.0 + 5.0) / (1.0 - 0.2);
+        assert!((time / expected - 1.0).abs() < 0.03, "{time}");
+    }
+}
