@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::contender::Target;
 use crate::{files, places};
 
 const GOOD: &str = r#"

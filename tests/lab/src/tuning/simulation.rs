@@ -299,7 +299,7 @@ mod tests {
             step: None,
         };
         let settings = AdmissionSettings {
-            m_min: 3,
+            m_min: 3.0,
             m_max: 3,
             ..AdmissionSettings::immediate()
         };
