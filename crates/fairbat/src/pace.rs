@@ -133,6 +133,8 @@ pub(crate) struct Pace {
     fraction: Fraction,
     /// T, where jobs come and go.
     period: Period,
+    /// Whether no more of them come.
+    is_ending: bool,
     /// T and the unit of n are this much shorter than usual, which leaves the
     /// law's dynamics as they are on a shorter scale of time.
     time_scale: f64,
@@ -246,15 +248,27 @@ impl Pace {
         })
     }
 
-    /// For jobs that come and go, without deadlines (FAIRBAT's own case). Flows
-    /// that can be held back have at least the weight `w_min`, and m is that, too,
-    /// where it is less than one connection.
+    /// For jobs that come and go, without deadlines (FAIRBAT's own case). Where
+    /// flows can be held back, down to the weight `w_min`, m may be less than one
+    /// connection, and is the weight of that one then.
     pub(crate) fn of_arrivals(
-        settings: AdmissionSettings,
+        mut settings: AdmissionSettings,
         w_min: Option<f64>,
     ) -> Result<Self, InvalidSettings> {
-        let pressure = w_min.map_or(Pressure::Unbraked, Pressure::Limit);
+        let pressure = match w_min {
+            Some(w_min) => {
+                settings.m_min = settings.m_min.min(w_min);
+                Pressure::Limit(w_min)
+            }
+            None => Pressure::Unbraked,
+        };
         Self::under(settings, pressure, Release::Immediate)
+    }
+
+    /// No more jobs come: the queue is no longer to be kept at tau, and what is
+    /// left has one connection at least.
+    pub(crate) fn no_more_come(&mut self) {
+        self.is_ending = true;
     }
 
     fn under(
@@ -273,6 +287,7 @@ impl Pace {
             admission,
             fraction: Fraction::new(),
             period: Period::new(settings.period),
+            is_ending: false,
             time_scale: 1.0,
             had_demand: false,
             had_waiting: false,
@@ -379,7 +394,9 @@ impl Pace {
             self.update_connections(now, load);
         }
         let m = self.admission.m();
-        self.allowed = self.fraction.decide(now, self.pressure.connections(m));
+        let connections = self.pressure.connections(m);
+        let least = if self.is_ending { 1.0 } else { 0.0 };
+        self.allowed = self.fraction.decide(now, connections.max(least));
         let rate = self.since_sample.rate(now);
         self.since_sample.restart(now);
         PaceSample {

@@ -97,9 +97,9 @@ impl AdmissionSettings {
     ///   followed within 14 chunk times, one down in 17 to 24, with a fifth of
     ///   the long-lived flows left in 83. Without this a cold start can take
     ///   32, as the gain is spent before the limit is reached.
-    /// - m_min = 0.02, the weight of a flow that yields to anybody: at low loads
-    ///   less than one connection is enough, and an m that cannot say so leaves
-    ///   the queue empty.
+    /// - m_min = 1: a smaller limit would keep the queue at tau where less than
+    ///   one connection is enough, and leave waiting what comes last. The paper
+    ///   names none.
     ///
     /// In a single run chance rules: the chunks of the first 40 to 200 chunk
     /// times do not tell the limit to 20 %, whatever the law.
@@ -116,7 +116,7 @@ impl AdmissionSettings {
             },
             kappa: 1.0,
             period: Duration::from_secs(10),
-            m_min: 0.02,
+            m_min: 1.0,
             m_max: 4,
         }
     }

@@ -169,6 +169,13 @@ impl Admission {
         }
     }
 
+    /// No more jobs come.
+    pub(super) fn no_more_come(&mut self) {
+        if let Self::Own(pace) = self {
+            pace.no_more_come();
+        }
+    }
+
     /// A connection brings the first bytes of a chunk.
     pub(super) fn chunk(&self) {
         if let Self::Shared(shared) = self {

@@ -237,6 +237,7 @@ async fn conduct(
                 Some(request) => Action::Arrived(request),
                 None => {
                     arriving = None;
+                    lane.admission.no_more_come();
                     continue;
                 }
             },

@@ -206,9 +206,19 @@ fn law(admission: Admission) -> AdmissionSettings {
         m_max: MOST,
         ..AdmissionSettings::immediate()
     };
+    // The paper names no least limit: where less than one connection is enough
+    // there is none at times.
+    let unlimited = AdmissionSettings {
+        m_min: LEAST_WEIGHT,
+        ..law
+    };
     match admission {
-        Admission::Plain | Admission::Levers => law,
-        Admission::Undamped => AdmissionSettings { kappa: 0.0, ..law },
+        Admission::Plain => unlimited,
+        Admission::Levers => law,
+        Admission::Undamped => AdmissionSettings {
+            kappa: 0.0,
+            ..unlimited
+        },
         Admission::Fixed(connections) => AdmissionSettings {
             m_min: f64::from(connections),
             m_max: connections,
