@@ -249,15 +249,17 @@ impl Pace {
     }
 
     /// For jobs that come and go, without deadlines (FAIRBAT's own case). Where
-    /// flows can be held back, down to the weight `w_min`, m may be less than one
-    /// connection, and is the weight of that one then.
+    /// flows can be held back, down to the weight `w_min`, a least limit of one
+    /// connection is one however light: m may be less, and is its weight then.
     pub(crate) fn of_arrivals(
         mut settings: AdmissionSettings,
         w_min: Option<f64>,
     ) -> Result<Self, InvalidSettings> {
         let pressure = match w_min {
             Some(w_min) => {
-                settings.m_min = settings.m_min.min(w_min);
+                if settings.m_min <= 1.0 {
+                    settings.m_min = w_min;
+                }
                 Pressure::Limit(w_min)
             }
             None => Pressure::Unbraked,
