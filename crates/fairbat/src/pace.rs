@@ -5,16 +5,24 @@
 //! They share one task and must not fight over it. So m rises only for what
 //! was missing at w = 1; and where the flows need less than their full weight
 //! again, there are fewer of them first. Where jobs come and go and none has a
-//! deadline there is one loop, and m alone says both: what it is below one
-//! connection is that connection's weight.
+//! deadline there is one loop, and m alone says both: in the part of the time for
+//! which it allows no connection, there is one that yields to anybody.
+
+mod interval;
+mod load;
+mod pressure;
 
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use self::interval::Interval;
+pub(crate) use self::load::Load;
+use self::load::WEIGHT_PERIOD_LEAST;
+use self::pressure::Pressure;
+
 use crate::admission::{Admission, AdmissionSettings, Fraction, InvalidSettings, Period};
 use crate::release::{Observation, Release};
 use dalbe::capacity::Capacity;
-use dalbe::deadline::Demand;
 use dalbe::steering::ASLEEP;
 use dalbe::weight::{self, WeightController};
 
@@ -33,20 +41,6 @@ const ALONE: NonZeroU64 = NonZeroU64::new(64).expect("not 0");
 /// Chunks are not cut shorter than this for the deadline's sake, bytes: below
 /// it the gaps between requests would weigh more.
 const CHUNK_LEAST: u64 = 256 * 1024;
-
-/// T_w is this share of the time to the nearest deadline, ...
-const WEIGHT_PERIODS: u32 = 100;
-/// ... within these bounds: a window acts within a few round trips, and a
-/// shorter mean is noise ...
-const WEIGHT_PERIOD_LEAST: Duration = Duration::from_secs(1);
-/// ... but a change must not go unnoticed for long.
-const WEIGHT_PERIOD_MOST: Duration = Duration::from_secs(10);
-
-/// ... and not shorter than so many round trips: senders take some to use what
-/// they may.
-const WEIGHT_ROUND_TRIPS: u32 = 10;
-/// Beyond this it is better to be too early than too late.
-const WEIGHT_ROUND_TRIPS_MOST: Duration = Duration::from_secs(2);
 
 /// T is at least so many T_w: the slow loop must see what the fast one did.
 const WEIGHT_PERIODS_LEAST: u32 = 2;
@@ -68,41 +62,6 @@ const CHUNK_DURATION: f64 = 4.0;
 /// The unit of n is not smaller than this, bytes: however slow the flows are,
 /// more of them are no help below it.
 const UNIT_LEAST: NonZeroU64 = NonZeroU64::new(64 * 1024).expect("not 0");
-
-/// A sample counts for a moment that it misses by less than this.
-const JITTER: Duration = Duration::from_millis(500);
-
-/// The lane at the end of a control period.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Load {
-    /// Inactive chunks, as [`Observation::inactive`] has them.
-    pub(crate) inactive: u64,
-    /// What the deadlines ask for.
-    pub(crate) demand: Option<Demand>,
-    /// The natural chunk length, bytes.
-    pub(crate) chunk_len: NonZeroU64,
-    /// Connections that the servers tolerate.
-    pub(crate) tolerated: u32,
-    /// Time to the nearest deadline that is not over.
-    pub(crate) time_left: Option<Duration>,
-    /// Round-trip time now, if there is a connection to ask.
-    pub(crate) rtt: Option<Duration>,
-}
-
-impl Load {
-    /// T_w.
-    fn weight_period(&self) -> Duration {
-        let left = match (self.time_left, self.demand) {
-            (Some(left), _) => left,
-            // All deadlines are over.
-            (None, Some(_)) => Duration::ZERO,
-            (None, None) => Duration::MAX,
-        };
-        let period = (left / WEIGHT_PERIODS).clamp(WEIGHT_PERIOD_LEAST, WEIGHT_PERIOD_MOST);
-        let round_trips = self.rtt.unwrap_or_default() * WEIGHT_ROUND_TRIPS;
-        period.max(round_trips.min(WEIGHT_ROUND_TRIPS_MOST))
-    }
-}
 
 /// What came of it.
 #[derive(Debug, Clone, Copy)]
@@ -146,73 +105,13 @@ pub(crate) struct Pace {
     is_pressed: bool,
     /// Connections allowed until the next sample.
     allowed: u32,
+    /// Connections in use.
+    in_use: u32,
     n: f64,
     /// Bytes since the last sample.
     since_sample: Interval,
     /// Bytes since m was last updated.
     since_update: Interval,
-}
-
-/// What decides how hard each flow presses.
-#[derive(Debug)]
-enum Pressure {
-    /// Nothing brakes the flows: they weigh 1.
-    Unbraked,
-    /// What the deadlines ask for.
-    Deadlines(WeightController),
-    /// m: the weight that makes a connection as aggressive as a fraction of one,
-    /// but no less than this.
-    Limit(f64),
-}
-
-impl Pressure {
-    /// Weight of each flow under this limit on them.
-    fn w(&self, m: f64) -> f64 {
-        match self {
-            Self::Unbraked => 1.0,
-            Self::Deadlines(weight) => weight.w(),
-            Self::Limit(least) => m.clamp(*least, 1.0),
-        }
-    }
-
-    /// Connections that this limit is made of, a fraction of one included.
-    fn connections(&self, m: f64) -> f64 {
-        match self {
-            Self::Unbraked | Self::Deadlines(_) => m,
-            Self::Limit(_) => m.max(1.0),
-        }
-    }
-}
-
-/// Bytes moved since a moment.
-#[derive(Debug, Clone, Copy, Default)]
-struct Interval {
-    start: Duration,
-    bytes: u64,
-}
-
-impl Interval {
-    fn restart(&mut self, now: Duration) {
-        *self = Self {
-            start: now,
-            bytes: 0,
-        };
-    }
-
-    /// Whether it is so long by now.
-    fn lasts(&self, period: Duration, now: Duration) -> bool {
-        now + JITTER >= self.start + period
-    }
-
-    /// Mean rate up to `now`, byte/s; 0 over no time.
-    fn rate(&self, now: Duration) -> f64 {
-        let elapsed = now.saturating_sub(self.start).as_secs_f64();
-        if elapsed > 0.0 {
-            self.bytes as f64 / elapsed
-        } else {
-            0.0
-        }
-    }
 }
 
 impl Pace {
@@ -249,26 +148,29 @@ impl Pace {
     }
 
     /// For jobs that come and go, without deadlines (FAIRBAT's own case). Where
-    /// flows can be held back, down to the weight `w_min`, a least limit of one
-    /// connection is one however light: m may be less, and is its weight then.
+    /// flows can be held back, down to the weight `w_min`, m may be less than the
+    /// one connection that there is at least: it yields for the rest of the time.
     pub(crate) fn of_arrivals(
         mut settings: AdmissionSettings,
         w_min: Option<f64>,
     ) -> Result<Self, InvalidSettings> {
         let pressure = match w_min {
-            Some(w_min) => {
+            Some(least) => {
                 if settings.m_min <= 1.0 {
-                    settings.m_min = w_min;
+                    settings.m_min = least;
                 }
-                Pressure::Limit(w_min)
+                Pressure::Limit {
+                    least,
+                    yields: false,
+                }
             }
             None => Pressure::Unbraked,
         };
         Self::under(settings, pressure, Release::Immediate)
     }
 
-    /// No more jobs come: the queue is no longer to be kept at tau, and what is
-    /// left has one connection at least.
+    /// No more jobs come: the queue is no longer to be kept at tau. What is left is
+    /// moved as all was before, over one connection at least.
     pub(crate) fn no_more_come(&mut self) {
         self.is_ending = true;
     }
@@ -296,6 +198,7 @@ impl Pace {
             is_pressed: false,
             // Whole and within the range of u32.
             allowed: settings.m_min.ceil() as u32,
+            in_use: 0,
             n: 0.0,
             since_sample: Interval::default(),
             since_update: Interval::default(),
@@ -317,8 +220,9 @@ impl Pace {
             // That nothing came for want of work tells nothing of the path.
             self.since_weight.restart(now);
         }
-        let connections = u32::try_from(connections).unwrap_or(u32::MAX);
-        self.fraction.active(now, connections);
+        self.in_use = u32::try_from(connections).unwrap_or(u32::MAX);
+        self.fraction
+            .active(now, self.pressure.counted(self.in_use));
     }
 
     /// Bytes have been moved. Those of a transfer that is not due say what
@@ -392,13 +296,18 @@ impl Pace {
             self.release.restart(now);
         }
         self.update_weight(now, load, is_new);
-        if is_new || has_come || self.since_update.lasts(self.period(load), now) {
+        let is_over = self.since_update.lasts(self.period(load), now) && !self.is_ending;
+        if is_new || has_come || is_over {
             self.update_connections(now, load);
         }
         let m = self.admission.m();
-        let connections = self.pressure.connections(m);
-        let least = if self.is_ending { 1.0 } else { 0.0 };
-        self.allowed = self.fraction.decide(now, connections.max(least));
+        let connections = self.fraction.decide(now, m);
+        self.allowed = self.pressure.allow(connections);
+        if self.is_ending {
+            self.allowed = self.allowed.max(1);
+        }
+        self.fraction
+            .active(now, self.pressure.counted(self.in_use));
         let rate = self.since_sample.rate(now);
         self.since_sample.restart(now);
         PaceSample {
@@ -410,7 +319,7 @@ impl Pace {
     }
 
     fn w(&self) -> f64 {
-        self.pressure.w(self.admission.m())
+        self.pressure.w()
     }
 
     fn update_weight(&mut self, now: Duration, load: &Load, is_new: bool) {

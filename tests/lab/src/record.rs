@@ -13,6 +13,7 @@ use crate::course::Course;
 use crate::deadline::DeadlineFigures;
 use crate::jobs::JobsFigures;
 use crate::scenario::Scenario;
+use crate::summary::{Measured, summarise};
 use crate::yielding::{BesideFigures, YieldFigures};
 
 /// One run.
@@ -74,6 +75,21 @@ impl Record {
     pub fn done(&self) -> Option<f64> {
         let moments: Option<Vec<_>> = self.background.iter().map(|one| one.done).collect();
         moments?.into_iter().reduce(f64::max)
+    }
+
+    /// Its figures, taken anew from what it holds. Processor time is not recorded
+    /// otherwise, and stays.
+    #[must_use]
+    pub fn summarised(&self) -> Summary {
+        summarise(&Measured {
+            setup: &self.setup,
+            links: &self.links,
+            rtt: &self.rtt,
+            flows: &self.flows,
+            fetches: &self.fetches,
+            background: &self.background,
+            lab_cpu_s: self.summary.lab_cores * self.setup.duration_s,
+        })
     }
 
     /// What went wrong with contenders, or with the lab itself, for people.

@@ -50,7 +50,7 @@ pub(super) struct Lane {
     pub(super) admission: Admission,
     /// w_min.
     pub(super) weight: f64,
-    retry: RetrySettings,
+    pub(super) retry: RetrySettings,
     /// What decides how far the flows yield, if anything does.
     receiver: Option<ReceiverPolicy>,
     /// m_max.
@@ -211,15 +211,6 @@ impl Lane {
         &mut self.transfers[id.0 as usize]
     }
 
-    /// A job joins the queue; it has no deadline here.
-    fn on_arrived(&mut self, request: TransferRequest) {
-        let index = self.transfers.len();
-        let id = TransferId(index as u64);
-        let job = Transfer::new(id, request, None, self.retry);
-        self.transfers.push(job);
-        self.fresh[1].push_back(index);
-    }
-
     fn on_message(&mut self, message: Message) {
         match message {
             Message::Connected(worker, socket) => {
@@ -370,15 +361,6 @@ impl Lane {
         }));
         self.take_checkpoints();
         self.tell_backlog();
-    }
-
-    /// Chunks that wait for a connection. What has not been probed is one.
-    fn inactive(&self) -> u64 {
-        let unit = self.sizer.fixed().unwrap_or(self.sizer.natural_length());
-        let unprobed: usize = self.fresh.iter().map(VecDeque::len).sum();
-        self.queue
-            .inactive_chunks(unit)
-            .saturating_add(unprobed as u64)
     }
 
     /// Tells the lane that is shared with others, if there is one, what is left.

@@ -5,6 +5,7 @@
 //! synchronously, so there is no lock and no shared state to reason about.
 
 mod admission;
+mod arrivals;
 mod dispatch;
 mod finish;
 mod lane;
@@ -125,9 +126,9 @@ pub async fn run(
 
 /// Runs jobs as they come, in the order in which they come, until there are no
 /// more of them and all are done: FAIRBAT's own case. A job waits until m allows
-/// another connection; where something can hold the flows back, a limit below
-/// one connection is the weight of that one. The deadlines of jobs are of no
-/// effect.
+/// another connection; where something can hold the flows back there is always
+/// one, which yields to anybody when m allows none. The deadlines of jobs are of
+/// no effect.
 ///
 /// Of `settings`, the limits on connections are of no effect: they are the law's.
 ///

@@ -137,6 +137,10 @@ pub(crate) struct SenderCostArguments {
 pub(crate) struct ReportArguments {
     /// Directory with the results of matrices [default: those of the repository]
     pub(crate) directory: Option<PathBuf>,
+    /// Take the figures of a matrix anew from the samples of its runs, which are in
+    /// this directory: target/lab/NAME
+    #[arg(long, value_name = "DIR")]
+    pub(crate) samples: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

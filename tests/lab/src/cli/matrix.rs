@@ -115,7 +115,7 @@ impl<'a> Plan<'a> {
         };
         fs::create_dir_all(&to)?;
         results.file = to.join(format!("{}.json", self.name));
-        results.write()?;
+        results.record.write(&results.file)?;
         for path in report::write_all(&to)? {
             println!("{}", path.display());
         }
@@ -374,15 +374,7 @@ impl Results {
         }
         self.done[place] = Some(run);
         self.record.runs = self.done.iter().flatten().cloned().collect();
-        self.write()
-    }
-
-    /// Never leaves half a file, however it ends.
-    fn write(&self) -> Result<(), Box<dyn Error>> {
-        let unfinished = self.file.with_extension("json.part");
-        fs::write(&unfinished, serde_json::to_vec_pretty(&self.record)?)?;
-        fs::rename(unfinished, &self.file)?;
-        Ok(())
+        self.record.write(&self.file)
     }
 }
 

@@ -1,9 +1,13 @@
 //! `lab report`.
 
-use std::path::PathBuf;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use fairbat_lab::{places, report};
+use fairbat_lab::record::{Record, file_name};
+use fairbat_lab::report::{self, MatrixRecord};
+use fairbat_lab::{places, versions};
 
 use super::Outcome;
 use super::arguments::ReportArguments;
@@ -11,8 +15,38 @@ use super::arguments::ReportArguments;
 /// Makes the tables and pictures of all matrices of a directory.
 pub(super) fn report(arguments: &ReportArguments) -> Outcome {
     let directory: PathBuf = arguments.directory.clone().unwrap_or_else(places::results);
+    if let Some(samples) = &arguments.samples {
+        take_anew(&directory, samples)?;
+    }
     for path in report::write_all(&directory)? {
         println!("{}", path.display());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Takes the figures of the matrix that is called as its samples' directory is
+/// anew: what is to be told of a run may change when it is long over.
+fn take_anew(directory: &Path, samples: &Path) -> Result<(), Box<dyn Error>> {
+    let name = samples.file_name().unwrap_or_default().to_string_lossy();
+    let file = directory.join(format!("{name}.json"));
+    let read = |path: &Path| {
+        fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    };
+    let mut matrix: MatrixRecord = serde_json::from_slice(&read(&file)?)?;
+    for run in matrix.runs.iter_mut().filter(|run| run.failure.is_none()) {
+        let control = run.congestion_control.as_deref();
+        let called = file_name(&run.scenario, &run.contender, control, run.seed);
+        let variant = run.variant.as_deref().unwrap_or_default();
+        let path = samples.join(variant).join(called + ".json");
+        let record: Record = serde_json::from_slice(&read(&path)?)?;
+        if record.provenance.started < matrix.provenance.started {
+            return Err(format!("{} is of an earlier run", path.display()).into());
+        }
+        run.summary = record.summarised();
+    }
+    let by = format!("figures taken by the lab of {}", versions::commit());
+    let others = matrix.provenance.versions.iter();
+    let others = others.filter(|one| !one.starts_with("figures taken by"));
+    matrix.provenance.versions = others.cloned().chain([by]).collect();
+    matrix.write(&file)
 }

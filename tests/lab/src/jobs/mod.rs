@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use self::active::{ActiveFigures, WaitingFigures};
 pub use self::course::JobsCourse;
 pub use self::ideal::IdealFigures;
-pub use self::limit::LimitFigures;
+pub use self::limit::{LimitCourse, LimitFigures};
 use crate::record::{BackgroundRecord, ControlSample, Fetch};
 use crate::scenario::{Scenario, Traffic};
 use crate::statistics::{Moments, mean, percentile};
@@ -111,9 +111,7 @@ impl JobsFigures {
             arrived_share: arrived::share(setup, fetches, &jobs, window.end),
             ideal: IdealFigures::of(setup, fetches, &jobs),
             web: WebFigures::of(fetches, setup.duration_s, &window),
-            limit: first
-                .zip(chunks.on_network_s)
-                .and_then(|(first, chunk_s)| LimitFigures::of(samples, first..window.end, chunk_s)),
+            limit: first.and_then(|first| LimitFigures::of(samples, &(first..window.end))),
             waiting: WaitingFigures::of(samples, &window),
             course,
             active,

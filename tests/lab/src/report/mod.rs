@@ -59,6 +59,17 @@ pub struct MatrixRecord {
 }
 
 impl MatrixRecord {
+    /// Writes it to its file; never leaves half of one, however it ends.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, file: &Path) -> Result<(), Box<dyn Error>> {
+        let unfinished = file.with_extension("json.part");
+        fs::write(&unfinished, serde_json::to_vec_pretty(self)?)?;
+        fs::rename(unfinished, file)?;
+        Ok(())
+    }
+
     /// Whether there is anybody to compare with [`ALONE`].
     fn has_contenders(&self) -> bool {
         self.runs.iter().any(|run| run.contender != ALONE)

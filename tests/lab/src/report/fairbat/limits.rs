@@ -6,6 +6,7 @@ use super::cells::{number, percent};
 use super::group::Group;
 use super::point::points;
 use super::{LEVERS, PLAIN, UNDAMPED};
+use crate::jobs::LimitCourse;
 use crate::report::MatrixRecord;
 use crate::report::words::{cell, shown, title};
 use crate::statistics::Spread;
@@ -16,13 +17,35 @@ pub(super) const STEERED: [&str; 3] = [PLAIN, LEVERS, UNDAMPED];
 /// In so many mean chunk times it is to be found.
 pub(super) const SOON: f64 = 20.0;
 
-/// How long it took with each seed, mean chunk times; without those that never
-/// found it, whose number is the other figure.
-pub(super) fn found(group: &Group<'_>) -> (Vec<f64>, usize) {
-    let limits = || group.figures().filter_map(|jobs| jobs.limit.as_ref());
-    let times: Vec<f64> = limits().filter_map(|limit| limit.found_chunks).collect();
-    let never = limits().count() - times.len();
-    (times, never)
+/// How soon it was found.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Found {
+    /// By the mean of all seeds, mean chunk times; `None` if it never was.
+    pub(super) together: Option<f64>,
+    /// With each seed alone, without those that never found it.
+    pub(super) alone: Vec<f64>,
+    /// How many never did.
+    pub(super) never: usize,
+}
+
+/// `None` where nobody has a limit.
+pub(super) fn found(group: &Group<'_>) -> Option<Found> {
+    let courses: Vec<_> = group
+        .figures()
+        .filter_map(|jobs| Some(&jobs.limit.as_ref()?.course))
+        .collect();
+    let together = LimitCourse::mean(courses.iter().copied())?;
+    let chunk_s = group.mean(|jobs| jobs.chunks.on_network_s)?;
+    let alone = group.figures().filter_map(|jobs| {
+        let chunk_s = jobs.chunks.on_network_s?;
+        jobs.limit.as_ref()?.course.found(chunk_s)
+    });
+    let alone: Vec<f64> = alone.collect();
+    Some(Found {
+        together: together.found(chunk_s),
+        never: courses.len() - alone.len(),
+        alone,
+    })
 }
 
 pub(super) fn section(matrix: &MatrixRecord) -> String {
@@ -30,23 +53,25 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
     for point in points(matrix) {
         for name in STEERED {
             let group = Group::of(matrix, point, name);
-            let (times, never) = found(&group);
-            if times.is_empty() && never == 0 {
+            let Some(found) = found(&group) else {
                 continue;
-            }
-            let remark = match never {
-                0 => String::new(),
-                _ => format!(", never with {never} of {}", group.seeds()),
             };
+            let remark = match found.never {
+                0 => String::new(),
+                never => format!(", never with {never} of {}", group.seeds()),
+            };
+            let together = found
+                .together
+                .map_or_else(|| "never".to_owned(), |chunks| format!("{chunks:.0}"));
             let _ = writeln!(
                 rows,
-                "| {} | {} | {} | {} | {} | {}{remark} | {} |",
+                "| {} | {} | {} | {} | {} | {together} | {}{remark} | {} |",
                 point.words(),
                 cell(title(name)),
                 number(group.mean(|jobs| jobs.chunks.on_network_s), 2),
                 number(group.mean(|jobs| Some(jobs.limit.as_ref()?.value)), 1),
                 number(group.mean(|jobs| Some(jobs.limit.as_ref()?.deviation)), 1),
-                shown(Spread::of(&times), 1),
+                shown(Spread::of(&found.alone), 1),
                 percent(group.mean(|jobs| Some(jobs.limit.as_ref()?.near_share)), 0),
             );
         }
@@ -55,15 +80,17 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
         return rows;
     }
     format!(
-        "\n## How soon the limit m finds its value\n\nFrom a cold start: no chunk waits, and m is at \
-         its least. Its value is its mean over the last half of the time from the first arrival to \
+        "\n## How soon the limit m finds its value\n\nFrom a cold start: no chunk waits, and m is one \
+         connection. Its value is its mean over the last half of the time from the first arrival to \
          the end of the measured part. m is smoothed over ten seconds, and has found its value from \
-         the moment on from which it stays within 20 % of it for 20 mean chunk times; when that was \
-         is told in mean chunk times after the first arrival, the median over the seeds (least\
-         \u{2013}most). A mean chunk time is the mean number of chunks on the network over how many a \
-         second are done with (Little 1961). Near is the share of the time after that in which the \
-         smoothed m was within 20 %.\n\n\
-         | | | chunk time, s | m | deviation | found after | near, % |\n|---|---|---|---|---|---|---|\n\
-         {rows}"
+         the moment on from which it stays within 20 % of it for 20 mean chunk times; told is when \
+         that was, in mean chunk times after the first arrival: of the mean of m over the seeds, and \
+         of each seed alone, the median (least\u{2013}most). A mean chunk time is the mean number of \
+         chunks on the network over how many a second are done with (Little 1961). Near is the share \
+         of the last half in which the smoothed m of a seed was within 20 %. One seed alone says \
+         little: the chunks of the first [40 to 200 chunk times](tuning.md) do not tell the limit to \
+         20 %.\n\n\
+         | | | chunk time, s | m | deviation | found after | a seed alone | near, % |\n\
+         |---|---|---|---|---|---|---|---|\n{rows}"
     )
 }

@@ -1,0 +1,28 @@
+//! Jobs that come while others are moved, and what waits for a connection.
+
+use std::collections::VecDeque;
+
+use super::lane::Lane;
+use super::transfer::Transfer;
+use crate::queue::TransferId;
+use crate::settings::TransferRequest;
+
+impl Lane {
+    /// A job joins the queue; it has no deadline here.
+    pub(super) fn on_arrived(&mut self, request: TransferRequest) {
+        let index = self.transfers.len();
+        let id = TransferId(index as u64);
+        let job = Transfer::new(id, request, None, self.retry);
+        self.transfers.push(job);
+        self.fresh[1].push_back(index);
+    }
+
+    /// Chunks that wait for a connection. What has not been probed is one.
+    pub(super) fn inactive(&self) -> u64 {
+        let unit = self.sizer.fixed().unwrap_or(self.sizer.natural_length());
+        let unprobed: usize = self.fresh.iter().map(VecDeque::len).sum();
+        self.queue
+            .inactive_chunks(unit)
+            .saturating_add(unprobed as u64)
+    }
+}
