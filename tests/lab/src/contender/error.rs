@@ -31,8 +31,8 @@ pub enum ContenderError {
     },
     /// The scenario has `[background.jobs]`, which this contender cannot do.
     #[error(
-        "{0} takes no transfers while it runs: a scenario with [background.jobs] is for none, \
-         tcp, tcp-reno, utp and those with a queue (fairbat-plain, fairbat-levers, fixed-1 ...)"
+        "{0} takes no transfers while it runs: a scenario with [background.jobs] is for {takers}",
+        takers = takers_of_jobs()
     )]
     TakesNoJobs(Contender),
     /// The scenario has no `[background.jobs]`, and this contender moves nothing
@@ -84,6 +84,15 @@ pub enum ContenderError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// All that take jobs, for people.
+fn takers_of_jobs() -> String {
+    let takers = Contender::ALL
+        .iter()
+        .filter(|contender| contender.takes_jobs());
+    let names: Vec<_> = takers.map(Contender::to_string).collect();
+    names.join(", ")
 }
 
 impl ContenderError {
