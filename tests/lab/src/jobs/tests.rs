@@ -183,7 +183,7 @@ fn a_limit_has_found_its_value_when_it_stays_there() {
     is(limit.value, 4.0);
     is(limit.deviation, 0.0);
     // From 20 s on two of ten samples are 1: a mean of 3.4; from 21 s on 3.7.
-    is(limit.found_chunks.unwrap(), 20.0);
+    is(limit.course.found(1.0).unwrap(), 20.0);
     is(limit.near_share, 1.0);
 }
 
@@ -199,7 +199,7 @@ fn a_limit_that_swings_all_the_time_never_finds_its_value() {
     let limit = with_limit(swing);
     is(limit.value, 4.0);
     is(limit.deviation, 2.0);
-    assert_eq!(limit.found_chunks, None);
+    assert_eq!(limit.course.found(1.0), None);
     assert!(limit.near_share < 0.5, "{limit:?}");
 }
 
@@ -207,7 +207,7 @@ fn a_limit_that_swings_all_the_time_never_finds_its_value() {
 fn a_swing_much_later_shows_in_the_share_only() {
     let limit = with_limit(|t| if (60.0..70.0).contains(&t) { 8.0 } else { 4.0 });
     is(limit.value, 5.0);
-    assert_eq!(limit.found_chunks, Some(0.0));
+    assert_eq!(limit.course.found(1.0), Some(0.0));
     assert!((0.5..0.9).contains(&limit.near_share), "{limit:?}");
 }
 

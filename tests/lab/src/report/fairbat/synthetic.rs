@@ -2,7 +2,8 @@
 
 use super::{BASELINE, LEDBAT, LEVERS, NAME, PLAIN, UNDAMPED};
 use crate::jobs::{
-    ActiveFigures, ChunkFigures, JobsCourse, JobsFigures, LimitFigures, WaitingFigures, WebFigures,
+    ActiveFigures, ChunkFigures, JobsCourse, JobsFigures, LimitCourse, LimitFigures,
+    WaitingFigures, WebFigures,
 };
 use crate::report::synthetic::{matrix, run};
 use crate::report::{MatrixRecord, RunSummary};
@@ -117,8 +118,8 @@ fn of(scenario: &str, contender: &str, seed: u64, ratio: f64) -> RunSummary {
         limit: is_ours.then_some(LimitFigures {
             value: 3.0,
             deviation: 0.2,
-            found_chunks: (contender != UNDAMPED).then_some(8.0),
             near_share: 0.97,
+            course: limit_course(contender),
         }),
         course: scenario.ends_with("k3").then(|| JobsCourse {
             every_s: 2.3,
@@ -135,4 +136,18 @@ fn of(scenario: &str, contender: &str, seed: u64, ratio: f64) -> RunSummary {
         }),
     });
     run
+}
+
+/// From a cold start; without damping it swings to its end.
+fn limit_course(contender: &str) -> LimitCourse {
+    let m = |step: u32| match (contender, step) {
+        (UNDAMPED, step) if (step / 10).is_multiple_of(2) => 1.0,
+        (UNDAMPED, _) => 5.0,
+        (_, ..4) => 1.0,
+        _ => 3.0,
+    };
+    LimitCourse {
+        every_s: 2.0,
+        m: (0..100).map(m).collect(),
+    }
 }

@@ -152,7 +152,7 @@ fn the_page_judges_by_the_figures() {
     holds(PLAIN, "the queue is empty");
     holds(LEVERS, "fetches take no longer");
     holds(LEVERS, "clearly better");
-    holds(PLAIN, "m is within 20 %");
+    holds(PLAIN, "is within 20 %");
     let stays = required(&page, title(PLAIN), "stay bounded");
     assert!(stays.contains("| holds |"), "{stays}");
     assert!(
@@ -171,7 +171,7 @@ fn the_page_judges_by_the_figures() {
         "{joined}"
     );
     assert!(page.contains("LEDBAT's connections went from 4 to 30, FAIRBAT's from 3 to 3."));
-    let undamped = required(&page, title(UNDAMPED), "m is within 20 %");
+    let undamped = required(&page, title(UNDAMPED), "is within 20 %");
     assert!(undamped.contains("**does not hold**"), "{undamped}");
     assert!(undamped.contains("not found; k = 0"), "{undamped}");
     // Seeds differ by more than 8 %.
