@@ -13,6 +13,7 @@ mod error;
 mod events;
 mod iperf3;
 mod jobs;
+mod kinds;
 mod name;
 mod origin;
 mod over;
@@ -41,7 +42,8 @@ use fairbat_tests::bin::{agent_binary, fairbat_binary, s3_server_binary};
 
 pub use self::error::ContenderError;
 use self::error::require;
-pub use self::name::{Admission, CongestionControl, Contender, Receiver, Sending, Target};
+pub use self::kinds::{Admitting, CongestionControl, Receiver, Sending, TargetDelay};
+pub use self::name::Contender;
 use self::origin::Origin;
 use self::over::Over;
 use self::site::Site;
@@ -273,12 +275,12 @@ impl Contender {
                 let store = store.map_err(ContenderError::cannot("start the store"))?;
                 Box::new(move |site, over| rclone::push(site, &store, over))
             }
-            Self::Queue(admission) => {
+            Self::Queue(admitting) => {
                 let origin = Origin::start(site, self)?;
                 let jobs = queue::Jobs::lay_out(site, &origin);
                 let jobs = jobs.map_err(ContenderError::cannot("make the files to be moved"))?;
                 Box::new(move |site, over| {
-                    let record = queue::run(site, admission, &jobs, over);
+                    let record = queue::run(site, admitting, &jobs, over);
                     // Until then it serves.
                     drop(origin);
                     record

@@ -7,6 +7,7 @@ use dalbe::congestion::Law;
 use dalbe::setup::Part;
 use serde::Deserialize;
 
+use super::kinds::{Admitting, CongestionControl, Receiver, Sending, TargetDelay};
 use crate::scenario::Scenario;
 
 /// What runs in the background.
@@ -37,7 +38,7 @@ pub enum Contender {
     RclonePush,
     /// libtorrent over uTP, whose congestion control is LEDBAT (RFC 6817): one
     /// connection, or one for each of the scenario's jobs.
-    Utp(Target),
+    Utp(TargetDelay),
     /// iperf3 with a congestion control of its own.
     Iperf3(CongestionControl),
     /// Plain TCP: one connection, or one for each of the scenario's jobs.
@@ -45,161 +46,9 @@ pub enum Contender {
     /// The same with Reno, whatever the scenario says.
     TcpReno,
     /// Our library within this process, with the scenario's jobs as they come.
-    Queue(Admission),
+    Queue(Admitting),
     /// A sender of the lab's own, whose weight is what the scenario says.
     Sender(Sending),
-}
-
-/// What delay LEDBAT aims at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
-    /// The most that RFC 6817 allows, and what libtorrent has by default.
-    Standard,
-    /// That of LEDBAT's first drafts: more polite, and well below what the queues
-    /// of the lab hold.
-    Early,
-}
-
-impl Target {
-    /// In milliseconds.
-    #[must_use]
-    pub fn ms(self) -> u32 {
-        match self {
-            Self::Standard => 100,
-            Self::Early => 25,
-        }
-    }
-}
-
-/// How our queue admits jobs to the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Admission {
-    /// By FAIRBAT's law, over plain TCP: the paper's.
-    Plain,
-    /// The same without damping: eq. (2) to the letter.
-    Undamped,
-    /// By FAIRBAT's law, with the receiver lever for what is below one
-    /// connection.
-    Levers,
-    /// Always so many connections of plain TCP.
-    Fixed(u32),
-}
-
-/// What holds a sender of the lab's back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sending {
-    /// A congestion control of ours.
-    Law(Law),
-    /// The rate of its packets, which needs no privilege.
-    Paced,
-    /// The kernel's congestion control and nothing else: what the others are
-    /// compared with.
-    Kernel(CongestionControl),
-}
-
-impl Sending {
-    /// The law that it follows.
-    #[must_use]
-    pub fn law(self) -> Option<Law> {
-        match self {
-            Self::Law(law) => Some(law),
-            Self::Paced | Self::Kernel(_) => None,
-        }
-    }
-
-    /// Whether it heeds a weight.
-    #[must_use]
-    pub fn has_weight(self) -> bool {
-        !matches!(self, Self::Kernel(_))
-    }
-
-    /// Whether it heeds CDG's back-off scale.
-    #[must_use]
-    pub fn has_scale(self) -> bool {
-        matches!(self.law(), Some(Law::Cdg | Law::CdgPaper))
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Law(Law::Vegas) => "sender-vegas",
-            Self::Law(Law::VegasPaper) => "sender-vegas-paper",
-            Self::Law(Law::Cdg) => "sender-cdg",
-            Self::Law(Law::CdgPaper) => "sender-cdg-paper",
-            Self::Law(Law::CubicPhantom) => "sender-cubic-phantom",
-            Self::Law(Law::CubicBeta) => "sender-cubic-beta",
-            Self::Paced => "sender-paced",
-            Self::Kernel(CongestionControl::Reno) => "sender-kernel-reno",
-            Self::Kernel(CongestionControl::Cubic) => "sender-kernel-cubic",
-            Self::Kernel(CongestionControl::Bbr) => "sender-kernel-bbr",
-        }
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            Self::Law(Law::Vegas) => "sender, Vegas",
-            Self::Law(Law::VegasPaper) => "sender, DA-LBE's Vegas",
-            Self::Law(Law::Cdg) => "sender, CDG",
-            Self::Law(Law::CdgPaper) => "sender, CDG as published",
-            Self::Law(Law::CubicPhantom) => "sender, CUBIC with phantom signals",
-            Self::Law(Law::CubicBeta) => "sender, CUBIC by beta",
-            Self::Paced => "sender, paced",
-            Self::Kernel(CongestionControl::Reno) => "sender, kernel's Reno",
-            Self::Kernel(CongestionControl::Cubic) => "sender, kernel's CUBIC",
-            Self::Kernel(CongestionControl::Bbr) => "sender, kernel's BBR",
-        }
-    }
-}
-
-/// By what and with what policy `fairbat get` yields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Receiver {
-    /// Its own policy, without privilege.
-    Plain,
-    /// Its own policy, with the observer that `fairbat setup` makes.
-    Observed,
-    /// Vulture's policy, without privilege.
-    Vulture,
-    /// Vulture's policy, with the observer.
-    VultureObserved,
-}
-
-impl Receiver {
-    /// Whether there is an observer.
-    #[must_use]
-    pub fn is_observed(self) -> bool {
-        matches!(self, Self::Observed | Self::VultureObserved)
-    }
-
-    /// What to say for the policy to be this one.
-    pub(super) fn words(self) -> &'static [&'static str] {
-        match self {
-            Self::Plain | Self::Observed => &[],
-            Self::Vulture | Self::VultureObserved => &["--receiver", "vulture"],
-        }
-    }
-}
-
-/// Congestion control of a kernel's TCP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CongestionControl {
-    /// `NewReno` (RFC 6582).
-    Reno,
-    /// CUBIC (RFC 9438).
-    Cubic,
-    /// BBR, version 1.
-    Bbr,
-}
-
-impl CongestionControl {
-    /// The kernel's name for it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reno => "reno",
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-        }
-    }
 }
 
 impl Contender {
@@ -218,18 +67,18 @@ impl Contender {
         Self::Rclone,
         Self::Agent,
         Self::RclonePush,
-        Self::Utp(Target::Standard),
-        Self::Utp(Target::Early),
+        Self::Utp(TargetDelay::Standard),
+        Self::Utp(TargetDelay::Early),
         Self::Iperf3(CongestionControl::Reno),
         Self::Iperf3(CongestionControl::Cubic),
         Self::Iperf3(CongestionControl::Bbr),
         Self::Tcp,
         Self::TcpReno,
-        Self::Queue(Admission::Plain),
-        Self::Queue(Admission::Undamped),
-        Self::Queue(Admission::Levers),
-        Self::Queue(Admission::Fixed(1)),
-        Self::Queue(Admission::Fixed(4)),
+        Self::Queue(Admitting::Plain),
+        Self::Queue(Admitting::Undamped),
+        Self::Queue(Admitting::Levers),
+        Self::Queue(Admitting::One),
+        Self::Queue(Admitting::Four),
         Self::Sender(Sending::Law(Law::Vegas)),
         Self::Sender(Sending::Law(Law::VegasPaper)),
         Self::Sender(Sending::Law(Law::Cdg)),
@@ -258,18 +107,18 @@ impl Contender {
             Self::Rclone => "rclone --bwlimit (30 % of the link)",
             Self::Agent => "fairbat-agent, push",
             Self::RclonePush => "rclone copy, push",
-            Self::Utp(Target::Standard) => "libtorrent uTP (LEDBAT)",
-            Self::Utp(Target::Early) => "libtorrent uTP, target 25 ms",
+            Self::Utp(TargetDelay::Standard) => "libtorrent uTP (LEDBAT)",
+            Self::Utp(TargetDelay::Early) => "libtorrent uTP, target 25 ms",
             Self::Iperf3(CongestionControl::Reno) => "iperf3 Reno",
             Self::Iperf3(CongestionControl::Cubic) => "iperf3 CUBIC",
             Self::Iperf3(CongestionControl::Bbr) => "iperf3 BBR",
             Self::Tcp => "plain TCP",
             Self::TcpReno => "plain TCP, Reno",
-            Self::Queue(Admission::Plain) => "FAIRBAT, plain TCP",
-            Self::Queue(Admission::Undamped) => "FAIRBAT, plain TCP, undamped",
-            Self::Queue(Admission::Levers) => "FAIRBAT with our lever",
-            Self::Queue(Admission::Fixed(1)) => "one connection",
-            Self::Queue(Admission::Fixed(_)) => "four connections",
+            Self::Queue(Admitting::Plain) => "FAIRBAT, plain TCP",
+            Self::Queue(Admitting::Undamped) => "FAIRBAT, plain TCP, undamped",
+            Self::Queue(Admitting::Levers) => "FAIRBAT with our lever",
+            Self::Queue(Admitting::One) => "one connection",
+            Self::Queue(Admitting::Four) => "four connections",
             Self::Sender(sending) => sending.title(),
         }
     }
@@ -322,7 +171,7 @@ impl Contender {
     #[must_use]
     pub fn opens_for_each_job(self) -> bool {
         match self {
-            Self::Queue(admission) => admission != Admission::Levers,
+            Self::Queue(admission) => admission != Admitting::Levers,
             _ => false,
         }
     }
@@ -374,18 +223,18 @@ impl fmt::Display for Contender {
             Self::Rclone => "rclone",
             Self::Agent => "agent",
             Self::RclonePush => "rclone-push",
-            Self::Utp(Target::Standard) => "utp",
-            Self::Utp(Target::Early) => "utp-25",
+            Self::Utp(TargetDelay::Standard) => "utp",
+            Self::Utp(TargetDelay::Early) => "utp-25",
             Self::Iperf3(CongestionControl::Reno) => "iperf3-reno",
             Self::Iperf3(CongestionControl::Cubic) => "iperf3-cubic",
             Self::Iperf3(CongestionControl::Bbr) => "iperf3-bbr",
             Self::Tcp => "tcp",
             Self::TcpReno => "tcp-reno",
-            Self::Queue(Admission::Plain) => "fairbat-plain",
-            Self::Queue(Admission::Undamped) => "fairbat-undamped",
-            Self::Queue(Admission::Levers) => "fairbat-levers",
-            Self::Queue(Admission::Fixed(1)) => "fixed-1",
-            Self::Queue(Admission::Fixed(_)) => "fixed-4",
+            Self::Queue(Admitting::Plain) => "fairbat-plain",
+            Self::Queue(Admitting::Undamped) => "fairbat-undamped",
+            Self::Queue(Admitting::Levers) => "fairbat-levers",
+            Self::Queue(Admitting::One) => "fixed-1",
+            Self::Queue(Admitting::Four) => "fixed-4",
             Self::Sender(sending) => sending.name(),
         })
     }

@@ -19,7 +19,7 @@ use url::Url;
 
 use super::download::failed;
 use super::jobs;
-use super::name::Admission;
+use super::kinds::Admitting;
 use super::origin::Origin;
 use super::over::Over;
 use super::site::Site;
@@ -63,7 +63,7 @@ fn name(number: usize) -> String {
 
 /// Runs the engine, in the network namespace of this thread, until the run is
 /// over.
-pub(super) fn run(site: &Site, admission: Admission, jobs: &Jobs, over: &Over) -> BackgroundRecord {
+pub(super) fn run(site: &Site, admitting: Admitting, jobs: &Jobs, over: &Over) -> BackgroundRecord {
     // Threads that it makes later are inside too: they begin where the thread
     // is that makes them.
     let runtime = match Builder::new_multi_thread()
@@ -83,10 +83,10 @@ pub(super) fn run(site: &Site, admission: Admission, jobs: &Jobs, over: &Over) -
     let started = site.clock.seconds();
     let arrivals = Arrivals {
         requests,
-        law: law(admission),
+        law: law(admitting),
     };
     let engine = runtime.spawn(run_arrivals(
-        settings(site, admission),
+        settings(site, admitting),
         arrivals,
         stop.clone(),
         events,
@@ -201,7 +201,7 @@ impl Seen {
     }
 }
 
-fn law(admission: Admission) -> AdmissionSettings {
+fn law(admitting: Admitting) -> AdmissionSettings {
     let law = AdmissionSettings {
         m_max: MOST,
         ..AdmissionSettings::immediate()
@@ -212,24 +212,26 @@ fn law(admission: Admission) -> AdmissionSettings {
         m_min: LEAST_WEIGHT,
         ..law
     };
-    match admission {
-        Admission::Plain => unlimited,
-        Admission::Levers => law,
-        Admission::Undamped => AdmissionSettings {
+    let fixed = |connections| AdmissionSettings {
+        m_min: f64::from(connections),
+        m_max: connections,
+        ..law
+    };
+    match admitting {
+        Admitting::Plain => unlimited,
+        Admitting::Levers => law,
+        Admitting::Undamped => AdmissionSettings {
             kappa: 0.0,
             ..unlimited
         },
-        Admission::Fixed(connections) => AdmissionSettings {
-            m_min: f64::from(connections),
-            m_max: connections,
-            ..law
-        },
+        Admitting::One => fixed(1),
+        Admitting::Four => fixed(4),
     }
 }
 
 /// The defaults of `fairbat get` (crates/cli/src/settings.rs), but for what makes a
 /// job a chunk and a chunk plain TCP.
-fn settings(site: &Site, admission: Admission) -> Settings {
+fn settings(site: &Site, admitting: Admitting) -> Settings {
     Settings {
         http: HttpSettings {
             connect_timeout: Some(Duration::from_secs(30)),
@@ -238,9 +240,9 @@ fn settings(site: &Site, admission: Admission) -> Settings {
         },
         split: 1,
         max_connections: MOST,
-        weight: match admission {
-            Admission::Levers => site.background.weight.unwrap_or(LEAST_WEIGHT),
-            Admission::Plain | Admission::Undamped | Admission::Fixed(_) => 1.0,
+        weight: match admitting {
+            Admitting::Levers => site.background.weight.unwrap_or(LEAST_WEIGHT),
+            Admitting::Plain | Admitting::Undamped | Admitting::One | Admitting::Four => 1.0,
         },
         receiver: ReceiverPolicy::default(),
         chunk_size: Some(WHOLE),

@@ -209,7 +209,7 @@ moves! {
     curl: Contender::Curl;
     aria2: Contender::Aria2;
     rclone: Contender::Rclone;
-    utp: Contender::Utp(Target::Standard);
+    utp: Contender::Utp(TargetDelay::Standard);
     iperf3_reno: Contender::Iperf3(CongestionControl::Reno);
     iperf3_cubic: Contender::Iperf3(CongestionControl::Cubic);
     iperf3_bbr: Contender::Iperf3(CongestionControl::Bbr);
@@ -288,7 +288,7 @@ fn several_files_are_told_apart() {
 #[test]
 fn copies_run_beside_each_other() {
     for contender in [
-        Contender::Utp(Target::Standard),
+        Contender::Utp(TargetDelay::Standard),
         Contender::Iperf3(CongestionControl::Cubic),
         Contender::Engine,
     ] {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use nix::time::ClockId;
 
 use super::ContenderError;
-use super::Target;
+use super::TargetDelay;
 use super::download::failed;
 use super::jobs;
 use super::over::Over;
@@ -61,7 +61,7 @@ pub(super) struct Seed {
     program: Program,
     port: u16,
     list: List,
-    target: Target,
+    target: TargetDelay,
 }
 
 /// All transfers, for both ends.
@@ -129,7 +129,7 @@ fn done(line: &str) -> Option<(usize, f64)> {
 }
 
 impl Seed {
-    pub(super) fn start(site: &Site, target: Target) -> Result<Self, ContenderError> {
+    pub(super) fn start(site: &Site, target: TargetDelay) -> Result<Self, ContenderError> {
         face(&site.server, &site.client)
             .and_then(|()| face(&site.client, &site.server))
             .map_err(ContenderError::cannot("move an address to its link"))?;
@@ -251,7 +251,7 @@ fn wait_for(program: &mut Program, over: &Over) -> Result<(), String> {
     }
 }
 
-fn script(role: &str, list: &List, target: Target) -> Command {
+fn script(role: &str, list: &List, target: TargetDelay) -> Command {
     let mut command = Command::new(PYTHON);
     command.args(["-c", SCRIPT, role]).arg(&list.path);
     command.arg(target.ms().to_string());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::contender::Target;
+use crate::contender::TargetDelay;
 use crate::{files, places};
 
 const GOOD: &str = r#"
@@ -97,7 +97,7 @@ fn a_part_of_a_matrix_is_what_was_asked_for() {
     let expected = ["cubic-1", "bbr-1", "cubic-2", "bbr-2"].map(|end| format!("two-curl-{end}"));
     assert_eq!(names, expected);
     let error = matrix
-        .only(&[], &[Contender::Utp(Target::Standard)], &[])
+        .only(&[], &[Contender::Utp(TargetDelay::Standard)], &[])
         .unwrap_err();
     assert_eq!(error, "the matrix has no contender utp; it has curl");
     assert!(matrix.only(&[], &[], &[3]).unwrap_err().contains("seed 3"));

@@ -43,7 +43,7 @@ fn a_slow_server_is_slow_and_a_program_costs_time() {
     let cpu_s = record.cpu_s.expect("it was there to the end");
     assert!(cpu_s > 0.0 && cpu_s < time, "{cpu_s} s");
     lab.assert_empty();
-    let error = Contender::Utp(Target::Standard)
+    let error = Contender::Utp(TargetDelay::Standard)
         .check(&scenario)
         .unwrap_err()
         .to_string();

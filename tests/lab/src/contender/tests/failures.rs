@@ -48,10 +48,10 @@ fn iperf3_tells_of_a_network_that_is_gone() {
 #[test]
 fn utp_tells_of_a_file_that_cannot_be_written() {
     let scenario = scenario("");
-    let Some(lab) = Lab::new(Contender::Utp(Target::Standard), &scenario) else {
+    let Some(lab) = Lab::new(Contender::Utp(TargetDelay::Standard), &scenario) else {
         return;
     };
-    let (running, clock) = lab.start(Contender::Utp(Target::Standard), &scenario);
+    let (running, clock) = lab.start(Contender::Utp(TargetDelay::Standard), &scenario);
     let download = lab.work.path().join("download");
     std::fs::remove_dir(&download).expect("it is there, and empty");
     std::fs::write(&download, "in the way").expect("a file");

@@ -10,7 +10,7 @@ fn plain_tcp_takes_transfers_as_they_arrive() {
 #[test]
 fn utp_takes_transfers_as_they_arrive() {
     // Whoever loses the last packet waits for a timeout, half a second or more.
-    takes_transfers_as_they_arrive(Contender::Utp(Target::Standard), 4.0, 2.0);
+    takes_transfers_as_they_arrive(Contender::Utp(TargetDelay::Standard), 4.0, 2.0);
 }
 
 /// What has arrived within so many seconds is there after so many more, but

@@ -1,0 +1,158 @@
+//! What contenders of a kind differ in: how they hold back, or yield, or admit. Knows
+//! nothing of those that have it.
+
+use dalbe::congestion::Law;
+
+/// What delay LEDBAT aims at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TargetDelay {
+    /// The most that RFC 6817 allows, and what libtorrent has by default.
+    Standard,
+    /// That of LEDBAT's first drafts: more polite, and well below what the queues
+    /// of the lab hold.
+    Early,
+}
+
+impl TargetDelay {
+    /// In milliseconds.
+    #[must_use]
+    pub fn ms(self) -> u32 {
+        match self {
+            Self::Standard => 100,
+            Self::Early => 25,
+        }
+    }
+}
+
+/// How our queue admits jobs to the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admitting {
+    /// By FAIRBAT's law, over plain TCP: the paper's.
+    Plain,
+    /// The same without damping: eq. (2) to the letter.
+    Undamped,
+    /// By FAIRBAT's law, with the receiver lever for what is below one
+    /// connection.
+    Levers,
+    /// Always one connection of plain TCP.
+    One,
+    /// Always four of them.
+    Four,
+}
+
+/// What holds a sender of the lab's back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sending {
+    /// A congestion control of ours.
+    Law(Law),
+    /// The rate of its packets, which needs no privilege.
+    Paced,
+    /// The kernel's congestion control and nothing else: what the others are
+    /// compared with.
+    Kernel(CongestionControl),
+}
+
+impl Sending {
+    /// The law that it follows.
+    #[must_use]
+    pub fn law(self) -> Option<Law> {
+        match self {
+            Self::Law(law) => Some(law),
+            Self::Paced | Self::Kernel(_) => None,
+        }
+    }
+
+    /// Whether it heeds a weight.
+    #[must_use]
+    pub fn has_weight(self) -> bool {
+        !matches!(self, Self::Kernel(_))
+    }
+
+    /// Whether it heeds CDG's back-off scale.
+    #[must_use]
+    pub fn has_scale(self) -> bool {
+        matches!(self.law(), Some(Law::Cdg | Law::CdgPaper))
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Law(Law::Vegas) => "sender-vegas",
+            Self::Law(Law::VegasPaper) => "sender-vegas-paper",
+            Self::Law(Law::Cdg) => "sender-cdg",
+            Self::Law(Law::CdgPaper) => "sender-cdg-paper",
+            Self::Law(Law::CubicPhantom) => "sender-cubic-phantom",
+            Self::Law(Law::CubicBeta) => "sender-cubic-beta",
+            Self::Paced => "sender-paced",
+            Self::Kernel(CongestionControl::Reno) => "sender-kernel-reno",
+            Self::Kernel(CongestionControl::Cubic) => "sender-kernel-cubic",
+            Self::Kernel(CongestionControl::Bbr) => "sender-kernel-bbr",
+        }
+    }
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Law(Law::Vegas) => "sender, Vegas",
+            Self::Law(Law::VegasPaper) => "sender, DA-LBE's Vegas",
+            Self::Law(Law::Cdg) => "sender, CDG",
+            Self::Law(Law::CdgPaper) => "sender, CDG as published",
+            Self::Law(Law::CubicPhantom) => "sender, CUBIC with phantom signals",
+            Self::Law(Law::CubicBeta) => "sender, CUBIC by beta",
+            Self::Paced => "sender, paced",
+            Self::Kernel(CongestionControl::Reno) => "sender, kernel's Reno",
+            Self::Kernel(CongestionControl::Cubic) => "sender, kernel's CUBIC",
+            Self::Kernel(CongestionControl::Bbr) => "sender, kernel's BBR",
+        }
+    }
+}
+
+/// By what and with what policy `fairbat get` yields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Receiver {
+    /// Its own policy, without privilege.
+    Plain,
+    /// Its own policy, with the observer that `fairbat setup` makes.
+    Observed,
+    /// Vulture's policy, without privilege.
+    Vulture,
+    /// Vulture's policy, with the observer.
+    VultureObserved,
+}
+
+impl Receiver {
+    /// Whether there is an observer.
+    #[must_use]
+    pub fn is_observed(self) -> bool {
+        matches!(self, Self::Observed | Self::VultureObserved)
+    }
+
+    /// What to say for the policy to be this one.
+    pub(super) fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Plain | Self::Observed => &[],
+            Self::Vulture | Self::VultureObserved => &["--receiver", "vulture"],
+        }
+    }
+}
+
+/// Congestion control of a kernel's TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CongestionControl {
+    /// `NewReno` (RFC 6582).
+    Reno,
+    /// CUBIC (RFC 9438).
+    Cubic,
+    /// BBR, version 1.
+    Bbr,
+}
+
+impl CongestionControl {
+    /// The kernel's name for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+        }
+    }
+}
