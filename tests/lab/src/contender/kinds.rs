@@ -29,7 +29,8 @@ impl TargetDelay {
 pub enum Admitting {
     /// By FAIRBAT's law, over plain TCP: the paper's.
     Plain,
-    /// The same without damping: eq. (2) to the letter.
+    /// The same by eq. (2) to the letter: a constant gamma of 0.05, the one that settles
+    /// soonest (`lab tuning`), and no damping.
     Undamped,
     /// By FAIRBAT's law, with the receiver lever for what is below one
     /// connection.

@@ -26,6 +26,7 @@ use super::site::Site;
 use crate::arrivals::Arrival;
 use crate::clock::Clock;
 use crate::record::{BackgroundRecord, ControlSample};
+use crate::tuning;
 
 /// How long the engine may take to stop in good order.
 const GRACE: Duration = Duration::from_secs(5);
@@ -202,15 +203,12 @@ impl Seen {
 }
 
 fn law(admitting: Admitting) -> AdmissionSettings {
+    // The paper names no least limit: where less than one connection is enough
+    // there is none at times, or with a lever one that yields.
     let law = AdmissionSettings {
+        m_min: LEAST_WEIGHT,
         m_max: MOST,
         ..AdmissionSettings::immediate()
-    };
-    // The paper names no least limit: where less than one connection is enough
-    // there is none at times.
-    let unlimited = AdmissionSettings {
-        m_min: LEAST_WEIGHT,
-        ..law
     };
     let fixed = |connections| AdmissionSettings {
         m_min: f64::from(connections),
@@ -218,11 +216,11 @@ fn law(admitting: Admitting) -> AdmissionSettings {
         ..law
     };
     match admitting {
-        Admitting::Plain => unlimited,
-        Admitting::Levers => law,
+        Admitting::Plain | Admitting::Levers => law,
         Admitting::Undamped => AdmissionSettings {
-            kappa: 0.0,
-            ..unlimited
+            m_min: law.m_min,
+            m_max: law.m_max,
+            ..tuning::undamped()
         },
         Admitting::One => fixed(1),
         Admitting::Four => fixed(4),

@@ -22,7 +22,7 @@ pub(super) fn defaults() -> AdmissionSettings {
 }
 
 /// Eq. (2) as it is in the paper, with the constant gamma that settles soonest.
-pub(super) fn undamped() -> AdmissionSettings {
+pub(crate) fn undamped() -> AdmissionSettings {
     AdmissionSettings {
         kappa: 0.0,
         gain: Gain::Constant(0.05),

@@ -18,4 +18,5 @@ mod scenario;
 mod simulation;
 mod verdict;
 
+pub(crate) use self::laws::undamped;
 pub use self::report::write_all;
