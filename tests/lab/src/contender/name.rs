@@ -46,6 +46,12 @@ pub enum Contender {
     /// The same with Reno, whatever the scenario says.
     TcpReno,
     /// Our library within this process, with the scenario's jobs as they come.
+    ///
+    /// A job begins with the question how long it is, which costs it a round trip
+    /// that it has not as [`Self::Tcp`] or [`Self::Utp`]. Then it is fetched over the
+    /// same connection, which is closed after it; but with several connections a
+    /// question goes over the one of another job now and then, which takes another
+    /// then, or a new one.
     Queue(Admitting),
     /// A sender of the lab's own, whose weight is what the scenario says.
     Sender(Sending),
@@ -170,10 +176,7 @@ impl Contender {
     /// paper: one that has grown for the job before would press harder.
     #[must_use]
     pub fn opens_for_each_job(self) -> bool {
-        match self {
-            Self::Queue(admission) => admission != Admitting::Levers,
-            _ => false,
-        }
+        matches!(self, Self::Queue(_))
     }
 
     /// Whether it moves the scenario's jobs as they come.
