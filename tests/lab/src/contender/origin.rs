@@ -68,7 +68,7 @@ impl Origin {
     pub(super) fn add(&self, site: &Site, name: &str) -> io::Result<()> {
         match &self.server {
             Server::Nginx(nginx) => symlink(site.origin.join(name), nginx.path(name)),
-            Server::Serve { .. } => Ok(()),
+            Server::Serve { .. } => Err(io::Error::other("only nginx is given other files")),
         }
     }
 

@@ -148,7 +148,10 @@ struct Seen {
     control: Vec<ControlSample>,
     /// When each job was done, s, by the name of its file.
     done: HashMap<String, f64>,
+    /// Of all jobs, at the last look.
     bytes: u64,
+    /// Of those that are done, which may be since then.
+    bytes_whole: u64,
     failure: Option<String>,
 }
 
@@ -170,7 +173,8 @@ async fn watch(mut happening: UnboundedReceiver<TimedEvent>, started: f64) -> Se
                     rate: control.rate,
                 });
             }
-            Event::Done { path, .. } => {
+            Event::Done { path, bytes, .. } => {
+                seen.bytes_whole += bytes;
                 let _ = fs::remove_file(&path);
                 let name = path.file_name().unwrap_or_default();
                 seen.done
@@ -195,7 +199,7 @@ impl Seen {
         BackgroundRecord {
             jobs: jobs::fetches(arrivals, &ends, now),
             control: self.control,
-            bytes: Some(self.bytes),
+            bytes: Some(self.bytes.max(self.bytes_whole)),
             failure: failure.or(self.failure),
             ..BackgroundRecord::default()
         }
