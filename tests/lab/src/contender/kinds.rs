@@ -3,13 +3,14 @@
 
 use dalbe::congestion::Law;
 
-/// What delay LEDBAT aims at.
+/// What delay LEDBAT aims at, and how fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetDelay {
-    /// The most that RFC 6817 allows, and what libtorrent has by default.
+    /// The most that RFC 6817 allows, and what libtorrent has by default; with
+    /// libtorrent's gain, too, which is about twice what the RFC allows.
     Standard,
     /// That of LEDBAT's first drafts: more polite, and well below what the queues
-    /// of the lab hold.
+    /// of the lab hold. With the largest gain that RFC 6817 allows.
     Early,
 }
 
@@ -20,6 +21,18 @@ impl TargetDelay {
         match self {
             Self::Standard => 100,
             Self::Early => 25,
+        }
+    }
+
+    /// By how much a window grows in one round trip at most, bytes. RFC 6817's GAIN,
+    /// of at most 1, is this in segments.
+    #[must_use]
+    pub fn gain_bytes(self) -> u32 {
+        match self {
+            Self::Standard => 3000,
+            // The payload of libtorrent's largest packets, where those of 1500 bytes
+            // get through.
+            Self::Early => 1451,
         }
     }
 }

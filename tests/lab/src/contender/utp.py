@@ -1,7 +1,7 @@
 """One end of BitTorrent transfers of zeros over uTP, and nothing else.
 
-    utp.py seed JOBS TARGET DIRECTORY ADDRESS:PORT
-    utp.py leech JOBS TARGET DIRECTORY ADDRESS:PORT ADDRESS PORT
+    utp.py seed JOBS TARGET GAIN DIRECTORY ADDRESS:PORT
+    utp.py leech JOBS TARGET GAIN DIRECTORY ADDRESS:PORT ADDRESS PORT
 
 JOBS is a file with a line "MOMENT BYTES NAME" for each transfer: when it begins,
 in seconds of the system's monotonic clock. Each is a torrent and a connection of
@@ -13,8 +13,9 @@ and serves them until SIGTERM. A leech prints "ready" too, gets each file from t
 seed at ADDRESS PORT, and prints "done NAME MOMENT" when it is there. It ends when
 all are (status 0), or at SIGTERM; either way with "bytes N": payload in all.
 
-TARGET is LEDBAT's target delay, ms; what else concerns LEDBAT is left as
-libtorrent has it, uTP's timers among it.
+TARGET is LEDBAT's target delay, ms, and GAIN by how many bytes a window grows in
+one round trip at most; what else concerns LEDBAT is left as libtorrent has it, uTP's
+timers among it.
 """
 
 import collections
@@ -255,8 +256,9 @@ class Leech(End):
         say("bytes", self.payload + got)
 
 
-def main(role, jobs, target, *rest):
+def main(role, jobs, target, gain, *rest):
     SETTINGS["utp_target_delay"] = int(target)
+    SETTINGS["utp_gain_factor"] = int(gain)
     end = {"seed": Seed, "leech": Leech}[role](read_jobs(jobs), *rest)
 
     def stop(*_):

@@ -1,6 +1,6 @@
-//! libtorrent over uTP: the LEDBAT (RFC 6817) that people have, as libtorrent
-//! has set it up (target delay 100 ms). Both ends are a script for Debian's
-//! Python.
+//! libtorrent over uTP: the LEDBAT (RFC 6817) that people have, with libtorrent's
+//! own target delay and gain or with others ([`TargetDelay`]). Both ends are a
+//! script for Debian's Python.
 //!
 //! Each transfer is a torrent with a connection of its own. Both ends know all
 //! of them beforehand, and begin each at its moment by themselves.
@@ -186,7 +186,7 @@ fn device_to(address: Ipv4Addr) -> io::Result<String> {
 }
 
 /// Leeches until everything is there or the run is over. With jobs it is never
-/// done before.
+/// done before the run is over, though the leech ends when all are there.
 pub(super) fn run(site: &Site, mut seed: Seed, over: &Over) -> BackgroundRecord {
     let port = match site.free_port(&site.client) {
         Ok(port) => port,
@@ -254,7 +254,7 @@ fn wait_for(program: &mut Program, over: &Over) -> Result<(), String> {
 fn script(role: &str, list: &List, target: TargetDelay) -> Command {
     let mut command = Command::new(PYTHON);
     command.args(["-c", SCRIPT, role]).arg(&list.path);
-    command.arg(target.ms().to_string());
+    command.args([target.ms(), target.gain_bytes()].map(|word| word.to_string()));
     command
 }
 
