@@ -41,6 +41,8 @@ pub(super) struct Site {
     pub(super) slowest_mbit: f64,
     /// Length of the run, s.
     pub(super) duration_s: f64,
+    /// From when figures are taken, s.
+    pub(super) measure_from_s: f64,
     /// Seed of everything random.
     pub(super) seed: u64,
     contender: Contender,
@@ -131,6 +133,7 @@ impl Site {
             first_mbit: rates().next().unwrap_or(f64::INFINITY),
             slowest_mbit: rates().fold(f64::INFINITY, f64::min),
             duration_s: scenario.duration_s,
+            measure_from_s: scenario.measure_from_s,
             seed,
             contender,
             clock,

@@ -3,7 +3,8 @@
 //! script for Debian's Python.
 //!
 //! Each transfer is a torrent with a connection of its own. Both ends know all
-//! of them beforehand, and begin each at its moment by themselves.
+//! of them beforehand, and begin each at its moment by themselves: one whose moment
+//! has come before both ends are ready is begun as soon as they are.
 
 use std::fmt::Write as _;
 use std::fs;
