@@ -148,29 +148,21 @@ impl Pace {
     }
 
     /// For jobs that come and go, without deadlines (FAIRBAT's own case). Where
-    /// flows can be held back, down to the weight `w_min`, m may be less than the
-    /// one connection that there is at least: it yields for the rest of the time.
+    /// flows can be held back, down to the weight `w_min`, there is always one: with
+    /// an m_min below 1 it yields in the part of the time for which m allows none.
     pub(crate) fn of_arrivals(
-        mut settings: AdmissionSettings,
+        settings: AdmissionSettings,
         w_min: Option<f64>,
     ) -> Result<Self, InvalidSettings> {
-        let pressure = match w_min {
-            Some(least) => {
-                if settings.m_min <= 1.0 {
-                    settings.m_min = least;
-                }
-                Pressure::Limit {
-                    least,
-                    yields: false,
-                }
-            }
-            None => Pressure::Unbraked,
-        };
+        let pressure = w_min.map_or(Pressure::Unbraked, |least| Pressure::Limit {
+            least,
+            yields: false,
+        });
         Self::under(settings, pressure, Release::Immediate)
     }
 
-    /// No more jobs come: the queue is no longer to be kept at tau. What is left is
-    /// moved as all was before, over one connection at least.
+    /// No more jobs come: the queue is no longer to be kept at tau, and what is left
+    /// of it has what it has now, or one whole connection.
     pub(crate) fn no_more_come(&mut self) {
         self.is_ending = true;
     }
@@ -257,7 +249,8 @@ impl Pace {
     /// near the end, so that every connection has work until the last byte
     /// (guided self-scheduling, Polychronopoulos and Kuck 1987).
     pub(crate) fn chunk_length(&self, natural: NonZeroU64, pending: u64) -> NonZeroU64 {
-        let natural = if self.allowed == 1 && !self.is_pressed {
+        let is_calm = !self.is_pressed && !matches!(self.release, Release::Immediate);
+        let natural = if self.allowed == 1 && is_calm {
             natural.saturating_mul(ALONE)
         } else {
             natural
@@ -296,16 +289,15 @@ impl Pace {
             self.release.restart(now);
         }
         self.update_weight(now, load, is_new);
-        let is_over = self.since_update.lasts(self.period(load), now) && !self.is_ending;
-        if is_new || has_come || is_over {
+        if self.is_ending {
+            self.n = load.inactive as f64;
+        } else if is_new || has_come || self.since_update.lasts(self.period(load), now) {
             self.update_connections(now, load);
         }
         let m = self.admission.m();
-        let connections = self.fraction.decide(now, m);
+        let wanted = if self.is_ending { m.max(1.0) } else { m };
+        let connections = self.fraction.decide(now, wanted);
         self.allowed = self.pressure.allow(connections);
-        if self.is_ending {
-            self.allowed = self.allowed.max(1);
-        }
         self.fraction
             .active(now, self.pressure.counted(self.in_use));
         let rate = self.since_sample.rate(now);
@@ -382,7 +374,12 @@ impl Pace {
             .time_left
             .map_or(0.0, |left| left.div_duration_f64(load.weight_period()));
         let tolerated = TOLERATED * (periods_left / TOLERANT_PERIODS).min(1.0);
-        self.admission.update((self.n - tolerated).max(0.0));
+        let chunk_times = match self.release {
+            Release::Immediate => self.period.chunk_times(),
+            Release::Paced(_) | Release::Mixed(_) => 1.0,
+        };
+        self.admission
+            .update_after((self.n - tolerated).max(0.0), chunk_times);
         self.since_update.restart(now);
     }
 }

@@ -40,8 +40,8 @@ pub(super) fn short_queue(base: f64) -> f64 {
     SHORT + SHORT_SHARE * base
 }
 
-/// No link has segments as large as this, bytes, but loopback (jumbo frames
-/// have up to 9 KiB).
+/// Hardly any link has segments as large as this, bytes, but loopback (jumbo
+/// frames have up to 9 KiB).
 const LOOPBACK: u32 = 16_384;
 
 /// Largest segment that the sender is known to send, bytes. Over loopback

@@ -307,7 +307,8 @@ impl Brake {
         };
         // Counted up, since the kernel's idea of a segment changes.
         let more = segments.wrapping_sub(self.arrived.0);
-        self.arrived = (segments, self.arrived.1 + f64::from(more) * segment);
+        let each = f64::from(info.rcv_mss.max(SEGMENT_LEAST));
+        self.arrived = (segments, self.arrived.1 + f64::from(more) * each);
         self.bottleneck.look(
             now,
             bottleneck::Look {

@@ -209,13 +209,21 @@ impl Admission {
 
     /// One step, at the end of a period, with `n` chunks waiting. What is no
     /// number counts as an empty queue.
+    pub fn update(&mut self, n: f64) -> AdmissionSample {
+        self.update_after(n, 1.0)
+    }
+
+    /// The same after a period of so many mean chunk times, where the gains are
+    /// meant for one. In a longer period one more connection serves more chunks,
+    /// and the gains are smaller in proportion, so that the loop is the same from
+    /// step to step and does not alternate.
     ///
     /// Nothing winds up at the bounds: the step after n has crossed tau leads
     /// away from them. At the upper bound the damping's part alone is
     /// remembered, and only while n is above tau. Otherwise a long queue that
     /// is being worked off at m_max would lower m from the first chunk on,
     /// for a queue that shrinks looks like one that needs less.
-    pub fn update(&mut self, n: f64) -> AdmissionSample {
+    pub fn update_after(&mut self, n: f64, chunk_times: f64) -> AdmissionSample {
         let n = if n.is_nan() {
             0.0
         } else {
@@ -229,7 +237,9 @@ impl Admission {
             error,
             is_idle: n == 0.0 && self.unbounded > least,
         });
-        let kappa = self.settings.kappa * damping;
+        // f64::max returns the other operand for a NaN.
+        let share = 1.0 / chunk_times.max(1.0);
+        let (gamma, kappa) = (gamma * share, self.settings.kappa * damping * share);
         let remembered = kappa * error.max(0.0);
         let next = self.unbounded + gamma * error + kappa * change;
         // A queue that was there from the first has no change to be remembered.
@@ -422,6 +432,20 @@ mod tests {
                 m = m + gamma * (next - tau) + kappa * (next - n);
                 n = next;
                 prop_assert_eq!(admission.update(n).m.to_bits(), m.to_bits());
+            }
+        }
+
+        #[test]
+        fn a_longer_period_makes_the_gains_smaller_and_nothing_else(
+            queue in prop::collection::vec(0.0..1e4_f64, 1..50),
+            chunk_times in 1.0..50.0_f64,
+        ) {
+            let (gamma, kappa) = (0.02, 0.5);
+            let mut one = admission(20.0, gamma, kappa);
+            let mut other = admission(20.0, gamma / chunk_times, kappa / chunk_times);
+            for n in queue {
+                let (one, other) = (one.update_after(n, chunk_times), other.update(n));
+                prop_assert!((one.m - other.m).abs() < 1e-6, "{one:?} and {other:?}");
             }
         }
 

@@ -46,6 +46,18 @@ impl Period {
         self.mean += (took.as_secs_f64() - self.mean) / self.chunks;
     }
 
+    /// How many mean chunk times T is: more than [`T_CHUNKS`] where chunks are over
+    /// sooner than connections can be counted, less where they take very long; 1
+    /// until one has ended.
+    #[must_use]
+    pub fn chunk_times(&self) -> f64 {
+        if self.mean > 0.0 {
+            self.now().as_secs_f64() / self.mean
+        } else {
+            1.0
+        }
+    }
+
     /// T now: [`T_CHUNKS`] times the mean, from 1 to 60 s.
     #[must_use]
     pub fn now(&self) -> Duration {
@@ -71,11 +83,12 @@ mod tests {
     #[test]
     fn it_is_the_mean_of_what_has_ended() {
         let mut period = Period::new(FIRST);
-        assert_eq!(period.now(), FIRST);
+        assert_eq!((period.now(), period.chunk_times()), (FIRST, 1.0));
         for took in [4, 8, 6] {
             period.ended(Duration::from_secs(took));
         }
         assert!((seconds(&period) - 6.0 * T_CHUNKS).abs() < 1e-6);
+        assert!((period.chunk_times() - T_CHUNKS).abs() < 1e-6);
         // Of late.
         for _ in 0..100 {
             period.ended(Duration::from_secs(30));

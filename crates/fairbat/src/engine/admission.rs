@@ -85,8 +85,7 @@ impl Admission {
         law: AdmissionSettings,
         is_held: bool,
     ) -> Result<Self, TransferError> {
-        let yields = is_held && settings.weight < 1.0;
-        let pace = Pace::of_arrivals(law, yields.then_some(settings.weight));
+        let pace = Pace::of_arrivals(law, is_held.then_some(settings.weight));
         let pace = pace.map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
         Ok(Self::Own(Box::new(pace)))
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::lane::Lane;
-use super::transfer::Transfer;
+use super::transfer::{Phase, Transfer};
 use crate::queue::TransferId;
 use crate::settings::TransferRequest;
 
@@ -17,12 +17,15 @@ impl Lane {
         self.fresh[1].push_back(index);
     }
 
-    /// Chunks that wait for a connection. What has not been probed is one.
+    /// Chunks that wait for a connection. What has to be probed is one, for nobody
+    /// knows more of it.
     pub(super) fn inactive(&self) -> u64 {
         let unit = self.sizer.fixed().unwrap_or(self.sizer.natural_length());
-        let unprobed: usize = self.fresh.iter().map(VecDeque::len).sum();
-        self.queue
-            .inactive_chunks(unit)
-            .saturating_add(unprobed as u64)
+        let fresh: usize = self.fresh.iter().map(VecDeque::len).sum();
+        let again = self
+            .in_progress()
+            .filter(|transfer| matches!(transfer.phase, Phase::Waiting));
+        let unprobed = (fresh + again.count()) as u64;
+        self.queue.inactive_chunks(unit).saturating_add(unprobed)
     }
 }

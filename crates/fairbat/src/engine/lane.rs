@@ -364,7 +364,7 @@ impl Lane {
     }
 
     /// Tells the lane that is shared with others, if there is one, what is left.
-    /// What has no size counts nothing.
+    /// What has no size, or is to be probed, counts nothing: it waits as itself.
     pub(super) fn tell_backlog(&self) {
         self.admission.owes(|| Backlog {
             bytes: self

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dalbe::brake::Order;
-use dalbe::support::Support;
+use dalbe::support::{Rung, Support};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
 
@@ -131,6 +131,9 @@ pub async fn run(
 /// no effect.
 ///
 /// Of `settings`, the limits on connections are of no effect: they are the law's.
+/// At weight 1 no lever is taken, and the flows are plain TCP. The report, and what
+/// each second costs, grow with every job; one that is stopped leaves out those
+/// that had not been taken from the channel.
 ///
 /// # Errors
 /// As of [`run`], and a law that is none.
@@ -182,15 +185,23 @@ async fn conduct(
     };
     let (messages, mut inbox) = unbounded_channel();
     let clock = Clock::start();
-    let lever = Support::probe().best_lever();
+    let lever = match &regime {
+        Regime::Arrivals(_) if settings.weight >= 1.0 => Rung::None,
+        _ => Support::probe().best_lever(),
+    };
     let window = ReceiveWindow {
         most: settings.limit_rate.map(window_for),
         is_held: lever.holds_window(),
     };
     let order = match &regime {
         Regime::Shared(share) => *share.member.lane().order().borrow(),
-        Regime::Own | Regime::Arrivals(_) => Order {
+        Regime::Own => Order {
             w: settings.weight,
+            capacity: 0.0,
+        },
+        // m begins with a whole connection.
+        Regime::Arrivals(_) => Order {
+            w: 1.0,
             capacity: 0.0,
         },
     };

@@ -109,7 +109,7 @@ pub(crate) fn run(scenario: Scenario) -> [Sums; 2] {
         release: Release::Immediate,
         fraction: Fraction::new(),
         active: 0,
-        allowed: scenario.settings.m_min as u32,
+        allowed: scenario.settings.m_min.ceil() as u32,
         arrived: 0,
         waiting: 0,
         now: 0.0,

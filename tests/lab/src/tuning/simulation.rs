@@ -263,7 +263,9 @@ impl<'a> Run<'a> {
         self.next_slot += SLOT;
         let now = Duration::from_secs_f64(self.now);
         if self.now >= self.updated + self.period.now().as_secs_f64() - SLOT / 2.0 {
-            self.admission.update(self.waiting.len() as f64);
+            let chunk_times = self.period.chunk_times();
+            self.admission
+                .update_after(self.waiting.len() as f64, chunk_times);
             self.updated = self.now;
         }
         self.allowed = self.fraction.decide(now, self.admission.m());
