@@ -13,6 +13,17 @@ fn utp_takes_transfers_as_they_arrive() {
     takes_transfers_as_they_arrive(Contender::Utp(TargetDelay::Standard), 4.0, 2.0);
 }
 
+#[test]
+fn a_queue_takes_transfers_as_they_arrive() {
+    // The law looks at what waits once a second.
+    takes_transfers_as_they_arrive(Contender::Queue(Admitting::Plain), 6.0, 3.0);
+}
+
+#[test]
+fn a_queue_with_levers_takes_transfers_as_they_arrive() {
+    takes_transfers_as_they_arrive(Contender::Queue(Admitting::Levers), 6.0, 3.0);
+}
+
 /// What has arrived within so many seconds is there after so many more, but
 /// for a few: a transfer takes a hundredth of a second.
 fn takes_transfers_as_they_arrive(contender: Contender, seconds: f64, grace_s: f64) {
@@ -43,6 +54,12 @@ fn takes_transfers_as_they_arrive(contender: Contender, seconds: f64, grace_s: f
         job.seconds.is_none_or(|seconds| seconds > least)
     };
     assert!(jobs.iter().all(is_possible), "{jobs:?}");
+    // Each has a connection of its own, or nearly: see Contender::Queue.
+    if !matches!(contender, Contender::Utp(_)) {
+        let done = jobs.iter().filter(|job| job.seconds.is_some()).count();
+        let connections = opened(&lab.hosts[1]);
+        assert!(connections * 10 > done * 9, "{connections} for {done}");
+    }
     let there: u64 = over.iter().map(|job| job.bytes).sum();
     let bytes = record.bytes.expect("it knows what it has moved");
     assert!(
@@ -50,6 +67,17 @@ fn takes_transfers_as_they_arrive(contender: Contender, seconds: f64, grace_s: f
         "{bytes}, {there}"
     );
     lab.assert_empty();
+}
+
+/// How many TCP connections this host has opened.
+fn opened(host: &Host) -> usize {
+    let counts = host.within(|| std::fs::read_to_string("/proc/thread-self/net/snmp"));
+    let counts = counts.expect("read /proc");
+    let mut lines = counts.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let (names, values) = lines.next().zip(lines.next()).expect("TCP is counted");
+    let mut counts = names.split(' ').zip(values.split(' '));
+    let count = counts.find(|(name, _)| *name == "ActiveOpens");
+    count.expect("it is counted").1.parse().expect("a number")
 }
 
 #[test]
