@@ -236,7 +236,13 @@ impl Matrix {
     ) -> Result<(), String> {
         keep("scenario", &mut self.scenarios, scenarios)?;
         keep("contender", &mut self.contenders, contenders)?;
-        keep("seed", &mut self.seeds, seeds)
+        keep("seed", &mut self.seeds, seeds)?;
+        if self.cells().is_empty() {
+            return Err(
+                "no such contender runs in such a scenario of the matrix (its at)".to_owned(),
+            );
+        }
+        Ok(())
     }
 
     /// All runs: seed after seed, so that what changes slowly on the machine

@@ -116,6 +116,12 @@ fn a_contender_runs_only_where_it_is_to() {
         "two-curl-bbr-1",
     ];
     assert_eq!(names, expected);
+    let only = |scenario: &str| {
+        let mut matrix = matrix.clone();
+        matrix.only(&[scenario.to_owned()], &[Contender::Curl], &[])
+    };
+    assert_eq!(only("two"), Ok(()));
+    assert!(only("one").unwrap_err().contains("no such contender runs"));
 }
 
 #[test]
