@@ -6,7 +6,7 @@ mod moments;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::interval::{Interval, student};
+pub use self::interval::Interval;
 pub use self::moments::Moments;
 
 /// The arithmetic mean; `None` without values.
@@ -152,6 +152,12 @@ impl Quartiles {
             upper: percentile(values, 0.75)?,
         })
     }
+}
+
+/// The pairs of which both are finite.
+fn finite_pairs(pairs: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let is_finite = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite();
+    pairs.iter().copied().filter(is_finite).collect()
 }
 
 fn finite(values: &[f64]) -> Vec<f64> {

@@ -17,8 +17,6 @@ pub struct ActiveFigures {
     pub mean: f64,
     /// The same in each quarter.
     pub quarters: [f64; 4],
-    /// How many at the end.
-    pub last: f64,
 }
 
 /// Chunks in our queue.
@@ -35,50 +33,47 @@ pub struct WaitingFigures {
 }
 
 impl ActiveFigures {
-    /// Of samples of our control loop where there are any, else of the chunks.
-    pub(super) fn of(samples: &[ControlSample], jobs: &[Fetch], window: &Range<f64>) -> Self {
+    /// Of samples of our control loop where there are any, else of the chunks; `None`
+    /// where a quarter is without samples.
+    pub(super) fn of(
+        samples: &[ControlSample],
+        jobs: &[Fetch],
+        window: &Range<f64>,
+    ) -> Option<Self> {
         let over = |span: &Range<f64>| active(samples, jobs, span);
-        let last = if samples.is_empty() {
-            let here = jobs.iter().filter(|job| is_here(job, window.end));
-            here.count() as f64
-        } else {
-            let last = within(samples, window).last();
-            last.map_or(0.0, |sample| f64::from(sample.active))
-        };
-        Self {
-            mean: over(window),
-            quarters: quarters(window).map(|quarter| over(&quarter)),
-            last,
-        }
+        Some(Self {
+            mean: over(window)?,
+            quarters: in_quarters(window, over)?,
+        })
     }
 }
 
 impl WaitingFigures {
-    /// `None` without samples.
+    /// `None` where a quarter is without samples.
     pub(super) fn of(samples: &[ControlSample], window: &Range<f64>) -> Option<Self> {
         let waiting: Vec<f64> = within(samples, window).map(|sample| sample.n).collect();
         let empty = waiting.iter().filter(|n| **n <= 0.0).count();
         Some(Self {
             mean: mean(&waiting)?,
-            quarters: quarters(window)
-                .map(|quarter| waiting_over(samples, &quarter).unwrap_or_default()),
+            quarters: in_quarters(window, |quarter| waiting_over(samples, quarter))?,
             most: waiting.iter().copied().fold(0.0, f64::max),
             empty_share: empty as f64 / waiting.len() as f64,
         })
     }
 }
 
-/// How many are on the network over a span, on average.
-pub(super) fn active(samples: &[ControlSample], jobs: &[Fetch], span: &Range<f64>) -> f64 {
+/// How many are on the network over a span, on average; `None` where there are
+/// samples, but not of this span.
+pub(super) fn active(samples: &[ControlSample], jobs: &[Fetch], span: &Range<f64>) -> Option<f64> {
     if samples.is_empty() {
         let times = jobs.iter().map(|job| {
             let until = job.seconds.map_or(span.end, |seconds| job.t + seconds);
             (until.min(span.end) - job.t.max(span.start)).max(0.0)
         });
-        return times.sum::<f64>() / (span.end - span.start);
+        return Some(times.sum::<f64>() / (span.end - span.start));
     }
     let active = within(samples, span).map(|sample| f64::from(sample.active));
-    mean(&active.collect::<Vec<_>>()).unwrap_or(0.0)
+    mean(&active.collect::<Vec<_>>())
 }
 
 /// How many wait over a span, on average; `None` without samples.
@@ -87,12 +82,13 @@ pub(super) fn waiting_over(samples: &[ControlSample], span: &Range<f64>) -> Opti
     mean(&waiting)
 }
 
-fn is_here(job: &Fetch, moment: f64) -> bool {
-    job.t <= moment && job.seconds.is_none_or(|seconds| job.t + seconds > moment)
-}
-
-fn quarters(window: &Range<f64>) -> [Range<f64>; 4] {
+/// A figure of each quarter; `None` where one of them has none.
+fn in_quarters(
+    window: &Range<f64>,
+    figure: impl Fn(&Range<f64>) -> Option<f64>,
+) -> Option<[f64; 4]> {
     let quarter = (window.end - window.start) / 4.0;
     let from = |number: f64| window.start + number * quarter;
-    [0.0, 1.0, 2.0, 3.0].map(|number| from(number)..from(number + 1.0))
+    let of = |number: f64| figure(&(from(number)..from(number + 1.0)));
+    Some([of(0.0)?, of(1.0)?, of(2.0)?, of(3.0)?])
 }

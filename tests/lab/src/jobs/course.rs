@@ -16,11 +16,11 @@ const STEPS: u32 = 100;
 pub struct JobsCourse {
     /// Length of a step, s.
     pub every_s: f64,
-    /// Chunks on the network in each step, on average.
-    pub active: Vec<f64>,
+    /// Chunks on the network in each step, on average; none of a step without samples.
+    pub active: Vec<Option<f64>>,
     /// Chunks in our queue likewise; empty for whoever has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waiting: Vec<f64>,
+    pub waiting: Vec<Option<f64>>,
 }
 
 impl JobsCourse {
@@ -33,10 +33,13 @@ impl JobsCourse {
         for step in 0..STEPS {
             let from = f64::from(step) * every_s;
             let span: Range<f64> = from..from + every_s;
-            course.active.push(rounded(active(samples, jobs, &span)));
+            course
+                .active
+                .push(active(samples, jobs, &span).map(rounded));
             if !samples.is_empty() {
-                let waiting = waiting_over(samples, &span).unwrap_or(0.0);
-                course.waiting.push(rounded(waiting));
+                course
+                    .waiting
+                    .push(waiting_over(samples, &span).map(rounded));
             }
         }
         course

@@ -18,10 +18,10 @@ use crate::link::PAYLOAD_SHARE;
 use crate::link::rate::bytes_per_s;
 use crate::record::Fetch;
 use crate::scenario::{Scenario, Traffic};
-use crate::statistics::mean;
+use crate::statistics::{deviation, mean};
 
-/// Arrivals are drawn so many times. Runs differ by a third at most where loads are
-/// high, and so their mean is known within 1 %.
+/// Arrivals are drawn so many times. Where loads are high runs differ by a third, and so
+/// the standard error of their mean is below 1 %; it is told beside it.
 const DRAWS: u64 = 2000;
 
 /// Fetches at an ideal link; the measured part of a run.
@@ -31,6 +31,8 @@ pub struct IdealFigures {
     pub mean_s: f64,
     /// The same on average over all arrivals that might have been, s.
     pub expected_s: f64,
+    /// Its standard error, s.
+    pub expected_error_s: f64,
 }
 
 /// Something that arrives.
@@ -69,8 +71,12 @@ impl IdealFigures {
         let all = fetches.iter().map(arrival(true)).chain(chunks).collect();
         let mean_s = link.mean_time(all)?;
         let drawn = (0..DRAWS).filter_map(|seed| link.mean_time(drawn(setup, link.rate, seed)?));
-        let expected_s = mean(&drawn.collect::<Vec<_>>())?;
-        Some(Self { mean_s, expected_s })
+        let drawn: Vec<f64> = drawn.collect();
+        Some(Self {
+            mean_s,
+            expected_s: mean(&drawn)?,
+            expected_error_s: deviation(&drawn)? / (drawn.len() as f64).sqrt(),
+        })
     }
 }
 

@@ -9,15 +9,20 @@ use super::within;
 use crate::record::ControlSample;
 use crate::statistics::{deviation, mean};
 
-/// A limit is smoothed over so long, s: it steers by chunks that come and go at
-/// random, and one sample says little.
-const SMOOTHED_S: f64 = 10.0;
+/// A limit is smoothed over so many mean chunk times: it steers by chunks that come and
+/// go at random, and one sample says little. This and the next three are as on the
+/// calculated link ([`crate::tuning`]), which counts whole chunk times and knows of no
+/// runs.
+const SMOOTHED: f64 = 5.0;
 
 /// How far from its value it may be, in parts of that.
 const NEAR: f64 = 0.2;
 
 /// So many mean chunk times it has to stay there to have found it.
-const STAYS: f64 = 20.0;
+const STAYS: f64 = 10.0;
+
+/// In so many mean chunk times it is to be found.
+pub const SOON: f64 = 20.0;
 
 /// Steps of a course.
 const STEPS: u32 = 100;
@@ -30,10 +35,21 @@ pub struct LimitFigures {
     /// Its standard deviation over the same half, not smoothed, connections.
     pub deviation: f64,
     /// Share of that half in which the smoothed limit was within 20 % of its value,
-    /// 0 to 1.
-    pub near_share: f64,
+    /// 0 to 1; `None` where the mean chunk time is not known.
+    pub near_share: Option<f64>,
     /// How it went.
     pub course: LimitCourse,
+}
+
+/// When a limit had found its value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Found {
+    /// So many mean chunk times after the first arrival.
+    After(f64),
+    /// It never did.
+    Never,
+    /// The run is over before it could be seen to be in time and to stay.
+    TooShort,
 }
 
 /// The limit from the first arrival to the end of the measured part, in equal steps.
@@ -46,9 +62,13 @@ pub struct LimitCourse {
 }
 
 impl LimitFigures {
-    /// Of the samples of a span that begins with the first arrival; `None` of too
-    /// few.
-    pub(super) fn of(samples: &[ControlSample], span: &Range<f64>) -> Option<Self> {
+    /// Of the samples of a span that begins with the first arrival, with chunks that are on
+    /// the network for so many seconds; `None` of too few.
+    pub(super) fn of(
+        samples: &[ControlSample],
+        span: &Range<f64>,
+        chunk_s: Option<f64>,
+    ) -> Option<Self> {
         let every_s = (span.end - span.start) / f64::from(STEPS);
         let mut course = LimitCourse {
             every_s,
@@ -70,7 +90,7 @@ impl LimitFigures {
         Some(Self {
             value,
             deviation: deviation(&half)?,
-            near_share: course.near_share(value),
+            near_share: chunk_s.map(|chunk_s| course.near_share(value, chunk_s)),
             course,
         })
     }
@@ -96,34 +116,41 @@ impl LimitCourse {
         mean(&self.m[self.m.len() / 2..])
     }
 
-    /// When it had found its value, in mean chunk times after the first arrival; each
-    /// is so many seconds long. That is the first step from which on the limit,
-    /// smoothed over the ten seconds that follow, stays within 20 % of its value for
-    /// 20 chunk times. That a random swing takes it out for a while much later is
-    /// another matter. `None` if it never did, or it could not be seen to stay.
+    /// When it had found its value, with chunks that are on the network for so many
+    /// seconds. That is the end of the first step from which on the limit, smoothed over
+    /// the five chunk times before, stays within 20 % of its value for ten. That a random
+    /// swing takes it out for a while much later is another matter.
     #[must_use]
-    pub fn found(&self, chunk_s: f64) -> Option<f64> {
-        let value = self.value()?;
-        let near: Vec<bool> = self.near(value).collect();
-        let stays = (STAYS * chunk_s / self.every_s).ceil() as usize;
+    pub fn found(&self, chunk_s: f64) -> Found {
+        let steps = |chunks: f64| (chunks * chunk_s / self.every_s).ceil().max(1.0) as usize;
+        let Some(value) = self.value().filter(|_| chunk_s > 0.0) else {
+            return Found::TooShort;
+        };
+        if steps(SOON + STAYS) > self.m.len() {
+            return Found::TooShort;
+        }
+        let near: Vec<bool> = self.near(value, chunk_s).collect();
         let found = near
-            .windows(stays.max(1))
+            .windows(steps(STAYS))
             .position(|steps| steps.iter().all(|near| *near));
-        Some(found? as f64 * self.every_s / chunk_s)
+        found.map_or(Found::Never, |step| {
+            Found::After((step + 1) as f64 * self.every_s / chunk_s)
+        })
     }
 
-    /// Whether the smoothed limit is within 20 % of this, step by step.
-    fn near(&self, value: f64) -> impl Iterator<Item = bool> {
-        let smoothed = (SMOOTHED_S / self.every_s).ceil() as usize;
-        let windows = self.m.windows(smoothed.max(1));
-        windows.map(move |steps| {
+    /// Whether the limit, smoothed over what was before, is within 20 % of this at the end
+    /// of each step.
+    fn near(&self, value: f64, chunk_s: f64) -> impl Iterator<Item = bool> {
+        let smoothed = (SMOOTHED * chunk_s / self.every_s).ceil().max(1.0) as usize;
+        (1..=self.m.len()).map(move |end| {
+            let steps = &self.m[end.saturating_sub(smoothed)..end];
             let mean = steps.iter().sum::<f64>() / steps.len() as f64;
             (mean - value).abs() <= NEAR * value
         })
     }
 
-    fn near_share(&self, value: f64) -> f64 {
-        let half: Vec<bool> = self.near(value).skip(self.m.len() / 2).collect();
+    fn near_share(&self, value: f64, chunk_s: f64) -> f64 {
+        let half: Vec<bool> = self.near(value, chunk_s).skip(self.m.len() / 2).collect();
         let near = half.iter().filter(|near| **near).count();
         near as f64 / half.len().max(1) as f64
     }

@@ -15,14 +15,10 @@ use serde::{Deserialize, Serialize};
 pub use self::active::{ActiveFigures, WaitingFigures};
 pub use self::course::JobsCourse;
 pub use self::ideal::IdealFigures;
-pub use self::limit::{LimitCourse, LimitFigures};
+pub use self::limit::{Found, LimitCourse, LimitFigures, SOON};
 use crate::record::{BackgroundRecord, ControlSample, Fetch};
 use crate::scenario::{Scenario, Traffic};
 use crate::statistics::{Moments, mean, percentile};
-
-/// Parts of a run of as many fetches each, in the order in which they began: their
-/// means hardly depend on each other, and so say how exact the whole mean is.
-const BATCHES: usize = 10;
 
 /// A course is kept beside so many long-lived flows or more: there LEDBAT's
 /// connections pile up.
@@ -43,8 +39,10 @@ pub struct JobsFigures {
     /// How long fetches would take at an ideal link; `None` with more than one link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ideal: Option<IdealFigures>,
-    /// Chunks that are on the network: the background's flows.
-    pub active: ActiveFigures,
+    /// Chunks that are on the network: the background's flows. `None` where samples are
+    /// missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<ActiveFigures>,
     /// Chunks that wait outside of it; `None` for whoever has no queue of ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<WaitingFigures>,
@@ -64,8 +62,6 @@ pub struct WebFigures {
     pub moments: Moments,
     /// 95th percentile of how long they took, s.
     pub p95_s: Option<f64>,
-    /// Mean size, kB, and mean time, s, of each tenth of them.
-    pub batches: Vec<(f64, f64)>,
 }
 
 /// Chunks of the background.
@@ -75,16 +71,18 @@ pub struct ChunkFigures {
     pub arrived: usize,
     /// Of these, how many were there at its end.
     pub served: usize,
-    /// Bytes of those that were there in parts of the bytes of all that had
-    /// arrived, in the whole run; `None` when none had.
-    pub served_share: Option<f64>,
+    /// Bytes of all that had arrived.
+    pub arrived_bytes: u64,
+    /// Bytes of those that were there.
+    pub served_bytes: u64,
     /// What arrived in the measured part, Mbit/s.
     pub offered_mbit: f64,
     /// Mean time from arrival until it was there, s, of those that arrived in the
     /// measured part, waiting included; counted as fetches are.
     pub mean_s: Option<f64>,
     /// Mean time on the network, s: the mean number of those in progress over how
-    /// many a second were done with (Little 1961). `None` when none was.
+    /// many a second were done with (Little 1961). `None` when none was, or that number is
+    /// not known.
     pub on_network_s: Option<f64>,
 }
 
@@ -103,7 +101,12 @@ impl JobsFigures {
         let mut samples = background.iter().map(|one| one.control.as_slice());
         let samples = samples.find(|all| !all.is_empty()).unwrap_or(&[]);
         let active = ActiveFigures::of(samples, &jobs, &window);
-        let chunks = ChunkFigures::of(&jobs, active.mean, setup.duration_s, &window);
+        let chunks = ChunkFigures::of(
+            &jobs,
+            active.as_ref().map(|it| it.mean),
+            setup.duration_s,
+            &window,
+        );
         let first = jobs.iter().map(|job| job.t).reduce(f64::min);
         let course = (long_lived(setup) >= COURSE_FLOWS)
             .then(|| JobsCourse::of(samples, &jobs, setup.duration_s));
@@ -111,7 +114,9 @@ impl JobsFigures {
             arrived_share: arrived::share(setup, fetches, &jobs, window.end),
             ideal: IdealFigures::of(setup, fetches, &jobs),
             web: WebFigures::of(fetches, setup.duration_s, &window),
-            limit: first.and_then(|first| LimitFigures::of(samples, &(first..window.end))),
+            limit: first.and_then(|first| {
+                LimitFigures::of(samples, &(first..window.end), chunks.on_network_s)
+            }),
             waiting: WaitingFigures::of(samples, &window),
             course,
             active,
@@ -123,41 +128,35 @@ impl JobsFigures {
 impl WebFigures {
     fn of(fetches: &[Fetch], end: f64, window: &Range<f64>) -> Self {
         let fetches = fetches.iter().filter(|fetch| window.contains(&fetch.t));
-        let mut fetches: Vec<_> = fetches.collect();
-        fetches.sort_by(|a, b| a.t.total_cmp(&b.t));
-        let pairs = fetches.into_iter();
-        let pairs = pairs.map(|fetch| (fetch.bytes as f64 / 1e3, time(fetch, end)));
+        let pairs = fetches.map(|fetch| (fetch.bytes as f64 / 1e3, time(fetch, end)));
         let pairs: Vec<_> = pairs.collect();
         let times: Vec<f64> = pairs.iter().map(|pair| pair.1).collect();
-        let batches = pairs.chunks_exact((pairs.len() / BATCHES).max(1));
-        let means = batches.take(BATCHES).map(Moments::of);
         Self {
             moments: Moments::of(&pairs),
             p95_s: percentile(&times, 0.95),
-            batches: means.map(|batch| (batch.mean_x, batch.mean_y)).collect(),
         }
     }
 }
 
 impl ChunkFigures {
-    fn of(jobs: &[Fetch], active: f64, end: f64, window: &Range<f64>) -> Self {
+    fn of(jobs: &[Fetch], active: Option<f64>, end: f64, window: &Range<f64>) -> Self {
         let over = jobs.iter().filter(|job| job.seconds.is_some());
-        let bytes = |job: &Fetch| job.bytes as f64;
-        let all: f64 = jobs.iter().map(bytes).sum();
-        let served: f64 = over.clone().map(bytes).sum();
         let length = window.end - window.start;
         let here: Vec<_> = jobs.iter().filter(|job| window.contains(&job.t)).collect();
-        let offered: f64 = here.iter().map(|job| bytes(job)).sum();
+        let offered: u64 = here.iter().map(|job| job.bytes).sum();
         let times: Vec<f64> = here.iter().map(|job| time(job, end)).collect();
         let done = over.clone().filter_map(|job| Some(job.t + job.seconds?));
         let done = done.filter(|moment| window.contains(moment)).count();
         Self {
             arrived: jobs.len(),
-            served: over.count(),
-            served_share: (all > 0.0).then(|| served / all),
-            offered_mbit: offered * 8e-6 / length,
+            served: over.clone().count(),
+            arrived_bytes: jobs.iter().map(|job| job.bytes).sum(),
+            served_bytes: over.map(|job| job.bytes).sum(),
+            offered_mbit: offered as f64 * 8e-6 / length,
             mean_s: mean(&times),
-            on_network_s: (done > 0).then(|| active * length / done as f64),
+            on_network_s: active
+                .filter(|_| done > 0)
+                .map(|active| active * length / done as f64),
         }
     }
 }

@@ -71,18 +71,6 @@ fn fetches_count_by_their_beginning_and_those_without_an_end_as_long_as_they_too
     is(web.moments.mean_x, 200.0);
     is(web.moments.mean_y, 11.0);
     is(web.moments.covariance, 1000.0);
-    assert_eq!(web.batches, [(100.0, 1.0), (300.0, 21.0)]);
-}
-
-#[test]
-fn tenths_are_of_as_many_fetches_in_their_order() {
-    let fetch = |number: u32| fetch(70.0 - f64::from(number), 1000, Some(f64::from(number)));
-    let fetches: Vec<_> = (0..45).map(fetch).collect();
-    let web = JobsFigures::of(&setup(""), &fetches, &[]).unwrap().web;
-    assert_eq!(web.batches.len(), 10);
-    // Four each, from the earliest, which is number 44.
-    is(web.batches[0].1, 42.5);
-    is(web.batches[9].1, 6.5);
 }
 
 #[test]
@@ -94,11 +82,14 @@ fn chunks_are_counted_over_the_whole_run_and_offered_in_the_measured_part() {
     ];
     let chunks = figures(jobs, Vec::new()).chunks;
     assert_eq!((chunks.arrived, chunks.served), (3, 2));
-    is(chunks.served_share.unwrap(), 0.75);
+    assert_eq!(
+        (chunks.arrived_bytes, chunks.served_bytes),
+        (6_000_000, 4_500_000)
+    );
     is(chunks.offered_mbit, 24.0 / 60.0);
     is(chunks.mean_s.unwrap(), (65.0 + 21.0) / 2.0);
     let nothing = figures(Vec::new(), Vec::new()).chunks;
-    assert_eq!((nothing.served_share, nothing.on_network_s), (None, None));
+    assert_eq!((nothing.arrived_bytes, nothing.on_network_s), (0, None));
 }
 
 #[test]
@@ -111,7 +102,7 @@ fn without_a_queue_of_ours_whatever_has_arrived_is_on_the_network() {
         fetch(79.0, 1, Some(1.5)),
     ];
     let figures = figures(jobs, Vec::new());
-    let active = &figures.active;
+    let active = figures.active.as_ref().unwrap();
     is(active.mean, (15.0 + 15.0 + 15.0 + 1.0) / 60.0);
     let expected = [1.0, 0.0, 1.0, 16.0 / 15.0];
     assert!(
@@ -121,7 +112,6 @@ fn without_a_queue_of_ours_whatever_has_arrived_is_on_the_network() {
             .zip(expected)
             .all(|(a, b)| (a - b).abs() < 1e-9)
     );
-    is(active.last, 2.0);
     // Two were done with in the measured part.
     is(figures.chunks.on_network_s.unwrap(), 46.0 / 2.0);
     assert_eq!((figures.waiting, figures.limit), (None, None));
@@ -135,9 +125,9 @@ fn with_a_queue_of_ours_only_what_has_left_it_is_on_the_network() {
         (waiting, 3.0, if t < 35.0 { 1 } else { 3 })
     });
     let figures = figures(jobs.collect(), control);
-    is(figures.active.mean, 2.5);
-    assert_eq!(figures.active.quarters, [1.0, 3.0, 3.0, 3.0]);
-    is(figures.active.last, 3.0);
+    let active = figures.active.as_ref().unwrap();
+    is(active.mean, 2.5);
+    assert_eq!(active.quarters, [1.0, 3.0, 3.0, 3.0]);
     let waiting = figures.waiting.unwrap();
     is(waiting.mean, 3.0);
     is(waiting.most, 6.0);
@@ -174,7 +164,8 @@ fn with_limit(m: impl Fn(f64) -> f64) -> LimitFigures {
 
 #[test]
 fn a_limit_has_found_its_value_when_it_stays_there() {
-    // Outside again from 12 to 21 s; only means that begin later do not see it.
+    // It comes near, is off again for a while, and stays from 22 s on: steps are of 0.8 s,
+    // and six and a half of them are five chunk times.
     let limit = with_limit(|t| match t {
         ..5.0 => 1.0,
         12.0..22.0 => 1.0,
@@ -182,9 +173,29 @@ fn a_limit_has_found_its_value_when_it_stays_there() {
     });
     is(limit.value, 4.0);
     is(limit.deviation, 0.0);
-    // From 20 s on two of ten samples are 1: a mean of 3.4; from 21 s on 3.7.
-    is(limit.course.found(1.0).unwrap(), 20.0);
-    is(limit.near_share, 1.0);
+    // The last seven steps hold one of before 22 s, and six at 4: a mean of 3.6.
+    let Found::After(chunks) = limit.course.found(1.0) else {
+        panic!("{limit:?}");
+    };
+    assert!((26.0..28.0).contains(&chunks), "{chunks}");
+    assert_eq!(limit.near_share, Some(1.0));
+}
+
+#[test]
+fn a_limit_is_not_found_before_it_is_there() {
+    // Twice as far as its value until 10 s: what comes afterwards does not count.
+    let limit = with_limit(|t| if t < 10.0 { 8.0 } else { 4.0 });
+    let Found::After(chunks) = limit.course.found(1.0) else {
+        panic!("{limit:?}");
+    };
+    assert!((13.0..17.0).contains(&chunks), "{chunks}");
+    // With chunks of a tenth of a second a step is eight of them.
+    let Found::After(chunks) = limit.course.found(0.1) else {
+        panic!("{limit:?}");
+    };
+    assert!((100.0..120.0).contains(&chunks), "{chunks}");
+    let at_once = with_limit(|_| 4.0);
+    assert_eq!(at_once.course.found(0.8), Found::After(1.0));
 }
 
 #[test]
@@ -199,16 +210,27 @@ fn a_limit_that_swings_all_the_time_never_finds_its_value() {
     let limit = with_limit(swing);
     is(limit.value, 4.0);
     is(limit.deviation, 2.0);
-    assert_eq!(limit.course.found(1.0), None);
-    assert!(limit.near_share < 0.5, "{limit:?}");
+    assert_eq!(limit.course.found(1.0), Found::Never);
+    assert!(limit.near_share.unwrap() < 0.5, "{limit:?}");
+}
+
+#[test]
+fn a_run_that_is_too_short_does_not_tell() {
+    // 20 chunk times and ten more are 80 s at most.
+    let limit = with_limit(|_| 4.0);
+    assert!(matches!(limit.course.found(2.6), Found::After(_)));
+    assert_eq!(limit.course.found(2.7), Found::TooShort);
+    assert_eq!(LimitCourse::default().found(1.0), Found::TooShort);
 }
 
 #[test]
 fn a_swing_much_later_shows_in_the_share_only() {
     let limit = with_limit(|t| if (60.0..70.0).contains(&t) { 8.0 } else { 4.0 });
-    is(limit.value, 5.0);
-    assert_eq!(limit.course.found(1.0), Some(0.0));
-    assert!((0.5..0.9).contains(&limit.near_share), "{limit:?}");
+    // Where a step has no sample the one before counts.
+    assert!((limit.value - 5.0).abs() < 0.1, "{limit:?}");
+    // 4 is within 20 % of that.
+    assert_eq!(limit.course.found(1.0), Found::After(0.8));
+    assert!((0.5..0.9).contains(&limit.near_share.unwrap()), "{limit:?}");
 }
 
 #[test]
@@ -224,10 +246,18 @@ fn a_course_is_kept_beside_three_long_lived_flows() {
     assert_eq!(course(2, Vec::new()), None);
     let theirs = course(3, Vec::new()).unwrap();
     is(theirs.every_s, 1.0);
-    let sum: f64 = theirs.active.iter().sum();
+    let sum: f64 = theirs.active.iter().flatten().sum();
     is(sum, 20.0);
-    assert_eq!((theirs.active.len(), theirs.active[10]), (100, 1.0));
-    assert_eq!(theirs.waiting, Vec::<f64>::new());
+    assert_eq!((theirs.active.len(), theirs.active[10]), (100, Some(1.0)));
+    assert_eq!(theirs.waiting, Vec::new());
     let ours = course(3, control(|t| (t, 1.0, 2))).unwrap();
-    assert_eq!((ours.active[50], ours.waiting[50]), (2.0, 50.0));
+    assert_eq!((ours.active[50], ours.waiting[50]), (Some(2.0), Some(50.0)));
+    // Nothing is known of what was not sampled.
+    let mut part = control(|t| (t, 1.0, 2));
+    part.retain(|sample| sample.t < 70.0);
+    let background = [background(jobs.clone(), part)];
+    let part = JobsFigures::of(&setup(&greedy(3)), &[], &background).unwrap();
+    let course = part.course.unwrap();
+    assert_eq!((course.active[75], course.waiting[75]), (None, None));
+    part.active.unwrap();
 }

@@ -4,7 +4,7 @@
 mod budget;
 mod pool;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
@@ -25,9 +25,9 @@ pub struct Matrix {
     pub scenarios: Vec<String>,
     /// Names of contenders.
     pub contenders: Vec<Contender>,
-    /// The scenarios of contenders that do not run in all of them, by their names.
+    /// Contenders that do not run in all of the scenarios, each in one of these.
     #[serde(default)]
-    pub at: BTreeMap<String, Vec<String>>,
+    pub at: Vec<At>,
     /// Congestion controls of the server that sends, each in turn, for the
     /// contenders that heed it.
     pub congestion_controls: Vec<String>,
@@ -45,6 +45,16 @@ pub struct Matrix {
     /// `jobs`; the ordinary way if there are none.
     #[serde(default)]
     pub variants: Vec<Variant>,
+}
+
+/// Where some contenders of a matrix run.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct At {
+    /// They.
+    pub contenders: Vec<Contender>,
+    /// Names of scenarios; they run in no others.
+    pub scenarios: Vec<String>,
 }
 
 /// A way to run a matrix.
@@ -187,12 +197,15 @@ fn some_once<T: Ord>(what: &str, values: impl IntoIterator<Item = T>) -> Result<
 impl Matrix {
     /// Whether contenders that run in some scenarios only are there, and those, too.
     fn check_at(&self) -> Result<(), String> {
-        for (contender, scenarios) in &self.at {
-            let mut all = self.contenders.iter();
-            if !all.any(|one| one.to_string() == *contender) {
-                return Err(format!("at: {contender} is none of the contenders"));
-            }
-            some_once(&format!("at: {contender}"), scenarios)?;
+        let contenders = || self.at.iter().flat_map(|at| &at.contenders);
+        if let Some(missing) = contenders().find(|one| !self.contenders.contains(one)) {
+            return Err(format!("at: {missing} is none of the contenders"));
+        }
+        if !self.at.is_empty() {
+            some_once("at: contenders", contenders().map(Contender::to_string))?;
+        }
+        for At { scenarios, .. } in &self.at {
+            some_once("at: scenarios", scenarios)?;
             if let Some(missing) = scenarios.iter().find(|one| !self.scenarios.contains(one)) {
                 return Err(format!("at: {missing} is none of the scenarios"));
             }
@@ -203,8 +216,9 @@ impl Matrix {
     /// Whether this contender runs in this scenario.
     #[must_use]
     pub fn has(&self, scenario: &str, contender: Contender) -> bool {
-        let only = self.at.get(&contender.to_string());
-        only.is_none_or(|only| only.iter().any(|one| one == scenario))
+        let mut at = self.at.iter();
+        let only = at.find(|at| at.contenders.contains(&contender));
+        only.is_none_or(|only| only.scenarios.iter().any(|one| one == scenario))
     }
 
     /// A scenario as this matrix runs it.
@@ -236,7 +250,13 @@ impl Matrix {
     ) -> Result<(), String> {
         keep("scenario", &mut self.scenarios, scenarios)?;
         keep("contender", &mut self.contenders, contenders)?;
-        keep("seed", &mut self.seeds, seeds)
+        keep("seed", &mut self.seeds, seeds)?;
+        if self.cells().is_empty() {
+            return Err(
+                "no such contender runs in such a scenario of the matrix (its at)".to_owned(),
+            );
+        }
+        Ok(())
     }
 
     /// All runs: seed after seed, so that what changes slowly on the machine

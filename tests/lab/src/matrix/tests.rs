@@ -64,15 +64,24 @@ fn what_makes_no_sense_is_refused_by_name() {
         ),
         (
             "[1, 2]",
-            "[1, 2]\nat = { utp = [\"one\"] }",
+            "[1, 2]\nat = [{ contenders = [\"utp\"], scenarios = [\"one\"] }]",
             "at: utp is none",
         ),
         (
             "[1, 2]",
-            "[1, 2]\nat = { curl = [\"six\"] }",
+            "[1, 2]\nat = [{ contenders = [\"curl\"], scenarios = [\"six\"] }]",
             "at: six is none",
         ),
-        ("[1, 2]", "[1, 2]\nat = { curl = [] }", "at: curl must name"),
+        (
+            "[1, 2]",
+            "[1, 2]\nat = [{ contenders = [\"curl\"], scenarios = [] }]",
+            "at: scenarios must name something",
+        ),
+        (
+            "[1, 2]",
+            "[1, 2]\nat = [{ contenders = [\"curl\", \"curl\"], scenarios = [\"one\"] }]",
+            "at: contenders must name nothing twice",
+        ),
         ("[1, 2]", "[2, 2]", "seeds must name nothing twice"),
         ("\"bbr\"", "\"b b\"", "congestion_control must"),
         ("time_scale = 3", "time_scale = 0", "time_scale must"),
@@ -105,7 +114,11 @@ fn a_part_of_a_matrix_is_what_was_asked_for() {
 
 #[test]
 fn a_contender_runs_only_where_it_is_to() {
-    let text = GOOD.replacen("[1, 2]", "[1]\nat = { curl = [\"two\"] }", 1);
+    let text = GOOD.replacen(
+        "[1, 2]",
+        "[1]\nat = [{ contenders = [\"curl\"], scenarios = [\"two\"] }]",
+        1,
+    );
     let matrix: Matrix = toml::from_str(&text).unwrap();
     assert_eq!(matrix.check(), Ok(()));
     let names: Vec<_> = matrix.cells().iter().map(Cell::file_name).collect();
@@ -116,6 +129,12 @@ fn a_contender_runs_only_where_it_is_to() {
         "two-curl-bbr-1",
     ];
     assert_eq!(names, expected);
+    let only = |scenario: &str| {
+        let mut matrix = matrix.clone();
+        matrix.only(&[scenario.to_owned()], &[Contender::Curl], &[])
+    };
+    assert_eq!(only("two"), Ok(()));
+    assert!(only("one").unwrap_err().contains("no such contender runs"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! probability of 95 %, by Student's t. Knows numbers that are independent of
 //! each other, and not where they are from.
 
-use super::{Moments, finite, mean};
+use super::{Moments, finite, finite_pairs, mean};
 
 /// 97.5 % quantiles of Student's t by degrees of freedom, from 1 (the percentage
 /// points of any textbook: Abramowitz and Stegun 1972, table 26.10).
@@ -47,6 +47,7 @@ impl Interval {
     /// fewer than two, or where the second mean is not above 0.
     #[must_use]
     pub fn of_ratio(pairs: &[(f64, f64)]) -> Option<Self> {
+        let pairs = finite_pairs(pairs);
         let (first, second): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
         let whole = mean(&second).filter(|mean| *mean > 0.0)?;
         let ratio = mean(&first)? / whole;
@@ -64,10 +65,12 @@ impl Interval {
     /// Of the mean of y, of pairs whose x has a mean that is known: what y owes to an
     /// x that is not `true_x` is taken out by least squares over the pairs, and that
     /// the slope is known no better than that is in the interval (Lavenberg and Welch
-    /// 1981). `None` of fewer than four pairs, or where x does not vary.
+    /// 1981). So is, in quadrature, that the mean of x is known but for a standard error,
+    /// 0 where it is exact. `None` of fewer than four pairs, or where x does not vary.
     #[must_use]
-    pub fn of_controlled(pairs: &[(f64, f64)], true_x: f64) -> Option<Self> {
-        let moments = Moments::of(pairs);
+    pub fn of_controlled(pairs: &[(f64, f64)], true_x: f64, error_x: f64) -> Option<Self> {
+        let pairs = finite_pairs(pairs);
+        let moments = Moments::of(&pairs);
         let slope = Moments::slope(&[moments])?;
         let freedom = pairs.len().checked_sub(2).filter(|freedom| *freedom > 1)?;
         let squares = pairs.iter().map(|(x, y)| {
@@ -78,7 +81,8 @@ impl Interval {
         let away = (moments.mean_x - true_x).powi(2) / moments.variance_x;
         Some(Self {
             mean: moments.controlled(slope, true_x),
-            half: student(freedom) * (variance * (1.0 + away) / pairs.len() as f64).sqrt(),
+            half: (student(freedom) * (variance * (1.0 + away) / pairs.len() as f64).sqrt())
+                .hypot(NORMAL * slope * error_x),
         })
     }
 
@@ -119,9 +123,9 @@ impl Interval {
 
 /// The 97.5 % quantile of Student's t: how many standard errors to either side
 /// hold 95 %. With more than ten degrees of freedom by the Cornish-Fisher
-/// expansion (Abramowitz and Stegun 1972, 26.7.5), there to four digits.
-#[must_use]
-pub fn student(freedom: usize) -> f64 {
+/// expansion (Abramowitz and Stegun 1972, 26.7.5), there to four digits. Of one degree
+/// of freedom or more.
+fn student(freedom: usize) -> f64 {
     if let Some(&known) = freedom.checked_sub(1).and_then(|row| STUDENT.get(row)) {
         return known;
     }
@@ -183,6 +187,10 @@ mod tests {
         assert_eq!(percent.mean, 0.0);
         assert!((percent.half - 1270.6 / 3.0).abs() < 1e-9);
         assert_eq!(Interval::of_ratio(&[(3.0, 2.0)]), None);
+        assert_eq!(
+            Interval::of_ratio(&[(3.0, 2.0), (3.0, f64::NAN), (3.0, 4.0)]),
+            Some(other)
+        );
         assert_eq!(Interval::of_ratio(&[(3.0, 0.0), (1.0, 0.0)]), None);
     }
 
@@ -190,7 +198,7 @@ mod tests {
     fn what_a_control_explains_is_not_in_the_interval() {
         // y = 3 + 2 x, less or more by what least squares do not see.
         let pairs = [(1.0, 6.0), (2.0, 6.0), (3.0, 8.0), (4.0, 12.0)];
-        let interval = Interval::of_controlled(&pairs, 2.0).unwrap();
+        let interval = Interval::of_controlled(&pairs, 2.0, 0.0).unwrap();
         // Residuals of 1 and -1: a variance of 2 with two degrees of freedom. The mean of
         // x is 2.5, and the squares from there are 5.
         assert!((interval.mean - 7.0).abs() < 1e-12, "{interval:?}");
@@ -199,11 +207,17 @@ mod tests {
             (interval.half - expected).abs() < 1e-12,
             "{interval:?} {expected}"
         );
+        // A slope of 2, and an x that is known but for 3: 5.9 on either side.
+        let doubted = Interval::of_controlled(&pairs, 2.0, 3.0).unwrap();
+        let expected = expected.hypot(1.959_964 * 2.0 * 3.0);
+        assert!((doubted.half - expected).abs() < 1e-9, "{doubted:?}");
+        let more: Vec<_> = pairs.into_iter().chain([(f64::NAN, 1.0)]).collect();
+        assert_eq!(Interval::of_controlled(&more, 2.0, 0.0), Some(interval));
         let exact = [1.0, 2.0, 4.0, 5.0].map(|x| (x, 1.0 + 2.0 * x));
-        let exact = Interval::of_controlled(&exact, 2.0).unwrap();
+        let exact = Interval::of_controlled(&exact, 2.0, 0.0).unwrap();
         assert!((exact.mean - 5.0).abs() < 1e-12 && exact.half < 1e-9);
-        assert_eq!(Interval::of_controlled(&pairs[..3], 2.0), None);
-        assert_eq!(Interval::of_controlled(&[(1.0, 2.0); 5], 2.0), None);
+        assert_eq!(Interval::of_controlled(&pairs[..3], 2.0, 0.0), None);
+        assert_eq!(Interval::of_controlled(&[(1.0, 2.0); 5], 2.0, 0.0), None);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::finite_pairs;
+
 /// Pairs of a variable `x` whose true mean is known, and of `y`, whose mean is
 /// wanted. Variances and the covariance are of all there are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -24,9 +26,10 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Of these pairs; all 0 without any.
+    /// Of these pairs, but for those that are not finite; all 0 without any.
     #[must_use]
     pub fn of(pairs: &[(f64, f64)]) -> Self {
+        let pairs = finite_pairs(pairs);
         let count = pairs.len();
         if count == 0 {
             return Self::default();
@@ -109,6 +112,8 @@ mod tests {
         is(moments.covariance, 5.0 / 3.0);
         is(Moments::slope(&[moments]).unwrap(), 2.5);
         assert_eq!(Moments::of(&[]), Moments::default());
+        let more = [(1.0, 2.0), (2.0, 3.0), (9.0, f64::NAN), (3.0, 7.0)];
+        assert_eq!(Moments::of(&more), moments);
     }
 
     #[test]

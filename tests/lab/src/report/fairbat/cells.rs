@@ -1,26 +1,14 @@
 //! Figures as cells of tables.
 
-use super::group::Ratio;
+use super::group::Estimate;
 use crate::report::words::NOTHING;
-use crate::statistics::Interval;
 
-/// The mean, and half of its interval.
-pub(super) fn interval(figure: Option<Interval>, digits: usize) -> String {
-    figure.map_or(NOTHING.to_owned(), |it| {
-        format!("{:.digits$} \u{b1} {:.digits$}", it.mean, it.half)
+/// The mean, and half of its interval where that is known.
+pub(super) fn estimate(figure: Option<Estimate>, digits: usize) -> String {
+    figure.map_or(NOTHING.to_owned(), |Estimate { value, half }| {
+        let half = half.map_or(String::new(), |half| format!(" \u{b1} {half:.digits$}"));
+        format!("{value:.digits$}{half}")
     })
-}
-
-/// The same of a ratio.
-pub(super) fn ratio(figure: Option<Ratio>) -> String {
-    match figure {
-        None => NOTHING.to_owned(),
-        Some(Ratio { value, half: None }) => format!("{value:.2}"),
-        Some(Ratio {
-            value,
-            half: Some(half),
-        }) => format!("{value:.2} \u{b1} {half:.2}"),
-    }
 }
 
 /// A number.

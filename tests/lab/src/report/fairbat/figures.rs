@@ -4,14 +4,17 @@
 use std::path::Path;
 
 use fairbat_tests::chart::{
-    AROUND, BLUE, Canvas, ChartResult, FROM, Frame, GREEN, GREY, INK, LABEL, Label, MARK, TITLE,
-    VERMILION, bold, panel, text, write_labels,
+    AROUND, BLUE, Canvas, ChartResult, FROM, Frame, GREEN, GREY, INK, LABEL, Label, MARK,
+    PALE_BLUE, TITLE, VERMILION, bold, panel, text, write_labels,
 };
 use plotters::prelude::*;
 
-use super::group::{Group, Ratio};
+use super::group::{Estimate, Group};
 use super::point::{Point, Topology};
-use super::{EASY, HARD, LEDBAT, LEVERS, PLAIN, UNDAMPED, beside_baseline, contenders, points_of};
+use super::{
+    EASY, HARD, LEDBAT, LEDBAT_EARLY, LEVERS, PLAIN, UNDAMPED, beside_baseline, contenders,
+    points_of,
+};
 use crate::report::MatrixRecord;
 use crate::report::colors::{ORANGE, PURPLE};
 use crate::report::words::title;
@@ -24,6 +27,8 @@ const WIDTH: i32 = 360;
 const HEIGHT: (i32, i32) = (90, 330);
 /// From a panel to its labels, px.
 const BESIDE: i32 = 14;
+/// Beside those of all charts: a darker vermilion.
+const BROWN: RGBColor = RGBColor(0x8c, 0x3d, 0x00);
 /// Error bars end in a line of this width to each side, in parts of the x axis.
 const CAP: f64 = 0.012;
 
@@ -99,7 +104,7 @@ struct Series {
     words: String,
     color: RGBColor,
     /// Load and figure.
-    points: Vec<(f64, Ratio)>,
+    points: Vec<(f64, Estimate)>,
 }
 
 impl Figure {
@@ -207,7 +212,7 @@ impl Panel {
         all.into_iter().filter(is_there).collect()
     }
 
-    fn points(self, matrix: &MatrixRecord, at: &[Point<'_>], name: &str) -> Vec<(f64, Ratio)> {
+    fn points(self, matrix: &MatrixRecord, at: &[Point<'_>], name: &str) -> Vec<(f64, Estimate)> {
         let groups = beside_baseline(matrix, at, name);
         let figures = groups.iter().filter_map(|(point, group, baseline)| {
             Some((point.load(), self.figure(group, baseline)?))
@@ -215,15 +220,11 @@ impl Panel {
         figures.collect()
     }
 
-    fn figure(self, group: &Group<'_>, baseline: &Group<'_>) -> Option<Ratio> {
+    fn figure(self, group: &Group<'_>, baseline: &Group<'_>) -> Option<Estimate> {
         if let Self::Active(_) = self {
             return group.active_against(baseline);
         }
-        let improvement = group.improvement(baseline)?;
-        Some(Ratio {
-            value: improvement.mean,
-            half: Some(improvement.half),
-        })
+        group.improvement(baseline)
     }
 
     fn draw(self, canvas: &Canvas<'_>, frame: Frame, series: &[Series]) -> ChartResult<()> {
@@ -254,7 +255,7 @@ impl Panel {
                 .collect();
             let style = one.color.stroke_width(2);
             panel.draw_series(LineSeries::new(middles.iter().copied(), style))?;
-            for &(load, Ratio { value, half }) in &one.points {
+            for &(load, Estimate { value, half }) in &one.points {
                 let half = half.unwrap_or(0.0);
                 let (low, high) = (value - half, value + half);
                 for line in [
@@ -293,6 +294,9 @@ pub(super) fn color(contender: &str) -> RGBColor {
         PLAIN => BLUE,
         LEVERS => GREEN,
         LEDBAT => VERMILION,
+        LEDBAT_EARLY => BROWN,
+        "tcp-reno" => PALE_BLUE,
+        UNDAMPED => INK,
         "fixed-1" => ORANGE,
         "fixed-4" => PURPLE,
         _ => GREY,

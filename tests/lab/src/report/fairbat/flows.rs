@@ -15,6 +15,7 @@ use super::{BASELINE, HARD, LEDBAT, PLAIN, points_of};
 use crate::jobs::JobsCourse;
 use crate::report::MatrixRecord;
 use crate::report::words::NOTHING;
+use crate::statistics;
 
 /// The picture.
 pub(super) const FILE: &str = "fairbat-flows.svg";
@@ -45,7 +46,7 @@ pub(super) struct Scene<'a> {
 pub(super) fn scene(matrix: &MatrixRecord) -> Option<Scene<'_>> {
     let points = points_of(matrix, HARD).into_iter();
     let scenes = points.filter_map(|point| {
-        let of = |name, series: fn(&JobsCourse) -> &Vec<f64>| {
+        let of = |name, series: fn(&JobsCourse) -> &Vec<Option<f64>>| {
             mean(&Group::of(matrix, point, name), series)
         };
         let group = Group::of(matrix, point, PLAIN);
@@ -70,13 +71,19 @@ pub(super) fn scene(matrix: &MatrixRecord) -> Option<Scene<'_>> {
     Some(scenes.swap_remove(place))
 }
 
-/// The mean of a series over the seeds, step by step.
-fn mean(group: &Group<'_>, series: fn(&JobsCourse) -> &Vec<f64>) -> Option<Vec<f64>> {
+/// The mean of a series over the seeds, step by step; what a seed does not know does not
+/// count, and what none knows is what was before.
+fn mean(group: &Group<'_>, series: fn(&JobsCourse) -> &Vec<Option<f64>>) -> Option<Vec<f64>> {
     let courses = group.figures().filter_map(|jobs| jobs.course.as_ref());
     let all: Vec<_> = courses.map(series).filter(|one| !one.is_empty()).collect();
     let steps = all.iter().map(|one| one.len()).min()?;
-    let at = |step: usize| all.iter().map(|one| one[step]).sum::<f64>() / all.len() as f64;
-    Some((0..steps).map(at).collect())
+    let mut last = 0.0;
+    let mut at = |step: usize| {
+        let known: Vec<f64> = all.iter().filter_map(|one| one[step]).collect();
+        last = statistics::mean(&known).unwrap_or(last);
+        last
+    };
+    Some((0..steps).map(&mut at).collect())
 }
 
 pub(super) fn section(matrix: &MatrixRecord) -> String {
@@ -85,7 +92,7 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
     };
     let of = |name| {
         let quarters = Group::of(matrix, scene.point, name);
-        let quarters = quarters.quarters(|jobs| Some(jobs.active.quarters))?;
+        let quarters = quarters.quarters(|jobs| Some(jobs.active.as_ref()?.quarters))?;
         Some((quarters[0], quarters[3]))
     };
     let words = |ends: Option<(f64, f64)>| {

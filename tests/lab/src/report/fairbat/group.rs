@@ -3,19 +3,17 @@
 //!
 //! Runs of different seeds are independent of each other. Contenders meet the same
 //! arrivals with the same seed, so that what differs between them is compared seed
-//! by seed. Fewer than [`ENOUGH`] seeds are cut into the tenths of
-//! [`WebFigures::batches`](crate::jobs::WebFigures), which are taken for
-//! independent.
+//! by seed. Of fewer than [`ENOUGH`] seeds a mean has no interval: parts of one run
+//! depend on each other where loads are high.
 
 use crate::jobs::JobsFigures;
 use crate::record::Summary;
 use crate::report::MatrixRecord;
+use crate::report::verdict::ENOUGH;
+use crate::report::words::seeds;
 use crate::statistics::{Interval, Moments, Spread, mean};
 
 use super::point::Point;
-
-/// So many seeds are compared as they are.
-const ENOUGH: usize = 3;
 
 /// Of so many seeds, how much happened to arrive says more than it costs to find out
 /// what that does.
@@ -25,14 +23,68 @@ const MANY: usize = 5;
 pub(super) struct Group<'a> {
     point: Point<'a>,
     runs: Vec<(u64, &'a Summary, &'a JobsFigures)>,
+    /// Seeds of the whole matrix.
+    expected: usize,
 }
 
-/// A ratio, and how exact it is where that is known.
+/// A mean or a ratio, and how exact it is where that is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Ratio {
+pub(super) struct Estimate {
     pub(super) value: f64,
-    /// Half of the 95 % interval; `None` of one seed.
+    /// Half of the 95 % interval; `None` of too few seeds.
     pub(super) half: Option<f64>,
+}
+
+impl Estimate {
+    fn of(interval: Interval) -> Self {
+        Self {
+            value: interval.mean,
+            half: Some(interval.half),
+        }
+    }
+
+    /// The mean of values of one seed each.
+    fn of_values(values: &[f64]) -> Option<Self> {
+        if values.len() >= ENOUGH {
+            return Interval::of(values).map(Self::of);
+        }
+        Some(Self {
+            value: mean(values)?,
+            half: None,
+        })
+    }
+
+    /// The ratio of the means of pairs of one seed each.
+    fn of_ratio(pairs: &[(f64, f64)]) -> Option<Self> {
+        if pairs.len() >= ENOUGH {
+            return Interval::of_ratio(pairs).map(Self::of);
+        }
+        let sum = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>();
+        let value = sum(|pair| pair.0) / sum(|pair| pair.1);
+        value.is_finite().then_some(Self { value, half: None })
+    }
+
+    /// What becomes of it when it is taken times a factor and something is added.
+    pub(super) fn scaled(self, factor: f64, added: f64) -> Self {
+        Self {
+            value: factor * self.value + added,
+            half: self.half.map(|half| factor.abs() * half),
+        }
+    }
+
+    /// Where it is known how exact it is.
+    pub(super) fn interval(self) -> Option<Interval> {
+        Some(Interval {
+            mean: self.value,
+            half: self.half?,
+        })
+    }
+
+    /// Whether its interval reaches to both sides of a bound.
+    pub(super) fn is_crossing(self, bound: f64) -> bool {
+        let interval = self.interval();
+        interval.is_some_and(|it| it.low() < bound && bound < it.high())
+    }
 }
 
 impl<'a> Group<'a> {
@@ -45,7 +97,11 @@ impl<'a> Group<'a> {
             .filter_map(|run| Some((run.seed, &run.summary, run.summary.jobs.as_ref()?)))
             .collect();
         runs.sort_by_key(|(seed, ..)| *seed);
-        Self { point, runs }
+        Self {
+            point,
+            runs,
+            expected: seeds(matrix).len(),
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -54,6 +110,11 @@ impl<'a> Group<'a> {
 
     pub(super) fn seeds(&self) -> usize {
         self.runs.len()
+    }
+
+    /// Whether it has a run that did not fail with every seed of the matrix.
+    pub(super) fn is_whole(&self) -> bool {
+        self.runs.len() == self.expected
     }
 
     /// The figures of each run.
@@ -66,7 +127,7 @@ impl<'a> Group<'a> {
     /// there is more to take away what a seed owes to its arrivals: how long fetches
     /// take at an ideal link ([`JobsFigures::ideal`]), and where there is none, how
     /// much arrived ([`JobsFigures::arrived_share`]).
-    pub(super) fn delay(&self) -> Option<Interval> {
+    pub(super) fn delay(&self) -> Option<Estimate> {
         let moments = self.moments();
         let slope = Moments::slope(&moments)?;
         let delay = |one: Moments| one.controlled(slope, self.point.web_kb);
@@ -77,70 +138,52 @@ impl<'a> Group<'a> {
         };
         let ideal = controlled(&|jobs| Some((jobs.ideal?.mean_s, jobs.web.moments.mean_y)));
         let expected = self.mean(|jobs| Some(jobs.ideal?.expected_s));
-        if let Some((pairs, expected)) = ideal.zip(expected) {
-            return Interval::of_controlled(&pairs, expected);
-        }
-        if let Some(pairs) =
-            controlled(&|jobs| Some((jobs.arrived_share?, delay(jobs.web.moments))))
-        {
-            return Interval::of_controlled(&pairs, 1.0);
-        }
-        let values: Vec<f64> = if moments.len() >= ENOUGH {
-            let all = moments.iter();
-            all.map(|one| one.controlled(slope, self.point.web_kb))
-                .collect()
-        } else {
-            let batches = self.figures().flat_map(|jobs| &jobs.web.batches);
-            batches
-                .map(|(kb, s)| s - slope * (kb - self.point.web_kb))
-                .collect()
+        let error = self.most(|jobs| Some(jobs.ideal?.expected_error_s));
+        let by_ideal = ideal.zip(expected).zip(error);
+        let by_ideal = by_ideal.and_then(|((pairs, expected), error)| {
+            Interval::of_controlled(&pairs, expected, error)
+        });
+        let by_arrived = || {
+            let pairs = controlled(&|jobs| Some((jobs.arrived_share?, delay(jobs.web.moments))))?;
+            Interval::of_controlled(&pairs, 1.0, 0.0)
         };
-        Interval::of(&values)
+        if let Some(interval) = by_ideal.or_else(by_arrived) {
+            return Some(Estimate::of(interval));
+        }
+        Estimate::of_values(&moments.iter().map(|one| delay(*one)).collect::<Vec<_>>())
     }
 
     /// Mean time of a fetch in parts of another contender's, with the same seeds.
-    pub(super) fn delay_against(&self, other: &Self) -> Option<Interval> {
-        let pairs = self.pairs(other);
-        if pairs.len() >= ENOUGH {
-            let delay = |jobs: &JobsFigures| jobs.web.moments.mean_y;
-            let delays = pairs.iter().map(|(one, other)| (delay(one), delay(other)));
-            return Interval::of_ratio(&delays.collect::<Vec<_>>());
-        }
-        let batches = pairs.iter().flat_map(|(one, other)| {
-            let tenths = one.web.batches.iter().zip(&other.web.batches);
-            tenths.map(|(one, other)| (one.1, other.1))
-        });
-        Interval::of_ratio(&batches.collect::<Vec<_>>())
+    pub(super) fn delay_against(&self, other: &Self) -> Option<Estimate> {
+        let pairs = self.pairs(other).into_iter();
+        let delay = |jobs: &JobsFigures| jobs.web.moments.mean_y;
+        let delays = pairs.map(|(one, other)| (delay(one), delay(other)));
+        Estimate::of_ratio(&delays.collect::<Vec<_>>())
     }
 
     /// By how many per cent the mean fetch takes less time than another contender's.
-    pub(super) fn improvement(&self, other: &Self) -> Option<Interval> {
+    pub(super) fn improvement(&self, other: &Self) -> Option<Estimate> {
         let ratio = self.delay_against(other)?;
         Some(ratio.scaled(-100.0, 100.0))
     }
 
     /// Chunks on the network in parts of another contender's.
-    pub(super) fn active_against(&self, other: &Self) -> Option<Ratio> {
-        let pairs = self.pairs(other);
-        let pairs = pairs.iter();
-        let pairs: Vec<_> = pairs
-            .map(|(one, other)| (one.active.mean, other.active.mean))
-            .collect();
-        if let Some(interval) = Interval::of_ratio(&pairs) {
-            return Some(Ratio {
-                value: interval.mean,
-                half: Some(interval.half),
-            });
-        }
-        let value = pairs.first().map(|(one, other)| one / other)?;
-        value.is_finite().then_some(Ratio { value, half: None })
+    pub(super) fn active_against(&self, other: &Self) -> Option<Estimate> {
+        let pairs = self.pairs(other).into_iter();
+        let mean = |jobs: &JobsFigures| Some(jobs.active.as_ref()?.mean);
+        let pairs = pairs.filter_map(|(one, other)| Some((mean(one)?, mean(other)?)));
+        Estimate::of_ratio(&pairs.collect::<Vec<_>>())
     }
 
-    /// Variance of the times of all fetches of all seeds, in parts of another
-    /// contender's.
+    /// Variance of the times of all fetches of all seeds that both have, in parts of
+    /// another contender's.
     pub(super) fn variance_against(&self, other: &Self) -> Option<f64> {
-        let variance = |group: &Self| Moments::pooled(&group.moments()).variance_y;
-        let ratio = variance(self) / variance(other);
+        let (own, its): (Vec<_>, Vec<_>) = self
+            .pairs(other)
+            .into_iter()
+            .map(|(one, other)| (one.web.moments, other.web.moments))
+            .unzip();
+        let ratio = Moments::pooled(&own).variance_y / Moments::pooled(&its).variance_y;
         ratio.is_finite().then_some(ratio)
     }
 
@@ -175,14 +218,21 @@ impl<'a> Group<'a> {
         (!all.is_empty()).then(|| [0, 1, 2, 3].map(of))
     }
 
-    /// Payload that the background moved over the link in parts of what arrived
-    /// meanwhile, mean over the seeds.
+    /// Bytes of chunks that were there at the end in parts of those of all that had
+    /// arrived, all seeds together.
+    pub(super) fn served(&self) -> Option<f64> {
+        let sum = |of: fn(&JobsFigures) -> u64| self.figures().map(of).sum::<u64>() as f64;
+        let share = sum(|jobs| jobs.chunks.served_bytes) / sum(|jobs| jobs.chunks.arrived_bytes);
+        share.is_finite().then_some(share)
+    }
+
+    /// Payload that the background moved over the link in the measured part in parts of
+    /// what arrived meanwhile, all seeds together.
     pub(super) fn carried(&self) -> Option<f64> {
-        let shares = self.runs.iter().filter_map(|(_, summary, jobs)| {
-            let share = summary.background_mbit / jobs.chunks.offered_mbit;
-            share.is_finite().then_some(share)
-        });
-        mean(&shares.collect::<Vec<_>>())
+        let carried: f64 = self.runs.iter().map(|(_, it, _)| it.background_mbit).sum();
+        let offered: f64 = self.figures().map(|jobs| jobs.chunks.offered_mbit).sum();
+        let share = carried / offered;
+        share.is_finite().then_some(share)
     }
 
     fn moments(&self) -> Vec<Moments> {

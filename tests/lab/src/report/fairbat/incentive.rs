@@ -8,6 +8,7 @@ use super::cells::{number, percent, quarters};
 use super::group::Group;
 use super::point::points;
 use super::{BASELINE, contenders};
+use crate::jobs::{ChunkFigures, JobsFigures};
 use crate::report::MatrixRecord;
 use crate::report::words::{cell, title};
 
@@ -19,19 +20,86 @@ const CHUNKS: f64 = 3.0;
 
 /// Whether something grows and does not stay: the second quarter is compared, since
 /// the first one may still see the beginning.
-pub(super) fn grows(quarters: [f64; 4]) -> bool {
+fn grows(quarters: [f64; 4]) -> bool {
     let [_, second, _, last] = quarters;
     last > FACTOR * second && last > second + CHUNKS
+}
+
+/// Whether something grows with each of several seeds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Growth {
+    /// Its mean over the seeds in each quarter.
+    pub(super) quarters: [f64; 4],
+    /// With how many seeds it grows.
+    grown: usize,
+    seeds: usize,
+}
+
+impl Growth {
+    /// `None` where no run has it.
+    pub(super) fn of(
+        group: &Group<'_>,
+        figure: impl Fn(&JobsFigures) -> Option<[f64; 4]>,
+    ) -> Option<Self> {
+        let grown = group.figures().filter_map(&figure).map(grows);
+        let grown: Vec<bool> = grown.collect();
+        Some(Self {
+            quarters: group.quarters(figure)?,
+            grown: grown.iter().filter(|grows| **grows).count(),
+            seeds: grown.len(),
+        })
+    }
+
+    /// Of chunks on the network.
+    pub(super) fn of_active(group: &Group<'_>) -> Option<Self> {
+        Self::of(group, |jobs| Some(jobs.active.as_ref()?.quarters))
+    }
+
+    /// Of chunks that wait.
+    pub(super) fn of_waiting(group: &Group<'_>) -> Option<Self> {
+        Self::of(group, |jobs| Some(jobs.waiting.as_ref()?.quarters))
+    }
+
+    /// Whether it grows with most seeds.
+    pub(super) fn is_certain(&self) -> bool {
+        2 * self.grown > self.seeds
+    }
+
+    /// Whether it grows neither with most seeds nor on average.
+    pub(super) fn is_bounded(&self) -> bool {
+        !self.is_certain() && !grows(self.quarters)
+    }
+
+    /// Whether seeds differ in that.
+    pub(super) fn is_mixed(&self) -> bool {
+        (1..self.seeds).contains(&self.grown)
+    }
+
+    /// With how many seeds it grows, if any, for a cell.
+    fn remark(&self) -> String {
+        match self.grown {
+            0 => String::new(),
+            grown => format!("grows with {grown} of {}", self.seeds),
+        }
+    }
+
+    /// For people.
+    pub(super) fn words(&self) -> String {
+        let [_, second, _, last] = self.quarters;
+        let (grown, seeds) = (self.grown, self.seeds);
+        format!("{second:.1} to {last:.1}, grows with {grown} of {seeds} seeds")
+    }
 }
 
 pub(super) fn section(matrix: &MatrixRecord) -> String {
     let mut text = format!(
         "\n## Chunks: served, on the network, waiting\n\nServed: chunks that were there at the end of \
          those that had arrived, all seeds together, and their share by bytes, %. Carried: payload of \
-         the background over the link in the measured part by what arrived in it, %. Time of a chunk \
+         the background over the link in the measured part by what arrived in it, %; what had arrived \
+         before is carried then, too, and what arrives last is not. Time of a chunk \
          from its arrival, waiting included. Chunks on the network in each quarter of the measured \
-         part: grows where the last one has more than {FACTOR} times as many as the second, and more \
-         than {CHUNKS} more. Chunks that wait: mean and most, quarters, and the share of the time \
+         part, mean over the seeds, and with how many seeds they grow: the last quarter has more \
+         than {FACTOR} times as many as the second, and more than {CHUNKS} more. Chunks that wait: mean and most, quarters, and the share of the time \
          without any, %.\n\n\
          | | | served | by bytes | carried | chunk, s | active, quarters | | waiting, mean | most | \
          quarters | empty |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n"
@@ -43,25 +111,21 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
                 continue;
             }
             let (served, arrived) = served(&group);
-            let active = group.quarters(|jobs| Some(jobs.active.quarters));
-            let waiting = group.quarters(|jobs| Some(jobs.waiting.as_ref()?.quarters));
-            let growth = if active.is_some_and(grows) {
-                "grows"
-            } else {
-                ""
-            };
+            let active = Growth::of_active(&group);
+            let waiting = Growth::of_waiting(&group);
+            let growth = active.map_or(String::new(), |it| it.remark());
             let _ = writeln!(
                 text,
                 "| {} | {} | {served} of {arrived} | {} | {} | {} | {} | {growth} | {} | {} | {} | {} |",
                 point.words(),
                 cell(title(name)),
-                percent(group.mean(|jobs| jobs.chunks.served_share), 1),
+                percent(group.served(), 1),
                 percent(group.carried(), 1),
                 number(group.mean(|jobs| jobs.chunks.mean_s), 1),
-                quarters(active),
+                quarters(active.map(|it| it.quarters)),
                 number(group.mean(|jobs| Some(jobs.waiting.as_ref()?.mean)), 1),
                 number(group.most(|jobs| Some(jobs.waiting.as_ref()?.most)), 0),
-                quarters(waiting),
+                quarters(waiting.map(|it| it.quarters)),
                 percent(
                     group.mean(|jobs| Some(jobs.waiting.as_ref()?.empty_share)),
                     1
@@ -74,8 +138,6 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
 
 /// How many chunks were served, and arrived, all seeds together.
 pub(super) fn served(group: &Group<'_>) -> (usize, usize) {
-    let count = |all: (usize, usize), one: &crate::jobs::ChunkFigures| {
-        (all.0 + one.served, all.1 + one.arrived)
-    };
+    let count = |all: (usize, usize), one: &ChunkFigures| (all.0 + one.served, all.1 + one.arrived);
     group.figures().map(|jobs| &jobs.chunks).fold((0, 0), count)
 }

@@ -2,28 +2,38 @@
 
 use std::fmt::Write;
 
-use super::cells::interval;
-use super::group::Group;
+use super::cells::estimate;
+use super::group::{Estimate, Group};
 use super::point::{Point, points};
 use super::{LEVERS, PLAIN};
 use crate::report::MatrixRecord;
-use crate::statistics::Interval;
+
+/// What is longer by less than so many per cent, by the whole interval, is as good.
+pub(super) const MARGIN: f64 = 2.0;
 
 /// How the time of fetches beside the joined system compares with that beside the
 /// paper's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compared {
+    /// By the whole interval.
     Better,
+    /// Its mean is no more, or the whole interval is below [`MARGIN`].
+    AsGood,
+    /// By the whole interval.
     Worse,
+    /// More seeds would tell.
     Undecided,
 }
 
 impl Compared {
-    /// Of a difference, of which less is better.
-    pub(super) fn of(difference: Interval) -> Self {
-        if difference.high() < 0.0 {
+    /// Of a difference in per cent, of which less is better.
+    pub(super) fn of(difference: Estimate) -> Self {
+        let interval = difference.interval();
+        if interval.is_some_and(|it| it.high() < 0.0) {
             Self::Better
-        } else if difference.low() > 0.0 {
+        } else if difference.value <= 0.0 || interval.is_some_and(|it| it.high() < MARGIN) {
+            Self::AsGood
+        } else if interval.is_some_and(|it| it.low() > 0.0) {
             Self::Worse
         } else {
             Self::Undecided
@@ -33,6 +43,7 @@ impl Compared {
     fn words(self) -> &'static str {
         match self {
             Self::Better => "better",
+            Self::AsGood => "as good",
             Self::Worse => "**worse**",
             Self::Undecided => "undecided",
         }
@@ -41,7 +52,7 @@ impl Compared {
 
 /// By how many per cent fetches take longer beside the joined system, at each point
 /// where both were measured.
-pub(super) fn differences(matrix: &MatrixRecord) -> Vec<(Point<'_>, Interval)> {
+pub(super) fn differences(matrix: &MatrixRecord) -> Vec<(Point<'_>, Estimate)> {
     let points = points(matrix).into_iter();
     let differences = points.filter_map(|point| {
         let joined = Group::of(matrix, point, LEVERS);
@@ -56,14 +67,16 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
     if differences.is_empty() {
         return String::new();
     }
-    let mut text =
+    let mut text = format!(
         "\n## The joined system beside the paper's\n\nBy how much longer a web fetch takes \
-        when chunks yield by the receiver lever as well as wait for their turn, seed by seed; \
-        undecided where the interval holds 0.\n\n| | difference, % | |\n|---|---|---|\n"
-            .to_owned();
+         when chunks yield by the receiver lever as well as wait for their turn, seed by seed. \
+         Better and worse are so by the whole interval; as good is what takes no longer on \
+         average, or longer by less than {MARGIN} % by the whole interval; the others are \
+         undecided.\n\n| | difference, % | |\n|---|---|---|\n"
+    );
     for (point, difference) in differences {
         let words = Compared::of(difference).words();
-        let shown = interval(Some(difference), 1);
+        let shown = estimate(Some(difference), 1);
         let _ = writeln!(text, "| {} | {shown} | {words} |", point.words());
     }
     text

@@ -2,11 +2,13 @@
 
 use std::fmt::Write;
 
+use dalbe::brake::LEAST_WEIGHT;
+
 use super::cells::{number, percent};
 use super::group::Group;
 use super::point::points;
 use super::{LEVERS, PLAIN, UNDAMPED};
-use crate::jobs::LimitCourse;
+use crate::jobs::{Found, LimitCourse, SOON};
 use crate::report::MatrixRecord;
 use crate::report::words::{cell, shown, title};
 use crate::statistics::Spread;
@@ -14,38 +16,76 @@ use crate::statistics::Spread;
 /// Whose limit is steered.
 pub(super) const STEERED: [&str; 3] = [PLAIN, LEVERS, UNDAMPED];
 
-/// In so many mean chunk times it is to be found.
-pub(super) const SOON: f64 = 20.0;
+/// The least that their limit can be, connections: no limit at all.
+const LEAST: f64 = LEAST_WEIGHT;
 
-/// How soon it was found.
+/// A value that is no more than so many times that is it.
+const AT_LEAST: f64 = 1.2;
+
+/// How soon the limit of a contender at a point was found.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
-    /// By the mean of all seeds, mean chunk times; `None` if it never was.
-    pub(super) together: Option<f64>,
-    /// With each seed alone, without those that never found it.
-    pub(super) alone: Vec<f64>,
-    /// How many never did.
-    pub(super) never: usize,
+pub(super) struct Settling {
+    /// By the mean of all seeds.
+    pub(super) together: Found,
+    /// With each seed alone.
+    pub(super) alone: Vec<Found>,
+    /// Its value, connections, mean over the seeds.
+    pub(super) value: f64,
+    /// A mean chunk time, s.
+    pub(super) chunk_s: f64,
 }
 
-/// `None` where nobody has a limit.
-pub(super) fn found(group: &Group<'_>) -> Option<Found> {
-    let courses: Vec<_> = group
-        .figures()
-        .filter_map(|jobs| Some(&jobs.limit.as_ref()?.course))
-        .collect();
-    let together = LimitCourse::mean(courses.iter().copied())?;
-    let chunk_s = group.mean(|jobs| jobs.chunks.on_network_s)?;
-    let alone = group.figures().filter_map(|jobs| {
-        let chunk_s = jobs.chunks.on_network_s?;
-        jobs.limit.as_ref()?.course.found(chunk_s)
-    });
-    let alone: Vec<f64> = alone.collect();
-    Some(Found {
-        together: together.found(chunk_s),
-        never: courses.len() - alone.len(),
-        alone,
-    })
+impl Settling {
+    /// `None` where nobody has a limit.
+    pub(super) fn of(group: &Group<'_>) -> Option<Self> {
+        let courses = group
+            .figures()
+            .filter_map(|jobs| Some(&jobs.limit.as_ref()?.course));
+        let together = LimitCourse::mean(courses)?;
+        let chunk_s = group.mean(|jobs| jobs.chunks.on_network_s)?;
+        let alone = group.figures().filter_map(|jobs| {
+            let chunk_s = jobs.chunks.on_network_s?;
+            Some(jobs.limit.as_ref()?.course.found(chunk_s))
+        });
+        Some(Self {
+            together: together.found(chunk_s),
+            alone: alone.collect(),
+            value: together.value()?,
+            chunk_s,
+        })
+    }
+
+    /// Whether there was no limit most of the time: nothing is to be found.
+    pub(super) fn is_least(&self) -> bool {
+        self.value <= AT_LEAST * LEAST
+    }
+
+    /// How many single runs found it in time, and how many there are that could tell.
+    pub(super) fn in_time(&self) -> (usize, usize) {
+        let count = |is: fn(&Found) -> bool| self.alone.iter().filter(|it| is(it)).count();
+        (
+            count(|it| is_soon(*it) == Some(true)),
+            count(|it| *it != Found::TooShort),
+        )
+    }
+
+    /// Of those that found it, in mean chunk times.
+    fn after(&self) -> Vec<f64> {
+        let after = self.alone.iter().filter_map(|it| match it {
+            Found::After(chunks) => Some(*chunks),
+            Found::Never | Found::TooShort => None,
+        });
+        after.collect()
+    }
+}
+
+/// Whether it was found in time; `None` where the run is too short to tell.
+pub(super) fn is_soon(found: Found) -> Option<bool> {
+    match found {
+        Found::After(chunks) => Some(chunks <= SOON),
+        Found::Never => Some(false),
+        Found::TooShort => None,
+    }
 }
 
 pub(super) fn section(matrix: &MatrixRecord) -> String {
@@ -53,26 +93,26 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
     for point in points(matrix) {
         for name in STEERED {
             let group = Group::of(matrix, point, name);
-            let Some(found) = found(&group) else {
+            let Some(settling) = Settling::of(&group) else {
                 continue;
             };
-            let remark = match found.never {
-                0 => String::new(),
-                never => format!(", never with {never} of {}", group.seeds()),
+            let (in_time, able) = settling.in_time();
+            let together = match settling.together {
+                _ if settling.is_least() => "at its least".to_owned(),
+                Found::After(chunks) => format!("{chunks:.0}"),
+                Found::Never => "never".to_owned(),
+                Found::TooShort => "too short".to_owned(),
             };
-            let together = found
-                .together
-                .map_or_else(|| "never".to_owned(), |chunks| format!("{chunks:.0}"));
             let _ = writeln!(
                 rows,
-                "| {} | {} | {} | {} | {} | {together} | {}{remark} | {} |",
+                "| {} | {} | {:.2} | {:.2} | {} | {together} | {} | {in_time} of {able} | {} |",
                 point.words(),
                 cell(title(name)),
-                number(group.mean(|jobs| jobs.chunks.on_network_s), 2),
-                number(group.mean(|jobs| Some(jobs.limit.as_ref()?.value)), 1),
+                settling.chunk_s,
+                settling.value,
                 number(group.mean(|jobs| Some(jobs.limit.as_ref()?.deviation)), 1),
-                shown(Spread::of(&found.alone), 1),
-                percent(group.mean(|jobs| Some(jobs.limit.as_ref()?.near_share)), 0),
+                shown(Spread::of(&settling.after()), 1),
+                percent(group.mean(|jobs| jobs.limit.as_ref()?.near_share), 0),
             );
         }
     }
@@ -82,15 +122,19 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
     format!(
         "\n## How soon the limit m finds its value\n\nFrom a cold start: no chunk waits, and m is one \
          connection. Its value is its mean over the last half of the time from the first arrival to \
-         the end of the measured part. m is smoothed over ten seconds, and has found its value from \
-         the moment on from which it stays within 20 % of it for 20 mean chunk times; told is when \
-         that was, in mean chunk times after the first arrival: of the mean of m over the seeds, and \
-         of each seed alone, the median (least\u{2013}most). A mean chunk time is the mean number of \
-         chunks on the network over how many a second are done with (Little 1961). Near is the share \
-         of the last half in which the smoothed m of a seed was within 20 %. One seed alone says \
-         little: the chunks of the first [40 to 200 chunk times](tuning.md) do not tell the limit to \
-         20 %.\n\n\
-         | | | chunk time, s | m | deviation | found after | a seed alone | near, % |\n\
-         |---|---|---|---|---|---|---|---|\n{rows}"
+         the end of the measured part. m is smoothed over the five mean chunk times before, and has \
+         found its value from the moment on from which it stays within 20 % of it for ten; told is \
+         when that was, in mean chunk times after the first arrival: of the mean of m over the seeds, \
+         and of each seed alone, the median (least\u{2013}most) of those that found it, and how many \
+         did within {SOON}. Steps are of a hundredth of the time, and so no moment is told more \
+         exactly than that. A mean chunk time is the mean number of chunks on the network over how \
+         many a second are done with (Little 1961). Where a run has no room for {SOON} chunk times \
+         and ten more it is too short to tell. Where m is at its least, {LEAST}, less than one \
+         connection is enough, nothing is limited, and there is nothing to be found. Near is the \
+         share of the last half in which the smoothed m of a seed was within 20 %. One seed alone \
+         says little: the chunks of the first [40 to 200 chunk times](tuning.md) do not tell the \
+         limit to 20 %.\n\n\
+         | | | chunk time, s | m | deviation | found after | a seed alone | in time | near, % |\n\
+         |---|---|---|---|---|---|---|---|---|\n{rows}"
     )
 }

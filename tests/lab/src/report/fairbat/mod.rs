@@ -13,6 +13,7 @@ mod point;
 mod points;
 mod required;
 mod scaling;
+mod steps;
 mod table1;
 
 use std::error::Error;
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use self::group::Group;
 use self::point::{Point, Topology, points};
+use self::steps::Steps;
 use super::MatrixRecord;
 use super::rows::rows;
 use super::words::{failures, head, how, measured, terms};
@@ -45,6 +47,9 @@ const UNDAMPED: &str = "fairbat-undamped";
 
 /// LEDBAT.
 const LEDBAT: &str = "utp";
+
+/// The same with the target of its first drafts.
+const LEDBAT_EARLY: &str = "utp-25";
 
 /// The paper's k in its hard case.
 const HARD: Topology = Topology::One { long_lived: 3 };
@@ -71,7 +76,8 @@ pub(super) fn write(
         return Ok(Vec::new());
     };
     let page = directory.join(format!("{NAME}.md"));
-    fs::write(&page, self::page(matrix, named(SCALING)))?;
+    let steps = Steps::read(directory)?;
+    fs::write(&page, self::page(matrix, named(SCALING), steps.as_ref()))?;
     let mut written = vec![page];
     for figure in figures::FIGURES.iter().filter(|one| one.is_there(matrix)) {
         let picture = directory.join(figure.file());
@@ -86,10 +92,10 @@ pub(super) fn write(
     Ok(written)
 }
 
-fn page(matrix: &MatrixRecord, scaling: Option<&MatrixRecord>) -> String {
+fn page(matrix: &MatrixRecord, scaling: Option<&MatrixRecord>, steps: Option<&Steps>) -> String {
     let mut text = head(matrix);
     text.push_str(READING);
-    text.push_str(&required::section(matrix));
+    text.push_str(&required::section(matrix, scaling, steps));
     text.push_str(&flows::section(matrix));
     for figure in figures::FIGURES.iter().filter(|one| one.is_there(matrix)) {
         text.push_str(&figure.section());
@@ -124,14 +130,20 @@ const READING: &str = "\u{3c1}s is the load of web fetches and \u{3c1}b that of 
     is compared, sends every chunk over a TCP connection of its own as soon as it arrives, with \
     CUBIC.\n\n\
     Intervals hold the truth with a probability of 95 %, by Student's t over the seeds, which are \
-    independent; with fewer than three seeds by the means of tenths of each run. The mean time of a \
+    independent; with fewer than three seeds there are none. The mean time of a \
     fetch is corrected by what it owes to what happened to arrive, by regression on a control \
     variate whose mean is known (Lavenberg and Welch 1981): with five seeds or more how long the \
     same fetches would take at an ideal link, which all flows share equally at every moment and \
-    whose true mean is that of 2000 draws of arrivals, or over two links how much arrived; with \
+    whose true mean is that of 2000 draws of arrivals (its own error is in the interval), or over two links how much arrived; with \
     fewer seeds how large fetches were. Improvements are \
     seed by seed: all contenders meet the same arrivals. The time of a fetch that was not over at \
-    the end counts as long as it had taken.\n";
+    the end counts as long as it had taken.\n\n\
+    LEDBAT is libtorrent's uTP, with its target of 100 ms and with the 25 ms of LEDBAT's first drafts. A \
+    full queue of 100 packets is one of 120 ms here: the first of them leaves little room below the \
+    losses that TCP waits for. There is no LEDBAT~a. A uTP connection takes at least a round trip more \
+    to begin than the baseline's, and so does a chunk of FAIRBAT's queue. All FAIRBAT contenders open a \
+    connection for each chunk; the paper's and the joined system differ in the receiver lever \
+    only.\n";
 
 /// Contenders that ran, in the order of their first run, without the baseline.
 fn contenders(matrix: &MatrixRecord) -> Vec<&str> {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::cells::{interval, number, percent, ratio};
+use super::cells::{estimate, number, percent};
 use super::group::Group;
 use super::point::points;
 use super::{BASELINE, contenders};
@@ -33,10 +33,10 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
                 "| {} | {} | {} | {} | {} | {} | {} | {} |",
                 point.words(),
                 cell(title(name)),
-                interval(delay, 2),
-                percent(delay.and_then(|delay| delay.relative()), 1),
-                interval(beside.and_then(|other| group.improvement(other)), 1),
-                ratio(beside.and_then(|other| group.active_against(other))),
+                estimate(delay, 2),
+                percent(delay.and_then(|delay| delay.interval()?.relative()), 1),
+                estimate(beside.and_then(|other| group.improvement(other)), 1),
+                estimate(beside.and_then(|other| group.active_against(other)), 2),
                 number(beside.and_then(|other| group.variance_against(other)), 3),
                 number(group.mean(|jobs| jobs.web.p95_s), 2),
             );

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::cells::{interval, number, percent, ratio};
+use super::cells::{estimate, number, percent};
 use super::group::Group;
 use super::point::points;
 use super::{BASELINE, contenders};
@@ -38,9 +38,9 @@ pub(super) fn section(matrix: &MatrixRecord, other: &MatrixRecord) -> String {
                     point.words(),
                     point.chunk_kb,
                     cell(title(name)),
-                    interval(times, 2),
-                    interval(group.improvement(&baseline), 1),
-                    ratio(group.active_against(&baseline)),
+                    estimate(times, 2),
+                    estimate(group.improvement(&baseline), 1),
+                    estimate(group.active_against(&baseline), 2),
                     number(group.variance_against(&baseline), 3),
                     percent(empty, 1),
                 );

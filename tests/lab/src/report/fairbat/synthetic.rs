@@ -1,6 +1,6 @@
 //! A matrix of FAIRBAT's evaluation whose figures are known.
 
-use super::{BASELINE, LEDBAT, LEVERS, NAME, PLAIN, UNDAMPED};
+use super::{BASELINE, LEDBAT, LEDBAT_EARLY, LEVERS, NAME, PLAIN, UNDAMPED};
 use crate::jobs::{
     ActiveFigures, ChunkFigures, JobsCourse, JobsFigures, LimitCourse, LimitFigures,
     WaitingFigures, WebFigures,
@@ -44,6 +44,7 @@ pub(super) fn evaluation() -> MatrixRecord {
             for (contender, ratio) in [
                 (BASELINE, 1.0),
                 (LEDBAT, 1.1),
+                (LEDBAT_EARLY, 1.1),
                 (PLAIN, 0.8),
                 (LEVERS, 0.6),
                 (UNDAMPED, 0.8),
@@ -90,25 +91,26 @@ fn of(scenario: &str, contender: &str, seed: u64, ratio: f64) -> RunSummary {
                 covariance: 450.0,
             },
             p95_s: Some(3.0 * mean_s),
-            batches: (0..10)
-                .map(|part| (mean_kb, mean_s + 0.01 * f64::from(part)))
-                .collect(),
         },
         arrived_share: Some(1.0),
         ideal: None,
         chunks: ChunkFigures {
             arrived: 100,
             served: if contender == LEDBAT { 90 } else { 100 },
-            served_share: Some(if contender == LEDBAT { 0.9 } else { 1.0 }),
+            arrived_bytes: 30_000_000,
+            served_bytes: if contender == LEDBAT {
+                27_000_000
+            } else {
+                30_000_000
+            },
             offered_mbit: 4.0,
             mean_s: Some(5.0),
             on_network_s: Some(2.0),
         },
-        active: ActiveFigures {
+        active: Some(ActiveFigures {
             mean: quarters.iter().sum::<f64>() / 4.0,
             quarters,
-            last: quarters[3],
-        },
+        }),
         waiting: is_ours.then_some(WaitingFigures {
             mean: 6.0,
             quarters: [6.0; 4],
@@ -118,7 +120,7 @@ fn of(scenario: &str, contender: &str, seed: u64, ratio: f64) -> RunSummary {
         limit: is_ours.then_some(LimitFigures {
             value: 3.0,
             deviation: 0.2,
-            near_share: 0.97,
+            near_share: Some(0.97),
             course: limit_course(contender),
         }),
         course: scenario.ends_with("k3").then(|| JobsCourse {
@@ -126,13 +128,17 @@ fn of(scenario: &str, contender: &str, seed: u64, ratio: f64) -> RunSummary {
             active: (0..100)
                 .map(|step| {
                     if contender == LEDBAT {
-                        f64::from(step)
+                        Some(f64::from(step))
                     } else {
-                        3.0
+                        Some(3.0)
                     }
                 })
                 .collect(),
-            waiting: if is_ours { vec![6.0; 100] } else { Vec::new() },
+            waiting: if is_ours {
+                vec![Some(6.0); 100]
+            } else {
+                Vec::new()
+            },
         }),
     });
     run
