@@ -245,6 +245,11 @@ fn none_does_nothing() {
     assert_eq!(running.finish(), BackgroundRecord::default());
 }
 
+/// Whether it moves what comes and nothing else.
+fn wants_jobs(contender: Contender) -> bool {
+    matches!(contender, Contender::Queue(_))
+}
+
 #[test]
 fn whoever_moves_one_thing_says_so() {
     let scenario = scenario("transfer = [{ size_mb = 1.0, deadline_s = 9.0 }]");
@@ -254,10 +259,10 @@ fn whoever_moves_one_thing_says_so() {
         let refused = contender.check(&scenario);
         !matches!(refused, Err(ContenderError::TakesNoList(_)))
     };
-    let taking: Vec<_> = Contender::ALL.into_iter().filter(takes).collect();
-    let all = Contender::ALL.into_iter();
-    let expected =
-        all.filter(|one| matches!(one, Contender::None | Contender::Agent) || one.is_fairbat());
+    let one_thing = || Contender::ALL.into_iter().filter(|one| !wants_jobs(*one));
+    let taking: Vec<_> = one_thing().filter(takes).collect();
+    let expected = one_thing()
+        .filter(|one| matches!(one, Contender::None | Contender::Agent) || one.is_fairbat());
     assert_eq!(taking, expected.collect::<Vec<_>>());
 }
 
@@ -317,12 +322,14 @@ fn one_that_is_ended_before_its_start_has_done_nothing() {
     let set_up = [Contender::FairbatServed, Contender::Agent];
     let all = Contender::ALL.into_iter();
     for contender in all.filter(|one| !set_up.contains(one)) {
-        let end = if contender.pushes() {
+        let what = if contender.pushes() {
             "size_mb = 1.0"
+        } else if wants_jobs(contender) {
+            "jobs = { load = 0.3, mean_kb = 100.0 }"
         } else {
             ""
         };
-        let scenario = scenario_from(50.0, end);
+        let scenario = scenario_from(50.0, what);
         let Some(lab) = Lab::new(contender, &scenario) else {
             continue;
         };
