@@ -26,6 +26,7 @@ const DRAWS: u64 = 2000;
 
 /// Fetches at an ideal link; the measured part of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct IdealFigures {
     /// Mean time of a fetch with the arrivals of this run, s.
     pub mean_s: f64,

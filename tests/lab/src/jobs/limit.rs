@@ -29,6 +29,7 @@ const STEPS: u32 = 100;
 
 /// The limit m of a run from a cold start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LimitFigures {
     /// Its value, connections; see [`LimitCourse::value`].
     pub value: f64,

@@ -64,8 +64,10 @@ pub struct WebFigures {
     pub p95_s: Option<f64>,
 }
 
-/// Chunks of the background.
+/// Chunks of the background. As with the others, records of an older lab are read, so
+/// that figures can be taken anew.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ChunkFigures {
     /// How many arrived in the whole run.
     pub arrived: usize,

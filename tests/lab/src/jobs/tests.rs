@@ -261,3 +261,12 @@ fn a_course_is_kept_beside_three_long_lived_flows() {
     assert_eq!((course.active[75], course.waiting[75]), (None, None));
     part.active.unwrap();
 }
+
+#[test]
+fn records_of_an_older_lab_are_read() {
+    let chunks: ChunkFigures =
+        serde_json::from_str("{\"arrived\": 3, \"served_share\": 1}").unwrap();
+    assert_eq!((chunks.arrived, chunks.arrived_bytes), (3, 0));
+    let limit: LimitFigures = serde_json::from_str("{\"value\": 3, \"found_chunks\": 8}").unwrap();
+    assert_eq!((limit.value, limit.course), (3.0, LimitCourse::default()));
+}
