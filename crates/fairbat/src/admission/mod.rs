@@ -213,10 +213,10 @@ impl Admission {
         self.update_after(n, 1.0)
     }
 
-    /// The same after a period of so many mean chunk times, where the gains are
-    /// meant for one. In a longer period one more connection serves more chunks,
-    /// and the gains are smaller in proportion, so that the loop is the same from
-    /// step to step and does not alternate.
+    /// The same after a period of so many mean chunk times. The damping is meant for
+    /// one: where kappa times these exceeds 1, it is made smaller so far, for in so
+    /// long a period one connection more may serve as many chunks, and the loop would
+    /// alternate; gamma with its square, which leaves the damping ratio as it is.
     ///
     /// Nothing winds up at the bounds: the step after n has crossed tau leads
     /// away from them. At the upper bound the damping's part alone is
@@ -237,9 +237,10 @@ impl Admission {
             error,
             is_idle: n == 0.0 && self.unbounded > least,
         });
+        let kappa = self.settings.kappa * damping;
         // f64::max returns the other operand for a NaN.
-        let share = 1.0 / chunk_times.max(1.0);
-        let (gamma, kappa) = (gamma * share, self.settings.kappa * damping * share);
+        let share = 1.0 / (kappa * chunk_times).max(1.0);
+        let (gamma, kappa) = (gamma * share * share, kappa * share);
         let remembered = kappa * error.max(0.0);
         let next = self.unbounded + gamma * error + kappa * change;
         // A queue that was there from the first has no change to be remembered.
@@ -436,16 +437,32 @@ mod tests {
         }
 
         #[test]
-        fn a_longer_period_makes_the_gains_smaller_and_nothing_else(
+        fn in_a_period_of_many_chunks_the_damping_has_its_most_and_gamma_follows(
             queue in prop::collection::vec(0.0..1e4_f64, 1..50),
-            chunk_times in 1.0..50.0_f64,
+            chunk_times in 2.5..50.0_f64,
         ) {
             let (gamma, kappa) = (0.02, 0.5);
+            let share = 1.0 / (kappa * chunk_times);
             let mut one = admission(20.0, gamma, kappa);
-            let mut other = admission(20.0, gamma / chunk_times, kappa / chunk_times);
+            let mut other = admission(20.0, gamma * share * share, 1.0 / chunk_times);
             for n in queue {
                 let (one, other) = (one.update_after(n, chunk_times), other.update(n));
                 prop_assert!((one.m - other.m).abs() < 1e-6, "{one:?} and {other:?}");
+            }
+        }
+
+        #[test]
+        fn in_a_short_period_and_without_damping_nothing_is_made_smaller(
+            queue in prop::collection::vec(0.0..1e4_f64, 1..50),
+            chunk_times in 0.01..2.0_f64,
+        ) {
+            for (kappa, chunk_times) in [(0.5, chunk_times), (0.0, 50.0)] {
+                let mut one = admission(20.0, 0.02, kappa);
+                let mut other = admission(20.0, 0.02, kappa);
+                for n in &queue {
+                    let (one, other) = (one.update_after(*n, chunk_times), other.update(*n));
+                    prop_assert_eq!(one.m.to_bits(), other.m.to_bits());
+                }
             }
         }
 
