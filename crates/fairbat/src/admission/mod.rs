@@ -91,15 +91,17 @@ impl AdmissionSettings {
     /// - Both settle, since the first values for good would make the web up to
     ///   18 % slower than a constant m does: half of kappa is left after 10
     ///   chunk times, and 0.22 with gamma = 0.001 in the end, where it is
-    ///   5 % at most. With 0.0003 a step in load takes up to 22 chunk times.
+    ///   5 % at most at limits of 2 to 20 connections, and 10 % elsewhere. With
+    ///   0.0003 a step in load takes up to 22 chunk times.
     /// - 30 chunks more than tau, thrice the queue's usual deviation, are a
     ///   step in load; so are 3 chunk times of an empty queue. A step up is
     ///   followed within 14 chunk times, one down in 17 to 24, with a fifth of
     ///   the long-lived flows left in 83. Without this a cold start can take
     ///   32, as the gain is spent before the limit is reached.
-    /// - m_min = 1: a smaller limit would keep the queue at tau where less than
-    ///   one connection is enough, and leave waiting what comes last. The paper
-    ///   names none.
+    /// - m_min = 1: of plain TCP a smaller limit would keep the queue at tau where
+    ///   less than one connection is enough, and no web flow would gain. Flows
+    ///   that can be held back want their least weight, 0.02, here: then one
+    ///   yields for the rest of the time. The paper names none.
     ///
     /// In a single run chance rules: the chunks of the first 40 to 200 chunk
     /// times do not tell the limit to 20 %, whatever the law.
