@@ -45,8 +45,9 @@ pub enum InvalidSettings {
 
 impl AdmissionSettings {
     /// For immediate release: jobs that arrive at random, the paper's case.
-    /// T is [`T_CHUNKS`](super::T_CHUNKS) mean chunk times (see [`Period`](super::Period)) and `period` is what
-    /// it is before any is known; what follows is per mean chunk time.
+    /// T is [`T_CHUNKS`](super::T_CHUNKS) mean chunk times
+    /// ([`Period`](super::Period)), and `period` is what it is before any is
+    /// known; what follows is per mean chunk time.
     ///
     /// One connection more serves B = k / (m + k) chunks more beside k
     /// long-lived flows: 0.2 to 0.7. Arrivals and ends of chunks are noise of
