@@ -305,13 +305,9 @@ impl Pace {
         PaceSample {
             n: self.n,
             m,
-            w: self.w(),
+            w: self.pressure.w(),
             rate,
         }
-    }
-
-    fn w(&self) -> f64 {
-        self.pressure.w()
     }
 
     fn update_weight(&mut self, now: Duration, load: &Load, is_new: bool) {
@@ -351,7 +347,7 @@ impl Pace {
     fn update_connections(&mut self, now: Duration, load: &Load) {
         let rate = self.since_update.rate(now);
         let w = self.least_w;
-        self.least_w = self.w();
+        self.least_w = self.pressure.w();
         // The natural length follows what a finished chunk has shown; on a path
         // that has become slow that is long ago.
         let chunk = rate / self.admission.m() * CHUNK_DURATION;

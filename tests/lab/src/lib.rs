@@ -22,6 +22,7 @@ pub mod sandbox;
 pub mod scenario;
 mod scheduling;
 pub mod sender_cost;
+mod shared_link;
 pub mod stalls;
 pub mod statistics;
 pub mod summary;

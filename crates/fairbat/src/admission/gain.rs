@@ -61,11 +61,10 @@ pub enum Gain {
 impl Gain {
     pub(super) fn is_valid(self) -> bool {
         let positive = |gain: f64| gain.is_finite() && gain > 0.0;
+        let falls = |initial, floor| positive(floor) && floor <= initial && positive(initial);
         match self {
             Self::Constant(gamma) => positive(gamma),
-            Self::Decreasing { initial, floor, .. } => {
-                positive(floor) && floor <= initial && positive(initial)
-            }
+            Self::Decreasing { initial, floor, .. } => falls(initial, floor),
             Self::Settling {
                 initial,
                 floor,
@@ -73,7 +72,7 @@ impl Gain {
                 far,
                 empty_after,
             } => {
-                let is_gain = positive(floor) && floor <= initial && positive(initial);
+                let is_gain = falls(initial, floor);
                 is_gain && positive(half_after) && positive(far) && empty_after > 0
             }
         }

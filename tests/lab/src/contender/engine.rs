@@ -11,6 +11,7 @@ use fairbat::settings::{
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::unbounded_channel;
+use tokio::task::JoinHandle;
 use url::Url;
 
 use super::download::failed;
@@ -21,20 +22,14 @@ use super::site::{FILE, Site};
 use crate::record::BackgroundRecord;
 
 /// How long the engine may take to stop in good order.
-const GRACE: Duration = Duration::from_secs(5);
+pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs the engine, in the network namespace of this thread, until it is done
 /// or the run is over.
 pub(super) fn run(site: &Site, origin: &Origin, over: &Over) -> BackgroundRecord {
-    // Threads that it makes later are inside too: they begin where the thread
-    // is that makes them.
-    let runtime = match Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-    {
+    let runtime = match runtime(2) {
         Ok(runtime) => runtime,
-        Err(error) => return failed(format!("start threads for the engine: {error}")),
+        Err(failure) => return failed(failure),
     };
     if !site.is_time(over) {
         return BackgroundRecord::default();
@@ -52,32 +47,42 @@ pub(super) fn run(site: &Site, origin: &Origin, over: &Over) -> BackgroundRecord
     if over.comes_before(|| run.is_finished()) {
         stop.interrupt();
     }
-    let end = runtime.block_on(async { tokio::time::timeout(GRACE, run).await });
+    let failure = ended(&runtime, run);
     let said = std::iter::from_fn(|| receiver.try_recv().ok())
         .filter_map(|event| serde_json::to_value(event).ok());
     let mut record = events::record(said, started);
-    if record.failure.is_none() {
-        record.failure = match end {
-            Ok(Ok(result)) => start_failure(result),
-            Ok(Err(panic)) => Some(format!("the engine: {panic}")),
-            Err(_) => Some(format!("the engine did not stop within {GRACE:?}")),
-        };
-    }
-    shut_down(runtime);
+    record.failure = record.failure.or(failure);
+    // Not as dropping does it, which waits for what blocks.
+    runtime.shutdown_timeout(GRACE);
     record
 }
 
-fn start_failure(result: Result<Report, TransferError>) -> Option<String> {
-    result.err().map(|error| error.to_string())
+/// So many threads for an engine in the network namespace of this one: also those
+/// that it makes later are inside, for they begin where the thread is that makes
+/// them.
+pub(super) fn runtime(threads: usize) -> Result<Runtime, String> {
+    Builder::new_multi_thread()
+        .worker_threads(threads)
+        .enable_all()
+        .build()
+        .map_err(|error| format!("start threads for the engine: {error}"))
 }
 
-/// Not as dropping does it, which waits for what blocks.
-fn shut_down(runtime: Runtime) {
-    runtime.shutdown_timeout(GRACE);
+/// Waits for an engine that is done or has been told to stop; what went wrong with
+/// it, apart from its transfers.
+pub(super) fn ended(
+    runtime: &Runtime,
+    engine: JoinHandle<Result<Report, TransferError>>,
+) -> Option<String> {
+    match runtime.block_on(async { tokio::time::timeout(GRACE, engine).await }) {
+        Ok(Ok(result)) => result.err().map(|error| error.to_string()),
+        Ok(Err(panic)) => Some(format!("the engine: {panic}")),
+        Err(_) => Some(format!("the engine did not stop within {GRACE:?}")),
+    }
 }
 
 /// The defaults of `fairbat get` (crates/cli/src/settings.rs).
-fn settings(site: &Site) -> Settings {
+pub(super) fn settings(site: &Site) -> Settings {
     Settings {
         http: HttpSettings {
             connect_timeout: Some(Duration::from_secs(30)),

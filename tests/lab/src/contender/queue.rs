@@ -6,18 +6,16 @@ use std::fs::{self, File};
 use std::io;
 use std::time::Duration;
 
-use dalbe::brake::{LEAST_WEIGHT, ReceiverPolicy};
+use dalbe::brake::LEAST_WEIGHT;
 use fairbat::admission::AdmissionSettings;
 use fairbat::engine::{Arrivals, Stop, run_arrivals};
 use fairbat::event::{Event, TimedEvent};
-use fairbat::settings::{
-    FileAllocation, HttpSettings, RetrySettings, Settings, Target, TransferRequest,
-};
-use tokio::runtime::Builder;
+use fairbat::settings::{FileAllocation, Settings, Target, TransferRequest};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use url::Url;
 
 use super::download::failed;
+use super::engine::{self, GRACE};
 use super::jobs;
 use super::kinds::Admitting;
 use super::origin::Origin;
@@ -27,9 +25,6 @@ use crate::arrivals::Arrival;
 use crate::clock::Clock;
 use crate::record::{BackgroundRecord, ControlSample};
 use crate::tuning;
-
-/// How long the engine may take to stop in good order.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// m_max: more than the law asks for in any scenario that is stable.
 const MOST: u32 = 64;
@@ -65,15 +60,9 @@ fn name(number: usize) -> String {
 /// Runs the engine, in the network namespace of this thread, until the run is
 /// over.
 pub(super) fn run(site: &Site, admitting: Admitting, jobs: &Jobs, over: &Over) -> BackgroundRecord {
-    // Threads that it makes later are inside too: they begin where the thread
-    // is that makes them.
-    let runtime = match Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-    {
+    let runtime = match engine::runtime(1) {
         Ok(runtime) => runtime,
-        Err(error) => return failed(format!("start threads for the engine: {error}")),
+        Err(failure) => return failed(failure),
     };
     if !site.is_time(over) {
         return BackgroundRecord::default();
@@ -86,7 +75,7 @@ pub(super) fn run(site: &Site, admitting: Admitting, jobs: &Jobs, over: &Over) -
         requests,
         law: law(admitting),
     };
-    let engine = runtime.spawn(run_arrivals(
+    let running = runtime.spawn(run_arrivals(
         settings(site, admitting),
         arrivals,
         stop.clone(),
@@ -113,14 +102,8 @@ pub(super) fn run(site: &Site, admitting: Admitting, jobs: &Jobs, over: &Over) -
     over.comes_before(|| false);
     let now = site.clock.seconds();
     stop.interrupt();
-    let ended = runtime.block_on(async { tokio::time::timeout(GRACE, engine).await });
+    let failure = engine::ended(&runtime, running);
     let seen = runtime.block_on(async { tokio::time::timeout(GRACE, watching).await });
-    let failure = match ended {
-        Ok(Ok(Ok(_))) => None,
-        Ok(Ok(Err(error))) => Some(error.to_string()),
-        Ok(Err(panic)) => Some(format!("the engine: {panic}")),
-        Err(_) => Some(format!("the engine did not stop within {GRACE:?}")),
-    };
     runtime.shutdown_timeout(GRACE);
     let Ok(Ok(seen)) = seen else {
         return failed("the engine's events have no end".to_owned());
@@ -231,33 +214,18 @@ fn law(admitting: Admitting) -> AdmissionSettings {
     }
 }
 
-/// The defaults of `fairbat get` (crates/cli/src/settings.rs), but for what makes a
-/// job a chunk and a chunk plain TCP.
+/// Those of a download, but for what makes a job a chunk and a chunk plain TCP.
 fn settings(site: &Site, admitting: Admitting) -> Settings {
+    let download = engine::settings(site);
     Settings {
-        http: HttpSettings {
-            connect_timeout: Some(Duration::from_secs(30)),
-            stall_timeout: Some(Duration::from_secs(20)),
-            ..HttpSettings::default()
-        },
-        split: 1,
         max_connections: MOST,
         weight: match admitting {
-            Admitting::Levers => site.background.weight.unwrap_or(LEAST_WEIGHT),
+            Admitting::Levers => download.weight,
             Admitting::Plain | Admitting::Undamped | Admitting::One | Admitting::Four => 1.0,
         },
-        receiver: ReceiverPolicy::default(),
         chunk_size: Some(WHOLE),
         file_allocation: FileAllocation::None,
-        retry: RetrySettings {
-            limit: Some(20),
-            limit_before_contact: Some(5),
-            base: Duration::from_millis(500),
-            cap: Duration::from_secs(30),
-        },
-        limit_rate: None,
         resume: false,
-        max_time: None,
-        seed: site.seed,
+        ..download
     }
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::active::{active, waiting_over};
+use super::rounded;
 use crate::record::{ControlSample, Fetch};
 
 /// Steps of a course.
@@ -44,9 +45,4 @@ impl JobsCourse {
         }
         course
     }
-}
-
-/// To the hundredth of a chunk.
-fn rounded(chunks: f64) -> f64 {
-    (chunks * 100.0).round() / 100.0
 }

@@ -4,8 +4,6 @@
 //! mean can be had by drawing arrivals again and again: a control variate that leaves
 //! little of what seeds differ by.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -18,6 +16,7 @@ use crate::link::PAYLOAD_SHARE;
 use crate::link::rate::bytes_per_s;
 use crate::record::Fetch;
 use crate::scenario::{Scenario, Traffic};
+use crate::shared_link::SharedLink;
 use crate::statistics::{deviation, mean};
 
 /// Arrivals are drawn so many times. Where loads are high runs differ by a third, and so
@@ -49,7 +48,7 @@ struct Link {
     /// Payload that it carries, byte/s.
     rate: f64,
     /// Flows without an end.
-    long_lived: f64,
+    long_lived: u32,
     /// Whose fetches count, s.
     window: Range<f64>,
     /// When a run is over, s.
@@ -132,7 +131,7 @@ impl Link {
         }
         Some(Self {
             rate: bytes_per_s(link.rate_mbit) * PAYLOAD_SHARE,
-            long_lived: f64::from(long_lived),
+            long_lived,
             window: setup.measured(),
             end: setup.duration_s,
         })
@@ -142,49 +141,37 @@ impl Link {
     /// them; `None` without any.
     fn mean_time(&self, mut arrivals: Vec<Arrival>) -> Option<f64> {
         arrivals.sort_by(|a, b| a.t.total_cmp(&b.t));
-        // All flows that are there have got the same since they came: who is done
-        // first is known when they come, in bytes that each flow has got so far.
-        let mut flows: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
-        let (mut now, mut got) = (0.0, 0.0);
+        let mut link = SharedLink::new(self.rate);
+        link.lasting(self.long_lived);
+        let (mut now, mut next) = (0.0, 0);
         let mut times = Vec::new();
-        let mut next = 0;
         loop {
-            let share = self.rate / (flows.len() as f64 + self.long_lived);
-            let done = flows.peek().map(|Reverse((at, index))| {
-                let at = f64::from_bits(*at);
-                (now + (at - got) / share, at, *index)
-            });
+            let done = now + link.until_end();
             let arrival = arrivals.get(next).filter(|one| one.t < self.end);
-            match (done, arrival) {
-                (Some((moment, at, index)), arrival)
-                    if moment < self.end && arrival.is_none_or(|one| moment <= one.t) =>
-                {
-                    flows.pop();
-                    (now, got) = (moment, at);
-                    self.count(&mut times, arrivals[index], now);
-                }
-                (_, Some(arrival)) => {
-                    if !flows.is_empty() {
-                        got += share * (arrival.t - now);
-                    }
+            match arrival {
+                Some(arrival) if arrival.t < done => {
+                    link.pass(arrival.t - now);
                     now = arrival.t;
-                    // Positive numbers are in the order of their bits.
-                    flows.push(Reverse(((got + arrival.bytes).to_bits(), next)));
+                    link.begin(arrival.bytes, *arrival);
                     next += 1;
                 }
-                (_, None) => break,
+                _ if done < self.end => {
+                    now = done;
+                    times.extend(link.end().and_then(|one| self.time(one, now)));
+                }
+                _ => break,
             }
         }
-        for Reverse((_, index)) in flows {
-            self.count(&mut times, arrivals[index], self.end);
+        while let Some(one) = link.end() {
+            times.extend(self.time(one, self.end));
         }
         mean(&times)
     }
 
-    fn count(&self, times: &mut Vec<f64>, arrival: Arrival, done: f64) {
-        if arrival.is_fetch && self.window.contains(&arrival.t) {
-            times.push(done - arrival.t);
-        }
+    /// How long it took until `done`, s, if it counts.
+    fn time(&self, arrival: Arrival, done: f64) -> Option<f64> {
+        let counts = arrival.is_fetch && self.window.contains(&arrival.t);
+        counts.then_some(done - arrival.t)
     }
 }
 
@@ -192,7 +179,7 @@ impl Link {
 mod tests {
     use super::*;
 
-    fn link(long_lived: f64) -> Link {
+    fn link(long_lived: u32) -> Link {
         Link {
             rate: 100.0,
             long_lived,
@@ -214,19 +201,19 @@ mod tests {
     fn flows_share_a_link_equally() {
         // Alone for a second, beside the chunk for two, which goes on alone.
         let both = vec![arrival(1.0, 200.0, true), arrival(2.0, 400.0, false)];
-        is(link(0.0).mean_time(both), 3.0);
+        is(link(0).mean_time(both), 3.0);
         // The other way round: 100 bytes before, 200 together, 100 afterwards.
         let both = vec![arrival(2.0, 400.0, true), arrival(1.0, 200.0, false)];
-        is(link(0.0).mean_time(both), 5.0);
+        is(link(0).mean_time(both), 5.0);
         // Beside three long-lived flows a quarter is its own.
-        is(link(3.0).mean_time(vec![arrival(1.0, 100.0, true)]), 4.0);
-        assert_eq!(link(0.0).mean_time(vec![arrival(1.0, 100.0, false)]), None);
+        is(link(3).mean_time(vec![arrival(1.0, 100.0, true)]), 4.0);
+        assert_eq!(link(0).mean_time(vec![arrival(1.0, 100.0, false)]), None);
     }
 
     #[test]
     fn what_is_not_over_counts_until_the_end_and_what_came_later_does_not() {
         let all = vec![arrival(10.0, 1e6, true), arrival(55.0, 1.0, true)];
-        is(link(0.0).mean_time(all), 50.0);
+        is(link(0).mean_time(all), 50.0);
     }
 
     /// A bottleneck of 10 Mbit/s beside so many long-lived flows.

@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::within;
+use super::{rounded, within};
 use crate::record::ControlSample;
 use crate::statistics::{deviation, mean};
+use crate::tuning;
 
 /// A limit is smoothed over so many mean chunk times: it steers by chunks that come and
 /// go at random, and one sample says little. This and the next three are as on the
@@ -22,7 +23,7 @@ const NEAR: f64 = 0.2;
 const STAYS: f64 = 10.0;
 
 /// In so many mean chunk times it is to be found.
-pub const SOON: f64 = 20.0;
+pub const SOON: f64 = tuning::SOON as f64;
 
 /// Steps of a course.
 const STEPS: u32 = 100;
@@ -155,9 +156,4 @@ impl LimitCourse {
         let near = half.iter().filter(|near| **near).count();
         near as f64 / half.len().max(1) as f64
     }
-}
-
-/// To the hundredth of a connection.
-fn rounded(connections: f64) -> f64 {
-    (connections * 100.0).round() / 100.0
 }

@@ -185,5 +185,10 @@ fn within<'a>(
     samples.iter().filter(|sample| span.contains(&sample.t))
 }
 
+/// To the hundredth of a chunk or a connection: more digits than a picture has.
+fn rounded(count: f64) -> f64 {
+    (count * 100.0).round() / 100.0
+}
+
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,7 @@ const STAYS: usize = 10;
 /// In a single run m is the mean over so many chunk times.
 const SMOOTH: usize = 5;
 /// It should take no longer, chunk times.
-pub(super) const SOON: usize = 20;
+pub(crate) const SOON: usize = 20;
 
 /// A steady load: chunk times that are run, and at first left out.
 const STEADY: (usize, usize) = (6000, 500);

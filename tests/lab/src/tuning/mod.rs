@@ -9,7 +9,6 @@
 //!
 //! None of the loads is among those on which FAIRBAT is evaluated.
 
-mod bottleneck;
 mod figures;
 mod laws;
 mod picture;
@@ -18,5 +17,7 @@ mod scenario;
 mod simulation;
 mod verdict;
 
+pub(crate) use self::figures::SOON;
 pub(crate) use self::laws::undamped;
 pub use self::report::write_all;
+pub(crate) use self::verdict::RARELY;

@@ -8,9 +8,9 @@ use fairbat::admission::{Admission, AdmissionSettings, Fraction, Period};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
-use super::bottleneck::Bottleneck;
 use super::scenario::{Load, Scenario, Web};
 use crate::arrivals::exponential;
+use crate::shared_link::SharedLink;
 
 /// From one decision on connections to the next, s: as in a lane.
 const SLOT: f64 = 1.0;
@@ -73,7 +73,7 @@ struct Run<'a> {
     load: Load,
     step: Option<(f64, Load)>,
     rng: (StdRng, StdRng),
-    link: Bottleneck<Kind>,
+    link: SharedLink<Kind>,
     waiting: VecDeque<f64>,
     admission: Admission,
     fraction: Fraction,
@@ -97,7 +97,7 @@ impl<'a> Run<'a> {
             load: scenario.load,
             step: scenario.step,
             rng: (StdRng::seed_from_u64(seed), StdRng::seed_from_u64(!seed)),
-            link: Bottleneck::new(scenario.byte_rate()),
+            link: SharedLink::new(scenario.byte_rate()),
             waiting: VecDeque::new(),
             admission: Admission::new(settings).expect("a law"),
             fraction: Fraction::new(),

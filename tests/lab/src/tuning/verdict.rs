@@ -13,7 +13,7 @@ pub(super) struct Requirement {
 /// The longest queue that is bounded: some times tau, chunks.
 const BOUNDED: f64 = 100.0;
 /// The queue is rarely empty if it is for less than this share of the time...
-const RARELY: f64 = 0.05;
+pub(crate) const RARELY: f64 = 0.05;
 /// ...where m is not at its least for want of load, and where the link is not
 /// nearly full: limits of m, connections.
 pub(super) const MODERATE: std::ops::Range<f64> = 2.0..20.0;

@@ -9,13 +9,10 @@ use crate::report::fairbat::beside_baseline;
 use crate::report::fairbat::group::Group;
 use crate::report::fairbat::incentive::{Growth, served};
 use crate::report::fairbat::point::{Point, points};
+use crate::tuning::RARELY;
 
 /// What is carried may be so much more or less than what arrives, in parts of that.
 const ROOM: f64 = 0.03;
-
-/// The queue may be empty for this share of the time: it rarely empties. As on the
-/// calculated link ([`crate::tuning`]).
-const RARELY: f64 = 0.05;
 
 pub(super) fn lines(matrix: &MatrixRecord, name: &str) -> Vec<Line> {
     vec![

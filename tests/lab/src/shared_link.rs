@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 
 /// The link, in bytes and seconds; `T` tells one flow's kind from another's.
 #[derive(Debug)]
-pub(super) struct Bottleneck<T> {
+pub(crate) struct SharedLink<T> {
     /// Bytes per second.
     rate: f64,
     /// Flows that never end.
@@ -20,7 +20,7 @@ pub(super) struct Bottleneck<T> {
 /// A flow that ends.
 #[derive(Debug)]
 struct Flow<T> {
-    /// It ends when [`Bottleneck::served`] is here, bytes.
+    /// It ends when [`SharedLink::served`] is here, bytes.
     end: f64,
     kind: T,
 }
@@ -46,9 +46,9 @@ impl<T> PartialEq for Flow<T> {
 
 impl<T> Eq for Flow<T> {}
 
-impl<T> Bottleneck<T> {
+impl<T> SharedLink<T> {
     /// A link of this rate, byte/s, and nothing on it.
-    pub(super) fn new(rate: f64) -> Self {
+    pub(crate) fn new(rate: f64) -> Self {
         Self {
             rate,
             lasting: 0,
@@ -58,18 +58,18 @@ impl<T> Bottleneck<T> {
     }
 
     /// So many flows never end, from now on.
-    pub(super) fn lasting(&mut self, flows: u32) {
+    pub(crate) fn lasting(&mut self, flows: u32) {
         self.lasting = flows;
     }
 
     /// A flow of so many bytes begins.
-    pub(super) fn begin(&mut self, bytes: f64, kind: T) {
+    pub(crate) fn begin(&mut self, bytes: f64, kind: T) {
         let end = self.served + bytes;
         self.flows.push(Flow { end, kind });
     }
 
     /// How long it takes until the next flow ends if none begins, s.
-    pub(super) fn until_end(&self) -> f64 {
+    pub(crate) fn until_end(&self) -> f64 {
         let next = self.flows.peek();
         next.map_or(f64::INFINITY, |flow| {
             (flow.end - self.served).max(0.0) / self.share()
@@ -77,14 +77,14 @@ impl<T> Bottleneck<T> {
     }
 
     /// Lets so much time pass, s; at most until a flow ends.
-    pub(super) fn pass(&mut self, seconds: f64) {
+    pub(crate) fn pass(&mut self, seconds: f64) {
         if seconds > 0.0 {
             self.served += seconds * self.share();
         }
     }
 
     /// Ends the flow whose turn it is.
-    pub(super) fn end(&mut self) -> Option<T> {
+    pub(crate) fn end(&mut self) -> Option<T> {
         let flow = self.flows.pop()?;
         self.served = flow.end;
         Some(flow.kind)
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_is_there_is_shared_equally() {
-        let mut link = Bottleneck::new(100.0);
+        let mut link = SharedLink::new(100.0);
         link.begin(100.0, 'a');
         link.begin(200.0, 'b');
         assert_eq!(link.until_end(), 2.0);
