@@ -23,6 +23,7 @@ import hashlib
 import math
 import os
 import resource
+import select
 import signal
 import sys
 import time
@@ -33,6 +34,8 @@ PIECE = 4 << 20
 HASH = hashlib.sha1(bytes(PIECE)).digest()
 # Longest time that a signal waits for.
 TURN_S = 0.2
+# Bytes that say that there are alerts, read at once.
+NEWS = 4096
 # How long before its moment a torrent is made, at rest: then all that is left to
 # be done at its moment is to connect.
 LEAD_S = 2.0
@@ -158,12 +161,19 @@ class End:
             "file_pool_size": min(raise_open_files() // 2, UNLIMITED),
         }
         self.session = lt.session({**SETTINGS, **self.SETTINGS, **settings})
+        # Not wait_for_alert, which looks into an alert while libtorrent may be
+        # moving them.
+        self.news, news = os.pipe()
+        os.set_blocking(self.news, False)
+        os.set_blocking(news, False)
+        self.session.set_alert_fd(news)
 
     def alerts(self, until=math.inf):
         """What happens until a moment, or some of it; failures end this process."""
         failures = lt.listen_failed_alert, lt.torrent_error_alert, lt.file_error_alert
         wait = min(max(until - time.monotonic(), 0), TURN_S)
-        self.session.wait_for_alert(math.ceil(wait * 1000))
+        if select.select([self.news], [], [], wait)[0]:
+            os.read(self.news, NEWS)
         for alert in self.session.pop_alerts():
             if isinstance(alert, failures):
                 sys.exit(alert.message())
