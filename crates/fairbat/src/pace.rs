@@ -92,8 +92,8 @@ pub(crate) struct Pace {
     fraction: Fraction,
     /// T, where jobs come and go.
     period: Period,
-    /// Whether no more of them come.
-    is_ending: bool,
+    /// What the limit does not fall below once no more of them come.
+    rest: Option<f64>,
     /// T and the unit of n are this much shorter than usual, which leaves the
     /// law's dynamics as they are on a shorter scale of time.
     time_scale: f64,
@@ -162,9 +162,9 @@ impl Pace {
     }
 
     /// No more jobs come: the queue is no longer to be kept at tau, and what is left
-    /// of it has what it has now, or one whole connection.
+    /// of it has what it has now, or one whole connection, or more if it is long.
     pub(crate) fn no_more_come(&mut self) {
-        self.is_ending = true;
+        self.rest = Some(self.admission.m().max(1.0));
     }
 
     fn under(
@@ -183,7 +183,7 @@ impl Pace {
             admission,
             fraction: Fraction::new(),
             period: Period::new(settings.period),
-            is_ending: false,
+            rest: None,
             time_scale: 1.0,
             had_demand: false,
             had_waiting: false,
@@ -289,14 +289,16 @@ impl Pace {
             self.release.restart(now);
         }
         self.update_weight(now, load, is_new);
-        if self.is_ending {
-            self.n = load.inactive as f64;
-        } else if is_new || has_come || self.since_update.lasts(self.period(load), now) {
+        if is_new || has_come || self.since_update.lasts(self.period(load), now) {
             self.update_connections(now, load);
         }
-        let m = self.admission.m();
-        let wanted = if self.is_ending { m.max(1.0) } else { m };
-        let connections = self.fraction.decide(now, wanted);
+        let mut m = self.admission.m();
+        if let Some(rest) = self.rest {
+            m = m.max(rest.min(f64::from(load.tolerated)));
+            // What is left may be gone before the period is over.
+            self.n = load.inactive as f64;
+        }
+        let connections = self.fraction.decide(now, m);
         self.allowed = self.pressure.allow(connections);
         self.fraction
             .active(now, self.pressure.counted(self.in_use));

@@ -15,6 +15,9 @@ use files::{LENGTH, expect_whole, server, settings};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
+/// How long a test waits for what takes a second or two.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A run that jobs can be given to.
 struct Run {
     address: SocketAddr,
@@ -67,12 +70,19 @@ impl Run {
         self.directory.path().join(name)
     }
 
+    /// Waits for the next event.
+    async fn event(&mut self) -> Event {
+        let event = tokio::time::timeout(PATIENCE, self.events.recv()).await;
+        event.expect("in time").expect("the run goes on").event
+    }
+
     /// Waits until the next job is done; the name of its file.
     async fn done(&mut self) -> String {
         loop {
-            let event = self.events.recv().await.expect("the run goes on").event;
-            if let Event::Done { path, .. } = event {
-                return name(&path);
+            match self.event().await {
+                Event::Done { path, .. } => return name(&path),
+                Event::Error { message, .. } => panic!("{message}"),
+                _ => {}
             }
         }
     }
@@ -116,9 +126,9 @@ async fn who_waits_counts_in_n_and_a_stop_ends_the_run_however_many_there_are() 
         run.give(&number.to_string());
     }
     loop {
-        let event = run.events.recv().await.expect("the run goes on").event;
-        if let Event::Control(control) = event
-            && control.n > 0.0
+        // The first look may come before all of them.
+        if let Event::Control(control) = run.event().await
+            && control.n >= 3.0
         {
             assert_eq!((control.n, control.active, control.m), (3.0, 2, 2.0));
             break;

@@ -74,7 +74,8 @@ impl Admission {
     /// The same after a period of so many mean chunk times. The damping is meant for
     /// one: where kappa times these exceeds 1, it is made smaller so far, for in so
     /// long a period one connection more may serve as many chunks, and the loop would
-    /// alternate; gamma with its square, which leaves the damping ratio as it is.
+    /// alternate; gamma with its square, since in such a period more come and go by
+    /// chance: the damping ratio grows with the root of these, and m follows later.
     ///
     /// Nothing winds up at the bounds: the step after n has crossed tau leads
     /// away from them. At the upper bound the damping's part alone is

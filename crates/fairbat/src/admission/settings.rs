@@ -58,7 +58,7 @@ impl AdmissionSettings {
     /// 10 to 1000 Mbit/s).
     ///
     /// - tau = 20 chunks: at limits of 2 to 20 connections the queue is empty
-    ///   at most 1.6 % of the time. With 10 it is up to 32 %, and an empty
+    ///   at most 1.5 % of the time. With 10 it is up to 29 %, and an empty
     ///   queue biases m upwards; with 30 a cold start takes up
     ///   to 20 chunk times instead of 17, as there is more to be filled.
     /// - kappa = 1 at first: one connection for each chunk that the queue has
@@ -68,7 +68,7 @@ impl AdmissionSettings {
     /// - gamma = 0.02 at first: damping ratio kappa/2 * sqrt(B / gamma) of 1.6
     ///   to 2.9. More pulls m down for longer while the queue is still to be
     ///   filled; with less, once settled, the queue takes too long to come
-    ///   back to tau and is empty up to 23 % of the time.
+    ///   back to tau and is empty up to 18 % of the time.
     /// - Both settle, since the first values for good would make the web up to
     ///   18 % slower than a constant m does: half of kappa is left after 10
     ///   chunk times, and 0.22 with gamma = 0.001 in the end, where it is

@@ -9,7 +9,8 @@ use crate::settings::TransferRequest;
 
 impl Lane {
     /// A job joins the queue; it has no deadline here.
-    pub(super) fn on_arrived(&mut self, request: TransferRequest) {
+    pub(super) fn on_arrived(&mut self, mut request: TransferRequest) {
+        request.deadline = None;
         let index = self.transfers.len();
         let id = TransferId(index as u64);
         let job = Transfer::new(id, request, None, self.retry);

@@ -101,7 +101,11 @@ impl Lane {
         let now = self.now;
         let terms = self.own_terms(self.transfers[index].id);
         self.in_progress.insert(index);
-        self.fresh[class as usize].retain(|&fresh| fresh != index);
+        let fresh = &mut self.fresh[class as usize];
+        // It is among the first, see `next_to_probe`.
+        if let Some(place) = fresh.iter().position(|&fresh| fresh == index) {
+            fresh.remove(place);
+        }
         let transfer = &mut self.transfers[index];
         transfer.phase = Phase::Probing;
         transfer.started.get_or_insert(now);

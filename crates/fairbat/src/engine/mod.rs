@@ -126,14 +126,19 @@ pub async fn run(
 
 /// Runs jobs as they come, in the order in which they come, until there are no
 /// more of them and all are done: FAIRBAT's own case. A job waits until m allows
-/// another connection; where something can hold the flows back there is always
-/// one, which yields to anybody when m allows none. The deadlines of jobs are of
-/// no effect.
+/// another connection. Where the law's m_min is below one connection and something
+/// can hold the flows back there is always one, which yields to anybody when m allows
+/// none. The deadlines of jobs are of no effect. Once no more can come, m falls no
+/// further, and what is left has one whole connection at least.
+///
+/// A job is meant to be one chunk: one that is longer than `chunk_size` counts as one
+/// in n until its size is known, and as many from then on, which m follows at once.
 ///
 /// Of `settings`, the limits on connections are of no effect: they are the law's.
-/// At weight 1 no lever is taken, and the flows are plain TCP. The report, and what
-/// each second costs, grow with every job; one that is stopped leaves out those
-/// that had not been taken from the channel.
+/// At weight 1 no lever is taken: the flows are TCP as the system has it, but marked
+/// as Lower Effort (RFC 8622). The report, and what each second costs, grow with every
+/// job, so that a run is for thousands of them and not for millions; one that is
+/// stopped leaves out those that had not been taken from the channel.
 ///
 /// # Errors
 /// As of [`run`], and a law that is none.
@@ -212,9 +217,11 @@ async fn conduct(
             own.into_iter().map(Arc::new).collect()
         }
     };
+    // What a server is asked to hold back stays so, whatever m allows.
+    let asks_servers = settings.weight < 1.0 && !matches!(regime, Regime::Arrivals(_));
     let shared = Shared {
         client: HttpClient::new(&settings.http, settings.max_connections, window)?
-            .yielding(settings.weight < 1.0),
+            .yielding(asks_servers),
         braking: Braking::open(lever, settings.receiver, window.most, order),
         store: Store::new(settings.resume, settings.file_allocation),
         clock,

@@ -352,6 +352,19 @@ fn without_a_lever_there_is_none_at_times_until_no_more_jobs_come() {
 }
 
 #[test]
+fn a_long_rest_of_a_stream_has_more_than_one_connection() {
+    for w_min in [None, Some(W_MIN)] {
+        let mut stream = Stream::new(w_min);
+        stream.pace.no_more_come();
+        let rest = stream.run(100, 120);
+        assert!(rest.iter().all(|&(w, _)| w == 1.0), "{rest:?}");
+        assert!(rest.last().unwrap().1 > 1, "{rest:?}");
+        let least = stream.run(1, 120);
+        assert!(least.iter().all(|&(w, count)| w == 1.0 && count >= 1));
+    }
+}
+
+#[test]
 fn the_period_of_a_stream_is_the_time_of_its_chunks() {
     let changes = |chunk: u64| {
         let mut stream = Stream::new(None);

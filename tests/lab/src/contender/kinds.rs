@@ -40,10 +40,10 @@ impl TargetDelay {
 /// How our queue admits jobs to the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admitting {
-    /// By FAIRBAT's law, over plain TCP: the paper's.
+    /// By FAIRBAT's law, eq. (2) with our damping, over plain TCP: the paper's system.
     Plain,
-    /// The same by eq. (2) to the letter: a constant gamma of 0.05, the one that settles
-    /// soonest (`lab tuning`), and no damping.
+    /// The same by eq. (2) as it is printed, without damping: with a constant gamma of
+    /// 0.05, the one that settles soonest (`lab tuning`), where the paper's may fall.
     Undamped,
     /// By FAIRBAT's law, with the receiver lever for what is below one
     /// connection.

@@ -155,6 +155,7 @@ class End:
         self.jobs = jobs
         self.directory = directory
         self.unmade = collections.deque(jobs)
+        self.is_over = False
         settings = {
             "listen_interfaces": listen,
             # No file is closed for another, as far as that goes.
@@ -180,7 +181,7 @@ class End:
             yield alert
 
     def listen(self):
-        while True:
+        while not self.is_over:
             for alert in self.alerts():
                 if isinstance(alert, lt.listen_succeeded_alert):
                     return
@@ -208,7 +209,7 @@ class Seed(End):
         self.session.add_torrent(torrent)
 
     def run(self):
-        while True:
+        while not self.is_over:
             for _ in self.alerts(self.make()):
                 pass
 
@@ -254,7 +255,7 @@ class Leech(End):
             self.session.remove_torrent(torrent, lt.options_t.delete_files)
 
     def run(self):
-        while self.done < len(self.jobs):
+        while self.done < len(self.jobs) and not self.is_over:
             due = min(self.make(), self.begin())
             for alert in self.alerts(due):
                 if isinstance(alert, lt.torrent_finished_alert):
@@ -271,15 +272,16 @@ def main(role, jobs, target, gain, *rest):
     SETTINGS["utp_gain_factor"] = int(gain)
     end = {"seed": Seed, "leech": Leech}[role](read_jobs(jobs), *rest)
 
+    # No more than this: it comes in the middle of anything.
     def stop(*_):
-        end.last_words()
-        leave()
+        end.is_over = True
 
     signal.signal(signal.SIGTERM, stop)
     end.listen()
     say("ready")
     end.run()
-    stop()
+    end.last_words()
+    leave()
 
 
 main(*sys.argv[1:])

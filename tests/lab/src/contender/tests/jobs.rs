@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// How much the link lets through at once, bytes, and then some.
+const AT_ONCE: u64 = 40_000;
+
 /// While jobs arrive, s.
 const ARRIVING_S: f64 = 2.0;
 
@@ -60,7 +63,7 @@ fn takes_transfers_as_they_arrive(contender: Contender, quiet_s: f64) {
     assert!(jobs.iter().all(|job| arriving.contains(&job.t)));
     // None is forgotten, none is faster than the link.
     let is_possible = |job: &crate::record::Fetch| {
-        let least = job.bytes.saturating_sub(100_000) as f64 / 10e6;
+        let least = job.bytes.saturating_sub(AT_ONCE) as f64 / 10e6;
         job.seconds.is_some_and(|seconds| seconds > least)
     };
     assert!(jobs.iter().all(is_possible), "{jobs:?}");

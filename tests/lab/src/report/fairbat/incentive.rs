@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::cells::{number, percent, quarters};
 use super::group::Group;
-use super::point::points;
+use super::point::{Point, points};
 use super::{BASELINE, contenders};
 use crate::jobs::{ChunkFigures, JobsFigures};
 use crate::report::MatrixRecord;
@@ -92,7 +92,7 @@ impl Growth {
 }
 
 pub(super) fn section(matrix: &MatrixRecord) -> String {
-    let mut text = format!(
+    let text = format!(
         "\n## Chunks: served, on the network, waiting\n\nServed: chunks that were there at the end of \
          those that had arrived, all seeds together, and their share by bytes, %. Carried: payload of \
          the background over the link in the measured part by what arrived in it, %; what had arrived \
@@ -100,10 +100,26 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
          from its arrival, waiting included. Chunks on the network in each quarter of the measured \
          part, mean over the seeds, and with how many seeds they grow: the last quarter has more \
          than {FACTOR} times as many as the second, and more than {CHUNKS} more. Chunks that wait: mean and most, quarters, and the share of the time \
-         without any, %.\n\n\
-         | | | served | by bytes | carried | chunk, s | active, quarters | | waiting, mean | most | \
-         quarters | empty |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+         without any, %.\n\n"
     );
+    text + &table(matrix)
+}
+
+/// One of the points with more time to grow.
+pub(super) fn for_longer(matrix: &MatrixRecord) -> String {
+    let all = points(matrix);
+    let last = |point: &Point<'_>| point.until_s;
+    let until = all.iter().map(last).fold(0.0, f64::max);
+    format!(
+        "\n## The same for longer\n\nWith arrivals for {until:.0} s; columns as above.\n\n{}",
+        table(matrix)
+    )
+}
+
+fn table(matrix: &MatrixRecord) -> String {
+    let mut text = "| | | served | by bytes | carried | chunk, s | active, quarters | | waiting, mean | \
+        most | quarters | empty |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+        .to_owned();
     for point in points(matrix) {
         for name in [BASELINE].into_iter().chain(contenders(matrix)) {
             let group = Group::of(matrix, point, name);

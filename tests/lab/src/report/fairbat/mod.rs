@@ -33,10 +33,13 @@ const NAME: &str = "fairbat";
 /// The matrix of one of its points at another scale.
 const SCALING: &str = "fairbat-scaling";
 
+/// The matrix of one of its points for longer.
+const LONG: &str = "fairbat-long";
+
 /// What the paper compares with: every chunk its own connection at once.
 const BASELINE: &str = "tcp";
 
-/// The paper's own system.
+/// The paper's own system, with our damping.
 const PLAIN: &str = "fairbat-plain";
 
 /// The same with our receiver lever.
@@ -57,9 +60,17 @@ const HARD: Topology = Topology::One { long_lived: 3 };
 /// The paper's k in its easy case.
 const EASY: Topology = Topology::One { long_lived: 0 };
 
+/// What was measured apart from the matrix and is on its page, as far as it is there.
+#[derive(Clone, Copy, Default)]
+struct Beside<'a> {
+    scaling: Option<&'a MatrixRecord>,
+    long: Option<&'a MatrixRecord>,
+    steps: Option<&'a Steps>,
+}
+
 /// Whether a matrix is on this page.
 pub(super) fn is_of(matrix: &MatrixRecord) -> bool {
-    [NAME, SCALING].contains(&matrix.name.as_str())
+    [NAME, SCALING, LONG].contains(&matrix.name.as_str())
 }
 
 /// Makes the page and its pictures if the matrix is there, and returns where they
@@ -77,7 +88,12 @@ pub(super) fn write(
     };
     let page = directory.join(format!("{NAME}.md"));
     let steps = Steps::read(directory)?;
-    fs::write(&page, self::page(matrix, named(SCALING), steps.as_ref()))?;
+    let beside = Beside {
+        scaling: named(SCALING),
+        long: named(LONG),
+        steps: steps.as_ref(),
+    };
+    fs::write(&page, self::page(matrix, beside))?;
     let mut written = vec![page];
     for figure in figures::FIGURES.iter().filter(|one| one.is_there(matrix)) {
         let picture = directory.join(figure.file());
@@ -92,10 +108,10 @@ pub(super) fn write(
     Ok(written)
 }
 
-fn page(matrix: &MatrixRecord, scaling: Option<&MatrixRecord>, steps: Option<&Steps>) -> String {
+fn page(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
     let mut text = head(matrix);
     text.push_str(READING);
-    text.push_str(&required::section(matrix, scaling, steps));
+    text.push_str(&required::section(matrix, beside));
     text.push_str(&flows::section(matrix));
     for figure in figures::FIGURES.iter().filter(|one| one.is_there(matrix)) {
         text.push_str(&figure.section());
@@ -105,8 +121,11 @@ fn page(matrix: &MatrixRecord, scaling: Option<&MatrixRecord>, steps: Option<&St
         points::section(matrix),
         joined::section(matrix),
         incentive::section(matrix),
+        beside.long.map_or(String::new(), incentive::for_longer),
         limits::section(matrix),
-        scaling.map_or(String::new(), |other| scaling::section(matrix, other)),
+        beside
+            .scaling
+            .map_or(String::new(), |other| scaling::section(matrix, other)),
     ] {
         text.push_str(&section);
     }
@@ -118,7 +137,7 @@ fn page(matrix: &MatrixRecord, scaling: Option<&MatrixRecord>, steps: Option<&St
         text.push_str(&failures(&rows(matrix, name)));
     }
     text.push_str(&how(matrix));
-    if let Some(other) = scaling {
+    for other in [beside.scaling, beside.long].into_iter().flatten() {
         text.push_str(&measured(other));
     }
     text
@@ -142,8 +161,9 @@ const READING: &str = "\u{3c1}s is the load of web fetches and \u{3c1}b that of 
     full queue of 100 packets is one of 120 ms here: the first of them leaves little room below the \
     losses that TCP waits for. There is no LEDBAT~a. A uTP connection takes at least a round trip more \
     to begin than the baseline's, and so does a chunk of FAIRBAT's queue. All FAIRBAT contenders open a \
-    connection for each chunk; the paper's and the joined system differ in the receiver lever \
-    only.\n";
+    connection for each chunk, and all but the one without it have eq. (2) with a damping term and \
+    gains that settle (`lab tuning`); the paper's and the joined system differ in the receiver \
+    lever only.\n";
 
 /// Contenders that ran, in the order of their first run, without the baseline.
 fn contenders(matrix: &MatrixRecord) -> Vec<&str> {

@@ -122,7 +122,7 @@ fn two_seeds_have_means_and_no_interval() {
     assert!((improvement.value - 20.0).abs() < 0.1, "{improvement:?}");
     assert_eq!(improvement.half, None);
     assert_eq!(plain.active_against(&baseline).unwrap().half, None);
-    let page = page(&matrix, None, None);
+    let page = page(&matrix, Beside::default());
     let web = required(&page, title(PLAIN), "fetches are faster");
     assert!(web.contains("| holds, of 2 seeds |"), "{web}");
     let clearly = required(&page, title(LEVERS), "clearly better");
@@ -140,13 +140,13 @@ fn failed_runs_are_no_seeds() {
     });
     let group = Group::of(&matrix, at(&matrix, "k = 0, \u{3c1}b = 0.2"), PLAIN);
     assert_eq!(group.seeds(), SEEDS.count() - 1);
-    assert!(page(&matrix, None, None).contains("seed 1: no route"));
+    assert!(page(&matrix, Beside::default()).contains("seed 1: no route"));
 }
 
 #[test]
 fn the_page_judges_by_the_figures() {
     let matrix = evaluation();
-    let page = page(&matrix, None, None);
+    let page = page(&matrix, Beside::default());
     let holds = |name: &str, words: &str| {
         let line = required(&page, title(name), words);
         assert!(line.contains("| holds |"), "{line}");
@@ -202,14 +202,14 @@ fn what_was_not_measured_at_every_point_is_not_said_to_hold() {
     matrix
         .runs
         .retain(|run| run.contender != PLAIN || run.scenario != "fairbat-b60-k3");
-    let page = page(&matrix, None, None);
+    let page = page(&matrix, Beside::default());
     let web = required(&page, title(PLAIN), "fetches are faster");
     assert!(web.contains("**not measured** | at 1 of 2 points"), "{web}");
 }
 
 #[test]
 fn tables_have_the_papers_numbers_beside_ours() {
-    let page = page(&evaluation(), None, None);
+    let page = page(&evaluation(), Beside::default());
     let paper = line(&page, "| FAIRBAT, paper");
     assert_eq!(
         paper,
@@ -241,7 +241,7 @@ fn a_scale_is_compared_at_the_same_point() {
     for scenario in other.scenarios.values_mut() {
         scenario.scale_time(1000.0 / 300.0);
     }
-    let page = page(&matrix, Some(&other), None);
+    let page = page(&matrix, scaled(&other));
     for size in ["300", "1000"] {
         let row = format!("| k = 3, \u{3c1}b = 0.6 | {size} | {} |", title(PLAIN));
         assert!(line(&page, &row).contains("| 20.0 \u{b1}"), "{page}");
@@ -251,7 +251,7 @@ fn a_scale_is_compared_at_the_same_point() {
     for run in other.runs.iter_mut().filter(|run| run.contender == PLAIN) {
         run.summary.jobs.as_mut().unwrap().web.moments.mean_y *= 0.5;
     }
-    let page = self::page(&matrix, Some(&other), None);
+    let page = self::page(&matrix, scaled(&other));
     let scale = line(&page, "|  | The scale");
     assert!(scale.contains("**does not hold**"), "{scale}");
     assert!(
@@ -305,4 +305,39 @@ fn a_matrix_without_runs_has_a_page() {
         "{page}"
     );
     assert_eq!(write(&[], directory.path()).unwrap(), Vec::<PathBuf>::new());
+}
+
+fn scaled(scaling: &MatrixRecord) -> Beside<'_> {
+    Beside {
+        scaling: Some(scaling),
+        ..Beside::default()
+    }
+}
+
+#[test]
+fn a_longer_run_has_its_table_and_is_judged() {
+    let matrix = evaluation();
+    let mut long = matrix.clone();
+    long.name = LONG.to_owned();
+    long.scenarios.retain(|name, _| name == "fairbat-b60-k3");
+    long.runs.retain(|run| run.scenario == "fairbat-b60-k3");
+    let of = |long| Beside {
+        long: Some(long),
+        ..Beside::default()
+    };
+    let text = page(&matrix, of(&long));
+    assert!(text.contains("With arrivals for 210 s"), "{text}");
+    let judged = format!("| B | {}: so they do for longer", title(PLAIN));
+    let held = line(&text, &judged);
+    assert!(held.contains("| holds |"), "{held}");
+    for run in long.runs.iter_mut().filter(|run| run.contender == PLAIN) {
+        let active = run.summary.jobs.as_mut().unwrap().active.as_mut();
+        active.unwrap().quarters = [4.0, 10.0, 20.0, 30.0];
+    }
+    let text = page(&matrix, of(&long));
+    let broken = line(&text, &judged);
+    assert!(broken.contains("**does not hold**"), "{broken}");
+    let text = page(&matrix, Beside::default());
+    let missing = line(&text, &judged);
+    assert!(missing.contains("not measured"), "{missing}");
 }

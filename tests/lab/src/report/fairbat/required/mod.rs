@@ -11,8 +11,7 @@ mod web;
 use std::fmt::Write;
 
 use super::group::Estimate;
-use super::steps::Steps;
-use super::{LEVERS, PLAIN};
+use super::{Beside, LEVERS, PLAIN};
 use crate::report::MatrixRecord;
 use crate::report::verdict::Verdict;
 use crate::report::words::{cell, title};
@@ -26,21 +25,19 @@ struct Line {
     found: String,
 }
 
-pub(super) fn section(
-    matrix: &MatrixRecord,
-    scaling: Option<&MatrixRecord>,
-    steps: Option<&Steps>,
-) -> String {
+pub(super) fn section(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
     let ours = [PLAIN, LEVERS];
     let mut lines = Vec::new();
-    lines.extend(ours.into_iter().flat_map(|name| web::lines(matrix, name)));
-    lines.extend(
-        ours.into_iter()
-            .flat_map(|name| chunks::lines(matrix, name)),
-    );
+    for name in ours {
+        lines.extend(web::lines(matrix, name));
+        lines.push(web::bounded_for_longer(beside.long, name));
+    }
+    for name in ours {
+        lines.extend(chunks::lines(matrix, name));
+    }
     lines.extend(gain::lines(matrix));
-    lines.extend(settling::lines(matrix, steps));
-    lines.extend([certain::exact(matrix), certain::scale(matrix, scaling)]);
+    lines.extend(settling::lines(matrix, beside.steps));
+    lines.extend([certain::exact(matrix), certain::scale(matrix, beside.scaling)]);
     let mut text = "\n## What is required\n\n| | | | found |\n|---|---|---|---|\n".to_owned();
     for line in lines {
         let verdict = line.verdict.words();

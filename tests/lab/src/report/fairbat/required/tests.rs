@@ -27,7 +27,7 @@ fn change(
 
 /// The line of a requirement.
 fn line(matrix: &MatrixRecord, contender: &str, words: &str) -> String {
-    let text = section(matrix, None, None);
+    let text = section(matrix, Beside::default());
     let start = format!("| {}: ", who(contender));
     let mut lines = text.lines();
     let found = lines.find(|line| line.contains(&start) && line.contains(words));
@@ -249,7 +249,13 @@ fn steps_in_load_are_judged_by_what_tuning_found() {
         );
         std::fs::write(directory.path().join("tuning.json"), text).unwrap();
         let steps = read().unwrap().unwrap();
-        let text = section(&evaluation(), None, Some(&steps));
+        let text = section(
+            &evaluation(),
+            Beside {
+                steps: Some(&steps),
+                ..Beside::default()
+            },
+        );
         let mut lines = text.lines();
         let found = lines.find(|line| line.contains("A step in load"));
         found.unwrap().to_owned()

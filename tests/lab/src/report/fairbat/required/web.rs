@@ -8,7 +8,7 @@ use crate::report::MatrixRecord;
 use crate::report::fairbat::group::Group;
 use crate::report::fairbat::incentive::Growth;
 use crate::report::fairbat::{
-    BASELINE, HARD, LEDBAT, LEDBAT_EARLY, beside_baseline, points_of, table1,
+    BASELINE, HARD, LEDBAT, LEDBAT_EARLY, LONG, beside_baseline, points_of, table1,
 };
 use crate::report::verdict::Verdict;
 use crate::report::words::shown;
@@ -129,4 +129,21 @@ fn bounded(matrix: &MatrixRecord, name: &str) -> Line {
         );
     }
     line
+}
+
+/// The same where there is more time for it.
+pub(super) fn bounded_for_longer(long: Option<&MatrixRecord>, name: &str) -> Line {
+    let words = format!("{}: so they do for longer ({LONG})", who(name));
+    match long {
+        Some(long) => Line {
+            words,
+            ..bounded(long, name)
+        },
+        None => Line {
+            of: "B",
+            words,
+            verdict: Verdict::NotMeasured,
+            found: String::new(),
+        },
+    }
 }
