@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use dalbe::brake::LEAST_WEIGHT;
+use dalbe::support::{Rung, Support};
 use fairbat::admission::AdmissionSettings;
 use fairbat::engine::{Arrivals, Outcome, Report, Stop, run_arrivals};
 use fairbat::error::ErrorKind;
@@ -29,18 +31,13 @@ struct Run {
 }
 
 impl Run {
-    /// So many connections at a time, no more and no less; a job is one chunk.
-    fn start(address: SocketAddr, connections: u32) -> Self {
+    /// A job is one chunk.
+    fn start(address: SocketAddr, law: AdmissionSettings) -> Self {
         let (requests, arriving) = unbounded_channel();
         let (sender, events) = unbounded_channel();
         let arrivals = Arrivals {
             requests: arriving,
-            law: AdmissionSettings {
-                m_min: f64::from(connections),
-                m_max: connections,
-                period: Duration::from_secs(1),
-                ..AdmissionSettings::immediate()
-            },
+            law,
         };
         let stop = Stop::new();
         let run = run_arrivals(settings(LENGTH), arrivals, stop.clone(), sender);
@@ -88,6 +85,24 @@ impl Run {
     }
 }
 
+/// So many connections at a time, no more and no less.
+fn fixed(connections: u32) -> AdmissionSettings {
+    AdmissionSettings {
+        m_min: f64::from(connections),
+        m_max: connections,
+        ..by_law()
+    }
+}
+
+/// As many as the law says, which looks at the queue every second until it knows how
+/// long a job takes.
+fn by_law() -> AdmissionSettings {
+    AdmissionSettings {
+        period: Duration::from_secs(1),
+        ..AdmissionSettings::immediate()
+    }
+}
+
 fn name(path: &Path) -> String {
     let name = path.file_name().expect("a name");
     name.to_string_lossy().into_owned()
@@ -96,7 +111,7 @@ fn name(path: &Path) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_are_moved_in_the_order_in_which_they_come_until_no_more_do() {
     let (address, asked) = server();
-    let mut run = Run::start(address, 1);
+    let mut run = Run::start(address, fixed(1));
     for name in ["first", "second", "third"] {
         run.give(name);
     }
@@ -121,7 +136,7 @@ async fn jobs_are_moved_in_the_order_in_which_they_come_until_no_more_do() {
 async fn who_waits_counts_in_n_and_a_stop_ends_the_run_however_many_there_are() {
     // Nobody answers here: the listener takes connections and is silent.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let mut run = Run::start(silent.local_addr().expect("an address"), 2);
+    let mut run = Run::start(silent.local_addr().expect("an address"), fixed(2));
     for number in 0..5 {
         run.give(&number.to_string());
     }
@@ -140,4 +155,53 @@ async fn who_waits_counts_in_n_and_a_stop_ends_the_run_however_many_there_are() 
         report.outcomes,
         [Outcome::Failed(ErrorKind::Interrupted); 5]
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_queue_gets_more_connections() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut run = Run::start(silent.local_addr().expect("an address"), by_law());
+    for number in 0..60 {
+        run.give(&number.to_string());
+    }
+    loop {
+        if let Event::Control(control) = run.event().await
+            && control.active > 1
+        {
+            assert!(control.m > 1.0, "{control:?}");
+            break;
+        }
+    }
+    run.stop.interrupt();
+    run.report.await.expect("the run");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn below_one_connection_jobs_are_moved_and_yield() {
+    if Support::probe().best_lever() == Rung::None {
+        eprintln!("SKIPPED: nothing can hold a connection back here");
+        return;
+    }
+    let law = AdmissionSettings {
+        m_min: LEAST_WEIGHT,
+        ..by_law()
+    };
+    let (address, _asked) = server();
+    let mut run = Run::start(address, law);
+    // Nothing waits, and m falls.
+    loop {
+        if let Event::Control(control) = run.event().await
+            && control.w < 1.0
+        {
+            assert!(control.m < 1.0, "{control:?}");
+            assert_eq!(control.w, LEAST_WEIGHT);
+            break;
+        }
+    }
+    run.give("job");
+    assert_eq!(run.done().await, "job");
+    expect_whole(&run.path("job"));
+    drop(run.requests);
+    let report = run.report.await.expect("the run");
+    assert_eq!(report.outcomes, [Outcome::Done { late: false }]);
 }
