@@ -18,11 +18,15 @@ const FACTOR: f64 = 1.5;
 /// And so is growth by fewer chunks than these.
 const CHUNKS: f64 = 3.0;
 
-/// Whether something grows and does not stay: the second quarter is compared, since
-/// the first one may still see the beginning.
-fn grows(quarters: [f64; 4]) -> bool {
+/// So many chunks are to wait, tau and the usual deviation from it
+/// (`AdmissionSettings::immediate`): a queue that grows to these is being filled.
+pub(super) const FILLED: f64 = 30.0;
+
+/// Whether something grows beyond what it is meant to be, and does not stay: the
+/// second quarter is compared, since the first one may still see the beginning.
+fn grows(quarters: [f64; 4], meant: f64) -> bool {
     let [_, second, _, last] = quarters;
-    last > FACTOR * second && last > second + CHUNKS
+    last > FACTOR * second && last > second + CHUNKS && last > meant
 }
 
 /// Whether something grows with each of several seeds.
@@ -30,6 +34,8 @@ fn grows(quarters: [f64; 4]) -> bool {
 pub(super) struct Growth {
     /// Its mean over the seeds in each quarter.
     pub(super) quarters: [f64; 4],
+    /// Up to how many it is no growth.
+    meant: f64,
     /// With how many seeds it grows.
     grown: usize,
     seeds: usize,
@@ -39,12 +45,14 @@ impl Growth {
     /// `None` where no run has it.
     pub(super) fn of(
         group: &Group<'_>,
+        meant: f64,
         figure: impl Fn(&JobsFigures) -> Option<[f64; 4]>,
     ) -> Option<Self> {
-        let grown = group.figures().filter_map(&figure).map(grows);
-        let grown: Vec<bool> = grown.collect();
+        let seeds = group.figures().filter_map(&figure);
+        let grown: Vec<bool> = seeds.map(|quarters| grows(quarters, meant)).collect();
         Some(Self {
             quarters: group.quarters(figure)?,
+            meant,
             grown: grown.iter().filter(|grows| **grows).count(),
             seeds: grown.len(),
         })
@@ -52,12 +60,12 @@ impl Growth {
 
     /// Of chunks on the network.
     pub(super) fn of_active(group: &Group<'_>) -> Option<Self> {
-        Self::of(group, |jobs| Some(jobs.active.as_ref()?.quarters))
+        Self::of(group, 0.0, |jobs| Some(jobs.active.as_ref()?.quarters))
     }
 
     /// Of chunks that wait.
     pub(super) fn of_waiting(group: &Group<'_>) -> Option<Self> {
-        Self::of(group, |jobs| Some(jobs.waiting.as_ref()?.quarters))
+        Self::of(group, FILLED, |jobs| Some(jobs.waiting.as_ref()?.quarters))
     }
 
     /// Whether it grows with most seeds.
@@ -67,7 +75,7 @@ impl Growth {
 
     /// Whether it grows neither with most seeds nor on average.
     pub(super) fn is_bounded(&self) -> bool {
-        !self.is_certain() && !grows(self.quarters)
+        !self.is_certain() && !grows(self.quarters, self.meant)
     }
 
     /// Whether seeds differ in that.

@@ -327,7 +327,7 @@ fn a_longer_run_has_its_table_and_is_judged() {
     };
     let text = page(&matrix, of(&long));
     assert!(text.contains("With arrivals for 210 s"), "{text}");
-    let judged = format!("| B | {}: so they do for longer", title(PLAIN));
+    let judged = format!("| B | {}: active chunks stay bounded and LEDBAT's do not", title(PLAIN));
     let held = line(&text, &judged);
     assert!(held.contains("| holds |"), "{held}");
     for run in long.runs.iter_mut().filter(|run| run.contender == PLAIN) {

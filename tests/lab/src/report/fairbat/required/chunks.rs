@@ -7,8 +7,10 @@ use super::{Line, who};
 use crate::report::MatrixRecord;
 use crate::report::fairbat::beside_baseline;
 use crate::report::fairbat::group::Group;
-use crate::report::fairbat::incentive::{Growth, served};
+use crate::report::fairbat::incentive::{FILLED, Growth, served};
 use crate::report::fairbat::point::{Point, points};
+use crate::report::fairbat::LONG;
+use crate::report::verdict::Verdict;
 use crate::tuning::RARELY;
 
 /// What is carried may be so much more or less than what arrives, in parts of that.
@@ -21,6 +23,29 @@ pub(super) fn lines(matrix: &MatrixRecord, name: &str) -> Vec<Line> {
         queue_bounded(matrix, name),
         queue_rarely_empty(matrix, name),
     ]
+}
+
+/// What needs more time to be seen.
+pub(super) fn for_longer(long: Option<&MatrixRecord>, name: &str) -> Vec<Line> {
+    let Some(long) = long else {
+        let words = format!("{}: the same for longer ({LONG})", who(name));
+        return vec![Line {
+            of: "C",
+            words,
+            verdict: Verdict::NotMeasured,
+            found: String::new(),
+        }];
+    };
+    let lines = [
+        all_served(long, name),
+        as_much(long, name),
+        queue_bounded(long, name),
+    ];
+    let for_longer = |line: Line| Line {
+        words: format!("{}, for longer ({LONG})", line.words),
+        ..line
+    };
+    lines.map(for_longer).into()
 }
 
 /// A line on every point.
@@ -102,7 +127,10 @@ fn as_much(matrix: &MatrixRecord, name: &str) -> Line {
 
 /// Those that wait do not grow more and more.
 fn queue_bounded(matrix: &MatrixRecord, name: &str) -> Line {
-    line(matrix, name, "the queue stays bounded", |_, group| {
+    let words = format!(
+        "the queue stays bounded: it does not grow beyond the {FILLED:.0} to which it is filled"
+    );
+    line(matrix, name, &words, |_, group| {
         let growth = Growth::of_waiting(group)?;
         Some((growth.is_bounded(), growth.is_mixed(), growth.words()))
     })

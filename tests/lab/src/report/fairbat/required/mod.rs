@@ -34,6 +34,7 @@ pub(super) fn section(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
     }
     for name in ours {
         lines.extend(chunks::lines(matrix, name));
+        lines.extend(chunks::for_longer(beside.long, name));
     }
     lines.extend(gain::lines(matrix));
     lines.extend(settling::lines(matrix, beside.steps));

@@ -48,7 +48,7 @@ fn one_figure_that_is_broken_at_one_point_is_seen() {
             jobs.chunks.served_bytes = 29_000_000;
         }),
         (LEVERS, K0_LOW, "the queue stays bounded", |jobs| {
-            jobs.waiting.as_mut().unwrap().quarters = [6.0, 6.0, 12.0, 24.0];
+            jobs.waiting.as_mut().unwrap().quarters = [6.0, 12.0, 24.0, 36.0];
         }),
         (PLAIN, K3_LOW, "the queue is empty", |jobs| {
             jobs.waiting.as_mut().unwrap().empty_share = 0.06;
