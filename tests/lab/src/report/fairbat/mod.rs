@@ -68,6 +68,14 @@ struct Beside<'a> {
     steps: Option<&'a Steps>,
 }
 
+impl<'a> Beside<'a> {
+    /// Where flows over time are shown from: what was measured for longer, if it was.
+    fn flows(self, matrix: &'a MatrixRecord) -> &'a MatrixRecord {
+        let long = self.long.filter(|long| flows::scene(long).is_some());
+        long.unwrap_or(matrix)
+    }
+}
+
 /// Whether a matrix is on this page.
 pub(super) fn is_of(matrix: &MatrixRecord) -> bool {
     [NAME, SCALING, LONG].contains(&matrix.name.as_str())
@@ -100,7 +108,7 @@ pub(super) fn write(
         figure.draw(matrix, &picture)?;
         written.push(picture);
     }
-    if let Some(scene) = flows::scene(matrix) {
+    if let Some(scene) = flows::scene(beside.flows(matrix)) {
         let picture = directory.join(flows::FILE);
         flows::draw(&scene, &picture)?;
         written.push(picture);
@@ -112,7 +120,7 @@ fn page(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
     let mut text = head(matrix);
     text.push_str(READING);
     text.push_str(&required::section(matrix, beside));
-    text.push_str(&flows::section(matrix));
+    text.push_str(&flows::section(beside.flows(matrix)));
     for figure in figures::FIGURES.iter().filter(|one| one.is_there(matrix)) {
         text.push_str(&figure.section());
     }
