@@ -108,7 +108,9 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
          from its arrival, waiting included. Chunks on the network in each quarter of the measured \
          part, mean over the seeds, and with how many seeds they grow: the last quarter has more \
          than {FACTOR} times as many as the second, and more than {CHUNKS} more. Chunks that wait: mean and most, quarters, and the share of the time \
-         without any, %.\n\n"
+         without any, %. With the lever \
+         the queue may be empty for most of the time at low loads: the connection that yields works \
+         it off in what nobody else wants.\n\n"
     );
     text + &table(matrix)
 }

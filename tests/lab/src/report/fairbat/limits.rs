@@ -131,7 +131,9 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
          many a second are done with (Little 1961). Where a run has no room for {SOON} chunk times \
          and ten more it is too short to tell. Where m is at its least, {LEAST}, less than one \
          connection is enough, nothing is limited, and there is nothing to be found. Near is the \
-         share of the last half in which the smoothed m of a seed was within 20 %. One seed alone \
+         share of the last half in which the smoothed m of a seed was within 20 %. At a low load \
+         it takes long whatever the law: a limit holds when tau chunks wait, and these have to arrive \
+         first, which alone is dozens of chunk times. One seed alone \
          says little: the chunks of the first [40 to 200 chunk times](tuning.md) do not tell the \
          limit to 20 %.\n\n\
          | | | chunk time, s | m | deviation | found after | a seed alone | in time | near, % |\n\
