@@ -127,9 +127,10 @@ pub(super) fn for_longer(matrix: &MatrixRecord) -> String {
 }
 
 fn table(matrix: &MatrixRecord) -> String {
-    let mut text = "| | | served | by bytes | carried | chunk, s | active, quarters | | waiting, mean | \
+    let mut text =
+        "| | | served | by bytes | carried | chunk, s | active, quarters | | waiting, mean | \
         most | quarters | empty |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n"
-        .to_owned();
+            .to_owned();
     for point in points(matrix) {
         for name in [BASELINE].into_iter().chain(contenders(matrix)) {
             let group = Group::of(matrix, point, name);

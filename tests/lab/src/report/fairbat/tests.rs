@@ -314,6 +314,13 @@ fn scaled(scaling: &MatrixRecord) -> Beside<'_> {
     }
 }
 
+fn for_longer(long: &MatrixRecord) -> Beside<'_> {
+    Beside {
+        long: Some(long),
+        ..Beside::default()
+    }
+}
+
 #[test]
 fn a_longer_run_has_its_table_and_is_judged() {
     let matrix = evaluation();
@@ -321,20 +328,19 @@ fn a_longer_run_has_its_table_and_is_judged() {
     long.name = LONG.to_owned();
     long.scenarios.retain(|name, _| name == "fairbat-b60-k3");
     long.runs.retain(|run| run.scenario == "fairbat-b60-k3");
-    let of = |long| Beside {
-        long: Some(long),
-        ..Beside::default()
-    };
-    let text = page(&matrix, of(&long));
+    let text = page(&matrix, for_longer(&long));
     assert!(text.contains("With arrivals for 210 s"), "{text}");
-    let judged = format!("| B | {}: active chunks stay bounded and LEDBAT's do not", title(PLAIN));
+    let judged = format!(
+        "| B | {}: active chunks stay bounded and LEDBAT's do not",
+        title(PLAIN)
+    );
     let held = line(&text, &judged);
     assert!(held.contains("| holds |"), "{held}");
     for run in long.runs.iter_mut().filter(|run| run.contender == PLAIN) {
         let active = run.summary.jobs.as_mut().unwrap().active.as_mut();
         active.unwrap().quarters = [4.0, 10.0, 20.0, 30.0];
     }
-    let text = page(&matrix, of(&long));
+    let text = page(&matrix, for_longer(&long));
     let broken = line(&text, &judged);
     assert!(broken.contains("**does not hold**"), "{broken}");
     let text = page(&matrix, Beside::default());

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use super::judged::{Judged, Judgement};
 use super::{Line, who};
 use crate::report::MatrixRecord;
+use crate::report::fairbat::LONG;
 use crate::report::fairbat::beside_baseline;
 use crate::report::fairbat::group::Group;
 use crate::report::fairbat::incentive::{FILLED, Growth, served};
 use crate::report::fairbat::point::{Point, points};
-use crate::report::fairbat::LONG;
 use crate::report::verdict::Verdict;
 use crate::tuning::RARELY;
 

@@ -38,7 +38,10 @@ pub(super) fn section(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
     }
     lines.extend(gain::lines(matrix));
     lines.extend(settling::lines(matrix, beside.steps));
-    lines.extend([certain::exact(matrix), certain::scale(matrix, beside.scaling)]);
+    lines.extend([
+        certain::exact(matrix),
+        certain::scale(matrix, beside.scaling),
+    ]);
     let mut text = "\n## What is required\n\n| | | | found |\n|---|---|---|---|\n".to_owned();
     for line in lines {
         let verdict = line.verdict.words();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::jobs::{JobsFigures, LimitCourse};
+use crate::report::fairbat::steps::Steps;
 use crate::report::fairbat::synthetic::evaluation;
 use crate::report::fairbat::{BASELINE, LEDBAT, UNDAMPED};
 

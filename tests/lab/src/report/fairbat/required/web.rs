@@ -133,7 +133,10 @@ fn bounded(matrix: &MatrixRecord, name: &str) -> Line {
 
 /// The same where there is more time for it.
 pub(super) fn bounded_for_longer(long: Option<&MatrixRecord>, name: &str) -> Line {
-    let words = format!("{}: active chunks stay bounded and LEDBAT's do not, for longer ({LONG})", who(name));
+    let words = format!(
+        "{}: active chunks stay bounded and LEDBAT's do not, for longer ({LONG})",
+        who(name)
+    );
     match long {
         Some(long) => Line {
             words,
