@@ -10,7 +10,7 @@ use fairbat_tests::chart::{
 use plotters::prelude::*;
 
 use super::group::{Estimate, Group};
-use super::point::{Point, Topology};
+use super::point::{Point, Topology, points};
 use super::{
     EASY, HARD, LEDBAT, LEDBAT_EARLY, LEVERS, PLAIN, UNDAMPED, beside_baseline, contenders,
     points_of,
@@ -28,9 +28,12 @@ const HEIGHT: (i32, i32) = (90, 330);
 /// From a panel to its labels, px.
 const BESIDE: i32 = 14;
 /// Beside those of all charts: a darker vermilion.
-const BROWN: RGBColor = RGBColor(0x8c, 0x3d, 0x00);
+pub(super) const BROWN: RGBColor = RGBColor(0x8c, 0x3d, 0x00);
 /// Error bars end in a line of this width to each side, in parts of the x axis.
 const CAP: f64 = 0.012;
+
+/// Points of the whole evaluation.
+const POINTS: usize = 25;
 
 /// A figure of the paper's: one picture here, of one or two panels.
 pub(super) struct Figure {
@@ -138,13 +141,19 @@ impl Figure {
     }
 
     /// The part of the page that it is in.
-    pub(super) fn section(&self) -> String {
+    pub(super) fn section(&self, matrix: &MatrixRecord) -> String {
         let (number, title, file) = (self.number, self.title, self.file());
-        let (says, differs) = (self.says, self.differs);
-        format!(
-            "\n## Figure {number}: {title}\n\n![Figure {number}: {title}]({file})\n\n{says}\n\n\
-             {differs}\n"
-        )
+        let mut text = format!(
+            "\n## Figure {number}: {title}\n\n![Figure {number}: {title}]({file})\n\n{}\n",
+            self.says
+        );
+        // It is of the whole evaluation.
+        let measured = contenders(matrix);
+        let all = [LEDBAT, LEDBAT_EARLY, PLAIN, LEVERS];
+        if points(matrix).len() >= POINTS && all.iter().all(|name| measured.contains(name)) {
+            text.push_str(&format!("\n{}\n", self.differs));
+        }
+        text
     }
 
     /// Draws it into an SVG file.

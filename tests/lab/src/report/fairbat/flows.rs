@@ -9,9 +9,10 @@ use fairbat_tests::chart::{
 };
 use plotters::prelude::*;
 
+use super::figures::BROWN;
 use super::group::Group;
 use super::point::Point;
-use super::{BASELINE, HARD, LEDBAT, PLAIN, points_of};
+use super::{BASELINE, HARD, LEDBAT, LEDBAT_EARLY, PLAIN, points_of};
 use crate::jobs::JobsCourse;
 use crate::report::MatrixRecord;
 use crate::report::words::NOTHING;
@@ -37,6 +38,8 @@ pub(super) struct Scene<'a> {
     point: Point<'a>,
     every_s: f64,
     ledbat: Vec<f64>,
+    /// LEDBAT with the lower target, if it was there.
+    early: Vec<f64>,
     baseline: Vec<f64>,
     ours: Vec<f64>,
     waiting: Vec<f64>,
@@ -59,6 +62,7 @@ pub(super) fn scene(matrix: &MatrixRecord) -> Option<Scene<'_>> {
             ledbat: of(LEDBAT, |course| &course.active)?,
             ours: of(PLAIN, |course| &course.active)?,
             waiting: of(PLAIN, |course| &course.waiting)?,
+            early: of(LEDBAT_EARLY, |course| &course.active).unwrap_or_default(),
             baseline: of(BASELINE, |course| &course.active).unwrap_or_default(),
         })
     });
@@ -104,11 +108,16 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
          A LEDBAT connection gives way to whoever fills the queue, and beside long-lived flows that \
          is always somebody: nothing limits how many there are but that each keeps a little. FAIRBAT \
          lets as many chunks onto the network as it takes to serve what arrives, and the others wait \
-         outside of it. From the first to the last quarter of the measured part, at {}, LEDBAT's \
-         connections went {}, FAIRBAT's {}.\n",
+         outside of it. From the first to the last quarter of the measured part, at {} in runs with \
+         arrivals for {:.0} s ({}), LEDBAT's connections went {}, with a target of 25 ms {}, \
+         FAIRBAT's over plain TCP {}, TCP's {}.\n",
         scene.point.words(),
+        scene.point.until_s,
+        matrix.name,
         words(of(LEDBAT)),
-        words(of(PLAIN))
+        words(of(LEDBAT_EARLY)),
+        words(of(PLAIN)),
+        words(of(BASELINE))
     )
 }
 
@@ -131,6 +140,7 @@ pub(super) fn draw(scene: &Scene<'_>, path: &Path) -> ChartResult<()> {
     let all = [
         (&scene.waiting, PALE_BLUE, 1, "FAIRBAT: waiting outside"),
         (&scene.baseline, MARK, 1, "TCP, each at once"),
+        (&scene.early, BROWN, 2, "LEDBAT (uTP, 25 ms), each at once"),
         (&scene.ledbat, VERMILION, 2, "LEDBAT (uTP), each at once"),
         (&scene.ours, BLUE, 2, "FAIRBAT: in the network"),
     ];

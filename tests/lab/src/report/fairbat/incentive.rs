@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::cells::{number, percent, quarters};
+use super::cells::{estimate, number, percent, quarters};
 use super::group::Group;
 use super::point::{Point, points};
 use super::{BASELINE, contenders};
@@ -120,10 +120,32 @@ pub(super) fn for_longer(matrix: &MatrixRecord) -> String {
     let all = points(matrix);
     let last = |point: &Point<'_>| point.until_s;
     let until = all.iter().map(last).fold(0.0, f64::max);
-    format!(
-        "\n## The same for longer\n\nWith arrivals for {until:.0} s; columns as above.\n\n{}",
+    let mut text = format!(
+        "\n## The same for longer\n\nWith arrivals for {until:.0} s; columns as above.\n\n{}\n\
+         And the time of fetches, as under every point. It is less of an improvement than in the \
+         shorter runs, in which some of what the queue holds is only put off.\n\n\
+         | | | fetch, s | improvement, % |\n|---|---|---|---|\n",
         table(matrix)
-    )
+    );
+    for point in all {
+        let baseline = Group::of(matrix, point, BASELINE);
+        for name in [BASELINE].into_iter().chain(contenders(matrix)) {
+            let group = Group::of(matrix, point, name);
+            if group.is_empty() || baseline.is_empty() {
+                continue;
+            }
+            let improvement = group.improvement(&baseline).filter(|_| name != BASELINE);
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} |",
+                point.words(),
+                cell(title(name)),
+                estimate(group.delay(), 2),
+                estimate(improvement, 1)
+            );
+        }
+    }
+    text
 }
 
 fn table(matrix: &MatrixRecord) -> String {

@@ -122,7 +122,7 @@ fn page(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
     text.push_str(&required::section(matrix, beside));
     text.push_str(&flows::section(beside.flows(matrix)));
     for figure in figures::FIGURES.iter().filter(|one| one.is_there(matrix)) {
-        text.push_str(&figure.section());
+        text.push_str(&figure.section(matrix));
     }
     for section in [
         table1::section(matrix),
@@ -152,7 +152,12 @@ fn page(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
 }
 
 /// How it is all to be read.
-const READING: &str = "\u{3c1}s is the load of web fetches and \u{3c1}b that of background \
+const READING: &str = "What is measured is section IV of \"FAIRBAT: access control for background \
+    flows\": n chunks wait in a queue, at most m are on the network, and every T seconds, by its eq. \
+    (2), m grows by gamma (n \u{2212} tau), where tau is how many are meant to wait. The joined system is \
+    this with FAIRBAT's receiver lever, which makes a connection yield by its receive window, for \
+    the part of the time in which m is below one. LBE is lower-than-best-effort, as LEDBAT and TCP-LP \
+    are.\n\n\u{3c1}s is the load of web fetches and \u{3c1}b that of background \
     chunks, in parts of a link; k is the number of long-lived flows. The baseline, with which all \
     is compared, sends every chunk over a TCP connection of its own as soon as it arrives, with \
     CUBIC.\n\n\

@@ -175,7 +175,10 @@ fn the_page_judges_by_the_figures() {
         joined.contains("; better by the whole interval at 5"),
         "{joined}"
     );
-    assert!(page.contains("LEDBAT's connections went from 4 to 30, FAIRBAT's from 3 to 3."));
+    assert!(page.contains(
+        "LEDBAT's connections went from 4 to 30, with a target of 25 ms from 3 to 3, FAIRBAT's over \
+         plain TCP from 3 to 3, TCP's from 3 to 3."
+    ));
     let undamped = required(&page, title(UNDAMPED), "is within 20 %");
     assert!(undamped.contains("**does not hold**"), "{undamped}");
     assert!(
