@@ -11,7 +11,7 @@ use dalbe::support::{Rung, Support};
 use fairbat::admission::AdmissionSettings;
 use fairbat::engine::{Arrivals, Outcome, Report, Stop, run_arrivals};
 use fairbat::error::ErrorKind;
-use fairbat::event::{Event, TimedEvent};
+use fairbat::event::{Control, Event, TimedEvent};
 use fairbat::settings::{Target, TransferRequest};
 use files::{LENGTH, expect_whole, server, settings};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -71,6 +71,20 @@ impl Run {
     async fn event(&mut self) -> Event {
         let event = tokio::time::timeout(PATIENCE, self.events.recv()).await;
         event.expect("in time").expect("the run goes on").event
+    }
+
+    /// Waits until the lane is as it should be; how it is then.
+    async fn control(&mut self, is_so: impl Fn(&Control) -> bool) -> Control {
+        let found = async {
+            loop {
+                if let Event::Control(control) = self.event().await
+                    && is_so(&control)
+                {
+                    break control;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, found).await.expect("soon")
     }
 
     /// Waits until the next job is done; the name of its file.
@@ -140,15 +154,9 @@ async fn who_waits_counts_in_n_and_a_stop_ends_the_run_however_many_there_are() 
     for number in 0..5 {
         run.give(&number.to_string());
     }
-    loop {
-        // The first look may come before all of them.
-        if let Event::Control(control) = run.event().await
-            && control.n >= 3.0
-        {
-            assert_eq!((control.n, control.active, control.m), (3.0, 2, 2.0));
-            break;
-        }
-    }
+    // The first look may come before all of them.
+    let control = run.control(|control| control.n >= 3.0).await;
+    assert_eq!((control.n, control.active, control.m), (3.0, 2, 2.0));
     run.stop.interrupt();
     let report = run.report.await.expect("the run");
     assert_eq!(
@@ -164,16 +172,7 @@ async fn a_long_queue_gets_more_connections() {
     for number in 0..60 {
         run.give(&number.to_string());
     }
-    let grows = async {
-        loop {
-            if let Event::Control(control) = run.event().await
-                && control.active > 1
-            {
-                break control;
-            }
-        }
-    };
-    let control = tokio::time::timeout(PATIENCE, grows).await.expect("soon");
+    let control = run.control(|control| control.active > 1).await;
     assert!(control.m > 1.0, "{control:?}");
     run.stop.interrupt();
     run.report.await.expect("the run");
@@ -192,17 +191,8 @@ async fn below_one_connection_there_is_one_that_yields() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let mut run = Run::start(silent.local_addr().expect("an address"), law);
     run.give("job");
-    let yields = async {
-        loop {
-            if let Event::Control(control) = run.event().await
-                && control.w < 1.0
-            {
-                break control;
-            }
-        }
-    };
     // Nothing waits, so m falls.
-    let control = tokio::time::timeout(PATIENCE, yields).await.expect("soon");
+    let control = run.control(|control| control.w < 1.0).await;
     assert!(control.m < 1.0, "{control:?}");
     assert_eq!((control.w, control.active), (LEAST_WEIGHT, 1));
     run.stop.interrupt();

@@ -6,8 +6,8 @@ use std::fmt::Write;
 
 use super::cells::{estimate, number, percent, quarters};
 use super::group::Group;
-use super::point::{Point, points};
-use super::{BASELINE, contenders};
+use super::point::points;
+use super::{BASELINE, groups};
 use crate::jobs::{ChunkFigures, JobsFigures};
 use crate::report::MatrixRecord;
 use crate::report::words::{cell, title};
@@ -117,9 +117,8 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
 
 /// One of the points with more time to grow.
 pub(super) fn for_longer(matrix: &MatrixRecord) -> String {
-    let all = points(matrix);
-    let last = |point: &Point<'_>| point.until_s;
-    let until = all.iter().map(last).fold(0.0, f64::max);
+    let last = points(matrix).into_iter().map(|point| point.until_s);
+    let until = last.fold(0.0, f64::max);
     let mut text = format!(
         "\n## The same for longer\n\nWith arrivals for {until:.0} s; columns as above.\n\n{}\n\
          And the time of fetches, as under every point. It is less of an improvement than in the \
@@ -127,23 +126,20 @@ pub(super) fn for_longer(matrix: &MatrixRecord) -> String {
          | | | fetch, s | improvement, % |\n|---|---|---|---|\n",
         table(matrix)
     );
-    for point in all {
+    for (point, name, group) in groups(matrix) {
         let baseline = Group::of(matrix, point, BASELINE);
-        for name in [BASELINE].into_iter().chain(contenders(matrix)) {
-            let group = Group::of(matrix, point, name);
-            if group.is_empty() || baseline.is_empty() {
-                continue;
-            }
-            let improvement = group.improvement(&baseline).filter(|_| name != BASELINE);
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} | {} |",
-                point.words(),
-                cell(title(name)),
-                estimate(group.delay(), 2),
-                estimate(improvement, 1)
-            );
+        if baseline.is_empty() {
+            continue;
         }
+        let improvement = group.improvement(&baseline).filter(|_| name != BASELINE);
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} |",
+            point.words(),
+            cell(title(name)),
+            estimate(group.delay(), 2),
+            estimate(improvement, 1)
+        );
     }
     text
 }
@@ -153,34 +149,28 @@ fn table(matrix: &MatrixRecord) -> String {
         "| | | served | by bytes | carried | chunk, s | active, quarters | | waiting, mean | \
         most | quarters | empty |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned();
-    for point in points(matrix) {
-        for name in [BASELINE].into_iter().chain(contenders(matrix)) {
-            let group = Group::of(matrix, point, name);
-            if group.is_empty() {
-                continue;
-            }
-            let (served, arrived) = served(&group);
-            let active = Growth::of_active(&group);
-            let waiting = Growth::of_waiting(&group);
-            let growth = active.map_or(String::new(), |it| it.remark());
-            let _ = writeln!(
-                text,
-                "| {} | {} | {served} of {arrived} | {} | {} | {} | {} | {growth} | {} | {} | {} | {} |",
-                point.words(),
-                cell(title(name)),
-                percent(group.served(), 1),
-                percent(group.carried(), 1),
-                number(group.mean(|jobs| jobs.chunks.mean_s), 1),
-                quarters(active.map(|it| it.quarters)),
-                number(group.mean(|jobs| Some(jobs.waiting.as_ref()?.mean)), 1),
-                number(group.most(|jobs| Some(jobs.waiting.as_ref()?.most)), 0),
-                quarters(waiting.map(|it| it.quarters)),
-                percent(
-                    group.mean(|jobs| Some(jobs.waiting.as_ref()?.empty_share)),
-                    1
-                ),
-            );
-        }
+    for (point, name, group) in groups(matrix) {
+        let (served, arrived) = served(&group);
+        let active = Growth::of_active(&group);
+        let waiting = Growth::of_waiting(&group);
+        let growth = active.map_or(String::new(), |it| it.remark());
+        let _ = writeln!(
+            text,
+            "| {} | {} | {served} of {arrived} | {} | {} | {} | {} | {growth} | {} | {} | {} | {} |",
+            point.words(),
+            cell(title(name)),
+            percent(group.served(), 1),
+            percent(group.carried(), 1),
+            number(group.mean(|jobs| jobs.chunks.mean_s), 1),
+            quarters(active.map(|it| it.quarters)),
+            number(group.mean(|jobs| Some(jobs.waiting.as_ref()?.mean)), 1),
+            number(group.most(|jobs| Some(jobs.waiting.as_ref()?.most)), 0),
+            quarters(waiting.map(|it| it.quarters)),
+            percent(
+                group.mean(|jobs| Some(jobs.waiting.as_ref()?.empty_share)),
+                1
+            ),
+        );
     }
     text
 }

@@ -197,6 +197,16 @@ fn points_of(matrix: &MatrixRecord, topology: Topology) -> Vec<Point<'_>> {
     all
 }
 
+/// All that was measured, point by point, the baseline first.
+fn groups(matrix: &MatrixRecord) -> impl Iterator<Item = (Point<'_>, &str, Group<'_>)> {
+    let names: Vec<_> = [BASELINE].into_iter().chain(contenders(matrix)).collect();
+    let all = points(matrix).into_iter().flat_map(move |point| {
+        let of = move |name| (point, name, Group::of(matrix, point, name));
+        names.clone().into_iter().map(of)
+    });
+    all.filter(|(_, _, group)| !group.is_empty())
+}
+
 /// Each point with the runs of a contender and of the baseline, where there are any
 /// of the contender.
 fn beside_baseline<'a>(

@@ -5,8 +5,7 @@ use std::fmt::Write;
 
 use super::cells::{estimate, number, percent};
 use super::group::Group;
-use super::point::points;
-use super::{BASELINE, contenders};
+use super::{BASELINE, groups};
 use crate::report::MatrixRecord;
 use crate::report::words::{cell, title};
 
@@ -19,28 +18,22 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
         | | | fetch, s | \u{b1} % | improvement, % | active, ratio | variance, ratio | p95, s |\n\
         |---|---|---|---|---|---|---|---|\n"
             .to_owned();
-    for point in points(matrix) {
+    for (point, name, group) in groups(matrix) {
+        let delay = group.delay();
         let baseline = Group::of(matrix, point, BASELINE);
-        for name in [BASELINE].into_iter().chain(contenders(matrix)) {
-            let group = Group::of(matrix, point, name);
-            if group.is_empty() {
-                continue;
-            }
-            let delay = group.delay();
-            let beside = (name != BASELINE).then_some(&baseline);
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} | {} | {} | {} | {} | {} |",
-                point.words(),
-                cell(title(name)),
-                estimate(delay, 2),
-                percent(delay.and_then(|delay| delay.interval()?.relative()), 1),
-                estimate(beside.and_then(|other| group.improvement(other)), 1),
-                estimate(beside.and_then(|other| group.active_against(other)), 2),
-                number(beside.and_then(|other| group.variance_against(other)), 3),
-                number(group.mean(|jobs| jobs.web.p95_s), 2),
-            );
-        }
+        let beside = (name != BASELINE).then_some(&baseline);
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            point.words(),
+            cell(title(name)),
+            estimate(delay, 2),
+            percent(delay.and_then(|delay| delay.interval()?.relative()), 1),
+            estimate(beside.and_then(|other| group.improvement(other)), 1),
+            estimate(beside.and_then(|other| group.active_against(other)), 2),
+            number(beside.and_then(|other| group.variance_against(other)), 3),
+            number(group.mean(|jobs| jobs.web.p95_s), 2),
+        );
     }
     text
 }

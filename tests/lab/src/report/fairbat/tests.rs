@@ -237,10 +237,7 @@ fn tables_have_the_papers_numbers_beside_ours() {
 #[test]
 fn a_scale_is_compared_at_the_same_point() {
     let matrix = evaluation();
-    let mut other = matrix.clone();
-    other.name = SCALING.to_owned();
-    other.scenarios.retain(|name, _| name == "fairbat-b60-k3");
-    other.runs.retain(|run| run.scenario == "fairbat-b60-k3");
+    let mut other = hardest(&matrix, SCALING);
     for scenario in other.scenarios.values_mut() {
         scenario.scale_time(1000.0 / 300.0);
     }
@@ -310,6 +307,15 @@ fn a_matrix_without_runs_has_a_page() {
     assert_eq!(write(&[], directory.path()).unwrap(), Vec::<PathBuf>::new());
 }
 
+/// The matrix's hardest point as a matrix of its own.
+fn hardest(matrix: &MatrixRecord, name: &str) -> MatrixRecord {
+    let mut other = matrix.clone();
+    other.name = name.to_owned();
+    other.scenarios.retain(|name, _| name == "fairbat-b60-k3");
+    other.runs.retain(|run| run.scenario == "fairbat-b60-k3");
+    other
+}
+
 fn scaled(scaling: &MatrixRecord) -> Beside<'_> {
     Beside {
         scaling: Some(scaling),
@@ -327,10 +333,7 @@ fn for_longer(long: &MatrixRecord) -> Beside<'_> {
 #[test]
 fn a_longer_run_has_its_table_and_is_judged() {
     let matrix = evaluation();
-    let mut long = matrix.clone();
-    long.name = LONG.to_owned();
-    long.scenarios.retain(|name, _| name == "fairbat-b60-k3");
-    long.runs.retain(|run| run.scenario == "fairbat-b60-k3");
+    let mut long = hardest(&matrix, LONG);
     let text = page(&matrix, for_longer(&long));
     assert!(text.contains("With arrivals for 210 s"), "{text}");
     let judged = format!(

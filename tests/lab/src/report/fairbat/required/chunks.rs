@@ -10,7 +10,6 @@ use crate::report::fairbat::beside_baseline;
 use crate::report::fairbat::group::Group;
 use crate::report::fairbat::incentive::{FILLED, Growth, served};
 use crate::report::fairbat::point::{Point, points};
-use crate::report::verdict::Verdict;
 use crate::tuning::RARELY;
 
 /// What is carried may be so much more or less than what arrives, in parts of that.
@@ -29,12 +28,7 @@ pub(super) fn lines(matrix: &MatrixRecord, name: &str) -> Vec<Line> {
 pub(super) fn for_longer(long: Option<&MatrixRecord>, name: &str) -> Vec<Line> {
     let Some(long) = long else {
         let words = format!("{}: the same for longer ({LONG})", who(name));
-        return vec![Line {
-            of: "C",
-            words,
-            verdict: Verdict::NotMeasured,
-            found: String::new(),
-        }];
+        return vec![Line::not_measured("C", words)];
     };
     let lines = [
         all_served(long, name),

@@ -25,6 +25,17 @@ struct Line {
     found: String,
 }
 
+impl Line {
+    fn not_measured(of: &'static str, words: String) -> Self {
+        Self {
+            of,
+            words,
+            verdict: Verdict::NotMeasured,
+            found: String::new(),
+        }
+    }
+}
+
 pub(super) fn section(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
     let ours = [PLAIN, LEVERS];
     let mut lines = Vec::new();

@@ -142,11 +142,6 @@ pub(super) fn bounded_for_longer(long: Option<&MatrixRecord>, name: &str) -> Lin
             words,
             ..bounded(long, name)
         },
-        None => Line {
-            of: "B",
-            words,
-            verdict: Verdict::NotMeasured,
-            found: String::new(),
-        },
+        None => Line::not_measured("B", words),
     }
 }
