@@ -110,13 +110,19 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Packets that a device has dropped because nobody took them in time.
 fn overrun(host: &Host, device: &str) -> io::Result<u64> {
+    // Eight columns of what was received; then bytes, packets, errors, drops.
+    counter(host, device, 11)
+}
+
+/// What is in this column of the kernel's counters of a device; the first is bytes
+/// received.
+pub(crate) fn counter(host: &Host, device: &str, column: usize) -> io::Result<u64> {
     let table = host.within(|| std::fs::read_to_string("/proc/thread-self/net/dev"))?;
     let line = table
         .lines()
         .find_map(|line| line.trim().strip_prefix(&format!("{device}:")));
-    // Eight columns of what was received; then bytes, packets, errors, drops.
-    let dropped = line.and_then(|line| line.split_whitespace().nth(11)?.parse().ok());
-    dropped.ok_or_else(|| io::Error::other(format!("no counters of {device}")))
+    let value = line.and_then(|line| line.split_whitespace().nth(column)?.parse().ok());
+    value.ok_or_else(|| io::Error::other(format!("no counters of {device}")))
 }
 
 fn open(host: &Host, name: &str) -> io::Result<SyncDevice> {

@@ -84,14 +84,7 @@ fn takes_transfers_as_they_arrive(contender: Contender, quiet_s: f64) {
 
 /// Bytes that have come to this host.
 fn fetched(host: &Host) -> u64 {
-    let devices = host.within(|| std::fs::read_to_string("/proc/thread-self/net/dev"));
-    let devices = devices.expect("read /proc");
-    let of = |line: &str| {
-        let (name, counts) = line.split_once(':')?;
-        let count = counts.split_whitespace().next()?.parse::<u64>().ok()?;
-        (name.trim() != "lo").then_some(count)
-    };
-    devices.lines().filter_map(of).sum()
+    crate::link::counter(host, "eth", 0).expect("it has a link")
 }
 
 /// How many TCP connections this host has opened.
