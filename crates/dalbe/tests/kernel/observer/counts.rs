@@ -27,31 +27,50 @@ fn somebody_without_privilege_sees_what_the_kernel_counts() {
         set_up(Part::Observer);
         as_nobody(|| {
             let observer = Observer::open().expect("everybody may");
-            let (mut client, mut server) = loopback();
-            let socket = socket_of(&client);
-            observer.watch(&socket, INTERVAL).expect("its own socket");
-            const BYTES: usize = 3_000_000;
-            transfer(&mut server, &mut client, BYTES);
-            let intervals = observed(&observer, &socket, BYTES as u64);
-
-            let info = socket.info().expect("TCP_INFO");
-            let bytes: u64 = intervals.iter().map(|interval| interval.bytes).sum();
-            assert_eq!(Some(bytes), info.bytes_received);
-            let packets: u32 = intervals.iter().map(|interval| interval.packets).sum();
-            let port = client.local_addr().expect("connected").port();
-            assert_eq!(packets, data_segments_in(port));
-            assert!(packets as usize >= BYTES / 65_536, "{packets}");
-            for interval in &intervals {
-                assert_eq!((interval.out_of_order, interval.holes), (0, 0));
-                assert_eq!(interval.length, INTERVAL);
-                assert_eq!(interval.tick, Duration::from_millis(1));
-                let delay = interval.delay.expect("Linux sends timestamps");
-                assert!(delay.least_us <= delay.mean_us, "{delay:?}");
-                assert!(delay.least_us <= delay.p90_us, "{delay:?}");
-                assert!(delay.samples > 0 && delay.samples <= interval.packets);
-            }
+            // Where a processor pauses, TCP sends again what is only late, and
+            // one packet overtakes another: then as many arrive as will. Where
+            // the kernel says that it was not so, all has to agree.
+            let undisturbed = (0..50).any(|_| is_counted_undisturbed(&observer));
+            assert!(undisturbed, "50 connections were disturbed");
         });
     });
+}
+
+/// Whether nothing was sent twice on a connection and nothing overtaken; panics
+/// where the observer counts anything but what the kernel does.
+fn is_counted_undisturbed(observer: &Observer) -> bool {
+    const BYTES: usize = 3_000_000;
+    let (mut client, mut server) = loopback();
+    let socket = socket_of(&client);
+    observer.watch(&socket, INTERVAL).expect("its own socket");
+    transfer(&mut server, &mut client, BYTES);
+    let intervals = observed(observer, &socket, BYTES as u64);
+    let port = client.local_addr().expect("connected").port();
+    let segments = data_segments_in(port);
+    // Last, for what is sent twice is counted before it arrives.
+    let sent = socket_of(&server).info().expect("TCP_INFO");
+    let info = socket.info().expect("TCP_INFO");
+
+    let bytes: u64 = intervals.iter().map(|interval| interval.bytes).sum();
+    let received = info.bytes_received.expect("Linux 4.1");
+    assert!(bytes >= received, "{bytes} of {received}");
+    if sent.total_retrans > 0 || info.rcv_ooopack.expect("Linux 5.4") > 0 {
+        return false;
+    }
+    assert_eq!(bytes, received);
+    let packets: u32 = intervals.iter().map(|interval| interval.packets).sum();
+    assert_eq!(packets, segments);
+    assert!(packets as usize >= BYTES / 65_536, "{packets}");
+    for interval in &intervals {
+        assert_eq!((interval.out_of_order, interval.holes), (0, 0));
+        assert_eq!(interval.length, INTERVAL);
+        assert_eq!(interval.tick, Duration::from_millis(1));
+        let delay = interval.delay.expect("Linux sends timestamps");
+        assert!(delay.least_us <= delay.mean_us, "{delay:?}");
+        assert!(delay.least_us <= delay.p90_us, "{delay:?}");
+        assert!(delay.samples > 0 && delay.samples <= interval.packets);
+    }
+    true
 }
 
 #[test]
