@@ -18,6 +18,8 @@ use dalbe::observer::Observer;
 use dalbe::socket::TcpSocket;
 use dalbe::support::Rung;
 
+use crate::http::ReceiveWindow;
+
 /// Parked brakes are forgotten after this time: the connection pool closes
 /// idle connections after 90 s.
 const FORGET_AFTER: Duration = Duration::from_secs(120);
@@ -55,18 +57,19 @@ struct Path {
 }
 
 impl Braking {
-    /// With the best lever that this machine allows; `None` where windows
-    /// cannot be held.
+    /// With the best lever that this machine allows, for connections of which this
+    /// became; `None` where windows cannot be held.
     pub(crate) fn open(
         rung: Rung,
         policy: ReceiverPolicy,
-        most: Option<u32>,
+        window: ReceiveWindow,
         order: Order,
     ) -> Option<Arc<Self>> {
         rung.holds_window().then(|| {
             let settings = LeverSettings {
                 policy,
-                most,
+                most: window.most,
+                is_late: !window.is_held,
                 observer: match rung {
                     Rung::ObservedReceiveWindow => Observer::open().ok().map(Arc::new),
                     Rung::ReceiveWindow | Rung::DscpLe | Rung::None => None,

@@ -50,6 +50,11 @@ pub struct LeverSettings {
     /// Sees single packets; without it the kernel's round-trip times have to
     /// do.
     pub observer: Option<Arc<Observer>>,
+    /// Whether a connection is the kernel's until its weight is below 1 for the
+    /// first time: for flows of which few are ever held back. Others are held from
+    /// the beginning ([`WindowLever::hold`]), and never offer more than can soon be
+    /// taken back.
+    pub is_late: bool,
 }
 
 /// The receive window of one connection under control.
@@ -68,6 +73,8 @@ pub struct WindowLever {
     received: u64,
     /// Whether the buffer holds no more than a probe.
     is_narrow: bool,
+    /// Whether the window is the kernel's.
+    is_loose: bool,
 }
 
 /// What a reader is to know of the lever.
@@ -92,6 +99,7 @@ impl WindowLever {
             room: 0,
             received: 0,
             is_narrow: false,
+            is_loose: settings.is_late,
             settings,
         }
     }
@@ -203,6 +211,13 @@ impl WindowLever {
         let Some(window) = self.brake.update(now, &info, order, remaining) else {
             return Ok(None);
         };
+        if self.is_loose {
+            if order.w >= 1.0 {
+                return Ok(None);
+            }
+            Self::hold(socket)?;
+            self.is_loose = false;
+        }
         let window = self.settings.most.map_or(window, |most| window.min(most));
         let is_near_end =
             remaining.is_some_and(|bytes| (bytes as f64) < LAST * self.brake.segment());

@@ -208,6 +208,43 @@ fn the_lever_holds_while_data_flows_and_opens_without_a_brake() {
 }
 
 #[test]
+fn a_late_lever_leaves_the_window_to_the_kernel_until_it_has_to_hold_it() {
+    if largest_window().is_none() {
+        return;
+    }
+    let mut connection = connection();
+    let socket = levers_of(&connection.client);
+    carry(&mut connection, 64 * KIB);
+    let mut lever = WindowLever::new(LeverSettings {
+        is_late: true,
+        ..LeverSettings::default()
+    });
+    let mut now = Duration::ZERO;
+    for _ in 0..40 {
+        now += Duration::from_millis(1);
+        let hold = lever.update(now, &socket, Order::FREE, None);
+        assert_eq!(hold.expect("TCP_INFO"), None);
+        carry(&mut connection, 256 * KIB);
+    }
+    let tuned = offered(&connection);
+    assert!(
+        tuned > 256 * KIB,
+        "{tuned} bytes by the kernel's own tuning"
+    );
+    let to_come = Some(2 * u64::from(KIB));
+    for _ in 0..40 {
+        look_and_carry(&mut connection, &mut lever, &mut now, Order::YIELD, to_come);
+    }
+    let held = offered(&connection);
+    assert!(held <= 32 * KIB, "{held} bytes of {tuned}");
+    // What it has taken it keeps: nobody else opens the window again.
+    let free: Vec<_> = (0..60)
+        .map(|_| look_and_carry(&mut connection, &mut lever, &mut now, Order::FREE, to_come))
+        .collect();
+    assert!(free[59] >= 256 * KIB, "{free:?}");
+}
+
+#[test]
 fn what_a_lever_has_learnt_another_one_can_be_told() {
     let mut connection = connection();
     carry(&mut connection, 64 * KIB);

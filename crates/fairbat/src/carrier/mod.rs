@@ -143,7 +143,7 @@ impl Carrier {
                 };
                 let client = HttpClient::new(&unhurried, connections, window)?;
                 let order = *lane.order().borrow();
-                let braking = Braking::open(rung, policy, None, order);
+                let braking = Braking::open(rung, policy, window, order);
                 (client, braking, Direction::Receiving)
             }
         };

@@ -196,7 +196,8 @@ async fn conduct(
     };
     let window = ReceiveWindow {
         most: settings.limit_rate.map(window_for),
-        is_held: lever.holds_window(),
+        // Where m says it all, most connections are never held back.
+        is_held: lever.holds_window() && !matches!(regime, Regime::Arrivals(_)),
     };
     let order = match &regime {
         Regime::Shared(share) => *share.member.lane().order().borrow(),
@@ -222,7 +223,7 @@ async fn conduct(
     let shared = Shared {
         client: HttpClient::new(&settings.http, settings.max_connections, window)?
             .yielding(asks_servers),
-        braking: Braking::open(lever, settings.receiver, window.most, order),
+        braking: Braking::open(lever, settings.receiver, window, order),
         store: Store::new(settings.resume, settings.file_allocation),
         clock,
         ceilings,

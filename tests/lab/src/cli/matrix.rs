@@ -32,6 +32,9 @@ impl<'a> Plan<'a> {
     /// Reads the matrix and its scenarios; all contenders can do those that they run in.
     pub(super) fn new(arguments: &'a MatrixArguments) -> Result<Self, Box<dyn Error>> {
         let (name, mut matrix): (_, Matrix) = files::find(&places::matrices(), &arguments.matrix)?;
+        if arguments.quick {
+            matrix.more.clear();
+        }
         matrix.only(&arguments.scenario, &arguments.contender, &arguments.seed)?;
         if arguments.quick {
             matrix.seeds.truncate(1);
@@ -199,7 +202,8 @@ impl<'a> Plan<'a> {
             .flat_map(|batch| batch.cells.iter().map(move |cell| (batch, cell)));
         let mut cells: Vec<_> = (first..).zip(cells).collect();
         // As in a batch: what changes slowly on the machine meets all alike.
-        cells.sort_by_key(|(_, (_, cell))| self.matrix.seeds.iter().position(|s| *s == cell.seed));
+        let seeds = self.matrix.all_seeds();
+        cells.sort_by_key(|(_, (_, cell))| seeds.iter().position(|s| *s == cell.seed));
         let (all, budget) = (cells.len(), batches[0].budget);
         for batch in batches {
             println!(

@@ -33,6 +33,9 @@ pub struct Matrix {
     pub congestion_controls: Vec<String>,
     /// Seeds; one run for each.
     pub seeds: Vec<u64>,
+    /// Others, for what five do not tell well enough; not in the quick variants.
+    #[serde(default)]
+    pub more: Vec<More>,
     /// Every moment and every length of time is so many times as long, and
     /// sizes with them; not in the quick variants.
     #[serde(default)]
@@ -55,6 +58,18 @@ pub struct At {
     pub contenders: Vec<Contender>,
     /// Names of scenarios; they run in no others.
     pub scenarios: Vec<String>,
+}
+
+/// More seeds for some of a matrix.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct More {
+    /// Contenders that have them, ...
+    pub contenders: Vec<Contender>,
+    /// ... in these scenarios.
+    pub scenarios: Vec<String>,
+    /// None of the matrix's.
+    pub seeds: Vec<u64>,
 }
 
 /// A way to run a matrix.
@@ -120,6 +135,7 @@ impl Content for Matrix {
         self.check_at()?;
         some_once("congestion_controls", &self.congestion_controls)?;
         some_once("seeds", &self.seeds)?;
+        self.check_more()?;
         for name in &self.congestion_controls {
             congestion_control(name)?;
         }
@@ -206,11 +222,63 @@ impl Matrix {
         }
         for At { scenarios, .. } in &self.at {
             some_once("at: scenarios", scenarios)?;
-            if let Some(missing) = scenarios.iter().find(|one| !self.scenarios.contains(one)) {
-                return Err(format!("at: {missing} is none of the scenarios"));
+            self.has_scenarios("at", scenarios)?;
+        }
+        Ok(())
+    }
+
+    /// Whether what is to have more seeds is there, and has not those already.
+    fn check_more(&self) -> Result<(), String> {
+        for More {
+            contenders,
+            scenarios,
+            seeds,
+        } in &self.more
+        {
+            some_once(
+                "more: contenders",
+                contenders.iter().map(Contender::to_string),
+            )?;
+            some_once("more: scenarios", scenarios)?;
+            some_once("more: seeds", seeds)?;
+            self.has_scenarios("more", scenarios)?;
+            if let Some(missing) = contenders.iter().find(|one| !self.contenders.contains(one)) {
+                return Err(format!("more: {missing} is none of the contenders"));
+            }
+            if let Some(twice) = seeds.iter().find(|one| self.seeds.contains(one)) {
+                return Err(format!("more: {twice} is one of the seeds anyway"));
             }
         }
         Ok(())
+    }
+
+    fn has_scenarios(&self, what: &str, names: &[String]) -> Result<(), String> {
+        match names.iter().find(|one| !self.scenarios.contains(one)) {
+            Some(missing) => Err(format!("{what}: {missing} is none of the scenarios")),
+            None => Ok(()),
+        }
+    }
+
+    /// All seeds, those that only some have last.
+    #[must_use]
+    pub fn all_seeds(&self) -> Vec<u64> {
+        let more: BTreeSet<u64> = self
+            .more
+            .iter()
+            .flat_map(|one| &one.seeds)
+            .copied()
+            .collect();
+        self.seeds.iter().copied().chain(more).collect()
+    }
+
+    /// Whether this contender has this seed in this scenario, if it runs there.
+    fn has_seed(&self, scenario: &str, contender: Contender, seed: u64) -> bool {
+        self.seeds.contains(&seed)
+            || self.more.iter().any(|more| {
+                more.seeds.contains(&seed)
+                    && more.contenders.contains(&contender)
+                    && more.scenarios.iter().any(|one| one == scenario)
+            })
     }
 
     /// Whether this contender runs in this scenario.
@@ -250,7 +318,12 @@ impl Matrix {
     ) -> Result<(), String> {
         keep("scenario", &mut self.scenarios, scenarios)?;
         keep("contender", &mut self.contenders, contenders)?;
-        keep("seed", &mut self.seeds, seeds)?;
+        let mut all = self.all_seeds();
+        keep("seed", &mut all, seeds)?;
+        self.seeds.retain(|one| all.contains(one));
+        for more in &mut self.more {
+            more.seeds.retain(|one| all.contains(one));
+        }
         if self.cells().is_empty() {
             return Err(
                 "no such contender runs in such a scenario of the matrix (its at)".to_owned(),
@@ -264,10 +337,13 @@ impl Matrix {
     #[must_use]
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
-        for &seed in &self.seeds {
+        for seed in self.all_seeds() {
             for scenario in &self.scenarios {
                 let contenders = self.contenders.iter().copied();
-                for contender in contenders.filter(|one| self.has(scenario, *one)) {
+                let run = |one: &Contender| {
+                    self.has(scenario, *one) && self.has_seed(scenario, *one, seed)
+                };
+                for contender in contenders.filter(run) {
                     let controls: Vec<_> = if contender.heeds_server_congestion_control() {
                         self.congestion_controls.iter().cloned().map(Some).collect()
                     } else {

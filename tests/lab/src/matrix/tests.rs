@@ -83,6 +83,26 @@ fn what_makes_no_sense_is_refused_by_name() {
             "at: contenders must name nothing twice",
         ),
         ("[1, 2]", "[2, 2]", "seeds must name nothing twice"),
+        (
+            "[1, 2]",
+            "[1, 2]\nmore = [{ contenders = [\"utp\"], scenarios = [\"one\"], seeds = [3] }]",
+            "more: utp is none",
+        ),
+        (
+            "[1, 2]",
+            "[1, 2]\nmore = [{ contenders = [\"curl\"], scenarios = [\"six\"], seeds = [3] }]",
+            "more: six is none",
+        ),
+        (
+            "[1, 2]",
+            "[1, 2]\nmore = [{ contenders = [\"curl\"], scenarios = [\"one\"], seeds = [2] }]",
+            "more: 2 is one of the seeds",
+        ),
+        (
+            "[1, 2]",
+            "[1, 2]\nmore = [{ contenders = [\"curl\"], scenarios = [\"one\"], seeds = [] }]",
+            "more: seeds must name something",
+        ),
         ("\"bbr\"", "\"b b\"", "congestion_control must"),
         ("time_scale = 3", "time_scale = 0", "time_scale must"),
         ("\"slow\"", "\"../slow\"", "../slow"),
@@ -151,4 +171,42 @@ fn controls_are_for_those_that_heed_them() {
         ]
     );
     assert_eq!(names.len(), 12);
+}
+
+#[test]
+fn more_seeds_are_for_those_that_are_to_have_them() {
+    let text = GOOD.replacen(
+        "[1, 2]",
+        "[2]\nat = [{ contenders = [\"curl\"], scenarios = [\"two\"] }]\n\
+         more = [\n\
+         { contenders = [\"none\"], scenarios = [\"one\"], seeds = [3, 1] },\n\
+         { contenders = [\"none\", \"curl\"], scenarios = [\"one\", \"two\"], seeds = [3] },\n\
+         ]",
+        1,
+    );
+    let matrix: Matrix = toml::from_str(&text).unwrap();
+    assert_eq!(matrix.check(), Ok(()));
+    let names = |seeds: &[u64]| {
+        let mut matrix = matrix.clone();
+        matrix.only(&[], &[], seeds).unwrap();
+        let names: Vec<_> = matrix.cells().iter().map(Cell::file_name).collect();
+        names
+    };
+    let seed_3 = [
+        "one-none-3",
+        "two-none-3",
+        "two-curl-cubic-3",
+        "two-curl-bbr-3",
+    ];
+    assert_eq!(names(&[3]), seed_3);
+    let mut all = [
+        "one-none-2",
+        "two-none-2",
+        "two-curl-cubic-2",
+        "two-curl-bbr-2",
+    ]
+    .to_vec();
+    all.push("one-none-1");
+    all.extend(seed_3);
+    assert_eq!(names(&[]), all);
 }
