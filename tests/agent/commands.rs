@@ -60,12 +60,12 @@ fn a_pause_outlives_the_agent_and_a_run_goes_on_where_it_was() {
     let (source, store) = (dir(), dir());
     fs::write(source.path().join("f"), vec![7; SIZE]).expect("write a file");
     let place = Place::new();
-    let job = home(
-        source.path(),
-        store.path(),
-        "limit_rate = \"4M\"\nwithin = \"3h\"",
-    );
-    place.configure("", &job);
+    let limited = |rate: &str| {
+        let more = format!("limit_rate = {rate:?}\nwithin = \"3h\"");
+        place.configure("", &home(source.path(), store.path(), &more));
+    };
+    // Slow enough to be at it still, whatever else happens.
+    limited("500K");
     let service = place.start();
     service.order(&["run", "home"]);
     let run = service.wait_for_progress("home");
@@ -75,6 +75,7 @@ fn a_pause_outlives_the_agent_and_a_run_goes_on_where_it_was() {
     running.expect_code(1).expect_said(&["paused"]);
     service.kill();
 
+    limited("20M");
     let service = place.start();
     let still = service.task("home").expect("it is there");
     assert_eq!(
@@ -175,7 +176,7 @@ fn a_pause_that_is_taken_back_at_once_loses_nothing_and_what_is_left_can_be_canc
 #[test]
 fn downloads_are_added_paused_resumed_and_cancelled() {
     let nginx = Nginx::start(&Config {
-        limit_rate: Some(2_000_000),
+        limit_rate: Some(1_000_000),
         ..Config::default()
     });
     let content = Content::new(71, 10_000_000);
@@ -192,10 +193,10 @@ fn downloads_are_added_paused_resumed_and_cancelled() {
     let id = service.order(&["add", "-d", &into, &nginx.url("file")]);
     let gone = service.order(&["add", "-o", &format!("{into}other"), &nginx.url("file")]);
     service.wait_for_progress(&id);
-    service.order(&["cancel", &gone]);
-    wait_until("it to be forgotten", SOON, || service.task(&gone).is_none());
     service.order(&["pause", &id]);
     service.wait_for_task("paused", &id, |task| task["phase"] == "paused");
+    service.order(&["cancel", &gone]);
+    wait_until("it to be forgotten", SOON, || service.task(&gone).is_none());
     service.kill();
 
     let service = place.start();

@@ -65,9 +65,7 @@ impl Scene {
     pub(crate) async fn killed_after(&self, is_it: impl Fn(&Exchange) -> bool) {
         let run = self.pushing(|settings| settings.tell_every = PATIENCE * 10);
         self.wait_for(is_it).await;
-        run.abort();
-        let ended = run.await;
-        assert!(ended.is_err(), "it was over before: {ended:#?}");
+        killed(run).await;
     }
 
     pub(crate) async fn wait_for(&self, is_it: impl Fn(&Exchange) -> bool) {
@@ -84,6 +82,19 @@ impl Scene {
             .on(requests, Fault::Answer(refusal(500, "InternalError")));
     }
 
+    /// Waits until the store has the newer `a` as well.
+    async fn wait_for_second_a(&self) {
+        tokio::task::block_in_place(|| {
+            wait_until("another `a`", PATIENCE, || self.times_put_a() > 1);
+        });
+    }
+
+    fn times_put_a(&self) -> usize {
+        let exchanges = self.proxy.exchanges();
+        let is_it = done("PUT", "home/a");
+        exchanges.iter().filter(|one| is_it(one)).count()
+    }
+
     async fn pulled(&self) -> (TempDir, Report) {
         let pulled = dir();
         let report = self.agent.pull(pulled.path(), Delete::Never).await;
@@ -92,6 +103,7 @@ impl Scene {
 
     /// Waits until the store has been told of `a`, and pulls it.
     async fn expect_told(&self, content: &str) {
+        self.wait_for_second_a().await;
         tokio::task::block_in_place(|| {
             wait_until("the manifest", PATIENCE, || {
                 let exchanges = self.proxy.exchanges();
@@ -110,6 +122,13 @@ impl Scene {
         clean(report);
         expect_same(self.source.path(), pulled.path());
     }
+}
+
+/// Kills a push that goes on.
+async fn killed(run: JoinHandle<Report>) {
+    run.abort();
+    let ended = run.await;
+    assert!(ended.is_err(), "it was over before: {ended:#?}");
 }
 
 /// An answer with an error document of S3.
@@ -157,7 +176,10 @@ async fn what_has_come_can_be_pulled_while_the_rest_is_under_way() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_killed_push_has_brought_is_told_first() {
     let scene = halfway().await;
-    scene.killed_after(done("PUT", "partNumber=1")).await;
+    let run = scene.pushing(|settings| settings.tell_every = PATIENCE * 10);
+    scene.wait_for(done("PUT", "partNumber=1")).await;
+    scene.wait_for_second_a().await;
+    killed(run).await;
     let run = scene.pushing(|settings| settings.tell_every = PATIENCE * 10);
     scene.expect_told("second, longer").await;
     assert!(!run.is_finished());

@@ -33,7 +33,7 @@ fn a_push_of_a_job_that_stays_as_it_is_goes_on_undisturbed() {
     write_keys(&place.join("keys"), &server, server.secret_key());
     let stores = s3_store(&server, &proxy, &place.join("keys")) + &disk(store.path());
     // Slow enough to be at it still, whatever else happens.
-    let unchanged = job("home", home.path(), "s3:home", "limit_rate = \"3M\"");
+    let unchanged = job("home", home.path(), "s3:home", "limit_rate = \"2M\"");
     let doomed = job("doomed", other.path(), "disk:doomed", "limit_rate = \"1M\"");
     let little = "include = [\"/a\"]";
     let changed = |to: &str| job("etc", other.path(), to, little);
@@ -42,9 +42,9 @@ fn a_push_of_a_job_that_stays_as_it_is_goes_on_undisturbed() {
         &format!("{stores}{unchanged}{doomed}{}", changed("disk:one")),
     );
     let mut service = place.start();
-    service.order(&["run", "home"]);
     service.order(&["run", "doomed"]);
     service.wait_for_progress("doomed");
+    service.order(&["run", "home"]);
     let run = service.wait_for_progress("home");
 
     // What is wrong is refused, and changes nothing.

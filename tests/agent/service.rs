@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use fairbat_tests::bin::{Fairbat, agent_binary, signal};
@@ -16,6 +17,9 @@ use tempfile::TempDir;
 
 /// How long anything may take that a test waits for.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
+
+/// The time between two looks, each of which starts a program.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A place for an agent: it can be started there, and again.
 pub(crate) struct Place {
@@ -76,6 +80,7 @@ impl Place {
         let mut service = Service { place: self, child };
         wait_until("the agent to begin", SOON, || {
             assert!(service.is_running(), "it has ended: {}", self.log());
+            thread::sleep(LOOK_EVERY);
             let told = service.fairbat(&["status", "--json"]);
             let status: Value = serde_json::from_str(&told.stdout).unwrap_or_default();
             status["lanes"]
@@ -134,6 +139,7 @@ impl Service<'_> {
         mut holds: impl FnMut(&Value) -> bool,
     ) -> Value {
         wait_for(&format!("{id}: {what}"), SOON, || {
+            thread::sleep(LOOK_EVERY);
             self.task(id).filter(&mut holds)
         })
     }
@@ -153,8 +159,8 @@ impl Service<'_> {
 
     /// Ends it by SIGTERM; returns how, and how long that took.
     pub(crate) fn terminate(mut self) -> (ExitStatus, Duration) {
-        let begin = Instant::now();
         self.signal("TERM");
+        let begin = Instant::now();
         let status = self.child.wait().expect("wait for the agent");
         (status, begin.elapsed())
     }
@@ -172,7 +178,7 @@ impl Service<'_> {
 
 impl Drop for Service<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if thread::panicking() {
             eprintln!("the agent said: {}", self.place.log());
         }
         let _ = self.child.kill();

@@ -18,7 +18,7 @@ use fairbat_tests::workdir::Workdir;
 
 const FILE: Content = Content::new(210, 600_000);
 const VICTIM: Content = Content::new(211, 100_000);
-const RATE: u64 = 400_000;
+const RATE: u64 = 200_000;
 
 fn serve() -> FaultServer {
     let server = FaultServer::start();
@@ -121,6 +121,7 @@ fn a_link_to_a_file_stays_and_the_file_gets_the_content() {
         run.signal("INT");
         run.wait().expect_code(130);
 
+        server.serve("/slow", Version::new(&FILE));
         let again = get.run();
         again.expect_code(0);
         assert!(again.resumed_bytes() > 0, "{again}");

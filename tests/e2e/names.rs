@@ -3,13 +3,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use fairbat_tests::content::Content;
 use fairbat_tests::expect::{assert_content, names_in};
 use fairbat_tests::fault::FaultServer;
 use fairbat_tests::message::Reply;
-use fairbat_tests::poll::wait_until;
 use fairbat_tests::version::Version;
 use fairbat_tests::workdir::Workdir;
 
@@ -235,9 +233,7 @@ fn a_named_output_replaces_the_file() {
 fn a_named_output_stays_the_old_file_until_the_new_one_is_complete() {
     let server = FaultServer::start();
     let version = Version::new(&FILE);
-    server.script("/file", move |request| {
-        version.answer(request).rate(200_000)
-    });
+    server.script("/file", move |request| version.answer(request).rate(50_000));
     let work = Workdir::new();
     OTHER.write_to(&work.join("out")).expect("written");
     let mut run = work
@@ -245,10 +241,7 @@ fn a_named_output_stays_the_old_file_until_the_new_one_is_complete() {
         .args(["--file-allocation", "none", "-o", "out"])
         .arg(server.url("/file"))
         .spawn();
-    let part = work.join("out.part");
-    wait_until("the part file to grow", Duration::from_secs(20), || {
-        fs::metadata(&part).is_ok_and(|part| part.len() > 50_000)
-    });
+    run.wait_for_part(&work.join("out"), 50_001);
     assert_content(&work.join("out"), &OTHER);
     assert!(run.is_running());
     run.wait().expect_code(0);

@@ -194,8 +194,10 @@ fn runs_that_find_a_file_busy_leave_its_journal_alone() {
     let server = serve(&FILE);
     for _ in 0..8 {
         let work = Workdir::new();
-        let get = get(&work, &server, RATE).args(["--file-allocation", "none"]);
-        let mut crowd: Vec<_> = (0..CROWD).map(|_| get.spawn()).collect();
+        let begin = |rate| get(&work, &server, rate).args(["--file-allocation", "none"]);
+        // Slow enough for all to find it busy.
+        let slow = begin(RATE / 4);
+        let mut crowd: Vec<_> = (0..CROWD).map(|_| slow.spawn()).collect();
         wait_until("all but one to give way", Duration::from_secs(20), || {
             crowd
                 .iter_mut()
@@ -212,7 +214,7 @@ fn runs_that_find_a_file_busy_leave_its_journal_alone() {
         for run in crowd {
             assert_found_it_busy(&run.wait());
         }
-        let next = get.arg("-v").run();
+        let next = begin(RATE * 100).arg("-v").run();
         next.expect_code(0);
         assert_no_damage(&next);
         assert!(next.resumed_bytes() > 0, "{next}");

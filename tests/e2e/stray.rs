@@ -13,7 +13,7 @@ use fairbat_tests::workdir::Workdir;
 
 const SIZE: u64 = 2_000_000;
 const FILE: Content = Content::new(220, SIZE);
-const RATE: u64 = 800_000;
+const RATE: u64 = 400_000;
 
 fn get(work: &Workdir, server: &FaultServer) -> Fairbat {
     work.get()

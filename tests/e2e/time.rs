@@ -182,7 +182,7 @@ fn the_limit_on_the_rate_is_kept() {
 
 #[test]
 fn a_second_run_on_the_same_file_is_refused() {
-    let server = serve(SLOW);
+    let server = serve(SLOW / 2);
     let work = Workdir::new();
     let mut first = get(&work, &server).spawn();
     first.wait_for_part(&work.join("file"), FILE.len() / 4);

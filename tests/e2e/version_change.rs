@@ -16,13 +16,18 @@ const OLD: Content = Content::new(110, SIZE);
 const NEW: Content = Content::new(111, SIZE);
 const LONGER: Content = Content::new(112, SIZE + 500_000);
 const SHORTER: Content = Content::new(113, SIZE / 2);
-const RATE: u64 = 4_000_000;
+const RATE: u64 = 2_000_000;
 
 /// What is resumed has at least this much of the old version.
 const BEGUN: u64 = SIZE / 4;
 
 fn later() -> SystemTime {
     long_ago() + Duration::from_secs(31 * 86_400)
+}
+
+/// How many connections `-s` asks for.
+fn connections(split: &str) -> u64 {
+    split.parse().expect("a number")
 }
 
 fn get(work: &Workdir, url: &str, split: &str) -> Fairbat {
@@ -36,7 +41,7 @@ fn get(work: &Workdir, url: &str, split: &str) -> Fairbat {
 fn assert_new_version(config: &Config, resumable: bool, new: &Content, change: impl Fn(&Nginx)) {
     for split in ["1", "3"] {
         let nginx = Nginx::start(&Config {
-            limit_rate: Some(RATE),
+            limit_rate: Some(RATE / connections(split)),
             ..config.clone()
         });
         nginx.put("file", &OLD);
@@ -62,7 +67,7 @@ fn assert_new_version(config: &Config, resumable: bool, new: &Content, change: i
 fn an_unchanged_file_is_resumed() {
     for split in ["1", "3"] {
         let nginx = Nginx::start(&Config {
-            limit_rate: Some(RATE),
+            limit_rate: Some(RATE / connections(split)),
             ..Config::default()
         });
         nginx.put("file", &OLD);

@@ -195,6 +195,7 @@ impl Fairbat {
                 command
             }
         };
+        let started = Instant::now();
         let mut child = command
             .args(&self.args)
             .current_dir(&self.directory)
@@ -216,7 +217,7 @@ impl Fairbat {
         Running {
             child,
             output,
-            started: Instant::now(),
+            started,
             timeout: self.timeout,
             what: format!("fairbat {:?}", self.args),
         }

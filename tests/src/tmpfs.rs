@@ -3,10 +3,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::netns::{may, run};
+use crate::poll::wait_until;
+
+/// For what is sure to happen.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A mounted tmpfs; unmounted when dropped.
 #[derive(Debug)]
@@ -67,7 +72,14 @@ impl TmpFs {
     fn remount(&self, options: &str) {
         let options = format!("remount,{options}");
         let target = self.path().to_str().expect("temp paths are UTF-8");
-        run("mount", &["-o", &options, target]).unwrap_or_else(|error| panic!("{error}"));
+        // Who has just been told to end may still hold a file for a moment.
+        wait_until("the file system not to be in use", PATIENCE, || {
+            match run("mount", &["-o", &options, target]) {
+                Ok(_) => true,
+                Err(error) if error.contains("busy") => false,
+                Err(error) => panic!("{error}"),
+            }
+        });
     }
 }
 

@@ -57,8 +57,9 @@ struct Path {
 }
 
 impl Braking {
-    /// With the best lever that this machine allows, for connections of which this
-    /// became; `None` where windows cannot be held.
+    /// With the best lever that this machine allows; `None` where windows
+    /// cannot be held. `window` is what the tap does to each new connection: one
+    /// that it does not hold is held when it first has to yield.
     pub(crate) fn open(
         rung: Rung,
         policy: ReceiverPolicy,
@@ -273,5 +274,24 @@ impl Drop for Engaged {
             state.parked.insert(self.ends, (now, lever));
         }
         state.parked.retain(|_, (at, _)| now < *at + FORGET_AFTER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_tap_does_not_hold_is_held_late() {
+        for is_held in [false, true] {
+            let window = ReceiveWindow {
+                most: None,
+                is_held,
+            };
+            let rung = Rung::ReceiveWindow;
+            let braking = Braking::open(rung, ReceiverPolicy::default(), window, Order::FREE);
+            let settings = &braking.expect("a window can be held").settings;
+            assert_eq!(settings.is_late, !is_held);
+        }
     }
 }

@@ -150,6 +150,7 @@ fn a_download_goes_on_when_the_server_comes_back() {
         .get()
         .args(["--limit-rate", "2M", "--chunk-size", "512K"]);
     let get = get.args(["--file-allocation", "none", "--retry-max-wait", "200ms"]);
+    let get = get.args(["--retry", "1000"]);
     let mut get = get.arg(server.url("large")).spawn();
     get.wait_for_progress(&work.join("large"), 1_000_000);
     server.running.signal("KILL");

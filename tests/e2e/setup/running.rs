@@ -13,7 +13,7 @@ use fairbat_tests::workdir::Workdir;
 use super::machine::{BINARY, Machine, assert_says};
 
 /// Some seconds at 2 MiB/s.
-const FILE: Content = Content::new(210, 12_000_000);
+const FILE: Content = Content::new(210, 30_000_000);
 
 #[test]
 fn uploads_that_are_under_way_go_on_as_they_are() {

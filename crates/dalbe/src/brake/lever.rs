@@ -50,17 +50,20 @@ pub struct LeverSettings {
     /// Sees single packets; without it the kernel's round-trip times have to
     /// do.
     pub observer: Option<Arc<Observer>>,
-    /// Whether a connection is the kernel's until its weight is below 1 for the
-    /// first time: for flows of which few are ever held back. Others are held from
-    /// the beginning ([`WindowLever::hold`]), and never offer more than can soon be
-    /// taken back.
+    /// Whether a connection is left to the kernel's own tuning until its weight is
+    /// below 1 for the first time: for flows of which few are ever held back. It is
+    /// held from then on, whatever its weight. Where this is not so the caller holds
+    /// it from the beginning ([`WindowLever::hold`]), and it never offers more than can
+    /// soon be taken back; where it is so the caller must not, for nobody else would
+    /// widen its window.
     pub is_late: bool,
 }
 
 /// The receive window of one connection under control.
 ///
-/// Make one as soon as the connection is open ([`Self::hold`]), and
-/// [`Self::update`] it every few milliseconds while data arrives. It keeps no
+/// Make one as soon as the connection is open ([`Self::hold`], unless
+/// [`LeverSettings::is_late`]), and [`Self::update`] it every few milliseconds while
+/// data arrives. It keeps no
 /// descriptor: it is handed the socket each time.
 #[derive(Debug, Clone)]
 pub struct WindowLever {
@@ -73,7 +76,7 @@ pub struct WindowLever {
     received: u64,
     /// Whether the buffer holds no more than a probe.
     is_narrow: bool,
-    /// Whether the window is the kernel's.
+    /// Whether the window is still the kernel's.
     is_loose: bool,
 }
 
@@ -105,7 +108,8 @@ impl WindowLever {
     }
 
     /// Ends the kernel's own tuning of the receive buffer, which would widen
-    /// the window. To be called before the first data comes.
+    /// the window. To be called before the first data comes, unless the lever itself
+    /// does so later ([`LeverSettings::is_late`]).
     ///
     /// # Errors
     /// A kernel without `SO_BUF_LOCK` (Linux 5.14), or not a socket.
@@ -191,7 +195,7 @@ impl WindowLever {
     }
 
     /// Looks at the connection and sets its window; `None` while nothing is
-    /// known. `remaining` bytes of the response at hand are still to come, if
+    /// known, or the window is still the kernel's ([`LeverSettings::is_late`]). `remaining` bytes of the response at hand are still to come, if
     /// that is known.
     ///
     /// # Errors

@@ -209,7 +209,7 @@ fn the_lever_holds_while_data_flows_and_opens_without_a_brake() {
 
 #[test]
 fn a_late_lever_leaves_the_window_to_the_kernel_until_it_has_to_hold_it() {
-    if largest_window().is_none() {
+    if largest_window().is_none_or(|largest| largest < 256 * KIB) {
         return;
     }
     let mut connection = connection();
@@ -220,19 +220,19 @@ fn a_late_lever_leaves_the_window_to_the_kernel_until_it_has_to_hold_it() {
         ..LeverSettings::default()
     });
     let mut now = Duration::ZERO;
-    for _ in 0..40 {
-        now += Duration::from_millis(1);
+    let mut rounds = 0;
+    // A held buffer never offers so much.
+    while offered(&connection) <= 128 * KIB {
+        assert!(rounds < 4_000, "the kernel does not tune it");
+        (rounds, now) = (rounds + 1, now + Duration::from_millis(1));
         let hold = lever.update(now, &socket, Order::FREE, None);
         assert_eq!(hold.expect("TCP_INFO"), None);
         carry(&mut connection, 256 * KIB);
     }
     let tuned = offered(&connection);
-    assert!(
-        tuned > 256 * KIB,
-        "{tuned} bytes by the kernel's own tuning"
-    );
     let to_come = Some(2 * u64::from(KIB));
-    for _ in 0..40 {
+    // What was offered before is not taken back; it has to be used up.
+    for _ in 0..40 + tuned / (256 * KIB) {
         look_and_carry(&mut connection, &mut lever, &mut now, Order::YIELD, to_come);
     }
     let held = offered(&connection);

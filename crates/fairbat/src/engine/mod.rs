@@ -128,7 +128,7 @@ pub async fn run(
 /// more of them and all are done: FAIRBAT's own case. A job waits until m allows
 /// another connection. Where the law's m_min is below one connection and something
 /// can hold the flows back there is always one, which yields to anybody when m allows
-/// none. The deadlines of jobs are of no effect. Once no more can come, m falls no
+/// none; only who has yielded has a window that is held. The deadlines of jobs are of no effect. Once no more can come, m falls no
 /// further, and what is left has one whole connection at least.
 ///
 /// A job is meant to be one chunk: one that is longer than `chunk_size` counts as one
@@ -196,7 +196,8 @@ async fn conduct(
     };
     let window = ReceiveWindow {
         most: settings.limit_rate.map(window_for),
-        // Where m says it all, most connections are never held back.
+        // Where m says it all, only one that is alone ever yields; to hold a window
+        // by hand costs the others a little.
         is_held: lever.holds_window() && !matches!(regime, Regime::Arrivals(_)),
     };
     let order = match &regime {

@@ -29,7 +29,7 @@ pub struct ReceiveWindow {
     /// Largest window, bytes: the buffer is fixed at this size.
     pub most: Option<u32>,
     /// The window stays as it is until it is moved by hand: the kernel does
-    /// not tune the buffer.
+    /// not tune the buffer. Otherwise it does, until a lever holds it.
     pub is_held: bool,
 }
 

@@ -163,6 +163,7 @@ impl<'a> Plan<'a> {
                 side_by_side: side_by_side.join("; "),
             },
             scenarios: self.scenarios.clone(),
+            planned: self.matrix.planned(),
             runs: Vec::new(),
         }
     }

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use dalbe::brake::LEAST_WEIGHT;
@@ -70,17 +71,18 @@ pub(super) fn run(site: &Site, admitting: Admitting, jobs: &Jobs, over: &Over) -
     let (sender, requests) = unbounded_channel();
     let (events, happening) = unbounded_channel();
     let stop = Stop::new();
-    let started = site.clock.seconds();
     let arrivals = Arrivals {
         requests,
         law: law(admitting),
     };
-    let running = runtime.spawn(run_arrivals(
-        settings(site, admitting),
-        arrivals,
-        stop.clone(),
-        events,
-    ));
+    let run = run_arrivals(settings(site, admitting), arrivals, stop.clone(), events);
+    let (clock, started) = (site.clock, Arc::new(OnceLock::new()));
+    // The engine's own clock starts when it runs, which may be some time later.
+    let starting = Arc::clone(&started);
+    let running = runtime.spawn(async move {
+        let _ = starting.set(clock.seconds());
+        run.await
+    });
     let arriving: Vec<_> = jobs
         .arrivals
         .iter()
@@ -140,9 +142,10 @@ struct Seen {
 
 /// Takes note of what happens, and throws away what has come: the files of a run
 /// are in memory.
-async fn watch(mut happening: UnboundedReceiver<TimedEvent>, started: f64) -> Seen {
+async fn watch(mut happening: UnboundedReceiver<TimedEvent>, started: Arc<OnceLock<f64>>) -> Seen {
     let mut seen = Seen::default();
     while let Some(TimedEvent { t, event }) = happening.recv().await {
+        let started = started.get().expect("nothing happens before");
         match event {
             Event::Control(control) => {
                 seen.bytes = control.bytes_done;

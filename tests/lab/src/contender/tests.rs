@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::host::Class;
 use crate::record::ControlSample;
+use crate::stalls::undisturbed;
 
 /// Longest time that a contender may take for a few megabytes, s.
 const PATIENCE_S: f64 = 60.0;
@@ -22,6 +23,10 @@ const PATIENCE_S: f64 = 60.0;
 /// When transfers begin, s: time enough to prepare them, two Pythons for
 /// libtorrent too, on a machine with a lot else to do.
 const START_S: f64 = 3.0;
+
+/// What goes wrong while the host of a virtual machine has its processors for longer
+/// is tried again: who begins a fifth of a second late has failed.
+const BEARABLE: Duration = Duration::from_millis(50);
 
 /// Rate of the link, as tc(8) writes it.
 const RATE: &str = "80mbit";
@@ -191,12 +196,16 @@ macro_rules! moves {
 
             #[test]
             fn finishes_a_transfer_with_an_end() {
-                finishes($contender);
+                undisturbed(BEARABLE, || {
+                    finishes($contender);
+                });
             }
 
             #[test]
             fn is_ended_when_there_is_no_end() {
-                is_ended($contender, 2.0);
+                undisturbed(BEARABLE, || {
+                    is_ended($contender, 4.0);
+                });
             }
         }
     )*};
@@ -220,18 +229,20 @@ moves! {
 
 #[test]
 fn ours_tell_the_state_of_their_control_loop() {
-    for contender in [Contender::Engine, Contender::Fairbat] {
-        // The first is due after one second.
-        let Some(record) = is_ended(contender, 3.0) else {
-            return;
-        };
-        let control = &record.control;
-        let first = control.first().expect("there is a sample");
-        assert!(first.t > START_S + 0.9, "{contender}: {control:?}");
-        assert!(control.is_sorted_by(|a, b| a.t < b.t), "{control:?}");
-        let is_fast = |sample: &ControlSample| sample.rate > 1e6;
-        assert!(control.iter().any(is_fast), "{contender}: {control:?}");
-    }
+    undisturbed(BEARABLE, || {
+        for contender in [Contender::Engine, Contender::Fairbat] {
+            // The first is due after one second.
+            let Some(record) = is_ended(contender, 3.0) else {
+                return;
+            };
+            let control = &record.control;
+            let first = control.first().expect("there is a sample");
+            assert!(first.t > START_S + 0.9, "{contender}: {control:?}");
+            assert!(control.is_sorted_by(|a, b| a.t < b.t), "{control:?}");
+            let is_fast = |sample: &ControlSample| sample.rate > 1e6;
+            assert!(control.iter().any(is_fast), "{contender}: {control:?}");
+        }
+    });
 }
 
 #[test]
@@ -268,52 +279,56 @@ fn whoever_moves_one_thing_says_so() {
 
 #[test]
 fn several_files_are_told_apart() {
-    let contender = Contender::FairbatNoDeadline(Receiver::Plain);
-    let scenario = scenario(
-        "transfer = [{ size_mb = 4.0, deadline_s = 20.0 }, { size_mb = 1.0, deadline_s = 10.0 }]",
-    );
-    let Some(lab) = Lab::new(contender, &scenario) else {
-        return;
-    };
-    let (running, clock) = lab.start(contender, &scenario);
-    wait(clock, || running.is_done());
-    let record = running.finish();
-    assert_eq!(record.failure, None);
-    assert_eq!(record.bytes, Some(5_000_000));
-    let [four, one] = &record.transfers[..] else {
-        panic!("{:?}", record.transfers);
-    };
-    assert_eq!((four.bytes, one.bytes), (4_000_000, 1_000_000));
-    assert_eq!((four.met, one.met), (Some(true), Some(true)));
-    let last = [four, one].into_iter().max_by_key(|it| it.place);
-    assert_eq!(record.done, last.and_then(|last| last.done));
-    lab.assert_empty();
+    undisturbed(BEARABLE, || {
+        let contender = Contender::FairbatNoDeadline(Receiver::Plain);
+        let scenario = scenario(
+            "transfer = [{ size_mb = 4.0, deadline_s = 20.0 }, { size_mb = 1.0, deadline_s = 10.0 }]",
+        );
+        let Some(lab) = Lab::new(contender, &scenario) else {
+            return;
+        };
+        let (running, clock) = lab.start(contender, &scenario);
+        wait(clock, || running.is_done());
+        let record = running.finish();
+        assert_eq!(record.failure, None);
+        assert_eq!(record.bytes, Some(5_000_000));
+        let [four, one] = &record.transfers[..] else {
+            panic!("{:?}", record.transfers);
+        };
+        assert_eq!((four.bytes, one.bytes), (4_000_000, 1_000_000));
+        assert_eq!((four.met, one.met), (Some(true), Some(true)));
+        let last = [four, one].into_iter().max_by_key(|it| it.place);
+        assert_eq!(record.done, last.and_then(|last| last.done));
+        lab.assert_empty();
+    });
 }
 
 #[test]
 fn copies_run_beside_each_other() {
-    for contender in [
-        Contender::Utp(TargetDelay::Standard),
-        Contender::Iperf3(CongestionControl::Cubic),
-        Contender::Engine,
-    ] {
-        let scenario = scenario("");
-        let Some(lab) = Lab::new(contender, &scenario) else {
-            continue;
-        };
-        let clock = Clock::start();
-        let copies = ["0", "1"].map(|copy| lab.start_at(contender, &scenario, clock, copy));
-        // Whichever is second has to wait for a while until it has a share.
-        wait(clock, || clock.seconds() > START_S + 3.0);
-        for running in copies {
-            let record = running.finish();
-            assert_eq!(record.failure, None, "{contender}");
-            let bytes = record.bytes.expect("it knows what it has moved");
-            eprintln!("{contender}: {bytes} bytes");
-            assert!(bytes > 100_000, "{contender}: {bytes}");
+    undisturbed(BEARABLE, || {
+        for contender in [
+            Contender::Utp(TargetDelay::Standard),
+            Contender::Iperf3(CongestionControl::Cubic),
+            Contender::Engine,
+        ] {
+            let scenario = scenario("");
+            let Some(lab) = Lab::new(contender, &scenario) else {
+                continue;
+            };
+            let clock = Clock::start();
+            let copies = ["0", "1"].map(|copy| lab.start_at(contender, &scenario, clock, copy));
+            // Whichever is second has to wait for a while until it has a share.
+            wait(clock, || clock.seconds() > START_S + 3.0);
+            for running in copies {
+                let record = running.finish();
+                assert_eq!(record.failure, None, "{contender}");
+                let bytes = record.bytes.expect("it knows what it has moved");
+                eprintln!("{contender}: {bytes} bytes");
+                assert!(bytes > 100_000, "{contender}: {bytes}");
+            }
+            lab.assert_empty();
         }
-        lab.assert_empty();
-    }
+    });
 }
 
 #[test]

@@ -13,6 +13,7 @@ pub use self::pool::{Job, run_all};
 use crate::contender::Contender;
 use crate::files::Content;
 use crate::record::file_name;
+use crate::report::Planned;
 use crate::scenario::{self, DeadlineController, Path, Scenario, congestion_control};
 
 /// What is to be run; the whole of a file in `matrices`.
@@ -33,7 +34,7 @@ pub struct Matrix {
     pub congestion_controls: Vec<String>,
     /// Seeds; one run for each.
     pub seeds: Vec<u64>,
-    /// Others, for what five do not tell well enough; not in the quick variants.
+    /// Others for some of it; not in the quick variants.
     #[serde(default)]
     pub more: Vec<More>,
     /// Every moment and every length of time is so many times as long, and
@@ -245,6 +246,14 @@ impl Matrix {
             if let Some(missing) = contenders.iter().find(|one| !self.contenders.contains(one)) {
                 return Err(format!("more: {missing} is none of the contenders"));
             }
+            let all = || {
+                contenders
+                    .iter()
+                    .flat_map(|one| scenarios.iter().map(move |at| (one, at)))
+            };
+            if let Some((one, at)) = all().find(|(one, at)| !self.has(at, **one)) {
+                return Err(format!("more: {one} does not run in {at}"));
+            }
             if let Some(twice) = seeds.iter().find(|one| self.seeds.contains(one)) {
                 return Err(format!("more: {twice} is one of the seeds anyway"));
             }
@@ -326,10 +335,26 @@ impl Matrix {
         }
         if self.cells().is_empty() {
             return Err(
-                "no such contender runs in such a scenario of the matrix (its at)".to_owned(),
+                "no such contender runs in such a scenario of the matrix with such a seed (its at \
+                 and more)"
+                    .to_owned(),
             );
         }
         Ok(())
+    }
+
+    /// Seeds of each contender in each scenario, where some have more.
+    #[must_use]
+    pub fn planned(&self) -> Planned {
+        let mut planned = Planned::new();
+        if !self.more.is_empty() {
+            for cell in self.cells() {
+                let scenario = planned.entry(cell.scenario).or_default();
+                let seeds = scenario.entry(cell.contender.to_string()).or_default();
+                seeds.insert(cell.seed);
+            }
+        }
+        planned
     }
 
     /// All runs: seed after seed, so that what changes slowly on the machine

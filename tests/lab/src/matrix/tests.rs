@@ -95,6 +95,12 @@ fn what_makes_no_sense_is_refused_by_name() {
         ),
         (
             "[1, 2]",
+            "[1, 2]\nat = [{ contenders = [\"curl\"], scenarios = [\"two\"] }]\n\
+             more = [{ contenders = [\"curl\"], scenarios = [\"one\"], seeds = [3] }]",
+            "more: curl does not run in one",
+        ),
+        (
+            "[1, 2]",
             "[1, 2]\nmore = [{ contenders = [\"curl\"], scenarios = [\"one\"], seeds = [2] }]",
             "more: 2 is one of the seeds",
         ),
@@ -180,7 +186,7 @@ fn more_seeds_are_for_those_that_are_to_have_them() {
         "[2]\nat = [{ contenders = [\"curl\"], scenarios = [\"two\"] }]\n\
          more = [\n\
          { contenders = [\"none\"], scenarios = [\"one\"], seeds = [3, 1] },\n\
-         { contenders = [\"none\", \"curl\"], scenarios = [\"one\", \"two\"], seeds = [3] },\n\
+         { contenders = [\"none\", \"curl\"], scenarios = [\"two\"], seeds = [3] },\n\
          ]",
         1,
     );
@@ -209,4 +215,10 @@ fn more_seeds_are_for_those_that_are_to_have_them() {
     all.push("one-none-1");
     all.extend(seed_3);
     assert_eq!(names(&[]), all);
+    let planned = matrix.planned();
+    assert_eq!(planned["one"]["none"], [1, 2, 3].into());
+    assert_eq!(planned["two"]["curl"], [2, 3].into());
+    assert_eq!(planned["one"].get("curl"), None);
+    let plain: Matrix = toml::from_str(GOOD).unwrap();
+    assert!(plain.planned().is_empty());
 }

@@ -19,7 +19,7 @@ mod weights;
 mod words;
 mod yielding;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,9 @@ const OURS: &str = "fairbat";
 /// The contender that is ours and pushes.
 const PUSHING: &str = "agent";
 
+/// Seeds of each contender in each scenario.
+pub type Planned = BTreeMap<String, BTreeMap<String, BTreeSet<u64>>>;
+
 /// All runs of a matrix of scenarios, contenders and seeds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MatrixRecord {
@@ -53,6 +56,10 @@ pub struct MatrixRecord {
     pub provenance: Provenance,
     /// The scenarios by name, as they were run.
     pub scenarios: BTreeMap<String, Scenario>,
+    /// Seeds that were to be run, by the names of scenario and contender, where not
+    /// all have the same.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub planned: Planned,
     /// The runs. Tables keep the order in which contenders first appear,
     /// after [`ALONE`].
     pub runs: Vec<RunSummary>,

@@ -1,6 +1,6 @@
 //! Matrices for tests.
 
-use super::{MatrixRecord, RunSummary};
+use super::{MatrixRecord, Planned, RunSummary};
 use crate::record::{Provenance, Summary};
 use crate::scenario::Scenario;
 
@@ -37,6 +37,7 @@ pub(super) fn matrix() -> MatrixRecord {
         scenarios: scenarios
             .map(|(name, foreground)| (name.to_owned(), scenario(foreground)))
             .into(),
+        planned: Planned::default(),
         runs: Vec::new(),
     }
 }

@@ -152,12 +152,17 @@ pub(super) fn measured(matrix: &MatrixRecord) -> String {
         figures.fold(0.0, f64::max)
     };
     let mut text = format!(
-        "\n`{}`, commit {}, seeds {}, begun {}. {}, {}. Labs side by side: {}. The busiest run took \
+        "\n`{}`, commit {}, seeds {}{}, begun {}. {}, {}. Labs side by side: {}. The busiest run took \
          {:.2} of a core for its links and {:.2} for the lab as a whole. The least exact handed 99 % \
          of its packets over within {:.2} ms of their time.\n\n",
         provenance.command,
         provenance.commit,
         seeds.join(", "),
+        if matrix.planned.is_empty() {
+            ""
+        } else {
+            " (not all with every contender)"
+        },
         provenance.started,
         provenance.kernel,
         provenance.machine,

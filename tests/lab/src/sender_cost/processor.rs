@@ -137,13 +137,14 @@ ctxt 888
         let (machine, thread) = (Machine::now().unwrap(), Thread::now().unwrap());
         let clock = crate::clock::Clock::start();
         let mut spun = 0_u64;
-        while Thread::now().unwrap().busy_s - thread.busy_s < 0.1 {
+        while Thread::now().unwrap().busy_s - thread.busy_s < 0.2 {
             spun = std::hint::black_box(spun + 1);
         }
-        let busy = Machine::now()
-            .unwrap()
-            .busy_since(&machine, clock.seconds());
-        // It counts in hundredths of a second.
-        assert!(busy >= 0.08, "{busy} s");
+        let after = Machine::now().unwrap();
+        let busy = after.busy_since(&machine, clock.seconds());
+        let stolen = after.stolen_since(&machine);
+        // It counts in hundredths of a second, and what is stolen from a processor
+        // that wakes up as idle as well.
+        assert!(busy + stolen >= 0.16, "{busy} s, {stolen} s stolen");
     }
 }

@@ -181,7 +181,7 @@ mod tests {
             return;
         };
         let hosts = [host];
-        let mut stage = Stage::new(&hosts, Clock::start(), Duration::from_millis(300));
+        let mut stage = Stage::new(&hosts, Clock::start(), Duration::from_secs(2));
         stage.job(0, async { panic!("as this test wants") });
         let finished = stage.start().expect("a runtime").finish();
         let error = finished.expect_err("a job panicked").to_string();
@@ -198,7 +198,7 @@ mod tests {
         let clock = Clock::start();
         let span = Span {
             start: Duration::ZERO,
-            stop: Duration::from_secs(1),
+            stop: Duration::from_secs(2),
         };
         let options = tcp::SenderOptions {
             congestion_control: "reno".to_owned(),

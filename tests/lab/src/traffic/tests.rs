@@ -5,6 +5,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::*;
+use crate::stalls::undisturbed;
+
+/// What goes wrong while the host of a virtual machine has its processors for longer
+/// is tried again.
+const BEARABLE: Duration = Duration::from_millis(20);
 
 /// A host for both ends, which talk over its loopback.
 fn host() -> Option<Host> {
@@ -56,36 +61,40 @@ fn total(flow: &FlowRecord) -> u64 {
 
 #[test]
 fn a_constant_stream_has_its_rate_from_start_to_stop() {
-    let Some(host) = host() else { return };
-    let scenario = scenario(
-        1.6,
-        "foreground = [{ start_s = 0.3, stop_s = 1.3, traffic = { constant = { rate_mbit = 8.0 } } }]",
-    );
-    let flows = received(&scenario, &[host.clone(), host], 1).flows;
-    assert_eq!(flows.len(), 1);
-    assert_eq!(flows[0].name, "constant");
-    assert_eq!(flows[0].received.len(), 16);
-    assert_eq!(flows[0].received[2], 0);
-    let came = total(&flows[0]);
-    // A packet every 1.448 ms, from 0.3 to 1.3 s: none is due later.
-    assert!((985_000..=691 * 1448).contains(&came), "{came}");
-    assert_eq!(flows[0].received[13], came);
-    println!("{:?}", intervals(&flows[0]));
+    undisturbed(BEARABLE, || {
+        let Some(host) = host() else { return };
+        let scenario = scenario(
+            1.6,
+            "foreground = [{ start_s = 0.3, stop_s = 1.3, traffic = { constant = { rate_mbit = 8.0 } } }]",
+        );
+        let flows = received(&scenario, &[host.clone(), host], 1).flows;
+        assert_eq!(flows.len(), 1);
+        assert_eq!(flows[0].name, "constant");
+        assert_eq!(flows[0].received.len(), 16);
+        assert_eq!(flows[0].received[2], 0);
+        let came = total(&flows[0]);
+        // A packet every 1.448 ms, from 0.3 to 1.3 s: none is due later.
+        assert!((985_000..=691 * 1448).contains(&came), "{came}");
+        assert_eq!(flows[0].received[13], came);
+        println!("{:?}", intervals(&flows[0]));
+    });
 }
 
 #[test]
 fn datagrams_have_their_mean_rate_with_gaps_shorter_than_a_timer_resolves() {
-    let Some(host) = host() else { return };
-    let scenario = scenario(
-        1.2,
-        "foreground = [{ stop_s = 1.0, traffic = { udp = { rate_mbit = 80.0, packet_bytes = 1000 } } }]",
-    );
-    let flows = received(&scenario, &[host.clone(), host], 1).flows;
-    assert_eq!(flows[0].name, "udp");
-    let packets = total(&flows[0]) / 972;
-    assert_eq!(total(&flows[0]), packets * 972);
-    // 10,000 expected; the standard deviation is 100.
-    assert!((9_700..10_300).contains(&packets), "{packets}");
+    undisturbed(BEARABLE, || {
+        let Some(host) = host() else { return };
+        let scenario = scenario(
+            1.2,
+            "foreground = [{ stop_s = 1.0, traffic = { udp = { rate_mbit = 80.0, packet_bytes = 1000 } } }]",
+        );
+        let flows = received(&scenario, &[host.clone(), host], 1).flows;
+        assert_eq!(flows[0].name, "udp");
+        let packets = total(&flows[0]) / 972;
+        assert_eq!(total(&flows[0]), packets * 972);
+        // 10,000 expected; the standard deviation is 100.
+        assert!((9_700..10_300).contains(&packets), "{packets}");
+    });
 }
 
 const WEB: &str = "foreground = [
@@ -95,28 +104,30 @@ const WEB: &str = "foreground = [
 
 #[test]
 fn fetches_are_those_of_the_seed_and_served_exactly() {
-    let Some(host) = host() else { return };
-    let hosts = [host.clone(), host];
-    let scenario = scenario(0.9, WEB);
-    let first = received(&scenario, &hosts, 7);
-    let names: Vec<_> = first.flows.iter().map(|flow| flow.name.as_str()).collect();
-    assert_eq!(names, ["web", "web 2"]);
-    // 4.83 MB/s for 0.5 s and 0.6 MB/s for 0.6 s in the mean: 121 each.
-    let count = first.fetches.len();
-    assert!((180..310).contains(&count), "{count} fetches");
-    let asked: u64 = first.fetches.iter().map(|fetch| fetch.bytes).sum();
-    let came: u64 = first.flows.iter().map(total).sum();
-    assert_eq!(asked, came);
-    for fetch in &first.fetches {
-        assert!(fetch.seconds.is_some_and(|s| s > 0.0), "{fetch:?}");
-        assert!((0.0..0.8).contains(&fetch.t), "{fetch:?}");
-    }
-    let sizes = |received: &Received| {
-        let mut sizes: Vec<_> = received.fetches.iter().map(|fetch| fetch.bytes).collect();
-        sizes.sort_unstable();
-        sizes
-    };
-    assert_eq!(sizes(&first), sizes(&received(&scenario, &hosts, 7)));
+    undisturbed(BEARABLE, || {
+        let Some(host) = host() else { return };
+        let hosts = [host.clone(), host];
+        let scenario = scenario(3.0, WEB);
+        let first = received(&scenario, &hosts, 7);
+        let names: Vec<_> = first.flows.iter().map(|flow| flow.name.as_str()).collect();
+        assert_eq!(names, ["web", "web 2"]);
+        // 4.83 MB/s for 0.5 s and 0.6 MB/s for 0.6 s in the mean: 121 each.
+        let count = first.fetches.len();
+        assert!((180..310).contains(&count), "{count} fetches");
+        let asked: u64 = first.fetches.iter().map(|fetch| fetch.bytes).sum();
+        let came: u64 = first.flows.iter().map(total).sum();
+        assert_eq!(asked, came);
+        for fetch in &first.fetches {
+            assert!(fetch.seconds.is_some_and(|s| s > 0.0), "{fetch:?}");
+            assert!((0.0..0.8).contains(&fetch.t), "{fetch:?}");
+        }
+        let sizes = |received: &Received| {
+            let mut sizes: Vec<_> = received.fetches.iter().map(|fetch| fetch.bytes).collect();
+            sizes.sort_unstable();
+            sizes
+        };
+        assert_eq!(sizes(&first), sizes(&received(&scenario, &hosts, 7)));
+    });
 }
 
 #[test]
@@ -137,54 +148,58 @@ fn hundreds_of_fetches_at_a_time_do_not_fail() {
 
 #[test]
 fn a_source_with_pauses_is_silent_in_them() {
-    let Some(hosts) = wire(40) else { return };
-    let scenario = scenario(
-        1.8,
-        "foreground = [{ start_s = 0.2, traffic = { on_off = { on_s = 0.4, off_s = 0.4 } } }]",
-    );
-    let flows = received(&scenario, &hosts, 1).flows;
-    assert_eq!(flows[0].name, "on-off");
-    let intervals = intervals(&flows[0]);
-    println!("{intervals:?}");
-    // Nothing is sent before the start. The wire carries 500 kB in each
-    // interval; a busy machine may shift a turn by one or two of them.
-    assert_eq!(intervals[..2], [0, 0], "{intervals:?}");
-    let sum = |range: std::ops::Range<usize>| intervals[range].iter().sum::<u64>();
-    for (on, off) in [(2..8, 8..10), (10..16, 16..18)] {
-        let (on, off) = (sum(on), sum(off));
-        assert!(on > 1_000_000 && off < on / 10, "{intervals:?}");
-    }
+    undisturbed(BEARABLE, || {
+        let Some(hosts) = wire(40) else { return };
+        let scenario = scenario(
+            5.0,
+            "foreground = [{ start_s = 0.2, traffic = { on_off = { on_s = 1.2, off_s = 1.2 } } }]",
+        );
+        let flows = received(&scenario, &hosts, 1).flows;
+        assert_eq!(flows[0].name, "on-off");
+        let intervals = intervals(&flows[0]);
+        println!("{intervals:?}");
+        // Nothing is sent before the start. The wire carries 500 kB in each
+        // interval; a busy machine may shift a turn by some of them.
+        assert_eq!(intervals[..2], [0, 0], "{intervals:?}");
+        let sum = |range: std::ops::Range<usize>| intervals[range].iter().sum::<u64>();
+        for (on, off) in [(2..20, 20..26), (26..44, 44..50)] {
+            let (on, off) = (sum(on), sum(off));
+            assert!(on > 3_000_000 && off < on / 10, "{intervals:?}");
+        }
+    });
 }
 
 #[test]
 fn greedy_connections_fill_the_wire_in_their_direction_and_time() {
-    let Some(hosts) = wire(40) else { return };
-    let scenario = scenario(
-        1.3,
-        "foreground = [
-            { start_s = 0.2, stop_s = 0.9, congestion_control = 'reno', traffic = { greedy = { flows = 2 } } },
-            { start_s = 0.2, stop_s = 0.7, link = 1, backward = true, traffic = { greedy = {} } },
-            { start_s = 0.9, traffic = { greedy = {} } },
-        ]",
-    );
-    let flows = received(&scenario, &hosts, 1).flows;
-    let names: Vec<_> = flows.iter().map(|flow| flow.name.as_str()).collect();
-    assert_eq!(
-        names,
-        ["greedy 1", "greedy 2", "backward greedy 1", "greedy 3"]
-    );
-    let intervals: Vec<_> = flows.iter().map(intervals).collect();
-    println!("{intervals:?}");
-    let between = |flow: usize, from, to| intervals[flow][from..to].iter().sum::<u64>();
-    // Of 500 kB each.
-    assert!(between(0, 3, 9) + between(1, 3, 9) > 2_000_000);
-    assert!(between(2, 3, 7) > 1_200_000);
-    assert!(between(3, 10, 13) > 1_000_000);
-    for (flow, start, stop) in [(0, 2, 9), (1, 2, 9), (2, 2, 7), (3, 9, 13)] {
-        assert_eq!(between(flow, 0, start), 0, "{flow}");
-        // An interval later nothing is on its way any more.
-        assert_eq!(between(flow, (stop + 1).min(13), 13), 0, "{flow}");
-    }
+    undisturbed(BEARABLE, || {
+        let Some(hosts) = wire(40) else { return };
+        let scenario = scenario(
+            3.9,
+            "foreground = [
+            { start_s = 0.6, stop_s = 2.7, congestion_control = 'reno', traffic = { greedy = { flows = 2 } } },
+            { start_s = 0.6, stop_s = 2.1, link = 1, backward = true, traffic = { greedy = {} } },
+            { start_s = 2.7, traffic = { greedy = {} } },
+            ]",
+        );
+        let flows = received(&scenario, &hosts, 1).flows;
+        let names: Vec<_> = flows.iter().map(|flow| flow.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["greedy 1", "greedy 2", "backward greedy 1", "greedy 3"]
+        );
+        let intervals: Vec<_> = flows.iter().map(intervals).collect();
+        println!("{intervals:?}");
+        let between = |flow: usize, from, to| intervals[flow][from..to].iter().sum::<u64>();
+        // Of 500 kB each.
+        assert!(between(0, 9, 27) + between(1, 9, 27) > 6_000_000);
+        assert!(between(2, 9, 21) > 3_600_000);
+        assert!(between(3, 30, 39) > 3_000_000);
+        for (flow, start, stop) in [(0, 6, 27), (1, 6, 27), (2, 6, 21), (3, 27, 39)] {
+            assert_eq!(between(flow, 0, start), 0, "{flow}");
+            // An interval later nothing is on its way any more.
+            assert_eq!(between(flow, (stop + 1).min(39), 39), 0, "{flow}");
+        }
+    });
 }
 
 #[test]
@@ -197,6 +212,8 @@ fn accepted_connections_have_the_congestion_control_asked_for() {
     let (listener, address) = tcp::listen(&host, options).expect("reno is always there");
     let accepted = host.within(move || {
         let _client = std::net::TcpStream::connect(address).expect("it listens");
+        // It may have to be waited for.
+        listener.set_nonblocking(false).expect("a socket");
         listener.accept().expect("a connection").0
     });
     let accepted = socket2::SockRef::from(&accepted);
@@ -229,7 +246,7 @@ fn an_unknown_congestion_control_is_named() {
 fn a_failure_of_a_source_is_told_at_the_end() {
     let Some(near) = host() else { return };
     let far = Host::new(1).expect("another namespace");
-    let scenario = scenario(0.2, "foreground = [{ traffic = { greedy = {} } }]");
+    let scenario = scenario(2.0, "foreground = [{ traffic = { greedy = {} } }]");
     let sources = Sources::start(&scenario, &[near, far], 1, Clock::start());
     let finished = sources.expect("all set up").finish();
     let error = finished.expect_err("there is no wire").to_string();
@@ -241,32 +258,41 @@ fn a_failure_of_a_source_is_told_at_the_end() {
 
 #[test]
 fn probes_come_back_in_the_order_of_sending() {
-    let Some(hosts) = wire(40) else { return };
-    let clock = Clock::start();
-    let prober = prober::start(&hosts[1], &hosts[0], clock, Duration::from_secs(1));
-    let probes = prober.expect("a wire").finish();
-    assert!((48..=50).contains(&probes.len()), "{}", probes.len());
-    assert!(clock.seconds() < 1.5);
-    assert!(probes.is_sorted_by(|a, b| a.t < b.t));
-    for probe in &probes {
+    undisturbed(BEARABLE, || {
+        let Some(hosts) = wire(40) else { return };
+        let clock = Clock::start();
+        let prober = prober::start(&hosts[1], &hosts[0], clock, Duration::from_secs(1));
+        let probes = prober.expect("a wire").finish();
+        assert!(probes[0].t < 0.1, "{probes:?}");
+        let count = probes.len() as f64;
+        let expected = (1.0 - probes[0].t) / 0.02;
         assert!(
-            probe.ms.is_some_and(|ms| ms > 0.0 && ms < 500.0),
-            "{probe:?}"
+            (expected - 2.0..=expected + 2.0).contains(&count),
+            "{probes:?}"
         );
-    }
-    println!(
-        "{:?}",
-        probes.iter().map(|probe| probe.ms).collect::<Vec<_>>()
-    );
+        // Nobody waited for those that do not come.
+        assert!(clock.seconds() < 3.0);
+        assert!(probes.is_sorted_by(|a, b| a.t < b.t));
+        for probe in &probes {
+            assert!(
+                probe.ms.is_some_and(|ms| ms > 0.0 && ms < 500.0),
+                "{probe:?}"
+            );
+        }
+        println!(
+            "{:?}",
+            probes.iter().map(|probe| probe.ms).collect::<Vec<_>>()
+        );
+    });
 }
 
 #[test]
 fn probes_that_do_not_come_back_are_lost() {
     let Some(hosts) = wire(40) else { return };
     let clock = Clock::start();
-    let prober = prober::start(&hosts[1], &hosts[0], clock, Duration::from_millis(300));
+    let prober = prober::start(&hosts[1], &hosts[0], clock, Duration::from_millis(2500));
     let prober = prober.expect("a wire");
-    clock.sleep_until(Duration::from_millis(150));
+    clock.sleep_until(Duration::from_secs(1));
     hosts[0].ip("link set wire down").expect("a wire");
     let probes = prober.finish();
     let answered: Vec<_> = probes.iter().map(|probe| probe.ms.is_some()).collect();

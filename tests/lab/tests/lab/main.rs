@@ -16,13 +16,12 @@ mod sender_cost;
 mod senders;
 mod served;
 
-use std::panic::{UnwindSafe, catch_unwind, resume_unwind};
+use std::panic::UnwindSafe;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fairbat_lab::clock::Clock;
-use fairbat_lab::stalls::{HARMLESS, Watch};
+use fairbat_lab::stalls::{HARMLESS, tried};
 
 /// Exit status of `lab` where the machine does not allow what was asked for.
 const CANNOT: i32 = 77;
@@ -33,24 +32,13 @@ fn turn() -> MutexGuard<'static, ()> {
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How often something is tried while the machine stands still.
-const ATTEMPTS: usize = 3;
-
 /// What TCP does, on a machine that runs its threads. What goes wrong while the
 /// machine stands still is tried again; where it always does, the test is
 /// skipped.
 fn while_the_machine_runs(test: impl Fn() + UnwindSafe + Copy) {
-    for _ in 0..ATTEMPTS {
-        let watch = Watch::start(Clock::start()).expect("watch the machine");
-        let outcome = catch_unwind(test);
-        let longest = watch.longest().expect("watch the machine");
-        match outcome {
-            Ok(()) => return,
-            Err(panic) if longest <= HARMLESS => resume_unwind(panic),
-            Err(_) => eprintln!("does not count: the machine stood still for {longest:?}"),
-        }
+    if tried(HARMLESS, test).is_err() {
+        fairbat_tests::netns::skipped("this machine stands still too often");
     }
-    fairbat_tests::netns::skipped("this machine stands still too often");
 }
 
 /// `lab` with these arguments, its output piped.

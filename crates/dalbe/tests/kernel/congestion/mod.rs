@@ -51,6 +51,8 @@ fn without_slow_start(test: impl FnOnce() + Send) {
         for (name, value) in [
             ("tcp_no_ssthresh_metrics_save", "0"),
             ("tcp_congestion_control", "reno"),
+            // A pause would begin it again.
+            ("tcp_slow_start_after_idle", "0"),
         ] {
             fs::write(Path::new("/proc/sys/net/ipv4").join(name), value).expect("root");
         }
@@ -60,6 +62,9 @@ fn without_slow_start(test: impl FnOnce() + Send) {
         let (mut client, mut server) = loopback();
         transfer(&mut client, &mut server, 5_000);
         drop((client, server));
+        wait_until("what was learnt of the first", || {
+            command("ip", "tcp_metrics show").contains("127.0.0.1")
+        });
         test();
     });
     command("ip", "netns delete settled");

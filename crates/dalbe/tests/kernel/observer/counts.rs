@@ -80,16 +80,17 @@ fn intervals_follow_the_clock_and_leave_out_silence() {
         let observer = Observer::open().expect("root may as well");
         let (mut client, mut server) = loopback();
         let socket = socket_of(&client);
-        let length = Duration::from_millis(20);
+        // The ring reaches back to the first of them for twelve seconds.
+        let length = Duration::from_millis(400);
         observer.watch(&socket, length).expect("its own socket");
         for _ in 0..3 {
             transfer(&mut server, &mut client, 1_000);
-            thread::sleep(Duration::from_millis(60));
+            thread::sleep(3 * length);
         }
         let intervals = observed(&observer, &socket, 3_000);
         assert_eq!(intervals.len(), 3, "{intervals:?}");
         for pair in intervals.windows(2) {
-            assert!(pair[0].began + Duration::from_millis(60) <= pair[1].began);
+            assert!(pair[0].began + 3 * length <= pair[1].began);
         }
         for interval in &intervals {
             assert_eq!(interval.began.as_micros() % length.as_micros(), 0);

@@ -91,7 +91,7 @@ fn nobody_can_freeze_what_all_write_to() {
             let (mut client, mut server) = loopback();
             let socket = socket_of(&client);
             observer
-                .watch(&socket, Duration::from_millis(5))
+                .watch(&socket, Duration::from_millis(100))
                 .expect("its own socket");
             transfer(&mut server, &mut client, 2_000);
             let _ = observed(&observer, &socket, 2_000);
@@ -110,7 +110,9 @@ fn who_has_it_open_gets_nothing_new_after_its_removal() {
             .watch(&socket, Duration::from_secs(1))
             .expect("its own socket");
         transfer(&mut server, &mut client, 2_000);
+        let program = own_program(&directory().join("observer/v1/link"));
         remove(directory(), Part::Observer).expect("root");
+        assert_goes(program);
         transfer(&mut server, &mut client, 2_000);
         let intervals = observed(&observer, &socket, 2_000);
         assert!(intervals.iter().map(|i| i.bytes).sum::<u64>() <= 2_000);

@@ -4,48 +4,52 @@ use super::*;
 
 #[test]
 fn a_program_that_is_stopped_goes_on_and_finishes() {
-    let contender = Contender::FairbatNoDeadline(Receiver::Plain);
-    let until_s = START_S + 2.0;
-    let scenario = scenario(&format!(
-        "size_mb = 4.0\nstopped = {{ from_s = {:?}, until_s = {until_s:?} }}",
-        START_S + 0.1
-    ));
-    let Some(lab) = Lab::new(contender, &scenario) else {
-        return;
-    };
-    let (running, clock) = lab.start(contender, &scenario);
-    wait(clock, || running.is_done());
-    let record = running.finish();
-    assert_eq!(record.failure, None);
-    assert!(record.done.expect("it is done") > until_s, "{record:?}");
-    let error = Contender::Tcp.check(&scenario).unwrap_err().to_string();
-    assert!(error.starts_with("tcp is not stopped under way"), "{error}");
-    lab.assert_empty();
+    undisturbed(BEARABLE, || {
+        let contender = Contender::FairbatNoDeadline(Receiver::Plain);
+        let until_s = START_S + 2.0;
+        let scenario = scenario(&format!(
+            "size_mb = 20.0\nstopped = {{ from_s = {:?}, until_s = {until_s:?} }}",
+            START_S + 0.1
+        ));
+        let Some(lab) = Lab::new(contender, &scenario) else {
+            return;
+        };
+        let (running, clock) = lab.start(contender, &scenario);
+        wait(clock, || running.is_done());
+        let record = running.finish();
+        assert_eq!(record.failure, None);
+        assert!(record.done.expect("it is done") > until_s, "{record:?}");
+        let error = Contender::Tcp.check(&scenario).unwrap_err().to_string();
+        assert!(error.starts_with("tcp is not stopped under way"), "{error}");
+        lab.assert_empty();
+    });
 }
 
 #[test]
 fn a_slow_server_is_slow_and_a_program_costs_time() {
-    let contender = Contender::Curl;
-    let scenario = scenario("server_kb_s = 500.0");
-    let Some(lab) = Lab::new(contender, &scenario) else {
-        return;
-    };
-    let (running, clock) = lab.start(contender, &scenario);
-    wait(clock, || clock.seconds() > START_S + 3.0);
-    let record = running.finish();
-    let time = clock.seconds() - START_S;
-    let bytes = record.bytes.expect("it knows what it has moved") as f64;
-    // nginx begins with a piece at once.
-    assert!(
-        (500_000.0..=500_000.0 * (time + 1.0)).contains(&bytes),
-        "{bytes}"
-    );
-    let cpu_s = record.cpu_s.expect("it was there to the end");
-    assert!(cpu_s > 0.0 && cpu_s < time, "{cpu_s} s");
-    lab.assert_empty();
-    let error = Contender::Utp(TargetDelay::Standard)
-        .check(&scenario)
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("whose server is nginx"), "{error}");
+    undisturbed(BEARABLE, || {
+        let contender = Contender::Curl;
+        let scenario = scenario("server_kb_s = 500.0");
+        let Some(lab) = Lab::new(contender, &scenario) else {
+            return;
+        };
+        let (running, clock) = lab.start(contender, &scenario);
+        wait(clock, || clock.seconds() > START_S + 3.0);
+        let record = running.finish();
+        let time = clock.seconds() - START_S;
+        let bytes = record.bytes.expect("it knows what it has moved") as f64;
+        // nginx begins with a piece at once.
+        assert!(
+            (500_000.0..=500_000.0 * (time + 1.0)).contains(&bytes),
+            "{bytes}"
+        );
+        let cpu_s = record.cpu_s.expect("it was there to the end");
+        assert!(cpu_s > 0.0 && cpu_s < time, "{cpu_s} s");
+        lab.assert_empty();
+        let error = Contender::Utp(TargetDelay::Standard)
+            .check(&scenario)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("whose server is nginx"), "{error}");
+    });
 }

@@ -69,41 +69,50 @@ fn is_loaded(contender: Contender) -> bool {
 
 #[test]
 fn whoever_moves_nothing_has_failed() {
-    let start_s = 4.0 * START_S;
-    let scenario = scenario_from(start_s, "");
-    let all = Contender::ALL.into_iter();
-    // Those that push have an end, and miss a deadline then; of those that move what
-    // comes nobody knows whether anything has.
-    let is_other = |one: &Contender| one.pushes() || wants_jobs(*one);
-    let is_one = |one: &Contender| *one != Contender::None && !is_loaded(*one) && !is_other(one);
-    let all = all.filter(is_one);
-    let can_run: Vec<_> = all
-        .filter(|contender| Lab::new(*contender, &scenario).is_some())
-        .collect();
-    let Some(lab) = Lab::new(Contender::None, &scenario) else {
-        return;
-    };
-    let clock = Clock::start();
-    let running: Vec<_> = can_run
-        .iter()
-        .map(|one| lab.start_at(*one, &scenario, clock, &one.to_string()))
-        .collect();
-    // Everything is ready. From now on clients send to a machine that is not
-    // there.
-    wait(clock, || clock.seconds() > start_s - 1.0);
-    let server = lab.hosts[0].address(Class::Background);
-    lab.hosts[1]
-        .ip(&format!(
-            "neigh replace {server} lladdr 02:00:00:00:00:01 dev eth"
-        ))
-        .expect("mislead the client");
-    wait(clock, || clock.seconds() > start_s + 1.0);
-    for (contender, running) in can_run.into_iter().zip(running) {
-        let failure = running.finish().failure;
-        let expected = Some("it moved nothing");
-        assert_eq!(failure.as_deref(), expected, "{contender}");
-    }
-    lab.assert_empty();
+    undisturbed(BEARABLE, || {
+        let start_s = 4.0 * START_S;
+        let scenario = scenario_from(start_s, "");
+        // One after the other: who begins late has failed as well.
+        let from = |place: usize| start_s + 0.2 * place as f64;
+        let all = Contender::ALL.into_iter();
+        // Those that push have an end, and miss a deadline then; of those that move what
+        // comes nobody knows whether anything has.
+        let is_other = |one: &Contender| one.pushes() || wants_jobs(*one);
+        let is_one =
+            |one: &Contender| *one != Contender::None && !is_loaded(*one) && !is_other(one);
+        let all = all.filter(is_one);
+        let can_run: Vec<_> = all
+            .filter(|contender| Lab::new(*contender, &scenario).is_some())
+            .collect();
+        let Some(lab) = Lab::new(Contender::None, &scenario) else {
+            return;
+        };
+        let clock = Clock::start();
+        let running: Vec<_> = can_run
+            .iter()
+            .enumerate()
+            .map(|(place, one)| {
+                let scenario = scenario_from(from(place), "");
+                lab.start_at(*one, &scenario, clock, &one.to_string())
+            })
+            .collect();
+        // Everything is ready. From now on clients send to a machine that is not
+        // there.
+        wait(clock, || clock.seconds() > start_s - 1.0);
+        let server = lab.hosts[0].address(Class::Background);
+        lab.hosts[1]
+            .ip(&format!(
+                "neigh replace {server} lladdr 02:00:00:00:00:01 dev eth"
+            ))
+            .expect("mislead the client");
+        wait(clock, || clock.seconds() > from(can_run.len()) + 1.0);
+        for (contender, running) in can_run.into_iter().zip(running) {
+            let failure = running.finish().failure;
+            let expected = Some("it moved nothing");
+            assert_eq!(failure.as_deref(), expected, "{contender}");
+        }
+        lab.assert_empty();
+    });
 }
 
 #[test]
@@ -128,18 +137,20 @@ fn whoever_begins_late_has_failed() {
 
 #[test]
 fn a_file_is_looked_at_when_the_run_is_over() {
-    for contender in [Contender::Engine, Contender::Curl] {
-        let scenario = scenario("size_mb = 1.0");
-        let Some(lab) = Lab::new(contender, &scenario) else {
-            continue;
-        };
-        let (running, clock) = lab.start(contender, &scenario);
-        wait(clock, || running.is_done());
-        // Were it looked at before, nobody would notice.
-        let arrived = lab.work.path().join("download/file");
-        std::fs::write(arrived, "something else").expect("a file");
-        let failure = running.finish().failure.expect("it is another file");
-        let expected = "the file that has arrived is not the one that was served";
-        assert!(failure.starts_with(expected), "{contender}: {failure}");
-    }
+    undisturbed(BEARABLE, || {
+        for contender in [Contender::Engine, Contender::Curl] {
+            let scenario = scenario("size_mb = 1.0");
+            let Some(lab) = Lab::new(contender, &scenario) else {
+                continue;
+            };
+            let (running, clock) = lab.start(contender, &scenario);
+            wait(clock, || running.is_done());
+            // Were it looked at before, nobody would notice.
+            let arrived = lab.work.path().join("download/file");
+            std::fs::write(arrived, "something else").expect("a file");
+            let failure = running.finish().failure.expect("it is another file");
+            let expected = "the file that has arrived is not the one that was served";
+            assert!(failure.starts_with(expected), "{contender}: {failure}");
+        }
+    });
 }

@@ -10,24 +10,32 @@ const ARRIVING_S: f64 = 2.0;
 
 #[test]
 fn plain_tcp_takes_transfers_as_they_arrive() {
-    takes_transfers_as_they_arrive(Contender::Tcp, 3.0);
+    undisturbed(BEARABLE, || {
+        takes_transfers_as_they_arrive(Contender::Tcp, 3.0);
+    });
 }
 
 #[test]
 fn utp_takes_transfers_as_they_arrive() {
     // libtorrent gives a handshake that was lost three seconds.
-    takes_transfers_as_they_arrive(Contender::Utp(TargetDelay::Standard), 8.0);
+    undisturbed(BEARABLE, || {
+        takes_transfers_as_they_arrive(Contender::Utp(TargetDelay::Standard), 8.0);
+    });
 }
 
 #[test]
 fn a_queue_takes_transfers_as_they_arrive() {
     // The law looks at what waits once a second.
-    takes_transfers_as_they_arrive(Contender::Queue(Admitting::Plain), 3.0);
+    undisturbed(BEARABLE, || {
+        takes_transfers_as_they_arrive(Contender::Queue(Admitting::Plain), 3.0);
+    });
 }
 
 #[test]
 fn a_queue_with_levers_takes_transfers_as_they_arrive() {
-    takes_transfers_as_they_arrive(Contender::Queue(Admitting::Levers), 3.0);
+    undisturbed(BEARABLE, || {
+        takes_transfers_as_they_arrive(Contender::Queue(Admitting::Levers), 3.0);
+    });
 }
 
 /// All that arrives is fetched, each when it has come and at the link's rate at

@@ -6,6 +6,8 @@
 //! by seed. Of fewer than [`ENOUGH`] seeds a mean has no interval: parts of one run
 //! depend on each other where loads are high.
 
+use std::collections::BTreeSet;
+
 use crate::jobs::JobsFigures;
 use crate::record::Summary;
 use crate::report::MatrixRecord;
@@ -23,7 +25,7 @@ const MANY: usize = 5;
 pub(super) struct Group<'a> {
     point: Point<'a>,
     runs: Vec<(u64, &'a Summary, &'a JobsFigures)>,
-    /// Seeds of the whole matrix.
+    /// Seeds that were to be run.
     expected: usize,
 }
 
@@ -100,7 +102,7 @@ impl<'a> Group<'a> {
         Self {
             point,
             runs,
-            expected: seeds(matrix).len(),
+            expected: planned(matrix, point, contender),
         }
     }
 
@@ -112,7 +114,7 @@ impl<'a> Group<'a> {
         self.runs.len()
     }
 
-    /// Whether it has a run that did not fail with every seed of the matrix.
+    /// Whether it has a run that did not fail with every seed that was to be run.
     pub(super) fn is_whole(&self) -> bool {
         self.runs.len() == self.expected
     }
@@ -248,4 +250,11 @@ impl<'a> Group<'a> {
         });
         all.collect()
     }
+}
+
+/// How many seeds a contender was to have at a point.
+fn planned(matrix: &MatrixRecord, point: Point<'_>, contender: &str) -> usize {
+    let of_point = matrix.planned.get(point.name);
+    let planned = of_point.and_then(|contenders| contenders.get(contender));
+    planned.map_or_else(|| seeds(matrix).len(), BTreeSet::len)
 }

@@ -72,8 +72,8 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
          when chunks yield by the receiver lever as well as wait for their turn, seed by seed. \
          Better and worse are so by the whole interval; as good is what takes no longer on \
          average, or longer by less than {MARGIN} % by the whole interval; the others are \
-         undecided. Where m does not fall below one connection no window is touched, and both are the same: \
-         what they differ by there is chance.\n\n| | difference, % | |\n|---|---|---|\n"
+         undecided. Where m does not fall below one connection no window is held, and both are \
+         the same: what they differ by there is chance.\n\n| | difference, % | |\n|---|---|---|\n"
     );
     for (point, difference) in differences {
         let words = Compared::of(difference).words();

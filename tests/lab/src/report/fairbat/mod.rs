@@ -168,7 +168,8 @@ const READING: &str = "What is measured is section IV of \"FAIRBAT: access contr
     same fetches would take at an ideal link, which all flows share equally at every moment and \
     whose true mean is that of 2000 draws of arrivals (its own error is in the interval), or over two links how much arrived; with \
     fewer seeds how large fetches were. Improvements are \
-    seed by seed: all contenders meet the same arrivals. The time of a fetch that was not over at \
+    seed by seed: all contenders meet the same arrivals. Some contenders have more seeds than others, \
+    and two are compared over those that both have. The time of a fetch that was not over at \
     the end counts as long as it had taken.\n\n\
     LEDBAT is libtorrent's uTP, with its target of 100 ms and with the 25 ms of LEDBAT's first drafts. A \
     full queue of 100 packets is one of 120 ms here: the first of them leaves little room below the \

@@ -11,12 +11,12 @@ use crate::report::words::{cell, title};
 
 pub(super) fn section(matrix: &MatrixRecord) -> String {
     let mut text =
-        "\n## Every point\n\nMean time of a web fetch with half of its interval, how wide \
-        that is in per cent of the mean, the improvement over the baseline, chunks on the network \
+        "\n## Every point\n\nWith how many seeds, the mean time of a web fetch with half of its \
+        interval, how wide that is in per cent of the mean, the improvement over the baseline, chunks on the network \
         and variance of the fetches' times, both in parts of the baseline's, and the 95th \
         percentile of the fetches' times (mean over the seeds).\n\n\
-        | | | fetch, s | \u{b1} % | improvement, % | active, ratio | variance, ratio | p95, s |\n\
-        |---|---|---|---|---|---|---|---|\n"
+        | | | seeds | fetch, s | \u{b1} % | improvement, % | active, ratio | variance, ratio | p95, s |\n\
+        |---|---|---|---|---|---|---|---|---|\n"
             .to_owned();
     for (point, name, group) in groups(matrix) {
         let delay = group.delay();
@@ -24,9 +24,10 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
         let beside = (name != BASELINE).then_some(&baseline);
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             point.words(),
             cell(title(name)),
+            group.seeds(),
             estimate(delay, 2),
             percent(delay.and_then(|delay| delay.interval()?.relative()), 1),
             estimate(beside.and_then(|other| group.improvement(other)), 1),

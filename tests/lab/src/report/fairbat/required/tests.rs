@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::jobs::{JobsFigures, LimitCourse};
+use crate::report::RunSummary;
 use crate::report::fairbat::steps::Steps;
 use crate::report::fairbat::synthetic::evaluation;
 use crate::report::fairbat::{BASELINE, LEDBAT, UNDAMPED};
@@ -127,6 +128,33 @@ fn a_point_with_a_failed_run_is_not_whole() {
     );
     let levers = line(&matrix, LEVERS, "fetches are faster");
     assert!(levers.contains("| holds |"), "{levers}");
+}
+
+#[test]
+fn only_seeds_that_were_to_be_run_are_missing() {
+    let mut matrix = evaluation();
+    let is_more = |run: &&RunSummary| {
+        run.scenario == K3_HIGH
+            && run.seed == 1
+            && [BASELINE, PLAIN].contains(&run.contender.as_str())
+    };
+    let mut more: Vec<_> = matrix.runs.iter().filter(is_more).cloned().collect();
+    for run in &mut more {
+        run.seed = 9;
+    }
+    matrix.runs.extend(more);
+    let levers = |matrix: &MatrixRecord| line(matrix, LEVERS, "fetches are faster");
+    assert!(levers(&matrix).contains("runs are missing"));
+    for run in &matrix.runs {
+        let scenario = matrix.planned.entry(run.scenario.clone()).or_default();
+        let seeds = scenario.entry(run.contender.clone()).or_default();
+        seeds.insert(run.seed);
+    }
+    assert!(levers(&matrix).contains("| holds |"), "{}", levers(&matrix));
+    matrix
+        .runs
+        .retain(|run| run.contender != LEVERS || run.seed != 2);
+    assert!(levers(&matrix).contains("runs are missing"));
 }
 
 #[test]
