@@ -212,7 +212,7 @@ fn a_password_that_was_renewed_in_its_file_counts_for_the_next_run() {
     assert!(stored == vec![7; 100_000]);
     let log = agent.log();
     assert!(
-        !log.contains("4711") && !log.contains(server.password()),
+        !log.contains("expired-4711") && !log.contains(server.password()),
         "{log}"
     );
 }
