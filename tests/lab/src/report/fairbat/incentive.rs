@@ -107,8 +107,9 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
          before is carried then, too, and what arrives last is not. Time of a chunk \
          from its arrival, waiting included. Chunks on the network in each quarter of the measured \
          part, mean over the seeds, and with how many seeds they grow: the last quarter has more \
-         than {FACTOR} times as many as the second, and more than {CHUNKS} more. Chunks that wait: mean and most, quarters, and the share of the time \
-         without any, %. With the lever \
+         than {FACTOR} times as many as the second, and more than {CHUNKS} more; they are not bounded \
+         where they grow with most seeds, or their mean does. Chunks that wait: mean and most, \
+         quarters, and the share of the time without any, %. With the lever \
          the queue may be empty for most of the time at low loads: the connection that yields works \
          it off in what nobody else wants.\n\n"
     );
@@ -121,8 +122,8 @@ pub(super) fn for_longer(matrix: &MatrixRecord) -> String {
     let until = last.fold(0.0, f64::max);
     let mut text = format!(
         "\n## The same for longer\n\nWith arrivals for {until:.0} s; columns as above.\n\n{}\n\
-         And the time of fetches, as under every point. It is less of an improvement than in the \
-         shorter runs, in which some of what the queue holds is only put off.\n\n\
+         And the time of fetches, as under every point. FAIRBAT's improvement is less than in \
+         the shorter runs, in which some of what its queue holds is only put off.\n\n\
          | | | fetch, s | improvement, % |\n|---|---|---|---|\n",
         table(matrix)
     );

@@ -122,7 +122,7 @@ fn as_much(matrix: &MatrixRecord, name: &str) -> Line {
 /// Those that wait do not grow more and more.
 fn queue_bounded(matrix: &MatrixRecord, name: &str) -> Line {
     let words = format!(
-        "the queue stays bounded: it does not grow beyond the {FILLED:.0} to which it is filled"
+        "the queue stays bounded: none beyond tau and its usual deviation, {FILLED:.0}, grows from its second quarter to its last"
     );
     line(matrix, name, &words, |_, group| {
         let growth = Growth::of_waiting(group)?;

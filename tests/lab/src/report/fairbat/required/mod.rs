@@ -53,7 +53,10 @@ pub(super) fn section(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
         certain::exact(matrix),
         certain::scale(matrix, beside.scaling),
     ]);
-    let mut text = "\n## What is required\n\n| | | | found |\n|---|---|---|---|\n".to_owned();
+    let mut text = "\n## What is required\n\nB is what fetches gain beside three long-lived \
+        flows, C what background chunks get, D what the lever adds, E how soon m follows.\n\n\
+        | | | | found |\n|---|---|---|---|\n"
+        .to_owned();
     for line in lines {
         let verdict = line.verdict.words();
         let _ = writeln!(
