@@ -22,10 +22,15 @@ const RATE: u64 = 200_000;
 
 fn serve() -> FaultServer {
     let server = FaultServer::start();
-    let version = Version::new(&FILE);
-    server.serve("/file", version.clone());
-    server.script("/slow", move |request| version.answer(request).rate(RATE));
+    server.serve("/file", Version::new(&FILE));
+    slow_down(&server);
     server
+}
+
+/// Has `/slow` come at [`RATE`].
+fn slow_down(server: &FaultServer) {
+    let version = Version::new(&FILE);
+    server.script("/slow", move |request| version.answer(request).rate(RATE));
 }
 
 fn get(work: &Workdir, url: &str) -> Fairbat {
@@ -110,6 +115,7 @@ fn a_link_to_a_file_stays_and_the_file_gets_the_content() {
             .get()
             .args(["--file-allocation", "none", "-x", "1", "-o", name])
             .arg(server.url("/slow"));
+        slow_down(&server);
         let mut run = get.spawn();
         run.wait_for_part(&real, FILE.len() / 3);
         assert_content(&real, &VICTIM);
