@@ -61,9 +61,14 @@ impl Scene {
         tokio::spawn(async move { agent.push_with(&source, change).await })
     }
 
+    /// A push that tells the store of nothing before its end, but at its beginning.
+    fn pushing_silently(&self) -> JoinHandle<Report> {
+        self.pushing(|settings| settings.tell_every = PATIENCE * 10)
+    }
+
     /// A push that is killed once there was such an exchange.
     pub(crate) async fn killed_after(&self, is_it: impl Fn(&Exchange) -> bool) {
-        let run = self.pushing(|settings| settings.tell_every = PATIENCE * 10);
+        let run = self.pushing_silently();
         self.wait_for(is_it).await;
         killed(run).await;
     }
@@ -84,15 +89,13 @@ impl Scene {
 
     /// Waits until the store has the newer `a` as well.
     async fn wait_for_second_a(&self) {
-        tokio::task::block_in_place(|| {
-            wait_until("another `a`", PATIENCE, || self.times_put_a() > 1);
-        });
-    }
-
-    fn times_put_a(&self) -> usize {
-        let exchanges = self.proxy.exchanges();
         let is_it = done("PUT", "home/a");
-        exchanges.iter().filter(|one| is_it(one)).count()
+        tokio::task::block_in_place(|| {
+            wait_until("another `a`", PATIENCE, || {
+                let exchanges = self.proxy.exchanges();
+                exchanges.iter().filter(|one| is_it(one)).count() > 1
+            });
+        });
     }
 
     async fn pulled(&self) -> (TempDir, Report) {
@@ -176,11 +179,11 @@ async fn what_has_come_can_be_pulled_while_the_rest_is_under_way() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_killed_push_has_brought_is_told_first() {
     let scene = halfway().await;
-    let run = scene.pushing(|settings| settings.tell_every = PATIENCE * 10);
+    let run = scene.pushing_silently();
     scene.wait_for(done("PUT", "partNumber=1")).await;
     scene.wait_for_second_a().await;
     killed(run).await;
-    let run = scene.pushing(|settings| settings.tell_every = PATIENCE * 10);
+    let run = scene.pushing_silently();
     scene.expect_told("second, longer").await;
     assert!(!run.is_finished());
     run.abort();

@@ -63,8 +63,7 @@ pub struct LeverSettings {
 ///
 /// Make one as soon as the connection is open ([`Self::hold`], unless
 /// [`LeverSettings::is_late`]), and [`Self::update`] it every few milliseconds while
-/// data arrives. It keeps no
-/// descriptor: it is handed the socket each time.
+/// data arrives. It keeps no descriptor: it is handed the socket each time.
 #[derive(Debug, Clone)]
 pub struct WindowLever {
     brake: Brake,
@@ -195,8 +194,8 @@ impl WindowLever {
     }
 
     /// Looks at the connection and sets its window; `None` while nothing is
-    /// known, or the window is still the kernel's ([`LeverSettings::is_late`]). `remaining` bytes of the response at hand are still to come, if
-    /// that is known.
+    /// known, or the window is still the kernel's ([`LeverSettings::is_late`]).
+    /// `remaining` bytes of the response at hand are still to come, if that is known.
     ///
     /// # Errors
     /// Not a TCP socket, or a kernel that lacks an option.

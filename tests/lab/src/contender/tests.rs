@@ -158,6 +158,16 @@ fn finishes(contender: Contender) -> Option<BackgroundRecord> {
     Some(record)
 }
 
+/// It runs until it is done, without a failure.
+fn done(contender: Contender, scenario: &Scenario) -> Option<(Lab, BackgroundRecord)> {
+    let lab = Lab::new(contender, scenario)?;
+    let (running, clock) = lab.start(contender, scenario);
+    wait(clock, || running.is_done());
+    let record = running.finish();
+    assert_eq!(record.failure, None);
+    Some((lab, record))
+}
+
 /// One without an end is ended after so many seconds, which is no failure.
 fn is_ended(contender: Contender, seconds: f64) -> Option<BackgroundRecord> {
     let scenario = scenario("");
@@ -284,13 +294,9 @@ fn several_files_are_told_apart() {
         let scenario = scenario(
             "transfer = [{ size_mb = 4.0, deadline_s = 20.0 }, { size_mb = 1.0, deadline_s = 10.0 }]",
         );
-        let Some(lab) = Lab::new(contender, &scenario) else {
+        let Some((lab, record)) = done(contender, &scenario) else {
             return;
         };
-        let (running, clock) = lab.start(contender, &scenario);
-        wait(clock, || running.is_done());
-        let record = running.finish();
-        assert_eq!(record.failure, None);
         assert_eq!(record.bytes, Some(5_000_000));
         let [four, one] = &record.transfers[..] else {
             panic!("{:?}", record.transfers);

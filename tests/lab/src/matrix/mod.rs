@@ -215,9 +215,7 @@ impl Matrix {
     /// Whether contenders that run in some scenarios only are there, and those, too.
     fn check_at(&self) -> Result<(), String> {
         let contenders = || self.at.iter().flat_map(|at| &at.contenders);
-        if let Some(missing) = contenders().find(|one| !self.contenders.contains(one)) {
-            return Err(format!("at: {missing} is none of the contenders"));
-        }
+        self.has_contenders("at", contenders())?;
         if !self.at.is_empty() {
             some_once("at: contenders", contenders().map(Contender::to_string))?;
         }
@@ -243,9 +241,7 @@ impl Matrix {
             some_once("more: scenarios", scenarios)?;
             some_once("more: seeds", seeds)?;
             self.has_scenarios("more", scenarios)?;
-            if let Some(missing) = contenders.iter().find(|one| !self.contenders.contains(one)) {
-                return Err(format!("more: {missing} is none of the contenders"));
-            }
+            self.has_contenders("more", contenders)?;
             let all = || {
                 contenders
                     .iter()
@@ -259,6 +255,17 @@ impl Matrix {
             }
         }
         Ok(())
+    }
+
+    fn has_contenders<'a>(
+        &self,
+        what: &str,
+        all: impl IntoIterator<Item = &'a Contender>,
+    ) -> Result<(), String> {
+        match all.into_iter().find(|one| !self.contenders.contains(one)) {
+            Some(missing) => Err(format!("{what}: {missing} is none of the contenders")),
+            None => Ok(()),
+        }
     }
 
     fn has_scenarios(&self, what: &str, names: &[String]) -> Result<(), String> {

@@ -11,13 +11,9 @@ fn a_program_that_is_stopped_goes_on_and_finishes() {
             "size_mb = 20.0\nstopped = {{ from_s = {:?}, until_s = {until_s:?} }}",
             START_S + 0.1
         ));
-        let Some(lab) = Lab::new(contender, &scenario) else {
+        let Some((lab, record)) = done(contender, &scenario) else {
             return;
         };
-        let (running, clock) = lab.start(contender, &scenario);
-        wait(clock, || running.is_done());
-        let record = running.finish();
-        assert_eq!(record.failure, None);
         assert!(record.done.expect("it is done") > until_s, "{record:?}");
         let error = Contender::Tcp.check(&scenario).unwrap_err().to_string();
         assert!(error.starts_with("tcp is not stopped under way"), "{error}");
