@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairbat::carrier::{Carrier, Wanted};
 use fairbat::lane::{Lane, LaneSettings};
 use fairbat::settings::HttpSettings;
+use fairbat::transport::{LaneClient, Wanted};
 use fairbat_agent::filter::Filter;
 use fairbat_agent::state::State;
 use fairbat_agent::store::{Store, StoreSettings};
@@ -28,7 +28,7 @@ pub(crate) struct Agent {
     pull_store: Arc<Store>,
 }
 
-fn lane(wanted: Wanted, silence: Duration) -> (Lane, Carrier) {
+fn lane(wanted: Wanted, silence: Duration) -> (Lane, LaneClient) {
     let lane = Lane::start(LaneSettings {
         most_connections: CONNECTIONS,
         weight: 0.02,
@@ -40,7 +40,7 @@ fn lane(wanted: Wanted, silence: Duration) -> (Lane, Carrier) {
         stall_timeout: Some(silence),
         ..HttpSettings::default()
     };
-    let carrier = Carrier::start(&http, &lane, wanted, CONNECTIONS).expect("a carrier");
+    let carrier = LaneClient::start(&http, &lane, wanted, CONNECTIONS).expect("a carrier");
     (lane, carrier)
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairbat::carrier::Ceiling;
+use fairbat::transport::RateLimit;
 use fairbat_agent::filter::Filter;
 use fairbat_agent::store::StoreSettings;
 use fairbat_agent::sync::{Delete, Detect, Failure, MaxDelete, Problem, PullSettings};
@@ -155,7 +155,7 @@ async fn what_a_first_push_has_not_reached_is_not_gone() {
         .path()
         .join("home/.fairbat/manifest/current.json");
     let first = scene.agent.push_with(scene.source.path(), |settings| {
-        settings.ceilings = vec![Arc::new(Ceiling::new(200_000))];
+        settings.ceilings = vec![Arc::new(RateLimit::new(200_000))];
         settings.tell_every = Duration::from_millis(50);
     });
     tokio::select! {

@@ -6,8 +6,8 @@
 
 use std::io::{self, Write};
 
-use dalbe::sender::SenderRung;
-use dalbe::support::{Addition, Capability, CongestionControls, Feature, Rung, Support};
+use dalbe::sender::SenderLeverKind;
+use dalbe::support::{Addition, Capability, CongestionControls, Feature, LeverKind, Support};
 use serde::Serialize;
 
 /// Columns of a line for people.
@@ -36,9 +36,9 @@ pub(crate) fn run(json: bool) -> io::Result<()> {
 struct Findings<'a> {
     version: &'static str,
     kernel: Option<&'a str>,
-    lever: Rung,
+    lever: LeverKind,
     explanation: &'static str,
-    sender_lever: SenderRung,
+    sender_lever: SenderLeverKind,
     sender_explanation: &'static str,
     capabilities: Vec<Finding<'a>>,
     receive_window_max: Option<u64>,
@@ -123,21 +123,21 @@ fn tell_capabilities(capabilities: &[&Capability], out: &mut impl Write) -> io::
     Ok(())
 }
 
-fn lever_title(lever: Rung) -> &'static str {
+fn lever_title(lever: LeverKind) -> &'static str {
     match lever {
-        Rung::ObservedReceiveWindow => "observed-receive-window, by the times of each packet",
-        Rung::ReceiveWindow => "receive-window, how much a download lets its server send",
-        Rung::DscpLe => "dscp-le, the Lower-Effort mark",
-        Rung::None => "none",
+        LeverKind::ObservedReceiveWindow => "observed-receive-window, by the times of each packet",
+        LeverKind::ReceiveWindow => "receive-window, how much a download lets its server send",
+        LeverKind::DscpLe => "dscp-le, the Lower-Effort mark",
+        LeverKind::None => "none",
     }
 }
 
-fn sender_title(lever: SenderRung) -> &'static str {
+fn sender_title(lever: SenderLeverKind) -> &'static str {
     match lever {
-        SenderRung::Congestion => "congestion-control, FAIRBAT's own",
-        SenderRung::Pacing => "pacing, the rate of the packets",
-        SenderRung::Stock => "stock-congestion-control, one of the kernel's",
-        SenderRung::Mark => "dscp-le, the Lower-Effort mark",
+        SenderLeverKind::Congestion => "congestion-control, FAIRBAT's own",
+        SenderLeverKind::Pacing => "pacing, the rate of the packets",
+        SenderLeverKind::Stock => "stock-congestion-control, one of the kernel's",
+        SenderLeverKind::Mark => "dscp-le, the Lower-Effort mark",
     }
 }
 
@@ -157,7 +157,7 @@ fn feature_title(feature: Feature) -> &'static str {
 }
 
 /// Whether transfers do anything with it, under this lever of uploads.
-fn transfers_use(feature: Feature, sender: SenderRung) -> bool {
+fn transfers_use(feature: Feature, sender: SenderLeverKind) -> bool {
     match feature {
         Feature::LowerEffortV4
         | Feature::LowerEffortV6
@@ -167,7 +167,7 @@ fn transfers_use(feature: Feature, sender: SenderRung) -> bool {
         | Feature::CongestionControl
         | Feature::OwnCongestionControl
         | Feature::Observer => true,
-        Feature::PacingRate => sender != SenderRung::Congestion,
+        Feature::PacingRate => sender != SenderLeverKind::Congestion,
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use fairbat::error::{ErrorKind, TransferError};
 use fairbat::http::without_credentials;
-use fairbat::survey::{Survey, survey};
+use fairbat::path_measurement::{PathMeasurement, survey};
 use tracing_subscriber::EnvFilter;
 
 use self::answer::Answer;
@@ -58,7 +58,7 @@ fn prepare(args: &PlanArgs) -> Result<(Question, EnvFilter), UsageError> {
 }
 
 /// The one library call, until a signal ends it.
-fn look(question: &Question) -> Result<Survey, TransferError> {
+fn look(question: &Question) -> Result<PathMeasurement, TransferError> {
     let other = |what: &str, error: &io::Error| {
         TransferError::new(ErrorKind::Other, format!("{what}: {error}"))
     };

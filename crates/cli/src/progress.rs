@@ -6,7 +6,7 @@ mod messages;
 
 use std::collections::HashMap;
 
-use dalbe::brake::BrakeState;
+use dalbe::receive_window::ReceiveWindowState;
 use fairbat::error::ErrorKind;
 use fairbat::event::{Event, TimedEvent};
 use indicatif::{MultiProgress, ProgressDrawTarget};
@@ -135,8 +135,8 @@ impl Progress {
     }
 
     /// The line that says, without bars, that yielding has begun or ended.
-    fn yielding(&mut self, t: f64, brake: Option<BrakeState>) -> Option<&'static str> {
-        let is_yielding = brake? == BrakeState::Yielding;
+    fn yielding(&mut self, t: f64, brake: Option<ReceiveWindowState>) -> Option<&'static str> {
+        let is_yielding = brake? == ReceiveWindowState::Yielding;
         let is_news = is_yielding != self.said_yielding.is_some_and(|(_, said)| said)
             && self
                 .said_yielding

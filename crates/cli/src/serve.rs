@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use dalbe::sender::{SenderPolicy, SenderRung};
+use dalbe::sender::{SenderLeverKind, SenderPolicy};
 use fairbat::error::{ErrorKind, TransferError};
 use fairbat::serve::{Patience, ServeEvent, ServeSettings, Server, TlsFiles, Token, UploadTerms};
 
@@ -108,7 +108,7 @@ fn announce(settings: &ServeSettings, args: &ServeArgs, server: &Server, console
         tell(&server.listening());
     }
     if let Some(policy) = args.pace.sender.map(SenderPolicy::from)
-        && server.rung() != SenderRung::Congestion
+        && server.rung() != SenderLeverKind::Congestion
     {
         tracing::warn!(
             "--sender {} has no effect here until root has set up the congestion controls: sudo \
@@ -131,15 +131,15 @@ fn announce(settings: &ServeSettings, args: &ServeArgs, server: &Server, console
 }
 
 /// How what yields is sent.
-fn held_back(rung: SenderRung, policy: SenderPolicy) -> String {
+fn held_back(rung: SenderLeverKind, policy: SenderPolicy) -> String {
     match rung {
-        SenderRung::Congestion => {
+        SenderLeverKind::Congestion => {
             let policy = policy.name();
             format!("held back by fairbat's congestion control ({policy})")
         }
-        SenderRung::Pacing => "held back by the rate of their packets".to_owned(),
-        SenderRung::Stock => "held back by a congestion control of the kernel's".to_owned(),
-        SenderRung::Mark => "not held back, only marked Lower-Effort (RFC 8622)".to_owned(),
+        SenderLeverKind::Pacing => "held back by the rate of their packets".to_owned(),
+        SenderLeverKind::Stock => "held back by a congestion control of the kernel's".to_owned(),
+        SenderLeverKind::Mark => "not held back, only marked Lower-Effort (RFC 8622)".to_owned(),
     }
 }
 

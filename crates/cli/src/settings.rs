@@ -17,7 +17,7 @@ use std::io::BufRead;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dalbe::brake::{LEAST_WEIGHT, ReceiverPolicy};
+use dalbe::receive_window::{MIN_WEIGHT, ReceiverPolicy};
 use fairbat::deadline::{DeadlineError, parse_deadline};
 use fairbat::duration::parse_duration;
 use fairbat::settings::{
@@ -158,10 +158,10 @@ fn rate(text: &str) -> Result<Option<u64>, SizeError> {
 fn weight(text: &str) -> Result<f64, String> {
     let weight = text.parse().ok();
     weight
-        .filter(|weight| (LEAST_WEIGHT..=1.0).contains(weight))
+        .filter(|weight| (MIN_WEIGHT..=1.0).contains(weight))
         .ok_or_else(|| {
             format!(
-                "{text:?} is not a weight; write a number from {LEAST_WEIGHT} (yields to anybody) \
+                "{text:?} is not a weight; write a number from {MIN_WEIGHT} (yields to anybody) \
                  to 1 (never yields), such as 0.3"
             )
         })

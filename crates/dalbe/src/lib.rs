@@ -14,20 +14,20 @@
 //! This crate knows nothing of HTTP, of files or of transfers: it is handed
 //! connections and moments, never URLs or paths.
 
-pub mod brake;
 pub mod capacity;
 pub mod congestion;
 pub mod controller;
 pub mod deadline;
+pub mod flow_weight;
 pub mod limiter;
 pub mod model;
 pub mod observer;
 pub mod phi;
 pub mod pid;
 pub mod price;
+pub mod receive_window;
 pub mod sender;
 pub mod setup;
 pub mod socket;
-pub mod steering;
 pub mod support;
 pub mod weight;

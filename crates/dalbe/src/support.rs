@@ -22,10 +22,10 @@ use self::addition::root_could;
 pub use self::congestion::CongestionControls;
 use self::observer::observe;
 use self::own::choose_ours;
-pub use self::rung::Rung;
+pub use self::rung::LeverKind;
 use crate::congestion::Congestion;
 use crate::observer::Observer;
-use crate::sender::{SenderRung, stock};
+use crate::sender::{SenderLeverKind, stock};
 use crate::socket::{LOWER_EFFORT, TcpSocket, fields_beyond};
 
 /// What this kernel and this user may do.
@@ -121,7 +121,7 @@ impl Support {
     }
 
     /// The best lever that downloads use on this machine.
-    pub fn best_lever(&self) -> Rung {
+    pub fn best_lever(&self) -> LeverKind {
         let window = [
             Feature::TcpInfo,
             Feature::WindowClamp,
@@ -129,28 +129,28 @@ impl Support {
         ];
         if window.into_iter().all(|feature| self.has(feature)) {
             if self.has(Feature::Observer) {
-                Rung::ObservedReceiveWindow
+                LeverKind::ObservedReceiveWindow
             } else {
-                Rung::ReceiveWindow
+                LeverKind::ReceiveWindow
             }
         } else if self.has(Feature::LowerEffortV4) || self.has(Feature::LowerEffortV6) {
-            Rung::DscpLe
+            LeverKind::DscpLe
         } else {
-            Rung::None
+            LeverKind::None
         }
     }
 
     /// The best lever that uploads use on this machine, as
     /// [`SenderLevers::open`](crate::sender::SenderLevers::open) takes it.
-    pub fn best_sender_lever(&self) -> SenderRung {
+    pub fn best_sender_lever(&self) -> SenderLeverKind {
         if self.has(Feature::OwnCongestionControl) {
-            SenderRung::Congestion
+            SenderLeverKind::Congestion
         } else if self.has(Feature::TcpInfo) && self.has(Feature::PacingRate) {
-            SenderRung::Pacing
+            SenderLeverKind::Pacing
         } else if stock::choose(&self.congestion.allowed).is_some() {
-            SenderRung::Stock
+            SenderLeverKind::Stock
         } else {
-            SenderRung::Mark
+            SenderLeverKind::Mark
         }
     }
 
@@ -326,19 +326,19 @@ mod tests {
         for capability in &mut support.capabilities {
             capability.available = capability.name == Feature::LowerEffortV6;
         }
-        assert_eq!(support.best_lever(), Rung::DscpLe);
+        assert_eq!(support.best_lever(), LeverKind::DscpLe);
         for capability in &mut support.capabilities {
             capability.available = capability.name == Feature::TcpInfo;
         }
-        assert_eq!(support.best_lever(), Rung::None);
+        assert_eq!(support.best_lever(), LeverKind::None);
         for capability in &mut support.capabilities {
             capability.available = capability.name != Feature::Observer;
         }
-        assert_eq!(support.best_lever(), Rung::ReceiveWindow);
+        assert_eq!(support.best_lever(), LeverKind::ReceiveWindow);
         for capability in &mut support.capabilities {
             capability.available = true;
         }
-        assert_eq!(support.best_lever(), Rung::ObservedReceiveWindow);
+        assert_eq!(support.best_lever(), LeverKind::ObservedReceiveWindow);
     }
 
     #[test]
@@ -348,10 +348,10 @@ mod tests {
             capability.available = true;
         }
         support.congestion.allowed = vec!["reno".to_owned(), "lp".to_owned()];
-        assert_eq!(support.best_sender_lever(), SenderRung::Congestion);
+        assert_eq!(support.best_sender_lever(), SenderLeverKind::Congestion);
         for (lost, left) in [
-            (Feature::OwnCongestionControl, SenderRung::Pacing),
-            (Feature::PacingRate, SenderRung::Stock),
+            (Feature::OwnCongestionControl, SenderLeverKind::Pacing),
+            (Feature::PacingRate, SenderLeverKind::Stock),
         ] {
             for capability in &mut support.capabilities {
                 capability.available &= capability.name != lost;
@@ -359,6 +359,6 @@ mod tests {
             assert_eq!(support.best_sender_lever(), left);
         }
         support.congestion.allowed = vec!["reno".to_owned()];
-        assert_eq!(support.best_sender_lever(), SenderRung::Mark);
+        assert_eq!(support.best_sender_lever(), SenderLeverKind::Mark);
     }
 }

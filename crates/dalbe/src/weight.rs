@@ -12,10 +12,10 @@
 
 use std::time::Duration;
 
-use crate::brake::LEAST_WEIGHT;
 use crate::controller::Measurement;
 use crate::model::{Mbc, MbcSettings};
 use crate::price::PriceModel;
+use crate::receive_window::MIN_WEIGHT;
 
 /// Km of each update. The paper's is 0.5 (0.05 per second, every 10 s), for a
 /// congestion control that takes many round trips to follow; a window follows
@@ -72,11 +72,11 @@ pub struct WeightController {
 }
 
 impl WeightController {
-    /// Flows weigh `w_min`, [`LEAST_WEIGHT`] to 1, until a deadline asks for
+    /// Flows weigh `w_min`, [`MIN_WEIGHT`] to 1, until a deadline asks for
     /// more.
     #[must_use]
     pub fn new(w_min: f64) -> Self {
-        let w_min = w_min.clamp(LEAST_WEIGHT, 1.0);
+        let w_min = w_min.clamp(MIN_WEIGHT, 1.0);
         let settings = MbcSettings {
             km: KM,
             // The limiter (19) takes 60 periods from w_min to 1: as long as a
@@ -152,9 +152,9 @@ impl WeightController {
         if !self.is_learnt && before > 0.0 && before < seen.capacity && seen.capacity.is_finite() {
             self.effective *= seen.capacity / before;
         }
-        self.is_learnt |= self.w > LEAST_WEIGHT;
+        self.is_learnt |= self.w > MIN_WEIGHT;
         let weight = self.w * flows;
-        let bought = if self.w > LEAST_WEIGHT {
+        let bought = if self.w > MIN_WEIGHT {
             seen.rate * (1.0 + weight) / weight
         } else {
             f64::INFINITY
@@ -198,7 +198,7 @@ mod tests {
                     flows: 1.0,
                     capacity: 100.0,
                 });
-                let share = if w > LEAST_WEIGHT { w / (1.0 + w) } else { 0.0 };
+                let share = if w > MIN_WEIGHT { w / (1.0 + w) } else { 0.0 };
                 let unbraked = if w < 1.0 {
                     100.0 * share
                 } else {
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn it_gives_zeta_with_headroom_and_stays() {
-        let mut controller = WeightController::new(LEAST_WEIGHT);
+        let mut controller = WeightController::new(MIN_WEIGHT);
         let w = closed_loop(&mut controller, 20.0, 50.0, 5.0, 40);
         // w/(1 + w) = 0.2 * 1.15.
         assert!(w.iter().all(|w| (w - 0.2987).abs() < 0.04), "{w:?}");
@@ -221,24 +221,24 @@ mod tests {
 
     #[test]
     fn what_comes_by_itself_needs_no_weight() {
-        let mut controller = WeightController::new(LEAST_WEIGHT);
+        let mut controller = WeightController::new(MIN_WEIGHT);
         let w = closed_loop(&mut controller, 20.0, 100.0, 60.0, 10);
-        assert_eq!(w[9], LEAST_WEIGHT, "{w:?}");
+        assert_eq!(w[9], MIN_WEIGHT, "{w:?}");
     }
 
     #[test]
     fn it_is_one_best_effort_flow_when_it_must_be_and_no_longer() {
-        let mut controller = WeightController::new(LEAST_WEIGHT);
+        let mut controller = WeightController::new(MIN_WEIGHT);
         // Three competitors: a quarter is all there is.
         let w = closed_loop(&mut controller, 30.0, 25.0, 2.0, 60);
         assert!(w[20..].iter().all(|&w| w == 1.0), "{w:?}");
         let w = closed_loop(&mut controller, 20.0, 100.0, 95.0, 10);
-        assert_eq!(w[9], LEAST_WEIGHT, "{w:?}");
+        assert_eq!(w[9], MIN_WEIGHT, "{w:?}");
     }
 
     #[test]
     fn more_competitors_than_the_model_thinks_of_only_raise_w() {
-        let mut controller = WeightController::new(LEAST_WEIGHT);
+        let mut controller = WeightController::new(MIN_WEIGHT);
         // It could have 25 of 100; the window that it is granted fills only
         // to two thirds.
         let mut rate = 2.0;
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_path_that_carries_more_than_the_first_second_showed_is_soon_known() {
-        let mut controller = WeightController::new(LEAST_WEIGHT);
+        let mut controller = WeightController::new(MIN_WEIGHT);
         let mut seen = Observation {
             period: SECOND,
             zeta: 20.0,
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn fewer_flows_have_more_weight_each() {
-        let mut controller = WeightController::new(LEAST_WEIGHT);
+        let mut controller = WeightController::new(MIN_WEIGHT);
         closed_loop(&mut controller, 20.0, 50.0, 5.0, 40);
         let w = controller.w();
         assert!((controller.spread(2.0, 1.0) - 2.0 * w).abs() < 1e-12);
@@ -298,7 +298,7 @@ mod tests {
                 1..100,
             ),
         ) {
-            let (mut one, mut other) = (WeightController::new(LEAST_WEIGHT), WeightController::new(LEAST_WEIGHT));
+            let (mut one, mut other) = (WeightController::new(MIN_WEIGHT), WeightController::new(MIN_WEIGHT));
             for (ms, zeta, rate, flows, capacity) in seen {
                 let seen = Observation {
                     period: Duration::from_millis(u64::from(ms)),
@@ -308,7 +308,7 @@ mod tests {
                     capacity,
                 };
                 let w = one.update(&seen);
-                prop_assert!((LEAST_WEIGHT..=1.0).contains(&w), "{w}");
+                prop_assert!((MIN_WEIGHT..=1.0).contains(&w), "{w}");
                 prop_assert_eq!(w.to_bits(), other.update(&seen).to_bits(), "deterministic");
             }
         }

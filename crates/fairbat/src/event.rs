@@ -5,9 +5,9 @@
 
 use std::path::PathBuf;
 
-use dalbe::brake::{BrakeState, ReceiverPolicy};
-use dalbe::sender::{SenderPolicy, SenderRung};
-use dalbe::support::Rung;
+use dalbe::receive_window::{ReceiveWindowState, ReceiverPolicy};
+use dalbe::sender::{SenderLeverKind, SenderPolicy};
+use dalbe::support::LeverKind;
 use serde::Serialize;
 
 use crate::error::ErrorKind;
@@ -32,7 +32,7 @@ pub enum Event {
         /// The URLs as given, without credentials.
         urls: Vec<String>,
         /// The lever the flows of this run are under.
-        lever: Rung,
+        lever: LeverKind,
         /// What decides how far the flows yield; `None` where nothing does,
         /// under another lever or at weight 1.
         receiver: Option<ReceiverPolicy>,
@@ -42,8 +42,8 @@ pub enum Event {
     Sending {
         /// The URL that the file is sent to, without credentials; one.
         urls: Vec<String>,
-        /// The lever its connection is under, by [`SenderRung::name`].
-        lever: SenderRung,
+        /// The lever its connection is under, by [`SenderLeverKind::name`].
+        lever: SenderLeverKind,
         /// Which congestion control of our own decides how far it yields;
         /// `None` under another lever, and at weight 1.
         sender: Option<SenderPolicy>,
@@ -177,7 +177,7 @@ pub struct Control {
     pub window: Option<f64>,
     /// What the brakes of the active connections do: `Yielding` if any of
     /// them does and all together carry less than they could; `None` when there is none, and when the lever is another.
-    pub brake: Option<BrakeState>,
+    pub brake: Option<ReceiveWindowState>,
     /// Lowest rate that still meets the deadline(s), byte/s; `None` without
     /// one.
     pub zeta: Option<f64>,

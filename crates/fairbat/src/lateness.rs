@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use dalbe::steering::ASLEEP;
+use dalbe::flow_weight::ASLEEP;
 
 /// A deadline will be missed when the flows have been at their full weight
 /// for this share of the time left, ...

@@ -3,15 +3,14 @@
 //!
 //! [`engine::run`] is the one way to files: it takes [`settings::Settings`]
 //! and a list of [`settings::TransferRequest`]s, reports [`event::Event`]s
-//! while it works and returns a [`engine::Report`]. [`survey::survey`] looks at
+//! while it works and returns a [`engine::Report`]. [`path_measurement::survey`] looks at
 //! a file before it is downloaded, and [`forecast`] says what follows.
 //! [`serve::Server`] is the other end: it serves files, and holds them back
 //! where they are sent.
 //! [`put::run`] is the other direction: it uploads a file.
 
 pub mod admission;
-mod braking;
-pub mod carrier;
+pub mod backlog_policy;
 pub mod checksum;
 mod chunk_size;
 mod clock;
@@ -28,14 +27,15 @@ pub mod lane;
 mod lateness;
 mod limiter;
 mod pace;
+pub mod path_measurement;
 mod plan;
 pub mod put;
 pub mod queue;
 pub mod ranges;
-pub mod release;
 pub mod retry;
 pub mod serve;
 pub mod settings;
 pub mod size;
 pub mod store;
-pub mod survey;
+pub mod transport;
+mod window_manager;

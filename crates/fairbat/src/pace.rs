@@ -21,9 +21,9 @@ use self::load::WEIGHT_PERIOD_LEAST;
 use self::pressure::Pressure;
 
 use crate::admission::{Admission, AdmissionSettings, Fraction, InvalidSettings, Period};
-use crate::release::{Observation, Release};
+use crate::backlog_policy::{BacklogPolicy, Observation};
 use dalbe::capacity::Capacity;
-use dalbe::steering::ASLEEP;
+use dalbe::flow_weight::ASLEEP;
 use dalbe::weight::{self, WeightController};
 
 /// Window of a deadline from which on the law runs at its own speed.
@@ -87,7 +87,7 @@ pub(crate) struct Pace {
     since_weight: Interval,
     /// Since when no connection is in use; `None` while one is.
     idle_since: Option<Duration>,
-    release: Release,
+    release: BacklogPolicy,
     admission: Admission,
     fraction: Fraction,
     /// T, where jobs come and go.
@@ -124,7 +124,7 @@ impl Pace {
         m_max: u32,
         window: Option<Duration>,
         w_min: Option<f64>,
-        release: Release,
+        release: BacklogPolicy,
     ) -> Result<Self, InvalidSettings> {
         let time_scale = window.map_or(1.0, |window| {
             let share = window.as_secs_f64() / FULL_WINDOW.as_secs_f64();
@@ -158,7 +158,7 @@ impl Pace {
             least,
             yields: false,
         });
-        Self::under(settings, pressure, Release::Immediate)
+        Self::under(settings, pressure, BacklogPolicy::Immediate)
     }
 
     /// No more jobs come: the queue is no longer to be kept at tau, and what is left
@@ -170,7 +170,7 @@ impl Pace {
     fn under(
         settings: AdmissionSettings,
         pressure: Pressure,
-        release: Release,
+        release: BacklogPolicy,
     ) -> Result<Self, InvalidSettings> {
         let admission = Admission::new(settings)?;
         Ok(Self {
@@ -236,8 +236,8 @@ impl Pace {
     /// T: where jobs come and go, as their chunks take.
     fn period(&self, load: &Load) -> Duration {
         match self.release {
-            Release::Immediate => self.period.now(),
-            Release::Paced(_) | Release::Mixed(_) => {
+            BacklogPolicy::Immediate => self.period.now(),
+            BacklogPolicy::Paced(_) | BacklogPolicy::Mixed(_) => {
                 let least = load.weight_period() * WEIGHT_PERIODS_LEAST;
                 self.admission.period().max(least)
             }
@@ -249,7 +249,7 @@ impl Pace {
     /// near the end, so that every connection has work until the last byte
     /// (guided self-scheduling, Polychronopoulos and Kuck 1987).
     pub(crate) fn chunk_length(&self, natural: NonZeroU64, pending: u64) -> NonZeroU64 {
-        let is_calm = !self.is_pressed && !matches!(self.release, Release::Immediate);
+        let is_calm = !self.is_pressed && !matches!(self.release, BacklogPolicy::Immediate);
         let natural = if self.allowed == 1 && is_calm {
             natural.saturating_mul(ALONE)
         } else {
@@ -373,8 +373,8 @@ impl Pace {
             .map_or(0.0, |left| left.div_duration_f64(load.weight_period()));
         let tolerated = TOLERATED * (periods_left / TOLERANT_PERIODS).min(1.0);
         let chunk_times = match self.release {
-            Release::Immediate => self.period.chunk_times(),
-            Release::Paced(_) | Release::Mixed(_) => 1.0,
+            BacklogPolicy::Immediate => self.period.chunk_times(),
+            BacklogPolicy::Paced(_) | BacklogPolicy::Mixed(_) => 1.0,
         };
         self.admission
             .update_after((self.n - tolerated).max(0.0), chunk_times);

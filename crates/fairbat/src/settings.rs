@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dalbe::brake::ReceiverPolicy;
+use dalbe::receive_window::ReceiverPolicy;
 use http::{HeaderName, HeaderValue};
 use url::Url;
 
@@ -63,7 +63,7 @@ pub struct Settings {
     pub file_allocation: FileAllocation,
     /// How failures are retried.
     pub retry: RetrySettings,
-    /// Ceiling on the rate of the whole run, byte/s.
+    /// RateLimit on the rate of the whole run, byte/s.
     pub limit_rate: Option<u64>,
     /// Whether part files of earlier runs are continued.
     pub resume: bool,

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use dalbe::brake::LEAST_WEIGHT;
-use dalbe::support::{Rung, Support};
+use dalbe::receive_window::MIN_WEIGHT;
+use dalbe::support::{LeverKind, Support};
 use fairbat::admission::AdmissionSettings;
 use fairbat::engine::{Arrivals, Outcome, Report, Stop, run_arrivals};
 use fairbat::error::ErrorKind;
@@ -180,12 +180,12 @@ async fn a_long_queue_gets_more_connections() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn below_one_connection_there_is_one_that_yields() {
-    if Support::probe().best_lever() == Rung::None {
+    if Support::probe().best_lever() == LeverKind::None {
         eprintln!("SKIPPED: nothing can hold a connection back here");
         return;
     }
     let law = AdmissionSettings {
-        m_min: LEAST_WEIGHT,
+        m_min: MIN_WEIGHT,
         ..by_law()
     };
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -194,7 +194,7 @@ async fn below_one_connection_there_is_one_that_yields() {
     // Nothing waits, so m falls.
     let control = run.control(|control| control.w < 1.0).await;
     assert!(control.m < 1.0, "{control:?}");
-    assert_eq!((control.w, control.active), (LEAST_WEIGHT, 1));
+    assert_eq!((control.w, control.active), (MIN_WEIGHT, 1));
     run.stop.interrupt();
     run.report.await.expect("the run");
 }

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fairbat::carrier::Passage;
 use fairbat::engine::{Outcome, Report, Share, Stop, run_in};
 use fairbat::lane::{Lane, LaneSettings};
 use fairbat::settings::{Target, TransferRequest};
+use fairbat::transport::RequestContext;
 use files::{LENGTH, expect_whole, server, settings};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc::unbounded_channel;
@@ -51,9 +51,9 @@ async fn fetch(lane: &Lane, url: String, to: &Path, deadline: Option<Timestamp>)
     let (bytes, chunks) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
     let share = Share {
         member: lane.enter("host", deadline),
-        passage: Passage {
+        passage: RequestContext {
             job: Some(Arc::clone(&bytes)),
-            ..Passage::default()
+            ..RequestContext::default()
         },
         chunks: Arc::clone(&chunks),
     };

@@ -32,7 +32,7 @@ pub struct Job {
     pub detect: Detect,
     /// Whether other file systems below the source are left out.
     pub one_file_system: bool,
-    /// Ceiling on the rate of this job, byte/s, besides that of the agent.
+    /// RateLimit on the rate of this job, byte/s, besides that of the agent.
     pub limit_rate: Option<u64>,
     /// w_min of this job, 0.02 to 1: its own, or else the agent's.
     pub min_weight: f64,

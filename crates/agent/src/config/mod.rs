@@ -51,7 +51,7 @@ pub struct Agent {
     pub connections: u32,
     /// w_min, 0.02 to 1, of jobs that have none of their own.
     pub min_weight: f64,
-    /// Ceiling on the rate of all jobs together, byte/s.
+    /// RateLimit on the rate of all jobs together, byte/s.
     pub limit_rate: Option<u64>,
 }
 

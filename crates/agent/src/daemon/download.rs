@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use dalbe::brake::ReceiverPolicy;
-use fairbat::carrier::Ceiling;
+use dalbe::receive_window::ReceiverPolicy;
 use fairbat::engine::{self, Outcome, Share, Stop};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Event, RetryCause, TimedEvent};
 use fairbat::lane::Lane;
 use fairbat::settings::{FileAllocation, RetrySettings, Settings, Target, TransferRequest};
+use fairbat::transport::RateLimit;
 use jiff::Timestamp;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
@@ -35,7 +35,7 @@ pub(super) struct Download {
     /// What it shares with the jobs.
     pub(super) lane: Lane,
     /// Ceilings of that.
-    pub(super) ceilings: Vec<Arc<Ceiling>>,
+    pub(super) ceilings: Vec<Arc<RateLimit>>,
 }
 
 /// Runs it until it is there, fails, or `stop` becomes true.

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dalbe::brake::ReceiverPolicy;
+use dalbe::receive_window::ReceiverPolicy;
 use dalbe::sender::SenderPolicy;
-use fairbat::carrier::{Carrier, Ceiling, Lever, Wanted};
 use fairbat::lane::{Lane, LaneSettings};
 use fairbat::settings::HttpSettings;
+use fairbat::transport::{LaneClient, Lever, RateLimit, Wanted};
 
 use crate::config::credentials::{self, Credentials};
 use crate::config::{self, Agent, Config};
@@ -40,7 +40,7 @@ pub(super) struct Way {
     pub(super) direction: Direction,
     pub(super) lane: Lane,
     pub(super) lever: Lever,
-    pub(super) ceiling: Option<Arc<Ceiling>>,
+    pub(super) ceiling: Option<Arc<RateLimit>>,
     wanted: Wanted,
     connections: u32,
 }
@@ -62,7 +62,7 @@ impl Way {
             direction,
             lane: lane.map_err(|error| error.to_string())?,
             lever,
-            ceiling: agent.limit_rate.map(Ceiling::new).map(Arc::new),
+            ceiling: agent.limit_rate.map(RateLimit::new).map(Arc::new),
             wanted,
             connections: agent.connections,
         })
@@ -88,7 +88,7 @@ impl Way {
             .map_err(|error| StoreError::new(StoreErrorKind::Credentials, error.to_string()))?;
         let (settings, cacert, host) = settings(store, known)?;
         let http = patient(cacert);
-        let carrier = Carrier::start(&http, &self.lane, self.wanted, self.connections)
+        let carrier = LaneClient::start(&http, &self.lane, self.wanted, self.connections)
             .map_err(|error| refused(error.message).with_hint(error.hint))?;
         let store = Store::open(&settings, &carrier, &self.lane)?;
         Ok((store, host))

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use fairbat::carrier::Ceiling;
+use fairbat::transport::RateLimit;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
@@ -126,8 +126,8 @@ impl Daemon {
     }
 
     /// Those of a lane, and of a job.
-    fn ceilings(&self, way: usize, own: Option<u64>) -> Vec<Arc<Ceiling>> {
-        let own = own.map(Ceiling::new).map(Arc::new);
+    fn ceilings(&self, way: usize, own: Option<u64>) -> Vec<Arc<RateLimit>> {
+        let own = own.map(RateLimit::new).map(Arc::new);
         own.into_iter()
             .chain(self.ways[way].ceiling.clone())
             .collect()

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fairbat::carrier::Passage;
+use fairbat::transport::RequestContext;
 
 use super::answer::Answer;
 use super::error::StoreError;
@@ -15,7 +15,7 @@ tokio::task_local! {
 /// One call of a store.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Call {
-    passage: Passage,
+    passage: RequestContext,
     outcome: Arc<Mutex<Outcome>>,
 }
 
@@ -32,7 +32,7 @@ impl Call {
     /// Runs one call of the library; `doing` says what for. What it fails with
     /// is what the store said, and not what the library made of it.
     pub(super) async fn run<T>(
-        passage: Passage,
+        passage: RequestContext,
         doing: &str,
         call: impl Future<Output = object_store::Result<T>>,
     ) -> Result<T, StoreError> {
@@ -63,7 +63,7 @@ impl Call {
         CALL.try_with(Clone::clone).unwrap_or_default()
     }
 
-    pub(super) fn passage(&self) -> Passage {
+    pub(super) fn passage(&self) -> RequestContext {
         self.passage.clone()
     }
 

@@ -3,8 +3,8 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fairbat::carrier::{Carrier, Received};
 use fairbat::http::retry_after_of;
+use fairbat::transport::{LaneClient, Received};
 use http::Response;
 use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, Collected, Full, Limited};
@@ -23,7 +23,7 @@ const DOCUMENT_MOST: usize = 64 * 1024;
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub(super) struct Connector(pub(super) Carrier);
+pub(super) struct Connector(pub(super) LaneClient);
 
 impl HttpConnector for Connector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
@@ -60,7 +60,7 @@ impl HttpService for Connector {
 }
 
 impl StoreError {
-    pub(super) fn from_broken(error: fairbat::carrier::BrokenOff) -> Self {
+    pub(super) fn from_broken(error: fairbat::transport::BrokenOff) -> Self {
         fairbat::http::Failure::from(error).into()
     }
 }

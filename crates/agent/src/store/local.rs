@@ -12,8 +12,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use fairbat::carrier::Passage;
 use fairbat::lane::Lane;
+use fairbat::transport::RequestContext;
 use futures_util::stream::{self, StreamExt};
 use rustix::fs::{CWD, RenameFlags};
 
@@ -62,7 +62,7 @@ impl Local {
         key: &str,
         content: Bytes,
         mode: Put,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<Stored, StoreError> {
         if content.len() > PIECE {
             let (this, of) = (self.clone(), key.to_owned());
@@ -119,7 +119,7 @@ impl Local {
         upload: &str,
         offset: u64,
         content: Bytes,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<(), StoreError> {
         let mut written = 0;
         while written < content.len() {
@@ -190,7 +190,7 @@ impl Local {
         &self,
         key: &str,
         range: Option<Range<u64>>,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<Content, StoreError> {
         let path = self.path(key)?;
         let opened = self.blocking(key, "reading", move || {
@@ -306,7 +306,7 @@ struct Reading {
     key: String,
     file: std::sync::Arc<File>,
     range: Range<u64>,
-    passage: Passage,
+    passage: RequestContext,
 }
 
 impl Reading {

@@ -19,8 +19,8 @@ mod settings;
 use std::ops::Range;
 
 use bytes::Bytes;
-use fairbat::carrier::{Carrier, Passage};
 use fairbat::lane::Lane;
+use fairbat::transport::{LaneClient, RequestContext};
 use futures_util::stream::{BoxStream, Stream};
 
 use self::dav::Dav;
@@ -129,7 +129,7 @@ impl Store {
     /// that is not there. Nothing is asked of a server yet.
     pub fn open(
         settings: &StoreSettings,
-        carrier: &Carrier,
+        carrier: &LaneClient,
         lane: &Lane,
     ) -> Result<Self, StoreError> {
         Ok(Self(match settings {
@@ -157,7 +157,7 @@ impl Store {
         key: &str,
         content: Bytes,
         mode: Put,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<Stored, StoreError> {
         match &self.0 {
             Kind::S3(store) => store.put(key, content, mode, passage).await,
@@ -187,7 +187,7 @@ impl Store {
         key: &str,
         size: u64,
         pieces: S,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<Arrived, StoreError>
     where
         S: Stream<Item = Result<Bytes, E>> + Send + Sync + Unpin + 'static,
@@ -238,7 +238,7 @@ impl Store {
         key: &str,
         upload: &str,
         part: Part,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<String, StoreError> {
         let Part {
             index,
@@ -349,7 +349,7 @@ impl Store {
         &self,
         key: &str,
         range: Option<Range<u64>>,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<Content, StoreError> {
         match &self.0 {
             Kind::S3(store) => store.get(key, range, passage).await,

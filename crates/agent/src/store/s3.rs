@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fairbat::carrier::{Carrier, Passage};
+use fairbat::transport::{LaneClient, RequestContext};
 use futures_util::stream::{StreamExt, TryStreamExt};
 use object_store::aws::{AmazonS3, AmazonS3Builder, Checksum};
 use object_store::multipart::{MultipartStore, PartId};
@@ -45,12 +45,12 @@ const SIGNED_FOR: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 pub(super) struct S3 {
     store: AmazonS3,
-    carrier: Carrier,
+    carrier: LaneClient,
     prefix: String,
 }
 
 impl S3 {
-    pub(super) fn open(settings: &S3Settings, carrier: Carrier) -> Result<Self, StoreError> {
+    pub(super) fn open(settings: &S3Settings, carrier: LaneClient) -> Result<Self, StoreError> {
         let no_retries = RetryConfig {
             backoff: BackoffConfig::default(),
             max_retries: 0,
@@ -96,7 +96,7 @@ impl S3 {
         key: &str,
         content: Bytes,
         mode: Put,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<Stored, StoreError> {
         let options = PutOptions::from(match mode {
             Put::Replace => PutMode::Overwrite,
@@ -118,7 +118,7 @@ impl S3 {
             ..PutMultipartOptions::default()
         };
         let begun = self.store.create_multipart_opts(&path, options);
-        Call::run(Passage::default(), &doing, begun).await
+        Call::run(RequestContext::default(), &doing, begun).await
     }
 
     /// The mark of the upload that made an object.
@@ -130,7 +130,7 @@ impl S3 {
             ..GetOptions::default()
         };
         let got = self.store.get_opts(&path, options);
-        match Call::run(Passage::default(), &doing, got).await {
+        match Call::run(RequestContext::default(), &doing, got).await {
             Ok(result) => Ok(result
                 .attributes
                 .get(&MARK)
@@ -147,7 +147,7 @@ impl S3 {
         upload: &str,
         index: u32,
         content: Bytes,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<String, StoreError> {
         let path = self.path(key)?;
         let upload = upload.to_owned();
@@ -170,7 +170,7 @@ impl S3 {
             .store
             .complete_multipart(&path, &upload, parts.collect());
         let doing = format!("completing the upload of {key}");
-        let result = Call::run(Passage::default(), &doing, complete).await?;
+        let result = Call::run(RequestContext::default(), &doing, complete).await?;
         Ok(Stored { etag: result.e_tag })
     }
 
@@ -179,7 +179,7 @@ impl S3 {
         let upload = upload.to_owned();
         let doing = format!("giving up the upload of {key}");
         let aborted = self.store.abort_multipart(&path, &upload);
-        match Call::run(Passage::default(), &doing, aborted).await {
+        match Call::run(RequestContext::default(), &doing, aborted).await {
             Err(error) if error.kind == StoreErrorKind::UploadGone => Ok(()),
             other => other,
         }
@@ -189,7 +189,7 @@ impl S3 {
         &self,
         key: &str,
         range: Option<Range<u64>>,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<Content, StoreError> {
         let options = GetOptions {
             range: range.map(GetRange::Bounded),
@@ -212,7 +212,7 @@ impl S3 {
             .store
             .delete_stream(paths)
             .try_for_each(|_| async { Ok(()) });
-        Call::run(Passage::default(), "deleting objects", deleted).await
+        Call::run(RequestContext::default(), "deleting objects", deleted).await
     }
 
     /// Tells `each` of all that is below `prefix`.
@@ -236,7 +236,7 @@ impl S3 {
             }
             std::future::ready(Ok(()))
         });
-        Call::run(Passage::default(), "listing objects", listed).await
+        Call::run(RequestContext::default(), "listing objects", listed).await
     }
 
     pub(super) fn full(&self, key: &str) -> String {

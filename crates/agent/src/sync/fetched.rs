@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{BufReader, Seek, Write};
 
-use fairbat::carrier::Passage;
+use fairbat::transport::RequestContext;
 use futures_util::TryStreamExt;
 
 use super::manifests::Current;
@@ -72,7 +72,7 @@ impl Fetched {
 
 async fn fetch(store: &Store, key: &str) -> Result<File, Problem> {
     let mut file = tempfile::tempfile().map_err(|error| damaged(&error))?;
-    let mut content = store.get(key, None, Passage::default()).await?;
+    let mut content = store.get(key, None, RequestContext::default()).await?;
     while let Some(piece) = content
         .try_next()
         .await

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fairbat::carrier::{Ceiling, Passage};
 use fairbat::lane::{Backlog, Member, Outlook};
+use fairbat::transport::{RateLimit, RequestContext};
 
 use crate::status::Retries;
 use crate::store::StoreErrorKind;
@@ -100,8 +100,8 @@ impl Ledger {
     }
 
     /// What requests are part of that are not told one by one.
-    pub(crate) fn passage(&self, ceilings: &[Arc<Ceiling>]) -> Passage {
-        Passage {
+    pub(crate) fn passage(&self, ceilings: &[Arc<RateLimit>]) -> RequestContext {
+        RequestContext {
             ceilings: ceilings.to_vec(),
             moved: Arc::default(),
             job: Some(Arc::clone(&self.book().carried)),
@@ -120,11 +120,11 @@ impl Ledger {
     }
 
     /// A request begins that moves so many bytes, within these ceilings.
-    pub(super) fn take_off(&self, bytes: u64, ceilings: &[Arc<Ceiling>]) -> Flight {
+    pub(super) fn take_off(&self, bytes: u64, ceilings: &[Arc<RateLimit>]) -> Flight {
         let mut book = self.book();
         let number = book.flown;
         book.flown += 1;
-        let passage = Passage {
+        let passage = RequestContext {
             ceilings: ceilings.to_vec(),
             moved: Arc::default(),
             job: Some(Arc::clone(&book.carried)),
@@ -215,12 +215,12 @@ pub(super) struct Flight {
     ledger: Ledger,
     number: u64,
     bytes: u64,
-    passage: Passage,
+    passage: RequestContext,
 }
 
 impl Flight {
     /// What the request is part of.
-    pub(super) fn passage(&self) -> Passage {
+    pub(super) fn passage(&self) -> RequestContext {
         self.passage.clone()
     }
 

@@ -2,7 +2,7 @@
 //! object, replaced as a whole, names the base and the last delta.
 
 use bytes::Bytes;
-use fairbat::carrier::Passage;
+use fairbat::transport::RequestContext;
 use futures_util::TryStreamExt;
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ impl Current {
     /// What counts at this place; `None` where nothing was pushed yet.
     pub(super) async fn read(store: &Store, prefix: &str) -> Result<Option<Self>, StoreError> {
         let key = current_key(prefix);
-        let mut content = match store.get(&key, None, Passage::default()).await {
+        let mut content = match store.get(&key, None, RequestContext::default()).await {
             Ok(content) => content,
             Err(error) if error.kind == StoreErrorKind::Missing => return Ok(None),
             Err(error) => return Err(error),
@@ -82,7 +82,7 @@ impl Current {
                 &current_key(prefix),
                 content,
                 Put::Replace,
-                Passage::default(),
+                RequestContext::default(),
             )
             .await?;
         Ok(())

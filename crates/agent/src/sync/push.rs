@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fairbat::carrier::Ceiling;
 use fairbat::lane::{Lane, Member};
+use fairbat::transport::RateLimit;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
@@ -55,7 +55,7 @@ pub struct PushSettings {
     /// w_min of the connections while this has something to move, 0.02 to 1.
     pub weight: f64,
     /// Ceilings on the rate.
-    pub ceilings: Vec<Arc<Ceiling>>,
+    pub ceilings: Vec<Arc<RateLimit>>,
     /// Most connections.
     pub connections: u32,
     /// Seed of the delays between tries.

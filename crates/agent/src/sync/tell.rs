@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fairbat::carrier::Passage;
+use fairbat::transport::RequestContext;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
@@ -163,10 +163,10 @@ impl Job {
     }
 
     /// Of what is no file of the source.
-    pub(super) fn passage(&self) -> Passage {
-        Passage {
+    pub(super) fn passage(&self) -> RequestContext {
+        RequestContext {
             ceilings: self.settings.ceilings.clone(),
-            ..Passage::default()
+            ..RequestContext::default()
         }
     }
 

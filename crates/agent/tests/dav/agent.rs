@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fairbat::carrier::{Carrier, Wanted};
 use fairbat::lane::{Lane, LaneSettings};
 use fairbat::settings::HttpSettings;
+use fairbat::transport::{LaneClient, Wanted};
 use fairbat_agent::filter::Filter;
 use fairbat_agent::state::State;
 use fairbat_agent::store::{Store, StoreSettings};
@@ -34,7 +34,7 @@ impl Agent {
         });
         let lane = lane.unwrap();
         let http = HttpSettings::default();
-        let carrier = Carrier::start(&http, &lane, wanted, CONNECTIONS).unwrap();
+        let carrier = LaneClient::start(&http, &lane, wanted, CONNECTIONS).unwrap();
         let directory = tempfile::tempdir().unwrap();
         Self {
             store: Arc::new(Store::open(settings, &carrier, &lane).unwrap()),

@@ -2,9 +2,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use dalbe::brake::{BrakeState, ReceiverPolicy};
-use dalbe::sender::{SenderPolicy, SenderRung};
-use dalbe::support::Rung;
+use dalbe::receive_window::{ReceiveWindowState, ReceiverPolicy};
+use dalbe::sender::{SenderLeverKind, SenderPolicy};
+use dalbe::support::LeverKind;
 use fairbat::error::ErrorKind;
 use fairbat::event::Control;
 use serde_json::Value;
@@ -23,7 +23,7 @@ fn samples() -> Vec<Event> {
     vec![
         Event::Start {
             urls: vec![url()],
-            lever: Rung::ReceiveWindow,
+            lever: LeverKind::ReceiveWindow,
             receiver: Some(ReceiverPolicy::Delay),
         },
         Event::File {
@@ -39,7 +39,7 @@ fn samples() -> Vec<Event> {
             active: 1,
             w: 1.0,
             window: Some(65_536.0),
-            brake: Some(BrakeState::Filling),
+            brake: Some(ReceiveWindowState::Filling),
             zeta: Some(1.0),
             lag: Some(-1.0),
             rate: 1.0,
@@ -71,7 +71,7 @@ fn samples() -> Vec<Event> {
         },
         Event::Sending {
             urls: vec![url()],
-            lever: SenderRung::Congestion,
+            lever: SenderLeverKind::Congestion,
             sender: Some(SenderPolicy::Vegas),
             weight: 0.02,
         },
@@ -206,10 +206,10 @@ fn the_document_names_every_kind_of_error_lever_policy_and_state() {
         assert!(row.ends_with(&format!("| {code} |")), "{row}");
     }
     for lever in [
-        Rung::ObservedReceiveWindow,
-        Rung::ReceiveWindow,
-        Rung::DscpLe,
-        Rung::None,
+        LeverKind::ObservedReceiveWindow,
+        LeverKind::ReceiveWindow,
+        LeverKind::DscpLe,
+        LeverKind::None,
     ] {
         let lever = serde_json::to_value(lever).expect("a lever is a string");
         let lever = lever.as_str().expect("a lever is a string");
@@ -219,10 +219,10 @@ fn the_document_names_every_kind_of_error_lever_policy_and_state() {
         );
     }
     for lever in [
-        SenderRung::Congestion,
-        SenderRung::Stock,
-        SenderRung::Pacing,
-        SenderRung::Mark,
+        SenderLeverKind::Congestion,
+        SenderLeverKind::Stock,
+        SenderLeverKind::Pacing,
+        SenderLeverKind::Mark,
     ] {
         let written = object(Event::Sending {
             urls: vec![],
@@ -243,7 +243,11 @@ fn the_document_names_every_kind_of_error_lever_policy_and_state() {
         let row = format!("| `{}` |", policy.name());
         assert!(chapter("`start`").contains(&row), "{row} is not documented");
     }
-    for state in [BrakeState::Free, BrakeState::Filling, BrakeState::Yielding] {
+    for state in [
+        ReceiveWindowState::Free,
+        ReceiveWindowState::Filling,
+        ReceiveWindowState::Yielding,
+    ] {
         let state = serde_json::to_value(state).expect("a state is a string");
         let row = format!("| `{}` |", state.as_str().expect("a state is a string"));
         assert!(

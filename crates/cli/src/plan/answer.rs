@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fairbat::forecast::{Forecast, Verdict};
 use fairbat::http::without_credentials;
-use fairbat::survey::Survey;
+use fairbat::path_measurement::PathMeasurement;
 use indicatif::BinaryBytes;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
@@ -50,7 +50,7 @@ pub(super) struct Answer {
 
 impl Answer {
     /// The answer at `now`, told in its time zone.
-    pub(super) fn new(question: &Question, survey: &Survey, now: &Zoned) -> Self {
+    pub(super) fn new(question: &Question, survey: &PathMeasurement, now: &Zoned) -> Self {
         let deadline = question.deadline;
         let at = now.timestamp();
         // Of a deadline that is over nothing is left.
@@ -149,7 +149,7 @@ impl Display for Answer {
     }
 }
 
-fn explanation(forecast: &Forecast, survey: &Survey, left: Duration) -> &'static str {
+fn explanation(forecast: &Forecast, survey: &PathMeasurement, left: Duration) -> &'static str {
     match forecast.verdict {
         Verdict::Comfortable if survey.bytes == Some(0) => "the file is empty",
         Verdict::Comfortable => "at most 80 % of the average is needed",

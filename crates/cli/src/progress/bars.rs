@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use dalbe::brake::BrakeState;
+use dalbe::receive_window::ReceiveWindowState;
 use fairbat::event::{Control, Event, FileProgress};
 use indicatif::{
     HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
@@ -148,7 +148,7 @@ impl Bars {
 impl Counts {
     fn status(&self, control: &Control) -> String {
         let mut parts = vec![];
-        if control.brake == Some(BrakeState::Yielding) {
+        if control.brake == Some(ReceiveWindowState::Yielding) {
             parts.push("yielding".to_owned());
         }
         if !self.is_upload {

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use dalbe::brake::ReceiverPolicy;
-use dalbe::sender::{SenderPolicy, SenderRung};
-use dalbe::support::Rung;
+use dalbe::receive_window::ReceiverPolicy;
+use dalbe::sender::{SenderLeverKind, SenderPolicy};
+use dalbe::support::LeverKind;
 use fairbat::error::{ErrorKind, TransferError};
 use indicatif::BinaryBytes;
 
@@ -36,7 +36,11 @@ pub(super) struct Sent<'a> {
 
 /// The run begins, under this lever; `receiver` decides how far it yields, if
 /// anything does.
-pub(super) fn started(urls: &[String], lever: Rung, receiver: Option<ReceiverPolicy>) -> String {
+pub(super) fn started(
+    urls: &[String],
+    lever: LeverKind,
+    receiver: Option<ReceiverPolicy>,
+) -> String {
     let what = match urls {
         [url] => url.clone(),
         urls => format!("{} files", urls.len()),
@@ -55,13 +59,13 @@ pub(super) fn started(urls: &[String], lever: Rung, receiver: Option<ReceiverPol
 /// one of our own does.
 pub(super) fn sending(
     urls: &[String],
-    lever: SenderRung,
+    lever: SenderLeverKind,
     sender: Option<SenderPolicy>,
     weight: f64,
 ) -> String {
     let (what, name, brief) = (urls.join(" "), lever.name(), lever.brief());
     match sender {
-        _ if weight >= 1.0 && lever != SenderRung::Mark => {
+        _ if weight >= 1.0 && lever != SenderLeverKind::Mark => {
             format!("sending to {what}; {name}: does not yield, its weight is 1")
         }
         Some(policy) => format!("sending to {what}; {name} ({}): {brief}", policy.name()),

@@ -4,8 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use dalbe::brake::{BrakeState, ReceiverPolicy};
-use dalbe::support::Rung;
+use dalbe::receive_window::{ReceiveWindowState, ReceiverPolicy};
+use dalbe::support::LeverKind;
 use fairbat::error::ErrorKind;
 use fairbat::event::{Control, FileProgress};
 use indicatif::TermLike;
@@ -46,10 +46,10 @@ fn bars_need_a_terminal_of_their_own() {
 }
 
 fn start() -> Event {
-    start_under(Rung::ReceiveWindow, Some(ReceiverPolicy::Delay))
+    start_under(LeverKind::ReceiveWindow, Some(ReceiverPolicy::Delay))
 }
 
-fn start_under(lever: Rung, receiver: Option<ReceiverPolicy>) -> Event {
+fn start_under(lever: LeverKind, receiver: Option<ReceiverPolicy>) -> Event {
     Event::Start {
         urls: vec![URL.to_owned()],
         lever,
@@ -77,10 +77,10 @@ fn file(resumed_bytes: u64) -> Event {
 }
 
 fn control(bytes_done: u64) -> Event {
-    control_while(bytes_done, Some(BrakeState::Filling))
+    control_while(bytes_done, Some(ReceiveWindowState::Filling))
 }
 
-fn control_while(bytes_done: u64, brake: Option<BrakeState>) -> Event {
+fn control_while(bytes_done: u64, brake: Option<ReceiveWindowState>) -> Event {
     Event::Control(Control {
         n: 0.0,
         m: 1.25,
@@ -181,27 +181,27 @@ fn the_lines_say_what_happened() {
     use ReceiverPolicy::{Delay, Vulture};
     for (lever, receiver, said) in [
         (
-            Rung::ReceiveWindow,
+            LeverKind::ReceiveWindow,
             Some(Delay),
             "receive-window (delay): yields to other traffic by its receive window",
         ),
         (
-            Rung::ReceiveWindow,
+            LeverKind::ReceiveWindow,
             Some(Vulture),
             "receive-window (vulture): yields to other traffic by its receive window",
         ),
         (
-            Rung::ReceiveWindow,
+            LeverKind::ReceiveWindow,
             None,
             "receive-window: does not yield, its weight is 1",
         ),
         (
-            Rung::DscpLe,
+            LeverKind::DscpLe,
             None,
             "dscp-le: does not yield, packets are only marked Lower-Effort (RFC 8622)",
         ),
         (
-            Rung::None,
+            LeverKind::None,
             None,
             "none: does not yield, this machine allows no lever",
         ),
@@ -245,7 +245,7 @@ fn the_lines_say_what_happened() {
 
 #[test]
 fn a_log_tells_when_yielding_begins_and_ends_but_not_all_the_time() {
-    use BrakeState::{Filling, Free, Yielding};
+    use ReceiveWindowState::{Filling, Free, Yielding};
     let mut progress = Progress::on(Display::Lines, ProgressDrawTarget::hidden());
     let (begun, ended) = ("yielding to other traffic", "no longer yielding");
     for (t, brake, said) in [
@@ -340,9 +340,9 @@ fn bars_show_files_and_the_control_loop() {
         "{moved}"
     );
     assert!(!moved.contains("yielding"), "{moved}");
-    let yielding = drawn(control_while(2 << 20, Some(BrakeState::Yielding)));
+    let yielding = drawn(control_while(2 << 20, Some(ReceiveWindowState::Yielding)));
     assert!(yielding.contains("yielding, m 1.25"), "{yielding}");
-    for brake in [None, Some(BrakeState::Free)] {
+    for brake in [None, Some(ReceiveWindowState::Free)] {
         let other = drawn(control_while(2 << 20, brake));
         // The bar above is drawn first, with the line as it was.
         let status = other.rsplit("ETA").next().unwrap_or_default();

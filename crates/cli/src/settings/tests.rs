@@ -57,7 +57,7 @@ fn complaint(words: &[&str]) -> String {
 fn defaults() {
     let settings = settings(&[]);
     assert_eq!((settings.split, settings.max_connections), (1, 4));
-    assert_eq!(settings.weight, LEAST_WEIGHT);
+    assert_eq!(settings.weight, MIN_WEIGHT);
     assert_eq!(settings.receiver, ReceiverPolicy::Delay);
     assert_eq!(settings.chunk_size, None);
     assert_eq!(settings.file_allocation, FileAllocation::Falloc);

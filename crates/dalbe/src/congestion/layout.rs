@@ -56,17 +56,17 @@ const _: () = assert!(size_of::<FlowState>() == 440);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::brake::LEAST_WEIGHT;
     use crate::congestion::Law;
+    use crate::receive_window::MIN_WEIGHT;
 
     #[test]
     fn both_sides_have_the_same_numbers() {
         let header = include_str!("../bpf/congestion.h");
-        let least = (LEAST_WEIGHT * ONE).round() as u64;
+        let least = (MIN_WEIGHT * ONE).round() as u64;
         for (name, value) in [
             ("CONGESTION_VERSION", u64::from(super::super::VERSION)),
             ("ONE_Q16", ONE as u64),
-            ("LEAST_WEIGHT_Q16", least),
+            ("MIN_WEIGHT_Q16", least),
         ] {
             let line = format!("#define {name} {value}\n");
             assert!(header.contains(&line), "{line}");

@@ -87,7 +87,7 @@ impl Law {
 pub struct Parameters {
     /// Which law.
     pub law: Law,
-    /// Weight, [`crate::brake::LEAST_WEIGHT`] to 1.
+    /// Weight, [`crate::receive_window::MIN_WEIGHT`] to 1.
     pub w: f64,
     /// DA-LBE's effective price ratio (eq. 26), for Vegas; above 0, usually 1.
     pub phi: f64,

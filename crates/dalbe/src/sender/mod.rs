@@ -28,8 +28,8 @@ pub use self::carried::Carried;
 use self::own::Own;
 use self::pacing::Pacer;
 use self::stock::Replaced;
-use crate::brake::{LEAST_WEIGHT, Order};
 use crate::congestion::{Congestion, Law, Parameters};
+use crate::receive_window::{FlowTarget, MIN_WEIGHT};
 use crate::socket::TcpSocket;
 use crate::support::{CongestionControls, unconnected};
 
@@ -80,7 +80,7 @@ impl SenderPolicy {
 
 /// What holds back what this machine sends, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum SenderRung {
+pub enum SenderLeverKind {
     /// A congestion control of our own.
     #[serde(rename = "congestion-control")]
     Congestion,
@@ -96,7 +96,7 @@ pub enum SenderRung {
     Mark,
 }
 
-impl SenderRung {
+impl SenderLeverKind {
     /// As it is written in events.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -124,7 +124,7 @@ impl SenderRung {
 /// connections.
 #[derive(Debug)]
 pub struct SenderLevers {
-    rung: SenderRung,
+    rung: SenderLeverKind,
     policy: SenderPolicy,
     /// As it was when a connection was last taken.
     congestion: Mutex<Option<Arc<Congestion>>>,
@@ -151,13 +151,13 @@ impl SenderLevers {
                     .is_ok()
         });
         let rung = if congestion.is_ok() {
-            SenderRung::Congestion
+            SenderLeverKind::Congestion
         } else if paces {
-            SenderRung::Pacing
+            SenderLeverKind::Pacing
         } else if stock::choose(&allowed).is_some() {
-            SenderRung::Stock
+            SenderLeverKind::Stock
         } else {
-            SenderRung::Mark
+            SenderLeverKind::Mark
         };
         Self {
             rung,
@@ -169,14 +169,14 @@ impl SenderLevers {
 
     /// What was taken at first.
     #[must_use]
-    pub fn rung(&self) -> SenderRung {
+    pub fn rung(&self) -> SenderLeverKind {
         self.rung
     }
 
     /// Which congestion control of our own is used, if any.
     #[must_use]
     pub fn policy(&self) -> Option<SenderPolicy> {
-        (self.rung == SenderRung::Congestion).then_some(self.policy)
+        (self.rung == SenderLeverKind::Congestion).then_some(self.policy)
     }
 
     /// Takes a connection, which may not be connected yet, under control; it
@@ -186,14 +186,14 @@ impl SenderLevers {
         let own = Own::of(socket);
         own.mark(socket);
         let kind = self.congestion(socket).unwrap_or_else(|| match self.rung {
-            SenderRung::Congestion | SenderRung::Pacing => Kind::Pacing {
+            SenderLeverKind::Congestion | SenderLeverKind::Pacing => Kind::Pacing {
                 pacer: Box::new(Pacer::new()),
                 beneath: stock::beneath(own.congestion(), &self.allowed).map(Replaced::by),
                 is_yielding: None,
             },
-            SenderRung::Stock => stock::choose(&self.allowed)
+            SenderLeverKind::Stock => stock::choose(&self.allowed)
                 .map_or(Kind::Mark, |name| Kind::Stock(Replaced::by(name))),
-            SenderRung::Mark => Kind::Mark,
+            SenderLeverKind::Mark => Kind::Mark,
         });
         SenderLever {
             own,
@@ -208,12 +208,12 @@ impl SenderLevers {
         let congestion = self.current()?;
         let law = self.policy.law();
         congestion
-            .set(socket, &parameters(law, Order::YIELD))
+            .set(socket, &parameters(law, FlowTarget::YIELD))
             .ok()?;
         Some(Kind::Congestion {
             congestion,
             law,
-            order: Some(Order::YIELD),
+            order: Some(FlowTarget::YIELD),
             is_yielding: None,
         })
     }
@@ -253,7 +253,7 @@ enum Kind {
         congestion: Arc<Congestion>,
         law: Law,
         /// What is set, if it has it.
-        order: Option<Order>,
+        order: Option<FlowTarget>,
         is_yielding: Option<bool>,
     },
     Pacing {
@@ -275,7 +275,7 @@ impl SenderLever {
         &mut self,
         now: Duration,
         socket: &TcpSocket,
-        order: Order,
+        order: FlowTarget,
     ) -> io::Result<Duration> {
         // Whose deadline presses is not to starve behind everybody else. The mark
         // does not come and go with every change: packets that have it may be
@@ -320,7 +320,7 @@ impl SenderLever {
             }
             Kind::Stock(replaced) => {
                 replaced
-                    .hold(socket, order.w <= LEAST_WEIGHT)
+                    .hold(socket, order.w <= MIN_WEIGHT)
                     .map_err(io::Error::other)?;
                 Ok(CONGESTION_PERIOD)
             }
@@ -350,7 +350,7 @@ impl SenderLever {
                 is_yielding,
             } => {
                 if !self.own.restore_congestion(socket) {
-                    congestion.set(socket, &parameters(*law, Order::FREE))?;
+                    congestion.set(socket, &parameters(*law, FlowTarget::FREE))?;
                 }
                 (*order, *is_yielding) = (None, None);
             }
@@ -393,7 +393,7 @@ impl SenderLever {
     }
 }
 
-fn parameters(law: Law, order: Order) -> Parameters {
+fn parameters(law: Law, order: FlowTarget) -> Parameters {
     Parameters {
         law,
         w: order.w,

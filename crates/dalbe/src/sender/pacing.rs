@@ -2,7 +2,7 @@
 //! (`SO_MAX_PACING_RATE`), by what the kernel reports of the connection
 //! (`TCP_INFO`). Needs no privilege and no module.
 //!
-//! The law is the receiver lever's ([`crate::brake`]): a flow that yields has
+//! The law is the receiver lever's ([`crate::receive_window`]): a flow that yields has
 //! a window that fills an idle path with a short queue and makes way for
 //! others, a weight above the least has its share besides, and at w = 1 there
 //! is no ceiling. Here that window becomes a rate, a window per round-trip
@@ -31,7 +31,9 @@ use std::time::Duration;
 
 use self::samples::AckSamples;
 use super::carried::Carried;
-use crate::brake::{Arrivals, Brake, BrakeState, LEAST_WEIGHT, Order, SEGMENT_LEAST};
+use crate::receive_window::{
+    Arrivals, Brake, FlowTarget, MIN_WEIGHT, ReceiveWindowState, SEGMENT_LEAST,
+};
 use crate::socket::TcpInfo;
 
 /// On a path shorter than this the kernel sends 64 KiB at once whatever the
@@ -106,14 +108,14 @@ impl Pacer {
 
     /// What it is doing, as of the last second.
     #[must_use]
-    pub fn state(&self) -> BrakeState {
+    pub fn state(&self) -> ReceiveWindowState {
         self.brake.state()
     }
 
     /// What to do now; `None` while nothing is known: the first acknowledgements
     /// say too little, and a kernel before Linux 4.2 does not tell enough.
     /// Until then there is no ceiling, and the connection is in its slow start.
-    pub fn update(&mut self, now: Duration, info: &TcpInfo, order: Order) -> Option<Pace> {
+    pub fn update(&mut self, now: Duration, info: &TcpInfo, order: FlowTarget) -> Option<Pace> {
         let segment = info.snd_mss.max(SEGMENT_LEAST);
         let bytes = self.carried.update(info)?;
         let newest = self.samples.newest(info);
@@ -124,7 +126,7 @@ impl Pacer {
         let window = f64::from(self.brake.update(now, &seen, order, None)?);
         let rate = window / rtt.as_secs_f64();
         let rate = match self.brake.pause() {
-            Some(pause) if order.w <= LEAST_WEIGHT => {
+            Some(pause) if order.w <= MIN_WEIGHT => {
                 rate.min(PAIR * f64::from(segment) / pause.as_secs_f64())
             }
             // A pause would not be monotone in w.
@@ -140,7 +142,7 @@ impl Pacer {
         let rate = rate.max(order.share()).max(least) as u64;
         Some(Pace {
             rate: (order.w < 1.0).then_some(rate.max(LEAST_RATE)),
-            is_yielding: self.state() == BrakeState::Yielding,
+            is_yielding: self.state() == ReceiveWindowState::Yielding,
             next: (rtt / LOOKS).clamp(SOONEST, LATEST),
         })
     }

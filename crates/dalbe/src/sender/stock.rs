@@ -6,7 +6,7 @@
 //! Vegas (Brakmo and Peterson 1995) and CDG (Hayes and Armitage 2011) yield
 //! by themselves. They have no weight: they are good for w = w_min alone, and
 //! above it the connection needs the one it had, beneath a ceiling of
-//! [`Order::share`](crate::brake::Order::share). They are second to pacing,
+//! [`FlowTarget::share`](crate::receive_window::FlowTarget::share). They are second to pacing,
 //! even at w_min. On an emulated link of 10 Mbit/s a paced flow carries 99 %
 //! of what CUBIC does alone and 1 % beside it. Vegas' rule of three packets
 //! in the queue had 15 % at 100 ms and 36 % at 20 ms beside CUBIC, and CDG

@@ -1,8 +1,8 @@
 //! Whether a congestion control of our own can be chosen.
 
 use super::Refusal;
-use crate::brake::LEAST_WEIGHT;
 use crate::congestion::{Congestion, Law, Parameters};
+use crate::receive_window::MIN_WEIGHT;
 use crate::setup::Unavailable;
 use crate::socket::TcpSocket;
 
@@ -15,7 +15,7 @@ pub(super) fn choose_ours(
     let law = Law::Vegas;
     let parameters = Parameters {
         law,
-        w: LEAST_WEIGHT,
+        w: MIN_WEIGHT,
         phi: 1.0,
         g_ms: None,
         capacity: 0.0,

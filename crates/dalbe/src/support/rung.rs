@@ -1,18 +1,18 @@
 //! What there is to make transfers yield, told in plain words: of downloads the
-//! lever itself, of uploads ([`SenderRung`]) what it means.
+//! lever itself, of uploads ([`SenderLeverKind`]) what it means.
 
 use serde::Serialize;
 
-use crate::sender::SenderRung;
+use crate::sender::SenderLeverKind;
 
 /// What makes the downloads of this machine yield to others, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rung {
-    /// As [`Rung::ReceiveWindow`], by what the observer sees of each packet
+pub enum LeverKind {
+    /// As [`LeverKind::ReceiveWindow`], by what the observer sees of each packet
     /// ([`crate::observer`]).
     ObservedReceiveWindow,
-    /// Downloads yield by their receive window ([`crate::brake`]).
+    /// Downloads yield by their receive window ([`crate::receive_window`]).
     ReceiveWindow,
     /// Our packets are marked Lower-Effort (RFC 8622); nothing brakes a
     /// download.
@@ -21,7 +21,7 @@ pub enum Rung {
     None,
 }
 
-impl Rung {
+impl LeverKind {
     /// Whether the receive window of a download is held.
     pub fn holds_window(self) -> bool {
         matches!(self, Self::ObservedReceiveWindow | Self::ReceiveWindow)
@@ -77,7 +77,7 @@ impl Rung {
     }
 }
 
-impl SenderRung {
+impl SenderLeverKind {
     /// What this means for the flows, and why, in plain words.
     #[must_use]
     pub fn explanation(self) -> &'static str {
@@ -112,10 +112,10 @@ mod tests {
     #[test]
     fn a_lever_is_written_as_it_is_named() {
         for lever in [
-            Rung::ObservedReceiveWindow,
-            Rung::ReceiveWindow,
-            Rung::DscpLe,
-            Rung::None,
+            LeverKind::ObservedReceiveWindow,
+            LeverKind::ReceiveWindow,
+            LeverKind::DscpLe,
+            LeverKind::None,
         ] {
             assert_eq!(serde_json::to_value(lever).unwrap(), lever.name());
         }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use dalbe::brake::Order;
+use dalbe::receive_window::FlowTarget;
 use dalbe::sender::pacing::{Pace, Pacer};
 use dalbe::sender::stock::{Replaced, beneath};
 use dalbe::socket::TcpSocket;
@@ -16,7 +16,12 @@ const PIECE: usize = 64 * 1024;
 
 /// Sends so many pieces under control, as the pacer sees the time; returns
 /// what it said after each.
-fn send(connection: &mut Connection, pacer: &mut Pacer, order: Order, pieces: u32) -> Vec<Pace> {
+fn send(
+    connection: &mut Connection,
+    pacer: &mut Pacer,
+    order: FlowTarget,
+    pieces: u32,
+) -> Vec<Pace> {
     let levers = levers_of(&connection.client);
     let mut paces = Vec::new();
     let mut read = vec![0; PIECE];
@@ -47,14 +52,14 @@ fn a_flow_that_yields_has_a_ceiling_and_one_of_weight_1_has_none() {
     let (mut connection, mut pacer) = (Connection::over_ipv4(), Pacer::new());
     let first = levers_of(&connection.client).info().expect("TCP_INFO");
     assert_eq!(
-        pacer.update(Duration::ZERO, &first, Order::YIELD),
+        pacer.update(Duration::ZERO, &first, FlowTarget::YIELD),
         None,
         "the handshake says nothing"
     );
-    let yielding = send(&mut connection, &mut pacer, Order::YIELD, 80);
+    let yielding = send(&mut connection, &mut pacer, FlowTarget::YIELD, 80);
     assert!(yielding.len() > 10, "{} answers", yielding.len());
     assert!(yielding.iter().all(|pace| pace.rate.is_some()));
-    let free = send(&mut connection, &mut pacer, Order::FREE, 5);
+    let free = send(&mut connection, &mut pacer, FlowTarget::FREE, 5);
     assert!(free.iter().all(|pace| pace.rate.is_none()), "{free:?}");
     assert!(!free.is_empty());
 }

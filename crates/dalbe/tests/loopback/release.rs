@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use dalbe::brake::Order;
+use dalbe::receive_window::FlowTarget;
 use dalbe::sender::{SenderLever, SenderLevers, SenderPolicy};
 use dalbe::socket::{LOWER_EFFORT, TcpSocket};
 
@@ -28,7 +28,7 @@ fn send(connection: &mut Connection, lever: &mut SenderLever, begin: Duration) {
         connection.client.write_all(&[7; PIECE]).expect("loopback");
         connection.server.read_exact(&mut read).expect("loopback");
         let now = begin + Duration::from_millis(10) * piece;
-        lever.update(now, &socket, Order::YIELD).expect("held");
+        lever.update(now, &socket, FlowTarget::YIELD).expect("held");
     }
 }
 
@@ -92,7 +92,10 @@ fn who_is_pressed_is_not_told_to_wait_for_everybody() {
         (0.9, true),
     ];
     for (w, is_marked) in steps {
-        let order = Order { w, ..Order::YIELD };
+        let order = FlowTarget {
+            w,
+            ..FlowTarget::YIELD
+        };
         lever.update(Duration::ZERO, &socket, order).expect("held");
         let class = if is_marked { LOWER_EFFORT } else { 0 };
         assert_eq!(state(&socket).0, class, "w {w}");

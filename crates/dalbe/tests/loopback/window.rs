@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use dalbe::brake::{LEAST_WEIGHT, LeverSettings, Order, WindowLever};
+use dalbe::receive_window::{FlowTarget, LeverSettings, MIN_WEIGHT, WindowLever};
 use dalbe::support::{Feature, Support};
 
 use crate::clamp::{carry, connection, outstanding};
@@ -150,7 +150,7 @@ fn look_and_carry(
     connection: &mut Connection,
     lever: &mut WindowLever,
     now: &mut Duration,
-    order: Order,
+    order: FlowTarget,
     remaining: Option<u64>,
 ) -> u32 {
     let socket = levers_of(&connection.client);
@@ -178,8 +178,8 @@ fn the_lever_holds_while_data_flows_and_opens_without_a_brake() {
     carry(&mut connection, 64 * KIB);
     let mut lever = lever(None);
     let mut now = Duration::ZERO;
-    let small = Order {
-        w: 2.0 * LEAST_WEIGHT,
+    let small = FlowTarget {
+        w: 2.0 * MIN_WEIGHT,
         capacity: 1e6,
     };
     // Near the end of a response the window is small on any path, also on
@@ -198,7 +198,15 @@ fn the_lever_holds_while_data_flows_and_opens_without_a_brake() {
         assert!(offered <= window + KIB, "{braked:?}");
     }
     let free: Vec<_> = (0..60)
-        .map(|_| look_and_carry(&mut connection, &mut lever, &mut now, Order::FREE, to_come))
+        .map(|_| {
+            look_and_carry(
+                &mut connection,
+                &mut lever,
+                &mut now,
+                FlowTarget::FREE,
+                to_come,
+            )
+        })
         .collect();
     let offered = offered(&connection);
     assert!(
@@ -225,7 +233,7 @@ fn a_late_lever_leaves_the_window_to_the_kernel_until_it_has_to_hold_it() {
     while offered(&connection) <= 128 * KIB {
         assert!(rounds < 4_000, "the kernel does not tune it");
         (rounds, now) = (rounds + 1, now + Duration::from_millis(1));
-        let hold = lever.update(now, &socket, Order::FREE, None);
+        let hold = lever.update(now, &socket, FlowTarget::FREE, None);
         assert_eq!(hold.expect("TCP_INFO"), None);
         carry(&mut connection, 256 * KIB);
     }
@@ -233,13 +241,27 @@ fn a_late_lever_leaves_the_window_to_the_kernel_until_it_has_to_hold_it() {
     let to_come = Some(2 * u64::from(KIB));
     // What was offered before is not taken back; it has to be used up.
     for _ in 0..40 + tuned / (256 * KIB) {
-        look_and_carry(&mut connection, &mut lever, &mut now, Order::YIELD, to_come);
+        look_and_carry(
+            &mut connection,
+            &mut lever,
+            &mut now,
+            FlowTarget::YIELD,
+            to_come,
+        );
     }
     let held = offered(&connection);
     assert!(held <= 32 * KIB, "{held} bytes of {tuned}");
     // What it has taken it keeps: nobody else opens the window again.
     let free: Vec<_> = (0..60)
-        .map(|_| look_and_carry(&mut connection, &mut lever, &mut now, Order::FREE, to_come))
+        .map(|_| {
+            look_and_carry(
+                &mut connection,
+                &mut lever,
+                &mut now,
+                FlowTarget::FREE,
+                to_come,
+            )
+        })
         .collect();
     assert!(free[59] >= 256 * KIB, "{free:?}");
 }
@@ -253,7 +275,7 @@ fn what_a_lever_has_learnt_another_one_can_be_told() {
     assert_eq!(one.memory(now), None);
     // The handshake's round trip does not count, one of data does.
     let looks = (0..200).map(|_| {
-        look_and_carry(&mut connection, &mut one, &mut now, Order::YIELD, None);
+        look_and_carry(&mut connection, &mut one, &mut now, FlowTarget::YIELD, None);
         one.memory(now)
     });
     let memory = looks.flatten().next().expect("data has come");
@@ -279,9 +301,9 @@ fn the_lever_never_offers_more_than_the_most_it_may() {
     let mut now = Duration::ZERO;
     for round in 0..40 {
         let order = if round < 20 {
-            Order::YIELD
+            FlowTarget::YIELD
         } else {
-            Order::FREE
+            FlowTarget::FREE
         };
         let window = look_and_carry(&mut connection, &mut lever, &mut now, order, None);
         assert!(window <= most, "{window}");

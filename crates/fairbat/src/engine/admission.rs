@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dalbe::brake::Order;
+use dalbe::receive_window::FlowTarget;
 use tokio::sync::watch;
 
 use crate::admission::AdmissionSettings;
-use crate::carrier::Passage;
+use crate::backlog_policy::BacklogPolicy;
 use crate::error::{ErrorKind, TransferError};
 use crate::lane::{Backlog, LaneSample, Member, Permit};
 use crate::pace::{Load, Pace, PaceSample, share_of};
-use crate::release::Release;
 use crate::settings::Settings;
+use crate::transport::RequestContext;
 
 /// A place in a lane that is shared with others.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Share {
     /// The place.
     pub member: Member,
     /// The ceilings that the lane keeps to, and where bytes are counted.
-    pub passage: Passage,
+    pub passage: RequestContext,
     /// Where chunks are counted: requests that have brought bytes of the file.
     pub chunks: Arc<AtomicU64>,
 }
@@ -46,9 +46,9 @@ pub(super) enum Admission {
 #[derive(Debug)]
 pub(super) struct Shared {
     member: Arc<Member>,
-    passage: Passage,
+    passage: RequestContext,
     chunks: Arc<AtomicU64>,
-    order: watch::Receiver<Order>,
+    order: watch::Receiver<FlowTarget>,
     samples: watch::Receiver<LaneSample>,
     /// A connection that was granted and is not in use yet.
     granted: Option<Permit>,
@@ -72,7 +72,7 @@ impl Admission {
             is_held.then_some(settings.weight),
             // A person's downloads are not a stream of jobs: one polite
             // connection is enough until a deadline says that it is not.
-            Release::paced(),
+            BacklogPolicy::paced(),
         );
         let pace = pace.map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
         Ok(Self::Own(Box::new(pace)))
@@ -260,9 +260,9 @@ impl Admission {
     }
 
     /// What the connections are to follow after a sample.
-    pub(super) fn order(&self, now: Duration, sample: &PaceSample) -> Order {
+    pub(super) fn order(&self, now: Duration, sample: &PaceSample) -> FlowTarget {
         match self {
-            Self::Own(pace) => Order {
+            Self::Own(pace) => FlowTarget {
                 w: sample.w,
                 capacity: pace.capacity(now),
             },

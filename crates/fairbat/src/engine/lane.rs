@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dalbe::socket::TcpSocket;
-use dalbe::support::Rung;
+use dalbe::support::LeverKind;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use tokio::sync::mpsc::UnboundedSender;
@@ -32,8 +32,8 @@ use crate::lateness::Saturation;
 use crate::pace::Load;
 use crate::queue::{LeaseId, Queue, QueueError, TransferId};
 use crate::settings::{RetrySettings, Settings, TransferRequest};
-use dalbe::brake::{BrakeState, HELD_BACK, ReceiverPolicy};
 use dalbe::deadline::{Deadline, Demand};
+use dalbe::receive_window::{HELD_BACK, ReceiveWindowState, ReceiverPolicy};
 use jiff::SignedDuration;
 
 /// Written bytes are synced and entered in the journal's record this often:
@@ -55,7 +55,7 @@ pub(super) struct Lane {
     receiver: Option<ReceiverPolicy>,
     /// m_max.
     pub(super) most_connections: u32,
-    /// Ceiling on the rate of the whole run, byte/s.
+    /// RateLimit on the rate of the whole run, byte/s.
     pub(super) ceiling: Option<f64>,
     /// What the flows carry when they weigh 1.
     pub(super) saturation: Saturation,
@@ -143,7 +143,7 @@ impl Lane {
     }
 
     /// Says hello and starts the first workers.
-    pub(super) fn start(&mut self, now: Duration, lever: Rung) {
+    pub(super) fn start(&mut self, now: Duration, lever: LeverKind) {
         self.now = now;
         let urls = self
             .transfers
@@ -404,13 +404,13 @@ impl Lane {
     /// What the brakes of the connections in use do. Connections that hold
     /// each other back and together carry what the path does, or what the user
     /// allows, yield to nobody.
-    fn brake(&self, rate: f64) -> Option<BrakeState> {
+    fn brake(&self, rate: f64) -> Option<ReceiveWindowState> {
         let state = self.shared.braking.as_ref()?.activity(self.now)?;
         let most = self.admission.capacity(self.now);
         let most = self.ceiling.map_or(most, |ceiling| most.min(ceiling));
         let is_held_back = rate < HELD_BACK * most;
         Some(match state {
-            BrakeState::Yielding if !is_held_back => BrakeState::Filling,
+            ReceiveWindowState::Yielding if !is_held_back => ReceiveWindowState::Filling,
             state => state,
         })
     }

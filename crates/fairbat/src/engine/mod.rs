@@ -21,8 +21,8 @@ mod worker;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dalbe::brake::Order;
-use dalbe::support::{Rung, Support};
+use dalbe::receive_window::FlowTarget;
+use dalbe::support::{LeverKind, Support};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
 
@@ -33,8 +33,6 @@ pub use self::stop::Stop;
 pub use self::transfer::Outcome;
 use self::worker::Shared;
 use crate::admission::AdmissionSettings;
-use crate::braking::Braking;
-use crate::carrier::Ceiling;
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::TimedEvent;
@@ -42,6 +40,8 @@ use crate::http::{HttpClient, ReceiveWindow};
 use crate::lane::Permit;
 use crate::settings::{Settings, TransferRequest};
 use crate::store::Store;
+use crate::transport::RateLimit;
+use crate::window_manager::WindowManager;
 
 /// With a ceiling on the rate, the kernel holds at most this much of it: what
 /// it had received and we had not taken is lost when the process is killed.
@@ -191,7 +191,7 @@ async fn conduct(
     let (messages, mut inbox) = unbounded_channel();
     let clock = Clock::start();
     let lever = match &regime {
-        Regime::Arrivals(_) if settings.weight >= 1.0 => Rung::None,
+        Regime::Arrivals(_) if settings.weight >= 1.0 => LeverKind::None,
         _ => Support::probe().best_lever(),
     };
     let window = ReceiveWindow {
@@ -202,12 +202,12 @@ async fn conduct(
     };
     let order = match &regime {
         Regime::Shared(share) => *share.member.lane().order().borrow(),
-        Regime::Own => Order {
+        Regime::Own => FlowTarget {
             w: settings.weight,
             capacity: 0.0,
         },
         // m begins with a whole connection.
-        Regime::Arrivals(_) => Order {
+        Regime::Arrivals(_) => FlowTarget {
             w: 1.0,
             capacity: 0.0,
         },
@@ -215,7 +215,7 @@ async fn conduct(
     let ceilings = match &regime {
         Regime::Shared(share) => share.passage.ceilings.clone(),
         Regime::Own | Regime::Arrivals(_) => {
-            let own = settings.limit_rate.map(Ceiling::new);
+            let own = settings.limit_rate.map(RateLimit::new);
             own.into_iter().map(Arc::new).collect()
         }
     };
@@ -224,7 +224,7 @@ async fn conduct(
     let shared = Shared {
         client: HttpClient::new(&settings.http, settings.max_connections, window)?
             .yielding(asks_servers),
-        braking: Braking::open(lever, settings.receiver, window, order),
+        braking: WindowManager::open(lever, settings.receiver, window, order),
         store: Store::new(settings.resume, settings.file_allocation),
         clock,
         ceilings,

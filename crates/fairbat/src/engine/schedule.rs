@@ -4,15 +4,15 @@
 
 use std::time::Duration;
 
-use dalbe::brake::LEAST_WEIGHT;
 use dalbe::deadline::{Deadline, Demand};
+use dalbe::receive_window::MIN_WEIGHT;
 use jiff::SignedDuration;
 
 use super::lane::Lane;
 use super::transfer::{Phase, Transfer};
 use crate::clock::JUMP;
 use crate::event::Event;
-use crate::http::wish::Terms;
+use crate::http::priority::DeadlineHint;
 use crate::lateness::{Look, foreseen, lateness};
 use crate::pace::PaceSample;
 use crate::queue::TransferId;
@@ -79,21 +79,21 @@ impl Lane {
     /// What a server of ours is told of a transfer alone: its deadline and the
     /// least weight, if that says more than that the transfer yields. `None`
     /// where nothing yields.
-    pub(super) fn own_terms(&self, id: TransferId) -> Option<Terms> {
+    pub(super) fn own_terms(&self, id: TransferId) -> Option<DeadlineHint> {
         let deadline = self.transfers[id.0 as usize].deadline;
-        let terms = Terms {
+        let terms = DeadlineHint {
             due: deadline.map(|due| due.by().saturating_sub(self.now)),
             remaining: None,
-            w: Some(self.weight).filter(|&w| w > LEAST_WEIGHT || deadline.is_some()),
+            w: Some(self.weight).filter(|&w| w > MIN_WEIGHT || deadline.is_some()),
         };
-        (self.weight < 1.0 && terms != Terms::default()).then_some(terms)
+        (self.weight < 1.0 && terms != DeadlineHint::default()).then_some(terms)
     }
 
     /// What it is told with a request for a range: how much there is to move
     /// over this connection by then, too, its part of all that is due.
-    pub(super) fn terms(&self, id: TransferId) -> Option<Terms> {
+    pub(super) fn terms(&self, id: TransferId) -> Option<DeadlineHint> {
         // Adding up takes its time where there are many files.
-        if !self.shared.client.knows_ours() {
+        if !self.shared.client.knows_fairbat_server() {
             return None;
         }
         let own = self.own_terms(id)?;
@@ -107,7 +107,7 @@ impl Lane {
             .try_fold(0_u64, |sum, bytes| Some(sum.saturating_add(bytes?)));
         // This one, and those that are moving something.
         let connections = self.workers.len() as u64 + 1;
-        Some(Terms {
+        Some(DeadlineHint {
             remaining: remaining.map(|bytes| bytes.div_ceil(connections)),
             ..own
         })

@@ -9,7 +9,7 @@ use url::Url;
 use super::schedule::Line;
 use super::worker::{Inquiry, Mode, StopSignal};
 use crate::error::{ErrorKind, TransferError};
-use crate::http::wish::Terms;
+use crate::http::priority::DeadlineHint;
 use crate::http::{Body, Source, without_credentials};
 use crate::queue::TransferId;
 use crate::retry::Backoff;
@@ -177,7 +177,7 @@ impl Transfer {
     }
 
     /// What the next probe is to find out.
-    pub(super) fn inquiry(&self, terms: Option<Terms>) -> Inquiry {
+    pub(super) fn inquiry(&self, terms: Option<DeadlineHint>) -> Inquiry {
         // Once may be an accident on the way, and a part would be thrown away.
         let mode = if self.range_refusals < 2 {
             Mode::Ranges

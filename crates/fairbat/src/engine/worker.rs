@@ -12,17 +12,17 @@ use url::Url;
 
 use super::message::{Message, Outcome, Permit, Probed};
 use super::sink::Sink;
-use crate::braking::{Braking, Engaged};
-use crate::carrier::Ceiling;
 use crate::checksum::sha256_hex;
 use crate::chunk_size::FinishedChunk;
 use crate::clock::Clock;
-use crate::http::wish::Terms;
+use crate::http::priority::DeadlineHint;
 use crate::http::{Body, Failure, HttpClient, Probe, Source, without_credentials};
 use crate::settings::Target;
 use crate::store::error::StoreError;
 use crate::store::part::PartFile;
 use crate::store::{Incoming, Store, name};
+use crate::transport::RateLimit;
+use crate::window_manager::{WindowGuard, WindowManager};
 
 /// Gathered bytes are written after this time even when they are few: they
 /// are what a killed process loses. The receive window is looked after as
@@ -39,8 +39,8 @@ pub(super) struct Shared {
     pub(super) client: HttpClient,
     pub(super) store: Store,
     pub(super) clock: Clock,
-    pub(super) ceilings: Vec<Arc<Ceiling>>,
-    pub(super) braking: Option<Arc<Braking>>,
+    pub(super) ceilings: Vec<Arc<RateLimit>>,
+    pub(super) braking: Option<Arc<WindowManager>>,
     pub(super) messages: UnboundedSender<Message>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Inquiry {
     pub(super) target: Target,
     pub(super) mode: Mode,
     /// By when it is needed, should it be answered with all of the file.
-    pub(super) terms: Option<Terms>,
+    pub(super) terms: Option<DeadlineHint>,
 }
 
 /// How a file is to be fetched, if it can be.
@@ -139,7 +139,7 @@ pub(super) enum Job {
         /// Bytes of the file that are missing besides.
         beyond: u64,
         /// By when it is needed, for servers that can do something about it.
-        terms: Option<Terms>,
+        terms: Option<DeadlineHint>,
     },
     /// Read an answer to its end.
     Stream { part: Arc<PartFile>, body: Body },
@@ -265,7 +265,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    fn brake(&self, socket: Option<&Arc<TcpSocket>>) -> Option<Engaged> {
+    fn brake(&self, socket: Option<&Arc<TcpSocket>>) -> Option<WindowGuard> {
         let braking = self.shared.braking.as_ref()?;
         braking.engage(self.shared.clock.now(), socket?)
     }
@@ -275,7 +275,7 @@ impl<'a> Receiver<'a> {
         &mut self,
         body: &mut Body,
         stop: &mut StopSignal,
-        mut brake: Option<&mut Engaged>,
+        mut brake: Option<&mut WindowGuard>,
     ) -> Result<End, Failure> {
         let expected = body.expected;
         let mut flush = tokio::time::interval(FLUSH_EVERY);
@@ -327,7 +327,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    fn is_stale(&self, brake: &mut Engaged, remaining: Option<u64>) -> bool {
+    fn is_stale(&self, brake: &mut WindowGuard, remaining: Option<u64>) -> bool {
         let (Some(here), Some(beyond)) = (remaining, self.beyond) else {
             return false;
         };

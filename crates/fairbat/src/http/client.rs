@@ -17,9 +17,9 @@ use url::Url;
 
 use super::failure::{Authorities, Failure};
 use super::netrc::Netrc;
+use super::priority::{self, DeadlineHint};
 use super::retry_after::parse_retry_after;
 use super::tap::{ReceiveWindow, Tap};
-use super::wish::{self, Terms};
 use crate::error::{ErrorKind, TransferError};
 use crate::settings::{Credentials, HttpSettings};
 
@@ -55,7 +55,7 @@ pub(super) struct Get<'a> {
     /// Makes the range conditional (RFC 9110 section 13.1.5).
     pub(super) if_range: Option<HeaderValue>,
     /// By when it is needed: only servers of ours are told.
-    pub(super) terms: Option<&'a Terms>,
+    pub(super) terms: Option<&'a DeadlineHint>,
 }
 
 /// A response that is not a redirect, and where it came from.
@@ -135,7 +135,7 @@ impl HttpClient {
     }
 
     /// Whether any server has shown itself to be ours.
-    pub(crate) fn knows_ours(&self) -> bool {
+    pub(crate) fn knows_fairbat_server(&self) -> bool {
         !self.ours().is_empty()
     }
 
@@ -144,7 +144,7 @@ impl HttpClient {
         let mut url = get.url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let response = self.send(self.request(&get, &url)).await?;
-            if wish::is_ours(response.headers()) {
+            if priority::is_ours(response.headers()) {
                 self.ours().insert(url.origin().ascii_serialization());
             }
             if !is_redirect(response.status()) {
@@ -224,15 +224,15 @@ impl HttpClient {
     /// headers of their own.
     fn wishes(
         &self,
-        terms: Option<&Terms>,
+        terms: Option<&DeadlineHint>,
         url: &Url,
     ) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let is_ours = || self.ours().contains(&url.origin().ascii_serialization());
         let terms = terms.filter(|_| self.yields && is_ours());
         let own = &self.settings.headers;
         [
-            (wish::PRIORITY, self.yields.then(wish::background)),
-            (wish::DEADLINE, terms.and_then(Terms::to_value)),
+            (priority::PRIORITY, self.yields.then(priority::background)),
+            (priority::DEADLINE, terms.and_then(DeadlineHint::to_value)),
         ]
         .into_iter()
         .filter(|(name, _)| !own.iter().any(|(own, _)| own == name))

@@ -10,12 +10,12 @@ mod early;
 pub mod entity_tag;
 mod failure;
 pub mod netrc;
+pub mod priority;
 pub mod retry_after;
 mod source;
 mod tap;
 mod upload;
 pub mod validator;
-pub mod wish;
 
 pub(crate) use client::MAX_REDIRECTS;
 pub use client::{HttpClient, retry_after_of, without_credentials};

@@ -19,9 +19,9 @@ use super::client::{Get, HttpClient, Reply, drain};
 use super::coding::{Coding, Decoder};
 use super::content_range::ContentRange;
 use super::failure::{Failure, Remarks};
+use super::priority::DeadlineHint;
 use super::tap;
 use super::validator::{Validator, Version, last_modified};
-use super::wish::Terms;
 use super::{content_disposition, digest};
 use crate::settings::Checksum;
 
@@ -108,11 +108,11 @@ fn damaged(error: &io::Error) -> Failure {
 
 impl HttpClient {
     /// Asks for the first byte, to learn size, version and range support. When
-    /// there are no ranges, a server of ours is asked by [`Terms`] for the whole.
+    /// there are no ranges, a server of ours is asked by [`DeadlineHint`] for the whole.
     ///
     /// # Errors
     /// [`Failure::Changed`] never; the others as the server has it.
-    pub async fn probe(&self, named: &Url, terms: Option<Terms>) -> Result<Probe, Failure> {
+    pub async fn probe(&self, named: &Url, terms: Option<DeadlineHint>) -> Result<Probe, Failure> {
         let first_byte = Get {
             named,
             url: named,
@@ -146,11 +146,11 @@ impl HttpClient {
     }
 
     /// Asks for the whole file as one stream, and a server of ours, by
-    /// [`Terms`], to send it so.
+    /// [`DeadlineHint`], to send it so.
     ///
     /// # Errors
     /// As the server has it.
-    pub async fn whole(&self, named: &Url, terms: Option<Terms>) -> Result<Probe, Failure> {
+    pub async fn whole(&self, named: &Url, terms: Option<DeadlineHint>) -> Result<Probe, Failure> {
         let reply = self
             .get(Get {
                 named,
@@ -170,7 +170,7 @@ impl HttpClient {
     }
 
     /// Asks for `range` of the very version that was probed, and a server of
-    /// ours, by [`Terms`], to send it so.
+    /// ours, by [`DeadlineHint`], to send it so.
     ///
     /// # Errors
     /// [`Failure::Changed`] when the answer belongs to another version or
@@ -180,7 +180,7 @@ impl HttpClient {
         &self,
         source: &Source,
         range: Range<u64>,
-        terms: Option<Terms>,
+        terms: Option<DeadlineHint>,
     ) -> Result<Body, Failure> {
         let Some(version) = &source.version else {
             return Err(Failure::WholeFile);

@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use dalbe::brake::WindowLever;
+use dalbe::receive_window::WindowLever;
 use dalbe::sender::{SenderLever, SenderLevers};
 use dalbe::socket::TcpSocket;
 use hyper_util::client::legacy::connect::{Connection, HttpInfo};

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dalbe::brake::Order;
+use dalbe::receive_window::FlowTarget;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
@@ -34,11 +34,11 @@ use self::recent::Recent;
 pub use self::sample::LaneSample;
 use self::shared::{Shared, State, tick};
 use crate::admission::InvalidSettings;
+use crate::backlog_policy::BacklogPolicy;
 use crate::clock::Clock;
 use crate::hosts::HostLimits;
 use crate::lateness::Saturation;
 use crate::pace::Pace;
-use crate::release::Release;
 
 /// What a lane may do.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,7 +47,7 @@ pub struct LaneSettings {
     pub most_connections: u32,
     /// w_min: weight that every flow has at least, 0.02 to 1.
     pub weight: f64,
-    /// Ceiling on the rate of all members together, byte/s: no demand beyond
+    /// RateLimit on the rate of all members together, byte/s: no demand beyond
     /// it is pressed for. Whoever moves the bytes has to keep to it.
     pub limit_rate: Option<u64>,
     /// Whether something holds the flows back; otherwise they weigh 1.
@@ -86,7 +86,7 @@ impl Lane {
             }),
             clock,
             carried: AtomicU64::new(0),
-            order: watch::Sender::new(Order {
+            order: watch::Sender::new(FlowTarget {
                 w: settings.weight,
                 capacity: 0.0,
             }),
@@ -120,7 +120,7 @@ impl Lane {
 
     /// How hard connections are to press from now on.
     #[must_use]
-    pub fn order(&self) -> watch::Receiver<Order> {
+    pub fn order(&self) -> watch::Receiver<FlowTarget> {
         self.0.order.subscribe()
     }
 
@@ -166,7 +166,7 @@ impl LaneSettings {
             self.most_connections,
             window,
             self.is_held.then_some(self.weight),
-            Release::mixed(),
+            BacklogPolicy::mixed(),
         )
     }
 }

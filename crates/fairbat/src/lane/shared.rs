@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use dalbe::brake::Order;
 use dalbe::deadline::{Deadline, Demand};
+use dalbe::receive_window::FlowTarget;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{oneshot, watch};
 use tokio::time::MissedTickBehavior;
@@ -37,7 +37,7 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     /// Bytes of what jobs move.
     pub(super) carried: AtomicU64,
-    pub(super) order: watch::Sender<Order>,
+    pub(super) order: watch::Sender<FlowTarget>,
     pub(super) sample: watch::Sender<LaneSample>,
 }
 
@@ -99,7 +99,7 @@ impl Shared {
         self.notice_jump(now, &mut state);
         let sample = state.sample(now);
         self.dispatch(&mut state);
-        let order = Order {
+        let order = FlowTarget {
             w: sample.w,
             capacity: sample.capacity,
         };

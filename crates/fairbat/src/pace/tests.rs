@@ -21,7 +21,14 @@ struct Run {
 impl Run {
     fn new(w_min: Option<f64>) -> Self {
         Self {
-            pace: Pace::new(1, 4, Some(Duration::from_secs(60)), w_min, Release::paced()).unwrap(),
+            pace: Pace::new(
+                1,
+                4,
+                Some(Duration::from_secs(60)),
+                w_min,
+                BacklogPolicy::paced(),
+            )
+            .unwrap(),
             now: Duration::ZERO,
             others: 0.0,
             last: PaceSample {
@@ -268,7 +275,7 @@ fn chunks_are_shorter_near_the_end_and_never_tiny() {
     let mut run = Run::new(Some(W_MIN));
     let length = |pace: &Pace, pending| pace.chunk_length(natural, pending).get();
     // Nobody waits for a connection, and no deadline presses.
-    let calm = Pace::new(1, 4, None, Some(W_MIN), Release::paced()).unwrap();
+    let calm = Pace::new(1, 4, None, Some(W_MIN), BacklogPolicy::paced()).unwrap();
     assert_eq!(length(&calm, 1 << 40), ALONE.get() * natural.get());
     // A deadline does before the first sample.
     assert!(length(&run.pace, 1 << 40) <= natural.get());

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use dalbe::brake::{BrakeState, Order};
+use dalbe::receive_window::{FlowTarget, ReceiveWindowState};
 use dalbe::sender::Carried;
 
 use crate::http::{Answer, Opened, unread_answer};
@@ -95,7 +95,7 @@ impl Flow {
     }
 
     /// Does with the connection what the order asks for.
-    pub(super) fn follow(&mut self, now: Duration, order: Order) {
+    pub(super) fn follow(&mut self, now: Duration, order: FlowTarget) {
         let socket = &self.connection.socket;
         self.look_at = match self.connection.lever.update(now, socket, order) {
             Ok(after) => Some(now + after.max(LOOK_LEAST)),
@@ -107,11 +107,11 @@ impl Flow {
     }
 
     /// What its lever does, at this weight.
-    pub(super) fn brake(&self, w: f64) -> Option<BrakeState> {
+    pub(super) fn brake(&self, w: f64) -> Option<ReceiveWindowState> {
         Some(match self.connection.lever.is_yielding()? {
-            true => BrakeState::Yielding,
-            false if w >= 1.0 => BrakeState::Free,
-            false => BrakeState::Filling,
+            true => ReceiveWindowState::Yielding,
+            false if w >= 1.0 => ReceiveWindowState::Free,
+            false => ReceiveWindowState::Filling,
         })
     }
 

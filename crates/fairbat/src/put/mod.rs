@@ -70,7 +70,7 @@ pub struct UploadSettings {
     pub sender: SenderPolicy,
     /// How failures are retried. Each try starts over, so none is progress.
     pub retry: RetrySettings,
-    /// Ceiling on the rate, byte/s.
+    /// RateLimit on the rate, byte/s.
     pub limit_rate: Option<u64>,
     /// Hard limit on the duration of the run.
     pub max_time: Option<Duration>,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dalbe::flow_weight::{FlowWeightController, PERIOD};
 use dalbe::sender::SenderLevers;
-use dalbe::steering::{PERIOD, Steering};
 use http::StatusCode;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -33,7 +33,7 @@ pub(super) struct Upload {
     pub(super) client: HttpClient,
     pub(super) clock: Clock,
     pub(super) limiter: Option<Arc<RateLimiter>>,
-    pub(super) steering: Steering,
+    pub(super) steering: FlowWeightController,
     /// What is being uploaded, once it has been opened.
     pub(super) version: Option<FileVersion>,
     /// Requests that carried the file, the one under way included.
@@ -60,7 +60,10 @@ impl Upload {
     ) -> Self {
         Self {
             limiter: settings.limit_rate.map(RateLimiter::new).map(Arc::new),
-            steering: Steering::new(settings.weight, settings.limit_rate.map(|rate| rate as f64)),
+            steering: FlowWeightController::new(
+                settings.weight,
+                settings.limit_rate.map(|rate| rate as f64),
+            ),
             version: None,
             tries: 0,
             url: without_credentials(&request.url).into(),

@@ -26,7 +26,7 @@ use super::write;
 use crate::file_version::{Look, Looks, TICK, wall_clock};
 use crate::http::content_range::ContentRange;
 use crate::http::entity_tag::EntityTag;
-use crate::http::wish::{self, Wish};
+use crate::http::priority::{self, RequestPriority};
 
 /// What may be asked of those who change nothing.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
@@ -40,7 +40,9 @@ pub(super) async fn answer(
     body: Incoming,
 ) -> Response<Payload> {
     let mut response = respond(site, flow, request, body).await;
-    response.headers_mut().insert(wish::OURS, wish::ours());
+    response
+        .headers_mut()
+        .insert(priority::FAIRBAT_SERVER, priority::ours());
     response
 }
 
@@ -51,7 +53,9 @@ pub(super) fn too_many() -> Response<Payload> {
     let later = HeaderValue::from_static("10");
     let fields = [(CONNECTION, close), (RETRY_AFTER, later)];
     let mut response = without_content(StatusCode::SERVICE_UNAVAILABLE, fields);
-    response.headers_mut().insert(wish::OURS, wish::ours());
+    response
+        .headers_mut()
+        .insert(priority::FAIRBAT_SERVER, priority::ours());
     response
 }
 
@@ -116,7 +120,7 @@ async fn found(
         };
         match looks.look(found.version, wall_clock()) {
             Look::Counts => {
-                let wish = Wish::from_headers(&request.headers);
+                let wish = RequestPriority::from_headers(&request.headers);
                 let manner = Manner::of(&wish, range.end - range.start, site.background);
                 let body = FileBody::of(site, name, found, range, flow.begin(manner));
                 let mut response = with(status, headers, Payload::File(body));

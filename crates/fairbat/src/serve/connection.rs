@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dalbe::brake::Order;
+use dalbe::receive_window::FlowTarget;
 use dalbe::sender::SenderLever;
 use dalbe::socket::TcpSocket;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE};
@@ -244,7 +244,7 @@ async fn hold(
 enum Lever {
     /// Every response so far was an ordinary one.
     Unused,
-    Engaged(SenderLever),
+    WindowGuard(SenderLever),
 }
 
 impl Lever {
@@ -255,12 +255,12 @@ impl Lever {
         site: &Site,
         now: Duration,
         socket: &TcpSocket,
-        order: Option<Order>,
+        order: Option<FlowTarget>,
     ) -> Duration {
         if matches!(self, Self::Unused) && order.is_some() {
-            *self = Self::Engaged(site.levers.take(socket));
+            *self = Self::WindowGuard(site.levers.take(socket));
         }
-        let Self::Engaged(lever) = self else {
+        let Self::WindowGuard(lever) = self else {
             return LOOK;
         };
         let done = match order {

@@ -37,7 +37,7 @@ use super::flow::{Flow, Sending};
 use super::pace::Manner;
 use super::payload::Payload;
 use crate::file_version::wall_clock;
-use crate::http::wish::Wish;
+use crate::http::priority::RequestPriority;
 
 /// Names that are looked at at once, so that no thread is kept for long.
 const AT_ONCE: usize = 256;
@@ -89,7 +89,11 @@ pub(super) async fn answer(site: &Arc<Site>, flow: &Flow, request: &Parts) -> Re
     if request.method == Method::HEAD {
         return with(StatusCode::OK, headers, Payload::empty());
     }
-    let manner = Manner::of(&Wish::from_headers(&request.headers), 0, site.background);
+    let manner = Manner::of(
+        &RequestPriority::from_headers(&request.headers),
+        0,
+        site.background,
+    );
     let body = ListingBody {
         state: State::Waiting(Some(Box::new(listing))),
         _sending: flow.begin(manner),

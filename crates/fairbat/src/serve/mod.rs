@@ -38,7 +38,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use dalbe::sender::{SenderLevers, SenderPolicy, SenderRung};
+use dalbe::sender::{SenderLeverKind, SenderLevers, SenderPolicy};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -146,7 +146,7 @@ pub enum ServeEvent {
         address: SocketAddr,
         /// Where the files are: `http://ADDRESS/` or `https://ADDRESS/`.
         url: String,
-        /// What holds back the responses that yield ([`SenderRung::name`]).
+        /// What holds back the responses that yield ([`SenderLeverKind::name`]).
         lever: &'static str,
         /// Which congestion control of our own; `None` under another lever.
         sender: Option<SenderPolicy>,
@@ -272,7 +272,7 @@ impl Server {
 
     /// What holds back the responses that yield.
     #[must_use]
-    pub fn rung(&self) -> SenderRung {
+    pub fn rung(&self) -> SenderLeverKind {
         self.site.levers.rung()
     }
 

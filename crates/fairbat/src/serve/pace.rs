@@ -9,11 +9,11 @@
 
 use std::time::Duration;
 
-use dalbe::brake::{LEAST_WEIGHT, Order};
 use dalbe::deadline::{Deadline, Demand};
-use dalbe::steering::{PERIOD, Steering};
+use dalbe::flow_weight::{FlowWeightController, PERIOD};
+use dalbe::receive_window::{FlowTarget, MIN_WEIGHT};
 
-use crate::http::wish::Wish;
+use crate::http::priority::RequestPriority;
 
 /// Two deadlines that differ by less than this are the same one, told twice:
 /// the request took some time to come.
@@ -58,15 +58,15 @@ impl std::fmt::Display for Manner {
 impl Manner {
     /// What a request wishes for a response of `length` bytes; `background` is
     /// for those that wish nothing.
-    pub(super) fn of(wish: &Wish, length: u64, background: bool) -> Self {
+    pub(super) fn of(wish: &RequestPriority, length: u64, background: bool) -> Self {
         let Some(terms) = &wish.terms else {
             return if wish.yields || background {
-                Self::Weight(LEAST_WEIGHT)
+                Self::Weight(MIN_WEIGHT)
             } else {
                 Self::Ordinary
             };
         };
-        let least = terms.w.unwrap_or(LEAST_WEIGHT);
+        let least = terms.w.unwrap_or(MIN_WEIGHT);
         match terms.due {
             _ if least >= 1.0 => Self::Ordinary,
             None => Self::Weight(least),
@@ -84,7 +84,7 @@ impl Manner {
 pub(super) struct Pace {
     manner: Manner,
     plan: Option<Plan>,
-    steering: Steering,
+    steering: FlowWeightController,
     /// Its least weight.
     least: f64,
 }
@@ -103,8 +103,8 @@ impl Pace {
         Self {
             manner: Manner::Ordinary,
             plan: None,
-            steering: Steering::new(LEAST_WEIGHT, None),
-            least: LEAST_WEIGHT,
+            steering: FlowWeightController::new(MIN_WEIGHT, None),
+            least: MIN_WEIGHT,
         }
     }
 
@@ -145,7 +145,7 @@ impl Pace {
 
     /// So many more bytes have reached the client; what follows for the
     /// connection, `None` if it is not to be held back at all.
-    pub(super) fn look(&mut self, now: Duration, carried: u64) -> Option<Order> {
+    pub(super) fn look(&mut self, now: Duration, carried: u64) -> Option<FlowTarget> {
         self.steering.moved(now, carried);
         if let Some(plan) = &mut self.plan {
             plan.remaining = plan.remaining.saturating_sub(carried);
@@ -156,7 +156,7 @@ impl Pace {
         let order = self.steering.order(now);
         match self.manner {
             Manner::Ordinary => None,
-            Manner::Weight(w) => Some(Order { w, ..order }),
+            Manner::Weight(w) => Some(FlowTarget { w, ..order }),
             Manner::By { .. } => Some(order),
         }
     }
@@ -178,17 +178,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::http::wish::Terms;
+    use crate::http::priority::DeadlineHint;
 
-    const YIELDS: Wish = Wish {
+    const YIELDS: RequestPriority = RequestPriority {
         yields: true,
         terms: None,
     };
 
-    fn terms(due: Option<u64>, remaining: Option<u64>, w: Option<f64>) -> Wish {
-        Wish {
+    fn terms(due: Option<u64>, remaining: Option<u64>, w: Option<f64>) -> RequestPriority {
+        RequestPriority {
             yields: true,
-            terms: Some(Terms {
+            terms: Some(DeadlineHint {
                 due: due.map(Duration::from_secs),
                 remaining,
                 w,
@@ -198,10 +198,10 @@ mod tests {
 
     #[test]
     fn who_wishes_nothing_is_not_held_back() {
-        let none = Wish::default();
+        let none = RequestPriority::default();
         assert_eq!(Manner::of(&none, 5, false), Manner::Ordinary);
-        assert_eq!(Manner::of(&none, 5, true), Manner::Weight(LEAST_WEIGHT));
-        assert_eq!(Manner::of(&YIELDS, 5, false), Manner::Weight(LEAST_WEIGHT));
+        assert_eq!(Manner::of(&none, 5, true), Manner::Weight(MIN_WEIGHT));
+        assert_eq!(Manner::of(&YIELDS, 5, false), Manner::Weight(MIN_WEIGHT));
         let half = terms(None, Some(9), Some(0.5));
         assert_eq!(Manner::of(&half, 5, true), Manner::Weight(0.5));
         let whole = terms(Some(9), Some(9), Some(1.0));
@@ -209,7 +209,7 @@ mod tests {
         let due = |remaining| Manner::By {
             due: Duration::from_secs(9),
             remaining,
-            least: LEAST_WEIGHT,
+            least: MIN_WEIGHT,
         };
         assert_eq!(Manner::of(&terms(Some(9), None, None), 5, false), due(5));
         assert_eq!(

@@ -6,9 +6,9 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use fairbat::admission::{Admission, AdmissionSettings, Fraction};
+use fairbat::backlog_policy::{BacklogPolicy, Observation};
 use fairbat::queue::{LeaseId, Piece, Queue, TransferId, Work};
 use fairbat::ranges::RangeSet;
-use fairbat::release::{Observation, Release};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -88,7 +88,7 @@ struct Lane {
     random: StdRng,
     link: Link<Flow>,
     queue: Queue,
-    release: Release,
+    release: BacklogPolicy,
     admission: Admission,
     fraction: Fraction,
     active: u32,
@@ -106,7 +106,7 @@ pub(crate) fn run(scenario: Scenario) -> [Sums; 2] {
         random: StdRng::seed_from_u64(scenario.seed),
         link: Link::new(CAPACITY, scenario.long_lived),
         queue: Queue::new(),
-        release: Release::Immediate,
+        release: BacklogPolicy::Immediate,
         fraction: Fraction::new(),
         active: 0,
         allowed: scenario.settings.m_min.ceil() as u32,

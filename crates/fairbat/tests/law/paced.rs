@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dalbe::deadline::{Deadline, Demand};
 use fairbat::admission::{Admission, AdmissionSettings};
-use fairbat::release::{Observation, Release};
+use fairbat::backlog_policy::{BacklogPolicy, Observation};
 
 use super::lane::CAPACITY;
 
@@ -35,7 +35,7 @@ impl<F: Fn(f64) -> f64> Paced<F> {
     pub(crate) fn run(&self) -> Outcome {
         let settings = AdmissionSettings::paced();
         let mut admission = Admission::new(settings).expect("defaults");
-        let mut release = Release::paced();
+        let mut release = BacklogPolicy::paced();
         let due = Deadline::new(Duration::ZERO, Duration::from_secs_f64(self.deadline));
         let period = settings.period.as_secs_f64();
         let mut left = self.load * CAPACITY * self.deadline;

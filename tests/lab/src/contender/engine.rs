@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use dalbe::brake::{LEAST_WEIGHT, ReceiverPolicy};
+use dalbe::receive_window::{MIN_WEIGHT, ReceiverPolicy};
 use fairbat::engine::{self, Report, Stop};
 use fairbat::error::TransferError;
 use fairbat::settings::{
@@ -91,7 +91,7 @@ pub(super) fn settings(site: &Site) -> Settings {
         },
         split: 1,
         max_connections: 4,
-        weight: site.background.weight.unwrap_or(LEAST_WEIGHT),
+        weight: site.background.weight.unwrap_or(MIN_WEIGHT),
         receiver: ReceiverPolicy::default(),
         chunk_size: None,
         // Where there is no end the file is far larger than what will be

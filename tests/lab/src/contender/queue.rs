@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use dalbe::brake::LEAST_WEIGHT;
+use dalbe::receive_window::MIN_WEIGHT;
 use fairbat::admission::AdmissionSettings;
 use fairbat::engine::{Arrivals, Stop, run_arrivals};
 use fairbat::event::{Event, TimedEvent};
@@ -196,7 +196,7 @@ fn law(admitting: Admitting) -> AdmissionSettings {
     // The paper names no least limit: where less than one connection is enough
     // there is none at times, or with a lever one that yields.
     let law = AdmissionSettings {
-        m_min: LEAST_WEIGHT,
+        m_min: MIN_WEIGHT,
         m_max: MOST,
         ..AdmissionSettings::immediate()
     };

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use dalbe::congestion::Congestion;
-use dalbe::sender::{SenderPolicy, SenderRung};
+use dalbe::sender::{SenderLeverKind, SenderPolicy};
 
 use self::looks::Looks;
 use super::over::{End, Over};
@@ -65,7 +65,7 @@ impl Watch {
             port,
             lever,
         } = watched;
-        let expected = SenderRung::Congestion.name();
+        let expected = SenderLeverKind::Congestion.name();
         if lever != expected {
             return Err(io::Error::other(format!(
                 "{who} holds back by {lever}, and is to be measured with {expected}: build it of \

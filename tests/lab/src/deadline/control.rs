@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use dalbe::brake::LEAST_WEIGHT;
+use dalbe::receive_window::MIN_WEIGHT;
 use serde::{Deserialize, Serialize};
 
 use crate::record::ControlSample;
@@ -11,7 +11,7 @@ use crate::statistics::{deviation, mean};
 
 /// w is at its floor up to here; what is printed and rounded may be a little
 /// more.
-const LOW_W: f64 = LEAST_WEIGHT + 0.01;
+const LOW_W: f64 = MIN_WEIGHT + 0.01;
 
 /// m is at its floor of one connection up to here, for the same reason.
 const LOW_M: f64 = 1.05;

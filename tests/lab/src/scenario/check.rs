@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use dalbe::brake::LEAST_WEIGHT;
+use dalbe::receive_window::MIN_WEIGHT;
 
 use super::{Background, DirectionSpec, Foreground, Interval, QueueSpec, Scenario, Traffic};
 
@@ -29,7 +29,7 @@ const COUNT: RangeInclusive<f64> = 1.0..=1000.0;
 const LOAD: RangeInclusive<f64> = 0.001..=10.0;
 
 /// Weights of a connection.
-const WEIGHT: RangeInclusive<f64> = LEAST_WEIGHT..=1.0;
+const WEIGHT: RangeInclusive<f64> = MIN_WEIGHT..=1.0;
 
 /// CDG's back-off scales, ms.
 const SCALE: RangeInclusive<f64> = 0.01..=1000.0;

@@ -33,8 +33,8 @@ mod transfer;
 
 use std::io;
 
-use dalbe::brake::LEAST_WEIGHT;
 use dalbe::congestion::{Congestion, Law, Parameters};
+use dalbe::receive_window::MIN_WEIGHT;
 use dalbe::setup::Unavailable;
 use dalbe::socket::TcpSocket;
 use serde::{Deserialize, Serialize};
@@ -64,11 +64,11 @@ enum Control {
 /// papers' laws are parts of the same programs.
 const OURS: [Control; 6] = [
     Control::Ours(Law::Vegas, 1.0),
-    Control::Ours(Law::Vegas, LEAST_WEIGHT),
+    Control::Ours(Law::Vegas, MIN_WEIGHT),
     Control::Ours(Law::Cdg, 1.0),
-    Control::Ours(Law::Cdg, LEAST_WEIGHT),
+    Control::Ours(Law::Cdg, MIN_WEIGHT),
     Control::Ours(Law::CubicPhantom, 1.0),
-    Control::Ours(Law::CubicPhantom, LEAST_WEIGHT),
+    Control::Ours(Law::CubicPhantom, MIN_WEIGHT),
 ];
 
 impl Control {

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
-use dalbe::brake::LEAST_WEIGHT;
+use dalbe::receive_window::MIN_WEIGHT;
 use toml::{Spanned, Value};
 
 use super::values::{absolute, rate, weight};
@@ -44,8 +44,7 @@ pub(super) fn agent(
         socket: socket.unwrap_or_else(default_socket),
         listen: listen(raw.listen.as_ref(), complaints),
         connections: connections(raw.connections.as_ref(), complaints),
-        min_weight: weight(raw.min_weight.as_ref(), LEAST_WEIGHT, complaints)
-            .unwrap_or(LEAST_WEIGHT),
+        min_weight: weight(raw.min_weight.as_ref(), MIN_WEIGHT, complaints).unwrap_or(MIN_WEIGHT),
         limit_rate: rate(raw.limit_rate.as_ref(), complaints).flatten(),
     }
 }

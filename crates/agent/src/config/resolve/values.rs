@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dalbe::brake::LEAST_WEIGHT;
+use dalbe::receive_window::MIN_WEIGHT;
 use fairbat::duration::parse_duration;
 use fairbat::size::parse_size;
 use toml::{Spanned, Value};
@@ -95,7 +95,7 @@ pub(super) fn weight(
         return Some(default);
     };
     let weight = *given.get_ref();
-    if (LEAST_WEIGHT..=1.0).contains(&weight) {
+    if (MIN_WEIGHT..=1.0).contains(&weight) {
         return Some(weight);
     }
     let hint = "write 0.02 (yield to anybody) to 1 (never yield)";

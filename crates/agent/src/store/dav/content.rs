@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use fairbat::carrier::{Passage, Received};
 use fairbat::http::content_range::ContentRange;
+use fairbat::transport::{Received, RequestContext};
 use futures_util::stream::{self, StreamExt};
 use http::header::{CONTENT_ENCODING, CONTENT_RANGE, RANGE};
 use http::{HeaderValue, Method, Response, StatusCode};
@@ -19,7 +19,7 @@ pub(super) async fn get(
     wire: &Wire,
     url: &str,
     range: Option<Range<u64>>,
-    passage: Passage,
+    passage: RequestContext,
     doing: String,
 ) -> Result<Content, StoreError> {
     if range.as_ref().is_some_and(Range::is_empty) {

@@ -18,7 +18,7 @@ mod wire;
 use std::ops::Range;
 
 use bytes::Bytes;
-use fairbat::carrier::{Carrier, Passage};
+use fairbat::transport::{LaneClient, RequestContext};
 use futures_util::Stream;
 use http_body_util::Full;
 
@@ -48,7 +48,7 @@ enum Server {
 pub(super) struct Arrived(Option<webdav::Arrived>);
 
 impl Dav {
-    pub(super) fn open(settings: &DavSettings, carrier: Carrier) -> Result<Self, StoreError> {
+    pub(super) fn open(settings: &DavSettings, carrier: LaneClient) -> Result<Self, StoreError> {
         let root = Root::new(&settings.url)?;
         let wire = Wire::new(carrier, &settings.login)?;
         Ok(Self(match settings.dialect {
@@ -69,7 +69,7 @@ impl Dav {
         key: &str,
         content: Bytes,
         mode: Put,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<Stored, StoreError> {
         match &self.0 {
             Server::Webdav(store) => {
@@ -87,7 +87,7 @@ impl Dav {
         key: &str,
         size: u64,
         pieces: S,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<Arrived, StoreError>
     where
         S: Stream<Item = Result<Bytes, E>> + Send + Sync + Unpin + 'static,
@@ -139,7 +139,7 @@ impl Dav {
         &self,
         key: &str,
         range: Option<Range<u64>>,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<Content, StoreError> {
         let (wire, root) = self.way();
         let doing = format!("fetching {key}");

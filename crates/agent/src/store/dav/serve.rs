@@ -4,7 +4,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use fairbat::carrier::Passage;
+use fairbat::transport::RequestContext;
 use http::header::{ETAG, IF_NONE_MATCH};
 use http::{HeaderValue, Method};
 use http_body_util::Full;
@@ -29,7 +29,7 @@ impl Serve {
         key: &str,
         content: Bytes,
         mode: Put,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<Stored, StoreError> {
         let digest = BASE64_STANDARD.encode(Sha256::digest(&content));
         // RFC 9530.
@@ -45,7 +45,7 @@ impl Serve {
         body: B,
         mode: Put,
         digest: Option<String>,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<Stored, StoreError>
     where
         B: http_body::Body<Data = Bytes> + Send + Sync + Unpin + 'static,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use fairbat::carrier::Passage;
+use fairbat::transport::RequestContext;
 use http::{Method, StatusCode};
 
 use super::super::error::{StoreError, StoreErrorKind};
@@ -57,7 +57,7 @@ impl Webdav {
         &self,
         key: &str,
         body: B,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<Arrived, StoreError>
     where
         B: http_body::Body<Data = Bytes> + Send + Sync + Unpin + 'static,

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use fairbat::carrier::{Carrier, Passage, Received};
+use fairbat::transport::{LaneClient, Received, RequestContext};
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body_util::{BodyExt, Empty, Limited};
@@ -23,7 +23,7 @@ const LISTING_MOST: usize = 64 * 1024 * 1024;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Wire {
-    carrier: Carrier,
+    carrier: LaneClient,
     authorization: Option<HeaderValue>,
 }
 
@@ -81,7 +81,7 @@ impl From<StoreError> for Trouble {
 impl Wire {
     /// # Errors
     /// Who asks cannot be said in a header.
-    pub(super) fn new(carrier: Carrier, login: &Login) -> Result<Self, StoreError> {
+    pub(super) fn new(carrier: LaneClient, login: &Login) -> Result<Self, StoreError> {
         let authorization = match login {
             Login::Anonymous => None,
             Login::Password { user, password } => {
@@ -133,7 +133,7 @@ impl Wire {
         &self,
         request: request::Builder,
         body: B,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<Response<Received>, Trouble>
     where
         B: http_body::Body<Data = Bytes> + Send + Sync + Unpin + 'static,
@@ -156,7 +156,7 @@ impl Wire {
         &self,
         request: request::Builder,
         body: B,
-        passage: Passage,
+        passage: RequestContext,
     ) -> Result<Response<()>, Trouble>
     where
         B: http_body::Body<Data = Bytes> + Send + Sync + Unpin + 'static,
@@ -177,7 +177,7 @@ impl Wire {
     /// The same without a body, nor ceilings.
     pub(super) async fn ask(&self, request: request::Builder) -> Result<Response<()>, Trouble> {
         let nothing = Empty::<Bytes>::new();
-        self.done(request, nothing, Passage::default()).await
+        self.done(request, nothing, RequestContext::default()).await
     }
 
     /// Sends a small request, and reads what is in the answer.
@@ -187,7 +187,7 @@ impl Wire {
         body: impl Into<Bytes>,
     ) -> Result<(StatusCode, Bytes), Trouble> {
         let body = http_body_util::Full::new(body.into());
-        let response = self.send(request, body, Passage::default()).await?;
+        let response = self.send(request, body, RequestContext::default()).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), LISTING_MOST);
         let read = body.collect().await.map_err(|error| {

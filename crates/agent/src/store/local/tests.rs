@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use fairbat::carrier::Ceiling;
 use fairbat::lane::LaneSettings;
+use fairbat::transport::RateLimit;
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn store(root: &Path) -> Local {
 async fn put(store: &Local, key: &str, length: usize) -> Result<Stored, StoreError> {
     let content = Bytes::from(vec![7; length]);
     store
-        .put(key, content, Put::Replace, Passage::default())
+        .put(key, content, Put::Replace, RequestContext::default())
         .await
 }
 
@@ -55,9 +55,9 @@ async fn what_cannot_be_stored_leaves_nothing() {
         assert_eq!(unfinished(root.path()), [""; 0]);
     }
     // Nor does what is broken off while it keeps to a ceiling.
-    let passage = Passage {
-        ceilings: vec![Ceiling::new(1).into()],
-        ..Passage::default()
+    let passage = RequestContext {
+        ceilings: vec![RateLimit::new(1).into()],
+        ..RequestContext::default()
     };
     let content = Bytes::from(vec![7; 4 * PIECE]);
     let mut storing = Box::pin(store.put("a", content, Put::Replace, passage));

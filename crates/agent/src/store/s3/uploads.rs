@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use fairbat::carrier::Passage;
+use fairbat::transport::RequestContext;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Empty};
 use object_store::path::Path;
@@ -94,7 +94,10 @@ impl S3 {
         let request = request.map_err(|error| {
             StoreError::new(StoreErrorKind::Refused, format!("{doing}: {error}"))
         })?;
-        let response = self.carrier.carry(request, Passage::default()).await?;
+        let response = self
+            .carrier
+            .carry(request, RequestContext::default())
+            .await?;
         if !response.status().is_success() {
             return Err(read(response).await.1.error(doing));
         }

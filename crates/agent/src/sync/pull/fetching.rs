@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairbat::carrier::Passage;
+use fairbat::transport::RequestContext;
 use futures_util::TryStreamExt;
 use sha2::{Digest, Sha256};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
@@ -144,7 +144,11 @@ impl Run {
         }
     }
 
-    async fn fetch_once(&self, wanted: &Wanted, passage: Passage) -> Result<Finished, FileError> {
+    async fn fetch_once(
+        &self,
+        wanted: &Wanted,
+        passage: RequestContext,
+    ) -> Result<Finished, FileError> {
         let key = object_name::under(&self.settings.prefix, &wanted.path);
         let mut content = match self.store.get(&key, None, passage).await {
             Err(error) if error.kind == StoreErrorKind::Missing => {

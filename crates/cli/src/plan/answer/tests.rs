@@ -1,5 +1,5 @@
 use fairbat::forecast::Rates;
-use fairbat::survey::Measurement;
+use fairbat::path_measurement::Measurement;
 use serde_json::{Value, json};
 
 use super::*;
@@ -26,8 +26,8 @@ fn question(deadline: &str) -> Question {
 }
 
 /// A file of so many bytes on a path of 1000 byte/s, 1500 at best.
-fn measured(bytes: u64) -> Survey {
-    Survey {
+fn measured(bytes: u64) -> PathMeasurement {
+    PathMeasurement {
         bytes: Some(bytes),
         ranges: true,
         measurement: Some(Measurement {
@@ -41,19 +41,19 @@ fn measured(bytes: u64) -> Survey {
     }
 }
 
-fn unmeasured(bytes: Option<u64>, ranges: bool) -> Survey {
-    Survey {
+fn unmeasured(bytes: Option<u64>, ranges: bool) -> PathMeasurement {
+    PathMeasurement {
         bytes,
         ranges,
         measurement: None,
     }
 }
 
-fn answer(deadline: &str, survey: &Survey) -> Answer {
+fn answer(deadline: &str, survey: &PathMeasurement) -> Answer {
     Answer::new(&question(deadline), survey, &NOW.parse().expect("a moment"))
 }
 
-fn object(deadline: &str, survey: &Survey) -> Value {
+fn object(deadline: &str, survey: &PathMeasurement) -> Value {
     serde_json::from_str(&answer(deadline, survey).json()).expect("it is JSON")
 }
 

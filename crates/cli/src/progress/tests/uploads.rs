@@ -1,10 +1,10 @@
 //! What people see of uploads.
 
-use dalbe::sender::{SenderPolicy, SenderRung};
+use dalbe::sender::{SenderLeverKind, SenderPolicy};
 
 use super::*;
 
-fn sending(lever: SenderRung, sender: Option<SenderPolicy>, weight: f64) -> Event {
+fn sending(lever: SenderLeverKind, sender: Option<SenderPolicy>, weight: f64) -> Event {
     Event::Sending {
         urls: vec![URL.to_owned()],
         lever,
@@ -28,7 +28,7 @@ fn sent(status: u16, deadline_met: Option<bool>) -> Event {
 fn uploads_are_told_as_downloads_are() {
     let line = |event: Event| message(Display::Lines, &[event]).expect("a line");
     let begun = |event: Event| message(Display::Lines, &[event, file(0)]).expect("a line");
-    use SenderRung::{Congestion, Mark, Pacing};
+    use SenderLeverKind::{Congestion, Mark, Pacing};
     for (lever, sender, weight, said) in [
         (
             Congestion,
@@ -66,7 +66,7 @@ fn uploads_are_told_as_downloads_are() {
 }
 
 fn pacing() -> Event {
-    sending(SenderRung::Pacing, None, 0.02)
+    sending(SenderLeverKind::Pacing, None, 0.02)
 }
 
 #[test]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use self::link::{Link, nothing};
 use super::*;
-use crate::brake::LEAST_WEIGHT;
+use crate::receive_window::MIN_WEIGHT;
 
 /// Mbit/s and ms.
 const PATHS: [(f64, f64); 5] = [
@@ -15,12 +15,12 @@ const PATHS: [(f64, f64); 5] = [
     (200.0, 150.0),
 ];
 
-fn weight(w: f64, capacity: f64) -> Order {
-    Order { w, capacity }
+fn weight(w: f64, capacity: f64) -> FlowTarget {
+    FlowTarget { w, capacity }
 }
 
-fn yielding(link: &Link) -> Order {
-    weight(LEAST_WEIGHT, link.capacity)
+fn yielding(link: &Link) -> FlowTarget {
+    weight(MIN_WEIGHT, link.capacity)
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn there_is_no_ceiling_while_nothing_is_known() {
         segs_in: Some(40),
         ..nothing()
     };
-    assert_eq!(pacer.update(ms(0), &known, Order::YIELD), None);
+    assert_eq!(pacer.update(ms(0), &known, FlowTarget::YIELD), None);
     let later = TcpInfo {
         segs_in: Some(60),
         ..known
@@ -107,19 +107,19 @@ fn there_is_no_ceiling_while_nothing_is_known() {
             ..later
         },
     ] {
-        assert_eq!(pacer.update(ms(10), &lacking, Order::YIELD), None);
+        assert_eq!(pacer.update(ms(10), &lacking, FlowTarget::YIELD), None);
     }
-    let pace = pacer.update(ms(20), &later, Order::YIELD).unwrap();
+    let pace = pacer.update(ms(20), &later, FlowTarget::YIELD).unwrap();
     assert!(pace.rate.is_some());
 }
 
 #[test]
 fn at_w_1_there_is_no_ceiling_at_all() {
     let (mut link, mut pacer) = (Link::new(10.0, 50.0), Pacer::new());
-    link.run(&mut pacer, Order::FREE, 5.0);
-    assert_eq!(pacer.state(), BrakeState::Free);
+    link.run(&mut pacer, FlowTarget::FREE, 5.0);
+    assert_eq!(pacer.state(), ReceiveWindowState::Free);
     // Twice what the path carries, whatever the queue does.
-    let free = link.run(&mut pacer, Order::FREE, 5.0);
+    let free = link.run(&mut pacer, FlowTarget::FREE, 5.0);
     assert!(free.share > 0.99 && free.queueing > 0.04, "{free:?}");
 }
 
@@ -177,8 +177,8 @@ fn steady() -> impl Strategy<Value = Vec<TcpInfo>> {
 
 fn any_weight() -> impl Strategy<Value = f64> {
     prop_oneof![
-        1 => Just(LEAST_WEIGHT),
-        4 => LEAST_WEIGHT..=1.0_f64,
+        1 => Just(MIN_WEIGHT),
+        4 => MIN_WEIGHT..=1.0_f64,
         1 => Just(1.0),
     ]
 }

@@ -6,8 +6,8 @@ mod setup;
 mod shares;
 mod thousand;
 
-use dalbe::brake::LEAST_WEIGHT;
 use dalbe::congestion::{Congestion, Law, Parameters};
+use dalbe::receive_window::MIN_WEIGHT;
 use libbpf_rs::libbpf_sys::BPF_F_RDONLY;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 

@@ -2,8 +2,8 @@
 
 use std::os::fd::AsRawFd;
 
-use dalbe::brake::Order;
-use dalbe::sender::{SenderLevers, SenderPolicy, SenderRung};
+use dalbe::receive_window::FlowTarget;
+use dalbe::sender::{SenderLeverKind, SenderLevers, SenderPolicy};
 
 use super::*;
 
@@ -17,11 +17,11 @@ fn a_connection_that_is_let_go_has_its_own_congestion_control_again() {
             let chosen = || socket.sender().congestion().expect("a TCP socket");
             let own = chosen();
             let levers = SenderLevers::open(SenderPolicy::Vegas);
-            assert_eq!(levers.rung(), SenderRung::Congestion);
+            assert_eq!(levers.rung(), SenderLeverKind::Congestion);
             let mut lever = levers.take(&socket);
             for round in 0..3 {
                 let now = Duration::from_secs(round);
-                lever.update(now, &socket, Order::YIELD).expect("held");
+                lever.update(now, &socket, FlowTarget::YIELD).expect("held");
                 assert!(chosen().starts_with("fairbat_"), "round {round}");
                 transfer(&mut client, &mut server, 1_000_000);
                 lever.release(&socket).expect("let go");
@@ -57,6 +57,8 @@ fn take_again() {
     lever.release(&socket).expect("let go");
     send(&mut client, &mut server);
     let later = Duration::from_secs(1);
-    lever.update(later, &socket, Order::YIELD).expect("held");
+    lever
+        .update(later, &socket, FlowTarget::YIELD)
+        .expect("held");
     assert_eq!(law(), 0, "a window from before is no window now");
 }

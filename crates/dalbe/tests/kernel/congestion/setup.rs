@@ -33,7 +33,7 @@ fn controlled(congestion: &Congestion) -> (TcpStream, TcpStream, TcpSocket) {
     let (mut client, mut server) = loopback();
     let socket = socket_of(&client);
     congestion
-        .set(&socket, &of_weight(Law::Vegas, LEAST_WEIGHT))
+        .set(&socket, &of_weight(Law::Vegas, MIN_WEIGHT))
         .expect("its own");
     send(&mut client, &mut server);
     (client, server, socket)

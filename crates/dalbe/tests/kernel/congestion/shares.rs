@@ -140,13 +140,13 @@ fn who_is_told_more_has_more(more: &Parameters, less: &Parameters) {
 #[test]
 fn vegas_gives_the_greater_weight_more() {
     let of = |w| of_weight(Law::Vegas, w);
-    who_is_told_more_has_more(&of(1.0), &of(LEAST_WEIGHT));
+    who_is_told_more_has_more(&of(1.0), &of(MIN_WEIGHT));
 }
 
 #[test]
 fn cubic_gives_the_greater_weight_more() {
     let of = |w| of_weight(Law::CubicPhantom, w);
-    who_is_told_more_has_more(&of(1.0), &of(LEAST_WEIGHT));
+    who_is_told_more_has_more(&of(1.0), &of(MIN_WEIGHT));
 }
 
 #[test]
@@ -158,5 +158,5 @@ fn cdg_gives_the_greater_scale_more() {
         g_ms: Some(g_ms),
         ..of_weight(Law::Cdg, w)
     };
-    who_is_told_more_has_more(&of(1.0, 1_000.0), &of(LEAST_WEIGHT, 1.0));
+    who_is_told_more_has_more(&of(1.0, 1_000.0), &of(MIN_WEIGHT, 1.0));
 }

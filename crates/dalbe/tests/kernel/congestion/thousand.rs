@@ -10,7 +10,7 @@ const SOCKETS: usize = 1_000;
 
 /// A weight that no other socket has.
 fn weight(nth: usize) -> f64 {
-    LEAST_WEIGHT + (1.0 - LEAST_WEIGHT) * nth as f64 / (SOCKETS - 1) as f64
+    MIN_WEIGHT + (1.0 - MIN_WEIGHT) * nth as f64 / (SOCKETS - 1) as f64
 }
 
 fn law(nth: usize) -> Law {

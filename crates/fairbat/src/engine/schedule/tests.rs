@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use dalbe::brake::ReceiverPolicy;
+use dalbe::receive_window::ReceiverPolicy;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;

@@ -4,8 +4,8 @@
 use std::io;
 use std::time::Duration;
 
-use dalbe::brake::Order;
 use dalbe::congestion::{Congestion, Law, Parameters, State};
+use dalbe::receive_window::FlowTarget;
 use dalbe::sender::pacing::Pacer;
 use dalbe::socket::TcpSocket;
 
@@ -62,7 +62,7 @@ impl Hold {
                 let set = socket.sender().set_congestion(name);
                 set.map_err(io::Error::other)
             }
-            Self::Law { .. } => self.hold(Duration::ZERO, socket, Order::YIELD, 1.0),
+            Self::Law { .. } => self.hold(Duration::ZERO, socket, FlowTarget::YIELD, 1.0),
             // It knows nothing yet.
             Self::Paced { .. } => Ok(()),
         }
@@ -73,7 +73,7 @@ impl Hold {
         &mut self,
         now: Duration,
         socket: &TcpSocket,
-        order: Order,
+        order: FlowTarget,
         phi: f64,
     ) -> io::Result<()> {
         match self {

@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use dalbe::brake::{LEAST_WEIGHT, Order};
 use dalbe::congestion::{Law, State};
 use dalbe::controller::Measurement;
 use dalbe::deadline::{Deadline, Demand};
+use dalbe::flow_weight::{self, FlowWeightController};
 use dalbe::limiter::{Limiter, STEP_OF_WEIGHT};
 use dalbe::model::{Mbc, MbcSettings};
 use dalbe::pid::{Pid, PidSettings};
-use dalbe::steering::{self, Steering};
+use dalbe::receive_window::{FlowTarget, MIN_WEIGHT};
 
 use super::price::Prices;
 use crate::scenario::{Background, DeadlineController};
@@ -54,7 +54,7 @@ impl Seen {
 pub(super) struct Weigher {
     /// What `fairbat` does with a least weight and a deadline; it knows what
     /// the path carries.
-    steering: Steering,
+    steering: FlowWeightController,
     /// The weight that another controller has made.
     controlled: Option<f64>,
     phi: f64,
@@ -101,8 +101,8 @@ impl Weigher {
         law: Option<Law>,
         began: Duration,
     ) -> Self {
-        let w = background.weight.unwrap_or(LEAST_WEIGHT);
-        let mut steering = Steering::new(w, None);
+        let w = background.weight.unwrap_or(MIN_WEIGHT);
+        let mut steering = FlowWeightController::new(w, None);
         steering.begin(began);
         let phi = background.phi.unwrap_or(1.0);
         let due = size.zip(background.deadline_s);
@@ -142,9 +142,9 @@ impl Weigher {
     }
 
     /// What the connection is to do.
-    pub(super) fn order(&self, now: Duration) -> Order {
+    pub(super) fn order(&self, now: Duration) -> FlowTarget {
         let order = self.steering.order(now);
-        Order {
+        FlowTarget {
             w: self.controlled.unwrap_or(order.w),
             ..order
         }
@@ -187,7 +187,7 @@ impl Weigher {
                 demand.filter(|_| due.control.is_none())
             }
         };
-        if now >= self.steering.since() + steering::PERIOD {
+        if now >= self.steering.since() + flow_weight::PERIOD {
             self.steering.sample(now, demand);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use dalbe::brake::LEAST_WEIGHT;
+use dalbe::receive_window::MIN_WEIGHT;
 
 use super::cells::{number, percent};
 use super::group::Group;
@@ -17,7 +17,7 @@ use crate::statistics::Spread;
 pub(super) const STEERED: [&str; 3] = [PLAIN, LEVERS, UNDAMPED];
 
 /// The least that their limit can be, connections: no limit at all.
-const LEAST: f64 = LEAST_WEIGHT;
+const LEAST: f64 = MIN_WEIGHT;
 
 /// A value that is no more than so many times that is it.
 const AT_LEAST: f64 = 1.2;

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::brake::Order;
+use crate::receive_window::FlowTarget;
 use crate::sender::pacing::Pacer;
 use crate::socket::TcpInfo;
 
@@ -98,7 +98,7 @@ impl Link {
     }
 
     /// A millisecond; returns rate (byte/s) and queueing delay (s).
-    fn step(&mut self, pacer: &mut Pacer, order: Order) -> (f64, f64) {
+    fn step(&mut self, pacer: &mut Pacer, order: FlowTarget) -> (f64, f64) {
         let half = (self.base / 2.0 / STEP) as usize;
         self.now += STEP;
         self.under_way.push_back(self.rate);
@@ -164,7 +164,7 @@ impl Link {
     }
 
     /// Lets so many seconds pass.
-    pub(super) fn run(&mut self, pacer: &mut Pacer, order: Order, seconds: f64) -> Means {
+    pub(super) fn run(&mut self, pacer: &mut Pacer, order: FlowTarget, seconds: f64) -> Means {
         let steps = (seconds / STEP).round() as u32;
         let (mut rates, mut delays, mut yielding) = (0.0, 0.0, 0.0);
         for _ in 0..steps {

@@ -66,7 +66,7 @@ fn a_weight_is_that_of_the_scenario_from_its_moments_on() {
     let weigher = Weigher::new(&background(""), None, None, Duration::ZERO);
     assert_eq!(
         (weigher.order(Duration::ZERO).w, weigher.phi()),
-        (LEAST_WEIGHT, 1.0)
+        (MIN_WEIGHT, 1.0)
     );
 }
 
@@ -104,7 +104,7 @@ fn phi_follows_the_prices_where_a_controller_of_the_papers_is_asked_for() {
 #[test]
 fn what_has_no_weight_is_let_be() {
     let (_, weights, _) = transfer("controller = \"mbc\"", None);
-    assert!(weights.iter().all(|w| *w == LEAST_WEIGHT));
+    assert!(weights.iter().all(|w| *w == MIN_WEIGHT));
 }
 
 #[test]

@@ -1,0 +1,274 @@
+//! Puts the window of a [`Brake`] on a socket.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::crawl::PROBE;
+use super::limits::INITIAL;
+use super::watched::Watched;
+use super::{Brake, FlowTarget, ReceiveWindowState, ReceiverPolicy};
+use crate::observer::Observer;
+use crate::socket::{ReceiverSocket, TcpInfo, TcpSocket};
+
+/// Room is made for this many times the window: the buffer changes seldom.
+const SPARE_ROOM: f64 = 2.0;
+
+/// Room that is left while reads are paused, segments: with a probe in the
+/// buffer there is none for another segment, and the window closes (the kernel
+/// offers no less than a segment).
+const LITTLE_ROOM: f64 = PROBE + 0.95;
+
+/// Room of a buffer that is put right, bytes: Linux's first window.
+const ORDINARY_ROOM: u32 = INITIAL as u32;
+
+/// The end of a response is not held up, segments: a TLS record (16 KiB) and
+/// what waits unread.
+const LAST: f64 = 16.0;
+
+/// What a connection learnt about its path that the next one over it should
+/// know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathMemory {
+    /// Least round-trip time.
+    pub base: Duration,
+    /// When it was learnt.
+    pub at: Duration,
+    /// The most that was carried of late, byte/s; 0 while nothing is known.
+    pub carried: u64,
+    /// When that was so.
+    pub seen: Duration,
+}
+
+/// How the windows of a lane are controlled.
+#[derive(Debug, Clone, Default)]
+pub struct LeverSettings {
+    /// What decides while a flow yields.
+    pub policy: ReceiverPolicy,
+    /// Largest window that may be offered, bytes.
+    pub most: Option<u32>,
+    /// Sees single packets; without it the kernel's round-trip times have to
+    /// do.
+    pub observer: Option<Arc<Observer>>,
+    /// Whether a connection is left to the kernel's own tuning until its weight is
+    /// below 1 for the first time: for flows of which few are ever held back. It is
+    /// held from then on, whatever its weight. Where this is not so the caller holds
+    /// it from the beginning ([`WindowLever::hold`]), and it never offers more than can
+    /// soon be taken back; where it is so the caller must not, for nobody else would
+    /// widen its window.
+    pub is_late: bool,
+}
+
+/// The receive window of one connection under control.
+///
+/// Make one as soon as the connection is open ([`Self::hold`], unless
+/// [`LeverSettings::is_late`]), and [`Self::update`] it every few milliseconds while
+/// data arrives. It keeps no descriptor: it is handed the socket each time.
+#[derive(Debug, Clone)]
+pub struct WindowLever {
+    brake: Brake,
+    watched: Option<Watched>,
+    settings: LeverSettings,
+    /// The window the buffer has room for, bytes; 0 before the first look.
+    room: u32,
+    /// Bytes that the connection had received at the last look.
+    received: u64,
+    /// Whether the buffer holds no more than a probe.
+    is_narrow: bool,
+    /// Whether the window is still the kernel's.
+    is_loose: bool,
+}
+
+/// What a reader is to know of the lever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hold {
+    /// The window on offer, bytes.
+    pub window: u32,
+    /// At least this time has to pass from one read to the next; `None`
+    /// without any pause. While nobody reads, the window closes. Over TLS a
+    /// read takes a whole record, of up to 16 KiB, as it comes: there it is
+    /// records that are paused between.
+    pub pause: Option<Duration>,
+}
+
+impl WindowLever {
+    /// For a new connection.
+    #[must_use]
+    pub fn new(settings: LeverSettings) -> Self {
+        Self {
+            brake: Brake::under(settings.policy),
+            watched: settings.observer.clone().map(Watched::new),
+            room: 0,
+            received: 0,
+            is_narrow: false,
+            is_loose: settings.is_late,
+            settings,
+        }
+    }
+
+    /// Ends the kernel's own tuning of the receive buffer, which would widen
+    /// the window. To be called before the first data comes, unless the lever itself
+    /// does so later ([`LeverSettings::is_late`]).
+    ///
+    /// # Errors
+    /// A kernel without `SO_BUF_LOCK` (Linux 5.14), or not a socket.
+    pub fn hold(socket: &TcpSocket) -> io::Result<()> {
+        socket.receiver().hold_receive_buffer(true)
+    }
+
+    /// Gives the buffer back to the kernel's own tuning, and with it the
+    /// window. Where even that fails there is nothing more to be done.
+    pub fn release(socket: &TcpSocket) {
+        let _ = socket.receiver().make_room(ORDINARY_ROOM);
+        let _ = socket.receiver().hold_receive_buffer(false);
+        let _ = socket.receiver().set_window_clamp(u32::MAX);
+    }
+
+    /// Another response is about to come, over this connection or, if it has
+    /// received less, over a new one between the same addresses.
+    ///
+    /// # Errors
+    /// Not a TCP socket.
+    pub fn restart(&mut self, socket: &TcpSocket) -> io::Result<()> {
+        let received = socket.info()?.bytes_received.unwrap_or(0);
+        if received < self.received {
+            *self = Self::new(self.settings.clone());
+        } else {
+            self.brake.restart(received);
+        }
+        Ok(())
+    }
+
+    /// The response is over, or given up: what comes next over the connection
+    /// finds an ordinary buffer.
+    ///
+    /// # Errors
+    /// Not a TCP socket, or a kernel that lacks an option.
+    pub fn rest(&mut self, socket: &TcpSocket) -> io::Result<()> {
+        if std::mem::take(&mut self.is_narrow) {
+            self.room = ORDINARY_ROOM;
+            socket.receiver().make_room(ORDINARY_ROOM)?;
+        }
+        Ok(())
+    }
+
+    /// What the brake is doing.
+    #[must_use]
+    pub fn state(&self) -> ReceiveWindowState {
+        self.brake.state()
+    }
+
+    /// What other connections over the same path have learnt.
+    pub fn learn(&mut self, memory: PathMemory) {
+        self.brake.learn_base(memory.at, memory.base);
+        self.brake.learn_carried(memory.seen, memory.carried as f64);
+    }
+
+    /// What there is to learn from this connection.
+    #[must_use]
+    pub fn memory(&self, now: Duration) -> Option<PathMemory> {
+        let (at, base) = self.brake.base()?;
+        Some(PathMemory {
+            base,
+            at,
+            // Saturates; never NaN.
+            carried: self.brake.carried(now) as u64,
+            seen: now,
+        })
+    }
+
+    /// Bytes that the connection had received at the last look, and whether
+    /// there was a queue.
+    #[must_use]
+    pub fn progress(&self) -> (u64, bool) {
+        (self.received, self.brake.meets_queue())
+    }
+
+    /// See [`Brake::stale_rate`]. Only the default policy asks for fresh
+    /// connections, and not below a ceiling on the rate.
+    #[must_use]
+    pub fn stale_rate(&self, now: Duration, remaining: u64) -> Option<f64> {
+        let is_wanted =
+            self.settings.policy == ReceiverPolicy::Delay && self.settings.most.is_none();
+        is_wanted.then(|| self.brake.stale_rate(now, remaining))?
+    }
+
+    /// Looks at the connection and sets its window; `None` while nothing is
+    /// known, or the window is still the kernel's ([`LeverSettings::is_late`]).
+    /// `remaining` bytes of the response at hand are still to come, if that is known.
+    ///
+    /// # Errors
+    /// Not a TCP socket, or a kernel that lacks an option.
+    pub fn update(
+        &mut self,
+        now: Duration,
+        socket: &TcpSocket,
+        order: FlowTarget,
+        remaining: Option<u64>,
+    ) -> io::Result<Option<Hold>> {
+        let info = socket.info()?;
+        self.received = info.bytes_received.unwrap_or(0);
+        if let Some(arrivals) = self.watched.as_mut().and_then(|w| w.arrivals(socket)) {
+            self.brake.arrived(now, &arrivals);
+        }
+        let Some(window) = self.brake.update(now, &info, order, remaining) else {
+            return Ok(None);
+        };
+        if self.is_loose {
+            if order.w >= 1.0 {
+                return Ok(None);
+            }
+            Self::hold(socket)?;
+            self.is_loose = false;
+        }
+        let window = self.settings.most.map_or(window, |most| window.min(most));
+        let is_near_end =
+            remaining.is_some_and(|bytes| (bytes as f64) < LAST * self.brake.segment());
+        let pause = self.brake.pause().filter(|_| !is_near_end);
+        if pause.is_none() {
+            self.rest(socket)?;
+        }
+        let is_narrow = pause.is_some() && self.narrow(socket.receiver(), &info)?;
+        if !is_narrow {
+            self.set_window(socket.receiver(), &info, window)?;
+        }
+        let pause = pause.filter(|_| is_narrow);
+        Ok(Some(Hold { window, pause }))
+    }
+
+    fn set_window(
+        &mut self,
+        receiver: ReceiverSocket<'_>,
+        info: &TcpInfo,
+        window: u32,
+    ) -> io::Result<()> {
+        if window > self.room && self.settings.most.is_none() {
+            let room = (f64::from(window) * SPARE_ROOM) as u32;
+            receiver.make_room(room)?;
+            self.room = room;
+        }
+        // A clamp set while the window is closed would keep it closed.
+        if info.rcv_wnd == Some(0) {
+            return Ok(());
+        }
+        receiver.set_window_clamp(window)
+    }
+
+    /// Sees to it that the buffer holds no more than a probe; false while that
+    /// cannot be: what has been offered before would be dropped when it comes,
+    /// and a kernel that does not tell what that is (before Linux 6.2) leaves
+    /// it at the least window.
+    fn narrow(&mut self, receiver: ReceiverSocket<'_>, info: &TcpInfo) -> io::Result<bool> {
+        let segment = self.brake.segment();
+        let room = (LITTLE_ROOM * segment) as u32;
+        let is_used_up = info
+            .rcv_wnd
+            .is_some_and(|offered| (1..=room).contains(&offered));
+        if !self.is_narrow && is_used_up && self.settings.most.is_none() {
+            receiver.leave_room(room)?;
+            receiver.set_window_clamp((PROBE * segment) as u32)?;
+            self.is_narrow = true;
+        }
+        Ok(self.is_narrow)
+    }
+}

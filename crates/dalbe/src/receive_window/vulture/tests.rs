@@ -1,0 +1,379 @@
+mod receive_window;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SEGMENT: f64 = 1000.0;
+const RTT: Duration = Duration::from_millis(100);
+/// Looks in a round trip.
+const LOOKS: u64 = 5;
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// So many variations of one length, ms.
+fn variations(count: usize, each_ms: i64) -> IntervalCounts {
+    std::iter::repeat_n(each_ms * 1000, count).collect()
+}
+
+/// A connection with a round-trip time of 100 ms that receives 2000 bytes per
+/// look, 10,000 per round trip, with an observer.
+#[derive(Debug, Clone)]
+struct Path {
+    vulture: Vulture,
+    now: Duration,
+    look: Look,
+}
+
+impl Path {
+    fn new() -> Self {
+        Self {
+            vulture: Vulture::new(),
+            now: Duration::ZERO,
+            look: Look {
+                rtt: RTT,
+                segment: SEGMENT,
+                bytes: 0,
+                out_of_order: 0,
+            },
+        }
+    }
+
+    /// Nothing is known yet at the first look, and at the sixth the first
+    /// round trip is over.
+    fn entered() -> Self {
+        let mut path = Self::new();
+        path.looks(LOOKS + 1, IntervalCounts::default());
+        assert_eq!(path.vulture.rwnd, 10_000.0, "bytes per round trip");
+        path
+    }
+
+    fn arrived(&mut self, intervals: IntervalCounts) {
+        let cwnd = None;
+        self.vulture.arrived(&Arrivals {
+            intervals,
+            cwnd,
+            delay_us: None,
+            tick: Duration::ZERO,
+        });
+    }
+
+    fn step(&mut self) {
+        self.now += RTT / LOOKS as u32;
+        self.look.bytes += 2000;
+    }
+
+    /// The windows at so many looks, with these variations at each.
+    fn looks(&mut self, count: u64, each: IntervalCounts) -> Vec<f64> {
+        let look = |_| {
+            self.step();
+            self.arrived(each);
+            self.vulture.update(self.now, &self.look)
+        };
+        (0..count).map(look).collect()
+    }
+
+    /// Waits for the effect of the last change, and gathers for one round
+    /// trip: the decision falls at the last look.
+    fn cycle(&mut self, each: IntervalCounts) -> f64 {
+        *self.looks(2 * LOOKS, each).last().unwrap()
+    }
+}
+
+#[test]
+fn on_entering_the_window_is_what_comes_in_a_round_trip() {
+    let mut path = Path::new();
+    for _ in 0..LOOKS {
+        assert_eq!(path.looks(1, IntervalCounts::default()), [INITIAL]);
+    }
+    assert_eq!(path.looks(1, IntervalCounts::default()), [10_000.0]);
+    // An observer knows better.
+    let mut path = Path::new();
+    path.step();
+    path.vulture.arrived(&Arrivals {
+        cwnd: Some(33_000.0),
+        ..Arrivals::default()
+    });
+    assert_eq!(path.vulture.update(path.now, &path.look), 33_000.0);
+}
+
+#[test]
+fn without_a_queue_it_doubles_up_to_the_threshold_and_with_one_it_is_halved() {
+    let mut path = Path::entered();
+    let (low, high) = (variations(4, 0), variations(4, 8));
+    let steps = |from: i32, by: i32| {
+        (1..=10)
+            .map(|n| f64::from(from + n * by))
+            .collect::<Vec<_>>()
+    };
+    // The decision, and then 2000 bytes with each look.
+    assert_eq!(path.cycle(low), 10_000.0);
+    let doubling = path.looks(2 * LOOKS, low);
+    assert_eq!(doubling[..5], steps(10_000, 2000)[..5]);
+    assert_eq!(doubling[5..], [20_000.0; 5], "that is double");
+    // It is doubled again, and meanwhile a queue is there: only what comes
+    // from a round trip after the decision on counts.
+    assert_eq!(path.looks(2 * LOOKS, high), steps(20_000, 2000));
+    assert_eq!(path.vulture.mode, Some(Mode::Conservative));
+    assert_eq!(path.vulture.thresh, Some(40_000.0));
+    let halving = path.looks(2 * LOOKS - 1, low);
+    assert_eq!(
+        halving,
+        steps(40_000, -2000)[..9],
+        "by what is acknowledged"
+    );
+    assert!(path.vulture.sees_others());
+    assert_eq!(path.looks(1, low), [20_000.0]);
+    assert!(!path.vulture.sees_others());
+    assert_eq!(path.looks(2 * LOOKS, low), steps(20_000, 2000));
+    // The threshold is reached.
+    assert_eq!(path.looks(2 * LOOKS, low), [41_000.0; 10]);
+}
+
+#[test]
+fn from_the_threshold_it_creeps() {
+    let mut path = Path::entered();
+    path.vulture.thresh = Some(10_000.0);
+    let low = variations(4, 0);
+    path.cycle(low);
+    for expected in [11_000.0, 12_000.0, 13_000.0] {
+        assert_eq!(path.cycle(low), expected);
+    }
+}
+
+#[test]
+fn between_high_and_low_it_stays_and_looks_again_after_one_round_trip() {
+    let mut path = Path::entered();
+    let middle = variations(4, 4);
+    path.cycle(middle);
+    assert_eq!(path.vulture.application.policy(), WindowPolicy::Fix);
+    assert_eq!(path.looks(LOOKS - 1, middle), [10_000.0; 4]);
+    assert_eq!(path.vulture.intervals.count(), 16);
+    path.looks(1, middle);
+    assert_eq!(path.vulture.intervals.count(), 0, "decided again");
+}
+
+#[test]
+fn without_an_interval_nothing_is_decided() {
+    let mut path = Path::entered();
+    assert_eq!(path.looks(100, IntervalCounts::default()), [10_000.0; 100]);
+    assert_eq!(path.vulture.mode, None);
+}
+
+#[test]
+fn a_burst_of_losses_halves_once() {
+    let mut path = Path::entered();
+    let none = IntervalCounts::default();
+    path.looks(LOOKS, none);
+    path.look.out_of_order += 1;
+    assert_eq!(path.looks(1, none), [10_000.0]);
+    path.look.out_of_order += 1;
+    assert_eq!(path.looks(2, none), [8_000.0, 6_000.0]);
+    path.look.out_of_order += 7;
+    assert_eq!(path.looks(10, none), [5_000.0; 10]);
+    assert_eq!(path.vulture.thresh, Some(10_000.0));
+    // A later one, when the effect of the first is there.
+    path.look.out_of_order += 1;
+    path.looks(1, none);
+    assert_eq!(
+        path.looks(10, none),
+        [3_000.0, 2_500.0, 2_500.0, 2_500.0, 2_500.0]
+            .into_iter()
+            .chain([2_500.0; 5])
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(path.vulture.thresh, Some(5_000.0));
+}
+
+#[test]
+fn a_loss_stops_a_window_that_doubles() {
+    let mut path = Path::entered();
+    path.cycle(variations(4, 0));
+    path.looks(1, IntervalCounts::default());
+    path.look.out_of_order += 1;
+    let rwnd = path.looks(1, IntervalCounts::default())[0];
+    assert!(
+        path.looks(4, IntervalCounts::default())
+            .iter()
+            .all(|&now| now < rwnd)
+    );
+}
+
+#[test]
+fn it_estimates_while_nothing_is_held_back_and_begins_there() {
+    let mut path = Path::entered();
+    path.vulture.rwnd = 500_000.0;
+    for _ in 0..20 {
+        path.step();
+        path.vulture.best_effort(path.now, &path.look);
+    }
+    assert_eq!(path.looks(1, IntervalCounts::default()), [10_000.0]);
+}
+
+#[test]
+fn a_silence_is_not_measured() {
+    let mut path = Path::entered();
+    for _ in 0..100 {
+        path.now += ms(20);
+        path.vulture.best_effort(path.now, &path.look);
+    }
+    path.looks(3 * LOOKS, IntervalCounts::default());
+    assert_eq!(path.vulture.cwnd, Some(10_000.0));
+}
+
+/// Looks of a connection without an observer, with these round-trip times,
+/// ms; returns the windows.
+fn without_observer(path: &mut Path, rtts: impl IntoIterator<Item = u64>) -> Vec<f64> {
+    let look = |rtt| {
+        path.step();
+        path.look.rtt = ms(rtt);
+        path.vulture.update(path.now, &path.look)
+    };
+    rtts.into_iter().map(look).collect()
+}
+
+#[test]
+fn without_an_observer_the_round_trip_time_has_to_do() {
+    // A constant one is no queue.
+    let mut path = Path::new();
+    without_observer(&mut path, [100; 18]);
+    let before = path.vulture.rwnd;
+    assert_eq!(path.vulture.mode, Some(Mode::Aggressive));
+    assert!(before > 10_000.0, "{before}");
+    // One that grows by 10 ms in 20 ms is a queue, and others.
+    let mut path = Path::new();
+    without_observer(&mut path, [100; 7]);
+    without_observer(&mut path, (0..40).map(|i| 100 + 10 * i));
+    assert_eq!(path.vulture.mode, Some(Mode::Conservative));
+    assert!(path.vulture.rwnd < 10_000.0, "{}", path.vulture.rwnd);
+    assert!(path.vulture.sees_others());
+}
+
+#[test]
+fn the_substitute_has_one_value_in_twenty_ms_and_none_without_data() {
+    let mut substitute = Substitute::default();
+    let mut look = |now, rtt, has_data| substitute.look(ms(now), ms(rtt), has_data);
+    assert_eq!(look(0, 100, true), None);
+    assert_eq!(look(19, 110, true), None);
+    assert_eq!(look(20, 112, false), Some(12_000));
+    assert_eq!(look(40, 112, false), None);
+    assert_eq!(look(65, 107, true), Some(-5_000));
+}
+
+#[test]
+fn packets_become_a_decision() {
+    // Sent every 5 ms for 100 ms, and as long as it takes the queue of others
+    // to grow, 10 ms more of delay in each 20 ms: from single packets to what
+    // becomes of the window, through algorithms 1 to 4.
+    let decide_on = |slower: u64| {
+        let (mut packets, mut counts) = (PacketIntervals::new(ms(1)), IntervalCounts::default());
+        for number in 0..20 {
+            let sent = 5 * number;
+            let arrival = ms(50 + u64::from(sent) + u64::from(sent) * slower / 20);
+            packets.packet(sent, arrival, |piv| counts.add(piv));
+        }
+        assert_eq!(counts.count(), 16);
+        decide(&counts.classify(), 10_000.0, None)
+    };
+    assert_eq!(decide_on(0), WindowPolicy::Double);
+    assert_eq!(decide_on(2), WindowPolicy::Double);
+    assert_eq!(decide_on(5), WindowPolicy::Fix);
+    assert_eq!(decide_on(10), WindowPolicy::Halve);
+}
+
+/// What a kernel may say of a connection, within what fits one, and an
+/// observer of its packets.
+#[derive(Debug, Clone)]
+struct Seen {
+    gap: Duration,
+    rtt: Duration,
+    segment: u32,
+    more: u64,
+    out_of_order: u32,
+    arrivals: Option<Arrivals>,
+    how: u8,
+}
+
+fn any_seen() -> impl Strategy<Value = Seen> {
+    let bands = prop_oneof![any::<[u64; 5]>(), [0_u64..20, 0..5, 0..3, 0..3, 0..20]];
+    let intervals =
+        (bands, any::<u64>(), any::<i64>()).prop_map(|(bands, positive, sum_us)| IntervalCounts {
+            bands,
+            positive,
+            sum_us,
+        });
+    let cwnd = prop::option::weighted(0.3, prop_oneof![any::<f64>(), 0.0..1e7]);
+    let arrivals = (intervals, cwnd).prop_map(|(intervals, cwnd)| Arrivals {
+        intervals,
+        cwnd,
+        delay_us: None,
+        tick: Duration::ZERO,
+    });
+    (
+        0_u64..200_000,
+        prop_oneof![1_u64..400_000, any::<u32>().prop_map(u64::from)],
+        prop_oneof![536_u32..65_536, any::<u32>()],
+        prop_oneof![Just(0), 0_u64..100_000, any::<u32>().prop_map(u64::from)],
+        prop_oneof![4 => Just(0), 1 => any::<u32>()],
+        prop::option::of(arrivals),
+        0_u8..10,
+    )
+        .prop_map(
+            |(gap, rtt, segment, more, out_of_order, arrivals, how)| Seen {
+                gap: Duration::from_micros(gap),
+                rtt: Duration::from_micros(rtt),
+                segment,
+                more,
+                out_of_order,
+                arrivals,
+                how,
+            },
+        )
+}
+
+/// Runs all of it; returns the windows.
+fn replay(all: &[Seen]) -> Vec<f64> {
+    let (mut vulture, mut now, mut bytes, mut out_of_order) =
+        (Vulture::new(), Duration::ZERO, 0_u64, 0_u32);
+    let one = |seen: &Seen| {
+        now += seen.gap;
+        bytes += seen.more;
+        out_of_order = out_of_order.wrapping_add(seen.out_of_order);
+        let look = Look {
+            rtt: seen.rtt,
+            segment: f64::from(seen.segment.max(536)),
+            bytes,
+            out_of_order,
+        };
+        if let Some(arrivals) = &seen.arrivals {
+            vulture.arrived(arrivals);
+        }
+        let (before, phase) = (vulture.rwnd, vulture.phase);
+        let rwnd = match seen.how {
+            0 => vulture.best_effort(now, &look),
+            1 => vulture.wait(now, &look),
+            _ => vulture.update(now, &look),
+        };
+        assert!(vulture.rate.is_finite() && vulture.cwnd.is_none_or(f64::is_finite));
+        assert!((FLOOR * look.segment..=f64::MAX).contains(&rwnd), "{rwnd}");
+        // On entering it is set (algorithm 6); the limit is what TCP can say.
+        if phase != Phase::BestEffort {
+            let least = (before - seen.more as f64).min(MOST);
+            assert!(rwnd >= least, "{before} to {rwnd} with {} bytes", seen.more);
+        }
+        rwnd
+    };
+    all.iter().map(one).collect()
+}
+
+proptest! {
+    #[test]
+    fn no_window_is_withdrawn_and_two_segments_stay_whatever_is_seen(
+        all in prop::collection::vec(any_seen(), 0..80),
+    ) {
+        let windows = replay(&all);
+        prop_assert_eq!(windows, replay(&all), "and the same comes of the same");
+    }
+}

@@ -1,0 +1,327 @@
+//! What a client wishes of a server that can hold its responses back, as
+//! request headers, in both directions: clients write them, servers read them.
+//!
+//! - `Priority` (RFC 9218): with an urgency of 6 or 7 the response may yield to
+//!   everybody else. It says nothing of anybody, so every server may see it.
+//! - `Fairbat-Deadline`, a dictionary (RFC 9651) of optional members:
+//!   `due`, seconds from now until everything should be there; `remaining`,
+//!   bytes still to move by then over this connection, in this response and the
+//!   later ones together;
+//!   `w`, the least weight of the connection. It tells of the client's plans,
+//!   so it is sent only to a server that has shown itself to be ours.
+//! - `Fairbat: 1` in a response: how a server shows that.
+//!
+//! Knows nothing of connections or clocks.
+
+use std::time::Duration;
+
+use dalbe::receive_window::MIN_WEIGHT;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use sfv::{
+    BareItem, Decimal, DictSerializer, Dictionary, Integer, ItemSerializer, KeyRef, ListEntry,
+    Parser,
+};
+
+/// How urgent a response is (RFC 9218, section 4).
+pub const PRIORITY: HeaderName = HeaderName::from_static("priority");
+
+/// By when everything should be there. See the module.
+pub const DEADLINE: HeaderName = HeaderName::from_static("fairbat-deadline");
+
+/// What marks a response of a server that understands [`DEADLINE`].
+pub const FAIRBAT_SERVER: HeaderName = HeaderName::from_static("fairbat");
+
+/// Urgency from which on a response may yield: 7 is for background work (RFC
+/// 9218, section 4.1), and 6 is below what any page asks for.
+const BACKGROUND: i64 = 6;
+
+/// Largest integer part of a decimal (RFC 9651, section 3.3.2), s.
+const DUE_MOST: f64 = 999_999_999_999.0;
+
+/// Largest integer (RFC 9651, section 3.3.1), bytes.
+const REMAINING_MOST: u64 = 999_999_999_999_999;
+
+/// What a request wishes.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RequestPriority {
+    /// Whether the response may yield to everybody else.
+    pub yields: bool,
+    /// How far, and until when, if the client tells.
+    pub terms: Option<DeadlineHint>,
+}
+
+/// The members of `Fairbat-Deadline`.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct DeadlineHint {
+    /// Time until everything should be there; zero when that is over.
+    pub due: Option<Duration>,
+    /// Bytes still to move until then over this connection, in all responses
+    /// together.
+    pub remaining: Option<u64>,
+    /// Least weight of the connection, [`MIN_WEIGHT`] to 1.
+    pub w: Option<f64>,
+}
+
+impl RequestPriority {
+    /// What the headers of a request say. What is malformed, of the wrong type
+    /// or unknown counts as missing, as RFC 9218 has it.
+    #[must_use]
+    pub fn from_headers(headers: &HeaderMap) -> Self {
+        let urgency = dictionary(headers, &PRIORITY)
+            .and_then(|fields| integer(&fields, "u"))
+            .filter(|urgency| (0..=7).contains(urgency));
+        Self {
+            yields: urgency.is_some_and(|urgency| urgency >= BACKGROUND),
+            terms: DeadlineHint::from_headers(headers),
+        }
+    }
+}
+
+impl DeadlineHint {
+    fn from_headers(headers: &HeaderMap) -> Option<Self> {
+        let fields = dictionary(headers, &DEADLINE)?;
+        let due = number(&fields, "due").map(|due| Duration::from_secs_f64(due.max(0.0)));
+        let terms = Self {
+            due,
+            remaining: integer(&fields, "remaining").and_then(|bytes| u64::try_from(bytes).ok()),
+            w: number(&fields, "w").map(|w| w.clamp(MIN_WEIGHT, 1.0)),
+        };
+        (terms != Self::default()).then_some(terms)
+    }
+
+    /// The value of `Fairbat-Deadline`; `None` when there is nothing to say.
+    /// What is larger than a structured field can carry is cut to that.
+    #[must_use]
+    pub fn to_value(&self) -> Option<HeaderValue> {
+        let mut fields = DictSerializer::new();
+        let due = self.due.map(|due| due.as_secs_f64().min(DUE_MOST));
+        if let Some(due) = due.and_then(|due| Decimal::try_from(due).ok()) {
+            let _ = fields.bare_item(KeyRef::constant("due"), due);
+        }
+        let remaining = self.remaining.map(|bytes| bytes.min(REMAINING_MOST));
+        if let Some(bytes) = remaining.and_then(|bytes| Integer::try_from(bytes).ok()) {
+            let _ = fields.bare_item(KeyRef::constant("remaining"), bytes);
+        }
+        if let Some(w) = self.w.and_then(|w| Decimal::try_from(w).ok()) {
+            let _ = fields.bare_item(KeyRef::constant("w"), w);
+        }
+        HeaderValue::try_from(fields.finish()?).ok()
+    }
+}
+
+/// The value of `Priority` for what may yield to everybody.
+#[must_use]
+pub fn background() -> HeaderValue {
+    HeaderValue::from_static("u=7")
+}
+
+/// Whether a response comes from a server of ours.
+#[must_use]
+pub fn is_ours(headers: &HeaderMap) -> bool {
+    let value = headers.get(&FAIRBAT_SERVER).map(HeaderValue::as_bytes);
+    value.is_some_and(|value| {
+        let item = Parser::new(value).parse::<sfv::Item>();
+        item.is_ok_and(|item| item.bare_item == BareItem::Integer(Integer::constant(1)))
+    })
+}
+
+/// The mark of a server of ours.
+#[must_use]
+pub fn ours() -> HeaderValue {
+    let mark = ItemSerializer::new()
+        .bare_item(Integer::constant(1))
+        .finish();
+    HeaderValue::try_from(mark).expect("a digit is a field value")
+}
+
+/// All lines of a field as one dictionary; `None` if any of them is malformed.
+fn dictionary(headers: &HeaderMap, name: &HeaderName) -> Option<Dictionary> {
+    let mut fields = Dictionary::new();
+    for line in headers.get_all(name) {
+        let line: Dictionary = Parser::new(line.as_bytes()).parse().ok()?;
+        fields.extend(line);
+    }
+    Some(fields)
+}
+
+fn item<'a>(fields: &'a Dictionary, key: &str) -> Option<&'a BareItem> {
+    match fields.get(key)? {
+        ListEntry::Item(item) => Some(&item.bare_item),
+        ListEntry::InnerList(_) => None,
+    }
+}
+
+fn integer(fields: &Dictionary, key: &str) -> Option<i64> {
+    match item(fields, key)? {
+        BareItem::Integer(number) => Some(i64::from(*number)),
+        _ => None,
+    }
+}
+
+/// A decimal, or an integer in its place.
+fn number(fields: &Dictionary, key: &str) -> Option<f64> {
+    match item(fields, key)? {
+        BareItem::Decimal(number) => Some(f64::from(*number)),
+        BareItem::Integer(number) => Some(i64::from(*number) as f64),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn wish(fields: &[(HeaderName, &str)]) -> RequestPriority {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(name, HeaderValue::from_str(value).unwrap());
+        }
+        RequestPriority::from_headers(&headers)
+    }
+
+    fn terms(value: &str) -> Option<DeadlineHint> {
+        wish(&[(DEADLINE, value)]).terms
+    }
+
+    #[test]
+    fn only_the_lowest_urgencies_yield() {
+        for (value, expected) in [
+            ("u=7", true),
+            ("u=6, i", true),
+            ("i, u=7;x=1", true),
+            ("u=5", false),
+            ("u=0", false),
+            ("u=8", false),
+            ("u=-7", false),
+            ("u=7.0", false),
+            ("u", false),
+            ("i", false),
+            ("", false),
+            ("u=7,", false),
+            ("U=7", false),
+        ] {
+            assert_eq!(wish(&[(PRIORITY, value)]).yields, expected, "{value}");
+        }
+        assert_eq!(wish(&[]), RequestPriority::default());
+        // Of a member given twice the last one counts.
+        assert!(!wish(&[(PRIORITY, "u=7"), (PRIORITY, "u=3")]).yields);
+    }
+
+    #[test]
+    fn each_member_of_a_deadline_is_optional() {
+        let whole = DeadlineHint {
+            due: Some(Duration::from_millis(90_500)),
+            remaining: Some(5_000_000_000),
+            w: Some(0.5),
+        };
+        assert_eq!(terms("due=90.5, remaining=5000000000, w=0.5"), Some(whole));
+        assert_eq!(
+            terms("due=7"),
+            Some(DeadlineHint {
+                due: Some(Duration::from_secs(7)),
+                ..DeadlineHint::default()
+            })
+        );
+        assert_eq!(
+            terms("w=1, later=?1"),
+            Some(DeadlineHint {
+                w: Some(1.0),
+                ..DeadlineHint::default()
+            })
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_bounded_or_missing() {
+        assert_eq!(terms("due=-3.5").unwrap().due, Some(Duration::ZERO));
+        assert_eq!(terms("w=0.0").unwrap().w, Some(MIN_WEIGHT));
+        assert_eq!(terms("w=55").unwrap().w, Some(1.0));
+        for value in [
+            "",
+            "due",
+            "due=soon",
+            "due=(1 2)",
+            "remaining=1.5",
+            "remaining=-1",
+            "due=1000000000000.0",
+            "due=1, w=",
+            "later=1",
+        ] {
+            assert_eq!(terms(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_server_of_ours_is_known_by_its_mark() {
+        let marked = |value: HeaderValue| is_ours(&HeaderMap::from_iter([(FAIRBAT_SERVER, value)]));
+        assert!(marked(ours()));
+        assert!(marked(HeaderValue::from_static("1;later")));
+        for other in ["", "2", "1.0", "?1", "yes", "1, 1"] {
+            assert!(!marked(HeaderValue::from_static(other)), "{other}");
+        }
+        assert!(!is_ours(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_cut() {
+        let most = DeadlineHint {
+            due: Some(Duration::MAX),
+            remaining: Some(u64::MAX),
+            w: Some(0.02),
+        };
+        let value = most.to_value().unwrap();
+        assert_eq!(
+            value,
+            "due=999999999999.0, remaining=999999999999999, w=0.02"
+        );
+        assert_eq!(DeadlineHint::default().to_value(), None);
+        let mad = DeadlineHint {
+            w: Some(f64::NAN),
+            ..DeadlineHint::default()
+        };
+        assert_eq!(mad.to_value(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(
+            priority in prop::collection::vec(0x20_u8..=0xff, 0..40),
+            deadline in "(due|remaining|w|x)?=?[-0-9.?:(), ]{0,25}(, (due|w)=[-0-9.]{0,20})?",
+        ) {
+            let mut headers = HeaderMap::new();
+            if let Ok(value) = HeaderValue::from_bytes(&priority) {
+                headers.append(PRIORITY, value.clone());
+                headers.append(DEADLINE, value);
+            }
+            let _ = RequestPriority::from_headers(&headers);
+            let seen = terms(&deadline);
+            if let Some(w) = seen.and_then(|terms| terms.w) {
+                prop_assert!((MIN_WEIGHT..=1.0).contains(&w));
+            }
+        }
+
+        #[test]
+        fn what_is_written_is_read_back(
+            due in prop::option::of(0_u64..1_000_000_000_000),
+            remaining in prop::option::of(0..=REMAINING_MOST),
+            w in prop::option::of(20_u32..=1000),
+        ) {
+            let said = DeadlineHint {
+                due: due.map(Duration::from_millis),
+                remaining,
+                w: w.map(|w| f64::from(w) / 1000.0),
+            };
+            let Some(value) = said.to_value() else {
+                prop_assert_eq!(said, DeadlineHint::default());
+                return Ok(());
+            };
+            let read = terms(value.to_str().unwrap()).unwrap();
+            prop_assert_eq!(read.remaining, said.remaining);
+            prop_assert_eq!(read.w, said.w);
+            let off = read.due.unwrap_or_default().abs_diff(said.due.unwrap_or_default());
+            prop_assert!(off < Duration::from_millis(1));
+        }
+    }
+}
