@@ -87,9 +87,11 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     to_hex(&Sha256::digest(bytes))
 }
 
-fn to_hex(digest: &[u8]) -> String {
+/// The bytes as lower-case hexadecimal digits.
+#[must_use]
+pub fn to_hex(bytes: &[u8]) -> String {
     use fmt::Write as _;
-    digest.iter().fold(String::new(), |mut hex, byte| {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
         write!(hex, "{byte:02x}").expect("writing to a String cannot fail");
         hex
     })

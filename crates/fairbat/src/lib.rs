@@ -9,8 +9,10 @@
 //! where they are sent.
 //! [`put::run`] is the other direction: it uploads a file.
 
+pub mod accept;
 pub mod admission;
 pub mod backlog_policy;
+pub mod blocking;
 pub mod checksum;
 mod chunk_size;
 mod clock;

@@ -28,7 +28,6 @@ mod peers;
 mod range;
 mod room;
 mod validators;
-mod warned;
 mod write;
 
 use std::convert::Infallible;
@@ -41,7 +40,6 @@ use std::time::Duration;
 use dalbe::sender::{SenderLeverKind, SenderLevers, SenderPolicy};
 use serde::Serialize;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 pub use self::access::Token;
@@ -49,14 +47,10 @@ use self::digests::Digests;
 use self::files::Root;
 use self::peers::Peers;
 use self::room::Room;
-use self::warned::Warned;
 use self::write::Writing;
+use crate::accept::{AcceptLimits, Accepted, WarningThrottle, accept_until};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
-
-/// Pause after a failed accept: what is missing (descriptors, memory) is
-/// seldom there a moment later.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// What is served, and to whom.
 #[derive(Debug, Clone)]
@@ -176,7 +170,7 @@ struct Site {
     clock: Clock,
     patience: Patience,
     /// Files that could not be read.
-    warned: Mutex<Warned<PathBuf>>,
+    warned: Mutex<WarningThrottle<PathBuf>>,
     /// `None` if nothing is to be changed.
     writing: Option<Arc<Writing>>,
 }
@@ -295,36 +289,30 @@ impl Server {
             self.max_connections,
             self.site.writing.as_ref().map_or(0, |_| write::DESCRIPTORS),
         );
-        let free = Arc::new(Semaphore::new(room.served as usize));
         let peers = Peers::new(room.of_one_peer(self.max_per_peer), room.refused);
-        let mut warned = Warned::default();
-        loop {
-            let Ok(place) = Arc::clone(&free).acquire_owned().await else {
-                unreachable!("the semaphore is never closed");
-            };
-            match self.listener.accept().await {
-                Ok((stream, peer)) => {
-                    let Some(visit) = peers.enter(peer.ip(), self.site.clock.now()) else {
-                        continue;
-                    };
-                    // Who is only told to come later takes none from others.
-                    let place = visit.is_welcome().then_some(place);
-                    let site = Arc::clone(&self.site);
-                    tokio::spawn(async move {
-                        connection::serve(&site, stream, peer, visit.is_welcome()).await;
-                        drop((visit, place));
-                    });
-                }
-                // Gone before it was accepted.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(error) => {
-                    if warned.is_due(self.site.clock.now(), ()) {
-                        tracing::warn!("cannot accept connections: {error}; trying again");
-                    }
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
+        let limits = AcceptLimits {
+            server: "the server",
+            max_connections: room.served as usize,
+            grace: Duration::ZERO,
+        };
+        let site = self.site;
+        let begin = |accepted: Accepted<TcpListener>| {
+            let Accepted {
+                stream,
+                peer,
+                permit,
+                ..
+            } = accepted;
+            let visit = peers.enter(peer.ip(), site.clock.now())?;
+            // A refused connection takes no place from the others.
+            let permit = visit.is_welcome().then_some(permit);
+            let site = Arc::clone(&site);
+            Some(async move {
+                connection::serve(&site, stream, peer, visit.is_welcome()).await;
+                drop((visit, permit));
+            })
+        };
+        accept_until(self.listener, limits, std::future::pending(), begin).await
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::warned::Warned;
+use crate::accept::WarningThrottle;
 
 /// Connections of one peer at once that are only told that they are too many;
 /// those beyond are closed without a word.
@@ -32,7 +32,7 @@ struct State {
     counts: HashMap<IpAddr, Count>,
     /// Of all of them.
     refused: u32,
-    warned: Warned<IpAddr>,
+    warned: WarningThrottle<IpAddr>,
 }
 
 /// Connections of one peer.

@@ -6,12 +6,12 @@
 //! moment ago has a validator ([`FileVersion::is_settled`]), and databases
 //! should be served as snapshots.
 
-use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use http::HeaderValue;
 use sha2::{Digest, Sha256};
 
+use crate::checksum::to_hex;
 use crate::file_version::{FileVersion, moment};
 
 /// A file that was changed less than this ago may be changed again without a
@@ -45,11 +45,7 @@ impl FileVersion {
             hasher.update(seconds.to_be_bytes());
             hasher.update(nanoseconds.to_be_bytes());
         }
-        let mut tag = String::from("\"");
-        for byte in &hasher.finalize()[..16] {
-            let _ = write!(tag, "{byte:02x}");
-        }
-        tag.push('"');
+        let tag = format!("\"{}\"", to_hex(&hasher.finalize()[..16]));
         HeaderValue::try_from(tag).expect("hex is a field value")
     }
 
