@@ -51,6 +51,10 @@ impl Clock {
     /// By how much the wall clock has been set since the start.
     #[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
     pub(crate) fn drift(&self) -> SignedDuration {
+        #[cfg(test)]
+        if let Some((_, drift)) = SCRIPTED.get() {
+            return drift;
+        }
         let passed = SignedDuration::try_from(self.now()).unwrap_or_default();
         jiff::Timestamp::now().duration_since(self.wall_start) - passed
     }
@@ -62,7 +66,19 @@ impl Clock {
     }
 }
 
+// What clocks show in a test: the time since boot, and by how much the wall
+// clock has been set. `None` reads the real clocks.
+#[cfg(test)]
+thread_local! {
+    pub(crate) static SCRIPTED: std::cell::Cell<Option<(Duration, SignedDuration)>> =
+        const { std::cell::Cell::new(None) };
+}
+
 fn since_boot() -> Duration {
+    #[cfg(test)]
+    if let Some((time, _)) = SCRIPTED.get() {
+        return time;
+    }
     // Neither part is negative on this clock.
     let time = clock_gettime(ClockId::Boottime);
     Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)

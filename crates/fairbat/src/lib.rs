@@ -41,3 +41,6 @@ pub mod size;
 pub mod store;
 pub mod transport;
 mod window_manager;
+
+#[cfg(test)]
+mod tests;

@@ -311,7 +311,7 @@ impl Lane {
         self.give_up(id, error);
     }
 
-    fn on_tick(&mut self) {
+    pub(super) fn on_tick(&mut self) {
         self.notice_jump();
         let demand = self.demand();
         // More than the user's ceiling cannot be had, and is not tried for.

@@ -93,7 +93,7 @@ impl Shared {
         state.pace.active(now, state.book.active());
     }
 
-    fn tick(&self) {
+    pub(super) fn tick(&self) {
         let mut state = self.state();
         let now = self.clock.now();
         self.notice_jump(now, &mut state);

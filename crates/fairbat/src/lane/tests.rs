@@ -183,3 +183,5 @@ async fn what_goes_before_a_member_delays_its_end() {
     assert_eq!(gone.finish(10.0), None);
     assert_eq!(free.outlook().finish(10.0), seconds(125));
 }
+
+mod recorded;

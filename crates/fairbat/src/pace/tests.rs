@@ -394,3 +394,5 @@ fn the_period_of_a_stream_is_the_time_of_its_chunks() {
     let (short, long) = (changes(2), changes(8));
     assert!(short >= 3 * long && long >= 2, "{short} and {long}");
 }
+
+mod recorded;

@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::engine::Regime;
 use crate::engine::worker::Shared;
 use crate::error::ErrorKind;
-use crate::event::TimedEvent;
+use crate::event::{Control, TimedEvent};
 use crate::http::{HttpClient, ReceiveWindow};
 use crate::queue::{TransferId, Work};
 use crate::ranges::RangeSet;
@@ -49,6 +49,13 @@ fn settings() -> Settings {
 
 /// A lane at its start, with a transfer for each deadline, in s from then.
 fn lane(deadlines: &[Option<i64>]) -> (Lane, UnboundedReceiver<TimedEvent>) {
+    lane_of(&settings(), deadlines)
+}
+
+fn lane_of(
+    settings: &Settings,
+    deadlines: &[Option<i64>],
+) -> (Lane, UnboundedReceiver<TimedEvent>) {
     let start: jiff::Timestamp = START.parse().unwrap();
     let requests = deadlines.iter().enumerate().map(|(index, by)| {
         let url = format!("http://127.0.0.1:1/{index}");
@@ -59,7 +66,6 @@ fn lane(deadlines: &[Option<i64>]) -> (Lane, UnboundedReceiver<TimedEvent>) {
             checksum: None,
         }
     });
-    let settings = settings();
     let window = ReceiveWindow {
         most: None,
         is_held: false,
@@ -73,7 +79,7 @@ fn lane(deadlines: &[Option<i64>]) -> (Lane, UnboundedReceiver<TimedEvent>) {
         messages: unbounded_channel().0,
     };
     let (events, listener) = unbounded_channel();
-    let lane = Lane::new(&settings, requests.collect(), shared, events, Regime::Own).unwrap();
+    let lane = Lane::new(settings, requests.collect(), shared, events, Regime::Own).unwrap();
     (lane, listener)
 }
 
@@ -314,3 +320,5 @@ fn the_transfers_of_the_lane_are_those_of_the_queue() {
         Some(secs(120))
     );
 }
+
+mod recorded;
