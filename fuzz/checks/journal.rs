@@ -1,6 +1,6 @@
 //! What must hold for any journal file.
 
-use fairbat::store::journal::{Journal, tail_line};
+use fairbat::download::part::journal::{Journal, tail_line};
 
 /// Panics if a journal is not read back as it would be written, trusts bytes
 /// it does not name, or takes a cut or foreign tail for more than it is.

@@ -1,8 +1,8 @@
 //! The exit codes: one table for the process, the help and the manual page.
 
-use fairbat::engine::{Outcome, Report};
+use fairbat::download::{Outcome, Report};
 use fairbat::error::ErrorKind;
-use fairbat::forecast::Verdict;
+use fairbat::path_measurement::forecast::Verdict;
 
 /// What the process tells its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! `fairbat put`: resolve, call the library once, show what it reports, and
 //! turn the result into an exit code.
 
-use fairbat::put::{self, UploadRequest, UploadSettings};
+use fairbat::upload::{self, UploadRequest, UploadSettings};
 use tracing_subscriber::EnvFilter;
 
 use crate::args::PutArgs;
@@ -48,6 +48,6 @@ fn transfer(args: &PutArgs, prepared: Prepared) -> ExitCode {
     };
     session::run(manner, |stop, events| {
         warn_if_late(request.deadline);
-        put::run(settings, request, stop, events)
+        upload::run(settings, request, stop, events)
     })
 }

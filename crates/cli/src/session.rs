@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::sync::mpsc;
 use std::thread;
 
-use fairbat::engine::{Report, Stop};
+use fairbat::download::{Report, Stop};
 use fairbat::error::{ErrorKind, TransferError};
 use fairbat::event::TimedEvent;
 use tokio::runtime::Runtime;

@@ -1,45 +1,42 @@
-//! FAIRBAT's transfer library: a chunk queue with an adaptive limit on active
-//! connections, the HTTP engine under it, and files that are never wrong.
+//! FAIRBAT's transfer library: files move in spare bandwidth and still arrive by
+//! their deadline.
 //!
-//! [`engine::run`] is the one way to files: it takes [`settings::Settings`]
-//! and a list of [`settings::TransferRequest`]s, reports [`event::Event`]s
-//! while it works and returns a [`engine::Report`]. [`path_measurement::survey`] looks at
-//! a file before it is downloaded, and [`forecast`] says what follows.
-//! [`serve::Server`] is the other end: it serves files, and holds them back
-//! where they are sent.
-//! [`put::run`] is the other direction: it uploads a file.
+//! The map:
+//! - [`lane`]: one scheduler for all transfers of a direction. It decides which
+//!   transfer uses a connection (earliest deadline first), how many connections
+//!   there are (m, FAIRBAT) and how hard they press (w, DA-LBE).
+//! - [`download`]: from URL to file: the run loop, its workers, part files and
+//!   their journals. [`download::run`] is the entry.
+//! - [`upload`]: from file to URL, by one PUT. [`upload::run`] is the entry.
+//! - [`serve`]: the server behind `fairbat serve`. It paces its responses.
+//! - [`http`]: the HTTP client, its headers and its credentials.
+//! - [`transport`]: requests of others, carried over connections of a lane.
+//! - [`path_measurement`]: what a path gives, and whether a deadline is feasible.
+//!
+//! [`settings`] is what a caller chooses, [`event`] what a run reports, [`error`]
+//! how it fails. The other modules are small tools that several rooms use.
 
 pub mod accept;
-pub mod admission;
-pub mod backlog_policy;
 pub mod blocking;
 pub mod checksum;
-mod chunk_size;
 mod clock;
 pub mod deadline;
+pub mod download;
 pub mod duration;
-pub mod engine;
 pub mod error;
 pub mod event;
 mod file_version;
-pub mod forecast;
-mod hosts;
 pub mod http;
 pub mod lane;
-mod lateness;
 mod limiter;
-mod pace;
 pub mod path_measurement;
-mod plan;
-pub mod put;
-pub mod queue;
 pub mod ranges;
 pub mod retry;
 pub mod serve;
 pub mod settings;
 pub mod size;
-pub mod store;
 pub mod transport;
+pub mod upload;
 mod window_manager;
 
 #[cfg(test)]

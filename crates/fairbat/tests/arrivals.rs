@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use dalbe::receive_window::MIN_WEIGHT;
 use dalbe::support::{LeverKind, Support};
-use fairbat::admission::AdmissionSettings;
-use fairbat::engine::{Arrivals, Outcome, Report, Stop, run_arrivals};
+use fairbat::download::{Arrivals, Outcome, Report, Stop, run_arrivals};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Control, Event, TimedEvent};
+use fairbat::lane::AdmissionSettings;
 use fairbat::settings::{Target, TransferRequest};
 use files::{LENGTH, expect_whole, server, settings};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

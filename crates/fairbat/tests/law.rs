@@ -11,7 +11,7 @@ mod law {
 
 use std::time::Duration;
 
-use fairbat::admission::{AdmissionSettings, Fraction, Gain};
+use fairbat::lane::{AdmissionSettings, Fraction, Gain};
 use law::fluid::{Fluid, limiting_m};
 use law::lane::{CAPACITY, MEAN_SIZE, Scenario, Sums, exponential, run};
 use law::link::Link;

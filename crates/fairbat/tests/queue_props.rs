@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use dalbe::deadline::Deadline;
-use fairbat::queue::{Lease, LeaseId, Piece, Queue, QueueError, TransferId, Work};
+use fairbat::download::queue::{Lease, LeaseId, Piece, Queue, QueueError, TransferId, Work};
 use fairbat::ranges::RangeSet;
 use proptest::prelude::*;
 use queue_props::model::{Byte, Model};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fairbat::engine::{Outcome, Report, Share, Stop, run_in};
+use fairbat::download::{Outcome, Report, Share, Stop, run_in};
 use fairbat::lane::{Lane, LaneSettings};
 use fairbat::settings::{Target, TransferRequest};
 use fairbat::transport::RequestContext;

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use fairbat::download::part::error::StoreError;
+use fairbat::download::part::file::PartFile;
+use fairbat::download::part::journal::Journal;
+use fairbat::download::part::name::name_for;
+use fairbat::download::part::{Incoming, Opened, Store};
 use fairbat::http::validator::{Validator, Version};
 use fairbat::ranges::RangeSet;
 use fairbat::settings::{FileAllocation, Target};
-use fairbat::store::error::StoreError;
-use fairbat::store::journal::Journal;
-use fairbat::store::name::name_for;
-use fairbat::store::part::PartFile;
-use fairbat::store::{Incoming, Opened, Store};
 use http::{HeaderMap, HeaderValue, header};
 use proptest::prelude::*;
 
@@ -67,7 +67,7 @@ fn lose_power(directory: &Path) -> RangeSet {
     journal.record.instance = "an earlier boot".into();
     let mut bytes = journal.record.encode();
     for range in &journal.tail {
-        bytes.extend(fairbat::store::journal::tail_line(range).bytes());
+        bytes.extend(fairbat::download::part::journal::tail_line(range).bytes());
     }
     fs::write(&path, bytes).unwrap();
     let part = directory.join("file.part");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dalbe::receive_window::ReceiverPolicy;
-use fairbat::engine::{self, Outcome, Share, Stop};
+use fairbat::download::{self, Outcome, Share, Stop};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Event, RetryCause, TimedEvent};
 use fairbat::lane::Lane;
@@ -82,7 +82,7 @@ pub(super) async fn download(
     let engine_stop = Stop::new();
     let (events, seen) = unbounded_channel();
     let mut report = Report::default();
-    let run = engine::run_in(share, settings, request, engine_stop.clone(), events);
+    let run = download::run_in(share, settings, request, engine_stop.clone(), events);
     let stopping = async {
         // Whoever could stop it is gone with the daemon.
         let _ = stop.wait_for(|stop| *stop).await;

@@ -4,9 +4,9 @@
 use std::fmt::{self, Display};
 use std::time::Duration;
 
-use fairbat::forecast::{Forecast, Verdict};
 use fairbat::http::without_credentials;
 use fairbat::path_measurement::PathMeasurement;
+use fairbat::path_measurement::forecast::{Forecast, Verdict};
 use indicatif::BinaryBytes;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use fairbat::put::{UploadRequest, UploadSettings, target_url};
+use fairbat::upload::{UploadRequest, UploadSettings, target_url};
 use jiff::Zoned;
 
 use super::{UsageError, deadline, http, max_time, optional, rate, retry, urls, value, weight};

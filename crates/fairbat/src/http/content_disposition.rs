@@ -4,7 +4,7 @@
 //! Tolerant, because real servers leave out the disposition type, do not quote
 //! names with spaces and send raw UTF-8. What comes out is only a suggestion:
 //! it may hold separators, `..` or control characters, and whoever makes a
-//! file of it must go through [`crate::store::name`].
+//! file of it must go through [`crate::download::part::name`].
 
 use std::borrow::Cow;
 

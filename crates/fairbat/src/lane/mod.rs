@@ -6,15 +6,24 @@
 //! there are as many as FAIRBAT's m allows; how hard their connections press is
 //! DA-LBE's w, which [`Lane::order`] tells whoever holds connections. Jobs with
 //! a deadline are released by their shortfall, jobs without one by the number of
-//! their inactive chunks ([`crate::release`]).
+//! their inactive chunks ([`backlog`]).
 //!
 //! Knows nothing of requests, files or sockets: it is told what has arrived.
 
+pub mod admission;
+pub mod backlog;
 mod book;
+pub(crate) mod controller;
+pub(crate) mod forecast;
+mod fraction;
+mod gain;
+pub(crate) mod hosts;
 mod member;
 mod outlook;
+mod period;
 mod recent;
 mod sample;
+mod settings;
 mod shared;
 
 use std::collections::HashMap;
@@ -26,19 +35,23 @@ use dalbe::receive_window::FlowTarget;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+pub use self::admission::{Admission, AdmissionSample};
+use self::backlog::BacklogPolicy;
 pub use self::book::Backlog;
 use self::book::Book;
+pub use self::fraction::Fraction;
+pub use self::gain::Gain;
 pub use self::member::{Member, Permit};
 pub use self::outlook::Outlook;
+pub use self::period::{Period, T_CHUNKS};
 use self::recent::Recent;
 pub use self::sample::LaneSample;
+pub use self::settings::{AdmissionSettings, InvalidSettings};
 use self::shared::{Shared, State, tick};
-use crate::admission::InvalidSettings;
-use crate::backlog_policy::BacklogPolicy;
 use crate::clock::Clock;
-use crate::hosts::HostLimits;
-use crate::lateness::Saturation;
-use crate::pace::Pace;
+use crate::lane::controller::Pace;
+use crate::lane::forecast::Saturation;
+use crate::lane::hosts::HostLimits;
 
 /// What a lane may do.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::book::MemberId;
 use super::shared::Shared;
-use crate::lateness::lateness;
+use crate::lane::forecast::lateness;
 
 /// A member's prospects. Knows nothing any more once it has left.
 #[derive(Debug, Clone)]

@@ -19,9 +19,9 @@ use super::book::{Book, MemberId, WishId};
 use super::recent::Recent;
 use super::sample::LaneSample;
 use crate::clock::{Clock, JUMP};
-use crate::hosts::HostLimits;
-use crate::lateness::{Look, Saturation, foreseen};
-use crate::pace::{Load, Pace};
+use crate::lane::controller::{Load, Pace};
+use crate::lane::forecast::{Look, Saturation, foreseen};
+use crate::lane::hosts::HostLimits;
 
 /// The period of samples.
 const TICK: Duration = Duration::from_secs(1);

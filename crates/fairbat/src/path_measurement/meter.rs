@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::forecast::Rates;
+use crate::path_measurement::forecast::Rates;
 
 /// How long after the first answer what arrives does not count for the mean,
 /// s: slow start takes some ten round trips up to common rates, a second at

@@ -3,6 +3,7 @@
 //! gives to one that does not: a link's rate does not show while yielding.
 //! Bytes are thrown away; nothing here knows files or deadlines.
 
+pub mod forecast;
 mod meter;
 
 use std::time::{Duration, Instant};
@@ -14,8 +15,8 @@ use url::Url;
 
 use self::meter::Meter;
 use crate::error::{ErrorKind, TransferError};
-use crate::forecast::Rates;
 use crate::http::{Body, Failure, HttpClient, ReceiveWindow, Source};
+use crate::path_measurement::forecast::Rates;
 use crate::settings::HttpSettings;
 
 /// Part of the time in which the connection yields; in the rest it is one

@@ -43,7 +43,7 @@ pub(super) async fn look_after(mut opened: UnboundedReceiver<Opened>, lane: Lane
                 None => break,
             },
             _ = look.tick() => survey(&mut flows, clock.now(), &lane),
-            () = crate::engine::sleep_until(clock, next) => {}
+            () = crate::download::sleep_until(clock, next) => {}
         }
         follow(&mut flows, clock.now(), &order);
     }

@@ -1,7 +1,7 @@
 //! The loop without randomness: chunks and service flow like water, so that
 //! what is left of a transient is the law's own.
 
-use fairbat::admission::{Admission, AdmissionSettings};
+use fairbat::lane::{Admission, AdmissionSettings};
 
 use super::lane::{CAPACITY, MEAN_SIZE, WEB_LOAD};
 

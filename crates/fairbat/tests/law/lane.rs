@@ -5,9 +5,9 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use fairbat::admission::{Admission, AdmissionSettings, Fraction};
-use fairbat::backlog_policy::{BacklogPolicy, Observation};
-use fairbat::queue::{LeaseId, Piece, Queue, TransferId, Work};
+use fairbat::download::queue::{LeaseId, Piece, Queue, TransferId, Work};
+use fairbat::lane::backlog::{BacklogPolicy, Observation};
+use fairbat::lane::{Admission, AdmissionSettings, Fraction};
 use fairbat::ranges::RangeSet;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

@@ -5,8 +5,8 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use dalbe::deadline::{Deadline, Demand};
-use fairbat::admission::{Admission, AdmissionSettings};
-use fairbat::backlog_policy::{BacklogPolicy, Observation};
+use fairbat::lane::backlog::{BacklogPolicy, Observation};
+use fairbat::lane::{Admission, AdmissionSettings};
 
 use super::lane::CAPACITY;
 

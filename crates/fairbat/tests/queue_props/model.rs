@@ -1,6 +1,6 @@
 //! What the queue should be, byte by byte.
 
-use fairbat::queue::{LeaseId, Work};
+use fairbat::download::queue::{LeaseId, Work};
 use fairbat::ranges::RangeSet;
 
 /// State of one byte of a transfer.

@@ -1,6 +1,6 @@
 //! Other deadlines for transfers that are in the queue already.
 
-use fairbat::queue::{Piece, Queue, TransferId, Work};
+use fairbat::download::queue::{Piece, Queue, TransferId, Work};
 use fairbat::ranges::RangeSet;
 use proptest::prelude::*;
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use dalbe::receive_window::{MIN_WEIGHT, ReceiverPolicy};
-use fairbat::engine::{self, Report, Stop};
+use fairbat::download::{self, Report, Stop};
 use fairbat::error::TransferError;
 use fairbat::settings::{
     FileAllocation, HttpSettings, RetrySettings, Settings, Target, TransferRequest,
@@ -37,7 +37,7 @@ pub(super) fn run(site: &Site, origin: &Origin, over: &Over) -> BackgroundRecord
     let (sender, mut receiver) = unbounded_channel();
     let stop = Stop::new();
     let started = site.clock.seconds();
-    let run = engine::run(
+    let run = download::run(
         settings(site),
         vec![request(site, origin)],
         stop.clone(),

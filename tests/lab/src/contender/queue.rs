@@ -8,9 +8,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use dalbe::receive_window::MIN_WEIGHT;
-use fairbat::admission::AdmissionSettings;
-use fairbat::engine::{Arrivals, Stop, run_arrivals};
+use fairbat::download::{Arrivals, Stop, run_arrivals};
 use fairbat::event::{Event, TimedEvent};
+use fairbat::lane::AdmissionSettings;
 use fairbat::settings::{FileAllocation, Settings, Target, TransferRequest};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use url::Url;

@@ -6,7 +6,7 @@
 //! ruled by chance: it has seen so few arrivals that no law could know its
 //! limit (see [`known`]).
 
-use fairbat::admission::AdmissionSettings;
+use fairbat::lane::AdmissionSettings;
 use serde::Serialize;
 
 use super::scenario::{Load, Scenario};

@@ -1,7 +1,7 @@
 //! The laws that are compared: the defaults, each of them changed, the law
 //! without damping.
 
-use fairbat::admission::{AdmissionSettings, Gain};
+use fairbat::lane::{AdmissionSettings, Gain};
 
 /// More than any limit here.
 const M_MAX: u32 = 64;

@@ -4,7 +4,7 @@
 //! Flows share the link equally (processor sharing), chunks and web flows
 //! arrive as Poisson processes with exponential sizes: the paper's loads with
 //! nothing of TCP in it, so that thousands of runs take seconds. The chunks
-//! wait in a queue and are admitted by the real [`fairbat::admission`],
+//! wait in a queue and are admitted by the real [`fairbat::lane`],
 //! decided on once a second as in a lane. Everything follows from the seed.
 //!
 //! None of the loads is among those on which FAIRBAT is evaluated.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
 
-use fairbat::admission::{AdmissionSettings, T_CHUNKS};
+use fairbat::lane::{AdmissionSettings, T_CHUNKS};
 use serde::Serialize;
 
 use super::figures::{self, BAND, Course, Steady};

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use fairbat::admission::{Admission, AdmissionSettings, Fraction, Period};
+use fairbat::lane::{Admission, AdmissionSettings, Fraction, Period};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 

@@ -104,7 +104,7 @@ fn serves(runs: &Runs) -> Requirement {
 
 #[cfg(test)]
 mod tests {
-    use fairbat::admission::AdmissionSettings;
+    use fairbat::lane::AdmissionSettings;
 
     use super::super::laws::{defaults, undamped};
     use super::super::scenario;

@@ -1,5 +1,5 @@
-use fairbat::forecast::Rates;
 use fairbat::path_measurement::Measurement;
+use fairbat::path_measurement::forecast::Rates;
 use serde_json::{Value, json};
 
 use super::*;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::lane::Lane;
 use super::transfer::{Phase, Transfer};
-use crate::queue::TransferId;
+use crate::download::queue::TransferId;
 use crate::settings::TransferRequest;
 
 impl Lane {

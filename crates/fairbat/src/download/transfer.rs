@@ -8,13 +8,13 @@ use url::Url;
 
 use super::schedule::Line;
 use super::worker::{Inquiry, Mode, StopSignal};
+use crate::download::part::file::PartFile;
+use crate::download::queue::TransferId;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::priority::DeadlineHint;
 use crate::http::{Body, Source, without_credentials};
-use crate::queue::TransferId;
 use crate::retry::Backoff;
 use crate::settings::{RetrySettings, TransferRequest};
-use crate::store::part::PartFile;
 use dalbe::deadline::Deadline;
 
 /// A transfer and how far it is.

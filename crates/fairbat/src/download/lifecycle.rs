@@ -9,14 +9,14 @@ use super::finish::{self, Expected};
 use super::lane::Lane;
 use super::message::{Completion, Finished, Message, Probed};
 use super::transfer::{Moving, Outcome, Phase, Then, host_of};
+use crate::download::part::Opened;
+use crate::download::part::error::StoreError;
+use crate::download::part::file::PartFile;
+use crate::download::plan::Plan;
+use crate::download::queue::{TransferId, Work};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::Event;
 use crate::http::{Failure, Source};
-use crate::plan::Plan;
-use crate::queue::{TransferId, Work};
-use crate::store::Opened;
-use crate::store::error::StoreError;
-use crate::store::part::PartFile;
 
 impl Lane {
     /// A probe has brought what there is to know.

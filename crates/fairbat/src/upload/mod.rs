@@ -34,7 +34,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use url::Url;
 
 use crate::clock::Clock;
-use crate::engine::{Outcome, Report, Stop, stop_reason};
+use crate::download::{Outcome, Report, Stop, stop_reason};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::TimedEvent;
 use crate::http::{HttpClient, SendTap};

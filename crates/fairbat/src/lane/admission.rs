@@ -10,18 +10,10 @@
 //! With kappa = 0 it is the paper's law exactly. Knows nothing of chunks,
 //! connections or clocks.
 
-mod fraction;
-mod gain;
-mod period;
-mod settings;
-
 use std::time::Duration;
 
-pub use fraction::Fraction;
-pub use gain::Gain;
-use gain::{Schedule, Seen, Strength};
-pub use period::{Period, T_CHUNKS};
-pub use settings::{AdmissionSettings, InvalidSettings};
+use super::gain::{Schedule, Seen, Strength};
+use super::settings::{AdmissionSettings, InvalidSettings};
 
 /// The largest queue that is told from a larger one, chunks: integers up to
 /// here are exact.
@@ -123,7 +115,7 @@ impl Admission {
         self.unbounded = self.unbounded.min(enough).max(least);
     }
 
-    /// The limit now, connections; real-valued, see [`Fraction`].
+    /// The limit now, connections; real-valued, see [`super::Fraction`].
     #[must_use]
     pub fn m(&self) -> f64 {
         let (least, most) = self.bounds();
@@ -155,6 +147,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::lane::Gain;
 
     fn settings(tau: f64, gamma: f64, kappa: f64) -> AdmissionSettings {
         AdmissionSettings {

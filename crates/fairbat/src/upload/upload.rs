@@ -21,7 +21,7 @@ use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, RetryCause, TimedEvent};
 use crate::file_version::FileVersion;
 use crate::http::{Failure, HttpClient, MAX_REDIRECTS, Opened, Transient, without_credentials};
-use crate::lateness::{Look, Saturation, foreseen};
+use crate::lane::forecast::{Look, Saturation, foreseen};
 use crate::limiter::RateLimiter;
 use crate::retry::{Backoff, Decision};
 

@@ -11,11 +11,11 @@ use jiff::SignedDuration;
 use super::lane::Lane;
 use super::transfer::{Phase, Transfer};
 use crate::clock::JUMP;
+use crate::download::queue::TransferId;
 use crate::event::Event;
 use crate::http::priority::DeadlineHint;
-use crate::lateness::{Look, foreseen, lateness};
-use crate::pace::PaceSample;
-use crate::queue::TransferId;
+use crate::lane::controller::PaceSample;
+use crate::lane::forecast::{Look, foreseen, lateness};
 
 /// An even pace, from when a transfer's size was known to the moment that is
 /// aimed at.

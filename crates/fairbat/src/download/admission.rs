@@ -11,11 +11,11 @@ use std::time::Duration;
 use dalbe::receive_window::FlowTarget;
 use tokio::sync::watch;
 
-use crate::admission::AdmissionSettings;
-use crate::backlog_policy::BacklogPolicy;
 use crate::error::{ErrorKind, TransferError};
+use crate::lane::AdmissionSettings;
+use crate::lane::backlog::BacklogPolicy;
+use crate::lane::controller::{Load, Pace, PaceSample, share_of};
 use crate::lane::{Backlog, LaneSample, Member, Permit};
-use crate::pace::{Load, Pace, PaceSample, share_of};
 use crate::settings::Settings;
 use crate::transport::RequestContext;
 

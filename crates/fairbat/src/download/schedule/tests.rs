@@ -5,17 +5,17 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
 use crate::clock::Clock;
-use crate::engine::Regime;
-use crate::engine::worker::Shared;
+use crate::download::Regime;
+use crate::download::part::Store;
+use crate::download::queue::{TransferId, Work};
+use crate::download::worker::Shared;
 use crate::error::ErrorKind;
 use crate::event::{Control, TimedEvent};
 use crate::http::{HttpClient, ReceiveWindow};
-use crate::queue::{TransferId, Work};
 use crate::ranges::RangeSet;
 use crate::settings::{
     FileAllocation, HttpSettings, RetrySettings, Settings, Target, TransferRequest,
 };
-use crate::store::Store;
 
 const START: &str = "2026-03-01T12:00:00Z";
 
@@ -124,7 +124,7 @@ fn the_demand_is_that_of_the_unfinished_transfers_with_deadlines() {
         (Some(100), 300),
     ]);
     lane.transfers[0].done = 200;
-    lane.transfers[3].phase = Phase::Ended(crate::engine::Outcome::Failed(ErrorKind::Other));
+    lane.transfers[3].phase = Phase::Ended(crate::download::Outcome::Failed(ErrorKind::Other));
     lane.now = secs(50);
     let expected = Demand::of(secs(50), [(due(1000), 700), (due(500), 600)]);
     assert_eq!(lane.demand(), expected);

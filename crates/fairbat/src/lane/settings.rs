@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::Gain;
+use super::gain::Gain;
 
 /// Parameters of the law.
 #[derive(Debug, Clone, Copy, PartialEq)]

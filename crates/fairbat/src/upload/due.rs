@@ -7,7 +7,7 @@ use dalbe::deadline::{Deadline, Demand};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::clock::{Clock, JUMP};
-use crate::lateness::lateness;
+use crate::lane::forecast::lateness;
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,7 @@ use super::body::body;
 use super::flow::Flow;
 use super::source::Source;
 use super::upload::Upload;
-use crate::engine::sleep_until;
+use crate::download::sleep_until;
 use crate::error::{ErrorKind, TransferError};
 use http::StatusCode;
 

@@ -6,11 +6,15 @@
 
 mod admission;
 mod arrivals;
+mod chunk_size;
 mod dispatch;
 mod finish;
 mod lane;
 mod lifecycle;
 mod message;
+pub mod part;
+mod plan;
+pub mod queue;
 mod recovery;
 mod schedule;
 mod sink;
@@ -32,14 +36,14 @@ use self::lane::Lane;
 pub use self::stop::Stop;
 pub use self::transfer::Outcome;
 use self::worker::Shared;
-use crate::admission::AdmissionSettings;
 use crate::clock::Clock;
+use crate::download::part::Store;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::TimedEvent;
 use crate::http::{HttpClient, ReceiveWindow};
+use crate::lane::AdmissionSettings;
 use crate::lane::Permit;
 use crate::settings::{Settings, TransferRequest};
-use crate::store::Store;
 use crate::transport::RateLimit;
 use crate::window_manager::WindowManager;
 

@@ -6,11 +6,11 @@ use std::io::Read as _;
 use super::message::Finished;
 use super::worker::StopSignal;
 use crate::checksum::Hasher;
+use crate::download::part::error::StoreError;
+use crate::download::part::file::PartFile;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::Source;
 use crate::settings::{Checksum, Target};
-use crate::store::error::StoreError;
-use crate::store::part::PartFile;
 
 /// Bytes read at once while hashing.
 const READ: usize = 1024 * 1024;

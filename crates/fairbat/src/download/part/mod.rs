@@ -5,10 +5,10 @@
 //! part. Blocking; nothing here knows HTTP requests or the queue.
 
 pub mod error;
+pub mod file;
 pub mod journal;
 pub mod name;
 mod owner;
-pub mod part;
 mod paths;
 
 use std::collections::HashSet;
@@ -19,9 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use self::error::StoreError;
+use self::file::PartFile;
 use self::journal::{Journal, Record};
 use self::name::FileName;
-use self::part::PartFile;
 use self::paths::Paths;
 use crate::http::validator::{Validator, Version};
 use crate::ranges::RangeSet;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use dalbe::socket::TcpSocket;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::chunk_size::FinishedChunk;
+use crate::download::chunk_size::FinishedChunk;
+use crate::download::part::Opened;
+use crate::download::part::error::StoreError;
+use crate::download::queue::TransferId;
 use crate::error::TransferError;
 use crate::http::{Body, Failure, Source};
-use crate::queue::TransferId;
-use crate::store::Opened;
-use crate::store::error::StoreError;
 
 /// Identifies a worker within a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

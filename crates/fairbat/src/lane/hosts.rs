@@ -113,7 +113,7 @@ impl HostLimits {
 
     /// Connections all these hosts (each named once) tolerate together,
     /// `u32::MAX` if there are none: what
-    /// [`Admission::tolerate`](crate::admission::Admission::tolerate) takes.
+    /// [`Admission::tolerate`](crate::lane::Admission::tolerate) takes.
     pub(crate) fn tolerated<'a>(
         &self,
         hosts: impl IntoIterator<Item = &'a str>,

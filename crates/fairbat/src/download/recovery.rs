@@ -3,10 +3,10 @@
 
 use super::lane::Lane;
 use super::transfer::{Phase, Then};
+use crate::download::queue::TransferId;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Event, RetryCause};
 use crate::http::{Failure, Transient};
-use crate::queue::TransferId;
 use crate::retry::Decision;
 
 /// How often in a row a transfer may have to be probed again, or its part

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::task::JoinHandle;
 
-use crate::store::error::StoreError;
-use crate::store::part::PartFile;
+use crate::download::part::error::StoreError;
+use crate::download::part::file::PartFile;
 
 /// Bytes that are gathered for one write. Large enough that handing them to
 /// another thread costs nothing, small enough that a few connections stay

@@ -20,8 +20,8 @@ pub(crate) use self::load::Load;
 use self::load::WEIGHT_PERIOD_LEAST;
 use self::pressure::Pressure;
 
-use crate::admission::{Admission, AdmissionSettings, Fraction, InvalidSettings, Period};
-use crate::backlog_policy::{BacklogPolicy, Observation};
+use crate::lane::backlog::{BacklogPolicy, Observation};
+use crate::lane::{Admission, AdmissionSettings, Fraction, InvalidSettings, Period};
 use dalbe::capacity::Capacity;
 use dalbe::flow_weight::ASLEEP;
 use dalbe::weight::{self, WeightController};

@@ -13,14 +13,14 @@ use url::Url;
 use super::message::{Message, Outcome, Permit, Probed};
 use super::sink::Sink;
 use crate::checksum::sha256_hex;
-use crate::chunk_size::FinishedChunk;
 use crate::clock::Clock;
+use crate::download::chunk_size::FinishedChunk;
+use crate::download::part::error::StoreError;
+use crate::download::part::file::PartFile;
+use crate::download::part::{Incoming, Store, name};
 use crate::http::priority::DeadlineHint;
 use crate::http::{Body, Failure, HttpClient, Probe, Source, without_credentials};
 use crate::settings::Target;
-use crate::store::error::StoreError;
-use crate::store::part::PartFile;
-use crate::store::{Incoming, Store, name};
 use crate::transport::RateLimit;
 use crate::window_manager::{WindowGuard, WindowManager};
 

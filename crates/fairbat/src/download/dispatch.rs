@@ -8,8 +8,8 @@ use super::lane::{Lane, Worker};
 use super::message::{Permit, WorkerId};
 use super::transfer::{Phase, Transfer};
 use super::worker::{self, Job};
-use crate::hosts::HostLimits;
-use crate::queue::{Lease, LeaseId, Piece, TransferId};
+use crate::download::queue::{Lease, LeaseId, Piece, TransferId};
+use crate::lane::hosts::HostLimits;
 
 /// Part files that may be open at once, and so how far probing runs ahead of
 /// fetching: file descriptors are few.
