@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{BackgroundRecord, LinkRecord, Samples};
-use crate::scenario::Scenario;
+use crate::record::{BackgroundRecord, LinkRecord, Samples, Summary};
+use crate::scenario::{Scenario, Traffic};
 
 /// Steps of a course, at most.
 const STEPS: f64 = 400.0;
@@ -47,6 +47,44 @@ impl Course {
             background_mbit: rates(samples, &samples.background, every_s, steps),
             w: w.collect(),
         })
+    }
+}
+
+impl Summary {
+    /// The transfer's rate over the time for which it ran, relative to the mean of the
+    /// greedy flows that were there with it. At each moment that mean is what all others
+    /// had, less the means of those that are not greedy, by the number of greedy flows.
+    /// `None` without a course, or without greedy flows meanwhile.
+    ///
+    /// Rates are summed before they are divided. A mean of ratios would give too much
+    /// weight to a moment in which a flow had little.
+    #[must_use]
+    pub fn rate_against_greedy(&self, scenario: &Scenario) -> Option<f64> {
+        if self.rate_against_greedy.is_some() {
+            return self.rate_against_greedy;
+        }
+        let course = self.course.as_ref()?;
+        let start = scenario.background.start_s;
+        let life = start..start + self.deadline.as_ref()?.finish_s;
+        let flows = scenario.flows().filter(|flow| !flow.backward);
+        let flows: Vec<_> = flows.zip(&self.foreground_mbit).collect();
+        let (mut ours, mut theirs) = (0.0, 0.0);
+        let steps = course.background_mbit.iter().zip(&course.foreground_mbit);
+        for (step, (background, foreground)) in (0..).zip(steps) {
+            let moment = (f64::from(step) + 0.5) * course.every_s;
+            let here = flows
+                .iter()
+                .filter(|(flow, _)| flow.active().contains(&moment));
+            let (greedy, others): (Vec<_>, Vec<_>) =
+                here.partition(|(flow, _)| matches!(flow.traffic, Traffic::Greedy { .. }));
+            if greedy.is_empty() || !life.contains(&moment) {
+                continue;
+            }
+            let others: f64 = others.iter().map(|(_, rate)| **rate).sum();
+            ours += background;
+            theirs += (foreground - others) / greedy.len() as f64;
+        }
+        (theirs > 0.0).then(|| ours / theirs)
     }
 }
 
@@ -121,5 +159,45 @@ mod tests {
         assert_eq!(course.background_mbit[149..151], [0.0, 2.0]);
         setup.background.controller = None;
         assert_eq!(Course::of(&setup, &links, &background), None);
+    }
+
+    #[test]
+    fn a_rate_is_set_against_the_mean_of_the_greedy_flows_that_are_there() {
+        let text = "description = \"test\"\nduration_s = 40.0\nmeasure_from_s = 4.0\n\
+                    [[link]]\nrate_mbit = 10.0\ndelay_ms = 11.0\nqueue = { bdp = 1.0 }\n\
+                    [[foreground]]\ntraffic = { greedy = {} }\nstop_s = 20.0\n\
+                    [[foreground]]\ntraffic = { greedy = {} }\nstart_s = 10.0\nstop_s = 20.0\n\
+                    [[foreground]]\ntraffic = { udp = { rate_mbit = 1.0, packet_bytes = 1500 } }\n\
+                    [background]\nstart_s = 4.0\nsize_mb = 5.0\ndeadline_s = 20.0\n";
+        let scenario: Scenario = toml::from_str(text).unwrap();
+        let of = |background: &[f64], finish_s: f64| {
+            let mut summary = Summary {
+                foreground_mbit: vec![4.0, 3.0, 1.0],
+                ..Summary::default()
+            };
+            summary.deadline = Some(crate::deadline::DeadlineFigures {
+                finish_s,
+                ..Default::default()
+            });
+            // Of one flow until 10 s, then of two, then only datagrams.
+            let foreground = [5.0, 5.0, 7.0, 7.0, 1.0, 1.0];
+            summary.course = Some(Course {
+                every_s: 5.0,
+                foreground_mbit: foreground.to_vec(),
+                background_mbit: background.to_vec(),
+                w: vec![1.0; 6],
+            });
+            summary.rate_against_greedy(&scenario)
+        };
+        // 2 of 4, 3 of 3 and 3 of 3; before, and without anybody, nothing counts.
+        let got = of(&[9.0, 2.0, 3.0, 3.0, 9.0, 9.0], 30.0).unwrap();
+        assert!((got - 0.8).abs() < 1e-9, "{got}");
+        // Nothing beside one flow does not hide the other.
+        let got = of(&[9.0, 0.0, 6.0, 6.0, 9.0, 9.0], 30.0).unwrap();
+        assert!((got - 1.2).abs() < 1e-9, "{got}");
+        // It was there after 10 s.
+        let got = of(&[9.0, 2.0, 3.0, 9.0, 9.0, 9.0], 10.0).unwrap();
+        assert!((got - 5.0 / 7.0).abs() < 1e-9, "{got}");
+        assert_eq!(of(&[], 10.0), None);
     }
 }

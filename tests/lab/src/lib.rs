@@ -17,6 +17,7 @@ pub mod picture;
 pub mod places;
 pub mod record;
 pub mod report;
+pub mod results;
 pub mod run;
 pub mod sandbox;
 pub mod scenario;

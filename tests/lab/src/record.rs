@@ -336,6 +336,9 @@ pub struct Summary {
     /// How it went, where a controller made the weight of a sender of the lab's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
+    /// See [`Summary::rate_against_greedy()`]; filled in where the course is not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_against_greedy: Option<f64>,
     /// What web fetches and background chunks had of each other; `None` where no
     /// chunks arrive at random.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -95,6 +95,7 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
         yielding: YieldFigures::of(setup, measured.links, measured.background),
         jobs: JobsFigures::of(setup, measured.fetches, measured.background),
         course: Course::of(setup, measured.links, measured.background),
+        rate_against_greedy: None,
         beside: BesideFigures::of(setup, measured.links, measured.flows, measured.background),
     }
 }

@@ -11,7 +11,8 @@ use fairbat_lab::calibrate::cost;
 use fairbat_lab::clock::Clock;
 use fairbat_lab::matrix::{Budget, Cell, Job, Matrix, Variant, run_all, weight};
 use fairbat_lab::record::{Provenance, Record, Summary};
-use fairbat_lab::report::{self, MatrixRecord, RunSummary};
+use fairbat_lab::report;
+use fairbat_lab::results::{MatrixRecord, RunSummary};
 use fairbat_lab::scenario::Scenario;
 use fairbat_lab::{files, places, sandbox, versions};
 use fairbat_tests::target::output_directory;
@@ -99,7 +100,7 @@ impl<'a> Plan<'a> {
         let mut results = Results {
             // Now: files may be changed while it runs.
             record: self.record(&batches),
-            file: directory.join(format!("{}.json", self.name)),
+            file: MatrixRecord::file(&directory, &self.name),
             done: Vec::new(),
         };
         let mut first = 0;
@@ -117,7 +118,7 @@ impl<'a> Plan<'a> {
             None => places::results(),
         };
         fs::create_dir_all(&to)?;
-        results.file = to.join(format!("{}.json", self.name));
+        results.file = MatrixRecord::file(&to, &self.name);
         results.record.write(&results.file)?;
         for path in report::write_all(&to)? {
             println!("{}", path.display());

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use fairbat_lab::record::{Record, file_name};
-use fairbat_lab::report::{self, MatrixRecord};
+use fairbat_lab::report;
+use fairbat_lab::results::MatrixRecord;
 use fairbat_lab::{places, versions};
 
 use super::Outcome;
@@ -28,11 +29,11 @@ pub(super) fn report(arguments: &ReportArguments) -> Outcome {
 /// anew: what is to be told of a run may change when it is long over.
 fn take_anew(directory: &Path, samples: &Path) -> Result<(), Box<dyn Error>> {
     let name = samples.file_name().unwrap_or_default().to_string_lossy();
-    let file = directory.join(format!("{name}.json"));
+    let file = MatrixRecord::file(directory, &name);
     let read = |path: &Path| {
         fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
     };
-    let mut matrix: MatrixRecord = serde_json::from_slice(&read(&file)?)?;
+    let mut matrix = MatrixRecord::read(&file)?;
     for run in matrix.runs.iter_mut().filter(|run| run.failure.is_none()) {
         let control = run.congestion_control.as_deref();
         let called = file_name(&run.scenario, &run.contender, control, run.seed);

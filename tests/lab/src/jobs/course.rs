@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::active::{active, waiting_over};
 use super::rounded;
 use crate::record::{ControlSample, Fetch};
+use crate::statistics::mean;
 
 /// Steps of a course.
 const STEPS: u32 = 100;
@@ -25,6 +26,31 @@ pub struct JobsCourse {
 }
 
 impl JobsCourse {
+    /// The mean of several runs, step by step, as far as all of them go; `None` of none.
+    /// A run that does not know a step does not count there. Where none knows it the
+    /// step before stands.
+    #[must_use]
+    pub fn mean<'a>(courses: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
+        let courses: Vec<_> = courses.into_iter().collect();
+        let of = |series: fn(&Self) -> &Vec<Option<f64>>| {
+            let all = courses.iter().map(|course| series(course));
+            let all: Vec<_> = all.filter(|series| !series.is_empty()).collect();
+            let steps = all.iter().map(|series| series.len()).min().unwrap_or(0);
+            let mut last = 0.0;
+            let mut at = |step: usize| {
+                let known: Vec<f64> = all.iter().filter_map(|series| series[step]).collect();
+                last = mean(&known).unwrap_or(last);
+                Some(last)
+            };
+            (0..steps).map(&mut at).collect()
+        };
+        Some(Self {
+            every_s: courses.first()?.every_s,
+            active: of(|course| &course.active),
+            waiting: of(|course| &course.waiting),
+        })
+    }
+
     pub(super) fn of(samples: &[ControlSample], jobs: &[Fetch], duration_s: f64) -> Self {
         let every_s = duration_s / f64::from(STEPS);
         let mut course = Self {

@@ -39,12 +39,17 @@ pub struct LimitFigures {
     /// Share of that half in which the smoothed limit was within 20 % of its value,
     /// 0 to 1; `None` where the mean chunk time is not known.
     pub near_share: Option<f64>,
-    /// How it went.
+    /// When the run had found it, where the course is the mean of several runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<Found>,
+    /// The limit over time: of this run, or where results were read from a file the
+    /// mean of all seeds.
+    #[serde(skip_serializing_if = "LimitCourse::is_empty")]
     pub course: LimitCourse,
 }
 
 /// When a limit had found its value.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Found {
     /// So many mean chunk times after the first arrival.
     After(f64),
@@ -93,12 +98,24 @@ impl LimitFigures {
             value,
             deviation: deviation(&half)?,
             near_share: chunk_s.map(|chunk_s| course.near_share(value, chunk_s)),
+            found: None,
             course,
         })
+    }
+
+    /// When this run had found its limit, with chunks that are on the network for so
+    /// many seconds.
+    #[must_use]
+    pub fn found(&self, chunk_s: f64) -> Found {
+        self.found.unwrap_or_else(|| self.course.found(chunk_s))
     }
 }
 
 impl LimitCourse {
+    fn is_empty(&self) -> bool {
+        self.m.is_empty()
+    }
+
     /// The mean of several, step by step, as far as all of them go; `None` of none.
     #[must_use]
     pub fn mean<'a>(courses: impl IntoIterator<Item = &'a Self>) -> Option<Self> {

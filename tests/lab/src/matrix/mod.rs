@@ -13,7 +13,7 @@ pub use self::pool::{Job, run_all};
 use crate::contender::Contender;
 use crate::files::Content;
 use crate::record::file_name;
-use crate::report::Planned;
+use crate::results::Planned;
 use crate::scenario::{self, DeadlineController, Path, Scenario, congestion_control};
 
 /// What is to be run; the whole of a file in `matrices`.

@@ -93,7 +93,7 @@ pub fn write_all(
         runs: &runs,
     };
     let path = directory.join(format!("{NAME}.json"));
-    fs::write(&path, serde_json::to_vec_pretty(&record)?)?;
+    fs::write(&path, serde_json::to_vec(&record)?)?;
     written.push(path);
     let path = directory.join(format!("{NAME}.md"));
     fs::write(&path, page(&record)?)?;

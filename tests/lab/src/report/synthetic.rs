@@ -1,11 +1,11 @@
 //! Matrices for tests.
 
-use super::{MatrixRecord, Planned, RunSummary};
 use crate::record::{Provenance, Summary};
+use crate::results::{MatrixRecord, Planned, RunSummary};
 use crate::scenario::Scenario;
 
 /// Two scenarios and no runs: a link of 10 Mbit/s with `constant` or `web`.
-pub(super) fn matrix() -> MatrixRecord {
+pub(crate) fn matrix() -> MatrixRecord {
     let scenario = |foreground: &str| -> Scenario {
         let text = format!(
             "description = \"A test\"\nduration_s = 60.0\nmeasure_from_s = 15.0\n\
@@ -43,13 +43,13 @@ pub(super) fn matrix() -> MatrixRecord {
 }
 
 /// The first line of a page that begins like this.
-pub(super) fn line<'a>(page: &'a str, start: &str) -> &'a str {
+pub(crate) fn line<'a>(page: &'a str, start: &str) -> &'a str {
     let found = page.lines().find(|line| line.starts_with(start));
     found.unwrap_or_else(|| panic!("no line {start:?} in\n{page}"))
 }
 
 /// A run in which the foreground got so much.
-pub(super) fn run(scenario: &str, contender: &str, seed: u64, foreground: &[f64]) -> RunSummary {
+pub(crate) fn run(scenario: &str, contender: &str, seed: u64, foreground: &[f64]) -> RunSummary {
     RunSummary {
         scenario: scenario.to_owned(),
         contender: contender.to_owned(),

@@ -23,7 +23,7 @@ pub(super) fn head(matrix: &MatrixRecord) -> String {
     let name = &matrix.name;
     format!(
         "# {name}\n\n\
-         <!-- Made by `lab report` from {name}.json, where every run is. -->\n\n\
+         <!-- Made by `lab report` from {name}.jsonl, where every run is. -->\n\n\
          {}\n\n",
         matrix.description.trim()
     )

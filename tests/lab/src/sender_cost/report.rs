@@ -29,7 +29,7 @@ pub fn write_all(record: &Record, directory: &Path) -> Result<Vec<PathBuf>, Box<
     let path = directory.join(format!("{NAME}.json"));
     // Never half a file, however it ends.
     let unfinished = path.with_extension("json.part");
-    fs::write(&unfinished, serde_json::to_vec_pretty(record)?)?;
+    fs::write(&unfinished, serde_json::to_vec(record)?)?;
     fs::rename(unfinished, &path)?;
     let page = write_page(directory)?;
     Ok([path].into_iter().chain(page).collect())

@@ -124,7 +124,7 @@ pub fn write_all(
     };
     let path = |extension| directory.join(format!("{NAME}.{extension}"));
     let [json, page, svg] = ["json", "md", "svg"].map(path);
-    fs::write(&json, serde_json::to_vec_pretty(&record)?)?;
+    fs::write(&json, serde_json::to_vec(&record)?)?;
     fs::write(&page, words(&record)?)?;
     draw(&record, &svg)?;
     Ok(vec![json, page, svg])

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use fairbat_lab::report::MatrixRecord;
+use fairbat_lab::results::MatrixRecord;
 
 use crate::{expect_success, is_root, lab, turn};
 
@@ -100,9 +100,7 @@ fn working(name: &str) -> PathBuf {
 }
 
 fn results(directory: &Path, name: &str) -> MatrixRecord {
-    let path = directory.join(format!("{name}.json"));
-    let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    serde_json::from_slice(&bytes).expect("results")
+    MatrixRecord::read(&MatrixRecord::file(directory, name)).expect("results")
 }
 
 #[test]

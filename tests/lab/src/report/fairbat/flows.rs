@@ -16,7 +16,6 @@ use super::{BASELINE, HARD, LEDBAT, LEDBAT_EARLY, PLAIN, points_of};
 use crate::jobs::JobsCourse;
 use crate::report::MatrixRecord;
 use crate::report::words::NOTHING;
-use crate::statistics;
 
 /// The picture.
 pub(super) const FILE: &str = "fairbat-flows.svg";
@@ -49,21 +48,20 @@ pub(super) struct Scene<'a> {
 pub(super) fn scene(matrix: &MatrixRecord) -> Option<Scene<'_>> {
     let points = points_of(matrix, HARD).into_iter();
     let scenes = points.filter_map(|point| {
-        let of = |name, series: fn(&JobsCourse) -> &Vec<Option<f64>>| {
-            mean(&Group::of(matrix, point, name), series)
+        let of = |name| {
+            let group = Group::of(matrix, point, name);
+            JobsCourse::mean(group.figures().filter_map(|jobs| jobs.course.as_ref()))
         };
-        let group = Group::of(matrix, point, PLAIN);
-        let every_s = group
-            .figures()
-            .find_map(|jobs| Some(jobs.course.as_ref()?.every_s));
+        let active = |name| of(name).map(|course| course.active.into_iter().flatten().collect());
+        let ours = of(PLAIN).filter(|course| !course.waiting.is_empty())?;
         Some(Scene {
             point,
-            every_s: every_s?,
-            ledbat: of(LEDBAT, |course| &course.active)?,
-            ours: of(PLAIN, |course| &course.active)?,
-            waiting: of(PLAIN, |course| &course.waiting)?,
-            early: of(LEDBAT_EARLY, |course| &course.active).unwrap_or_default(),
-            baseline: of(BASELINE, |course| &course.active).unwrap_or_default(),
+            every_s: ours.every_s,
+            ledbat: active(LEDBAT)?,
+            ours: ours.active.into_iter().flatten().collect(),
+            waiting: ours.waiting.into_iter().flatten().collect(),
+            early: active(LEDBAT_EARLY).unwrap_or_default(),
+            baseline: active(BASELINE).unwrap_or_default(),
         })
     });
     let mut scenes: Vec<_> = scenes.collect();
@@ -73,21 +71,6 @@ pub(super) fn scene(matrix: &MatrixRecord) -> Option<Scene<'_>> {
         .position(shown)
         .or(scenes.len().checked_sub(1))?;
     Some(scenes.swap_remove(place))
-}
-
-/// The mean of a series over the seeds, step by step; what a seed does not know does not
-/// count, and what none knows is what was before.
-fn mean(group: &Group<'_>, series: fn(&JobsCourse) -> &Vec<Option<f64>>) -> Option<Vec<f64>> {
-    let courses = group.figures().filter_map(|jobs| jobs.course.as_ref());
-    let all: Vec<_> = courses.map(series).filter(|one| !one.is_empty()).collect();
-    let steps = all.iter().map(|one| one.len()).min()?;
-    let mut last = 0.0;
-    let mut at = |step: usize| {
-        let known: Vec<f64> = all.iter().filter_map(|one| one[step]).collect();
-        last = statistics::mean(&known).unwrap_or(last);
-        last
-    };
-    Some((0..steps).map(&mut at).collect())
 }
 
 pub(super) fn section(matrix: &MatrixRecord) -> String {

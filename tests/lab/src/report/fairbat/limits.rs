@@ -45,7 +45,7 @@ impl Settling {
         let chunk_s = group.mean(|jobs| jobs.chunks.on_network_s)?;
         let alone = group.figures().filter_map(|jobs| {
             let chunk_s = jobs.chunks.on_network_s?;
-            Some(jobs.limit.as_ref()?.course.found(chunk_s))
+            Some(jobs.limit.as_ref()?.found(chunk_s))
         });
         Some(Self {
             together: together.found(chunk_s),

@@ -121,6 +121,7 @@ fn of(scenario: &str, contender: &str, seed: u64, ratio: f64) -> RunSummary {
             value: 3.0,
             deviation: 0.2,
             near_share: Some(0.97),
+            found: None,
             course: limit_course(contender),
         }),
         course: scenario.ends_with("k3").then(|| JobsCourse {

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::super::words::{NOTHING, cell, shown, title};
 use super::super::{MatrixRecord, RunSummary};
 use super::cells::{Place, contenders, places, runs};
-use crate::scenario::{Scenario, Traffic};
+use crate::scenario::Scenario;
 use crate::statistics::Spread;
 use crate::yielding::{FlowFigures, gap_s};
 
@@ -127,40 +127,6 @@ fn met(run: &RunSummary, window: f64) -> impl Iterator<Item = &FlowFigures> {
     flows.filter(move |one| one.seconds >= LEAST * window)
 }
 
-/// The transfer's rate over the time for which it ran, in parts of the mean of the
-/// greedy flows that were there with it: at each moment, of what all others had less
-/// the means of those that are not greedy, by the number of greedy flows. `None`
-/// without a course, or without greedy flows meanwhile.
-///
-/// Rates are summed before they are divided: a mean of ratios would make much of a
-/// moment in which a flow had little, and one of their logarithms would be nothing
-/// where one of them is.
-pub(super) fn against(run: &RunSummary, scenario: &Scenario) -> Option<f64> {
-    let course = run.summary.course.as_ref()?;
-    let start = scenario.background.start_s;
-    let life = start..start + run.summary.deadline.as_ref()?.finish_s;
-    let flows = scenario.flows().filter(|flow| !flow.backward);
-    let flows: Vec<_> = flows.zip(&run.summary.foreground_mbit).collect();
-    let (mut ours, mut theirs) = (0.0, 0.0);
-    let steps = course.background_mbit.iter().zip(&course.foreground_mbit);
-    for (step, (background, foreground)) in (0..).zip(steps) {
-        let moment = (f64::from(step) + 0.5) * course.every_s;
-        let here = flows.iter().filter(|(flow, _)| {
-            let active = flow.active();
-            active.contains(&moment)
-        });
-        let (greedy, others): (Vec<_>, Vec<_>) =
-            here.partition(|(flow, _)| matches!(flow.traffic, Traffic::Greedy { .. }));
-        if greedy.is_empty() || !life.contains(&moment) {
-            continue;
-        }
-        let others: f64 = others.iter().map(|(_, rate)| **rate).sum();
-        ours += background;
-        theirs += (foreground - others) / greedy.len() as f64;
-    }
-    (theirs > 0.0).then(|| ours / theirs)
-}
-
 /// When transfers were there less when they should have been, ascending, s, and
 /// whether they were there at all: if not, that is the end of the run, which was
 /// before any of that run's.
@@ -275,43 +241,6 @@ pub(super) mod tests {
                 ),
             ]
         );
-    }
-
-    #[test]
-    fn a_rate_is_set_against_the_mean_of_the_greedy_flows_that_are_there() {
-        let text = "description = \"test\"\nduration_s = 40.0\nmeasure_from_s = 4.0\n\
-                    [[link]]\nrate_mbit = 10.0\ndelay_ms = 11.0\nqueue = { bdp = 1.0 }\n\
-                    [[foreground]]\ntraffic = { greedy = {} }\nstop_s = 20.0\n\
-                    [[foreground]]\ntraffic = { greedy = {} }\nstart_s = 10.0\nstop_s = 20.0\n\
-                    [[foreground]]\ntraffic = { udp = { rate_mbit = 1.0, packet_bytes = 1500 } }\n\
-                    [background]\nstart_s = 4.0\nsize_mb = 5.0\ndeadline_s = 20.0\n";
-        let scenario: Scenario = toml::from_str(text).unwrap();
-        let of = |background: &[f64], finish_s: f64| {
-            let mut run = run("one", "sender-cdg", 1, &[4.0, 3.0, 1.0]);
-            run.summary.deadline = Some(DeadlineFigures {
-                finish_s,
-                ..DeadlineFigures::default()
-            });
-            // Of one flow until 10 s, then of two, then only datagrams.
-            let foreground = [5.0, 5.0, 7.0, 7.0, 1.0, 1.0];
-            run.summary.course = Some(Course {
-                every_s: 5.0,
-                foreground_mbit: foreground.to_vec(),
-                background_mbit: background.to_vec(),
-                w: vec![1.0; 6],
-            });
-            against(&run, &scenario)
-        };
-        // 2 of 4, 3 of 3 and 3 of 3; before, and without anybody, nothing counts.
-        let got = of(&[9.0, 2.0, 3.0, 3.0, 9.0, 9.0], 30.0).unwrap();
-        assert!((got - 0.8).abs() < 1e-9, "{got}");
-        // Nothing beside one flow does not hide the other.
-        let got = of(&[9.0, 0.0, 6.0, 6.0, 9.0, 9.0], 30.0).unwrap();
-        assert!((got - 1.2).abs() < 1e-9, "{got}");
-        // It was there after 10 s.
-        let got = of(&[9.0, 2.0, 3.0, 9.0, 9.0, 9.0], 10.0).unwrap();
-        assert!((got - 5.0 / 7.0).abs() < 1e-9, "{got}");
-        assert_eq!(of(&[], 10.0), None);
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(super) fn page(matrices: &[MatrixRecord], unseen: &[Variant]) -> String {
     let tables = tables(matrices);
     let files: Vec<_> = matrices
         .iter()
-        .map(|matrix| format!("{}.json", matrix.name))
+        .map(|matrix| format!("{}.jsonl", matrix.name))
         .collect();
     let mut text = format!(
         "# {NAME}\n\n<!-- Made by `lab report` from {}, where every run is. -->\n\n",

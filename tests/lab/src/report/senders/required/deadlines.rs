@@ -5,7 +5,7 @@ use super::super::super::words::{shown, title};
 use super::super::super::{MatrixRecord, RunSummary};
 use super::super::cells::{Place, contenders, places, runs};
 use super::super::load::{Times, came};
-use super::super::table1::{Errors, PAPER_GAP, against, flows};
+use super::super::table1::{Errors, PAPER_GAP, flows};
 use super::{OURS, Part, Requirement, Verdict};
 use crate::scenario::{Scenario, Traffic};
 use crate::statistics::{Spread, median};
@@ -48,7 +48,7 @@ pub(super) fn table1(matrix: &MatrixRecord) -> Vec<Requirement> {
             ratios.extend((!all.is_empty()).then(|| format!("{name} {}", all.join(", "))));
             let late: Vec<_> = runs.iter().filter(|run| has_missed(run)).copied().collect();
             if !late.is_empty() {
-                let ratio = |run: &&RunSummary| against(run, scenario?);
+                let ratio = |run: &&RunSummary| run.summary.rate_against_greedy(scenario?);
                 let values: Vec<_> = late.iter().filter_map(ratio).collect();
                 let place = format!("{}, {name}{}", at(place), least_and_most(&late));
                 missed.push(Part::over(place, &values, Bound::AtMost(NO_MORE)));
