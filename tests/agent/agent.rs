@@ -8,11 +8,11 @@ use fairbat::lane::{Lane, LaneSettings};
 use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, Wanted};
 use fairbat_agent::filter::Filter;
-use fairbat_agent::state::State;
+use fairbat_agent::state::StateDatabase;
 use fairbat_agent::store::{Store, StoreSettings};
 use fairbat_agent::sync::{
-    Context, Delete, Detect, Ledger, Origin, PullSettings, PushSettings, Report, Verify, collect,
-    pull, push,
+    Delete, Detect, Progress, PullOrigin, PullSettings, PushContext, PushSettings, RunReport,
+    Verify, collect, pull, push,
 };
 use tokio::sync::watch;
 
@@ -22,7 +22,7 @@ pub(crate) const CONNECTIONS: u32 = 4;
 /// See the module.
 pub(crate) struct Agent {
     pub(crate) store: Arc<Store>,
-    state: State,
+    state: StateDatabase,
     push_lane: Lane,
     pull_lane: Lane,
     pull_store: Arc<Store>,
@@ -58,13 +58,13 @@ impl Agent {
         Self {
             store: Arc::new(open(&push_carrier, &push_lane)),
             pull_store: Arc::new(open(&pull_carrier, &pull_lane)),
-            state: State::open(state).expect("a state"),
+            state: StateDatabase::open(state).expect("a state"),
             push_lane,
             pull_lane,
         }
     }
 
-    pub(crate) async fn push(&self, source: &Path, delete: Delete) -> Report {
+    pub(crate) async fn push(&self, source: &Path, delete: Delete) -> RunReport {
         self.push_with(source, |settings| settings.delete = delete)
             .await
     }
@@ -73,17 +73,17 @@ impl Agent {
         &self,
         source: &Path,
         change: impl FnOnce(&mut PushSettings),
-    ) -> Report {
-        self.push_on(&Ledger::default(), source, change).await
+    ) -> RunReport {
+        self.push_on(&Progress::default(), source, change).await
     }
 
     /// A push that keeps its book in `ledger`.
     pub(crate) async fn push_on(
         &self,
-        ledger: &Ledger,
+        ledger: &Progress,
         source: &Path,
         change: impl FnOnce(&mut PushSettings),
-    ) -> Report {
+    ) -> RunReport {
         let mut settings = PushSettings {
             source: source.to_owned(),
             address: "store".to_owned(),
@@ -95,14 +95,14 @@ impl Agent {
             verify: Verify::Sent,
             weight: 0.02,
             deadline: None,
-            ceilings: Vec::new(),
+            rate_limits: Vec::new(),
             connections: CONNECTIONS,
             seed: 1,
             identity: 1,
-            tell_every: fairbat_agent::sync::TELL_EVERY,
+            publish_interval: fairbat_agent::sync::PUBLISH_INTERVAL,
         };
         change(&mut settings);
-        let context = Context {
+        let context = PushContext {
             state: self.state.clone(),
             writer: self.state.writer(),
             store: Arc::clone(&self.store),
@@ -121,7 +121,7 @@ impl Agent {
         collected.await.expect("the store answers")
     }
 
-    pub(crate) async fn pull(&self, to: &Path, delete: Delete) -> Report {
+    pub(crate) async fn pull(&self, to: &Path, delete: Delete) -> RunReport {
         self.pull_with(to, |settings| settings.delete = delete)
             .await
     }
@@ -130,7 +130,7 @@ impl Agent {
         &self,
         to: &Path,
         change: impl FnOnce(&mut PullSettings),
-    ) -> Report {
+    ) -> RunReport {
         let (_run, stop) = watch::channel(false);
         self.pull_until(to, change, stop).await
     }
@@ -140,7 +140,7 @@ impl Agent {
         to: &Path,
         change: impl FnOnce(&mut PullSettings),
         stop: watch::Receiver<bool>,
-    ) -> Report {
+    ) -> RunReport {
         let mut settings = PullSettings {
             prefix: "home".to_owned(),
             to: to.to_owned(),
@@ -151,16 +151,16 @@ impl Agent {
             pauses: Vec::new(),
             weight: 0.02,
             deadline: None,
-            ceilings: Vec::new(),
+            rate_limits: Vec::new(),
             connections: CONNECTIONS,
             seed: 1,
         };
         change(&mut settings);
-        let origin = Origin {
+        let origin = PullOrigin {
             store: Arc::clone(&self.pull_store),
             host: "store".to_owned(),
             lane: self.pull_lane.clone(),
         };
-        pull(origin, settings, Ledger::default(), stop).await
+        pull(origin, settings, Progress::default(), stop).await
     }
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::time::Duration;
 
 use fairbat_agent::store::{StoreErrorKind, StoreSettings};
-use fairbat_agent::sync::{Delete, Failure, Problem};
+use fairbat_agent::sync::{Delete, EntryFailure, RunProblem};
 use fairbat_tests::message::Reply;
 use fairbat_tests::stores::{Dav, DavKind, Exchange, Fault, FaultProxy, Requests, S3, S3Kind};
 
@@ -190,7 +190,7 @@ async fn a_part_with_another_name_is_sent_anew_and_nothing_half_is_stored() {
         .proxy
         .on(Requests::of("PUT").containing("partNumber"), wrong);
     let report = scene.agent.push(scene.source.path(), Delete::Never).await;
-    let [(path, Failure::Store(error))] = report.failures.as_slice() else {
+    let [(path, EntryFailure::Store(error))] = report.failures.as_slice() else {
         panic!("{report:#?}");
     };
     assert_eq!(path.to_string(), "large");
@@ -219,7 +219,7 @@ async fn what_does_not_pass_ends_the_run_and_says_what_helps() {
         let refused = Fault::Answer(refusal(status, code));
         scene.proxy.on(Requests::of("PUT"), refused);
         let report = scene.agent.push(scene.source.path(), Delete::Never).await;
-        let Some(Problem::Store(error)) = &report.problem else {
+        let Some(RunProblem::Store(error)) = &report.problem else {
             panic!("{code}: {report:#?}");
         };
         assert_eq!(error.kind, kind, "{error}");
@@ -244,5 +244,5 @@ async fn one_file_that_is_refused_does_not_hold_up_the_others() {
     assert!(report.problem.is_none(), "{report:#?}");
     let (path, failure) = &report.failures[0];
     assert_eq!(path.to_string(), "small");
-    assert!(matches!(failure, Failure::Store(_)), "{failure:?}");
+    assert!(matches!(failure, EntryFailure::Store(_)), "{failure:?}");
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use fairbat::transport::RateLimit;
 use fairbat_agent::filter::Filter;
 use fairbat_agent::store::StoreSettings;
-use fairbat_agent::sync::{Delete, Detect, Failure, MaxDelete, Problem, PullSettings};
+use fairbat_agent::sync::{Delete, Detect, EntryFailure, MaxDelete, PullSettings, RunProblem};
 use fairbat_tests::message::Reply;
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::stores::{Fault, FaultProxy, Requests, S3, S3Kind};
@@ -113,7 +113,7 @@ async fn a_push_under_way_is_waited_for_and_nothing_is_fetched_twice() {
         .await;
     assert_eq!((report.sent, report.failed), (3, 1), "{report:#?}");
     assert_eq!((report.changed, report.retries.integrity), (1, 0));
-    assert_eq!(report.failures[0].1, Failure::Newer, "{report:#?}");
+    assert_eq!(report.failures[0].1, EntryFailure::Newer, "{report:#?}");
     assert!(report.failures[0].1.hint().contains("push"), "{report:#?}");
     assert_eq!(gets(), 1, "the same content is not asked for again");
     assert_eq!(
@@ -155,8 +155,8 @@ async fn what_a_first_push_has_not_reached_is_not_gone() {
         .path()
         .join("home/.fairbat/manifest/current.json");
     let first = scene.agent.push_with(scene.source.path(), |settings| {
-        settings.ceilings = vec![Arc::new(RateLimit::new(200_000))];
-        settings.tell_every = Duration::from_millis(50);
+        settings.rate_limits = vec![Arc::new(RateLimit::new(200_000))];
+        settings.publish_interval = Duration::from_millis(50);
     });
     tokio::select! {
         report = first => panic!("it is not stopped: {report:#?}"),
@@ -177,12 +177,12 @@ async fn what_a_first_push_has_not_reached_is_not_gone() {
         settings.pauses = vec![Duration::from_millis(10); 2];
     };
     let report = scene.agent.pull_with(mirror.path(), pull).await;
-    assert_eq!(report.problem, Some(Problem::FirstPush), "{report:#?}");
-    assert!(Problem::FirstPush.hint().contains("push"));
+    assert_eq!(report.problem, Some(RunProblem::FirstPush), "{report:#?}");
+    assert!(RunProblem::FirstPush.hint().contains("push"));
     assert_eq!(report.deleted, 0, "{report:#?}");
     assert!(last.exists() && mirror.path().join("a/own").exists());
     let report = scene.agent.pull(restored.path(), Delete::Never).await;
-    assert_eq!(report.problem, Some(Problem::FirstPush), "{report:#?}");
+    assert_eq!(report.problem, Some(RunProblem::FirstPush), "{report:#?}");
     let some = names(restored.path()).len();
     assert!((1..=FILES).contains(&some), "{some} files are told");
 
@@ -269,7 +269,7 @@ async fn nothing_is_deleted_for_a_store_with_nothing_in_it_nor_fetched_for_a_los
     let pulled = dir();
     write(pulled.path().join("f"), "f");
     let report = empty.agent.pull(pulled.path(), MIRROR).await;
-    assert_eq!(report.problem, Some(Problem::EmptyOrigin), "{report:#?}");
+    assert_eq!(report.problem, Some(RunProblem::EmptyOrigin), "{report:#?}");
     assert!(pulled.path().join("f").exists());
 
     let full = scene();
@@ -293,7 +293,7 @@ async fn nothing_is_deleted_for_a_store_with_nothing_in_it_nor_fetched_for_a_los
             .pull_with(&to, |settings| settings.was_filled = true)
             .await;
         let problem = report.problem.expect("a problem");
-        assert_eq!(problem, Problem::EmptyTarget(to));
+        assert_eq!(problem, RunProblem::EmptyTarget(to));
         assert!(problem.hint().contains("mount"), "{problem}");
     }
     assert_eq!(names(lost.path()), BTreeSet::new());
@@ -340,7 +340,7 @@ async fn is_stopped_in_time(scene: &Scene, pulled: &Path) -> bool {
     if !are_left && report.problem.is_none() {
         return false;
     }
-    assert_eq!(report.problem, Some(Problem::Stopped), "{report:#?}");
+    assert_eq!(report.problem, Some(RunProblem::Stopped), "{report:#?}");
     assert!(are_left, "all are deleted");
     true
 }
@@ -357,7 +357,7 @@ async fn a_disk_that_takes_nothing_ends_the_run() {
     };
     let report = scene.agent.pull(disk.path(), Delete::Never).await;
     let problem = report.problem.as_ref().expect("a problem");
-    assert!(matches!(problem, Problem::Disk(_)), "{report:#?}");
+    assert!(matches!(problem, RunProblem::Disk(_)), "{report:#?}");
     assert!(problem.to_string().contains("space"), "{problem}");
     assert!(problem.hint().contains("room"), "{problem}");
     assert_eq!(report.failed, 0, "{report:#?}");
@@ -373,7 +373,7 @@ async fn a_disk_that_takes_nothing_ends_the_run() {
     disk.make_read_only();
     let report = scene.agent.pull(disk.path(), Delete::Never).await;
     assert!(
-        matches!(report.problem, Some(Problem::Disk(_))),
+        matches!(report.problem, Some(RunProblem::Disk(_))),
         "{report:#?}"
     );
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use fairbat_agent::sync::{Delete, Ledger, PushSettings, Report, Verify};
+use fairbat_agent::sync::{Delete, Progress, PushSettings, RunReport, Verify};
 use fairbat_tests::message::Reply;
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::stores::{Exchange, Fault, FaultProxy, Requests, S3, S3Kind};
@@ -48,7 +48,7 @@ impl Scene {
         fs::write(self.source.path().join(name), content).expect("write a file");
     }
 
-    pub(crate) async fn push(&self) -> Report {
+    pub(crate) async fn push(&self) -> RunReport {
         self.agent.push(self.source.path(), Delete::Never).await
     }
 
@@ -56,14 +56,14 @@ impl Scene {
     pub(crate) fn pushing(
         &self,
         change: impl FnOnce(&mut PushSettings) + Send + 'static,
-    ) -> JoinHandle<Report> {
+    ) -> JoinHandle<RunReport> {
         let (agent, source) = (Arc::clone(&self.agent), self.source.path().to_owned());
         tokio::spawn(async move { agent.push_with(&source, change).await })
     }
 
     /// A push that tells the store of nothing before its end, but at its beginning.
-    fn pushing_silently(&self) -> JoinHandle<Report> {
-        self.pushing(|settings| settings.tell_every = PATIENCE * 10)
+    fn pushing_silently(&self) -> JoinHandle<RunReport> {
+        self.pushing(|settings| settings.publish_interval = PATIENCE * 10)
     }
 
     /// A push that is killed once there was such an exchange.
@@ -98,7 +98,7 @@ impl Scene {
         });
     }
 
-    async fn pulled(&self) -> (TempDir, Report) {
+    async fn pulled(&self) -> (TempDir, RunReport) {
         let pulled = dir();
         let report = self.agent.pull(pulled.path(), Delete::Never).await;
         (pulled, report)
@@ -128,7 +128,7 @@ impl Scene {
 }
 
 /// Kills a push that goes on.
-async fn killed(run: JoinHandle<Report>) {
+async fn killed(run: JoinHandle<RunReport>) {
     run.abort();
     let ended = run.await;
     assert!(ended.is_err(), "it was over before: {ended:#?}");
@@ -167,7 +167,7 @@ async fn halfway() -> Scene {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_come_can_be_pulled_while_the_rest_is_under_way() {
     let scene = halfway().await;
-    let run = scene.pushing(|settings| settings.tell_every = Duration::from_millis(200));
+    let run = scene.pushing(|settings| settings.publish_interval = Duration::from_millis(200));
     scene.wait_for(done("PUT", "partNumber=1")).await;
     scene.expect_told("second, longer").await;
     assert!(!run.is_finished());
@@ -378,7 +378,7 @@ async fn what_reads_back_wrong_counts_once() {
         let gets = Requests::of("GET").containing(name);
         scene.proxy.on(gets, wrong.clone());
     }
-    let ledger = Ledger::default();
+    let ledger = Progress::default();
     let verified = |settings: &mut PushSettings| settings.verify = Verify::ReadBack;
     let pushed = scene
         .agent

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use fairbat_agent::store::{DavSettings, Dialect, Login, S3Settings, StoreSettings};
-use fairbat_agent::sync::{Delete, MaxDelete, Problem, Report};
+use fairbat_agent::sync::{Delete, MaxDelete, RunProblem, RunReport};
 use fairbat_tests::stores::{Dav, DavKind, Exchange, FaultProxy, S3, S3Kind, Serve};
 use tempfile::TempDir;
 
@@ -19,7 +19,7 @@ pub(crate) fn dir() -> TempDir {
     tempfile::tempdir().expect("a temp dir")
 }
 
-pub(crate) fn clean(report: Report) -> Report {
+pub(crate) fn clean(report: RunReport) -> RunReport {
     assert!(report.is_clean(), "{report:#?}");
     report
 }
@@ -132,19 +132,19 @@ async fn nothing_is_deleted_for_a_source_that_is_empty_or_lost_too_much() {
     let empty = dir();
     let report = agent.push(empty.path(), MIRROR).await;
     assert!(
-        matches!(report.problem, Some(Problem::EmptySource(_))),
+        matches!(report.problem, Some(RunProblem::EmptySource(_))),
         "{report:#?}"
     );
     fs::write(empty.path().join("one"), "x").expect("write a file");
     let report = agent.push(empty.path(), MIRROR).await;
     let problem = report.problem.as_ref();
     assert!(
-        matches!(problem, Some(Problem::TooManyDeletions { .. })),
+        matches!(problem, Some(RunProblem::TooManyDeletions { .. })),
         "{report:#?}"
     );
     let missing = agent.push(&source.path().join("missing"), MIRROR).await;
     assert!(
-        matches!(missing.problem, Some(Problem::Scan(_))),
+        matches!(missing.problem, Some(RunProblem::Scan(_))),
         "{missing:#?}"
     );
 

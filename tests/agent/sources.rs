@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use fairbat_agent::store::StoreSettings;
-use fairbat_agent::sync::{Delete, MaxDelete, Problem, Report};
+use fairbat_agent::sync::{Delete, MaxDelete, RunProblem, RunReport};
 use fairbat_tests::stores::{Action, Fault, Requests, S3Kind};
 use fairbat_tests::tmpfs::Bind;
 use rand::rngs::StdRng;
@@ -92,7 +92,7 @@ fn midway(scene: &Scene) -> Requests {
 
 /// Pushes a source in which something becomes of `large` while it is sent, be it the
 /// first time or each time, when the store has an older one.
-async fn push_changing(scene: &Scene, change: Change, is_once: bool) -> Report {
+async fn push_changing(scene: &Scene, change: Change, is_once: bool) -> RunReport {
     clean(scene.agent.push(scene.source.path(), Delete::Never).await);
     rewrite(scene.source.path());
     let source = scene.source.path().to_owned();
@@ -214,7 +214,7 @@ impl Pushed {
         Bind::mount(&self.path("disk"), &self.path(at))
     }
 
-    async fn push(&self) -> Report {
+    async fn push(&self) -> RunReport {
         self.agent.push(&self.path("source"), ANYTHING).await
     }
 
@@ -241,7 +241,7 @@ async fn goes_away(at: &str) {
     let stored = scene.stored();
     drop(mounted);
 
-    let is_missed = |report: &Report| !report.is_clean();
+    let is_missed = |report: &RunReport| !report.is_clean();
     let report = scene.push().await;
     assert!(is_missed(&report), "{report:#?}");
     assert_eq!(report.deleted, 0, "{report:#?}");
@@ -294,13 +294,13 @@ async fn a_source_that_vanishes_while_it_is_sent_is_reported() {
     );
     let report = scene.agent.push(&source, ANYTHING).await;
     assert!(
-        matches!(report.problem, Some(Problem::Scan(_))),
+        matches!(report.problem, Some(RunProblem::Scan(_))),
         "{report:#?}"
     );
     assert_eq!(report.deleted, 0, "{report:#?}");
     let report = scene.agent.push(&source, ANYTHING).await;
     assert!(
-        matches!(report.problem, Some(Problem::Scan(_))),
+        matches!(report.problem, Some(RunProblem::Scan(_))),
         "{report:#?}"
     );
     fs::rename(&aside, &source).expect("move the source back");

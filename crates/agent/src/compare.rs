@@ -5,7 +5,7 @@
 
 use std::iter::Peekable;
 
-use crate::entry::{Entry, Kind, Moment, TreePath};
+use crate::entry::{Entry, EntryKind, Moment, TreePath};
 use crate::scan::Unreadable;
 
 /// A change is trusted to have been whole when it was so many seconds old. Linux
@@ -16,7 +16,7 @@ pub(crate) const WHOLE_AFTER_S: i64 = 2;
 
 /// An entry as it was when it was synced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownEntry {
     /// What a walk said of it.
     pub entry: Entry,
     /// SHA-256 of the content of a regular file; not looked at here.
@@ -25,9 +25,9 @@ pub struct Known {
 
 /// What there is to say of an entry, or of what was one.
 #[derive(Debug)]
-pub enum Change {
+pub enum EntryChange {
     /// It is as it was.
-    Same(Known),
+    Same(KnownEntry),
     /// It is new.
     Added(Entry),
     /// Its content, its target or its kind is another. What was below a directory
@@ -36,7 +36,7 @@ pub enum Change {
         /// As it is.
         entry: Entry,
         /// As it was.
-        old: Known,
+        old: KnownEntry,
     },
     /// A regular file whose content may or may not be another: what else speaks
     /// for a change, the size and the time of the last change do not.
@@ -44,17 +44,17 @@ pub enum Change {
         /// As it is.
         entry: Entry,
         /// As it was.
-        old: Known,
+        old: KnownEntry,
     },
     /// Only the attributes are others; the content is certainly the same.
     Attributes {
         /// As it is.
         entry: Entry,
         /// As it was.
-        old: Known,
+        old: KnownEntry,
     },
     /// It is gone.
-    Removed(Known),
+    Removed(KnownEntry),
     /// What is here, and below it, is not known. There is no word of what the
     /// record has there.
     Unknown(Unreadable),
@@ -74,14 +74,14 @@ pub struct Compare<S: Iterator, K: Iterator> {
 /// Merges `scan` with `known`, both sorted by path. `last_scan` is the moment,
 /// by the clock that stamps files, at which the walk began that `known` is
 /// from: a file that had changed less than two seconds before, or after, may
-/// have changed on at the same time, and counts as [`Change::Touched`] at least.
+/// have changed on at the same time, and counts as [`EntryChange::Touched`] at least.
 ///
 /// A file that is as it was but for the number of its device counts as touched,
 /// for the numbers of devices change when a machine starts anew.
 pub fn compare<S, K, E>(scan: S, known: K, last_scan: Moment) -> Compare<S::IntoIter, K::IntoIter>
 where
     S: IntoIterator<Item = Result<Entry, Unreadable>>,
-    K: IntoIterator<Item = Result<Known, E>>,
+    K: IntoIterator<Item = Result<KnownEntry, E>>,
 {
     Compare {
         scan: scan.into_iter().peekable(),
@@ -94,10 +94,10 @@ where
 impl<S, K, E> Iterator for Compare<S, K>
 where
     S: Iterator<Item = Result<Entry, Unreadable>>,
-    K: Iterator<Item = Result<Known, E>>,
+    K: Iterator<Item = Result<KnownEntry, E>>,
 {
     /// An error is one of the record.
-    type Item = Result<Change, E>;
+    type Item = Result<EntryChange, E>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -107,7 +107,7 @@ where
                 None => None,
             };
             // What the record has before that is gone.
-            let is_before = |known: &Result<Known, E>| match (known, next) {
+            let is_before = |known: &Result<KnownEntry, E>| match (known, next) {
                 (Ok(known), Some(next)) => known.entry.path < *next,
                 (Ok(_), None) | (Err(_), _) => true,
             };
@@ -123,7 +123,7 @@ where
                 if is_around || self.unknown.as_ref().is_some_and(covers) {
                     continue;
                 }
-                return Some(Ok(Change::Removed(known)));
+                return Some(Ok(EntryChange::Removed(known)));
             }
             return match self.scan.next()? {
                 Err(unreadable) => Some(Ok(self.pass(unreadable))),
@@ -136,54 +136,54 @@ where
 impl<S, K, E> Compare<S, K>
 where
     S: Iterator<Item = Result<Entry, Unreadable>>,
-    K: Iterator<Item = Result<Known, E>>,
+    K: Iterator<Item = Result<KnownEntry, E>>,
 {
-    fn pass(&mut self, unreadable: Unreadable) -> Change {
+    fn pass(&mut self, unreadable: Unreadable) -> EntryChange {
         let path = &unreadable.path;
         let is_covered = |unknown: &TreePath| path.is_at_or_below(unknown);
         if !self.unknown.as_ref().is_some_and(is_covered) {
             self.unknown = Some(path.clone());
         }
-        Change::Unknown(unreadable)
+        EntryChange::Unknown(unreadable)
     }
 
     /// An entry that nothing in the record is before.
-    fn met(&mut self, entry: Entry) -> Result<Option<Change>, E> {
-        let is_same = |known: &Result<Known, E>| match known {
+    fn met(&mut self, entry: Entry) -> Result<Option<EntryChange>, E> {
+        let is_same = |known: &Result<KnownEntry, E>| match known {
             Ok(known) => known.entry.path == entry.path,
             Err(_) => true,
         };
         let old = self.known.next_if(is_same).transpose()?;
         Ok(Some(match old {
-            None => Change::Added(entry),
+            None => EntryChange::Added(entry),
             Some(old) => judge(entry, old, self.trusted_before),
         }))
     }
 }
 
-fn judge(entry: Entry, old: Known, trusted_before: Moment) -> Change {
+fn judge(entry: Entry, old: KnownEntry, trusted_before: Moment) -> EntryChange {
     let before = &old.entry;
     let is_same_content = match (&entry.kind, &before.kind) {
-        (Kind::File(now), Kind::File(then)) => {
+        (EntryKind::File(now), EntryKind::File(then)) => {
             let is_same_time = entry.attributes.modified == before.attributes.modified;
             if !is_same_time || (now.size, now.inode) != (then.size, then.inode) {
                 false
             } else if now != then || then.changed >= trusted_before {
-                return Change::Touched { entry, old };
+                return EntryChange::Touched { entry, old };
             } else {
                 true
             }
         }
-        (Kind::Directory, Kind::Directory) => true,
-        (Kind::Symlink(now), Kind::Symlink(then)) => now == then,
+        (EntryKind::Directory, EntryKind::Directory) => true,
+        (EntryKind::Symlink(now), EntryKind::Symlink(then)) => now == then,
         _ => false,
     };
     if !is_same_content {
-        Change::Changed { entry, old }
+        EntryChange::Changed { entry, old }
     } else if entry.attributes != before.attributes {
-        Change::Attributes { entry, old }
+        EntryChange::Attributes { entry, old }
     } else {
-        Change::Same(old)
+        EntryChange::Same(old)
     }
 }
 

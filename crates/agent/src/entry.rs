@@ -133,7 +133,7 @@ pub struct Entry {
     /// Where it is.
     pub path: TreePath,
     /// What it is.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// What else is kept of it.
     pub attributes: Attributes,
 }
@@ -154,7 +154,7 @@ pub struct Attributes {
 
 /// The kinds that are kept in step. Devices, sockets and pipes are not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// A regular file.
     File(FileState),
     /// A directory; its entries have entries of their own.

@@ -19,11 +19,11 @@ use crate::entry::TreePath;
 #[derive(Debug, Clone)]
 pub struct Filter {
     exclude: Option<Gitignore>,
-    include: Option<Include>,
+    include: Option<IncludePatterns>,
 }
 
 #[derive(Debug, Clone)]
-struct Include {
+struct IncludePatterns {
     /// What is kept, with everything below it.
     wanted: Gitignore,
     /// Directories in which something wanted may be; `None`: any.
@@ -32,7 +32,7 @@ struct Include {
 
 /// What becomes of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FilterVerdict {
     /// Left out, with everything below it.
     Out,
     /// A directory that nothing asks for, but in which there may be something
@@ -44,14 +44,14 @@ pub enum Verdict {
 
 /// The list that a pattern is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum List {
+pub enum PatternList {
     /// What is kept.
     Include,
     /// What is left out.
     Exclude,
 }
 
-impl fmt::Display for List {
+impl fmt::Display for PatternList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Include => "include",
@@ -65,16 +65,16 @@ impl fmt::Display for List {
 #[error("{list} pattern {pattern:?} {problem}")]
 pub struct FilterError {
     /// The list that it is in.
-    pub list: List,
+    pub list: PatternList,
     /// The pattern, as it was given.
     pub pattern: String,
     /// What is wrong with it.
-    pub problem: Problem,
+    pub problem: PatternProblem,
 }
 
 /// What is wrong with a pattern.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum PatternProblem {
     /// Blank, a comment, or a slash alone.
     #[error(
         "matches nothing: it is blank, a slash alone or a comment (write \\# for a name with #)"
@@ -101,12 +101,12 @@ impl Filter {
     pub fn new(include: &[String], exclude: &[String]) -> Result<Self, FilterError> {
         let exclude = match exclude {
             [] => None,
-            patterns => Some(matcher(List::Exclude, patterns)?),
+            patterns => Some(matcher(PatternList::Exclude, patterns)?),
         };
         let include = match include {
             [] => None,
-            patterns => Some(Include {
-                wanted: matcher(List::Include, patterns)?,
+            patterns => Some(IncludePatterns {
+                wanted: matcher(PatternList::Include, patterns)?,
                 ways: ways(patterns),
             }),
         };
@@ -125,44 +125,49 @@ impl Filter {
     /// What becomes of an entry; `parent` is what became of the directory that
     /// it is in, and [`Filter::of_root`] for an entry of the root.
     #[must_use]
-    pub fn judge(&self, path: &TreePath, is_directory: bool, parent: Verdict) -> Verdict {
-        if parent == Verdict::Out {
-            return Verdict::Out;
+    pub fn judge(
+        &self,
+        path: &TreePath,
+        is_directory: bool,
+        parent: FilterVerdict,
+    ) -> FilterVerdict {
+        if parent == FilterVerdict::Out {
+            return FilterVerdict::Out;
         }
-        if self.exclude.is_none() && (self.include.is_none() || parent == Verdict::In) {
-            return Verdict::In;
+        if self.exclude.is_none() && (self.include.is_none() || parent == FilterVerdict::In) {
+            return FilterVerdict::In;
         }
         let slashed: Vec<u8> = path.as_bytes().iter().map(|&byte| slash(byte)).collect();
         let path = Path::new(OsStr::from_bytes(&slashed));
         let matches = |list: &Gitignore| list.matched(path, is_directory).is_ignore();
         if self.exclude.as_ref().is_some_and(matches) {
-            return Verdict::Out;
+            return FilterVerdict::Out;
         }
         match &self.include {
-            Some(include) if parent != Verdict::In => include.judge(path, is_directory),
-            Some(_) | None => Verdict::In,
+            Some(include) if parent != FilterVerdict::In => include.judge(path, is_directory),
+            Some(_) | None => FilterVerdict::In,
         }
     }
 
     /// What becomes of the root.
     #[must_use]
-    pub fn of_root(&self) -> Verdict {
+    pub fn of_root(&self) -> FilterVerdict {
         match self.include {
-            Some(_) => Verdict::OnTheWay,
-            None => Verdict::In,
+            Some(_) => FilterVerdict::OnTheWay,
+            None => FilterVerdict::In,
         }
     }
 }
 
-impl Include {
-    fn judge(&self, path: &Path, is_directory: bool) -> Verdict {
+impl IncludePatterns {
+    fn judge(&self, path: &Path, is_directory: bool) -> FilterVerdict {
         let may_lead = |ways: &Gitignore| matches!(ways.matched(path, true), Match::Ignore(_));
         if self.wanted.matched(path, is_directory).is_ignore() {
-            Verdict::In
+            FilterVerdict::In
         } else if is_directory && self.ways.as_ref().is_none_or(may_lead) {
-            Verdict::OnTheWay
+            FilterVerdict::OnTheWay
         } else {
-            Verdict::Out
+            FilterVerdict::Out
         }
     }
 }
@@ -175,7 +180,7 @@ fn slash(byte: u8) -> u8 {
     }
 }
 
-fn matcher(list: List, patterns: &[String]) -> Result<Gitignore, FilterError> {
+fn matcher(list: PatternList, patterns: &[String]) -> Result<Gitignore, FilterError> {
     let mut builder = GitignoreBuilder::new("");
     for pattern in patterns {
         let refused = |problem| FilterError {
@@ -185,22 +190,22 @@ fn matcher(list: List, patterns: &[String]) -> Result<Gitignore, FilterError> {
         };
         let mut alone = GitignoreBuilder::new("");
         let added = alone.add_line(None, pattern).map(|_| ());
-        added.map_err(|error| refused(Problem::Syntax(error)))?;
+        added.map_err(|error| refused(PatternProblem::Syntax(error)))?;
         let built = alone.build();
-        let built = built.map_err(|error| refused(Problem::Syntax(error)))?;
+        let built = built.map_err(|error| refused(PatternProblem::Syntax(error)))?;
         if built.is_empty() || pattern.trim_matches('/').is_empty() {
-            return Err(refused(Problem::Nothing));
+            return Err(refused(PatternProblem::Nothing));
         }
-        if list == List::Include && built.num_whitelists() > 0 {
-            return Err(refused(Problem::Negated));
+        if list == PatternList::Include && built.num_whitelists() > 0 {
+            return Err(refused(PatternProblem::Negated));
         }
         let added = builder.add_line(None, pattern).map(|_| ());
-        added.map_err(|error| refused(Problem::Syntax(error)))?;
+        added.map_err(|error| refused(PatternProblem::Syntax(error)))?;
     }
     builder.build().map_err(|error| FilterError {
         list,
         pattern: patterns.join(", "),
-        problem: Problem::Syntax(error),
+        problem: PatternProblem::Syntax(error),
     })
 }
 
@@ -248,7 +253,7 @@ mod tests {
 
     /// What becomes of a path with slashes, which is a directory if it ends in
     /// one, as a walk finds out: from the root down.
-    fn verdict(filter: &Filter, path: &str) -> Verdict {
+    fn verdict(filter: &Filter, path: &str) -> FilterVerdict {
         let names: Vec<&str> = path.trim_end_matches('/').split('/').collect();
         let mut here = TreePath::root();
         let mut verdict = filter.of_root();
@@ -260,7 +265,7 @@ mod tests {
         verdict
     }
 
-    fn check(filter: &Filter, expected: &[(&str, Verdict)]) {
+    fn check(filter: &Filter, expected: &[(&str, FilterVerdict)]) {
         for (path, verdict_of) in expected {
             assert_eq!(verdict(filter, path), *verdict_of, "{path}");
         }
@@ -269,8 +274,11 @@ mod tests {
     #[test]
     fn without_patterns_everything_is_kept() {
         let everything = Filter::everything();
-        check(&everything, &[("a", Verdict::In), ("a/b/", Verdict::In)]);
-        check(&filter(&[], &[]), &[("a/b", Verdict::In)]);
+        check(
+            &everything,
+            &[("a", FilterVerdict::In), ("a/b/", FilterVerdict::In)],
+        );
+        check(&filter(&[], &[]), &[("a/b", FilterVerdict::In)]);
     }
 
     #[test]
@@ -278,15 +286,15 @@ mod tests {
         check(
             &filter(&[], &["*.o", "/cache/", "!keep.o", "logs/*.gz"]),
             &[
-                ("a.o", Verdict::Out),
-                ("deep/er/a.o", Verdict::Out),
-                ("keep.o", Verdict::In),
-                ("cache/", Verdict::Out),
-                ("cache", Verdict::In),
-                ("cache/keep.o", Verdict::Out),
-                ("deep/cache/x", Verdict::In),
-                ("logs/1.gz", Verdict::Out),
-                ("deep/logs/1.gz", Verdict::In),
+                ("a.o", FilterVerdict::Out),
+                ("deep/er/a.o", FilterVerdict::Out),
+                ("keep.o", FilterVerdict::In),
+                ("cache/", FilterVerdict::Out),
+                ("cache", FilterVerdict::In),
+                ("cache/keep.o", FilterVerdict::Out),
+                ("deep/cache/x", FilterVerdict::In),
+                ("logs/1.gz", FilterVerdict::Out),
+                ("deep/logs/1.gz", FilterVerdict::In),
             ],
         );
     }
@@ -296,43 +304,43 @@ mod tests {
         check(
             &filter(&["/home/*/docs", "/etc/"], &["*.tmp"]),
             &[
-                ("home/", Verdict::OnTheWay),
-                ("home", Verdict::Out),
-                ("home/me/", Verdict::OnTheWay),
-                ("home/me/docs/", Verdict::In),
-                ("home/me/docs/a/b", Verdict::In),
-                ("home/me/docs/a/b.tmp", Verdict::Out),
-                ("home/me/music/", Verdict::Out),
-                ("etc/passwd", Verdict::In),
-                ("usr/", Verdict::Out),
-                ("usr/etc/", Verdict::Out),
+                ("home/", FilterVerdict::OnTheWay),
+                ("home", FilterVerdict::Out),
+                ("home/me/", FilterVerdict::OnTheWay),
+                ("home/me/docs/", FilterVerdict::In),
+                ("home/me/docs/a/b", FilterVerdict::In),
+                ("home/me/docs/a/b.tmp", FilterVerdict::Out),
+                ("home/me/music/", FilterVerdict::Out),
+                ("etc/passwd", FilterVerdict::In),
+                ("usr/", FilterVerdict::Out),
+                ("usr/etc/", FilterVerdict::Out),
             ],
         );
         check(
             &filter(&["*.rs", "/etc"], &["target/"]),
             &[
-                ("usr/", Verdict::OnTheWay),
-                ("usr/src/a.rs", Verdict::In),
-                ("usr/src/a.c", Verdict::Out),
-                ("usr/target/a.rs", Verdict::Out),
+                ("usr/", FilterVerdict::OnTheWay),
+                ("usr/src/a.rs", FilterVerdict::In),
+                ("usr/src/a.c", FilterVerdict::Out),
+                ("usr/target/a.rs", FilterVerdict::Out),
             ],
         );
         check(
             &filter(&["srv/**/data"], &[]),
             &[
-                ("srv/", Verdict::OnTheWay),
-                ("srv/a/b/", Verdict::OnTheWay),
-                ("srv/a/b/data/x", Verdict::In),
-                ("srv/data", Verdict::In),
-                ("usr/", Verdict::Out),
+                ("srv/", FilterVerdict::OnTheWay),
+                ("srv/a/b/", FilterVerdict::OnTheWay),
+                ("srv/a/b/data/x", FilterVerdict::In),
+                ("srv/data", FilterVerdict::In),
+                ("usr/", FilterVerdict::Out),
             ],
         );
         check(
             &filter(&["srv/**"], &[]),
             &[
-                ("srv/", Verdict::OnTheWay),
-                ("srv/a/b", Verdict::In),
-                ("usr/", Verdict::Out),
+                ("srv/", FilterVerdict::OnTheWay),
+                ("srv/a/b", FilterVerdict::In),
+                ("usr/", FilterVerdict::Out),
             ],
         );
     }
@@ -341,12 +349,12 @@ mod tests {
     fn names_are_bytes() {
         let odd = TreePath::from_bytes(b"a\0\xff.o").unwrap();
         assert_eq!(
-            filter(&[], &["*.o"]).judge(&odd, false, Verdict::In),
-            Verdict::Out
+            filter(&[], &["*.o"]).judge(&odd, false, FilterVerdict::In),
+            FilterVerdict::Out
         );
         assert_eq!(
-            filter(&[], &["*.c"]).judge(&odd, false, Verdict::In),
-            Verdict::In
+            filter(&[], &["*.c"]).judge(&odd, false, FilterVerdict::In),
+            FilterVerdict::In
         );
     }
 
@@ -360,20 +368,26 @@ mod tests {
         let negated = refused(&["a", "!b"], &[]);
         assert_eq!(
             (negated.list, negated.pattern.as_str()),
-            (List::Include, "!b")
+            (PatternList::Include, "!b")
         );
-        assert!(matches!(negated.problem, Problem::Negated), "{negated}");
+        assert!(
+            matches!(negated.problem, PatternProblem::Negated),
+            "{negated}"
+        );
         for pattern in ["", "  ", "# all", "/"] {
             let blank = refused(&[], &["a", pattern]);
             assert_eq!(
                 (blank.list, blank.pattern.as_str()),
-                (List::Exclude, pattern)
+                (PatternList::Exclude, pattern)
             );
-            assert!(matches!(blank.problem, Problem::Nothing), "{blank}");
+            assert!(matches!(blank.problem, PatternProblem::Nothing), "{blank}");
         }
         let broken = refused(&[], &["a", "{b"]);
         assert_eq!(broken.pattern, "{b");
-        assert!(matches!(broken.problem, Problem::Syntax(_)), "{broken}");
+        assert!(
+            matches!(broken.problem, PatternProblem::Syntax(_)),
+            "{broken}"
+        );
         assert!(broken.to_string().contains("{b"), "{broken}");
     }
 }

@@ -36,9 +36,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::entry::{Attributes, TreePath};
-pub use merged::{MergeError, Merged};
-pub use reader::Reader;
-pub use writer::{WriteError, Writer};
+pub use merged::{MergeError, MergedManifests};
+pub use reader::ManifestReader;
+pub use writer::{ManifestWriteError, ManifestWriter};
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -49,9 +49,9 @@ const LONGEST_LINE: usize = 64 * 1024;
 
 /// What a manifest says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct ManifestHeader {
     /// What it has.
-    pub kind: Kind,
+    pub kind: ManifestKind,
     /// Its number. The deltas of a base have the numbers after its own.
     pub sequence: u64,
     /// When it was begun.
@@ -64,7 +64,7 @@ pub struct Header {
 /// What a manifest has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ManifestKind {
     /// Every entry.
     Base,
     /// What has changed since the manifest of the number before.
@@ -75,7 +75,7 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
     /// It is there, and like this.
-    Item(Item),
+    Item(ManifestItem),
     /// It is gone; only in a delta. What was below it has lines of its own.
     Removed(TreePath),
 }
@@ -93,18 +93,18 @@ impl Record {
 
 /// An entry as it is to be made again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub struct ManifestItem {
     /// Where it is; never the root.
     pub path: TreePath,
     /// What is kept of an entry of any kind.
     pub attributes: Attributes,
     /// What it is.
-    pub content: Content,
+    pub content: ItemContent,
 }
 
 /// What an entry of a manifest is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum ItemContent {
     /// A regular file, whose content the store has.
     File {
         /// Length, bytes.
@@ -120,7 +120,7 @@ pub enum Content {
 
 /// What is wrong with one line.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum LineProblem {
     /// No JSON, or not what belongs there.
     #[error("not as it should be: {0}")]
     Json(serde_json::Error),
@@ -146,7 +146,7 @@ pub enum Problem {
 
 /// Why a manifest cannot be read. What came before is not to be trusted either.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum ManifestReadError {
     /// It is no gzip, damaged, or the source failed.
     #[error("cannot be read: {0}")]
     Read(io::Error),
@@ -162,7 +162,7 @@ pub enum ReadError {
         /// Its number, from 1.
         line: u64,
         /// What is wrong.
-        problem: Problem,
+        problem: LineProblem,
     },
     /// It has more or less entries than it says.
     #[error("says that it has {announced} entries, and has {found}, or more")]

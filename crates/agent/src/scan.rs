@@ -24,19 +24,19 @@ use std::path::Path;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::entry::{Entry, Kind, TreePath};
-use crate::filter::{Filter, Verdict};
-use directory::{Look, Names};
-pub use outcome::{Cause, MountPoint, Outcome, ScanError, Specials, Unreadable};
+use crate::entry::{Entry, EntryKind, TreePath};
+use crate::filter::{Filter, FilterVerdict};
+use directory::{DirectoryNames, InodeStatus};
+pub use outcome::{MountPoint, ScanError, ScanOutcome, SpecialFiles, Unreadable, UnreadableCause};
 use trail::Trail;
 
 /// How a tree is walked.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct ScanOptions {
     /// Whether directories on another file system than the root's are entries
     /// only, and what is in them is not.
     pub one_file_system: bool,
-    /// [`Outcome::mounts`] of the last walk. What was mounted then and is not now
+    /// [`ScanOutcome::mounts`] of the last walk. What was mounted then and is not now
     /// is unknown; a caller who knows better leaves it out.
     pub mounted: Vec<MountPoint>,
 }
@@ -45,13 +45,13 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Scan {
     filter: Filter,
-    options: Options,
+    options: ScanOptions,
     trail: Trail,
     /// Directories on the trail that are entries only if something in them is,
     /// each with its depth.
     waiting: Vec<(usize, Entry)>,
     ready: VecDeque<Result<Entry, Unreadable>>,
-    specials: Specials,
+    specials: SpecialFiles,
     unknown: Vec<TreePath>,
     mounts: Vec<MountPoint>,
 }
@@ -62,7 +62,7 @@ impl Scan {
     ///
     /// # Errors
     /// [`ScanError`] when it cannot be opened, or is a mount point no more.
-    pub fn open(root: &Path, filter: Filter, options: Options) -> Result<Self, ScanError> {
+    pub fn open(root: &Path, filter: Filter, options: ScanOptions) -> Result<Self, ScanError> {
         let refused = |error: Errno| ScanError::Open {
             root: root.to_owned(),
             error: error.into(),
@@ -72,7 +72,7 @@ impl Scan {
             trail,
             waiting: Vec::new(),
             ready: VecDeque::new(),
-            specials: Specials::default(),
+            specials: SpecialFiles::default(),
             unknown: Vec::new(),
             mounts: Vec::new(),
             filter,
@@ -92,7 +92,7 @@ impl Scan {
 
     /// Ends the walk, wherever it is.
     #[must_use]
-    pub fn finish(self) -> Outcome {
+    pub fn finish(self) -> ScanOutcome {
         let complete = self.trail.depth() == 0 && self.ready.is_empty();
         let mut mounts = self.mounts;
         for before in self.options.mounted {
@@ -103,7 +103,7 @@ impl Scan {
             }
         }
         mounts.sort_by(|a, b| a.path.cmp(&b.path));
-        Outcome {
+        ScanOutcome {
             complete,
             specials: self.specials,
             unknown: self.unknown,
@@ -131,9 +131,9 @@ impl Scan {
     fn list(&mut self) {
         // Looked up again before anything in it counts: what has been replaced or
         // unmounted before the last name was read may have lost some.
-        let listed = match Names::read(self.trail.descriptor()) {
-            Err(error) => Err(Cause::List(error.into())),
-            Ok(_) if !self.trail.is_in_place() => Err(Cause::Replaced),
+        let listed = match DirectoryNames::read(self.trail.descriptor()) {
+            Err(error) => Err(UnreadableCause::List(error.into())),
+            Ok(_) if !self.trail.is_in_place() => Err(UnreadableCause::Replaced),
             Ok(names) => Ok(names),
         };
         match listed {
@@ -168,7 +168,10 @@ impl Scan {
     /// Comes to a name in the innermost directory.
     fn visit(&mut self, name: &CStr, kind: FileType) {
         let Some(path) = self.trail.path_of(name) else {
-            return self.fail(self.trail.path(), Cause::List(Errno::ILSEQ.into()));
+            return self.fail(
+                self.trail.path(),
+                UnreadableCause::List(Errno::ILSEQ.into()),
+            );
         };
         let looked = match kind {
             FileType::Unknown => Some(directory::look(self.trail.descriptor(), name)),
@@ -183,25 +186,27 @@ impl Scan {
         let verdict = self
             .filter
             .judge(&path, kind == FileType::Directory, parent);
-        if verdict == Verdict::Out {
+        if verdict == FilterVerdict::Out {
             return;
         }
         match looked.unwrap_or_else(|| directory::look(self.trail.descriptor(), name)) {
             Ok(look) => self.found(name, path, &look, verdict),
-            Err(Errno::NOENT) if self.was_mounted(&path) => self.fail(path, Cause::Unmounted),
-            Err(error) => self.fail(path, Cause::of_look(error)),
+            Err(Errno::NOENT) if self.was_mounted(&path) => {
+                self.fail(path, UnreadableCause::Unmounted)
+            }
+            Err(error) => self.fail(path, UnreadableCause::of_look(error)),
         }
     }
 
     /// Sorts in what a name stands for.
-    fn found(&mut self, name: &CStr, path: TreePath, look: &Look, verdict: Verdict) {
+    fn found(&mut self, name: &CStr, path: TreePath, look: &InodeStatus, verdict: FilterVerdict) {
         let kind = match look.kind {
             FileType::Directory => return self.enter(name, path, look, verdict),
-            _ if verdict != Verdict::In => return,
-            FileType::RegularFile => Kind::File(look.state),
+            _ if verdict != FilterVerdict::In => return,
+            FileType::RegularFile => EntryKind::File(look.state),
             FileType::Symlink => match directory::target(self.trail.descriptor(), name) {
-                Ok(target) => Kind::Symlink(target),
-                Err(error) => return self.fail(path, Cause::of_look(error)),
+                Ok(target) => EntryKind::Symlink(target),
+                Err(error) => return self.fail(path, UnreadableCause::of_look(error)),
             },
             _ => return self.specials.add(path),
         };
@@ -212,15 +217,15 @@ impl Scan {
             attributes: look.attributes,
         });
         if let Some(path) = was_mounted {
-            self.fail(path, Cause::Unmounted);
+            self.fail(path, UnreadableCause::Unmounted);
         }
     }
 
     /// Enters a directory, if it is to be walked.
-    fn enter(&mut self, name: &CStr, path: TreePath, look: &Look, verdict: Verdict) {
+    fn enter(&mut self, name: &CStr, path: TreePath, look: &InodeStatus, verdict: FilterVerdict) {
         let root = self.trail.root_device();
         let is_anywhere = !self.options.one_file_system;
-        let is_walked = |look: &Look| is_anywhere || look.identity.device == root;
+        let is_walked = |look: &InodeStatus| is_anywhere || look.identity.device == root;
         if !is_walked(look) {
             return self.emit_directory(path, look, verdict);
         }
@@ -232,7 +237,7 @@ impl Scan {
             Ok(opened) => opened,
             Err(error) => {
                 self.emit_directory(path.clone(), look, verdict);
-                return self.fail(path, Cause::of_open(error));
+                return self.fail(path, UnreadableCause::of_open(error));
             }
         };
         if !is_walked(&look) {
@@ -243,7 +248,7 @@ impl Scan {
         let is_mount = look.is_mount || look.identity.device != around;
         if !is_mount && self.is_mount_of_before(&path) {
             self.emit_directory(path.clone(), &look, verdict);
-            return self.fail(path, Cause::Unmounted);
+            return self.fail(path, UnreadableCause::Unmounted);
         }
         if is_mount && is_anywhere {
             self.mounts.push(MountPoint {
@@ -253,8 +258,8 @@ impl Scan {
         }
         self.trail.push(&path, descriptor, look.identity, verdict);
         match verdict {
-            Verdict::In => self.emit_directory(path, &look, verdict),
-            Verdict::OnTheWay | Verdict::Out => {
+            FilterVerdict::In => self.emit_directory(path, &look, verdict),
+            FilterVerdict::OnTheWay | FilterVerdict::Out => {
                 self.waiting.push((depth + 1, directory_entry(path, &look)));
             }
         }
@@ -264,12 +269,12 @@ impl Scan {
     fn leave(&mut self) {
         self.trail.reopen_outer();
         if !self.trail.is_in_place() {
-            self.fail(self.trail.path(), Cause::Replaced);
+            self.fail(self.trail.path(), UnreadableCause::Replaced);
         }
         self.pop();
         // Without a way back to the one around it: on from what is around that.
         while self.trail.depth() > 0 && !self.trail.reopen_innermost() {
-            self.fail(self.trail.path(), Cause::Replaced);
+            self.fail(self.trail.path(), UnreadableCause::Replaced);
             self.pop();
         }
     }
@@ -291,8 +296,8 @@ impl Scan {
         mounted.any(|mount| mount.path.is_at_or_below(path))
     }
 
-    fn emit_directory(&mut self, path: TreePath, look: &Look, verdict: Verdict) {
-        if verdict == Verdict::In {
+    fn emit_directory(&mut self, path: TreePath, look: &InodeStatus, verdict: FilterVerdict) {
+        if verdict == FilterVerdict::In {
             self.emit(directory_entry(path, look));
         }
     }
@@ -303,7 +308,7 @@ impl Scan {
         self.ready.push_back(Ok(entry));
     }
 
-    fn fail(&mut self, path: TreePath, cause: Cause) {
+    fn fail(&mut self, path: TreePath, cause: UnreadableCause) {
         let is_below = |last: &mut TreePath| last.is_at_or_below(&path);
         while self.unknown.pop_if(is_below).is_some() {}
         let covers = |last: &TreePath| path.is_at_or_below(last);
@@ -325,10 +330,10 @@ impl Iterator for Scan {
     }
 }
 
-fn directory_entry(path: TreePath, look: &Look) -> Entry {
+fn directory_entry(path: TreePath, look: &InodeStatus) -> Entry {
     Entry {
         path,
-        kind: Kind::Directory,
+        kind: EntryKind::Directory,
         attributes: look.attributes,
     }
 }

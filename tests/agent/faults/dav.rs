@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use fairbat_agent::store::StoreErrorKind;
-use fairbat_agent::sync::{Delete, Failure, Problem};
+use fairbat_agent::sync::{Delete, EntryFailure, RunProblem};
 use fairbat_tests::message::Reply;
 use fairbat_tests::stores::{Fault, Requests};
 
@@ -65,7 +65,7 @@ async fn what_does_not_pass_ends_the_run_and_says_what_helps() {
         let refused = Fault::Answer(Reply::status(status));
         scene.proxy.on(Requests::of("PUT"), refused);
         let report = scene.agent.push(scene.source.path(), Delete::Never).await;
-        let Some(Problem::Store(error)) = &report.problem else {
+        let Some(RunProblem::Store(error)) = &report.problem else {
             panic!("{status}: {report:#?}");
         };
         assert_eq!(error.kind, kind, "{error}");
@@ -86,7 +86,7 @@ async fn one_file_that_is_refused_does_not_hold_up_the_others() {
         .on(Requests::of("MOVE").containing("small"), refused);
     let report = scene.agent.push(scene.source.path(), Delete::Never).await;
     assert_eq!((report.sent, report.failed), (1, 1), "{report:#?}");
-    let [(path, Failure::Store(_))] = report.failures.as_slice() else {
+    let [(path, EntryFailure::Store(_))] = report.failures.as_slice() else {
         panic!("{report:#?}");
     };
     assert_eq!(path.to_string(), "small");

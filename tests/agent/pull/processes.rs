@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use fairbat_agent::sync::{Delete, Problem};
+use fairbat_agent::sync::{Delete, RunProblem};
 use fairbat_tests::bin::agent_binary;
 use fairbat_tests::netns::skipped;
 use fairbat_tests::poll::wait_until;
@@ -92,7 +92,7 @@ async fn two_processes_do_not_fill_one_directory() {
     });
 
     let report = scene.agent.pull(pulled.path(), Delete::Never).await;
-    let busy = Problem::Busy(pulled.path().to_owned());
+    let busy = RunProblem::Busy(pulled.path().to_owned());
     assert_eq!(report.problem, Some(busy), "{report:#?}");
     assert!(unfinished.join("0").exists(), "it is not disturbed");
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::entry::{Attributes, FileState};
-use crate::scan::Cause;
+use crate::scan::UnreadableCause;
 
 const LAST_SCAN: Moment = at(1_000, 0);
 
@@ -22,7 +22,7 @@ fn path(slashed: &str) -> TreePath {
     TreePath::from_bytes(slashed.replace('/', "\0").as_bytes()).unwrap()
 }
 
-fn entry(slashed: &str, kind: Kind) -> Entry {
+fn entry(slashed: &str, kind: EntryKind) -> Entry {
     Entry {
         path: path(slashed),
         kind,
@@ -43,26 +43,26 @@ const STATE: FileState = FileState {
 };
 
 fn file(slashed: &str) -> Entry {
-    entry(slashed, Kind::File(STATE))
+    entry(slashed, EntryKind::File(STATE))
 }
 
 fn directory(slashed: &str) -> Entry {
-    entry(slashed, Kind::Directory)
+    entry(slashed, EntryKind::Directory)
 }
 
 fn link(slashed: &str, target: &str) -> Entry {
-    entry(slashed, Kind::Symlink(OsStr::new(target).into()))
+    entry(slashed, EntryKind::Symlink(OsStr::new(target).into()))
 }
 
 fn unknown(slashed: &str) -> Result<Entry, Unreadable> {
     Err(Unreadable {
         path: path(slashed),
-        cause: Cause::Replaced,
+        cause: UnreadableCause::Replaced,
     })
 }
 
-fn known(entries: &[Entry]) -> Vec<Result<Known, Infallible>> {
-    let known = |entry: &Entry| Known {
+fn known(entries: &[Entry]) -> Vec<Result<KnownEntry, Infallible>> {
+    let known = |entry: &Entry| KnownEntry {
         entry: entry.clone(),
         sha256: None,
     };
@@ -71,17 +71,17 @@ fn known(entries: &[Entry]) -> Vec<Result<Known, Infallible>> {
 
 /// A word and a path for each change.
 fn changes(scan: Vec<Result<Entry, Unreadable>>, record: &[Entry]) -> Vec<String> {
-    let word = |change: Change| match change {
-        Change::Same(old) => format!("same {}", old.entry.path),
-        Change::Added(entry) => format!("added {}", entry.path),
-        Change::Changed { entry, old } => {
+    let word = |change: EntryChange| match change {
+        EntryChange::Same(old) => format!("same {}", old.entry.path),
+        EntryChange::Added(entry) => format!("added {}", entry.path),
+        EntryChange::Changed { entry, old } => {
             assert_eq!(entry.path, old.entry.path);
             format!("changed {}", entry.path)
         }
-        Change::Touched { entry, .. } => format!("touched {}", entry.path),
-        Change::Attributes { entry, .. } => format!("attributes {}", entry.path),
-        Change::Removed(old) => format!("removed {}", old.entry.path),
-        Change::Unknown(unreadable) => format!("unknown {}", unreadable.path),
+        EntryChange::Touched { entry, .. } => format!("touched {}", entry.path),
+        EntryChange::Attributes { entry, .. } => format!("attributes {}", entry.path),
+        EntryChange::Removed(old) => format!("removed {}", old.entry.path),
+        EntryChange::Unknown(unreadable) => format!("unknown {}", unreadable.path),
     };
     compare(scan, known(record), LAST_SCAN)
         .map(|change| word(change.unwrap()))
@@ -139,7 +139,7 @@ fn every_sign_of_another_content_counts() {
     let with = |change: fn(&mut FileState)| {
         let mut state = STATE;
         change(&mut state);
-        entry("a", Kind::File(state))
+        entry("a", EntryKind::File(state))
     };
     assert_eq!(change(file("a"), file("a")), "same");
     assert_eq!(change(with(|state| state.size = 8), file("a")), "changed");
@@ -169,7 +169,7 @@ fn attributes_alone_are_told_apart() {
     // The mode of a file changes together with the time of its last change.
     let mut state = STATE;
     state.changed = at(600, 0);
-    let changed = private(entry("a", Kind::File(state)));
+    let changed = private(entry("a", EntryKind::File(state)));
     assert_eq!(change(changed, file("a")), "touched");
 }
 
@@ -183,7 +183,7 @@ fn a_change_shortly_before_the_last_scan_may_hide_another() {
     ] {
         let mut state = STATE;
         state.changed = stamp;
-        let stamped = entry("a", Kind::File(state));
+        let stamped = entry("a", EntryKind::File(state));
         assert_eq!(change(stamped.clone(), stamped), expected, "{stamp:?}");
     }
 }
@@ -262,14 +262,14 @@ fn a_directory_around_what_is_unknown_is_not_removed() {
 #[test]
 fn an_error_of_the_record_is_handed_on() {
     let record = vec![
-        Ok(Known {
+        Ok(KnownEntry {
             entry: file("a"),
             sha256: None,
         }),
         Err("disk"),
     ];
     let mut changes = compare(vec![Ok(file("a")), Ok(file("b"))], record, LAST_SCAN);
-    assert!(matches!(changes.next(), Some(Ok(Change::Same(_)))));
+    assert!(matches!(changes.next(), Some(Ok(EntryChange::Same(_)))));
     assert!(matches!(changes.next(), Some(Err("disk"))));
 }
 
@@ -285,7 +285,7 @@ proptest! {
         let sized = |(slashed, size): (&String, &u64)| {
             let mut state = STATE;
             state.size = *size;
-            entry(slashed, Kind::File(state))
+            entry(slashed, EntryKind::File(state))
         };
         let sorted = |map: &BTreeMap<String, u64>| {
             let mut all: Vec<Entry> = map.iter().map(sized).collect();

@@ -3,7 +3,7 @@
 use super::entry::Work;
 use super::service::{Daemon, StartError};
 use crate::config::{Config, Course};
-use crate::sync::Problem;
+use crate::sync::RunProblem;
 
 /// Gives up what killed processes have left unfinished in the stores that jobs
 /// push to; returns how many uploads, by job, and what went wrong. Not while the
@@ -15,7 +15,7 @@ use crate::sync::Problem;
 pub async fn collect(
     config: Config,
     fresh_identity: u64,
-) -> Result<Vec<(String, Result<u64, Problem>)>, StartError> {
+) -> Result<Vec<(String, Result<u64, RunProblem>)>, StartError> {
     let daemon = Daemon::open(config, fresh_identity)?;
     let mut collected = Vec::new();
     for entry in &daemon.entries {

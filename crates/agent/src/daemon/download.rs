@@ -20,7 +20,7 @@ use url::Url;
 use super::lanes::{authority, patient};
 use crate::config::Agent;
 use crate::store::{StoreError, StoreErrorKind};
-use crate::sync::{Ledger, Problem, Report};
+use crate::sync::{Progress, RunProblem, RunReport};
 
 /// How often a failure is tried again before a run ends; a later run goes on.
 const TRIES: u32 = 20;
@@ -42,9 +42,9 @@ pub(super) struct Download {
 pub(super) async fn download(
     download: Download,
     agent: &Agent,
-    ledger: Ledger,
+    ledger: Progress,
     mut stop: watch::Receiver<bool>,
-) -> Report {
+) -> RunReport {
     let member = download
         .lane
         .enter(&authority(&download.url), download.deadline);
@@ -81,7 +81,7 @@ pub(super) async fn download(
     };
     let engine_stop = Stop::new();
     let (events, seen) = unbounded_channel();
-    let mut report = Report::default();
+    let mut report = RunReport::default();
     let run = download::run_in(share, settings, request, engine_stop.clone(), events);
     let stopping = async {
         // Whoever could stop it is gone with the daemon.
@@ -99,11 +99,11 @@ pub(super) async fn download(
         Ok(outcome) => match outcome.outcomes.first() {
             Some(Outcome::Done { .. }) => report.sent = 1,
             Some(Outcome::Failed(kind)) => report.problem = Some(problem(*kind, said)),
-            None => report.problem = Some(Problem::Lost),
+            None => report.problem = Some(RunProblem::Lost),
         },
         Err(error) => {
             let refused = StoreError::new(StoreErrorKind::Refused, error.message);
-            report.problem = Some(Problem::Store(refused.with_hint(error.hint)));
+            report.problem = Some(RunProblem::Store(refused.with_hint(error.hint)));
         }
     }
     report
@@ -123,7 +123,7 @@ struct Said {
     error: Option<(String, String)>,
 }
 
-async fn listen(mut events: UnboundedReceiver<TimedEvent>, ledger: &Ledger, said: &mut Said) {
+async fn listen(mut events: UnboundedReceiver<TimedEvent>, ledger: &Progress, said: &mut Said) {
     while let Some(TimedEvent { event, .. }) = events.recv().await {
         match event {
             Event::Control(control) => {
@@ -147,16 +147,16 @@ async fn listen(mut events: UnboundedReceiver<TimedEvent>, ledger: &Ledger, said
     }
 }
 
-fn problem(kind: ErrorKind, said: Said) -> Problem {
+fn problem(kind: ErrorKind, said: Said) -> RunProblem {
     let (message, hint) = said.error.unwrap_or_default();
     let kind = match kind {
-        ErrorKind::Interrupted => return Problem::Stopped,
+        ErrorKind::Interrupted => return RunProblem::Stopped,
         ErrorKind::Network => StoreErrorKind::Network,
         ErrorKind::Server => StoreErrorKind::Server,
-        ErrorKind::Disk => return Problem::Disk(message),
+        ErrorKind::Disk => return RunProblem::Disk(message),
         ErrorKind::Refused | ErrorKind::Integrity | ErrorKind::MaxTime | ErrorKind::Other => {
             StoreErrorKind::Refused
         }
     };
-    Problem::Store(StoreError::new(kind, message).with_hint(hint))
+    RunProblem::Store(StoreError::new(kind, message).with_hint(hint))
 }

@@ -11,7 +11,7 @@ use crate::config::{Course, Job};
 use crate::filter::Filter;
 use crate::state::PlaceRecord;
 use crate::status::{Direction, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
-use crate::sync::{Ledger, Standing};
+use crate::sync::{Progress, ProgressTotals};
 
 /// Something to do, and its book.
 pub(super) struct Entry {
@@ -35,7 +35,7 @@ pub(super) enum Work {
 
 /// What can be done to a run under way.
 pub(super) struct Active {
-    pub(super) ledger: Ledger,
+    pub(super) ledger: Progress,
     /// Where it writes: its job may have got another place meanwhile.
     pub(super) place: Option<PlaceRecord>,
     pub(super) stop: watch::Sender<bool>,
@@ -139,7 +139,7 @@ impl Entry {
     }
 
     /// What is foretold of the run under way at this rate of the lane, byte/s.
-    fn foretold(&self, standing: &Standing, rate: Option<f64>, now: Timestamp) -> Prediction {
+    fn foretold(&self, standing: &ProgressTotals, rate: Option<f64>, now: Timestamp) -> Prediction {
         let Some(active) = &self.active else {
             return Prediction::default();
         };
@@ -154,7 +154,7 @@ impl Entry {
 }
 
 /// What was counted, and what is counted of the run under way.
-fn with(totals: Totals, standing: &Standing) -> Totals {
+fn with(totals: Totals, standing: &ProgressTotals) -> Totals {
     let mut retries = totals.retries;
     retries.add(&standing.retries);
     Totals {

@@ -12,7 +12,7 @@ use super::entry::{Entry, Work};
 use super::extra::{self, Extra, What};
 use super::handle::{Accepted, Command, Refused};
 use super::service::{Chore, Daemon};
-use crate::state::{Keeping, StateError};
+use crate::state::{CommitHandle, StateError};
 
 /// Where an answer goes. Who asked may have gone.
 type Answer = oneshot::Sender<Result<Accepted, Refused>>;
@@ -25,7 +25,7 @@ pub(super) struct Added {
 }
 
 /// What a command was about, and what of it is being remembered.
-type Followed = Result<(String, Option<Keeping<()>>), Refused>;
+type Followed = Result<(String, Option<CommitHandle<()>>), Refused>;
 
 impl Daemon {
     pub(super) fn obey(&mut self, command: Command, answer: Answer) {
@@ -154,7 +154,7 @@ impl Daemon {
         }
     }
 
-    fn remember_task(&mut self, id: &str) -> Option<Keeping<()>> {
+    fn remember_task(&mut self, id: &str) -> Option<CommitHandle<()>> {
         let index = self.entries.iter().position(|entry| entry.id == id)?;
         let entry = &mut self.entries[index];
         match &mut entry.work {

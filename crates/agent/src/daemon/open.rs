@@ -18,7 +18,7 @@ use super::standing::Standing;
 use super::task::Task;
 use crate::config::{Config, Job};
 use crate::filter::Filter;
-use crate::state::{PlaceRecord, State};
+use crate::state::{PlaceRecord, StateDatabase};
 use crate::status::Direction;
 
 /// Name of the file with the state.
@@ -41,7 +41,7 @@ pub(super) struct Prepared {
 /// # Errors
 /// [`StartError`].
 pub(super) fn prepare(
-    state: &State,
+    state: &StateDatabase,
     file: &Path,
     config: &Config,
     known: impl Fn(&str) -> bool,
@@ -116,7 +116,7 @@ impl Daemon {
             file: file.clone(),
             error,
         };
-        let state = State::open(&file).map_err(of_state)?;
+        let state = StateDatabase::open(&file).map_err(of_state)?;
         let identity = state.identity(fresh_identity).map_err(of_state)?;
         for (store, what) in config.exposed(|name| std::env::var_os(name)) {
             tracing::warn!(store, "{what}; use https");

@@ -20,12 +20,12 @@ use crate::config::{Config, Course, Delete, Job, Place};
 use crate::filter::Filter;
 use crate::store::Store;
 use crate::sync::{
-    Context, Ledger, Origin, PAUSES, Problem, PullSettings, PushSettings, Report, TELL_EVERY, pull,
-    push,
+    MANIFEST_PAUSES, PUBLISH_INTERVAL, Progress, PullOrigin, PullSettings, PushContext,
+    PushSettings, RunProblem, RunReport, pull, push,
 };
 
 /// A run, with what it is called by.
-pub(super) type Running = Pin<Box<dyn Future<Output = (String, Report)> + Send>>;
+pub(super) type Running = Pin<Box<dyn Future<Output = (String, RunReport)> + Send>>;
 
 impl Daemon {
     /// A run of something.
@@ -33,7 +33,7 @@ impl Daemon {
         &self,
         index: usize,
         deadline: Option<Timestamp>,
-        ledger: Ledger,
+        ledger: Progress,
         stopped: watch::Receiver<bool>,
     ) -> Running {
         let Entry { id, work, task, .. } = &self.entries[index];
@@ -94,11 +94,11 @@ impl Daemon {
             verify: job.verify,
             deadline,
             weight: job.min_weight,
-            ceilings: self.ceilings(0, job.limit_rate),
+            rate_limits: self.ceilings(0, job.limit_rate),
             connections: self.config.agent.connections,
             seed: self.identity,
             identity: self.identity,
-            tell_every: TELL_EVERY,
+            publish_interval: PUBLISH_INTERVAL,
         }
     }
 
@@ -115,11 +115,11 @@ impl Daemon {
             was_filled: false,
             filter: Filter::everything(),
             detect: job.detect,
-            pauses: PAUSES.to_vec(),
+            pauses: MANIFEST_PAUSES.to_vec(),
             delete: job.delete,
             deadline,
             weight: job.min_weight,
-            ceilings: self.ceilings(1, job.limit_rate),
+            rate_limits: self.ceilings(1, job.limit_rate),
             connections: self.config.agent.connections,
             seed: self.identity,
         }
@@ -138,7 +138,7 @@ impl Daemon {
         id: String,
         store: &str,
         settings: PushSettings,
-        ledger: Ledger,
+        ledger: Progress,
         stopped: watch::Receiver<bool>,
     ) -> Running {
         let opening = self.opening(0, store, stopped.clone());
@@ -148,7 +148,7 @@ impl Daemon {
         running(id, async move {
             match opening.await {
                 Ok((store, host)) => {
-                    let context = Context {
+                    let context = PushContext {
                         state,
                         writer,
                         store: Arc::new(store),
@@ -157,7 +157,7 @@ impl Daemon {
                     };
                     push(context, &name, settings, ledger, stopped).await
                 }
-                Err(problem) => Report::of(problem),
+                Err(problem) => RunReport::of(problem),
             }
         })
     }
@@ -167,7 +167,7 @@ impl Daemon {
         id: String,
         store: &str,
         settings: PullSettings,
-        ledger: Ledger,
+        ledger: Progress,
         stopped: watch::Receiver<bool>,
     ) -> Running {
         let opening = self.opening(1, store, stopped.clone());
@@ -175,14 +175,14 @@ impl Daemon {
         running(id, async move {
             match opening.await {
                 Ok((store, host)) => {
-                    let origin = Origin {
+                    let origin = PullOrigin {
                         store: Arc::new(store),
                         host,
                         lane,
                     };
                     pull(origin, settings, ledger, stopped).await
                 }
-                Err(problem) => Report::of(problem),
+                Err(problem) => RunReport::of(problem),
             }
         })
     }
@@ -193,12 +193,12 @@ impl Daemon {
         job: &str,
         to: &Path,
         deadline: Option<Timestamp>,
-        ledger: Ledger,
+        ledger: Progress,
         stopped: watch::Receiver<bool>,
     ) -> Running {
         let Some(job) = self.config.jobs.iter().find(|known| known.name == job) else {
-            let problem = Problem::NoJob(job.to_owned());
-            return running(id.to_owned(), async { Report::of(problem) });
+            let problem = RunProblem::NoJob(job.to_owned());
+            return running(id.to_owned(), async { RunReport::of(problem) });
         };
         let place = job.course.place();
         let settings = PullSettings {
@@ -214,7 +214,7 @@ impl Daemon {
         way: usize,
         store: &str,
         stopped: watch::Receiver<bool>,
-    ) -> impl Future<Output = Result<(Store, String), Problem>> + Send + use<> {
+    ) -> impl Future<Output = Result<(Store, String), RunProblem>> + Send + use<> {
         let (way, config) = (Arc::clone(&self.ways[way]), Arc::clone(&self.config));
         let store = store.to_owned();
         async move { open(way, config, store, stopped).await }
@@ -226,29 +226,32 @@ async fn open(
     config: Arc<Config>,
     store: String,
     mut stopped: watch::Receiver<bool>,
-) -> Result<(Store, String), Problem> {
+) -> Result<(Store, String), RunProblem> {
     // Files are read for that, and a disk may not answer.
     let opening = tokio::task::spawn_blocking(move || {
         way.store(&config, &store, |name| std::env::var_os(name))
     });
     tokio::select! {
         biased;
-        _ = stopped.wait_for(|stop| *stop) => Err(Problem::Stopped),
-        opened = opening => Ok(opened.map_err(|_| Problem::Lost)??),
+        _ = stopped.wait_for(|stop| *stop) => Err(RunProblem::Stopped),
+        opened = opening => Ok(opened.map_err(|_| RunProblem::Lost)??),
     }
 }
 
 /// A run, which says at its end what it was.
-fn running(id: String, run: impl Future<Output = Report> + Send + 'static) -> Running {
+fn running(id: String, run: impl Future<Output = RunReport> + Send + 'static) -> Running {
     Box::pin(async move {
         // A defect in one run is no end of the others, nor of its own book.
         let report = tokio::spawn(run).await;
-        (id, report.unwrap_or_else(|_| Report::of(Problem::Lost)))
+        (
+            id,
+            report.unwrap_or_else(|_| RunReport::of(RunProblem::Lost)),
+        )
     })
 }
 
-impl Report {
-    fn of(problem: Problem) -> Self {
+impl RunReport {
+    fn of(problem: RunProblem) -> Self {
         Self {
             problem: Some(problem),
             ..Self::default()

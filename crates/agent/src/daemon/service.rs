@@ -21,9 +21,9 @@ use super::obey::Added;
 use super::reload::Loaded;
 use super::standing::Standing;
 use crate::config::{Config, ConfigError};
-use crate::state::{Keeping, State, StateError, Writer};
+use crate::state::{CommitHandle, StateDatabase, StateError, StateWriter};
 use crate::status::Status;
-use crate::sync::{Ledger, Problem, Report};
+use crate::sync::{Progress, RunProblem, RunReport};
 
 /// How often the status is told.
 const TICK: Duration = Duration::from_secs(1);
@@ -157,8 +157,8 @@ pub(super) struct Daemon {
     pub(super) config: Arc<Config>,
     /// The file with the state.
     pub(super) file: PathBuf,
-    pub(super) state: State,
-    pub(super) writer: Writer,
+    pub(super) state: StateDatabase,
+    pub(super) writer: StateWriter,
     pub(super) identity: u64,
     pub(super) started: Timestamp,
     pub(super) clocks: Clocks,
@@ -166,7 +166,7 @@ pub(super) struct Daemon {
     pub(super) measured: [Measured; 2],
     /// Jobs first, then what was added.
     pub(super) entries: Vec<Entry>,
-    pub(super) running: JoinSet<(String, Report)>,
+    pub(super) running: JoinSet<(String, RunReport)>,
     pub(super) chores: JoinSet<Option<Chore>>,
     pub(super) manager: Manager,
     pub(super) is_reloading: bool,
@@ -209,7 +209,7 @@ impl Daemon {
             deadline = deadline.map(|deadline| deadline.to_string()),
             "begins"
         );
-        let ledger = Ledger::default();
+        let ledger = Progress::default();
         let (stop, stopped) = watch::channel(false);
         entry.active = Some(Active {
             ledger: ledger.clone(),
@@ -222,7 +222,7 @@ impl Daemon {
         self.running.spawn(run);
     }
 
-    fn ended(&mut self, id: &str, report: &Report) {
+    fn ended(&mut self, id: &str, report: &RunReport) {
         let now = self.now();
         let Some(index) = self.entries.iter().position(|entry| entry.id == id) else {
             return;
@@ -266,7 +266,7 @@ impl Daemon {
             (Work::Job(_) | Work::Extra(..), _) => {}
         }
         // What the end of the agent stops goes on with its next start.
-        if !(self.is_stopping && report.problem == Some(Problem::Stopped)) {
+        if !(self.is_stopping && report.problem == Some(RunProblem::Stopped)) {
             drop(self.remember(index));
         }
         if self.entries[index].leaves {
@@ -275,7 +275,7 @@ impl Daemon {
     }
 
     /// How a job stands, if that is not remembered yet.
-    pub(super) fn remember(&mut self, index: usize) -> Option<Keeping<()>> {
+    pub(super) fn remember(&mut self, index: usize) -> Option<CommitHandle<()>> {
         let entry = &mut self.entries[index];
         let standing = Standing::of(&entry.task);
         if matches!(entry.work, Work::Extra(..)) || standing == entry.standing {

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 use self::last::{last_run, outcomes};
 use crate::config::{Due, Timing};
 use crate::status::{LastRun, Phase, Totals};
-use crate::sync::{Failure, Problem, Report};
+use crate::sync::{EntryFailure, RunProblem, RunReport};
 
 /// Failed runs are tried again after so long, and each further one after twice
 /// that, ...
@@ -267,10 +267,10 @@ impl Task {
     }
 
     /// The run that was under way has ended.
-    pub(super) fn ended(&mut self, report: &Report, bytes: u64, now: &Zoned) {
+    pub(super) fn ended(&mut self, report: &RunReport, bytes: u64, now: &Zoned) {
         let Some(run) = self.run.take() else { return };
         let ended = now.timestamp();
-        let is_stopped = report.problem == Some(Problem::Stopped);
+        let is_stopped = report.problem == Some(RunProblem::Stopped);
         let is_ok = report.is_clean();
         let in_time = self.deadline.map(|deadline| ended <= deadline);
         self.count(report, bytes);
@@ -295,24 +295,24 @@ impl Task {
     }
 
     /// Plans to try again before the next regular run, where that may help.
-    fn retry(&mut self, report: &Report, now: Timestamp) {
+    fn retry(&mut self, report: &RunReport, now: Timestamp) {
         let may_help = match &report.problem {
-            Some(Problem::Store(error)) => error.may_pass(),
+            Some(RunProblem::Store(error)) => error.may_pass(),
             Some(
-                Problem::EmptySource(_)
-                | Problem::EmptyTarget(_)
-                | Problem::EmptyOrigin
-                | Problem::TooManyDeletions { .. }
-                | Problem::OtherWriter
-                | Problem::NoJob(_)
-                | Problem::NothingPushed,
+                RunProblem::EmptySource(_)
+                | RunProblem::EmptyTarget(_)
+                | RunProblem::EmptyOrigin
+                | RunProblem::TooManyDeletions { .. }
+                | RunProblem::OtherWriter
+                | RunProblem::NoJob(_)
+                | RunProblem::NothingPushed,
             ) => false,
             Some(_) => true,
             // Files that cannot be read now cannot be read in a minute.
             None => report.failures.iter().any(|(_, failure)| match failure {
-                Failure::Changed | Failure::Newer => true,
-                Failure::Store(error) => error.may_pass(),
-                Failure::Unreadable(_) | Failure::Unwritable(_) => false,
+                EntryFailure::Changed | EntryFailure::Newer => true,
+                EntryFailure::Store(error) => error.may_pass(),
+                EntryFailure::Unreadable(_) | EntryFailure::Unwritable(_) => false,
             }),
         };
         if !may_help {
@@ -327,7 +327,7 @@ impl Task {
         }
     }
 
-    fn count(&mut self, report: &Report, bytes: u64) {
+    fn count(&mut self, report: &RunReport, bytes: u64) {
         let files = outcomes(report);
         let totals = &mut self.totals;
         totals.bytes += bytes;

@@ -7,7 +7,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use fairbat::settings::Checksum;
 use serde::{Deserialize, Serialize};
 
-use super::{Content, Header, Item, Kind, Problem, ReadError, Record, VERSION};
+use super::{
+    ItemContent, LineProblem, ManifestHeader, ManifestItem, ManifestKind, ManifestReadError,
+    Record, VERSION,
+};
 use crate::entry::{Attributes, Moment, TreePath};
 use crate::percent;
 
@@ -17,7 +20,7 @@ const SECOND: u32 = 1_000_000_000;
 #[derive(Serialize, Deserialize)]
 struct HeaderLine<'a> {
     fairbat_manifest: u32,
-    kind: Kind,
+    kind: ManifestKind,
     sequence: u64,
     #[serde(borrow)]
     created: Cow<'a, str>,
@@ -69,20 +72,20 @@ struct EndLine {
 }
 
 /// What a line after the first says.
-pub(super) enum Said {
+pub(super) enum ParsedLine {
     Record(Record),
-    End(End),
+    End(EndMark),
 }
 
 /// What the last line says.
 #[derive(Clone, Copy)]
-pub(super) struct End {
+pub(super) struct EndMark {
     pub(super) entries: u64,
     /// Of all lines before.
     pub(super) sha256: [u8; 32],
 }
 
-pub(super) fn write_header(header: &Header) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn write_header(header: &ManifestHeader) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&HeaderLine {
         fairbat_manifest: VERSION,
         kind: header.kind,
@@ -92,30 +95,30 @@ pub(super) fn write_header(header: &Header) -> Result<Vec<u8>, serde_json::Error
     })
 }
 
-pub(super) fn read_header(line: &[u8]) -> Result<Header, ReadError> {
+pub(super) fn read_header(line: &[u8]) -> Result<ManifestHeader, ManifestReadError> {
     /// First, for another version may have another header.
     #[derive(Deserialize)]
     struct VersionLine {
         fairbat_manifest: u32,
     }
-    let refused = |problem| ReadError::Line { line: 1, problem };
-    let json = |error| refused(Problem::Json(error));
+    let refused = |problem| ManifestReadError::Line { line: 1, problem };
+    let json = |error| refused(LineProblem::Json(error));
     match object::<VersionLine>(line).map_err(json)?.fairbat_manifest {
         VERSION => {}
-        other => return Err(ReadError::Version(other)),
+        other => return Err(ManifestReadError::Version(other)),
     }
     let line: HeaderLine<'_> = object(line).map_err(json)?;
     let created = line.created.parse();
-    Ok(Header {
+    Ok(ManifestHeader {
         kind: line.kind,
         sequence: line.sequence,
-        created: created.map_err(|_| refused(Problem::Member("created")))?,
+        created: created.map_err(|_| refused(LineProblem::Member("created")))?,
         entries: line.entries,
     })
 }
 
 /// Whatever this writes can be read.
-pub(super) fn write_record(record: &Record) -> Result<Vec<u8>, Problem> {
+pub(super) fn write_record(record: &Record) -> Result<Vec<u8>, LineProblem> {
     let mut line = Line {
         path: Some(path_text(record.path()).into()),
         ..Line::default()
@@ -133,13 +136,13 @@ pub(super) fn write_record(record: &Record) -> Result<Vec<u8>, Problem> {
             line.gid = Some(attributes.gid);
             line.mtime = Some(moment_text(attributes.modified).into());
             line.kind = Some(match &item.content {
-                Content::File { size, sha256 } => {
+                ItemContent::File { size, sha256 } => {
                     line.size = Some(*size);
                     line.sha256 = Some(Checksum::Sha256(*sha256).hex().into());
                     Type::File
                 }
-                Content::Directory => Type::Dir,
-                Content::Symlink(target) => {
+                ItemContent::Directory => Type::Dir,
+                ItemContent::Symlink(target) => {
                     let is_target = !target.is_empty() && !target.as_bytes().contains(&0);
                     member("target", is_target.then_some(()))?;
                     line.target = Some(text(target.as_bytes()).into());
@@ -148,10 +151,10 @@ pub(super) fn write_record(record: &Record) -> Result<Vec<u8>, Problem> {
             });
         }
     }
-    serde_json::to_vec(&line).map_err(Problem::Json)
+    serde_json::to_vec(&line).map_err(LineProblem::Json)
 }
 
-pub(super) fn write_end(end: &End) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn write_end(end: &EndMark) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&Line {
         end: Some(EndLine {
             entries: end.entries,
@@ -161,21 +164,21 @@ pub(super) fn write_end(end: &End) -> Result<Vec<u8>, serde_json::Error> {
     })
 }
 
-pub(super) fn read(line: &[u8]) -> Result<Said, Problem> {
-    let line: Line<'_> = object(line).map_err(Problem::Json)?;
+pub(super) fn read(line: &[u8]) -> Result<ParsedLine, LineProblem> {
+    let line: Line<'_> = object(line).map_err(LineProblem::Json)?;
     let path = match (&line.path, &line.end) {
         (Some(path), None) => path_of(path)?,
         (None, Some(end)) => {
             let entries = end.entries;
             let sha256 = digest_of(&end.sha256)?;
-            return Ok(Said::End(End { entries, sha256 }));
+            return Ok(ParsedLine::End(EndMark { entries, sha256 }));
         }
-        _ => return Err(Problem::Member("path")),
+        _ => return Err(LineProblem::Member("path")),
     };
     match (line.removed, line.kind) {
-        (Some(true), None) => return Ok(Said::Record(Record::Removed(path))),
+        (Some(true), None) => return Ok(ParsedLine::Record(Record::Removed(path))),
         (None, _) => {}
-        (Some(_), _) => return Err(Problem::Member("removed")),
+        (Some(_), _) => return Err(LineProblem::Member("removed")),
     }
     let attributes = Attributes {
         mode: member("mode", line.mode.as_deref().and_then(mode_of))?,
@@ -184,14 +187,14 @@ pub(super) fn read(line: &[u8]) -> Result<Said, Problem> {
         modified: member("mtime", line.mtime.as_deref().and_then(moment_of))?,
     };
     let content = match member("type", line.kind)? {
-        Type::File => Content::File {
+        Type::File => ItemContent::File {
             size: member("size", line.size)?,
             sha256: digest_of(&member("sha256", line.sha256)?)?,
         },
-        Type::Dir => Content::Directory,
-        Type::Link => Content::Symlink(target_of(&member("target", line.target)?)?),
+        Type::Dir => ItemContent::Directory,
+        Type::Link => ItemContent::Symlink(target_of(&member("target", line.target)?)?),
     };
-    Ok(Said::Record(Record::Item(Item {
+    Ok(ParsedLine::Record(Record::Item(ManifestItem {
         path,
         attributes,
         content,
@@ -206,8 +209,8 @@ fn object<'a, T: Deserialize<'a>>(line: &'a [u8]) -> serde_json::Result<T> {
     }
 }
 
-fn member<T>(name: &'static str, value: Option<T>) -> Result<T, Problem> {
-    value.ok_or(Problem::Member(name))
+fn member<T>(name: &'static str, value: Option<T>) -> Result<T, LineProblem> {
+    value.ok_or(LineProblem::Member(name))
 }
 
 /// Bytes as text. What is plain in JSON is for that to say.
@@ -231,29 +234,29 @@ fn path_text(path: &TreePath) -> String {
     joined
 }
 
-fn path_of(encoded: &str) -> Result<TreePath, Problem> {
-    let mut bytes = bytes_of(encoded).ok_or(Problem::Path)?;
+fn path_of(encoded: &str) -> Result<TreePath, LineProblem> {
+    let mut bytes = bytes_of(encoded).ok_or(LineProblem::Path)?;
     // It is what joins the names of a path.
     if bytes.is_empty() || bytes.contains(&0) {
-        return Err(Problem::Path);
+        return Err(LineProblem::Path);
     }
     for byte in &mut bytes {
         if *byte == b'/' {
             *byte = 0;
         }
     }
-    TreePath::from_bytes(&bytes).map_err(|_| Problem::Path)
+    TreePath::from_bytes(&bytes).map_err(|_| LineProblem::Path)
 }
 
-fn target_of(encoded: &str) -> Result<Box<OsStr>, Problem> {
+fn target_of(encoded: &str) -> Result<Box<OsStr>, LineProblem> {
     let bytes = bytes_of(encoded).filter(|bytes| !bytes.is_empty() && !bytes.contains(&0));
     Ok(OsString::from_vec(member("target", bytes)?).into_boxed_os_str())
 }
 
-fn digest_of(hex: &str) -> Result<[u8; 32], Problem> {
+fn digest_of(hex: &str) -> Result<[u8; 32], LineProblem> {
     match format!("sha-256={hex}").parse() {
         Ok(Checksum::Sha256(digest)) => Ok(digest),
-        Ok(Checksum::Sha512(_)) | Err(_) => Err(Problem::Member("sha256")),
+        Ok(Checksum::Sha512(_)) | Err(_) => Err(LineProblem::Member("sha256")),
     }
 }
 

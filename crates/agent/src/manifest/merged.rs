@@ -5,23 +5,23 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::Read;
 
-use super::order::Order;
-use super::{Item, Kind, Problem, ReadError, Reader, Record};
+use super::order::PathOrder;
+use super::{LineProblem, ManifestItem, ManifestKind, ManifestReadError, ManifestReader, Record};
 use crate::entry::TreePath;
 
 /// An iterator of the entries of a base and its deltas, in the order of paths;
 /// of each the latest. In memory is one entry of each manifest. After an error
 /// there is nothing more, and what came before is not to be trusted.
 #[derive(Debug)]
-pub struct Merged<R> {
+pub struct MergedManifests<R> {
     /// The base, and the deltas from the oldest to the latest.
-    sources: Vec<Reader<R>>,
+    sources: Vec<ManifestReader<R>>,
     /// The next record of each source that has one.
     heads: Vec<Option<Record>>,
     /// Their paths, with the numbers of the sources: the first path is on top,
     /// and the latest source of it.
     next: BinaryHeap<(Reverse<TreePath>, usize)>,
-    order: Order,
+    order: PathOrder,
 }
 
 /// Why manifests cannot be merged.
@@ -33,7 +33,7 @@ pub enum MergeError {
         /// Its number.
         sequence: u64,
         /// What is wrong with it.
-        error: ReadError,
+        error: ManifestReadError,
     },
     /// One of them is no base, or no delta, where one belongs.
     #[error("manifest {sequence} is not a {expected:?}")]
@@ -41,7 +41,7 @@ pub enum MergeError {
         /// Its number.
         sequence: u64,
         /// What belongs there.
-        expected: Kind,
+        expected: ManifestKind,
     },
     /// One is missing between them, or they are not in their order.
     #[error("manifest {expected} is missing: {found} is in its place")]
@@ -57,16 +57,19 @@ pub enum MergeError {
         /// Where.
         path: TreePath,
         /// What is wrong.
-        problem: Problem,
+        problem: LineProblem,
     },
 }
 
-impl<R: Read> Merged<R> {
+impl<R: Read> MergedManifests<R> {
     /// Merges a base with its deltas, from the oldest to the latest.
     ///
     /// # Errors
     /// [`MergeError`].
-    pub fn new(base: Reader<R>, deltas: Vec<Reader<R>>) -> Result<Self, MergeError> {
+    pub fn new(
+        base: ManifestReader<R>,
+        deltas: Vec<ManifestReader<R>>,
+    ) -> Result<Self, MergeError> {
         let mut sources = vec![base];
         sources.extend(deltas);
         let first = sources[0].header().sequence;
@@ -77,7 +80,11 @@ impl<R: Read> Merged<R> {
                 let expected = expected.unwrap_or(first);
                 return Err(MergeError::Sequence { expected, found });
             }
-            let kind = if i == 0 { Kind::Base } else { Kind::Delta };
+            let kind = if i == 0 {
+                ManifestKind::Base
+            } else {
+                ManifestKind::Delta
+            };
             if source.header().kind != kind {
                 return Err(MergeError::Kind {
                     sequence: found,
@@ -89,7 +96,7 @@ impl<R: Read> Merged<R> {
         let mut merged = Self {
             heads: sources.iter().map(|_| None).collect(),
             next: BinaryHeap::new(),
-            order: Order::default(),
+            order: PathOrder::default(),
             sources,
         };
         for source in 0..merged.sources.len() {
@@ -109,7 +116,7 @@ impl<R: Read> Merged<R> {
         Ok(std::mem::replace(&mut self.heads[source], read))
     }
 
-    fn item(&mut self) -> Result<Option<Item>, MergeError> {
+    fn item(&mut self) -> Result<Option<ManifestItem>, MergeError> {
         while let Some((Reverse(path), latest)) = self.next.pop() {
             let record = self.advance(latest)?;
             while let Some((Reverse(other), _)) = self.next.peek()
@@ -131,8 +138,8 @@ impl<R: Read> Merged<R> {
     }
 }
 
-impl<R: Read> Iterator for Merged<R> {
-    type Item = Result<Item, MergeError>;
+impl<R: Read> Iterator for MergedManifests<R> {
+    type Item = Result<ManifestItem, MergeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let item = self.item().transpose();

@@ -5,36 +5,36 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use flate2::bufread::GzDecoder;
 use sha2::{Digest as _, Sha256};
 
-use super::line::{self, End, Said};
-use super::order::Order;
-use super::{Header, Kind, LONGEST_LINE, Problem, ReadError, Record};
+use super::line::{self, EndMark, ParsedLine};
+use super::order::PathOrder;
+use super::{LONGEST_LINE, LineProblem, ManifestHeader, ManifestKind, ManifestReadError, Record};
 
 /// A manifest that is being read: an iterator of its entries. After an error there
 /// is nothing more. That it is whole is known at its end, and not before.
 #[derive(Debug)]
-pub struct Reader<R> {
-    lines: Lines<R>,
-    header: Header,
-    order: Order,
+pub struct ManifestReader<R> {
+    lines: LineReader<R>,
+    header: ManifestHeader,
+    order: PathOrder,
     entries: u64,
     is_at_end: bool,
 }
 
 #[derive(Debug)]
-struct Lines<R> {
+struct LineReader<R> {
     input: BufReader<GzDecoder<BufReader<R>>>,
     hash: Sha256,
     line: Vec<u8>,
     number: u64,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> ManifestReader<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// [`ReadError`].
-    pub fn open(input: R) -> Result<Self, ReadError> {
-        let mut lines = Lines {
+    /// [`ManifestReadError`].
+    pub fn open(input: R) -> Result<Self, ManifestReadError> {
+        let mut lines = LineReader {
             input: BufReader::new(GzDecoder::new(BufReader::new(input))),
             hash: Sha256::new(),
             line: Vec::new(),
@@ -46,35 +46,37 @@ impl<R: Read> Reader<R> {
         Ok(Self {
             lines,
             header,
-            order: Order::default(),
+            order: PathOrder::default(),
             entries: 0,
             is_at_end: false,
         })
     }
 
     /// What it says of itself.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &ManifestHeader {
         &self.header
     }
 
-    fn record(&mut self) -> Result<Option<Record>, ReadError> {
+    fn record(&mut self) -> Result<Option<Record>, ManifestReadError> {
         self.lines.next()?;
-        let refused = |problem| ReadError::Line {
+        let refused = |problem| ManifestReadError::Line {
             line: self.lines.number,
             problem,
         };
         let record = match line::read(&self.lines.line).map_err(refused)? {
-            Said::Record(record) => record,
-            Said::End(end) => return self.end(end).map(|()| None),
+            ParsedLine::Record(record) => record,
+            ParsedLine::End(end) => return self.end(end).map(|()| None),
         };
-        if self.header.kind == Kind::Base && matches!(record, Record::Removed(_)) {
-            return Err(refused(Problem::RemovedFromBase));
+        if self.header.kind == ManifestKind::Base && matches!(record, Record::Removed(_)) {
+            return Err(refused(LineProblem::RemovedFromBase));
         }
         self.order.take(&record).map_err(refused)?;
         self.entries += 1;
         let found = self.entries;
         match self.header.entries {
-            Some(announced) if found > announced => Err(ReadError::Count { announced, found }),
+            Some(announced) if found > announced => {
+                Err(ManifestReadError::Count { announced, found })
+            }
             Some(_) | None => {
                 self.lines.hash.update(&self.lines.line);
                 Ok(Some(record))
@@ -82,29 +84,29 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    fn end(&mut self, end: End) -> Result<(), ReadError> {
+    fn end(&mut self, end: EndMark) -> Result<(), ManifestReadError> {
         let found = self.entries;
         for announced in [Some(end.entries), self.header.entries]
             .into_iter()
             .flatten()
         {
             if announced != found {
-                return Err(ReadError::Count { announced, found });
+                return Err(ManifestReadError::Count { announced, found });
             }
         }
         let sha256: [u8; 32] = self.lines.hash.clone().finalize().into();
         if sha256 != end.sha256 {
-            return Err(ReadError::Digest);
+            return Err(ManifestReadError::Digest);
         }
         match self.lines.is_at_end()? {
             true => Ok(()),
-            false => Err(ReadError::Trailing),
+            false => Err(ManifestReadError::Trailing),
         }
     }
 }
 
-impl<R: Read> Iterator for Reader<R> {
-    type Item = Result<Record, ReadError>;
+impl<R: Read> Iterator for ManifestReader<R> {
+    type Item = Result<Record, ManifestReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_at_end {
@@ -116,9 +118,9 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> LineReader<R> {
     /// Reads a line, with its end.
-    fn next(&mut self) -> Result<(), ReadError> {
+    fn next(&mut self) -> Result<(), ManifestReadError> {
         self.line.clear();
         self.number += 1;
         let mut rest = (&mut self.input).take(LONGEST_LINE as u64);
@@ -126,17 +128,17 @@ impl<R: Read> Lines<R> {
         if self.line.ends_with(b"\n") {
             Ok(())
         } else if self.line.len() < LONGEST_LINE {
-            Err(ReadError::CutOff)
+            Err(ManifestReadError::CutOff)
         } else {
-            Err(ReadError::Line {
+            Err(ManifestReadError::Line {
                 line: self.number,
-                problem: Problem::TooLong,
+                problem: LineProblem::TooLong,
             })
         }
     }
 
     /// Whether nothing follows, neither in the gzip nor after it.
-    fn is_at_end(&mut self) -> Result<bool, ReadError> {
+    fn is_at_end(&mut self) -> Result<bool, ManifestReadError> {
         if !self.input.fill_buf().map_err(read_error)?.is_empty() {
             return Ok(false);
         }
@@ -145,9 +147,9 @@ impl<R: Read> Lines<R> {
     }
 }
 
-fn read_error(error: io::Error) -> ReadError {
+fn read_error(error: io::Error) -> ManifestReadError {
     match error.kind() {
-        ErrorKind::UnexpectedEof => ReadError::CutOff,
-        _ => ReadError::Read(error),
+        ErrorKind::UnexpectedEof => ManifestReadError::CutOff,
+        _ => ManifestReadError::Read(error),
     }
 }

@@ -11,8 +11,8 @@ use flate2::write::GzEncoder;
 use super::*;
 use crate::entry::Moment;
 
-fn header(kind: Kind, sequence: u64) -> Header {
-    Header {
+fn header(kind: ManifestKind, sequence: u64) -> ManifestHeader {
+    ManifestHeader {
         kind,
         sequence,
         created: "2026-01-02T03:04:05.000000006Z".parse().unwrap(),
@@ -25,7 +25,7 @@ fn path(slashed: &str) -> TreePath {
     TreePath::from_bytes(slashed.replace('/', "\0").as_bytes()).unwrap()
 }
 
-fn item(path: TreePath, content: Content) -> Record {
+fn item(path: TreePath, content: ItemContent) -> Record {
     let attributes = Attributes {
         mode: 0o644,
         uid: 1000,
@@ -35,7 +35,7 @@ fn item(path: TreePath, content: Content) -> Record {
             nanoseconds: 5,
         },
     };
-    Record::Item(Item {
+    Record::Item(ManifestItem {
         path,
         attributes,
         content,
@@ -44,31 +44,34 @@ fn item(path: TreePath, content: Content) -> Record {
 
 fn file(slashed: &str, size: u64) -> Record {
     let sha256 = [7; 32];
-    item(path(slashed), Content::File { size, sha256 })
+    item(path(slashed), ItemContent::File { size, sha256 })
 }
 
 fn directory(slashed: &str) -> Record {
-    item(path(slashed), Content::Directory)
+    item(path(slashed), ItemContent::Directory)
 }
 
 fn link(slashed: &str, target: &str) -> Record {
-    item(path(slashed), Content::Symlink(OsStr::new(target).into()))
+    item(
+        path(slashed),
+        ItemContent::Symlink(OsStr::new(target).into()),
+    )
 }
 
 fn removed(slashed: &str) -> Record {
     Record::Removed(path(slashed))
 }
 
-fn write(header: Header, records: &[Record]) -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new(), header).unwrap();
+fn write(header: ManifestHeader, records: &[Record]) -> Vec<u8> {
+    let mut writer = ManifestWriter::new(Vec::new(), header).unwrap();
     for record in records {
         writer.write(record).unwrap();
     }
     writer.finish().unwrap()
 }
 
-fn read(manifest: &[u8]) -> Result<Vec<Record>, ReadError> {
-    Reader::open(manifest)?.collect()
+fn read(manifest: &[u8]) -> Result<Vec<Record>, ManifestReadError> {
+    ManifestReader::open(manifest)?.collect()
 }
 
 fn lines_of(manifest: &[u8]) -> Vec<u8> {
@@ -84,13 +87,13 @@ fn gzip(lines: &[u8]) -> Vec<u8> {
 }
 
 /// What a manifest of these lines, with the right end, is refused for.
-fn problem(kind: &str, lines: &[&str]) -> Problem {
+fn problem(kind: &str, lines: &[&str]) -> LineProblem {
     let header = format!(
         r#"{{"fairbat_manifest":1,"kind":"{kind}","sequence":1,"created":"2026-01-02T03:04:05Z"}}"#
     );
     let all = [&[header.as_str()], lines, &[""]].concat().join("\n");
     match read(&gzip(all.as_bytes())) {
-        Err(ReadError::Line { problem, .. }) => problem,
+        Err(ManifestReadError::Line { problem, .. }) => problem,
         other => panic!("{lines:?}: {other:?}"),
     }
 }
@@ -99,12 +102,12 @@ fn problem(kind: &str, lines: &[&str]) -> Problem {
 fn the_format_is_this() {
     let odd = TreePath::from_bytes(b"100%\0\xff\n\"").unwrap();
     let records = [
-        item(odd, Content::Symlink(OsStr::new("../x y%").into())),
+        item(odd, ItemContent::Symlink(OsStr::new("../x y%").into())),
         directory("a"),
         file("a/ü", 12),
         removed("b"),
     ];
-    let manifest = write(header(Kind::Delta, 3), &records);
+    let manifest = write(header(ManifestKind::Delta, 3), &records);
     let text = String::from_utf8(lines_of(&manifest)).unwrap();
     let attributes = r#""mode":"0644","uid":1000,"gid":100,"mtime":"-0.999999995""#;
     let digest = "07".repeat(32);
@@ -126,8 +129,8 @@ fn the_format_is_this() {
     );
     assert_eq!(lines.len(), 6);
     assert_eq!(read(&manifest).unwrap(), records);
-    let reader = Reader::open(&manifest[..]).unwrap();
-    assert_eq!(*reader.header(), header(Kind::Delta, 3));
+    let reader = ManifestReader::open(&manifest[..]).unwrap();
+    assert_eq!(*reader.header(), header(ManifestKind::Delta, 3));
 }
 
 #[test]
@@ -138,13 +141,13 @@ fn members_that_are_not_known_are_passed_over_and_versions_are_not() {
         );
         gzip(format!("{line}\n").as_bytes())
     };
-    assert!(Reader::open(&manifest(1)[..]).is_ok());
+    assert!(ManifestReader::open(&manifest(1)[..]).is_ok());
     assert!(matches!(
-        Reader::open(&manifest(2)[..]),
-        Err(ReadError::Version(2))
+        ManifestReader::open(&manifest(2)[..]),
+        Err(ManifestReadError::Version(2))
     ));
     let known = problem("base", &[r#"{"path":"a","removed":true,"new":1}"#]);
-    assert!(matches!(known, Problem::RemovedFromBase), "{known}");
+    assert!(matches!(known, LineProblem::RemovedFromBase), "{known}");
 }
 
 #[test]
@@ -170,21 +173,21 @@ fn nothing_leads_out_of_the_root() {
     ] {
         let line = format!(r#"{{"path":"{path}","removed":true}}"#);
         let problem = problem("delta", &[&line]);
-        assert!(matches!(problem, Problem::Path), "{path}: {problem}");
+        assert!(matches!(problem, LineProblem::Path), "{path}: {problem}");
     }
 }
 
 #[test]
 fn nothing_is_below_a_link_or_a_file() {
     for leaf in [link("a", "/etc"), file("a", 1)] {
-        let mut writer = Writer::new(Vec::new(), header(Kind::Delta, 1)).unwrap();
+        let mut writer = ManifestWriter::new(Vec::new(), header(ManifestKind::Delta, 1)).unwrap();
         writer.write(&leaf).unwrap();
         writer.write(&removed("a/b")).unwrap();
         let error = writer.write(&file("a/passwd", 1)).unwrap_err();
         let is_below = matches!(
             error,
-            WriteError::Refused {
-                problem: Problem::BelowNoDirectory,
+            ManifestWriteError::Refused {
+                problem: LineProblem::BelowNoDirectory,
                 ..
             }
         );
@@ -197,7 +200,10 @@ fn nothing_is_below_a_link_or_a_file() {
     let link = format!(r#"{{"path":"a","type":"link",{attributes},"target":"/etc"}}"#);
     let below = format!(r#"{{"path":"a/b","type":"dir",{attributes}}}"#);
     let problem = problem("base", &[&link, &below]);
-    assert!(matches!(problem, Problem::BelowNoDirectory), "{problem}");
+    assert!(
+        matches!(problem, LineProblem::BelowNoDirectory),
+        "{problem}"
+    );
 }
 
 #[test]
@@ -250,7 +256,7 @@ fn lines_that_say_too_little_or_too_much_are_refused() {
         ),
     ] {
         match problem("delta", &[&line]) {
-            Problem::Member(found) => assert_eq!(found, member, "{line}"),
+            LineProblem::Member(found) => assert_eq!(found, member, "{line}"),
             other => panic!("{line}: {other}"),
         }
     }
@@ -264,7 +270,7 @@ fn lines_that_say_too_little_or_too_much_are_refused() {
         "{",
     ] {
         let problem = problem("delta", &[line]);
-        assert!(matches!(problem, Problem::Json(_)), "{line}: {problem}");
+        assert!(matches!(problem, LineProblem::Json(_)), "{line}: {problem}");
     }
 }
 
@@ -274,11 +280,11 @@ fn the_order_is_kept_and_the_root_is_no_entry() {
         let line = |path: &str| format!(r#"{{"path":"{path}","removed":true}}"#);
         let problem = problem("delta", &[&line(first), &line(second)]);
         assert!(
-            matches!(problem, Problem::Order),
+            matches!(problem, LineProblem::Order),
             "{first} {second}: {problem}"
         );
     }
-    let mut writer = Writer::new(Vec::new(), header(Kind::Base, 1)).unwrap();
+    let mut writer = ManifestWriter::new(Vec::new(), header(ManifestKind::Base, 1)).unwrap();
     assert!(writer.write(&directory("")).is_err());
     let error = writer.write(&removed("a")).unwrap_err();
     assert!(
@@ -298,7 +304,7 @@ fn what_no_reader_takes_is_not_written() {
         mode.attributes.mode = 0o10_0644;
         moment.attributes.modified.nanoseconds = 1_000_000_000;
     }
-    let mut writer = Writer::new(Vec::new(), header(Kind::Base, 1)).unwrap();
+    let mut writer = ManifestWriter::new(Vec::new(), header(ManifestKind::Base, 1)).unwrap();
     for record in [
         directory(&long),
         bad_mode,
@@ -307,7 +313,10 @@ fn what_no_reader_takes_is_not_written() {
         link("a", "x\0y"),
     ] {
         let error = writer.write(&record).unwrap_err();
-        assert!(matches!(error, WriteError::Refused { .. }), "{error}");
+        assert!(
+            matches!(error, ManifestWriteError::Refused { .. }),
+            "{error}"
+        );
     }
     assert_eq!(read(&writer.finish().unwrap()).unwrap(), []);
 }
@@ -319,28 +328,28 @@ fn a_line_has_a_limit() {
         "y".repeat(LONGEST_LINE)
     );
     let problem = problem("delta", &[&line]);
-    assert!(matches!(problem, Problem::TooLong), "{problem}");
+    assert!(matches!(problem, LineProblem::TooLong), "{problem}");
     // A longest path there is.
     let deep = directory(&("a/".repeat(16_000) + "a"));
-    let written = write(header(Kind::Base, 1), std::slice::from_ref(&deep));
+    let written = write(header(ManifestKind::Base, 1), std::slice::from_ref(&deep));
     assert_eq!(read(&written).unwrap(), [deep]);
 }
 
 #[test]
 fn the_count_that_was_announced_is_kept() {
-    let announced = |entries| Header {
+    let announced = |entries| ManifestHeader {
         entries: Some(entries),
-        ..header(Kind::Base, 1)
+        ..header(ManifestKind::Base, 1)
     };
     let records = [file("a", 1), file("b", 1)];
     assert_eq!(read(&write(announced(2), &records)).unwrap(), records);
-    let mut writer = Writer::new(Vec::new(), announced(3)).unwrap();
+    let mut writer = ManifestWriter::new(Vec::new(), announced(3)).unwrap();
     writer.write(&records[0]).unwrap();
     let error = writer.finish().unwrap_err();
     assert!(
         matches!(
             error,
-            WriteError::Count {
+            ManifestWriteError::Count {
                 announced: 3,
                 found: 1
             }
@@ -352,7 +361,7 @@ fn the_count_that_was_announced_is_kept() {
         let text = text.replacen(r#""entries":2"#, &format!(r#""entries":{other}"#), 1);
         let error = read(&gzip(text.as_bytes())).unwrap_err();
         assert!(
-            matches!(error, ReadError::Count { found: 2, .. }),
+            matches!(error, ManifestReadError::Count { found: 2, .. }),
             "{error}"
         );
     }
@@ -360,15 +369,24 @@ fn the_count_that_was_announced_is_kept() {
 
 #[test]
 fn whatever_is_cut_off_or_appended_is_noticed() {
-    let manifest = write(header(Kind::Base, 1), &[directory("a"), file("a/b", 1)]);
+    let manifest = write(
+        header(ManifestKind::Base, 1),
+        &[directory("a"), file("a/b", 1)],
+    );
     for length in 0..manifest.len() {
         let error = read(&manifest[..length]).unwrap_err();
-        assert!(matches!(error, ReadError::CutOff), "{length}: {error}");
+        assert!(
+            matches!(error, ManifestReadError::CutOff),
+            "{length}: {error}"
+        );
     }
     let lines = lines_of(&manifest);
     for length in 0..lines.len() {
         let error = read(&gzip(&lines[..length])).unwrap_err();
-        assert!(matches!(error, ReadError::CutOff), "{length}: {error}");
+        assert!(
+            matches!(error, ManifestReadError::CutOff),
+            "{length}: {error}"
+        );
     }
     let appended = [
         [&manifest[..], b"x"].concat(),
@@ -377,6 +395,6 @@ fn whatever_is_cut_off_or_appended_is_noticed() {
     ];
     for manifest in appended {
         let error = read(&manifest).unwrap_err();
-        assert!(matches!(error, ReadError::Trailing), "{error}");
+        assert!(matches!(error, ManifestReadError::Trailing), "{error}");
     }
 }

@@ -6,24 +6,24 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
-use super::line::{self, End};
-use super::order::Order;
-use super::{Header, Kind, LONGEST_LINE, Problem, Record};
+use super::line::{self, EndMark};
+use super::order::PathOrder;
+use super::{LONGEST_LINE, LineProblem, ManifestHeader, ManifestKind, Record};
 use crate::entry::TreePath;
 
 /// A manifest that is being written.
 #[derive(Debug)]
-pub struct Writer<W: Write> {
+pub struct ManifestWriter<W: Write> {
     output: GzEncoder<W>,
     hash: Sha256,
-    header: Header,
-    order: Order,
+    header: ManifestHeader,
+    order: PathOrder,
     entries: u64,
 }
 
 /// Why something cannot be written.
 #[derive(Debug, thiserror::Error)]
-pub enum WriteError {
+pub enum ManifestWriteError {
     /// The output failed; the manifest cannot be finished.
     #[error("the manifest cannot be written: {0}")]
     Write(#[from] io::Error),
@@ -33,7 +33,7 @@ pub enum WriteError {
         /// Its path.
         path: TreePath,
         /// What is wrong with it.
-        problem: Problem,
+        problem: LineProblem,
     },
     /// It does not have as many entries as its header says.
     #[error("{announced} entries were announced for the manifest, and {found} came")]
@@ -45,17 +45,17 @@ pub enum WriteError {
     },
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> ManifestWriter<W> {
     /// Begins a manifest.
     ///
     /// # Errors
-    /// [`WriteError::Write`].
-    pub fn new(output: W, header: Header) -> Result<Self, WriteError> {
+    /// [`ManifestWriteError::Write`].
+    pub fn new(output: W, header: ManifestHeader) -> Result<Self, ManifestWriteError> {
         let mut writer = Self {
             output: GzEncoder::new(output, Compression::default()),
             hash: Sha256::new(),
             header,
-            order: Order::default(),
+            order: PathOrder::default(),
             entries: 0,
         };
         let line = line::write_header(&header).map_err(io::Error::from)?;
@@ -66,20 +66,20 @@ impl<W: Write> Writer<W> {
     /// Writes the next entry.
     ///
     /// # Errors
-    /// [`WriteError::Refused`] when it is not after the one before, below
+    /// [`ManifestWriteError::Refused`] when it is not after the one before, below
     /// something that is no directory, removed in a base, has attributes that no
-    /// entry can have, or its line is longer than 64 KiB; [`WriteError::Write`].
-    pub fn write(&mut self, record: &Record) -> Result<(), WriteError> {
-        let refused = |problem| WriteError::Refused {
+    /// entry can have, or its line is longer than 64 KiB; [`ManifestWriteError::Write`].
+    pub fn write(&mut self, record: &Record) -> Result<(), ManifestWriteError> {
+        let refused = |problem| ManifestWriteError::Refused {
             path: record.path().clone(),
             problem,
         };
-        if self.header.kind == Kind::Base && matches!(record, Record::Removed(_)) {
-            return Err(refused(Problem::RemovedFromBase));
+        if self.header.kind == ManifestKind::Base && matches!(record, Record::Removed(_)) {
+            return Err(refused(LineProblem::RemovedFromBase));
         }
         let line = line::write_record(record).map_err(refused)?;
         if line.len() >= LONGEST_LINE {
-            return Err(refused(Problem::TooLong));
+            return Err(refused(LineProblem::TooLong));
         }
         self.order.take(record).map_err(refused)?;
         self.entries += 1;
@@ -90,13 +90,13 @@ impl<W: Write> Writer<W> {
     /// Writes the end. The output is not synced.
     ///
     /// # Errors
-    /// [`WriteError::Count`] and [`WriteError::Write`].
-    pub fn finish(mut self) -> Result<W, WriteError> {
+    /// [`ManifestWriteError::Count`] and [`ManifestWriteError::Write`].
+    pub fn finish(mut self) -> Result<W, ManifestWriteError> {
         let found = self.entries;
         if let Some(announced) = self.header.entries.filter(|announced| *announced != found) {
-            return Err(WriteError::Count { announced, found });
+            return Err(ManifestWriteError::Count { announced, found });
         }
-        let end = End {
+        let end = EndMark {
             entries: found,
             sha256: self.hash.clone().finalize().into(),
         };

@@ -25,7 +25,7 @@ pub(super) struct Identity {
 
 /// What the kernel says of something.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
+pub(super) struct InodeStatus {
     pub(super) kind: FileType,
     pub(super) identity: Identity,
     /// Whether a file system is mounted here, be it another part of the same
@@ -37,25 +37,25 @@ pub(super) struct Look {
 }
 
 /// What a name in a directory stands for; a link itself.
-pub(super) fn look(directory: impl AsFd, name: &CStr) -> Result<Look> {
+pub(super) fn look(directory: impl AsFd, name: &CStr) -> Result<InodeStatus> {
     statx(directory, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
 /// What a path stands for; what a link leads to.
-pub(super) fn look_followed(directory: impl AsFd, path: &CStr) -> Result<Look> {
+pub(super) fn look_followed(directory: impl AsFd, path: &CStr) -> Result<InodeStatus> {
     statx(directory, path, AtFlags::empty())
 }
 
 /// What an open directory is.
-pub(super) fn look_at(directory: impl AsFd) -> Result<Look> {
+pub(super) fn look_at(directory: impl AsFd) -> Result<InodeStatus> {
     statx(directory, c"", AtFlags::EMPTY_PATH)
 }
 
-fn statx(directory: impl AsFd, name: &CStr, flags: AtFlags) -> Result<Look> {
+fn statx(directory: impl AsFd, name: &CStr, flags: AtFlags) -> Result<InodeStatus> {
     let flags = flags | AtFlags::NO_AUTOMOUNT;
     let stat = rustix::fs::statx(directory, name, flags, StatxFlags::BASIC_STATS)?;
     let device = rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor);
-    Ok(Look {
+    Ok(InodeStatus {
         kind: FileType::from_raw_mode(u32::from(stat.stx_mode)),
         identity: Identity {
             device,
@@ -114,7 +114,7 @@ pub(super) fn target(directory: impl AsFd, name: &CStr) -> Result<Box<std::ffi::
 
 /// The names in a directory, sorted by their bytes.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct DirectoryNames {
     /// One after the other, each with a NUL at its end.
     bytes: Vec<u8>,
     names: Vec<Name>,
@@ -127,7 +127,7 @@ struct Name {
     kind: FileType,
 }
 
-impl Names {
+impl DirectoryNames {
     /// Reads all names, but `.` and `..`.
     pub(super) fn read(directory: impl AsFd) -> Result<Self> {
         let mut buffer = vec![MaybeUninit::uninit(); BUFFER];

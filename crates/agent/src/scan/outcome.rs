@@ -20,12 +20,12 @@ pub struct Unreadable {
     /// Where it is.
     pub path: TreePath,
     /// Why it is not known.
-    pub cause: Cause,
+    pub cause: UnreadableCause,
 }
 
 /// Why something is not known.
 #[derive(Debug, thiserror::Error)]
-pub enum Cause {
+pub enum UnreadableCause {
     /// Its directory named it, and then it was gone.
     #[error("vanished while its directory was read")]
     Vanished,
@@ -47,7 +47,7 @@ pub enum Cause {
     Unmounted,
 }
 
-impl Cause {
+impl UnreadableCause {
     /// Why something that its directory has named could not be examined.
     pub(super) fn of_look(error: Errno) -> Self {
         match error {
@@ -97,14 +97,14 @@ pub struct MountPoint {
 
 /// Devices, sockets and pipes: they are no entries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Specials {
+pub struct SpecialFiles {
     /// How many there are.
     pub count: u64,
     /// The first few of them.
     pub first: Vec<TreePath>,
 }
 
-impl Specials {
+impl SpecialFiles {
     pub(super) fn add(&mut self, path: TreePath) {
         self.count += 1;
         if self.first.len() < NAMED {
@@ -115,17 +115,17 @@ impl Specials {
 
 /// What is known at the end of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ScanOutcome {
     /// Whether the walk came to its end. If not, what it did not come to is not
     /// known either.
     pub complete: bool,
     /// What was left out because of what it is.
-    pub specials: Specials,
+    pub specials: SpecialFiles,
     /// What is not known, with everything below it: the paths of all
     /// [`Unreadable`]s, sorted, none below another.
     pub unknown: Vec<TreePath>,
     /// The mount points, sorted, which the next walk is to be told
-    /// ([`super::Options::mounted`]): those that were seen, and those of before
+    /// ([`super::ScanOptions::mounted`]): those that were seen, and those of before
     /// that may still be.
     pub mounts: Vec<MountPoint>,
 }

@@ -36,7 +36,7 @@ fn add(root: &Path, entries: &[&str]) {
 }
 
 fn open(root: &Path) -> Scan {
-    Scan::open(root, Filter::everything(), Options::default()).unwrap()
+    Scan::open(root, Filter::everything(), ScanOptions::default()).unwrap()
 }
 
 /// The path of an entry, or `! ` and the message.
@@ -126,7 +126,7 @@ fn entries_come_in_the_order_of_their_paths_and_say_what_they_are() {
             metadata.mtime_nsec()
         );
         match &entry.kind {
-            Kind::File(state) => {
+            EntryKind::File(state) => {
                 assert!(metadata.is_file());
                 assert_eq!(state.size, metadata.size());
                 assert_eq!(
@@ -136,14 +136,14 @@ fn entries_come_in_the_order_of_their_paths_and_say_what_they_are() {
                 assert_eq!(state.changed.seconds, metadata.ctime());
                 assert_eq!(i64::from(state.changed.nanoseconds), metadata.ctime_nsec());
             }
-            Kind::Directory => assert!(metadata.is_dir()),
-            Kind::Symlink(target) => assert_eq!(&**target, "b/c"),
+            EntryKind::Directory => assert!(metadata.is_dir()),
+            EntryKind::Symlink(target) => assert_eq!(&**target, "b/c"),
         }
     }
     let outcome = scan.finish();
     assert!(outcome.complete);
     assert_eq!(outcome.unknown, []);
-    assert_eq!(outcome.specials, Specials::default());
+    assert_eq!(outcome.specials, SpecialFiles::default());
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_root_that_is_no_directory_is_refused() {
     let dir = tree(&["file"]);
     for name in ["file", "missing"] {
         let root = dir.path().join(name);
-        let error = Scan::open(&root, Filter::everything(), Options::default()).unwrap_err();
+        let error = Scan::open(&root, Filter::everything(), ScanOptions::default()).unwrap_err();
         assert!(matches!(error, ScanError::Open { .. }), "{error}");
         assert!(error.to_string().contains(name), "{error}");
     }
@@ -291,7 +291,7 @@ fn a_directory_on_the_way_is_an_entry_only_if_something_in_it_is() {
     let include = ["*.rs".to_owned()];
     let exclude = ["/v.rs".to_owned()];
     let filter = Filter::new(&include, &exclude).unwrap();
-    let mut scan = Scan::open(dir.path(), filter, Options::default()).unwrap();
+    let mut scan = Scan::open(dir.path(), filter, ScanOptions::default()).unwrap();
     let expected = ["a", "a/b", "a/b/c", "a/b/c/x.rs", "src.rs", "src.rs/f"];
     assert_eq!(rest(&mut scan), expected);
 }
@@ -319,7 +319,7 @@ fn a_tree_may_be_deeper_than_descriptors_last() {
     let mut files = 0;
     while let Some(item) = scan.next() {
         match item.unwrap().kind {
-            Kind::Directory => directories += 1,
+            EntryKind::Directory => directories += 1,
             _ => files += 1,
         }
         if (directories + files) % 64 == 0 {

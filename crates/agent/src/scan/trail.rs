@@ -11,9 +11,9 @@ use std::path::Path;
 use rustix::fs::CWD;
 use rustix::io::{Errno, Result};
 
-use super::directory::{self, Identity, Look, Names};
+use super::directory::{self, DirectoryNames, Identity, InodeStatus};
 use crate::entry::TreePath;
-use crate::filter::Verdict;
+use crate::filter::FilterVerdict;
 
 /// How many directories are open at once, besides the root: the innermost. The
 /// others are opened again on the way back.
@@ -37,14 +37,17 @@ pub(super) struct Level {
     pub(super) identity: Identity,
     /// Where its path ends in that of the innermost.
     end: usize,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: FilterVerdict,
     /// `None` until it has been listed.
-    pub(super) names: Option<Names>,
+    pub(super) names: Option<DirectoryNames>,
 }
 
 impl Trail {
     /// The root alone; with what it is, and what it is in.
-    pub(super) fn open(root: &Path, verdict: Verdict) -> Result<(Self, Look, Look)> {
+    pub(super) fn open(
+        root: &Path,
+        verdict: FilterVerdict,
+    ) -> Result<(Self, InodeStatus, InodeStatus)> {
         let root = CString::new(root.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)?;
         let descriptor = directory::open_followed(CWD, &root)?;
         let here = directory::look_at(&descriptor)?;
@@ -114,7 +117,7 @@ impl Trail {
         path: &TreePath,
         descriptor: OwnedFd,
         identity: Identity,
-        verdict: Verdict,
+        verdict: FilterVerdict,
     ) {
         self.path.clear();
         self.path.extend_from_slice(path.as_bytes());

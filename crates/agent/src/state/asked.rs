@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 use tokio::sync::oneshot;
 
-use super::writer::{Waiting, Writer};
-use super::{META, State, StateError};
+use super::writer::{StateWriter, Waiting};
+use super::{META, StateDatabase, StateError};
 
 /// What was asked for besides jobs, by number.
 const EXTRAS: TableDefinition<u64, &[u8]> = TableDefinition::new("extras");
@@ -22,7 +22,7 @@ pub(super) fn make_tables(transaction: &WriteTransaction) -> Result<(), StateErr
     Ok(())
 }
 
-impl State {
+impl StateDatabase {
     /// What was asked for besides jobs, by number.
     ///
     /// # Errors
@@ -54,9 +54,9 @@ impl State {
 /// What is being remembered; what is asked first is remembered first, whether or
 /// not anybody waits for it.
 #[derive(Debug)]
-pub struct Keeping<T>(oneshot::Receiver<T>);
+pub struct CommitHandle<T>(oneshot::Receiver<T>);
 
-impl<T> Keeping<T> {
+impl<T> CommitHandle<T> {
     /// Resolves when it is remembered for good.
     ///
     /// # Errors
@@ -66,38 +66,38 @@ impl<T> Keeping<T> {
     }
 }
 
-impl Writer {
+impl StateWriter {
     /// Remembers something that was asked for; gives the number that nothing else
     /// will have.
-    pub fn add_extra(&self, extra: Vec<u8>) -> Keeping<u64> {
+    pub fn add_extra(&self, extra: Vec<u8>) -> CommitHandle<u64> {
         let (done, kept) = oneshot::channel();
-        self.ask(Asked::Add(extra, done));
-        Keeping(kept)
+        self.ask(WriteRequest::Add(extra, done));
+        CommitHandle(kept)
     }
 
     /// What is asked for has changed, or is over.
-    pub fn set_extra(&self, number: u64, extra: Option<Vec<u8>>) -> Keeping<()> {
+    pub fn set_extra(&self, number: u64, extra: Option<Vec<u8>>) -> CommitHandle<()> {
         let (done, kept) = oneshot::channel();
-        self.ask(Asked::Extra(number, extra, done));
-        Keeping(kept)
+        self.ask(WriteRequest::Extra(number, extra, done));
+        CommitHandle(kept)
     }
 
     /// How the job of this name stands from now on, if there is something to say.
-    pub fn set_standing(&self, job: &str, standing: Option<Vec<u8>>) -> Keeping<()> {
+    pub fn set_standing(&self, job: &str, standing: Option<Vec<u8>>) -> CommitHandle<()> {
         let (done, kept) = oneshot::channel();
-        self.ask(Asked::Standing(job.to_owned(), standing, done));
-        Keeping(kept)
+        self.ask(WriteRequest::Standing(job.to_owned(), standing, done));
+        CommitHandle(kept)
     }
 }
 
 /// What is to be remembered.
-pub(super) enum Asked {
+pub(super) enum WriteRequest {
     Add(Vec<u8>, oneshot::Sender<u64>),
     Extra(u64, Option<Vec<u8>>, oneshot::Sender<()>),
     Standing(String, Option<Vec<u8>>, oneshot::Sender<()>),
 }
 
-impl Asked {
+impl WriteRequest {
     /// Returns who is to be told of the commit.
     pub(super) fn apply(self, transaction: &WriteTransaction) -> Result<Waiting, StateError> {
         match self {
@@ -137,7 +137,7 @@ mod tests {
     async fn what_was_asked_for_is_there_after_a_restart_in_the_order_of_asking() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("state");
-        let state = State::open(&file).unwrap();
+        let state = StateDatabase::open(&file).unwrap();
         let writer = state.writer();
         let first = writer.add_extra(b"one".to_vec()).done().await.unwrap();
         let second = writer.add_extra(b"two".to_vec()).done().await.unwrap();

@@ -6,14 +6,14 @@ use redb::{ReadableTable, WriteTransaction};
 
 use super::record::{decode, encode};
 use super::{
-    BEGINNING, ENTRIES, JOBS, JobId, JobRecord, LEFT, PARTS, Part, PlaceRecord, REPLACING,
-    StateError, Synced, SyncedKind, UNTOLD, UPLOADS, Upload,
+    BEGINNING, ENTRIES, JOBS, JobId, JobRecord, LEFT, PARTS, PlaceRecord, REPLACING, StateError,
+    Synced, SyncedKind, UNTOLD, UPLOADS, UploadRecord, UploadedPart,
 };
 use crate::entry::TreePath;
 
 /// What is to be remembered of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum StateChange {
     /// An entry is in step, as it is here; an upload of it that was under way is
     /// left. The manifest does not know yet.
     Synced(TreePath, Synced),
@@ -32,9 +32,9 @@ pub enum Change {
     /// All uploads for this key are known.
     Certain(String),
     /// An upload in parts was begun; an earlier one is left.
-    Begun(TreePath, Upload),
+    Begun(TreePath, UploadRecord),
     /// The store has this part of an upload.
-    Arrived(TreePath, u32, Part),
+    Arrived(TreePath, u32, UploadedPart),
     /// An upload is left: nobody will continue it, and the store still has it.
     Left(TreePath),
     /// An upload is gone from the store.
@@ -54,7 +54,7 @@ pub enum Change {
     Moved(JobRecord),
 }
 
-impl Change {
+impl StateChange {
     /// What would have to be sent again if it were forgotten, bytes.
     pub(super) fn at_risk(&self) -> u64 {
         match self {
@@ -95,26 +95,26 @@ enum Fate {
 pub(super) fn apply(
     transaction: &WriteTransaction,
     id: JobId,
-    change: Change,
+    change: StateChange,
     telling: &mut Telling,
 ) -> Result<(), StateError> {
     let job = id.0;
     match change {
-        Change::Synced(path, entry) => {
+        StateChange::Synced(path, entry) => {
             in_step(transaction, job, &path, &entry, Fate::Left)?;
             telling.missed(id, &path);
         }
-        Change::Completed(path, entry) => {
+        StateChange::Completed(path, entry) => {
             in_step(transaction, job, &path, &entry, Fate::Over)?;
             telling.missed(id, &path);
         }
-        Change::Refreshed(path, entry) => {
+        StateChange::Refreshed(path, entry) => {
             let key = (job, path.as_bytes());
             transaction
                 .open_table(ENTRIES)?
                 .insert(key, encode(&entry).as_slice())?;
         }
-        Change::Removed(path) => {
+        StateChange::Removed(path) => {
             let key = (job, path.as_bytes());
             transaction.open_table(ENTRIES)?.remove(key)?;
             transaction.open_table(UNTOLD)?.insert(key, ())?;
@@ -122,57 +122,57 @@ pub(super) fn apply(
             end_upload(transaction, key, Fate::Left)?;
             telling.missed(id, &path);
         }
-        Change::Replacing(paths) => {
+        StateChange::Replacing(paths) => {
             let mut replacing = transaction.open_table(REPLACING)?;
             for path in paths {
                 replacing.insert((job, path.as_bytes()), ())?;
             }
         }
-        Change::Beginning(key) => {
+        StateChange::Beginning(key) => {
             let key = (job, key.as_str());
             transaction.open_table(BEGINNING)?.insert(key, ())?;
         }
-        Change::Certain(key) => {
+        StateChange::Certain(key) => {
             let key = (job, key.as_str());
             transaction.open_table(BEGINNING)?.remove(key)?;
         }
-        Change::Begun(path, upload) => {
+        StateChange::Begun(path, upload) => {
             let key = (job, path.as_bytes());
             end_upload(transaction, key, Fate::Left)?;
             transaction
                 .open_table(UPLOADS)?
                 .insert(key, encode(&upload).as_slice())?;
         }
-        Change::Arrived(path, index, part) => {
+        StateChange::Arrived(path, index, part) => {
             let key = (job, path.as_bytes(), index);
             transaction
                 .open_table(PARTS)?
                 .insert(key, encode(&part).as_slice())?;
         }
-        Change::Left(path) => end_upload(transaction, (job, path.as_bytes()), Fate::Left)?,
-        Change::Gone(path) => end_upload(transaction, (job, path.as_bytes()), Fate::Over)?,
-        Change::Aborted(name) => {
+        StateChange::Left(path) => end_upload(transaction, (job, path.as_bytes()), Fate::Left)?,
+        StateChange::Gone(path) => end_upload(transaction, (job, path.as_bytes()), Fate::Over)?,
+        StateChange::Aborted(name) => {
             let key = (job, name.as_str());
             transaction.open_table(LEFT)?.remove(key)?;
         }
-        Change::Telling => {
+        StateChange::Telling => {
             telling.0.insert(id, HashSet::new());
         }
-        Change::Told(record) => {
+        StateChange::Told(record) => {
             let missed = telling.0.remove(&id).unwrap_or_default();
             forget_untold(transaction, job, &missed)?;
             set_job(transaction, job, &record)?;
         }
-        Change::Forgotten(record) => {
+        StateChange::Forgotten(record) => {
             forget_entries(transaction, job)?;
             set_job(transaction, job, &record)?;
         }
-        Change::Moved(record) => {
+        StateChange::Moved(record) => {
             forget_entries(transaction, job)?;
             forget_uploads(transaction, job)?;
             set_job(transaction, job, &record)?;
         }
-        Change::Job(record) => set_job(transaction, job, &record)?,
+        StateChange::Job(record) => set_job(transaction, job, &record)?,
     }
     Ok(())
 }
@@ -245,7 +245,7 @@ fn end_upload(
     let had = transaction
         .open_table(UPLOADS)?
         .remove(key)?
-        .map(|had| decode::<Upload>(had.value()))
+        .map(|had| decode::<UploadRecord>(had.value()))
         .transpose()?;
     let Some(upload) = had else { return Ok(()) };
     let range = (key.0, key.1, 0)..=(key.0, key.1, u32::MAX);

@@ -2,7 +2,7 @@
 //! way, and what it has told stores. In one file, by `redb`, which is never
 //! half-written whatever happens.
 //!
-//! Everything here blocks. Changes go through a [`Writer`], which commits many
+//! Everything here blocks. Changes go through a [`StateWriter`], which commits many
 //! of them together. Knows neither stores nor directories.
 
 mod asked;
@@ -17,14 +17,15 @@ use std::sync::Arc;
 
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
 
-pub use self::asked::Keeping;
-pub use self::change::Change;
+pub use self::asked::CommitHandle;
+pub use self::change::StateChange;
 pub use self::record::{
-    JobRecord, ManifestRecord, Part, PlaceRecord, Synced, SyncedKind, Unreadable, Upload,
+    JobRecord, ManifestRecord, PlaceRecord, Synced, SyncedKind, UnreadableRecord, UploadRecord,
+    UploadedPart,
 };
 use self::record::{decode, encode};
 use self::unsure::{BEGINNING, LEFT, REPLACING};
-pub use self::writer::Writer;
+pub use self::writer::StateWriter;
 use crate::entry::{InvalidPath, TreePath};
 
 /// What is kept in memory of the file, bytes.
@@ -51,7 +52,7 @@ pub enum StateError {
     Database(#[from] redb::Error),
     /// A record in it.
     #[error(transparent)]
-    Record(#[from] Unreadable),
+    Record(#[from] UnreadableRecord),
     /// A path in it.
     #[error("the state names a path that is none: {0}")]
     Path(#[from] InvalidPath),
@@ -92,15 +93,15 @@ pub struct JobId(u32);
 
 /// An upload that is under way, and the parts of it that the store has, by their
 /// numbers.
-pub type Unfinished = (Upload, BTreeMap<u32, Part>);
+pub type Unfinished = (UploadRecord, BTreeMap<u32, UploadedPart>);
 
 /// See the module. Clones are the same state.
 #[derive(Debug, Clone)]
-pub struct State {
+pub struct StateDatabase {
     database: Arc<Database>,
 }
 
-impl State {
+impl StateDatabase {
     /// Opens the state in this file, which is made if there is none. Only one
     /// process can have it open.
     ///
@@ -162,8 +163,8 @@ impl State {
 
     /// What writes to it.
     #[must_use]
-    pub fn writer(&self) -> Writer {
-        Writer::start(Arc::clone(&self.database))
+    pub fn writer(&self) -> StateWriter {
+        StateWriter::start(Arc::clone(&self.database))
     }
 
     /// The job of this name, which is entered if it is new, and what is known
@@ -275,7 +276,7 @@ impl State {
     ///
     /// # Errors
     /// See [`StateError`].
-    pub fn uploads(&self, job: JobId) -> Result<Vec<(TreePath, Upload)>, StateError> {
+    pub fn uploads(&self, job: JobId) -> Result<Vec<(TreePath, UploadRecord)>, StateError> {
         let table = self.table(UPLOADS)?;
         let range = table.range::<(u32, &[u8])>((job.0, &[][..])..(job.0 + 1, &[][..]))?;
         range
@@ -294,7 +295,7 @@ impl State {
     pub fn upload_names(&self) -> Result<HashSet<String>, StateError> {
         let table = self.table(UPLOADS)?;
         let names = table.iter()?.map(|item| {
-            let upload: Upload = decode(item?.1.value())?;
+            let upload: UploadRecord = decode(item?.1.value())?;
             Ok(upload.name)
         });
         names.collect()

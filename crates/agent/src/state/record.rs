@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::entry::{Attributes, FileState, Kind, Moment};
+use crate::entry::{Attributes, EntryKind, FileState, Moment};
 
 /// An entry as it was when it was synced last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,19 +33,19 @@ pub enum SyncedKind {
 impl Synced {
     /// Whether an entry is of the same kind.
     #[must_use]
-    pub fn is_kind_of(&self, kind: &Kind) -> bool {
+    pub fn is_kind_of(&self, kind: &EntryKind) -> bool {
         matches!(
             (&self.kind, kind),
-            (SyncedKind::File { .. }, Kind::File(_))
-                | (SyncedKind::Directory, Kind::Directory)
-                | (SyncedKind::Symlink(_), Kind::Symlink(_))
+            (SyncedKind::File { .. }, EntryKind::File(_))
+                | (SyncedKind::Directory, EntryKind::Directory)
+                | (SyncedKind::Symlink(_), EntryKind::Symlink(_))
         )
     }
 }
 
 /// An upload in parts that was begun and is not complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Upload {
+pub struct UploadRecord {
     /// What the store calls it.
     pub name: String,
     /// The key it is for.
@@ -60,7 +60,7 @@ pub struct Upload {
 
 /// A part of such an upload, that the store has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct UploadedPart {
     /// What the store calls it.
     pub name: String,
     /// SHA-256 of its content.
@@ -116,12 +116,12 @@ pub struct ManifestRecord {
 /// A record that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("a record of the state cannot be read: {0}")]
-pub struct Unreadable(#[from] postcard::Error);
+pub struct UnreadableRecord(#[from] postcard::Error);
 
 pub(super) fn encode<T: Serialize>(record: &T) -> Vec<u8> {
     postcard::to_stdvec(record).expect("our records can be written down")
 }
 
-pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable> {
+pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, UnreadableRecord> {
     Ok(postcard::from_bytes(bytes)?)
 }

@@ -32,8 +32,8 @@ fn synced(size: u64) -> Synced {
     }
 }
 
-fn upload(name: &str) -> Upload {
-    Upload {
+fn upload(name: &str) -> UploadRecord {
+    UploadRecord {
         name: name.to_owned(),
         key: "key".to_owned(),
         part_size: 5,
@@ -42,20 +42,20 @@ fn upload(name: &str) -> Upload {
     }
 }
 
-fn part(name: &str) -> Part {
-    Part {
+fn part(name: &str) -> UploadedPart {
+    UploadedPart {
         name: name.to_owned(),
         sha256: [3; 32],
     }
 }
 
-fn open() -> (tempfile::TempDir, State) {
+fn open() -> (tempfile::TempDir, StateDatabase) {
     let directory = tempfile::tempdir().unwrap();
-    let state = State::open(&directory.path().join("state")).unwrap();
+    let state = StateDatabase::open(&directory.path().join("state")).unwrap();
     (directory, state)
 }
 
-fn names(state: &State, job: JobId) -> Vec<(String, u64)> {
+fn names(state: &StateDatabase, job: JobId) -> Vec<(String, u64)> {
     let entries = state.entries(job).unwrap().map(|entry| {
         let (path, synced) = entry.unwrap();
         let SyncedKind::File { state, .. } = synced.kind else {
@@ -74,7 +74,7 @@ async fn what_is_kept_is_there_after_a_crash() {
     let writer = state.writer();
     for (name, size) in [("b", 2), ("a\0x", 1), ("a", 3), ("b", 4)] {
         writer
-            .note(job, Change::Synced(path(name), synced(size)))
+            .note(job, StateChange::Synced(path(name), synced(size)))
             .await
             .unwrap();
     }
@@ -82,11 +82,14 @@ async fn what_is_kept_is_there_after_a_crash() {
         succeeded: Some(17),
         ..JobRecord::default()
     };
-    writer.keep(job, Change::Job(record.clone())).await.unwrap();
+    writer
+        .keep(job, StateChange::Job(record.clone()))
+        .await
+        .unwrap();
     // The file as it is in this moment, as after kill -9.
     let copy = directory.path().join("copy");
     std::fs::copy(directory.path().join("state"), &copy).unwrap();
-    let crashed = State::open(&copy).unwrap();
+    let crashed = StateDatabase::open(&copy).unwrap();
     let (again, kept) = crashed.job("home").unwrap();
     assert_eq!((again, kept), (job, record));
     let expected = [("a", 3), ("a/x", 1), ("b", 4)];
@@ -104,12 +107,12 @@ async fn jobs_do_not_see_each_other() {
     let writer = state.writer();
     for (id, size) in ids.iter().zip(1..) {
         writer
-            .keep(*id, Change::Synced(path("x"), synced(size)))
+            .keep(*id, StateChange::Synced(path("x"), synced(size)))
             .await
             .unwrap();
     }
     writer
-        .keep(ids[1], Change::Removed(path("x")))
+        .keep(ids[1], StateChange::Removed(path("x")))
         .await
         .unwrap();
     assert_eq!(names(&state, ids[0]), [("x".to_owned(), 1)]);
@@ -131,21 +134,24 @@ async fn what_the_manifest_has_not_been_told_is_known_until_it_is() {
         items.collect::<Vec<_>>()
     };
     writer
-        .note(job, Change::Synced(path("a"), synced(1)))
+        .note(job, StateChange::Synced(path("a"), synced(1)))
         .await
         .unwrap();
     writer
-        .note(job, Change::Synced(path("b"), synced(1)))
+        .note(job, StateChange::Synced(path("b"), synced(1)))
         .await
         .unwrap();
     writer
-        .note(job, Change::Refreshed(path("c"), synced(1)))
+        .note(job, StateChange::Refreshed(path("c"), synced(1)))
         .await
         .unwrap();
-    writer.keep(job, Change::Removed(path("b"))).await.unwrap();
+    writer
+        .keep(job, StateChange::Removed(path("b")))
+        .await
+        .unwrap();
     assert_eq!(untold(), [("a".to_owned(), true), ("b".to_owned(), false)]);
     let record = JobRecord::default();
-    writer.keep(job, Change::Told(record)).await.unwrap();
+    writer.keep(job, StateChange::Told(record)).await.unwrap();
     assert_eq!(untold(), []);
 }
 
@@ -156,23 +162,23 @@ async fn an_upload_is_known_with_its_parts_until_it_is_over() {
     let writer = state.writer();
     let (big, other) = (path("big"), path("big\0x"));
     writer
-        .note(job, Change::Begun(big.clone(), upload("one")))
+        .note(job, StateChange::Begun(big.clone(), upload("one")))
         .await
         .unwrap();
     writer
-        .note(job, Change::Begun(other.clone(), upload("two")))
+        .note(job, StateChange::Begun(other.clone(), upload("two")))
         .await
         .unwrap();
     writer
-        .note(job, Change::Arrived(big.clone(), 1, part("p1")))
+        .note(job, StateChange::Arrived(big.clone(), 1, part("p1")))
         .await
         .unwrap();
     writer
-        .note(job, Change::Arrived(other.clone(), 0, part("x0")))
+        .note(job, StateChange::Arrived(other.clone(), 0, part("x0")))
         .await
         .unwrap();
     writer
-        .keep(job, Change::Arrived(big.clone(), 0, part("p0")))
+        .keep(job, StateChange::Arrived(big.clone(), 0, part("p0")))
         .await
         .unwrap();
     let (found, parts) = state.upload(job, &big).unwrap().expect("it is under way");
@@ -181,14 +187,17 @@ async fn an_upload_is_known_with_its_parts_until_it_is_over() {
     assert_eq!(state.uploads(job).unwrap().len(), 2);
     // Begun anew: its old parts are of no use.
     writer
-        .keep(job, Change::Begun(big.clone(), upload("three")))
+        .keep(job, StateChange::Begun(big.clone(), upload("three")))
         .await
         .unwrap();
     let (found, parts) = state.upload(job, &big).unwrap().expect("it is under way");
     assert_eq!((found.name.as_str(), parts.len()), ("three", 0));
-    writer.note(job, Change::Gone(other.clone())).await.unwrap();
     writer
-        .keep(job, Change::Completed(big.clone(), synced(12)))
+        .note(job, StateChange::Gone(other.clone()))
+        .await
+        .unwrap();
+    writer
+        .keep(job, StateChange::Completed(big.clone(), synced(12)))
         .await
         .unwrap();
     assert_eq!(state.uploads(job).unwrap(), []);
@@ -205,11 +214,11 @@ async fn an_upload_that_nobody_goes_on_with_is_known_until_it_is_gone() {
     let (another, _) = state.job("another").unwrap();
     let writer = state.writer();
     for (name, after) in [
-        ("sent as a whole", Change::Synced(path("a"), synced(1))),
-        ("removed", Change::Removed(path("a"))),
-        ("left", Change::Left(path("a"))),
+        ("sent as a whole", StateChange::Synced(path("a"), synced(1))),
+        ("removed", StateChange::Removed(path("a"))),
+        ("left", StateChange::Left(path("a"))),
     ] {
-        let begun = Change::Begun(path("a"), upload(name));
+        let begun = StateChange::Begun(path("a"), upload(name));
         writer.note(job, begun).await.unwrap();
         writer.keep(job, after).await.unwrap();
         assert_eq!(state.uploads(job).unwrap(), [], "{name}");
@@ -217,17 +226,17 @@ async fn an_upload_that_nobody_goes_on_with_is_known_until_it_is_gone() {
         assert_eq!(left, [("key".to_owned(), name.to_owned())]);
         assert_eq!(state.left(another).unwrap(), []);
         writer
-            .keep(job, Change::Aborted(name.to_owned()))
+            .keep(job, StateChange::Aborted(name.to_owned()))
             .await
             .unwrap();
         assert_eq!(state.left(job).unwrap(), []);
     }
-    let beginning = Change::Beginning("key".to_owned());
+    let beginning = StateChange::Beginning("key".to_owned());
     writer.keep(job, beginning).await.unwrap();
     assert_eq!(state.beginning(job).unwrap(), ["key".to_owned()].into());
     assert!(state.beginning(another).unwrap().is_empty());
     writer
-        .keep(job, Change::Certain("key".to_owned()))
+        .keep(job, StateChange::Certain("key".to_owned()))
         .await
         .unwrap();
     assert!(state.beginning(job).unwrap().is_empty());
@@ -239,18 +248,18 @@ async fn what_is_being_replaced_is_not_relied_on_until_it_is_in_step() {
     let (job, _) = state.job("home").unwrap();
     let writer = state.writer();
     let all = ["a", "b", "c", "d"].map(path);
-    let replacing = Change::Replacing(all.to_vec());
+    let replacing = StateChange::Replacing(all.to_vec());
     writer.keep(job, replacing).await.unwrap();
     assert_eq!(state.replacing(job).unwrap(), all.into());
     for change in [
-        Change::Synced(path("a"), synced(1)),
-        Change::Completed(path("b"), synced(1)),
-        Change::Removed(path("c")),
+        StateChange::Synced(path("a"), synced(1)),
+        StateChange::Completed(path("b"), synced(1)),
+        StateChange::Removed(path("c")),
     ] {
         writer.keep(job, change).await.unwrap();
     }
     assert_eq!(state.replacing(job).unwrap(), [path("d")].into());
-    let forgotten = Change::Forgotten(JobRecord::default());
+    let forgotten = StateChange::Forgotten(JobRecord::default());
     writer.keep(job, forgotten).await.unwrap();
     assert!(state.replacing(job).unwrap().is_empty());
 }
@@ -267,26 +276,29 @@ async fn what_changes_while_the_manifest_is_told_stays_untold() {
             .collect::<Vec<_>>()
     };
     for name in ["a", "b", "c"] {
-        let synced = Change::Synced(path(name), synced(1));
+        let synced = StateChange::Synced(path(name), synced(1));
         writer.note(job, synced).await.unwrap();
     }
-    writer.keep(job, Change::Telling).await.unwrap();
+    writer.keep(job, StateChange::Telling).await.unwrap();
     writer
-        .note(job, Change::Synced(path("b"), synced(2)))
-        .await
-        .unwrap();
-    writer.note(job, Change::Removed(path("c"))).await.unwrap();
-    writer
-        .note(job, Change::Synced(path("d"), synced(2)))
+        .note(job, StateChange::Synced(path("b"), synced(2)))
         .await
         .unwrap();
     writer
-        .keep(job, Change::Told(record.clone()))
+        .note(job, StateChange::Removed(path("c")))
+        .await
+        .unwrap();
+    writer
+        .note(job, StateChange::Synced(path("d"), synced(2)))
+        .await
+        .unwrap();
+    writer
+        .keep(job, StateChange::Told(record.clone()))
         .await
         .unwrap();
     assert_eq!(untold(), ["b", "c", "d"]);
-    writer.keep(job, Change::Telling).await.unwrap();
-    writer.keep(job, Change::Told(record)).await.unwrap();
+    writer.keep(job, StateChange::Telling).await.unwrap();
+    writer.keep(job, StateChange::Told(record)).await.unwrap();
     assert!(untold().is_empty());
 }
 
@@ -299,7 +311,7 @@ async fn who_notes_more_than_there_is_room_for_waits() {
     let held = state.database.begin_write().unwrap();
     let mut noted = 0;
     loop {
-        let note = writer.note(job, Change::Aborted(String::new()));
+        let note = writer.note(job, StateChange::Aborted(String::new()));
         let note = tokio::task::unconstrained(note);
         if futures_util::FutureExt::now_or_never(note).is_none() {
             break;
@@ -308,7 +320,7 @@ async fn who_notes_more_than_there_is_room_for_waits() {
     }
     assert!(noted >= 1_000, "{noted}");
     held.abort().unwrap();
-    let after = Change::Synced(path("a"), synced(1));
+    let after = StateChange::Synced(path("a"), synced(1));
     writer.keep(job, after).await.unwrap();
     assert_eq!(names(&state, job).len(), 1);
 }
@@ -320,13 +332,13 @@ async fn of_a_job_that_has_another_store_nothing_is_kept_and_of_others_everythin
     let writer = state.writer();
     for job in [moved, stays] {
         for change in [
-            Change::Synced(path("a"), synced(1)),
-            Change::Replacing(vec![path("a")]),
-            Change::Begun(path("b"), upload("left")),
-            Change::Left(path("b")),
-            Change::Begun(path("b"), upload("under way")),
-            Change::Arrived(path("b"), 0, part("p0")),
-            Change::Beginning("key".to_owned()),
+            StateChange::Synced(path("a"), synced(1)),
+            StateChange::Replacing(vec![path("a")]),
+            StateChange::Begun(path("b"), upload("left")),
+            StateChange::Left(path("b")),
+            StateChange::Begun(path("b"), upload("under way")),
+            StateChange::Arrived(path("b"), 0, part("p0")),
+            StateChange::Beginning("key".to_owned()),
         ] {
             writer.keep(job, change).await.unwrap();
         }
@@ -338,7 +350,7 @@ async fn of_a_job_that_has_another_store_nothing_is_kept_and_of_others_everythin
         }),
         ..JobRecord::default()
     };
-    let moving = Change::Moved(record.clone());
+    let moving = StateChange::Moved(record.clone());
     writer.keep(moved, moving).await.unwrap();
     assert_eq!(state.job("moved").unwrap(), (moved, record));
     for (job, kept) in [(moved, 0), (stays, 1)] {
@@ -353,7 +365,7 @@ async fn of_a_job_that_has_another_store_nothing_is_kept_and_of_others_everythin
         assert_eq!(found, [kept; 6]);
     }
     // A new one of the same name does not find the old one's parts.
-    let begun = Change::Begun(path("b"), upload("another"));
+    let begun = StateChange::Begun(path("b"), upload("another"));
     writer.keep(moved, begun).await.unwrap();
     let parts = |job| state.upload(job, &path("b")).unwrap().unwrap().1.len();
     assert_eq!((parts(moved), parts(stays)), (0, 1));
@@ -363,7 +375,10 @@ async fn of_a_job_that_has_another_store_nothing_is_kept_and_of_others_everythin
 fn a_second_process_is_refused_and_so_is_another_form() {
     let (directory, state) = open();
     let file = directory.path().join("state");
-    assert!(matches!(State::open(&file), Err(StateError::Database(_))));
+    assert!(matches!(
+        StateDatabase::open(&file),
+        Err(StateError::Database(_))
+    ));
     drop(state);
     let written_by = |form| {
         let database = Database::create(&file).unwrap();
@@ -376,7 +391,13 @@ fn a_second_process_is_refused_and_so_is_another_form() {
         write.commit().unwrap();
     };
     written_by(FORM + 1);
-    assert!(matches!(State::open(&file), Err(StateError::Later(_))));
+    assert!(matches!(
+        StateDatabase::open(&file),
+        Err(StateError::Later(_))
+    ));
     written_by(FORM - 1);
-    assert!(matches!(State::open(&file), Err(StateError::Earlier(_))));
+    assert!(matches!(
+        StateDatabase::open(&file),
+        Err(StateError::Earlier(_))
+    ));
 }

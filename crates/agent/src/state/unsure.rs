@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use redb::TableDefinition;
 
-use super::{JobId, State, StateError};
+use super::{JobId, StateDatabase, StateError};
 use crate::entry::TreePath;
 
 /// Entries whose object was about to be replaced: what is remembered of them may
@@ -20,7 +20,7 @@ pub(super) const BEGINNING: TableDefinition<(u32, &str), ()> = TableDefinition::
 /// Names of uploads that nobody will continue, and their keys.
 pub(super) const LEFT: TableDefinition<(u32, &str), &str> = TableDefinition::new("left");
 
-impl State {
+impl StateDatabase {
     /// Entries of a job whose content at the store is not known, though they are
     /// in step: the object was about to be replaced, and may have been.
     ///

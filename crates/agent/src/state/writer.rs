@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use redb::Database;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::asked::Asked;
-use super::change::{Change, Telling, apply, succeeded};
+use super::asked::WriteRequest;
+use super::change::{StateChange, Telling, apply, succeeded};
 use super::{JobId, PlaceRecord, StateError};
 
 /// Changes gather for so long before they are committed: what a crash may make
@@ -33,12 +33,12 @@ const ROOM: usize = 20_000;
 enum Message {
     Change(
         JobId,
-        Change,
+        StateChange,
         Option<oneshot::Sender<()>>,
         OwnedSemaphorePermit,
     ),
     Success(String, PlaceRecord, i64),
-    Asked(Asked),
+    WriteRequest(WriteRequest),
     Flush(oneshot::Sender<()>),
 }
 
@@ -62,12 +62,12 @@ impl Waiting {
 
 /// See the module. Clones share it; it ends with the last of them.
 #[derive(Debug, Clone)]
-pub struct Writer {
+pub struct StateWriter {
     messages: Sender<Message>,
     room: Arc<Semaphore>,
 }
 
-impl Writer {
+impl StateWriter {
     pub(super) fn start(database: Arc<Database>) -> Self {
         let (messages, inbox) = channel();
         std::thread::spawn(move || {
@@ -87,7 +87,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`StateError::Closed`].
-    pub async fn note(&self, job: JobId, change: Change) -> Result<(), StateError> {
+    pub async fn note(&self, job: JobId, change: StateChange) -> Result<(), StateError> {
         self.send(job, change, None).await
     }
 
@@ -101,9 +101,9 @@ impl Writer {
         self.messages.send(message).map_err(|_| StateError::Closed)
     }
 
-    pub(super) fn ask(&self, asked: Asked) {
+    pub(super) fn ask(&self, asked: WriteRequest) {
         // Without a thread that writes, who waits hears that nobody answers.
-        let _ = self.messages.send(Message::Asked(asked));
+        let _ = self.messages.send(Message::WriteRequest(asked));
     }
 
     /// Resolves when everything so far is remembered for good, or never will be.
@@ -118,7 +118,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`StateError::Closed`].
-    pub async fn keep(&self, job: JobId, change: Change) -> Result<(), StateError> {
+    pub async fn keep(&self, job: JobId, change: StateChange) -> Result<(), StateError> {
         let (done, kept) = oneshot::channel();
         self.send(job, change, Some(done)).await?;
         kept.await.map_err(|_| StateError::Closed)
@@ -127,7 +127,7 @@ impl Writer {
     async fn send(
         &self,
         job: JobId,
-        change: Change,
+        change: StateChange,
         done: Option<oneshot::Sender<()>>,
     ) -> Result<(), StateError> {
         let room = Arc::clone(&self.room).acquire_owned().await;
@@ -161,7 +161,7 @@ fn write(
                 Some(Message::Success(name, place, at)) => {
                     succeeded(&transaction, &name, place, at)?;
                 }
-                Some(Message::Asked(asked)) => {
+                Some(Message::WriteRequest(asked)) => {
                     is_urgent = true;
                     waiting.push(asked.apply(&transaction)?);
                 }

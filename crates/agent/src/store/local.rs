@@ -19,7 +19,7 @@ use rustix::fs::{CWD, RenameFlags};
 
 use super::dav::unfinished;
 use super::error::{StoreError, StoreErrorKind};
-use super::{Content, Object, Pending, Put, Stored};
+use super::{ContentStream, Object, PendingUpload, PutMode, Stored};
 
 /// Where unfinished files are, below the root.
 const UNFINISHED: &str = ".fairbat/unfinished";
@@ -61,7 +61,7 @@ impl Local {
         &self,
         key: &str,
         content: Bytes,
-        mode: Put,
+        mode: PutMode,
         passage: RequestContext,
     ) -> Result<Stored, StoreError> {
         if content.len() > PIECE {
@@ -148,7 +148,7 @@ impl Local {
         &self,
         key: &str,
         upload: &str,
-        mode: Put,
+        mode: PutMode,
     ) -> Result<Stored, StoreError> {
         let (from, to) = (self.unfinished(upload), self.path(key)?);
         let placed = self.blocking(key, "finishing", move || {
@@ -168,7 +168,7 @@ impl Local {
 
     /// Unfinished files of keys below `prefix`, but for those that this process is
     /// writing.
-    pub(super) async fn pending(&self, prefix: &str) -> Result<Vec<Pending>, StoreError> {
+    pub(super) async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
         let prefix = prefix.to_owned();
         let directory = self.root.join(UNFINISHED);
         self.blocking(UNFINISHED, "listing", move || {
@@ -191,7 +191,7 @@ impl Local {
         key: &str,
         range: Option<Range<u64>>,
         passage: RequestContext,
-    ) -> Result<Content, StoreError> {
+    ) -> Result<ContentStream, StoreError> {
         let path = self.path(key)?;
         let opened = self.blocking(key, "reading", move || {
             let file = File::open(path)?;
@@ -331,13 +331,13 @@ impl Reading {
 }
 
 /// Puts a file that is whole into its place, and both on the disk.
-fn put_in_place(file: &File, from: &Path, to: &Path, mode: Put) -> io::Result<()> {
+fn put_in_place(file: &File, from: &Path, to: &Path, mode: PutMode) -> io::Result<()> {
     file.sync_all()?;
     let parent = to.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(parent)?;
     let flags = match mode {
-        Put::Replace => RenameFlags::empty(),
-        Put::Create => RenameFlags::NOREPLACE,
+        PutMode::Replace => RenameFlags::empty(),
+        PutMode::Create => RenameFlags::NOREPLACE,
     };
     rustix::fs::renameat_with(CWD, from, CWD, to, flags)?;
     File::open(parent)?.sync_all()

@@ -36,7 +36,7 @@ const IN_THE_WAY: &str = "a directory of that name is in the store, with files t
 
 /// Whether what is there may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Put {
+pub enum PutMode {
     /// It may.
     Replace,
     /// It may not: [`StoreErrorKind::Exists`].
@@ -61,7 +61,7 @@ pub struct Object {
 
 /// An upload in parts that is under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingUpload {
     /// The key it is for; empty where that is not known.
     pub key: String,
     /// What it is called.
@@ -71,7 +71,7 @@ pub struct Pending {
 /// A file that a store has all of, perhaps not under its key yet. One that is
 /// dropped before it is placed is deleted in time.
 #[derive(Debug)]
-pub struct Arrived(dav::Arrived);
+pub struct StagedFile(dav::Arrived);
 
 /// A part that an upload has, as the store lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,7 +108,7 @@ pub struct Part {
 }
 
 /// What an object contains, piece by piece.
-pub type Content = BoxStream<'static, Result<Bytes, StoreError>>;
+pub type ContentStream = BoxStream<'static, Result<Bytes, StoreError>>;
 
 /// See the module.
 #[derive(Debug)]
@@ -156,7 +156,7 @@ impl Store {
         &self,
         key: &str,
         content: Bytes,
-        mode: Put,
+        mode: PutMode,
         passage: RequestContext,
     ) -> Result<Stored, StoreError> {
         match &self.0 {
@@ -188,7 +188,7 @@ impl Store {
         size: u64,
         pieces: S,
         passage: RequestContext,
-    ) -> Result<Arrived, StoreError>
+    ) -> Result<StagedFile, StoreError>
     where
         S: Stream<Item = Result<Bytes, E>> + Send + Sync + Unpin + 'static,
         E: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
@@ -197,7 +197,7 @@ impl Store {
             Kind::Dav(store) => store
                 .put_stream(key, size, pieces, passage)
                 .await
-                .map(Arrived),
+                .map(StagedFile),
             Kind::S3(_) | Kind::Local(_) => {
                 let message = format!("storing {key}: this store takes large files in parts");
                 Err(StoreError::new(StoreErrorKind::Refused, message))
@@ -209,7 +209,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreErrorKind::UploadGone`], and others.
-    pub async fn place(&self, arrived: &mut Arrived) -> Result<(), StoreError> {
+    pub async fn place(&self, arrived: &mut StagedFile) -> Result<(), StoreError> {
         match &self.0 {
             Kind::Dav(store) => store.place(&mut arrived.0).await,
             Kind::S3(_) | Kind::Local(_) => Ok(()),
@@ -268,7 +268,7 @@ impl Store {
         match &self.0 {
             Kind::S3(store) => store.complete(key, upload, parts).await,
             Kind::Dav(_) => Err(no_parts(key)),
-            Kind::Local(store) => store.place(key, upload, Put::Replace).await,
+            Kind::Local(store) => store.place(key, upload, PutMode::Replace).await,
         }
     }
 
@@ -333,7 +333,7 @@ impl Store {
     ///
     /// # Errors
     /// See [`StoreErrorKind`].
-    pub async fn pending(&self, prefix: &str) -> Result<Vec<Pending>, StoreError> {
+    pub async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
         match &self.0 {
             Kind::S3(store) => store.pending(prefix).await,
             Kind::Dav(store) => store.pending(prefix).await,
@@ -350,7 +350,7 @@ impl Store {
         key: &str,
         range: Option<Range<u64>>,
         passage: RequestContext,
-    ) -> Result<Content, StoreError> {
+    ) -> Result<ContentStream, StoreError> {
         match &self.0 {
             Kind::S3(store) => store.get(key, range, passage).await,
             Kind::Dav(store) => store.get(key, range, passage).await,

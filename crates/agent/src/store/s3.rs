@@ -17,14 +17,14 @@ use object_store::aws::{AmazonS3, AmazonS3Builder, Checksum};
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::{
-    Attribute, BackoffConfig, GetOptions, GetRange, ObjectStore, PutMode, PutMultipartOptions,
-    PutOptions, PutPayload, RetryConfig,
+    Attribute, BackoffConfig, GetOptions, GetRange, ObjectStore, PutMultipartOptions, PutOptions,
+    PutPayload, RetryConfig,
 };
 
 use super::call::Call;
 use super::connector::Connector;
 use super::error::{StoreError, StoreErrorKind};
-use super::{Content, Object, Put, S3Settings, Stored};
+use super::{ContentStream, Object, PutMode, S3Settings, Stored};
 
 /// The least part that S3 takes, but for the last one, bytes.
 const PART_LEAST: u64 = 5 * 1024 * 1024;
@@ -95,12 +95,12 @@ impl S3 {
         &self,
         key: &str,
         content: Bytes,
-        mode: Put,
+        mode: PutMode,
         passage: RequestContext,
     ) -> Result<Stored, StoreError> {
         let options = PutOptions::from(match mode {
-            Put::Replace => PutMode::Overwrite,
-            Put::Create => PutMode::Create,
+            PutMode::Replace => object_store::PutMode::Overwrite,
+            PutMode::Create => object_store::PutMode::Create,
         });
         let path = self.path(key)?;
         let put = self
@@ -190,7 +190,7 @@ impl S3 {
         key: &str,
         range: Option<Range<u64>>,
         passage: RequestContext,
-    ) -> Result<Content, StoreError> {
+    ) -> Result<ContentStream, StoreError> {
         let options = GetOptions {
             range: range.map(GetRange::Bounded),
             ..GetOptions::default()

@@ -9,14 +9,14 @@ use tokio::runtime::Handle;
 use super::fetched::Fetched;
 use super::manifests::Current;
 use super::push::{Job, blocking};
-use super::report::Problem;
+use super::report::RunProblem;
 use crate::entry::FileState;
-use crate::manifest::{Content, Item};
-use crate::state::{Change, JobRecord, ManifestRecord, PlaceRecord, Synced, SyncedKind};
+use crate::manifest::{ItemContent, ManifestItem};
+use crate::state::{JobRecord, ManifestRecord, PlaceRecord, StateChange, Synced, SyncedKind};
 
 impl Job {
     /// What is remembered of the job, after a look at what the store has.
-    pub(super) async fn adopt(&self, record: JobRecord) -> Result<JobRecord, Problem> {
+    pub(super) async fn adopt(&self, record: JobRecord) -> Result<JobRecord, RunProblem> {
         let record = self.of_this_place(record).await?;
         let prefix = &self.settings.prefix;
         let current = self.insist(|| Current::read(&self.store, prefix)).await?;
@@ -31,7 +31,7 @@ impl Job {
                 manifest: ManifestRecord::default(),
                 ..record
             };
-            let forgotten = Change::Forgotten(record.clone());
+            let forgotten = StateChange::Forgotten(record.clone());
             self.writer.keep(self.id, forgotten).await?;
             return Ok(record);
         };
@@ -42,7 +42,7 @@ impl Job {
             return if is_ours {
                 Ok(record)
             } else {
-                Err(Problem::OtherWriter)
+                Err(RunProblem::OtherWriter)
             };
         }
         tracing::info!("taking over what the store has");
@@ -54,9 +54,10 @@ impl Job {
             for item in fetched.items()? {
                 let item = item?;
                 let path = item.path.clone();
-                runtime.block_on(writer.note(id, Change::Refreshed(path, taken_over(item))))?;
+                runtime
+                    .block_on(writer.note(id, StateChange::Refreshed(path, taken_over(item))))?;
             }
-            Ok::<_, Problem>(())
+            Ok::<_, RunProblem>(())
         })
         .await??;
         let record = JobRecord {
@@ -71,14 +72,14 @@ impl Job {
             ..record
         };
         self.writer
-            .keep(self.id, Change::Job(record.clone()))
+            .keep(self.id, StateChange::Job(record.clone()))
             .await?;
         Ok(record)
     }
 
     /// What is remembered, if it is of the place that the job writes to; else that
     /// is forgotten.
-    async fn of_this_place(&self, record: JobRecord) -> Result<JobRecord, Problem> {
+    async fn of_this_place(&self, record: JobRecord) -> Result<JobRecord, RunProblem> {
         let here = PlaceRecord {
             store: self.settings.address.clone(),
             path: self.settings.prefix.clone(),
@@ -104,10 +105,10 @@ impl Job {
             for (path, upload) in blocking(move || state.uploads(id)).await?? {
                 self.leave(&path, &upload).await?;
             }
-            Change::Forgotten(record.clone())
+            StateChange::Forgotten(record.clone())
         } else {
             // They are where nobody asks any more: those are for the collector.
-            Change::Moved(record.clone())
+            StateChange::Moved(record.clone())
         };
         self.writer.keep(self.id, change).await?;
         Ok(record)
@@ -116,11 +117,11 @@ impl Job {
 
 /// An entry of which only the store knew: which version of a file it was, is for
 /// its content to show.
-fn taken_over(item: Item) -> Synced {
+fn taken_over(item: ManifestItem) -> Synced {
     Synced {
         attributes: item.attributes,
         kind: match item.content {
-            Content::File { size, sha256 } => SyncedKind::File {
+            ItemContent::File { size, sha256 } => SyncedKind::File {
                 state: FileState {
                     size,
                     changed: crate::entry::Moment::default(),
@@ -129,8 +130,8 @@ fn taken_over(item: Item) -> Synced {
                 },
                 sha256,
             },
-            Content::Directory => SyncedKind::Directory,
-            Content::Symlink(target) => {
+            ItemContent::Directory => SyncedKind::Directory,
+            ItemContent::Symlink(target) => {
                 SyncedKind::Symlink(target.as_encoded_bytes().to_vec().into())
             }
         },

@@ -11,7 +11,7 @@ use fairbat::settings::RetrySettings;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use super::ledger::Ledger;
+use super::ledger::Progress;
 use crate::store::{StoreError, StoreErrorKind};
 
 /// Failures in a row before a file is given up: with the delays below, after
@@ -28,12 +28,12 @@ const CAP: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Attempts {
     seed: AtomicU64,
-    ledger: Ledger,
+    ledger: Progress,
 }
 
 impl Attempts {
     /// The same seed, the same delays.
-    pub(super) fn new(seed: u64, ledger: Ledger) -> Self {
+    pub(super) fn new(seed: u64, ledger: Progress) -> Self {
         Self {
             seed: AtomicU64::new(seed),
             ledger,

@@ -2,7 +2,7 @@
 //! there all the same, and one whose end was not heard of may have made its object.
 
 use super::push::Job;
-use crate::state::{Change, StateError};
+use crate::state::{StateChange, StateError};
 use crate::store::StoreError;
 
 /// An upload that was begun.
@@ -16,7 +16,7 @@ pub(super) struct Begun {
 
 impl Job {
     /// Begins an upload. That there may be one for this key is remembered until
-    /// [`Change::Certain`] is noted, which is for [`Begun::is_only`] to allow.
+    /// [`StateChange::Certain`] is noted, which is for [`Begun::is_only`] to allow.
     pub(super) async fn begin<E>(&self, key: &str, mark: &str) -> Result<Begun, E>
     where
         E: From<StateError> + From<StoreError>,
@@ -27,7 +27,7 @@ impl Job {
             Ok(suspected) => !suspected?.contains(key),
             Err(_) => false,
         };
-        let beginning = Change::Beginning(key.to_owned());
+        let beginning = StateChange::Beginning(key.to_owned());
         self.writer.keep(self.id, beginning).await?;
         let mut tries = self.attempts.tries();
         loop {

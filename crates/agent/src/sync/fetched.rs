@@ -9,8 +9,8 @@ use futures_util::TryStreamExt;
 
 use super::manifests::Current;
 use super::push::blocking;
-use super::report::Problem;
-use crate::manifest::{Item, Merged, Reader};
+use super::report::RunProblem;
+use crate::manifest::{ManifestItem, ManifestReader, MergedManifests};
 use crate::store::{Store, StoreError};
 
 /// The manifests that count, base first; each has been read to its end once.
@@ -28,7 +28,7 @@ impl Fetched {
         store: &Store,
         prefix: &str,
         current: &Current,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, RunProblem> {
         let mut files = Vec::new();
         for key in current.keys(prefix) {
             files.push(fetch(store, &key).await?);
@@ -43,7 +43,7 @@ impl Fetched {
             for item in fetched.items()? {
                 let item = item?;
                 entries += 1;
-                if let crate::manifest::Content::File { size, .. } = item.content {
+                if let crate::manifest::ItemContent::File { size, .. } = item.content {
                     bytes += size;
                 }
             }
@@ -56,21 +56,22 @@ impl Fetched {
     /// All entries, in the order of their paths. Blocking.
     pub(super) fn items(
         &mut self,
-    ) -> Result<impl Iterator<Item = Result<Item, Problem>> + use<>, Problem> {
+    ) -> Result<impl Iterator<Item = Result<ManifestItem, RunProblem>> + use<>, RunProblem> {
         let mut readers = Vec::new();
         for file in &mut self.files {
             file.rewind().map_err(|error| damaged(&error))?;
             let file = file.try_clone().map_err(|error| damaged(&error))?;
-            readers.push(Reader::open(BufReader::new(file)).map_err(|error| damaged(&error))?);
+            readers
+                .push(ManifestReader::open(BufReader::new(file)).map_err(|error| damaged(&error))?);
         }
         let deltas = readers.split_off(1);
         let base = readers.remove(0);
-        let merged = Merged::new(base, deltas).map_err(|error| damaged(&error))?;
+        let merged = MergedManifests::new(base, deltas).map_err(|error| damaged(&error))?;
         Ok(merged.map(|item| item.map_err(|error| damaged(&error))))
     }
 }
 
-async fn fetch(store: &Store, key: &str) -> Result<File, Problem> {
+async fn fetch(store: &Store, key: &str) -> Result<File, RunProblem> {
     let mut file = tempfile::tempfile().map_err(|error| damaged(&error))?;
     let mut content = store.get(key, None, RequestContext::default()).await?;
     while let Some(piece) = content
@@ -83,6 +84,6 @@ async fn fetch(store: &Store, key: &str) -> Result<File, Problem> {
     Ok(file)
 }
 
-fn damaged(error: &dyn std::fmt::Display) -> Problem {
-    Problem::Manifest(format!("a manifest in the store cannot be used: {error}"))
+fn damaged(error: &dyn std::fmt::Display) -> RunProblem {
+    RunProblem::Manifest(format!("a manifest in the store cannot be used: {error}"))
 }

@@ -17,7 +17,7 @@ const IN_BUFFERS: u64 = 256 * 1024;
 
 /// How a job stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Standing {
+pub struct ProgressTotals {
     /// Files that there were to move.
     pub files: u64,
     /// Those of them that are done, one way or the other.
@@ -41,11 +41,11 @@ pub struct Standing {
 
 /// See the module. Clones are the same ledger.
 #[derive(Debug, Clone, Default)]
-pub struct Ledger(Arc<Mutex<Book>>);
+pub struct Progress(Arc<Mutex<Book>>);
 
 #[derive(Debug, Default)]
 struct Book {
-    standing: Standing,
+    standing: ProgressTotals,
     flights: HashMap<u64, (u64, Arc<AtomicU64>)>,
     flown: u64,
     /// Bytes that all requests together have moved.
@@ -55,7 +55,7 @@ struct Book {
     outlook: Option<Outlook>,
 }
 
-impl Ledger {
+impl Progress {
     /// There is so much more to do.
     pub(super) fn expect(&self, files: u64, bytes: u64) {
         let mut book = self.book();
@@ -159,7 +159,7 @@ impl Ledger {
 
     /// How it stands now.
     #[must_use]
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> ProgressTotals {
         let book = self.book();
         let mut standing = book.standing;
         standing.bytes_done += book.aloft();
@@ -212,7 +212,7 @@ impl Book {
 /// A request under way. What it moved counts only when it has landed.
 #[derive(Debug)]
 pub(super) struct Flight {
-    ledger: Ledger,
+    ledger: Progress,
     number: u64,
     bytes: u64,
     passage: RequestContext,
@@ -245,7 +245,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_has_landed_counts_for_good_and_what_broke_off_does_not() {
-        let ledger = Ledger::default();
+        let ledger = Progress::default();
         let lane = Lane::start(LaneSettings {
             most_connections: 1,
             weight: 1.0,
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_was_there_before_is_done_and_was_not_moved() {
-        let ledger = Ledger::default();
+        let ledger = Progress::default();
         ledger.is_at(700, Some(1000));
         let standing = ledger.standing();
         assert_eq!((standing.bytes_done, standing.bytes_moved), (700, 0));
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn each_reason_is_counted_as_what_it_is() {
-        let ledger = Ledger::default();
+        let ledger = Progress::default();
         let kinds = [
             StoreErrorKind::Network,
             StoreErrorKind::Server,

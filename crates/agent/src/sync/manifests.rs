@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::object_name::{OWN, beneath};
 use crate::state::ManifestRecord;
-use crate::store::{Put, Store, StoreError, StoreErrorKind};
+use crate::store::{PutMode, Store, StoreError, StoreErrorKind};
 
 /// The form of the object.
 const FORM: u32 = 1;
@@ -81,7 +81,7 @@ impl Current {
             .put(
                 &current_key(prefix),
                 content,
-                Put::Replace,
+                PutMode::Replace,
                 RequestContext::default(),
             )
             .await?;

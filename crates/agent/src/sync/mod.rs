@@ -26,10 +26,10 @@ mod unsettled;
 mod upload;
 mod window;
 
-pub use self::ledger::{Ledger, Standing};
+pub use self::ledger::{Progress, ProgressTotals};
 pub use self::orphans::collect;
-pub use self::pull::{Origin, PAUSES, PullSettings, pull};
-pub use self::push::{Context, PushSettings, push};
-pub use self::report::{Failure, Problem, Report};
-pub use self::teller::TELL_EVERY;
+pub use self::pull::{MANIFEST_PAUSES, PullOrigin, PullSettings, pull};
+pub use self::push::{PushContext, PushSettings, push};
+pub use self::report::{EntryFailure, RunProblem, RunReport};
+pub use self::teller::PUBLISH_INTERVAL;
 pub use crate::config::{Delete, Detect, MaxDelete, Verify};

@@ -9,10 +9,10 @@
 use std::collections::HashSet;
 
 use super::push::{Job, blocking};
-use super::report::Problem;
+use super::report::RunProblem;
 use crate::entry::TreePath;
-use crate::state::{Change, JobId, State, StateError, Upload, Writer};
-use crate::store::{Pending, Store, StoreError};
+use crate::state::{JobId, StateChange, StateDatabase, StateError, StateWriter, UploadRecord};
+use crate::store::{PendingUpload, Store, StoreError};
 
 /// Gives up the uploads of a job that nobody will go on with, and those below its
 /// place that this agent does not remember: an agent whose state was lost has begun
@@ -22,12 +22,12 @@ use crate::store::{Pending, Store, StoreError};
 /// # Errors
 /// The state, or the store: what could not be given up is remembered.
 pub async fn collect(
-    state: &State,
-    writer: &Writer,
+    state: &StateDatabase,
+    writer: &StateWriter,
     job: &str,
     store: &Store,
     prefix: &str,
-) -> Result<u64, Problem> {
+) -> Result<u64, RunProblem> {
     let (known, job) = (state.clone(), job.to_owned());
     let (id, _) = blocking(move || known.job(&job)).await??;
     let place = Place {
@@ -48,15 +48,19 @@ pub async fn collect(
 impl Job {
     /// Nobody will go on with an upload: gives it up, now or, where the store does
     /// not do that now, in a later run.
-    pub(super) async fn leave(&self, path: &TreePath, upload: &Upload) -> Result<(), StateError> {
+    pub(super) async fn leave(
+        &self,
+        path: &TreePath,
+        upload: &UploadRecord,
+    ) -> Result<(), StateError> {
         self.writer
-            .keep(self.id, Change::Left(path.clone()))
+            .keep(self.id, StateChange::Left(path.clone()))
             .await?;
         let permit = self.member.admit().await;
         let aborted = self.store.abort(&upload.key, &upload.name).await;
         drop(permit);
         match aborted {
-            Ok(()) => self.note(Change::Aborted(upload.name.clone())).await,
+            Ok(()) => self.note(StateChange::Aborted(upload.name.clone())).await,
             Err(error) => {
                 tracing::warn!(%error, "an upload is left to a later run");
                 Ok(())
@@ -65,7 +69,7 @@ impl Job {
     }
 
     /// Gives up what earlier runs have left; returns how many uploads.
-    pub(super) async fn give_up_orphans(&self) -> Result<u64, Problem> {
+    pub(super) async fn give_up_orphans(&self) -> Result<u64, RunProblem> {
         let place = Place {
             state: &self.state,
             writer: &self.writer,
@@ -87,8 +91,8 @@ impl Job {
 
 /// Where a job keeps its files.
 struct Place<'a> {
-    state: &'a State,
-    writer: &'a Writer,
+    state: &'a StateDatabase,
+    writer: &'a StateWriter,
     id: JobId,
     store: &'a Store,
     prefix: &'a str,
@@ -96,7 +100,7 @@ struct Place<'a> {
 
 impl Place<'_> {
     /// Returns how many uploads were given up, and why others could not be.
-    async fn give_up(&self, is_swept: bool) -> Result<(u64, Option<StoreError>), Problem> {
+    async fn give_up(&self, is_swept: bool) -> Result<(u64, Option<StoreError>), RunProblem> {
         let (state, id) = (self.state.clone(), self.id);
         let suspicion = blocking(move || Suspicion::of(&state, id)).await??;
         let is_swept = is_swept && !self.store.is_shared_by_all(self.prefix);
@@ -117,7 +121,7 @@ impl Place<'_> {
             match self.store.abort(&orphan.key, &orphan.upload).await {
                 Ok(()) => {
                     given_up += 1;
-                    let aborted = Change::Aborted(orphan.upload);
+                    let aborted = StateChange::Aborted(orphan.upload);
                     self.writer.note(self.id, aborted).await?;
                 }
                 Err(error) => {
@@ -132,7 +136,7 @@ impl Place<'_> {
         }
         if is_listed && failed.is_none() {
             for key in suspicion.beginning {
-                self.writer.note(self.id, Change::Certain(key)).await?;
+                self.writer.note(self.id, StateChange::Certain(key)).await?;
             }
         }
         Ok((given_up, failed))
@@ -151,7 +155,7 @@ struct Suspicion {
 }
 
 impl Suspicion {
-    fn of(state: &State, id: JobId) -> Result<Self, StateError> {
+    fn of(state: &StateDatabase, id: JobId) -> Result<Self, StateError> {
         Ok(Self {
             known: state.upload_names()?,
             left: state.left(id)?,
@@ -161,12 +165,12 @@ impl Suspicion {
 
     /// What is to be given up, given what is pending; all that is not known if
     /// `is_swept`.
-    fn orphans(&self, pending: Vec<Pending>, is_swept: bool) -> Vec<Pending> {
-        let left = self.left.iter().map(|(key, upload)| Pending {
+    fn orphans(&self, pending: Vec<PendingUpload>, is_swept: bool) -> Vec<PendingUpload> {
+        let left = self.left.iter().map(|(key, upload)| PendingUpload {
             key: key.clone(),
             upload: upload.clone(),
         });
-        let is_left = |pending: &Pending| {
+        let is_left = |pending: &PendingUpload| {
             let mut left = self.left.iter();
             left.any(|(_, upload)| *upload == pending.upload)
         };
@@ -197,12 +201,12 @@ mod tests {
                 ("home/b", "unheard"),
                 ("home/c", "of somebody else"),
             ];
-            found.map(|(key, upload)| Pending {
+            found.map(|(key, upload)| PendingUpload {
                 key: key.to_owned(),
                 upload: upload.to_owned(),
             })
         };
-        let names = |orphans: Vec<Pending>| {
+        let names = |orphans: Vec<PendingUpload>| {
             let names = orphans.into_iter().map(|orphan| orphan.upload);
             names.collect::<Vec<_>>()
         };

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::source::now;
 use super::spool::{Spool, Spooled};
 use super::unsettled::Unsettled;
-use crate::compare::{Change, Known, compare};
-use crate::entry::{Attributes, Entry, FileState, Kind, Moment, TreePath};
+use crate::compare::{EntryChange, KnownEntry, compare};
+use crate::entry::{Attributes, Entry, EntryKind, FileState, Moment, TreePath};
 use crate::filter::Filter;
-use crate::scan::{MountPoint, Options, Scan, ScanError};
-use crate::state::{JobId, JobRecord, State, StateError, Synced, SyncedKind, Upload};
+use crate::scan::{MountPoint, Scan, ScanError, ScanOptions};
+use crate::state::{JobId, JobRecord, StateDatabase, StateError, Synced, SyncedKind, UploadRecord};
 
 /// Paths of what was left out are named up to this number.
 const NAMED: usize = 20;
@@ -55,7 +55,7 @@ pub(super) struct Remembered {
 }
 
 impl Remembered {
-    fn of(known: &Known, sha256: [u8; 32]) -> Self {
+    fn of(known: &KnownEntry, sha256: [u8; 32]) -> Self {
         Self {
             sha256,
             attributes: known.entry.attributes,
@@ -76,7 +76,7 @@ pub(super) struct Plan {
     /// Files that directories have taken the place of.
     pub(super) replaced: Spooled<(TreePath, Synced)>,
     /// Uploads of what is gone, or is another version now.
-    pub(super) left: Vec<(TreePath, Upload)>,
+    pub(super) left: Vec<(TreePath, UploadRecord)>,
     pub(super) totals: Totals,
     /// What the next scan is to be told.
     pub(super) began: Moment,
@@ -124,13 +124,13 @@ pub(super) enum PlanError {
 /// Looks at the source; `stop` ends it early.
 pub(super) fn plan(
     looking: &Looking,
-    state: &State,
+    state: &StateDatabase,
     job: JobId,
     record: &JobRecord,
     stop: &dyn Fn() -> bool,
 ) -> Result<Plan, PlanError> {
     let began = now();
-    let options = Options {
+    let options = ScanOptions {
         one_file_system: looking.one_file_system,
         mounted: mounts_of(record),
     };
@@ -182,26 +182,28 @@ struct Sorter {
 }
 
 impl Sorter {
-    fn sort(&mut self, change: Change) -> Result<(), PlanError> {
+    fn sort(&mut self, change: EntryChange) -> Result<(), PlanError> {
         match change {
-            Change::Same(known) => {
+            EntryChange::Same(known) => {
                 self.met(Some(&known));
                 match (&known.entry.kind, known.sha256) {
-                    (Kind::File(_), _) if self.unsettled.may_be_replaced(&known.entry.path) => {
+                    (EntryKind::File(_), _)
+                        if self.unsettled.may_be_replaced(&known.entry.path) =>
+                    {
                         self.bring(known.entry, true)?;
                     }
-                    (Kind::File(state), Some(sha256)) if self.by_content => {
+                    (EntryKind::File(state), Some(sha256)) if self.by_content => {
                         self.examine(&known.entry, *state, Remembered::of(&known, sha256))?;
                     }
-                    (Kind::File(_), _) => self.totals.same += 1,
+                    (EntryKind::File(_), _) => self.totals.same += 1,
                     _ => {}
                 }
             }
-            Change::Added(entry) => {
+            EntryChange::Added(entry) => {
                 self.met(None);
                 self.bring(entry, false)?;
             }
-            Change::Changed { entry, old } => {
+            EntryChange::Changed { entry, old } => {
                 self.met(Some(&old));
                 match (same_at_first_sight(&entry, &old), old.sha256) {
                     (Some(state), Some(sha256)) => {
@@ -213,16 +215,16 @@ impl Sorter {
                     }
                 }
             }
-            Change::Touched { entry, old } => {
+            EntryChange::Touched { entry, old } => {
                 self.met(Some(&old));
                 match (&entry.kind, old.sha256) {
-                    (Kind::File(state), Some(sha256)) => {
+                    (EntryKind::File(state), Some(sha256)) => {
                         self.examine(&entry, *state, Remembered::of(&old, sha256))?;
                     }
                     _ => self.bring(entry, true)?,
                 }
             }
-            Change::Attributes { entry, old } => {
+            EntryChange::Attributes { entry, old } => {
                 self.met(Some(&old));
                 if self.unsettled.may_be_replaced(&entry.path) {
                     self.bring(entry, true)?;
@@ -230,8 +232,8 @@ impl Sorter {
                     self.todos.push(&Todo::Note(entry.path, synced))?;
                 }
             }
-            Change::Removed(old) => self.remove(&old)?,
-            Change::Unknown(unreadable) => {
+            EntryChange::Removed(old) => self.remove(&old)?,
+            EntryChange::Unknown(unreadable) => {
                 self.unsettled.unreadable(&unreadable.path);
                 self.totals.unreadable_count += 1;
                 if self.totals.unreadable.len() < NAMED {
@@ -243,29 +245,29 @@ impl Sorter {
         Ok(())
     }
 
-    fn met(&mut self, old: Option<&Known>) {
+    fn met(&mut self, old: Option<&KnownEntry>) {
         self.totals.entries += 1;
         if let Some(old) = old {
             self.count_known(old);
         }
     }
 
-    fn count_known(&mut self, old: &Known) {
-        if matches!(old.entry.kind, Kind::File(_)) {
+    fn count_known(&mut self, old: &KnownEntry) {
+        if matches!(old.entry.kind, EntryKind::File(_)) {
             self.totals.known_files += 1;
         }
     }
 
     /// Something that was there is now something else.
-    fn displace(&mut self, entry: &Entry, old: Known) -> Result<(), PlanError> {
-        let is_file = |kind: &Kind| matches!(kind, Kind::File(_));
-        if matches!(old.entry.kind, Kind::Directory) {
+    fn displace(&mut self, entry: &Entry, old: KnownEntry) -> Result<(), PlanError> {
+        let is_file = |kind: &EntryKind| matches!(kind, EntryKind::File(_));
+        if matches!(old.entry.kind, EntryKind::Directory) {
             self.displacing = Some(old.entry.path);
         } else if is_file(&old.entry.kind)
             && !is_file(&entry.kind)
             && let Some(synced) = synced_of(&old.entry, old.sha256)
         {
-            let is_directory = matches!(entry.kind, Kind::Directory);
+            let is_directory = matches!(entry.kind, EntryKind::Directory);
             let list = if is_directory {
                 &mut self.replaced
             } else {
@@ -277,13 +279,13 @@ impl Sorter {
         Ok(())
     }
 
-    fn remove(&mut self, old: &Known) -> Result<(), PlanError> {
+    fn remove(&mut self, old: &KnownEntry) -> Result<(), PlanError> {
         self.count_known(old);
         let path = old.entry.path.clone();
         let Some(synced) = synced_of(&old.entry, old.sha256) else {
             return Ok(());
         };
-        if matches!(old.entry.kind, Kind::File(_)) {
+        if matches!(old.entry.kind, EntryKind::File(_)) {
             self.totals.removed_files += 1;
         }
         let is_displaced = |by: &TreePath| path.is_at_or_below(by);
@@ -299,7 +301,7 @@ impl Sorter {
     /// Something that the store does not have as it is, but perhaps as something
     /// else.
     fn bring(&mut self, entry: Entry, replaces: bool) -> Result<(), PlanError> {
-        if let Kind::File(state) = entry.kind {
+        if let EntryKind::File(state) = entry.kind {
             self.count(&entry.path, state);
             self.todos.push(&Todo::Send {
                 path: entry.path,
@@ -342,27 +344,27 @@ impl Sorter {
 /// The state of a file that has the size and the time of its last change that it
 /// had, and differs in what a copy of a disk, or a file system that numbers its
 /// files anew, changes as well: it is cheaper to read it than to send it.
-fn same_at_first_sight(entry: &Entry, old: &Known) -> Option<FileState> {
-    let (Kind::File(now), Kind::File(then)) = (&entry.kind, &old.entry.kind) else {
+fn same_at_first_sight(entry: &Entry, old: &KnownEntry) -> Option<FileState> {
+    let (EntryKind::File(now), EntryKind::File(then)) = (&entry.kind, &old.entry.kind) else {
         return None;
     };
     let is_same_time = entry.attributes.modified == old.entry.attributes.modified;
     (is_same_time && now.size == then.size).then_some(*now)
 }
 
-fn known_of(path: TreePath, synced: &Synced) -> Known {
+fn known_of(path: TreePath, synced: &Synced) -> KnownEntry {
     let (kind, sha256) = match &synced.kind {
-        SyncedKind::File { state, sha256 } => (Kind::File(*state), Some(*sha256)),
-        SyncedKind::Directory => (Kind::Directory, None),
+        SyncedKind::File { state, sha256 } => (EntryKind::File(*state), Some(*sha256)),
+        SyncedKind::Directory => (EntryKind::Directory, None),
         SyncedKind::Symlink(target) => {
             use std::os::unix::ffi::OsStrExt;
             (
-                Kind::Symlink(std::ffi::OsStr::from_bytes(target).into()),
+                EntryKind::Symlink(std::ffi::OsStr::from_bytes(target).into()),
                 None,
             )
         }
     };
-    Known {
+    KnownEntry {
         entry: Entry {
             path,
             kind,
@@ -375,12 +377,12 @@ fn known_of(path: TreePath, synced: &Synced) -> Known {
 /// `None` for a file whose content is not known.
 fn synced_of(entry: &Entry, sha256: Option<[u8; 32]>) -> Option<Synced> {
     let kind = match &entry.kind {
-        Kind::File(state) => SyncedKind::File {
+        EntryKind::File(state) => SyncedKind::File {
             state: *state,
             sha256: sha256?,
         },
-        Kind::Directory => SyncedKind::Directory,
-        Kind::Symlink(target) => SyncedKind::Symlink(target.as_encoded_bytes().into()),
+        EntryKind::Directory => SyncedKind::Directory,
+        EntryKind::Symlink(target) => SyncedKind::Symlink(target.as_encoded_bytes().into()),
     };
     Some(Synced {
         attributes: entry.attributes,

@@ -24,11 +24,11 @@ use tokio::sync::watch;
 
 use super::attempts::{Attempts, Failing};
 use super::fetched::Fetched;
-use super::ledger::Ledger;
+use super::ledger::Progress;
 use super::manifests::Current;
 use super::placing::{OpenError, Placing, is_unfinished};
 use super::push::{StopOnDrop, TELL, blocking};
-use super::report::{Problem, Report};
+use super::report::{RunProblem, RunReport};
 use crate::config::{Delete, Detect};
 use crate::entry::{Attributes, TreePath};
 use crate::filter::Filter;
@@ -38,7 +38,7 @@ use crate::store::{Store, StoreError, StoreErrorKind};
 /// the store has contents that are not those of the one it knows: a push that is
 /// under way tells what it has sent about once a minute. Some four minutes
 /// together.
-pub const PAUSES: [Duration; 4] = [
+pub const MANIFEST_PAUSES: [Duration; 4] = [
     Duration::from_secs(15),
     Duration::from_secs(30),
     Duration::from_secs(60),
@@ -65,14 +65,14 @@ pub struct PullSettings {
     /// What becomes of files in it that the store does not have.
     pub delete: Delete,
     /// Pauses before the manifest is looked for again while a push is under way;
-    /// after the last it is given up. [`PAUSES`], but for tests.
+    /// after the last it is given up. [`MANIFEST_PAUSES`], but for tests.
     pub pauses: Vec<Duration>,
     /// Soft deadline.
     pub deadline: Option<Timestamp>,
     /// w_min of the connections while this has something to move, 0.02 to 1.
     pub weight: f64,
     /// Ceilings on the rate.
-    pub ceilings: Vec<Arc<RateLimit>>,
+    pub rate_limits: Vec<Arc<RateLimit>>,
     /// Most connections.
     pub connections: u32,
     /// Seed of the delays between tries.
@@ -81,7 +81,7 @@ pub struct PullSettings {
 
 /// Whence a run fetches.
 #[derive(Debug, Clone)]
-pub struct Origin {
+pub struct PullOrigin {
     /// Where the files are.
     pub store: Arc<Store>,
     /// Whom the store is a host of.
@@ -94,7 +94,7 @@ struct Run {
     settings: PullSettings,
     store: Arc<Store>,
     member: Member,
-    ledger: Ledger,
+    ledger: Progress,
     attempts: Attempts,
     placing: Arc<Placing>,
     stopped: Arc<AtomicBool>,
@@ -104,18 +104,18 @@ struct Run {
 /// early when `stop` becomes true; the next run goes on with the files that are
 /// missing.
 pub async fn pull(
-    origin: Origin,
+    origin: PullOrigin,
     settings: PullSettings,
-    ledger: Ledger,
+    ledger: Progress,
     stop: watch::Receiver<bool>,
-) -> Report {
-    let mut report = Report::default();
+) -> RunReport {
+    let mut report = RunReport::default();
     let seen = ledger.clone();
     let run = run(origin, settings, ledger, &mut report);
     let mut stopped = stop;
     tokio::select! {
         biased;
-        _ = stopped.wait_for(|stop| *stop) => report.problem = Some(Problem::Stopped),
+        _ = stopped.wait_for(|stop| *stop) => report.problem = Some(RunProblem::Stopped),
         result = run => if let Err(problem) = result {
             report.problem = Some(problem);
         },
@@ -125,12 +125,12 @@ pub async fn pull(
 }
 
 async fn run(
-    origin: Origin,
+    origin: PullOrigin,
     settings: PullSettings,
-    ledger: Ledger,
-    report: &mut Report,
-) -> Result<(), Problem> {
-    let Origin { store, host, lane } = origin;
+    ledger: Progress,
+    report: &mut RunReport,
+) -> Result<(), RunProblem> {
+    let PullOrigin { store, host, lane } = origin;
     // What goes on in other threads ends as well when this is dropped.
     let stop = StopOnDrop::default();
     let member = lane.enter(&host, settings.deadline);
@@ -139,13 +139,13 @@ async fn run(
     let attempts = Attempts::new(settings.seed, ledger.clone());
     let first = manifest(&store, &settings.prefix, &attempts, &member).await?;
     if settings.was_filled && first.1.bytes > 0 && is_empty(&settings.to) {
-        return Err(Problem::EmptyTarget(settings.to));
+        return Err(RunProblem::EmptyTarget(settings.to));
     }
     let (to, stopped) = (settings.to.clone(), Arc::clone(&stop.0));
     let placing = blocking(move || Placing::new(&to, &|| stopped.load(Ordering::Relaxed)));
     let placing = placing.await?.map_err(|error| match error {
-        OpenError::Busy => Problem::Busy(settings.to.clone()),
-        OpenError::Stopped => Problem::Stopped,
+        OpenError::Busy => RunProblem::Busy(settings.to.clone()),
+        OpenError::Stopped => RunProblem::Stopped,
         OpenError::Disk(error) => disk(&settings.to, &error),
     })?;
     let run = Arc::new(Run {
@@ -175,7 +175,11 @@ struct Passed {
 }
 
 impl Run {
-    async fn follow(self: &Arc<Self>, first: Known, report: &mut Report) -> Result<(), Problem> {
+    async fn follow(
+        self: &Arc<Self>,
+        first: Known,
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
         let (mut current, mut fetched) = first;
         let mut pauses = self.settings.pauses.iter();
         let passed = loop {
@@ -191,7 +195,7 @@ impl Run {
                 break passed;
             };
             (current, fetched) = renewed;
-            self.dress(passed.directories, &mut Report::default())
+            self.dress(passed.directories, &mut RunReport::default())
                 .await?;
         };
         if !current.is_partial {
@@ -211,7 +215,7 @@ impl Run {
         let synced = blocking(move || run.placing.sync()).await?;
         synced.map_err(|error| disk(&self.settings.to, &error))?;
         match current.is_partial {
-            true => Err(Problem::FirstPush),
+            true => Err(RunProblem::FirstPush),
             false => Ok(()),
         }
     }
@@ -224,8 +228,8 @@ impl Run {
         self: &Arc<Self>,
         mut fetched: Fetched,
         may_delete: bool,
-        report: &mut Report,
-    ) -> Result<Passed, Problem> {
+        report: &mut RunReport,
+    ) -> Result<Passed, RunProblem> {
         self.placing.take_unowned();
         let run = Arc::clone(self);
         let (sorted, fetched) = blocking(move || {
@@ -240,11 +244,11 @@ impl Run {
             }
             let linked = run.link_all(std::mem::take(&mut sorted.links))?;
             sorted.report.add_failures(linked);
-            Ok::<_, Problem>((sorted, fetched))
+            Ok::<_, RunProblem>((sorted, fetched))
         })
         .await??;
         let (sent, deleted) = (report.sent, report.deleted);
-        *report = Report {
+        *report = RunReport {
             sent,
             deleted: deleted + sorted.report.deleted,
             // What an earlier pass has brought was not there before.
@@ -265,8 +269,8 @@ impl Run {
     async fn delete(
         self: &Arc<Self>,
         mut fetched: Fetched,
-        report: &mut Report,
-    ) -> Result<(), Problem> {
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
         let Delete::Mirror { max } = self.settings.delete else {
             return Ok(());
         };
@@ -285,8 +289,8 @@ impl Run {
     async fn dress(
         self: &Arc<Self>,
         directories: Vec<(TreePath, Attributes)>,
-        report: &mut Report,
-    ) -> Result<(), Problem> {
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
         let run = Arc::clone(self);
         let dressed = blocking(move || run.dress_all(directories)).await??;
         report.add_failures(dressed);
@@ -298,7 +302,7 @@ impl Run {
         &self,
         known: Current,
         pauses: &mut (impl Iterator<Item = &Duration> + Send),
-    ) -> Result<Option<Known>, Problem> {
+    ) -> Result<Option<Known>, RunProblem> {
         for pause in pauses {
             tokio::time::sleep(*pause).await;
             let prefix = &self.settings.prefix;
@@ -314,15 +318,15 @@ impl Run {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    fn check_stopped(&self) -> Result<(), Problem> {
+    fn check_stopped(&self) -> Result<(), RunProblem> {
         match self.is_stopped() {
-            true => Err(Problem::Stopped),
+            true => Err(RunProblem::Stopped),
             false => Ok(()),
         }
     }
 }
 
-impl Failing for Problem {
+impl Failing for RunProblem {
     fn of_store(&self) -> Option<&StoreError> {
         match self {
             Self::Store(error) => Some(error),
@@ -338,7 +342,7 @@ async fn manifest(
     prefix: &str,
     attempts: &Attempts,
     member: &Member,
-) -> Result<Known, Problem> {
+) -> Result<Known, RunProblem> {
     let mut tries = attempts.tries();
     let mut looks = 0;
     loop {
@@ -350,16 +354,16 @@ async fn manifest(
         drop(permit);
         looks += 1;
         let is_missing =
-            matches!(&error, Problem::Store(store) if store.kind == StoreErrorKind::Missing);
+            matches!(&error, RunProblem::Store(store) if store.kind == StoreErrorKind::Missing);
         if !is_missing || looks >= LOOKS {
             tries.after(member, error).await?;
         }
     }
 }
 
-async fn read(store: &Store, prefix: &str) -> Result<Known, Problem> {
+async fn read(store: &Store, prefix: &str) -> Result<Known, RunProblem> {
     let current = Current::read(store, prefix).await?;
-    let current = current.ok_or(Problem::NothingPushed)?;
+    let current = current.ok_or(RunProblem::NothingPushed)?;
     let fetched = Fetched::fetch(store, prefix, &current).await?;
     Ok((current, fetched))
 }
@@ -387,10 +391,10 @@ fn is_empty(directory: &Path) -> bool {
     names.filter(|name| !is_ours(name)).count() == 0
 }
 
-fn disk(path: &Path, error: &std::io::Error) -> Problem {
-    Problem::Disk(format!("{}: {error}", path.display()))
+fn disk(path: &Path, error: &std::io::Error) -> RunProblem {
+    RunProblem::Disk(format!("{}: {error}", path.display()))
 }
 
-fn spool(error: &std::io::Error) -> Problem {
-    Problem::Disk(format!("temporary files: {error}"))
+fn spool(error: &std::io::Error) -> RunProblem {
+    RunProblem::Disk(format!("temporary files: {error}"))
 }

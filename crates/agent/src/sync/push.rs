@@ -11,16 +11,16 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
 use super::attempts::Attempts;
-use super::ledger::Ledger;
+use super::ledger::Progress;
 use super::plan::{Looking, Plan, PlanError, is_empty, plan};
-use super::report::{Problem, Report};
+use super::report::{RunProblem, RunReport};
 use super::tell::Occasion;
 use super::teller::{Teller, now};
 use super::window::Window;
 use crate::config::{Delete, Detect, MaxDelete, Verify};
 use crate::filter::Filter;
-use crate::scan::{MountPoint, Options, Scan};
-use crate::state::{Change, JobId, JobRecord, State, StateError, Writer};
+use crate::scan::{MountPoint, Scan, ScanOptions};
+use crate::state::{JobId, JobRecord, StateChange, StateDatabase, StateError, StateWriter};
 use crate::store::{Store, StoreError};
 
 /// How often the lane is told what is left.
@@ -55,7 +55,7 @@ pub struct PushSettings {
     /// w_min of the connections while this has something to move, 0.02 to 1.
     pub weight: f64,
     /// Ceilings on the rate.
-    pub ceilings: Vec<Arc<RateLimit>>,
+    pub rate_limits: Vec<Arc<RateLimit>>,
     /// Most connections.
     pub connections: u32,
     /// Seed of the delays between tries.
@@ -63,17 +63,17 @@ pub struct PushSettings {
     /// Names this agent among those that may push to a store; not 0.
     pub identity: u64,
     /// How often the store is told during the run what has come:
-    /// [`TELL_EVERY`](super::TELL_EVERY), but for tests.
-    pub tell_every: Duration,
+    /// [`PUBLISH_INTERVAL`](super::PUBLISH_INTERVAL), but for tests.
+    pub publish_interval: Duration,
 }
 
 /// What a run works with.
 #[derive(Debug, Clone)]
-pub struct Context {
+pub struct PushContext {
     /// What is remembered.
-    pub state: State,
+    pub state: StateDatabase,
     /// What writes that.
-    pub writer: Writer,
+    pub writer: StateWriter,
     /// Where files go.
     pub store: Arc<Store>,
     /// Whom the store is a host of.
@@ -87,11 +87,11 @@ pub struct Context {
 pub(super) struct Job {
     pub(super) id: JobId,
     pub(super) settings: PushSettings,
-    pub(super) state: State,
-    pub(super) writer: Writer,
+    pub(super) state: StateDatabase,
+    pub(super) writer: StateWriter,
     pub(super) store: Arc<Store>,
     pub(super) member: Member,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: Progress,
     pub(super) attempts: Attempts,
     pub(super) window: Window,
 }
@@ -99,19 +99,19 @@ pub(super) struct Job {
 /// Brings the store in step with a directory. Ends early, with everything to be
 /// continued, when `stop` becomes true. How it stands is in `ledger` meanwhile.
 pub async fn push(
-    context: Context,
+    context: PushContext,
     name: &str,
     settings: PushSettings,
-    ledger: Ledger,
+    ledger: Progress,
     stop: watch::Receiver<bool>,
-) -> Report {
-    let mut report = Report::default();
+) -> RunReport {
+    let mut report = RunReport::default();
     let seen = ledger.clone();
     let run = run(context, name, settings, ledger, &mut report);
     let mut stopped = stop;
     tokio::select! {
         biased;
-        _ = stopped.wait_for(|stop| *stop) => report.problem = Some(Problem::Stopped),
+        _ = stopped.wait_for(|stop| *stop) => report.problem = Some(RunProblem::Stopped),
         result = run => if let Err(problem) = result {
             report.problem = Some(problem);
         },
@@ -121,13 +121,13 @@ pub async fn push(
 }
 
 async fn run(
-    context: Context,
+    context: PushContext,
     name: &str,
     settings: PushSettings,
-    ledger: Ledger,
-    report: &mut Report,
-) -> Result<(), Problem> {
-    let Context {
+    ledger: Progress,
+    report: &mut RunReport,
+) -> Result<(), RunProblem> {
+    let PushContext {
         state,
         writer,
         store,
@@ -154,7 +154,7 @@ async fn run(
         store,
     });
     let record = job.adopt(record).await?;
-    let mut teller = Teller::new(record, job.settings.tell_every);
+    let mut teller = Teller::new(record, job.settings.publish_interval);
     // What a run that was killed has brought.
     teller.tell(&job, Occasion::During).await?;
     let plan = job.plan(&teller.record).await?;
@@ -175,7 +175,7 @@ async fn run(
 }
 
 impl Job {
-    async fn plan(&self, record: &JobRecord) -> Result<Plan, Problem> {
+    async fn plan(&self, record: &JobRecord) -> Result<Plan, RunProblem> {
         let looking = Looking {
             source: self.settings.source.clone(),
             filter: self.settings.filter.clone(),
@@ -197,8 +197,8 @@ impl Job {
         self: &Arc<Self>,
         plan: Plan,
         teller: &mut Teller,
-        report: &mut Report,
-    ) -> Result<(), Problem> {
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
         self.refuse_to_empty(&plan)?;
         for (path, upload) in &plan.left {
             self.leave(path, upload).await?;
@@ -225,7 +225,7 @@ impl Job {
             .map(|mount| (mount.path.as_bytes().to_vec(), mount.device))
             .collect();
         self.writer
-            .keep(self.id, Change::Job(record.clone()))
+            .keep(self.id, StateChange::Job(record.clone()))
             .await?;
         // First what has come: whatever becomes of the rest, it can be pulled.
         teller.tell(self, Occasion::End).await?;
@@ -242,20 +242,20 @@ impl Job {
     }
 
     /// Whether this would be deleting everything because nothing is there.
-    fn refuse_to_empty(&self, plan: &Plan) -> Result<(), Problem> {
+    fn refuse_to_empty(&self, plan: &Plan) -> Result<(), RunProblem> {
         let is_mirror = matches!(self.settings.delete, Delete::Mirror { .. });
         if is_mirror && plan.totals.known_files > 0 && is_empty(&self.settings.source) {
-            return Err(Problem::EmptySource(self.settings.source.clone()));
+            return Err(RunProblem::EmptySource(self.settings.source.clone()));
         }
         Ok(())
     }
 
     /// Whether files are gone because the source itself is.
-    async fn refuse_to_lose(&self, mounted: Vec<MountPoint>) -> Result<(), Problem> {
+    async fn refuse_to_lose(&self, mounted: Vec<MountPoint>) -> Result<(), RunProblem> {
         let (source, filter) = (self.settings.source.clone(), self.settings.filter.clone());
-        let options = Options {
+        let options = ScanOptions {
             mounted,
-            ..Options::default()
+            ..ScanOptions::default()
         };
         let opened = blocking(move || Scan::open(&source, filter, options).map(drop));
         opened.await?.map_err(|error| PlanError::from(error).into())
@@ -269,13 +269,13 @@ fn files_due(deadline: Timestamp, now: Timestamp) -> Timestamp {
     deadline - (left / FILES_EARLIER).min(FILES_EARLIER_MOST)
 }
 
-pub(super) fn check_deletions(gone: u64, known: u64, most: MaxDelete) -> Result<(), Problem> {
+pub(super) fn check_deletions(gone: u64, known: u64, most: MaxDelete) -> Result<(), RunProblem> {
     let allowed = match most {
         MaxDelete::Files(files) => files,
         MaxDelete::Share(share) => (known as f64 * share) as u64,
     };
     if gone > allowed {
-        Err(Problem::TooManyDeletions { gone, allowed })
+        Err(RunProblem::TooManyDeletions { gone, allowed })
     } else {
         Ok(())
     }
@@ -303,24 +303,24 @@ impl Drop for StopOnDrop {
 
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Problem> {
+) -> Result<T, RunProblem> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| Problem::Lost)
+    done.map_err(|_| RunProblem::Lost)
 }
 
-impl From<StateError> for Problem {
+impl From<StateError> for RunProblem {
     fn from(error: StateError) -> Self {
         Self::State(error.to_string())
     }
 }
 
-impl From<StoreError> for Problem {
+impl From<StoreError> for RunProblem {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<PlanError> for Problem {
+impl From<PlanError> for RunProblem {
     fn from(error: PlanError) -> Self {
         match error {
             PlanError::State(error) => error.into(),

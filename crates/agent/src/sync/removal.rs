@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use super::plan::PlanError;
 use super::push::Job;
-use super::report::{Problem, Report};
+use super::report::{RunProblem, RunReport};
 use super::teller::Teller;
 use crate::config::Delete;
 use crate::entry::TreePath;
-use crate::state::{Change, Synced, SyncedKind};
+use crate::state::{StateChange, Synced, SyncedKind};
 
 /// Objects that are deleted in one request.
 const DELETED_AT_ONCE: usize = 1_000;
@@ -22,15 +22,15 @@ impl Job {
         displaced: impl Iterator<Item = std::io::Result<(TreePath, Synced)>>,
         may_delete: bool,
         teller: &mut Teller,
-        report: &mut Report,
-    ) -> Result<(), Problem> {
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
         if may_delete && matches!(self.settings.delete, Delete::Mirror { .. }) {
             return self.remove(displaced, teller, report).await;
         }
         for item in displaced {
             let (path, _) = item.map_err(PlanError::Spool)?;
             tracing::warn!(%path, "something else is in its place; the store keeps what it was");
-            self.note(Change::Removed(path)).await?;
+            self.note(StateChange::Removed(path)).await?;
         }
         Ok(())
     }
@@ -40,8 +40,8 @@ impl Job {
         &self,
         removed: impl Iterator<Item = std::io::Result<(TreePath, Synced)>>,
         teller: &mut Teller,
-        report: &mut Report,
-    ) -> Result<(), Problem> {
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
         let mut gathered = VecDeque::new();
         let mut removed = removed.peekable();
         while let Some(item) = removed.next() {
@@ -57,19 +57,21 @@ impl Job {
     async fn delete(
         &self,
         gone: VecDeque<(TreePath, Synced)>,
-        report: &mut Report,
-    ) -> Result<(), Problem> {
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
         let files = gone.iter().filter(|(_, entry)| is_file(entry));
         let keys: Vec<_> = files.map(|(path, _)| self.key(path)).collect();
         let count = keys.len() as u64;
         if !keys.is_empty() {
             // Until it is known what became of them, none counts as there.
             let paths = gone.iter().map(|(path, _)| path.clone()).collect();
-            self.writer.keep(self.id, Change::Replacing(paths)).await?;
+            self.writer
+                .keep(self.id, StateChange::Replacing(paths))
+                .await?;
             self.insist(|| self.store.delete(keys.clone())).await?;
         }
         for (path, _) in gone {
-            self.note(Change::Removed(path)).await?;
+            self.note(StateChange::Removed(path)).await?;
         }
         report.deleted += count;
         Ok(())

@@ -6,7 +6,7 @@ use crate::entry::TreePath;
 use crate::status::Retries;
 use crate::store::StoreError;
 
-use super::ledger::Standing;
+use super::ledger::ProgressTotals;
 use super::plan::Totals;
 
 /// Files that could not be brought in step are named up to this number.
@@ -18,7 +18,7 @@ pub(super) const PUSH_UNDER_WAY: &str = "run it again when the push is through; 
 
 /// What became of a run: in numbers, and what stood in the way.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct RunReport {
     /// Entries of the source.
     pub entries: u64,
     /// Files whose content the store had.
@@ -43,19 +43,19 @@ pub struct Report {
     /// Devices, sockets and pipes, which are left out.
     pub specials: u64,
     /// Files that are not in step: the first of them, and why.
-    pub failures: Vec<(TreePath, Failure)>,
+    pub failures: Vec<(TreePath, EntryFailure)>,
     /// How many there are.
     pub failed: u64,
     /// Those of them that changed while they were read, or in the store since its
     /// manifest was written.
     pub changed: u64,
     /// Why the run ended early, if it did.
-    pub problem: Option<Problem>,
+    pub problem: Option<RunProblem>,
 }
 
 /// Why a file is not in step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum EntryFailure {
     /// It changed while it was read, each time.
     #[error("it kept changing while it was read")]
     Changed,
@@ -73,7 +73,7 @@ pub enum Failure {
     Store(StoreError),
 }
 
-impl Failure {
+impl EntryFailure {
     /// What to do about it; empty when there is nothing to advise.
     #[must_use]
     pub fn hint(&self) -> &str {
@@ -94,7 +94,7 @@ impl Failure {
 /// Why a run ended early. What was done is done, and the next run goes on from
 /// there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum RunProblem {
     /// The source cannot be scanned.
     #[error("{0}")]
     Scan(String),
@@ -150,7 +150,7 @@ pub enum Problem {
     Lost,
 }
 
-impl Problem {
+impl RunProblem {
     /// What to do about it; empty when there is nothing to advise.
     #[must_use]
     pub fn hint(&self) -> &str {
@@ -184,7 +184,7 @@ impl Problem {
     }
 }
 
-impl Report {
+impl RunReport {
     /// Whether everything that was seen is in step.
     #[must_use]
     pub fn is_clean(&self) -> bool {
@@ -200,7 +200,7 @@ impl Report {
     }
 
     /// What was counted while it ran.
-    pub(crate) fn count(&mut self, standing: &Standing) {
+    pub(crate) fn count(&mut self, standing: &ProgressTotals) {
         self.retries = standing.retries;
         self.requests = standing.requests;
     }
@@ -211,14 +211,14 @@ impl Report {
         self.specials = totals.specials;
         let unreadable = totals.unreadable.iter().cloned();
         for (path, why) in unreadable {
-            self.failed(path, Failure::Unreadable(why));
+            self.failed(path, EntryFailure::Unreadable(why));
         }
         self.failed = totals.unreadable_count;
     }
 
-    pub(super) fn failed(&mut self, path: TreePath, failure: Failure) {
+    pub(super) fn failed(&mut self, path: TreePath, failure: EntryFailure) {
         self.failed += 1;
-        if matches!(failure, Failure::Changed | Failure::Newer) {
+        if matches!(failure, EntryFailure::Changed | EntryFailure::Newer) {
             self.changed += 1;
         }
         if self.failures.len() < NAMED {

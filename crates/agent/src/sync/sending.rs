@@ -6,13 +6,13 @@ use tokio::task::{JoinError, JoinSet};
 
 use super::plan::{PlanError, Todo};
 use super::push::Job;
-use super::report::{Failure, Problem, Report};
+use super::report::{EntryFailure, RunProblem, RunReport};
 use super::source::ReadError;
 use super::tell::Occasion;
 use super::teller::Teller;
 use super::upload::{Done, FileError, Had};
 use crate::entry::TreePath;
-use crate::state::Change;
+use crate::state::StateChange;
 
 /// Files that are open at once beyond the connections there may be: so that one
 /// that ends leaves no gap.
@@ -27,14 +27,14 @@ impl Job {
         self: &Arc<Self>,
         todos: impl Iterator<Item = std::io::Result<Todo>>,
         teller: &mut Teller,
-        report: &mut Report,
-    ) -> Result<(), Problem> {
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
         let most = self.settings.connections as usize + AHEAD;
         let mut running = JoinSet::new();
         for todo in todos {
             let (path, size, had) = match todo.map_err(PlanError::Spool)? {
                 Todo::Note(path, entry) => {
-                    self.note(Change::Synced(path, entry)).await?;
+                    self.note(StateChange::Synced(path, entry)).await?;
                     report.noted += 1;
                     continue;
                 }
@@ -67,8 +67,8 @@ impl Job {
         &self,
         running: &mut JoinSet<Ended>,
         teller: &mut Teller,
-        report: &mut Report,
-    ) -> Result<(), Problem> {
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
         loop {
             tokio::select! {
                 ended = running.join_next() => return self.ended(ended, report),
@@ -80,10 +80,10 @@ impl Job {
     fn ended(
         &self,
         ended: Option<Result<Ended, JoinError>>,
-        report: &mut Report,
-    ) -> Result<(), Problem> {
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
         let Some(ended) = ended else { return Ok(()) };
-        let (path, size, done) = ended.map_err(|_| Problem::Lost)?;
+        let (path, size, done) = ended.map_err(|_| RunProblem::Lost)?;
         match done {
             Ok(Done::Sent) => {
                 self.ledger.file_done(0);
@@ -98,12 +98,12 @@ impl Job {
                 report.gone += 1;
             }
             Err(FileError::State(error)) => return Err(error.into()),
-            Err(FileError::Lost) => return Err(Problem::Lost),
+            Err(FileError::Lost) => return Err(RunProblem::Lost),
             Err(FileError::Store(error)) if error.is_of_store() => return Err(error.into()),
             Err(FileError::Store(error)) => {
                 self.ledger.file_done(size);
                 tracing::warn!(file = %path, %error, "not sent");
-                report.failed(path, Failure::Store(error));
+                report.failed(path, EntryFailure::Store(error));
             }
             Err(FileError::Read(error)) => {
                 self.ledger.file_done(size);
@@ -111,8 +111,8 @@ impl Job {
                 report.failed(
                     path,
                     match error {
-                        ReadError::Changed => Failure::Changed,
-                        other => Failure::Unreadable(other.to_string()),
+                        ReadError::Changed => EntryFailure::Changed,
+                        other => EntryFailure::Unreadable(other.to_string()),
                     },
                 );
             }

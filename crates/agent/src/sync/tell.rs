@@ -14,11 +14,14 @@ use sha2::{Digest, Sha256};
 
 use super::manifests::{Current, base_key, delta_key};
 use super::push::{Job, blocking};
-use super::report::Problem;
+use super::report::RunProblem;
 use crate::entry::TreePath;
-use crate::manifest::{Content, Header, Item, Kind, Record, WriteError, Writer};
-use crate::state::{Change, JobId, JobRecord, State, Synced, SyncedKind};
-use crate::store::{Part, Put, StoreError, StoreErrorKind};
+use crate::manifest::{
+    ItemContent, ManifestHeader, ManifestItem, ManifestKind, ManifestWriteError, ManifestWriter,
+    Record,
+};
+use crate::state::{JobId, JobRecord, StateChange, StateDatabase, Synced, SyncedKind};
+use crate::store::{Part, PutMode, StoreError, StoreErrorKind};
 
 /// Deltas may have so many entries together before there is a new base, ...
 const DELTAS_LEAST: u64 = 1_000;
@@ -47,13 +50,14 @@ impl Job {
         mut record: JobRecord,
         now: Timestamp,
         occasion: Occasion,
-    ) -> Result<JobRecord, Problem> {
+    ) -> Result<JobRecord, RunProblem> {
         let known = record.manifest;
         // What has been noted by now is counted in, and nothing that is noted from
         // now on counts as told.
-        self.writer.keep(self.id, Change::Telling).await?;
+        self.writer.keep(self.id, StateChange::Telling).await?;
         let (state, id) = (self.state.clone(), self.id);
-        let untold = blocking(move || Ok::<_, Problem>(state.untold(id)?.count() as u64)).await??;
+        let untold =
+            blocking(move || Ok::<_, RunProblem>(state.untold(id)?.count() as u64)).await??;
         // A run that gets through makes whole what was begun without one.
         let is_partial = known.is_partial || known.base == 0;
         let is_partial_still = is_partial && occasion == Occasion::During;
@@ -67,8 +71,12 @@ impl Job {
             || known.writer != writer
             || known.delta_entries + untold > most
             || known.last - known.base >= DELTAS_MOST;
-        let header = Header {
-            kind: if is_base { Kind::Base } else { Kind::Delta },
+        let header = ManifestHeader {
+            kind: if is_base {
+                ManifestKind::Base
+            } else {
+                ManifestKind::Delta
+            },
             sequence: known.last + 1,
             created: now,
             entries: None,
@@ -90,7 +98,9 @@ impl Job {
         self.send_file(&key, file).await?;
         let current = Current::of(told);
         self.insist(|| current.write(&self.store, prefix)).await?;
-        self.writer.keep(id, Change::Told(record.clone())).await?;
+        self.writer
+            .keep(id, StateChange::Told(record.clone()))
+            .await?;
         if is_base && known.base > 0 {
             // What does not count any more is only in the way.
             let old = Current::of(&known).keys(prefix);
@@ -102,20 +112,21 @@ impl Job {
     }
 
     /// Sends a file of our own making.
-    async fn send_file(&self, key: &str, file: File) -> Result<(), Problem> {
+    async fn send_file(&self, key: &str, file: File) -> Result<(), RunProblem> {
         let file = Arc::new(file);
         let size = file.metadata().map_err(spool_failed)?.len();
         if size <= self.store.part_size(size) || !self.store.takes_parts() {
             let content = read(&file, 0..size).await?;
             self.insist(|| {
                 let content = content.clone();
-                self.store.put(key, content, Put::Replace, self.passage())
+                self.store
+                    .put(key, content, PutMode::Replace, self.passage())
             })
             .await?;
             return Ok(());
         }
         let mark = mark(&file).await?;
-        let begun = self.begin::<Problem>(key, &mark).await?;
+        let begun = self.begin::<RunProblem>(key, &mark).await?;
         let sent = self.send_parts_of(key, &begun.name, &mark, &file).await;
         let is_over = match &sent {
             Ok(()) => true,
@@ -123,7 +134,7 @@ impl Job {
             Err(_) => self.store.abort(key, &begun.name).await.is_ok(),
         };
         if is_over && begun.is_only {
-            self.note(Change::Certain(key.to_owned())).await?;
+            self.note(StateChange::Certain(key.to_owned())).await?;
         }
         sent
     }
@@ -134,7 +145,7 @@ impl Job {
         upload: &str,
         mark: &str,
         file: &Arc<File>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), RunProblem> {
         let size = file.metadata().map_err(spool_failed)?.len();
         let part_size = self.store.part_size(size);
         let mut names = Vec::new();
@@ -165,7 +176,7 @@ impl Job {
     /// Of what is no file of the source.
     pub(super) fn passage(&self) -> RequestContext {
         RequestContext {
-            ceilings: self.settings.ceilings.clone(),
+            ceilings: self.settings.rate_limits.clone(),
             ..RequestContext::default()
         }
     }
@@ -190,7 +201,7 @@ impl Job {
 }
 
 /// By what it is known that an upload of a file has made an object: its SHA-256.
-async fn mark(file: &Arc<File>) -> Result<String, Problem> {
+async fn mark(file: &Arc<File>) -> Result<String, RunProblem> {
     let of = Arc::clone(file);
     let digest = blocking(move || {
         let (mut hash, mut offset) = (Sha256::new(), 0);
@@ -209,7 +220,7 @@ async fn mark(file: &Arc<File>) -> Result<String, Problem> {
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-async fn read(file: &Arc<File>, range: Range<u64>) -> Result<Bytes, Problem> {
+async fn read(file: &Arc<File>, range: Range<u64>) -> Result<Bytes, RunProblem> {
     let file = Arc::clone(file);
     let read = blocking(move || {
         let mut content = vec![0; (range.end - range.start) as usize];
@@ -221,30 +232,34 @@ async fn read(file: &Arc<File>, range: Range<u64>) -> Result<Bytes, Problem> {
 
 /// Writes a manifest to a file without a name; returns it, and how many entries it
 /// has.
-fn write(state: &State, job: JobId, header: Header) -> Result<(File, u64), Problem> {
+fn write(
+    state: &StateDatabase,
+    job: JobId,
+    header: ManifestHeader,
+) -> Result<(File, u64), RunProblem> {
     let file = tempfile::tempfile().map_err(spool_failed)?;
-    let failed = |error: WriteError| Problem::Manifest(error.to_string());
-    let mut writer = Writer::new(BufWriter::new(file), header).map_err(failed)?;
+    let failed = |error: ManifestWriteError| RunProblem::Manifest(error.to_string());
+    let mut writer = ManifestWriter::new(BufWriter::new(file), header).map_err(failed)?;
     let mut entries = 0;
     let mut put = |record: Record| match writer.write(&record) {
         Ok(()) => {
             entries += 1;
             Ok(())
         }
-        Err(error @ WriteError::Refused { .. }) => {
+        Err(error @ ManifestWriteError::Refused { .. }) => {
             tracing::warn!(%error, "a pull will not bring it back");
             Ok(())
         }
         Err(error) => Err(failed(error)),
     };
     match header.kind {
-        Kind::Base => {
+        ManifestKind::Base => {
             for entry in state.entries(job)? {
                 let (path, entry) = entry?;
                 put(Record::Item(item(path, entry)))?;
             }
         }
-        Kind::Delta => {
+        ManifestKind::Delta => {
             for entry in state.untold(job)? {
                 let (path, entry) = entry?;
                 put(match entry {
@@ -262,25 +277,25 @@ fn write(state: &State, job: JobId, header: Header) -> Result<(File, u64), Probl
     Ok((file, entries))
 }
 
-fn item(path: TreePath, entry: Synced) -> Item {
+fn item(path: TreePath, entry: Synced) -> ManifestItem {
     use std::os::unix::ffi::OsStrExt;
-    Item {
+    ManifestItem {
         path,
         attributes: entry.attributes,
         content: match entry.kind {
-            SyncedKind::File { state, sha256 } => Content::File {
+            SyncedKind::File { state, sha256 } => ItemContent::File {
                 size: state.size,
                 sha256,
             },
-            SyncedKind::Directory => Content::Directory,
+            SyncedKind::Directory => ItemContent::Directory,
             SyncedKind::Symlink(target) => {
-                Content::Symlink(std::ffi::OsStr::from_bytes(&target).into())
+                ItemContent::Symlink(std::ffi::OsStr::from_bytes(&target).into())
             }
         },
     }
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "for map_err")]
-fn spool_failed(error: io::Error) -> Problem {
-    Problem::Manifest(format!("the manifest cannot be written: {error}"))
+fn spool_failed(error: io::Error) -> RunProblem {
+    RunProblem::Manifest(format!("the manifest cannot be written: {error}"))
 }

@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use tokio::time::{Instant, sleep_until};
 
 use super::push::Job;
-use super::report::Problem;
+use super::report::RunProblem;
 use super::tell::Occasion;
 use crate::state::JobRecord;
 
 /// How often the store is told during a run, if there is something to tell. An
 /// object that was replaced since is refused by who pulls, or fetched once more.
-pub const TELL_EVERY: Duration = Duration::from_secs(60);
+pub const PUBLISH_INTERVAL: Duration = Duration::from_secs(60);
 
 /// No more than one part of so many of the time goes into telling: a manifest of a
 /// million entries takes a while over a slow link.
@@ -43,7 +43,7 @@ impl Teller {
     }
 
     /// Tells, if it is time to.
-    pub(super) async fn tell_if_due(&mut self, job: &Job) -> Result<(), Problem> {
+    pub(super) async fn tell_if_due(&mut self, job: &Job) -> Result<(), RunProblem> {
         if self.next <= instant() {
             self.tell(job, Occasion::During).await?;
         }
@@ -51,7 +51,7 @@ impl Teller {
     }
 
     /// Tells the store what it has not been told yet.
-    pub(super) async fn tell(&mut self, job: &Job, occasion: Occasion) -> Result<(), Problem> {
+    pub(super) async fn tell(&mut self, job: &Job, occasion: Occasion) -> Result<(), RunProblem> {
         let began = instant();
         self.record = job.tell(self.record.clone(), now(), occasion).await?;
         let took = instant() - began;

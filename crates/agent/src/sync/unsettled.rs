@@ -4,18 +4,18 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::entry::{FileState, TreePath};
-use crate::state::{JobId, State, StateError, Upload};
+use crate::state::{JobId, StateDatabase, StateError, UploadRecord};
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Unsettled {
     /// Entries whose object was about to be replaced.
     replacing: HashSet<TreePath>,
-    uploads: HashMap<TreePath, Upload>,
+    uploads: HashMap<TreePath, UploadRecord>,
 }
 
 impl Unsettled {
-    pub(super) fn of(state: &State, job: JobId) -> Result<Self, StateError> {
+    pub(super) fn of(state: &StateDatabase, job: JobId) -> Result<Self, StateError> {
         Ok(Self {
             replacing: state.replacing(job)?,
             uploads: state.uploads(job)?.into_iter().collect(),
@@ -31,7 +31,7 @@ impl Unsettled {
     /// This version of a file will be sent, if it has to be: an upload of it goes
     /// on.
     pub(super) fn wanted(&mut self, path: &TreePath, state: &FileState) {
-        let is_of_it = |upload: &Upload| upload.state == *state;
+        let is_of_it = |upload: &UploadRecord| upload.state == *state;
         if self.uploads.get(path).is_some_and(is_of_it) {
             self.uploads.remove(path);
         }
@@ -44,7 +44,7 @@ impl Unsettled {
     }
 
     /// The uploads that nothing will go on with.
-    pub(super) fn left(self) -> Vec<(TreePath, Upload)> {
+    pub(super) fn left(self) -> Vec<(TreePath, UploadRecord)> {
         self.uploads.into_iter().collect()
     }
 }
@@ -67,8 +67,8 @@ mod tests {
         }
     }
 
-    fn upload(inode: u64) -> Upload {
-        Upload {
+    fn upload(inode: u64) -> UploadRecord {
+        UploadRecord {
             name: "u".to_owned(),
             key: "k".to_owned(),
             part_size: 5,

@@ -21,7 +21,7 @@ use super::source::{ReadError, Source};
 use crate::config::Verify;
 use crate::entry::TreePath;
 use crate::object_name;
-use crate::state::{Change, StateError, Synced, SyncedKind};
+use crate::state::{StateChange, StateError, Synced, SyncedKind};
 use crate::store::{StoreError, StoreErrorKind};
 
 /// How often a file is begun anew that changes while it is read.
@@ -101,7 +101,7 @@ impl Job {
                 Err(FileError::Read(ReadError::Changed)) if version < VERSIONS => {}
                 Err(FileError::Store(error)) if error.kind == StoreErrorKind::UploadGone => {
                     // Before the next version asks what is under way.
-                    let gone = Change::Gone(path.clone());
+                    let gone = StateChange::Gone(path.clone());
                     self.writer.keep(self.id, gone).await?;
                     if version == VERSIONS {
                         return Err(error.into());
@@ -130,9 +130,9 @@ impl Job {
                 let (path, synced) = (path.clone(), synced(&source, sha256));
                 // The manifest knows all but what the state alone keeps.
                 self.note(if source.attributes() == known.attributes {
-                    Change::Refreshed(path, synced)
+                    StateChange::Refreshed(path, synced)
                 } else {
-                    Change::Synced(path, synced)
+                    StateChange::Synced(path, synced)
                 })
                 .await?;
                 return Ok(Done::Same);
@@ -154,9 +154,9 @@ impl Job {
         self.ledger.resized(planned, size);
         let (path, synced) = (path.clone(), synced(&source, sha256));
         self.note(if in_parts {
-            Change::Completed(path, synced)
+            StateChange::Completed(path, synced)
         } else {
-            Change::Synced(path, synced)
+            StateChange::Synced(path, synced)
         })
         .await?;
         Ok(Done::Sent)
@@ -169,7 +169,7 @@ impl Job {
         if had == Had::Nothing {
             return Ok(());
         }
-        let replacing = Change::Replacing(vec![path.clone()]);
+        let replacing = StateChange::Replacing(vec![path.clone()]);
         self.writer.keep(self.id, replacing).await
     }
 
@@ -213,7 +213,7 @@ impl Job {
         object_name::under(&self.settings.prefix, path)
     }
 
-    pub(super) async fn note(&self, change: Change) -> Result<(), StateError> {
+    pub(super) async fn note(&self, change: StateChange) -> Result<(), StateError> {
         self.writer.note(self.id, change).await
     }
 }

@@ -8,9 +8,11 @@ use fairbat::lane::{Lane, LaneSettings};
 use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, Wanted};
 use fairbat_agent::filter::Filter;
-use fairbat_agent::state::State;
+use fairbat_agent::state::StateDatabase;
 use fairbat_agent::store::{Store, StoreSettings};
-use fairbat_agent::sync::{Context, Delete, Detect, Ledger, PushSettings, Report, Verify, push};
+use fairbat_agent::sync::{
+    Delete, Detect, Progress, PushContext, PushSettings, RunReport, Verify, push,
+};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -19,7 +21,7 @@ const CONNECTIONS: u32 = 4;
 pub(crate) struct Agent {
     pub(crate) store: Arc<Store>,
     lane: Lane,
-    state: State,
+    state: StateDatabase,
     _directory: TempDir,
 }
 
@@ -39,13 +41,13 @@ impl Agent {
         Self {
             store: Arc::new(Store::open(settings, &carrier, &lane).unwrap()),
             lane,
-            state: State::open(&directory.path().join("state")).unwrap(),
+            state: StateDatabase::open(&directory.path().join("state")).unwrap(),
             _directory: directory,
         }
     }
 
     /// Everything goes below `home`.
-    pub(crate) async fn push(&self, source: &Path) -> Report {
+    pub(crate) async fn push(&self, source: &Path) -> RunReport {
         let settings = PushSettings {
             source: source.to_owned(),
             address: "store".to_owned(),
@@ -57,13 +59,13 @@ impl Agent {
             verify: Verify::Sent,
             deadline: None,
             weight: 0.02,
-            ceilings: Vec::new(),
+            rate_limits: Vec::new(),
             connections: CONNECTIONS,
             seed: 1,
             identity: 1,
-            tell_every: fairbat_agent::sync::TELL_EVERY,
+            publish_interval: fairbat_agent::sync::PUBLISH_INTERVAL,
         };
-        let context = Context {
+        let context = PushContext {
             state: self.state.clone(),
             writer: self.state.writer(),
             store: Arc::clone(&self.store),
@@ -71,6 +73,6 @@ impl Agent {
             lane: self.lane.clone(),
         };
         let (_run, stop) = watch::channel(false);
-        push(context, "home", settings, Ledger::default(), stop).await
+        push(context, "home", settings, Progress::default(), stop).await
     }
 }

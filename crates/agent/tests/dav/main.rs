@@ -15,8 +15,8 @@ use std::path::Path;
 use bytes::Bytes;
 use fairbat_agent::entry::TreePath;
 use fairbat_agent::object_name;
-use fairbat_agent::store::{Object, Put, Store, StoreErrorKind};
-use fairbat_agent::sync::Report;
+use fairbat_agent::store::{Object, PutMode, Store, StoreErrorKind};
+use fairbat_agent::sync::RunReport;
 use futures_util::TryStreamExt;
 
 use crate::agent::Agent;
@@ -95,7 +95,7 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-pub(crate) fn clean(report: Report) -> Report {
+pub(crate) fn clean(report: RunReport) -> RunReport {
     assert!(report.is_clean(), "{report:#?}");
     report
 }
@@ -195,14 +195,14 @@ async fn stores_and_deletes(server: &Server) {
             Default::default(),
         )
     };
-    put("a/b/c/d", "one", Put::Create).await.unwrap();
-    let refused = put("a/b/c/d", "two", Put::Create).await.unwrap_err();
+    put("a/b/c/d", "one", PutMode::Create).await.unwrap();
+    let refused = put("a/b/c/d", "two", PutMode::Create).await.unwrap_err();
     assert_eq!(refused.kind, StoreErrorKind::Exists, "{refused}");
     assert_eq!(fetch(store, "a/b/c/d", None).await, b"one");
-    put("a/b/c/d", "three", Put::Replace).await.unwrap();
+    put("a/b/c/d", "three", PutMode::Replace).await.unwrap();
     assert_eq!(fetch(store, "a/b/c/d", None).await, b"three");
     for key in ["../x", "a//b", "/a", "a/./b", ""] {
-        let refused = put(key, "x", Put::Replace).await.unwrap_err();
+        let refused = put(key, "x", PutMode::Replace).await.unwrap_err();
         assert_eq!(refused.kind, StoreErrorKind::Refused, "{key}: {refused}");
     }
 

@@ -5,8 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fairbat_agent::store::{Arrived, Login, Put, Store, StoreError, StoreErrorKind};
-use fairbat_agent::sync::{Failure, Problem};
+use fairbat_agent::store::{Login, PutMode, StagedFile, Store, StoreError, StoreErrorKind};
+use fairbat_agent::sync::{EntryFailure, RunProblem};
 use fairbat_tests::tmpfs::TmpFs;
 use futures_util::stream;
 
@@ -22,7 +22,7 @@ const LOOKS: u32 = 100;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Sends 20 pieces of 1 MiB, or fails before the one of this number.
-async fn send(store: &Store, fails_at: usize) -> Result<Arrived, StoreError> {
+async fn send(store: &Store, fails_at: usize) -> Result<StagedFile, StoreError> {
     let pieces = (0..20).map(move |i| match i == fails_at {
         true => Err(io::Error::other("the file changed")),
         false => Ok(Bytes::from(vec![b'n'; MIB])),
@@ -39,7 +39,7 @@ async fn keeps_what_was_there(server: &Server) {
     let old = Bytes::from_static(b"old");
     let put = agent
         .store
-        .put("d/f", old, Put::Replace, Default::default());
+        .put("d/f", old, PutMode::Replace, Default::default());
     put.await.unwrap();
     let file = server.files().join("d/f");
 
@@ -65,7 +65,7 @@ async fn keeps_what_was_there(server: &Server) {
             let small = Bytes::from_static(b"new");
             let put = agent
                 .store
-                .put("d/f", small, Put::Replace, Default::default());
+                .put("d/f", small, PutMode::Replace, Default::default());
             put.await.unwrap();
         }
         if server.unfinished() == 0 {
@@ -113,7 +113,7 @@ async fn who_may_not_is_told_so_without_secrets() {
             let source = tempfile::tempdir().unwrap();
             fs::write(source.path().join("large"), content(7, 20_000_000)).unwrap();
             let report = agent.push(source.path()).await;
-            let Some(Problem::Store(error)) = &report.problem else {
+            let Some(RunProblem::Store(error)) = &report.problem else {
                 panic!("{report:#?}");
             };
             assert_eq!(error.kind, StoreErrorKind::Credentials, "{error}");
@@ -149,7 +149,7 @@ async fn a_full_disk_is_told_and_leaves_nothing_half() {
     // This server does not say what is the matter, and so each file is named.
     assert_eq!((report.sent, report.failed), (0, 2), "{report:#?}");
     for (_, failure) in &report.failures {
-        let Failure::Store(error) = failure else {
+        let EntryFailure::Store(error) = failure else {
             panic!("{failure}");
         };
         assert!(error.hint.contains("disk"), "{error}: {}", error.hint);
@@ -175,7 +175,9 @@ async fn a_collection_is_not_replaced_unless_it_is_empty() {
     fs::write(server.files().join("d/e/precious"), "x").unwrap();
     let put = |key: &'static str| {
         let new = Bytes::from_static(b"new");
-        agent.store.put(key, new, Put::Replace, Default::default())
+        agent
+            .store
+            .put(key, new, PutMode::Replace, Default::default())
     };
     let error = put("d/e").await.unwrap_err();
     assert_eq!(error.kind, StoreErrorKind::Refused, "{error}");
@@ -224,7 +226,9 @@ async fn a_root_that_is_not_there_is_not_made() {
     }
     let agent = Agent::new(&settings);
     let new = Bytes::from_static(b"new");
-    let put = agent.store.put("x", new, Put::Replace, Default::default());
+    let put = agent
+        .store
+        .put("x", new, PutMode::Replace, Default::default());
     let error = put.await.unwrap_err();
     assert_eq!(error.kind, StoreErrorKind::Refused, "{error}");
     assert!(error.hint.contains("URL"), "{}", error.hint);

@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 
 use crate::status::{FileFailure, LastRun, Outcomes};
-use crate::sync::{Failure, Report};
+use crate::sync::{EntryFailure, RunReport};
 
 /// All that is told of it.
 pub(super) fn last_run(
-    report: &Report,
+    report: &RunReport,
     began: Timestamp,
     ended: Timestamp,
     in_time: Option<bool>,
@@ -32,7 +32,7 @@ pub(super) fn last_run(
 }
 
 /// What became of its files.
-pub(super) fn outcomes(report: &Report) -> Outcomes {
+pub(super) fn outcomes(report: &RunReport) -> Outcomes {
     Outcomes {
         same: report.same,
         moved: report.sent,
@@ -42,18 +42,18 @@ pub(super) fn outcomes(report: &Report) -> Outcomes {
     }
 }
 
-fn problem_of(report: &Report) -> Option<String> {
+fn problem_of(report: &RunReport) -> Option<String> {
     if let Some(problem) = &report.problem {
         return Some(problem.to_string());
     }
-    let (path, failure): &(_, Failure) = report.failures.first()?;
+    let (path, failure): &(_, EntryFailure) = report.failures.first()?;
     Some(match report.failed {
         1 => format!("{path}: {failure}"),
         many => format!("{many} files failed, the first of them {path}: {failure}"),
     })
 }
 
-fn hint_of(report: &Report) -> Option<String> {
+fn hint_of(report: &RunReport) -> Option<String> {
     match (&report.problem, report.failures.first()) {
         (Some(problem), _) => advice(problem.hint()),
         (None, Some((_, failure))) => advice(failure.hint()),

@@ -32,17 +32,17 @@ impl ParseCalendar for str {
     }
 }
 
-fn failed(kind: StoreErrorKind) -> Report {
-    Report {
-        problem: Some(Problem::Store(StoreError::new(kind, "no"))),
-        ..Report::default()
+fn failed(kind: StoreErrorKind) -> RunReport {
+    RunReport {
+        problem: Some(RunProblem::Store(StoreError::new(kind, "no"))),
+        ..RunReport::default()
     }
 }
 
-fn stopped() -> Report {
-    Report {
-        problem: Some(Problem::Stopped),
-        ..Report::default()
+fn stopped() -> RunReport {
+    RunReport {
+        problem: Some(RunProblem::Stopped),
+        ..RunReport::default()
     }
 }
 
@@ -56,7 +56,7 @@ fn it_runs_at_its_time_and_is_due_by_the_next_morning() {
     assert_eq!(deadline, Some(at("2026-03-03T06:00:00[UTC]").timestamp()));
     assert!(!task.is_due(ten.timestamp()), "it runs");
     let end = at("2026-03-03T06:00:01[UTC]");
-    task.ended(&Report::default(), 7, &end);
+    task.ended(&RunReport::default(), 7, &end);
     assert_eq!(task.last.as_ref().unwrap().in_time, Some(false));
     assert_eq!((task.totals.late, task.totals.bytes), (1, 7));
     assert_eq!(task.next, Some(at("2026-03-03T22:00:00[UTC]").timestamp()));
@@ -85,7 +85,7 @@ fn what_may_pass_is_tried_again_for_the_same_deadline() {
 #[test]
 fn late_runs_are_counted_whatever_their_outcome_but_for_those_that_were_stopped() {
     let mut task = nightly();
-    let mut late_after = |report: &Report, begin: &str, end: &str| {
+    let mut late_after = |report: &RunReport, begin: &str, end: &str| {
         task.begin(&at(begin));
         task.ended(report, 0, &at(end));
         task.totals.late
@@ -95,7 +95,7 @@ fn late_runs_are_counted_whatever_their_outcome_but_for_those_that_were_stopped(
     let refused = failed(StoreErrorKind::Credentials);
     assert_eq!(late_after(&refused, ten, six), 1);
     assert_eq!(late_after(&refused, ten, "2026-03-03T05:59:59[UTC]"), 1);
-    assert_eq!(late_after(&Report::default(), ten, six), 2);
+    assert_eq!(late_after(&RunReport::default(), ten, six), 2);
     assert_eq!((task.totals.failed, task.totals.succeeded), (2, 1));
 }
 
@@ -134,7 +134,7 @@ fn what_runs_once_goes_on_after_it_was_stopped() {
     task.ended(&stopped(), 0, &now);
     assert!(!task.is_over());
     task.begin(&now);
-    task.ended(&Report::default(), 0, &now);
+    task.ended(&RunReport::default(), 0, &now);
     assert_eq!((task.is_over(), task.phase(false)), (true, Phase::Done));
 }
 
@@ -143,9 +143,9 @@ fn a_restore_of_a_job_that_is_gone_is_given_up() {
     let now = at(START);
     let mut task = Task::once(None, false, &now);
     task.begin(&now);
-    let report = Report {
-        problem: Some(Problem::NoJob("home".to_owned())),
-        ..Report::default()
+    let report = RunReport {
+        problem: Some(RunProblem::NoJob("home".to_owned())),
+        ..RunReport::default()
     };
     task.ended(&report, 0, &now);
     assert_eq!((task.is_over(), task.phase(false)), (true, Phase::Failed));
@@ -181,7 +181,7 @@ fn a_clock_that_is_set_back_runs_nothing_twice() {
     let began = at("2026-03-02T21:30:00[UTC]").timestamp();
     assert_eq!(task.run.map(|run| run.began), Some(began));
     // It has run for ten o'clock, though that is still to come.
-    task.ended(&Report::default(), 0, &at("2026-03-02T21:40:00[UTC]"));
+    task.ended(&RunReport::default(), 0, &at("2026-03-02T21:40:00[UTC]"));
     assert_eq!(task.next, Some(at("2026-03-03T22:00:00[UTC]").timestamp()));
     set_clock(&mut task, -600, "2026-03-02T21:31:00[UTC]");
     assert_eq!(task.next, Some(at("2026-03-03T22:00:00[UTC]").timestamp()));
@@ -193,7 +193,7 @@ fn a_clock_that_was_far_ahead_leaves_nothing_out() {
     let mut task = Task::new(timing, None, None, &at("2027-06-01T21:00:00[UTC]"));
     let wrong = at("2027-06-01T22:00:00[UTC]");
     task.begin(&wrong);
-    task.ended(&Report::default(), 0, &wrong);
+    task.ended(&RunReport::default(), 0, &wrong);
     assert_eq!(task.next, Some(at("2027-06-02T22:00:00[UTC]").timestamp()));
     set_clock(&mut task, -39_400_000, "2026-03-02T21:30:00[UTC]");
     assert_eq!(task.next, Some(at("2026-03-02T22:00:00[UTC]").timestamp()));
@@ -206,7 +206,7 @@ fn a_clock_that_is_set_beyond_the_moment_leaves_it_due() {
     set_clock(&mut task, 5_400, late);
     assert!(task.is_due(at(late).timestamp()));
     task.begin(&at(late));
-    task.ended(&Report::default(), 0, &at(late));
+    task.ended(&RunReport::default(), 0, &at(late));
     assert_eq!(task.next, Some(at("2026-03-03T22:00:00[UTC]").timestamp()));
 }
 
@@ -257,10 +257,10 @@ fn files_that_failed_are_told_with_what_to_do() {
     let mut task = nightly();
     task.begin(&at("2026-03-02T22:00:00[UTC]"));
     let path = crate::entry::TreePath::from_bytes(b"a\0b").unwrap();
-    let report = Report {
-        failures: vec![(path, Failure::Unreadable("permission denied".into()))],
+    let report = RunReport {
+        failures: vec![(path, EntryFailure::Unreadable("permission denied".into()))],
         failed: 1,
-        ..Report::default()
+        ..RunReport::default()
     };
     task.ended(&report, 0, &at("2026-03-02T22:10:00[UTC]"));
     let last = task.last.unwrap();

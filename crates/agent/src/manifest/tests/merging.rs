@@ -2,19 +2,19 @@
 
 use super::*;
 
-pub(super) fn merge(manifests: &[Vec<u8>]) -> Result<Vec<Item>, MergeError> {
+pub(super) fn merge(manifests: &[Vec<u8>]) -> Result<Vec<ManifestItem>, MergeError> {
     let mut readers = manifests
         .iter()
-        .map(|manifest| Reader::open(&manifest[..]).unwrap());
+        .map(|manifest| ManifestReader::open(&manifest[..]).unwrap());
     let base = readers.next().unwrap();
-    Merged::new(base, readers.collect())?.collect()
+    MergedManifests::new(base, readers.collect())?.collect()
 }
 
 #[test]
 fn the_latest_of_each_path_counts() {
     let manifests = [
         write(
-            header(Kind::Base, 5),
+            header(ManifestKind::Base, 5),
             &[
                 directory("a"),
                 file("a/b", 1),
@@ -24,11 +24,11 @@ fn the_latest_of_each_path_counts() {
             ],
         ),
         write(
-            header(Kind::Delta, 6),
+            header(ManifestKind::Delta, 6),
             &[removed("a"), removed("a/b"), file("c", 2), removed("e")],
         ),
         write(
-            header(Kind::Delta, 7),
+            header(ManifestKind::Delta, 7),
             &[link("a", "c"), file("c", 3), file("e", 2), removed("f")],
         ),
     ];
@@ -47,11 +47,12 @@ fn the_latest_of_each_path_counts() {
 fn manifests_that_do_not_belong_together_are_refused() {
     let base = |sequence| {
         write(
-            header(Kind::Base, sequence),
+            header(ManifestKind::Base, sequence),
             &[directory("a"), file("a/b", 1)],
         )
     };
-    let delta = |sequence, records: &[Record]| write(header(Kind::Delta, sequence), records);
+    let delta =
+        |sequence, records: &[Record]| write(header(ManifestKind::Delta, sequence), records);
     let error = merge(&[base(1), delta(3, &[])]).unwrap_err();
     assert!(
         matches!(
@@ -80,7 +81,7 @@ fn manifests_that_do_not_belong_together_are_refused() {
             error,
             MergeError::Kind {
                 sequence: 2,
-                expected: Kind::Delta
+                expected: ManifestKind::Delta
             }
         ),
         "{error}"
@@ -91,7 +92,7 @@ fn manifests_that_do_not_belong_together_are_refused() {
             error,
             MergeError::Kind {
                 sequence: 1,
-                expected: Kind::Base
+                expected: ManifestKind::Base
             }
         ),
         "{error}"
@@ -103,19 +104,22 @@ fn manifests_that_do_not_belong_together_are_refused() {
 
 #[test]
 fn a_damaged_delta_ends_the_merge() {
-    let base = write(header(Kind::Base, 1), &[file("a", 1), file("b", 1)]);
-    let text = String::from_utf8(lines_of(&write(header(Kind::Delta, 2), &[file("c", 12)])));
+    let base = write(header(ManifestKind::Base, 1), &[file("a", 1), file("b", 1)]);
+    let text = String::from_utf8(lines_of(&write(
+        header(ManifestKind::Delta, 2),
+        &[file("c", 12)],
+    )));
     let damaged = gzip(text.unwrap().replace(":12,", ":13,").as_bytes());
-    let readers = [&base[..], &damaged[..]].map(|manifest| Reader::open(manifest).unwrap());
+    let readers = [&base[..], &damaged[..]].map(|manifest| ManifestReader::open(manifest).unwrap());
     let [base, delta] = readers;
-    let mut merged = Merged::new(base, vec![delta]).unwrap();
+    let mut merged = MergedManifests::new(base, vec![delta]).unwrap();
     assert!(merged.by_ref().take(2).all(|item| item.is_ok()));
     let error = merged.next().unwrap().unwrap_err();
     let is_damage = matches!(
         error,
         MergeError::Read {
             sequence: 2,
-            error: ReadError::Digest
+            error: ManifestReadError::Digest
         }
     );
     assert!(is_damage, "{error}");

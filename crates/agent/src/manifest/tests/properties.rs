@@ -17,11 +17,12 @@ fn any_record() -> impl Strategy<Value = Record> {
         TreePath::from_bytes(&names.join(&0)).ok()
     });
     let content = prop_oneof![
-        (any::<u64>(), any::<[u8; 32]>()).prop_map(|(size, sha256)| Content::File { size, sha256 }),
-        Just(Content::Directory),
+        (any::<u64>(), any::<[u8; 32]>())
+            .prop_map(|(size, sha256)| ItemContent::File { size, sha256 }),
+        Just(ItemContent::Directory),
         name.prop_filter_map("a NUL", |target| {
             let is_target = !target.contains(&0);
-            is_target.then(|| Content::Symlink(OsStr::from_bytes(&target).into()))
+            is_target.then(|| ItemContent::Symlink(OsStr::from_bytes(&target).into()))
         }),
     ];
     let attributes = (
@@ -42,7 +43,7 @@ fn any_record() -> impl Strategy<Value = Record> {
         });
     (path, prop::option::weighted(0.8, (content, attributes))).prop_map(|(path, kept)| match kept {
         None => Record::Removed(path),
-        Some((content, attributes)) => Record::Item(Item {
+        Some((content, attributes)) => Record::Item(ManifestItem {
             path,
             attributes,
             content,
@@ -51,9 +52,9 @@ fn any_record() -> impl Strategy<Value = Record> {
 }
 
 /// Those of these records that make a manifest.
-fn fitting(kind: Kind, mut records: Vec<Record>) -> (Vec<Record>, Vec<u8>) {
+fn fitting(kind: ManifestKind, mut records: Vec<Record>) -> (Vec<Record>, Vec<u8>) {
     records.sort_by(|a, b| a.path().cmp(b.path()));
-    let mut writer = Writer::new(Vec::new(), header(kind, 1)).unwrap();
+    let mut writer = ManifestWriter::new(Vec::new(), header(kind, 1)).unwrap();
     records.retain(|record| writer.write(record).is_ok());
     (records, writer.finish().unwrap())
 }
@@ -61,7 +62,7 @@ fn fitting(kind: Kind, mut records: Vec<Record>) -> (Vec<Record>, Vec<u8>) {
 proptest! {
     #[test]
     fn what_is_written_is_read(records in prop::collection::vec(any_record(), 0..20)) {
-        let (records, manifest) = fitting(Kind::Delta, records);
+        let (records, manifest) = fitting(ManifestKind::Delta, records);
         prop_assert_eq!(read(&manifest).unwrap(), records);
     }
 
@@ -71,7 +72,7 @@ proptest! {
         at in any::<prop::sample::Index>(),
         other in 1..=255_u8,
     ) {
-        let (_, manifest) = fitting(Kind::Delta, records);
+        let (_, manifest) = fitting(ManifestKind::Delta, records);
         let mut lines = lines_of(&manifest);
         let at = at.index(lines.len());
         lines[at] ^= other;
@@ -84,7 +85,7 @@ proptest! {
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assert!(read(&bytes).is_err());
         prop_assert!(read(&gzip(&bytes)).is_err());
-        let mut behind_header = lines_of(&write(header(Kind::Delta, 1), &[]));
+        let mut behind_header = lines_of(&write(header(ManifestKind::Delta, 1), &[]));
         behind_header.truncate(behind_header.iter().position(|&byte| byte == b'\n').unwrap() + 1);
         behind_header.extend(bytes);
         prop_assert!(read(&gzip(&behind_header)).is_err());
@@ -97,7 +98,7 @@ proptest! {
             0..6,
         ),
     ) {
-        let mut all = lines_of(&write(header(Kind::Delta, 1), &[]));
+        let mut all = lines_of(&write(header(ManifestKind::Delta, 1), &[]));
         all.truncate(all.iter().position(|&byte| byte == b'\n').unwrap() + 1);
         all.extend(lines.join("\n").bytes());
         prop_assert!(read(&gzip(&all)).is_err());
@@ -113,7 +114,7 @@ proptest! {
         let mut expected = BTreeMap::new();
         let mut manifests = Vec::new();
         for (sequence, changes) in names.iter().enumerate() {
-            let kind = if sequence == 0 { Kind::Base } else { Kind::Delta };
+            let kind = if sequence == 0 { ManifestKind::Base } else { ManifestKind::Delta };
             let mut records = Vec::new();
             for (name, size) in changes {
                 match size {
@@ -121,7 +122,7 @@ proptest! {
                         records.push(file(name, *size));
                         expected.insert(name.clone(), *size);
                     }
-                    None if kind == Kind::Delta => {
+                    None if kind == ManifestKind::Delta => {
                         records.push(removed(name));
                         expected.remove(name);
                     }

@@ -50,14 +50,14 @@ fn may_mount() -> bool {
 
 /// A walk, as one after a walk that has left these mount points.
 fn open_after(root: &Path, mounted: &[MountPoint]) -> Result<Scan, ScanError> {
-    let options = Options {
+    let options = ScanOptions {
         mounted: mounted.to_vec(),
-        ..Options::default()
+        ..ScanOptions::default()
     };
     Scan::open(root, Filter::everything(), options)
 }
 
-fn mount_paths(outcome: &Outcome) -> Vec<String> {
+fn mount_paths(outcome: &ScanOutcome) -> Vec<String> {
     outcome
         .mounts
         .iter()
@@ -84,9 +84,9 @@ fn mount_points_are_seen_and_need_not_be_crossed() {
         fs::metadata(&mount.0).unwrap().dev()
     );
 
-    let options = Options {
+    let options = ScanOptions {
         one_file_system: true,
-        ..Options::default()
+        ..ScanOptions::default()
     };
     let mut scan = Scan::open(dir.path(), Filter::everything(), options).unwrap();
     assert_eq!(rest(&mut scan), ["a", "disk", "z"]);
@@ -230,9 +230,9 @@ fn a_disk_that_is_left_out_by_now_is_not_missed() {
     let mount = Mount::new(dir.path().join("disk"));
     let mut scan = open(dir.path());
     assert_eq!(rest(&mut scan), ["disk", "z"]);
-    let options = Options {
+    let options = ScanOptions {
         mounted: scan.finish().mounts,
-        ..Options::default()
+        ..ScanOptions::default()
     };
     mount.detach();
     fs::remove_dir(&mount.0).unwrap();

@@ -10,7 +10,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_RANGE, RANGE};
 use http::{HeaderValue, Method, Response, StatusCode};
 use http_body_util::{BodyDataStream, BodyExt, Empty};
 
-use super::super::Content;
+use super::super::ContentStream;
 use super::super::error::{StoreError, StoreErrorKind};
 use super::wire::{Wire, makes_no_sense};
 
@@ -21,7 +21,7 @@ pub(super) async fn get(
     range: Option<Range<u64>>,
     passage: RequestContext,
     doing: String,
-) -> Result<Content, StoreError> {
+) -> Result<ContentStream, StoreError> {
     if range.as_ref().is_some_and(Range::is_empty) {
         return Ok(stream::empty().boxed());
     }

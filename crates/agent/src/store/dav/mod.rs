@@ -31,7 +31,7 @@ use self::unfinished::{UNFINISHED, key_of, pending};
 use self::webdav::Webdav;
 use self::wire::Wire;
 use super::error::StoreError;
-use super::{Content, Object, Pending, Put, Stored};
+use super::{ContentStream, Object, PendingUpload, PutMode, Stored};
 
 /// See the module.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Dav {
         &self,
         key: &str,
         content: Bytes,
-        mode: Put,
+        mode: PutMode,
         passage: RequestContext,
     ) -> Result<Stored, StoreError> {
         match &self.0 {
@@ -97,7 +97,7 @@ impl Dav {
         Ok(Arrived(match &self.0 {
             Server::Webdav(store) => Some(store.send(key, body, passage).await?),
             Server::Fairbat(store) => {
-                let sent = store.send(key, body, Put::Replace, None, passage);
+                let sent = store.send(key, body, PutMode::Replace, None, passage);
                 sent.await?;
                 None
             }
@@ -107,7 +107,7 @@ impl Dav {
     /// Puts a file that has arrived under its key.
     pub(super) async fn place(&self, arrived: &mut Arrived) -> Result<(), StoreError> {
         match (&self.0, &mut arrived.0) {
-            (Server::Webdav(store), Some(arrived)) => store.place(arrived, Put::Replace).await,
+            (Server::Webdav(store), Some(arrived)) => store.place(arrived, PutMode::Replace).await,
             _ => Ok(()),
         }
     }
@@ -123,7 +123,7 @@ impl Dav {
 
     /// Unfinished files of keys below `prefix`, but for those that this process is
     /// sending.
-    pub(super) async fn pending(&self, prefix: &str) -> Result<Vec<Pending>, StoreError> {
+    pub(super) async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
         let Server::Webdav(store) = &self.0 else {
             return Ok(Vec::new());
         };
@@ -140,7 +140,7 @@ impl Dav {
         key: &str,
         range: Option<Range<u64>>,
         passage: RequestContext,
-    ) -> Result<Content, StoreError> {
+    ) -> Result<ContentStream, StoreError> {
         let (wire, root) = self.way();
         let doing = format!("fetching {key}");
         content::get(wire, &root.file(key)?, range, passage, doing).await

@@ -11,7 +11,7 @@ use http_body_util::Full;
 use sha2::{Digest, Sha256};
 
 use super::super::error::StoreError;
-use super::super::{Put, Stored};
+use super::super::{PutMode, Stored};
 use super::location::Root;
 use super::webdav::is_absent;
 use super::wire::{Trouble, Wire};
@@ -28,7 +28,7 @@ impl Serve {
         &self,
         key: &str,
         content: Bytes,
-        mode: Put,
+        mode: PutMode,
         passage: RequestContext,
     ) -> Result<Stored, StoreError> {
         let digest = BASE64_STANDARD.encode(Sha256::digest(&content));
@@ -43,7 +43,7 @@ impl Serve {
         &self,
         key: &str,
         body: B,
-        mode: Put,
+        mode: PutMode,
         digest: Option<String>,
         passage: RequestContext,
     ) -> Result<Stored, StoreError>
@@ -56,7 +56,7 @@ impl Serve {
         if let Some(digest) = digest {
             request = request.header("content-digest", digest);
         }
-        if mode == Put::Create {
+        if mode == PutMode::Create {
             request = request.header(IF_NONE_MATCH, "*");
         }
         let stored = self.wire.done(request, body, passage).await;

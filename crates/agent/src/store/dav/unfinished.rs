@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::super::Pending;
+use super::super::PendingUpload;
 use crate::percent;
 
 /// Where they are.
@@ -120,7 +120,7 @@ pub(super) fn key_of(name: &str) -> String {
 }
 
 /// What a name says, if it is one of ours for a key below this prefix.
-pub(in crate::store) fn pending(name: &str, prefix: &str) -> Option<Pending> {
+pub(in crate::store) fn pending(name: &str, prefix: &str) -> Option<PendingUpload> {
     let (head, _) = name.rsplit_once('~')?;
     let (head, is_cut) = match head.strip_suffix(CUT) {
         Some(head) => (head, true),
@@ -132,7 +132,7 @@ pub(in crate::store) fn pending(name: &str, prefix: &str) -> Option<Pending> {
         Some(rest) => rest.starts_with('/'),
         None => false,
     };
-    is_below.then(|| Pending {
+    is_below.then(|| PendingUpload {
         key: if is_cut { String::new() } else { key },
         upload: name.to_owned(),
     })

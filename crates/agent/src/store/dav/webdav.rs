@@ -14,7 +14,7 @@ use fairbat::transport::RequestContext;
 use http::{Method, StatusCode};
 
 use super::super::error::{StoreError, StoreErrorKind};
-use super::super::{IN_THE_WAY, Put};
+use super::super::{IN_THE_WAY, PutMode};
 use super::location::Root;
 use super::names;
 use super::unfinished::{Aside, Unfinished, key_of};
@@ -89,18 +89,22 @@ impl Webdav {
     }
 
     /// Puts a file that has arrived under its key.
-    pub(super) async fn place(&self, arrived: &mut Arrived, mode: Put) -> Result<(), StoreError> {
+    pub(super) async fn place(
+        &self,
+        arrived: &mut Arrived,
+        mode: PutMode,
+    ) -> Result<(), StoreError> {
         let Arrived { key, .. } = &*arrived;
         let (key, aside) = (key.clone(), arrived.unfinished.key());
         let doing = format!("putting {key} into its place");
         if std::mem::replace(&mut arrived.is_in_doubt, true) && !self.is_there(&aside).await? {
             return Err(gone(&doing));
         }
-        let mut moved = self.rename(&aside, &key, Put::Create).await;
+        let mut moved = self.rename(&aside, &key, PutMode::Create).await;
         let status = moved.as_ref().err().and_then(Trouble::status);
-        if status == Some(StatusCode::PRECONDITION_FAILED) && mode == Put::Replace {
+        if status == Some(StatusCode::PRECONDITION_FAILED) && mode == PutMode::Replace {
             self.refuse_to_bury(&key, &doing).await?;
-            moved = self.rename(&aside, &key, Put::Replace).await;
+            moved = self.rename(&aside, &key, PutMode::Replace).await;
         }
         if let Err(trouble) = moved {
             let is_absent = match trouble.status() {
@@ -119,7 +123,7 @@ impl Webdav {
     }
 
     /// Moves a file, and makes the collections that it goes to, if need be.
-    async fn rename(&self, from: &str, to: &str, mode: Put) -> Result<(), Trouble> {
+    async fn rename(&self, from: &str, to: &str, mode: PutMode) -> Result<(), Trouble> {
         let moved = self.rename_once(from, to, mode).await;
         let status = moved.as_ref().err().and_then(Trouble::status);
         match status {
@@ -134,11 +138,11 @@ impl Webdav {
         }
     }
 
-    async fn rename_once(&self, from: &str, to: &str, mode: Put) -> Result<(), Trouble> {
+    async fn rename_once(&self, from: &str, to: &str, mode: PutMode) -> Result<(), Trouble> {
         let (from, to) = (self.root.file(from)?, self.root.file(to)?);
         let overwrite = match mode {
-            Put::Replace => "T",
-            Put::Create => "F",
+            PutMode::Replace => "T",
+            PutMode::Create => "F",
         };
         let request = self
             .wire

@@ -18,7 +18,7 @@ fn store(root: &Path) -> Local {
 async fn put(store: &Local, key: &str, length: usize) -> Result<Stored, StoreError> {
     let content = Bytes::from(vec![7; length]);
     store
-        .put(key, content, Put::Replace, RequestContext::default())
+        .put(key, content, PutMode::Replace, RequestContext::default())
         .await
 }
 
@@ -60,7 +60,7 @@ async fn what_cannot_be_stored_leaves_nothing() {
         ..RequestContext::default()
     };
     let content = Bytes::from(vec![7; 4 * PIECE]);
-    let mut storing = Box::pin(store.put("a", content, Put::Replace, passage));
+    let mut storing = Box::pin(store.put("a", content, PutMode::Replace, passage));
     while !root.path().join(UNFINISHED).exists() || unfinished(root.path()).is_empty() {
         tokio::select! {
             stored = &mut storing => panic!("it is stored: {stored:?}"),

@@ -13,12 +13,15 @@ use serde::{Deserialize, Serialize};
 
 use super::super::connector::read;
 use super::super::error::{StoreError, StoreErrorKind};
-use super::super::{ListedPart, PartDigest, Pending};
+use super::super::{ListedPart, PartDigest, PendingUpload};
 use super::{S3, SIGNED_FOR};
 
 impl S3 {
     /// Uploads in parts that are under way below `prefix`, of anybody.
-    pub(in crate::store) async fn pending(&self, prefix: &str) -> Result<Vec<Pending>, StoreError> {
+    pub(in crate::store) async fn pending(
+        &self,
+        prefix: &str,
+    ) -> Result<Vec<PendingUpload>, StoreError> {
         let full = match self.full(prefix) {
             full if full.is_empty() => full,
             full => full + "/",
@@ -36,7 +39,7 @@ impl S3 {
             let page: ListUploads = self.ask(&bucket, query, doing).await?;
             for upload in page.upload {
                 if let Some(key) = self.own(&upload.key) {
-                    pending.push(Pending {
+                    pending.push(PendingUpload {
                         key,
                         upload: upload.upload_id,
                     });

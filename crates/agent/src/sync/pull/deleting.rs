@@ -5,12 +5,12 @@ use std::io;
 use super::sifting::Sifted;
 use super::{Run, disk, spool};
 use crate::config::MaxDelete;
-use crate::entry::{Kind, TreePath};
-use crate::scan::{Options, Scan};
+use crate::entry::{EntryKind, TreePath};
+use crate::scan::{Scan, ScanOptions};
 use crate::sync::fetched::Fetched;
 use crate::sync::placing::{is_of_disk, is_unfinished};
 use crate::sync::push::check_deletions;
-use crate::sync::report::{Failure, Problem, Report};
+use crate::sync::report::{EntryFailure, RunProblem, RunReport};
 use crate::sync::spool::{Spool, Spooled};
 
 /// Something that is to be deleted, and whether it is a file.
@@ -35,7 +35,7 @@ impl Run {
         &self,
         fetched: &mut Fetched,
         most: MaxDelete,
-    ) -> Result<Report, Problem> {
+    ) -> Result<RunReport, RunProblem> {
         let others = self.others(fetched)?;
         check_deletions(others.gone, others.all, most)?;
         self.remove(others.paths)
@@ -48,11 +48,11 @@ impl Run {
         fetched: &mut Fetched,
         most: MaxDelete,
         blocked: &[TreePath],
-    ) -> Result<Report, Problem> {
+    ) -> Result<RunReport, RunProblem> {
         let others = self.others(fetched)?;
         if let Err(problem) = check_deletions(others.gone, others.all, most) {
             tracing::warn!(%problem, hint = problem.hint(), "directories are in the way of files");
-            return Ok(Report::default());
+            return Ok(RunReport::default());
         }
         let is_blocking = |path: &TreePath| {
             // The last of them that is not behind it: none is below another.
@@ -65,9 +65,12 @@ impl Run {
     }
 
     /// In the order of paths, each with whether it is a file.
-    fn remove(&self, others: impl Iterator<Item = io::Result<Other>>) -> Result<Report, Problem> {
+    fn remove(
+        &self,
+        others: impl Iterator<Item = io::Result<Other>>,
+    ) -> Result<RunReport, RunProblem> {
         let others = others.collect::<Result<Vec<_>, _>>();
-        let mut report = Report::default();
+        let mut report = RunReport::default();
         let mut way = self.placing.way();
         // What is in a directory goes before it.
         for (path, is_file) in others.map_err(|error| spool(&error))?.into_iter().rev() {
@@ -77,16 +80,16 @@ impl Run {
                 Err(error) if is_of_disk(&error) => {
                     return Err(disk(&path.under(&self.settings.to), &error));
                 }
-                Err(error) => report.failed(path, Failure::Unwritable(error.to_string())),
+                Err(error) => report.failed(path, EntryFailure::Unwritable(error.to_string())),
             }
         }
         Ok(report)
     }
 
-    fn others(&self, fetched: &mut Fetched) -> Result<Others, Problem> {
+    fn others(&self, fetched: &mut Fetched) -> Result<Others, RunProblem> {
         let filter = &self.settings.filter;
-        let scan = Scan::open(&self.settings.to, filter.clone(), Options::default());
-        let scan = scan.map_err(|error| Problem::Scan(error.to_string()))?;
+        let scan = Scan::open(&self.settings.to, filter.clone(), ScanOptions::default());
+        let scan = scan.map_err(|error| RunProblem::Scan(error.to_string()))?;
         let mut wanted = Sifted::new(fetched.items()?, filter);
         let mut next = wanted.next().transpose()?;
         let is_nothing = next.is_none();
@@ -99,7 +102,7 @@ impl Run {
             if is_unfinished(&entry.path) {
                 continue;
             }
-            let is_file = matches!(entry.kind, Kind::File(_));
+            let is_file = matches!(entry.kind, EntryKind::File(_));
             all += u64::from(is_file);
             while next.as_ref().is_some_and(|item| item.path < entry.path) {
                 next = wanted.next().transpose()?;
@@ -116,7 +119,7 @@ impl Run {
             next = wanted.next().transpose()?;
         }
         if is_nothing && gone > 0 {
-            return Err(Problem::EmptyOrigin);
+            return Err(RunProblem::EmptyOrigin);
         }
         Ok(Others {
             paths: others.finish().map_err(|error| spool(&error))?,

@@ -17,7 +17,7 @@ use crate::object_name;
 use crate::store::{StoreError, StoreErrorKind};
 use crate::sync::attempts::Failing;
 use crate::sync::placing::{Aside, Finished, is_of_disk};
-use crate::sync::report::{Failure, PUSH_UNDER_WAY, Problem, Report};
+use crate::sync::report::{EntryFailure, PUSH_UNDER_WAY, RunProblem, RunReport};
 use crate::sync::spool::Spooled;
 
 /// Files that are open at once beyond the connections there may be.
@@ -39,7 +39,7 @@ enum FileError {
     /// What is under its key is not what the manifest says: it has been replaced
     /// or deleted since. To ask again at once would bring the same.
     #[error("{0}")]
-    Newer(Failure),
+    Newer(EntryFailure),
     #[error("{0}")]
     Disk(#[from] io::Error),
     #[error("a task ended without a result")]
@@ -60,8 +60,8 @@ impl Run {
     pub(super) async fn fetch_all(
         self: &Arc<Self>,
         mut files: Spooled<Wanted>,
-        report: &mut Report,
-    ) -> Result<u64, Problem> {
+        report: &mut RunReport,
+    ) -> Result<u64, RunProblem> {
         let most = self.settings.connections as usize + AHEAD;
         let mut running = JoinSet::new();
         let mut landing = Landing::new(Arc::clone(self));
@@ -97,9 +97,9 @@ impl Run {
         &self,
         ended: Ended,
         landing: &mut Landing,
-        report: &mut Report,
-    ) -> Result<u64, Problem> {
-        let (path, size, done) = ended.map_err(|_| Problem::Lost)?;
+        report: &mut RunReport,
+    ) -> Result<u64, RunProblem> {
+        let (path, size, done) = ended.map_err(|_| RunProblem::Lost)?;
         let failure = match done {
             Ok(finished) => {
                 self.ledger.file_done(0);
@@ -109,7 +109,7 @@ impl Run {
                 }
                 return Ok(0);
             }
-            Err(FileError::Lost) => return Err(Problem::Lost),
+            Err(FileError::Lost) => return Err(RunProblem::Lost),
             Err(FileError::Store(error)) if error.is_of_store() => return Err(error.into()),
             Err(FileError::Disk(error)) if is_of_disk(&error) => {
                 return Err(disk(&path.under(&self.settings.to), &error));
@@ -120,8 +120,8 @@ impl Run {
         tracing::warn!(file = %path, error = %failure, "not fetched");
         let (newer, failure) = match failure {
             FileError::Newer(failure) => (1, failure),
-            FileError::Store(error) => (0, Failure::Store(error)),
-            other => (0, Failure::Unwritable(other.to_string())),
+            FileError::Store(error) => (0, EntryFailure::Store(error)),
+            other => (0, EntryFailure::Unwritable(other.to_string())),
         };
         report.failed(path, failure);
         Ok(newer)
@@ -131,7 +131,9 @@ impl Run {
         let mut tries = self.attempts.tries();
         loop {
             let permit = self.member.admit().await;
-            let flight = self.ledger.take_off(wanted.size, &self.settings.ceilings);
+            let flight = self
+                .ledger
+                .take_off(wanted.size, &self.settings.rate_limits);
             let error = match self.fetch_once(wanted, flight.passage()).await {
                 Ok(finished) => {
                     flight.landed();
@@ -153,7 +155,7 @@ impl Run {
         let mut content = match self.store.get(&key, None, passage).await {
             Err(error) if error.kind == StoreErrorKind::Missing => {
                 let error = error.with_hint(PUSH_UNDER_WAY);
-                return Err(FileError::Newer(Failure::Store(error)));
+                return Err(FileError::Newer(EntryFailure::Store(error)));
             }
             other => other?,
         };
@@ -165,12 +167,12 @@ impl Run {
         };
         while let Some(piece) = content.try_next().await? {
             if writing.bytes + piece.len() as u64 > wanted.size {
-                return Err(FileError::Newer(Failure::Newer));
+                return Err(FileError::Newer(EntryFailure::Newer));
             }
             writing = writing.write(piece).await?;
         }
         if (writing.bytes, writing.hash.finalize().into()) != (wanted.size, wanted.sha256) {
-            return Err(FileError::Newer(Failure::Newer));
+            return Err(FileError::Newer(EntryFailure::Newer));
         }
         let (path, attributes) = (wanted.path.clone(), wanted.attributes);
         let placing = Arc::clone(&self.placing);
@@ -229,7 +231,7 @@ impl Landing {
     }
 
     /// Begins to place what has been gathered.
-    async fn land(&mut self, report: &mut Report) -> Result<(), Problem> {
+    async fn land(&mut self, report: &mut RunReport) -> Result<(), RunProblem> {
         if self.batch.is_empty() {
             return Ok(());
         }
@@ -243,19 +245,19 @@ impl Landing {
     }
 
     /// Waits until the batch that is under way is in place.
-    async fn wait(&mut self, report: &mut Report) -> Result<(), Problem> {
+    async fn wait(&mut self, report: &mut RunReport) -> Result<(), RunProblem> {
         let Some(under_way) = self.under_way.take() else {
             return Ok(());
         };
         let to = &self.run.settings.to;
-        let placed = under_way.await.map_err(|_| Problem::Lost)?;
+        let placed = under_way.await.map_err(|_| RunProblem::Lost)?;
         for (path, done) in placed.map_err(|error| disk(to, &error))? {
             match done {
                 Ok(()) => report.sent += 1,
                 Err(error) if is_of_disk(&error) => return Err(disk(&path.under(to), &error)),
                 Err(error) => {
                     tracing::warn!(file = %path, %error, "not placed");
-                    report.failed(path, Failure::Unwritable(error.to_string()));
+                    report.failed(path, EntryFailure::Unwritable(error.to_string()));
                 }
             }
         }

@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 
 use crate::entry::TreePath;
-use crate::filter::{Filter, Verdict};
-use crate::manifest::{Content, Item};
+use crate::filter::{Filter, FilterVerdict};
+use crate::manifest::{ItemContent, ManifestItem};
 use crate::sync::placing::is_unfinished;
 
 /// An iterator of the entries that are kept, of an iterator of entries in the
@@ -17,10 +17,10 @@ pub(super) struct Sifted<I> {
     items: I,
     filter: Filter,
     /// The directories that the last entry was in, and what became of them.
-    around: Vec<(TreePath, Verdict)>,
+    around: Vec<(TreePath, FilterVerdict)>,
     /// Those of them that wait for something in them to be kept.
-    waiting: Vec<Item>,
-    ready: VecDeque<Item>,
+    waiting: Vec<ManifestItem>,
+    ready: VecDeque<ManifestItem>,
 }
 
 impl<I> Sifted<I> {
@@ -34,12 +34,12 @@ impl<I> Sifted<I> {
         }
     }
 
-    fn sift(&mut self, item: Item) {
+    fn sift(&mut self, item: ManifestItem) {
         // What a run has made for itself is nobody's.
         if is_unfinished(&item.path) {
             return;
         }
-        let is_directory = matches!(item.content, Content::Directory);
+        let is_directory = matches!(item.content, ItemContent::Directory);
         let is_around = |path: &TreePath| item.path.is_at_or_below(path);
         while self.around.pop_if(|(path, _)| !is_around(path)).is_some() {}
         while self
@@ -48,16 +48,16 @@ impl<I> Sifted<I> {
             .is_some()
         {}
         match self.judge(&item.path, is_directory) {
-            Verdict::Out => {}
-            Verdict::OnTheWay => self.waiting.push(item),
-            Verdict::In => {
+            FilterVerdict::Out => {}
+            FilterVerdict::OnTheWay => self.waiting.push(item),
+            FilterVerdict::In => {
                 self.ready.extend(self.waiting.drain(..));
                 self.ready.push_back(item);
             }
         }
     }
 
-    fn judge(&mut self, path: &TreePath, is_directory: bool) -> Verdict {
+    fn judge(&mut self, path: &TreePath, is_directory: bool) -> FilterVerdict {
         let known = self.around.last();
         let mut verdict = known.map_or(self.filter.of_root(), |(_, verdict)| *verdict);
         let mut here = known.map_or_else(TreePath::root, |(path, _)| path.clone());
@@ -75,8 +75,8 @@ impl<I> Sifted<I> {
     }
 }
 
-impl<I: Iterator<Item = Result<Item, E>>, E> Iterator for Sifted<I> {
-    type Item = Result<Item, E>;
+impl<I: Iterator<Item = Result<ManifestItem, E>>, E> Iterator for Sifted<I> {
+    type Item = Result<ManifestItem, E>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -98,10 +98,10 @@ mod tests {
     use super::*;
     use crate::entry::{Attributes, Moment};
 
-    fn item(path: &str) -> Item {
+    fn item(path: &str) -> ManifestItem {
         let is_directory = path.ends_with('/');
         let path = path.trim_end_matches('/').replace('/', "\0");
-        Item {
+        ManifestItem {
             path: TreePath::from_bytes(path.as_bytes()).unwrap(),
             attributes: Attributes {
                 mode: 0o644,
@@ -110,8 +110,8 @@ mod tests {
                 modified: Moment::default(),
             },
             content: match is_directory {
-                true => Content::Directory,
-                false => Content::File {
+                true => ItemContent::Directory,
+                false => ItemContent::File {
                     size: 0,
                     sha256: [0; 32],
                 },

@@ -10,10 +10,10 @@ use super::sifting::Sifted;
 use super::{Run, disk, spool};
 use crate::config::Detect;
 use crate::entry::{Attributes, TreePath};
-use crate::manifest::{Content, Item};
+use crate::manifest::{ItemContent, ManifestItem};
 use crate::sync::fetched::Fetched;
 use crate::sync::placing::{Found, Way, is_of_disk};
-use crate::sync::report::{Failure, Problem, Report};
+use crate::sync::report::{EntryFailure, RunProblem, RunReport};
 use crate::sync::spool::{Spool, Spooled};
 
 /// What is read of a file at once, bytes.
@@ -34,7 +34,7 @@ pub(super) struct Sorted {
     /// In the order of their paths.
     pub(super) files: Spooled<Wanted>,
     /// Links whose places directories have.
-    pub(super) links: Vec<Item>,
+    pub(super) links: Vec<ManifestItem>,
     /// The directories that are in places of files and links, in the order of
     /// their paths.
     pub(super) blocked: Vec<TreePath>,
@@ -43,14 +43,14 @@ pub(super) struct Sorted {
     /// How many files, and their bytes.
     pub(super) wanted: (u64, u64),
     /// Entries, what is the same, and what failed.
-    pub(super) report: Report,
+    pub(super) report: RunReport,
 }
 
 struct Sorter<'r> {
     run: &'r Run,
     way: Way<'r>,
     files: Spool<Wanted>,
-    links: Vec<Item>,
+    links: Vec<ManifestItem>,
     blocked: Vec<TreePath>,
     directories: Vec<(TreePath, Attributes)>,
     wanted: (u64, u64),
@@ -58,7 +58,7 @@ struct Sorter<'r> {
 }
 
 impl Run {
-    pub(super) fn sort(&self, fetched: &mut Fetched) -> Result<Sorted, Problem> {
+    pub(super) fn sort(&self, fetched: &mut Fetched) -> Result<Sorted, RunProblem> {
         let mut sorter = Sorter {
             run: self,
             way: self.placing.way(),
@@ -69,7 +69,7 @@ impl Run {
             wanted: (0, 0),
             same: 0,
         };
-        let mut report = Report::default();
+        let mut report = RunReport::default();
         for item in Sifted::new(fetched.items()?, &self.settings.filter) {
             self.check_stopped()?;
             let item = item?;
@@ -80,7 +80,7 @@ impl Run {
                 Err(error) if is_of_disk(&error) => {
                     return Err(disk(&path.under(&self.settings.to), &error));
                 }
-                Err(error) => report.failed(path, Failure::Unwritable(error.to_string())),
+                Err(error) => report.failed(path, EntryFailure::Unwritable(error.to_string())),
             }
         }
         report.same = sorter.same;
@@ -95,11 +95,11 @@ impl Run {
     }
 
     /// Makes links, once there is room for them.
-    pub(super) fn link_all(&self, links: Vec<Item>) -> Result<Report, Problem> {
-        let mut report = Report::default();
+    pub(super) fn link_all(&self, links: Vec<ManifestItem>) -> Result<RunReport, RunProblem> {
+        let mut report = RunReport::default();
         let mut way = self.placing.way();
         for item in links {
-            let Content::Symlink(target) = &item.content else {
+            let ItemContent::Symlink(target) = &item.content else {
                 continue;
             };
             let placing = &self.placing;
@@ -108,7 +108,7 @@ impl Run {
                 Err(error) if is_of_disk(&error) => {
                     return Err(disk(&item.path.under(&self.settings.to), &error));
                 }
-                Err(error) => report.failed(item.path, Failure::Unwritable(error.to_string())),
+                Err(error) => report.failed(item.path, EntryFailure::Unwritable(error.to_string())),
             }
         }
         Ok(report)
@@ -118,8 +118,8 @@ impl Run {
     pub(super) fn dress_all(
         &self,
         directories: Vec<(TreePath, Attributes)>,
-    ) -> Result<Report, Problem> {
-        let mut report = Report::default();
+    ) -> Result<RunReport, RunProblem> {
+        let mut report = RunReport::default();
         let mut way = self.placing.way();
         for (path, attributes) in directories.into_iter().rev() {
             self.check_stopped()?;
@@ -128,7 +128,7 @@ impl Run {
                 Err(error) if is_of_disk(&error) => {
                     return Err(disk(&path.under(&self.settings.to), &error));
                 }
-                Err(error) => report.failed(path, Failure::Unwritable(error.to_string())),
+                Err(error) => report.failed(path, EntryFailure::Unwritable(error.to_string())),
             }
         }
         Ok(report)
@@ -137,28 +137,30 @@ impl Run {
 
 impl Sorter<'_> {
     /// The inner error is of the entry, the outer of the run.
-    fn take(&mut self, item: Item) -> Result<io::Result<()>, Problem> {
+    fn take(&mut self, item: ManifestItem) -> Result<io::Result<()>, RunProblem> {
         let placing = &self.run.placing;
-        if matches!(item.content, Content::Symlink(_))
+        if matches!(item.content, ItemContent::Symlink(_))
             && let Ok(Found::Directory) = placing.look(&mut self.way, &item.path)
         {
             self.blocked.push(item.path.clone());
             self.links.push(item);
             return Ok(Ok(()));
         }
-        let Item {
+        let ManifestItem {
             path,
             attributes,
             content,
         } = item;
         Ok(match content {
-            Content::Directory => {
+            ItemContent::Directory => {
                 let made = placing.directory(&mut self.way, &path);
                 self.directories.push((path, attributes));
                 made
             }
-            Content::Symlink(target) => placing.link(&mut self.way, &path, &target, &attributes),
-            Content::File { size, sha256 } => {
+            ItemContent::Symlink(target) => {
+                placing.link(&mut self.way, &path, &target, &attributes)
+            }
+            ItemContent::File { size, sha256 } => {
                 return self.take_file(&Wanted {
                     path,
                     attributes,
@@ -169,7 +171,7 @@ impl Sorter<'_> {
         })
     }
 
-    fn take_file(&mut self, wanted: &Wanted) -> Result<io::Result<()>, Problem> {
+    fn take_file(&mut self, wanted: &Wanted) -> Result<io::Result<()>, RunProblem> {
         let placing = &self.run.placing;
         let found = match placing.look(&mut self.way, &wanted.path) {
             Ok(found) => found,
@@ -194,14 +196,14 @@ impl Sorter<'_> {
     }
 
     /// Whether a file of the right size has the right content.
-    fn is_same(&mut self, wanted: &Wanted, has: &Attributes) -> Result<bool, Problem> {
+    fn is_same(&mut self, wanted: &Wanted, has: &Attributes) -> Result<bool, RunProblem> {
         match self.run.settings.detect {
             Detect::Metadata => Ok(has.modified == wanted.attributes.modified),
             Detect::Content => {
                 let file = self.run.placing.open(&mut self.way, &wanted.path);
                 match file.and_then(|file| self.hash(file)) {
                     Ok(Some(sha256)) => Ok(sha256 == wanted.sha256),
-                    Ok(None) => Err(Problem::Stopped),
+                    Ok(None) => Err(RunProblem::Stopped),
                     // What cannot be read is replaced.
                     Err(_) => Ok(false),
                 }

@@ -16,7 +16,7 @@ use super::super::source::{Source, is_settled};
 use super::super::window::Place;
 use super::{FileError, Had, blocking, check, hash, read};
 use crate::entry::{FileState, Moment, TreePath};
-use crate::state::{Change, Part, Upload};
+use crate::state::{StateChange, UploadRecord, UploadedPart};
 use crate::store::{self, PartDigest, StoreError, StoreErrorKind};
 
 impl Job {
@@ -106,7 +106,7 @@ impl Job {
     async fn complete(
         &self,
         path: &TreePath,
-        upload: &Upload,
+        upload: &UploadRecord,
         names: Vec<String>,
     ) -> Result<(), FileError> {
         let mut tries = self.attempts.tries();
@@ -161,22 +161,22 @@ impl Job {
                 // Who completed it was killed before the last part was remembered.
                 return Ok(Resumed::Complete);
             } else {
-                self.note(Change::Gone(path.clone())).await?;
+                self.note(StateChange::Gone(path.clone())).await?;
             }
         }
         let mark = mark(version, modified, is_settled(version.changed));
         let begun = self.begin::<FileError>(key, &mark).await?;
-        let upload = Upload {
+        let upload = UploadRecord {
             name: begun.name,
             key: key.to_owned(),
             part_size,
             state: version,
             modified,
         };
-        let under_way = Change::Begun(path.clone(), upload.clone());
+        let under_way = StateChange::Begun(path.clone(), upload.clone());
         self.writer.keep(self.id, under_way).await?;
         if begun.is_only {
-            self.note(Change::Certain(key.to_owned())).await?;
+            self.note(StateChange::Certain(key.to_owned())).await?;
         }
         Ok(Resumed::UnderWay(upload, BTreeMap::new()))
     }
@@ -186,11 +186,11 @@ impl Job {
     /// not know it any more.
     async fn arrived(
         &self,
-        upload: &Upload,
-        known: BTreeMap<u32, Part>,
+        upload: &UploadRecord,
+        known: BTreeMap<u32, UploadedPart>,
     ) -> Option<BTreeMap<u32, Arrived>> {
         let known = known.into_iter().map(|(index, part)| {
-            let Part { name, sha256 } = part;
+            let UploadedPart { name, sha256 } = part;
             let digest = PartDigest::Sha256(sha256);
             (index, Arrived { name, digest })
         });
@@ -250,7 +250,7 @@ impl Job {
         let (mut admitted, mut part) = (admitted, part);
         let mut tries = self.attempts.tries();
         let name = loop {
-            let flight = self.ledger.take_off(bytes, &self.settings.ceilings);
+            let flight = self.ledger.take_off(bytes, &self.settings.rate_limits);
             let put = self
                 .store
                 .put_part(&key, &upload.name, part, flight.passage());
@@ -274,18 +274,18 @@ impl Job {
                 content,
             };
         };
-        let part = Part {
+        let part = UploadedPart {
             name: name.clone(),
             sha256,
         };
-        self.note(Change::Arrived(path, index, part)).await?;
+        self.note(StateChange::Arrived(path, index, part)).await?;
         Ok((index, name))
     }
 }
 
 /// What there is to go on with.
 enum Resumed {
-    UnderWay(Upload, BTreeMap<u32, Arrived>),
+    UnderWay(UploadRecord, BTreeMap<u32, Arrived>),
     /// Nothing: the store has made the object of it.
     Complete,
 }
@@ -310,7 +310,7 @@ struct Sending {
     source: Arc<Source>,
     path: TreePath,
     key: String,
-    upload: Arc<Upload>,
+    upload: Arc<UploadRecord>,
     sha256: [u8; 32],
     /// Bytes of the version that count as moved.
     credited: Arc<AtomicU64>,

@@ -41,7 +41,7 @@ pub(super) struct Pieces {
     source: Arc<Source>,
     /// Where the next piece begins, bytes.
     offset: u64,
-    state: State,
+    state: PieceState,
     end: End,
 }
 
@@ -61,7 +61,7 @@ impl End {
 }
 
 #[derive(Debug)]
-enum State {
+enum PieceState {
     /// Until the next piece is asked for.
     Waiting(Sha256),
     Reading(JoinHandle<Result<(Bytes, Sha256), ReadError>>),
@@ -76,23 +76,23 @@ impl Pieces {
         let pieces = Self {
             source: Arc::clone(source),
             offset: 0,
-            state: State::Waiting(Sha256::new()),
+            state: PieceState::Waiting(Sha256::new()),
             end: end.clone(),
         };
         (pieces, end)
     }
 
     fn end(&mut self, outcome: Outcome) {
-        self.state = State::Over;
+        self.state = PieceState::Over;
         *self.end.lock() = outcome;
     }
 
     /// Begins to read the next piece; `None` if there is none.
-    fn read(&self, mut whole: Sha256) -> Option<State> {
+    fn read(&self, mut whole: Sha256) -> Option<PieceState> {
         let length = (self.source.state().size - self.offset).min(PIECE);
         let (source, offset) = (Arc::clone(&self.source), self.offset);
         (length > 0).then(|| {
-            State::Reading(tokio::task::spawn_blocking(move || {
+            PieceState::Reading(tokio::task::spawn_blocking(move || {
                 let piece = source.read(offset, length as usize)?;
                 whole.update(&piece);
                 Ok((piece.into(), whole))
@@ -105,13 +105,13 @@ impl Stream for Pieces {
     type Item = Result<Bytes, BrokenOff>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let State::Waiting(whole) = &self.state {
+        if let PieceState::Waiting(whole) = &self.state {
             match self.read(whole.clone()) {
                 Some(reading) => self.state = reading,
-                None => self.state = State::Over,
+                None => self.state = PieceState::Over,
             }
         }
-        let State::Reading(reading) = &mut self.state else {
+        let PieceState::Reading(reading) = &mut self.state else {
             return Poll::Ready(None);
         };
         let read = ready!(Pin::new(reading).poll(context));
@@ -124,7 +124,7 @@ impl Stream for Pieces {
                 if self.offset == self.source.state().size {
                     self.end(Outcome::Read(whole.finalize().into()));
                 } else {
-                    self.state = State::Waiting(whole);
+                    self.state = PieceState::Waiting(whole);
                 }
                 Poll::Ready(Some(Ok(piece)))
             }

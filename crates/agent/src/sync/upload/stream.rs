@@ -25,7 +25,7 @@ impl Job {
         let mut tries = self.attempts.tries();
         let (mut arrived, sha256) = loop {
             let permit = self.member.admit().await;
-            let flight = self.ledger.take_off(size, &self.settings.ceilings);
+            let flight = self.ledger.take_off(size, &self.settings.rate_limits);
             let (pieces, end) = Pieces::of(source);
             let put = self.store.put_stream(&key, size, pieces, flight.passage());
             let error = match (put.await, end.outcome()) {

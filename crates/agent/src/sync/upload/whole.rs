@@ -7,7 +7,7 @@ use super::super::push::Job;
 use super::super::source::Source;
 use super::{FileError, Had, Hashed, read};
 use crate::entry::TreePath;
-use crate::store::Put;
+use crate::store::PutMode;
 
 impl Job {
     /// Sends a file, and returns its SHA-256. What was read of it already may be
@@ -32,10 +32,10 @@ impl Job {
                 Some(ready) => ready,
                 None => read(source, 0, size).await?,
             };
-            let flight = self.ledger.take_off(size, &self.settings.ceilings);
+            let flight = self.ledger.take_off(size, &self.settings.rate_limits);
             let put = self
                 .store
-                .put(&key, content, Put::Replace, flight.passage());
+                .put(&key, content, PutMode::Replace, flight.passage());
             let Err(error) = put.await else {
                 flight.landed();
                 credited.fetch_add(size, Ordering::Relaxed);

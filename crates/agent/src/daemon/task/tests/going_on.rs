@@ -55,7 +55,7 @@ fn what_was_under_way_goes_on_by_the_same_deadline() {
     let began = before.began;
     task.go_on(began, deadline, &at("2026-03-02T21:10:00[UTC]"));
     assert_eq!(task.begin(&at("2026-03-02T21:10:00[UTC]")), deadline);
-    task.ended(&Report::default(), 0, &at("2026-03-02T21:11:00[UTC]"));
+    task.ended(&RunReport::default(), 0, &at("2026-03-02T21:11:00[UTC]"));
     assert!(!task.is_unfinished());
 }
 
@@ -109,7 +109,7 @@ fn a_pause_over_the_next_moment_ends_with_the_next_deadline() {
     task.is_paused = false;
     let late = at("2026-03-03T22:30:00[UTC]");
     assert_eq!(task.begin(&late), moment(NEXT_SIX));
-    task.ended(&Report::default(), 0, &late);
+    task.ended(&RunReport::default(), 0, &late);
     // What it ran for was that moment.
     assert_eq!(task.next, moment("2026-03-04T22:00:00[UTC]"));
 }
@@ -160,7 +160,7 @@ fn what_is_left_of_a_run_can_be_cancelled_be_it_paused_or_to_be_tried_again() {
         let mut task = nightly();
         assert!(!task.cancel(), "nothing was begun");
         task.begin(&at(TEN));
-        let is_paused = report.problem == Some(Problem::Stopped);
+        let is_paused = report.problem == Some(RunProblem::Stopped);
         if is_paused {
             task.pause();
         }
