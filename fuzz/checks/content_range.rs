@@ -1,6 +1,6 @@
 //! What must hold for any `Content-Range` field.
 
-use fairbat::http::content_range::ContentRange;
+use fairbat::http::range::ContentRange;
 
 /// Panics if an accepted range is inconsistent or not read back as written, or
 /// if a range is accepted or refused for other reasons than its bounds.

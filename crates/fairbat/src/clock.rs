@@ -52,6 +52,14 @@ impl Clock {
         (Instant::now() + since_start.saturating_sub(self.now())).into()
     }
 
+    /// Waits until the moment `since_start`; for ever without one.
+    pub(crate) async fn sleep_until(&self, since_start: Option<Duration>) {
+        match since_start {
+            Some(moment) => tokio::time::sleep_until(self.at(moment)).await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// By how much the wall clock has been set since the start.
     #[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
     pub(crate) fn drift(&self) -> SignedDuration {

@@ -9,8 +9,9 @@
 //!   their journals. [`download::run`] is the entry.
 //! - [`upload`]: from file to URL, by one PUT. [`upload::run`] is the entry.
 //! - [`serve`]: the server behind `fairbat serve`. It paces its responses.
-//! - [`http`]: the HTTP client, its headers and its credentials.
-//! - [`transport`]: requests of others, carried over connections of a lane.
+//! - [`transport`]: the HTTP client, the sockets under it, and the levers on its
+//!   connections.
+//! - [`http`]: header fields, validators, credentials, and what failures mean.
 //! - [`path_measurement`]: what a path gives, and whether a deadline is feasible.
 //!
 //! [`settings`] is what a caller chooses, [`event`] what a run reports, [`error`]
@@ -37,7 +38,6 @@ pub mod settings;
 pub mod size;
 pub mod transport;
 pub mod upload;
-mod window_manager;
 
 #[cfg(test)]
 mod tests;

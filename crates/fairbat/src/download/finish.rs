@@ -9,8 +9,8 @@ use crate::checksum::Hasher;
 use crate::download::part::error::StoreError;
 use crate::download::part::file::PartFile;
 use crate::error::{ErrorKind, TransferError};
-use crate::http::Source;
 use crate::settings::{Checksum, Target};
+use crate::transport::Source;
 
 /// Bytes read at once while hashing.
 const READ: usize = 1024 * 1024;

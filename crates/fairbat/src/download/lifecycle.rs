@@ -16,7 +16,8 @@ use crate::download::plan::Plan;
 use crate::download::queue::{TransferId, Work};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::Event;
-use crate::http::{Failure, Source};
+use crate::http::Failure;
+use crate::transport::Source;
 
 impl Lane {
     /// A probe has brought what there is to know.

@@ -11,7 +11,8 @@ use crate::download::part::Opened;
 use crate::download::part::error::StoreError;
 use crate::download::queue::TransferId;
 use crate::error::TransferError;
-use crate::http::{Body, Failure, Source};
+use crate::http::Failure;
+use crate::transport::{Body, Source};
 
 /// Identifies a worker within a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

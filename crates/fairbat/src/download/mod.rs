@@ -40,12 +40,10 @@ use crate::clock::Clock;
 use crate::download::part::Store;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::TimedEvent;
-use crate::http::{HttpClient, ReceiveWindow};
 use crate::lane::AdmissionSettings;
 use crate::lane::Permit;
 use crate::settings::{Settings, TransferRequest};
-use crate::transport::RateLimit;
-use crate::window_manager::WindowManager;
+use crate::transport::{HttpClient, RateLimit, ReceiveWindow, WindowManager};
 
 /// With a ceiling on the rate, the kernel holds at most this much of it: what
 /// it had received and we had not taken is lost when the process is killed.
@@ -271,7 +269,7 @@ async fn conduct(
                 wish = None;
                 Action::Granted(permit)
             }
-            () = sleep_until(clock, wake) => Action::Wake,
+            () = clock.sleep_until(wake) => Action::Wake,
         };
         lane.apply(clock.now(), action);
     }
@@ -314,12 +312,5 @@ pub(crate) async fn stop_reason(stop: Stop, max_time: Option<Duration>) -> Error
     tokio::select! {
         () = stop.interrupted() => ErrorKind::Interrupted,
         () = time_is_up => ErrorKind::MaxTime,
-    }
-}
-
-pub(crate) async fn sleep_until(clock: Clock, moment: Option<Duration>) {
-    match moment {
-        Some(moment) => tokio::time::sleep_until(clock.at(moment)).await,
-        None => std::future::pending().await,
     }
 }

@@ -12,9 +12,10 @@ use crate::download::part::file::PartFile;
 use crate::download::queue::TransferId;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::priority::DeadlineHint;
-use crate::http::{Body, Source, without_credentials};
+use crate::http::without_credentials;
 use crate::retry::Backoff;
 use crate::settings::{RetrySettings, TransferRequest};
+use crate::transport::{Body, Source};
 use dalbe::deadline::Deadline;
 
 /// A transfer and how far it is.

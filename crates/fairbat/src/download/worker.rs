@@ -19,10 +19,9 @@ use crate::download::part::error::StoreError;
 use crate::download::part::file::PartFile;
 use crate::download::part::{Incoming, Store, name};
 use crate::http::priority::DeadlineHint;
-use crate::http::{Body, Failure, HttpClient, Probe, Source, without_credentials};
+use crate::http::{Failure, without_credentials};
 use crate::settings::Target;
-use crate::transport::RateLimit;
-use crate::window_manager::{WindowGuard, WindowManager};
+use crate::transport::{Body, HttpClient, Probe, RateLimit, Source, WindowGuard, WindowManager};
 
 /// Gathered bytes are written after this time even when they are few: they
 /// are what a killed process loses. The receive window is looked after as

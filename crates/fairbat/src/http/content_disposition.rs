@@ -1,21 +1,21 @@
 //! The file name in a `Content-Disposition` header field: RFC 6266, with the
 //! extended notation of RFC 8187.
 //!
-//! Tolerant, because real servers leave out the disposition type, do not quote
-//! names with spaces and send raw UTF-8. What comes out is only a suggestion:
-//! it may hold separators, `..` or control characters, and whoever makes a
-//! file of it must go through [`crate::download::part::name`].
+//! Parsed tolerantly, because real servers leave out the disposition type, do
+//! not quote names with spaces and send raw UTF-8. The result is only a
+//! suggestion: it may hold separators, `..` or control characters.
+//! [`crate::download::part::name`] makes a safe file name of it.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode;
 
-/// The name that the server suggests for the file, as it sent it.
+/// The file name that the server suggests, as it sent it; `None` if there is no
+/// name or an empty one.
 ///
 /// `filename*` wins over `filename` if it can be decoded (RFC 6266, section
-/// 4.3); of a parameter that comes twice the first one counts. The disposition
-/// type does not matter: a name is as good in `inline` as in `attachment`.
-/// `None` when there is no name or an empty one.
+/// 4.3). The first of two equal parameters counts. The disposition type does not
+/// matter.
 #[must_use]
 pub fn suggested_name(value: &[u8]) -> Option<String> {
     let mut plain = None;
@@ -40,8 +40,9 @@ pub fn suggested_name(value: &[u8]) -> Option<String> {
 /// A parameter's name and its value without quotes.
 type Parameter<'a> = (&'a [u8], Cow<'a, [u8]>);
 
-/// The parameter at the start of `field`, `None` where no `=` follows (the
-/// disposition type, an empty parameter), and what comes after its semicolon.
+/// The parameter at the start of `field`, and the rest after its semicolon. The
+/// parameter is `None` where no `=` follows: at the disposition type and at an
+/// empty parameter.
 fn next_parameter(field: &[u8]) -> (Option<Parameter<'_>>, &[u8]) {
     let name_end = find(field, |byte| matches!(byte, b';' | b'='));
     let name = field[..name_end].trim_ascii();
@@ -60,9 +61,9 @@ fn next_parameter(field: &[u8]) -> (Option<Parameter<'_>>, &[u8]) {
     }
 }
 
-/// The content of a quoted-string (RFC 9110, section 5.6.4) whose opening
-/// quote is gone, and what follows its closing quote. One that is never closed
-/// ends with the field.
+/// The content of a quoted-string (RFC 9110, section 5.6.4) without its opening
+/// quote, and the rest after its closing quote. An unclosed string ends with the
+/// field.
 fn quoted_string(text: &[u8]) -> (Vec<u8>, &[u8]) {
     let mut content = Vec::new();
     let mut at = 0;
@@ -81,8 +82,8 @@ fn quoted_string(text: &[u8]) -> (Vec<u8>, &[u8]) {
 }
 
 /// An ext-value, `charset'language'percent-encoded` (RFC 8187, section 3.2);
-/// `None` if it has another form, or another character set than UTF-8 and
-/// ISO-8859-1, or is not valid in it.
+/// `None` if it has another form, another character set than UTF-8 and
+/// ISO-8859-1, or bytes that are not valid in it.
 fn extended_value(value: &[u8]) -> Option<String> {
     let mut parts = value.splitn(3, |byte| *byte == b'\'');
     let (charset, _language, encoded) = (parts.next()?, parts.next()?, parts.next()?);
@@ -112,7 +113,7 @@ fn find(text: &[u8], matches: impl Fn(u8) -> bool) -> usize {
         .unwrap_or(text.len())
 }
 
-/// What follows the byte at `end`; empty if there is none.
+/// The rest after the byte at `end`; empty at the end of the text.
 fn after(text: &[u8], end: usize) -> &[u8] {
     text.get(end + 1..).unwrap_or_default()
 }

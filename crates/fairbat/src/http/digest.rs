@@ -1,46 +1,131 @@
-//! The `Repr-Digest` header field (RFC 9530, section 3).
+//! Digests in header fields (RFC 9530): `Repr-Digest` and `Content-Digest` with
+//! SHA-256 and SHA-512, and `Want-Repr-Digest`.
 //!
-//! It covers the whole selected representation, also in a 206 response, so it
-//! is the checksum of the finished file as long as no content coding is
-//! applied; that is for the caller to know.
+//! `Repr-Digest` covers the whole selected representation, also in a 206
+//! response. It is the checksum of the finished file as long as no content coding
+//! is applied. The caller has to know whether one is.
 
-use http::HeaderMap;
-use sfv::{BareItem, Dictionary, ListEntry, Parser};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use sfv::{BareItem, DictSerializer, Dictionary, KeyRef, ListEntry, Parser};
 
+use super::fields::{dictionary, integer, item};
+use crate::checksum::Hasher;
 use crate::settings::Checksum;
 
-/// The checksum that the server states for the whole file.
+/// The digest of the whole file (RFC 9530, section 3).
+pub const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+
+/// The request for one (RFC 9530, section 4).
+const WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
+
+/// The checksum that a response states for the whole file.
 ///
-/// SHA-256 if it is there, else SHA-512: both are safe, and processors have
-/// instructions for SHA-256. Other algorithms and digests of a wrong length
-/// are passed over; `None` if nothing is left or the field is malformed.
+/// SHA-256 is preferred to SHA-512: both are safe, and processors have
+/// instructions for SHA-256. Other algorithms and digests of a wrong length are
+/// ignored; `None` if nothing is left or the field is malformed.
 #[must_use]
 pub fn repr_digest(headers: &HeaderMap) -> Option<Checksum> {
-    let mut digests = Dictionary::new();
-    for line in headers.get_all("repr-digest") {
-        let line: Dictionary = Parser::new(line.as_bytes()).parse().ok()?;
-        digests.extend(line);
-    }
-    sized(&digests, "sha-256")
-        .map(Checksum::Sha256)
-        .or_else(|| sized(&digests, "sha-512").map(Checksum::Sha512))
+    let digests = dictionary(headers, &REPR_DIGEST)?;
+    ["sha-256", "sha-512"].into_iter().find_map(|algorithm| {
+        let digest = byte_sequence(digests.get(algorithm)?)?;
+        checksum(algorithm, digest)?
+    })
 }
 
-/// The byte sequence under `algorithm`, if it has the right length.
-fn sized<const N: usize>(digests: &Dictionary, algorithm: &str) -> Option<[u8; N]> {
-    let ListEntry::Item(item) = digests.get(algorithm)? else {
-        return None;
-    };
-    let BareItem::ByteSequence(bytes) = &item.bare_item else {
-        return None;
-    };
-    bytes.as_slice().try_into().ok()
+/// The value of `Repr-Digest` for a file with this SHA-256.
+pub(crate) fn repr_digest_of(sha256: &[u8; 32]) -> HeaderValue {
+    let mut field = DictSerializer::new();
+    let _ = field.bare_item(KeyRef::constant("sha-256"), sha256.as_slice());
+    let field = field.finish().expect("it has a member");
+    HeaderValue::try_from(field).expect("a structured field is a field value")
+}
+
+/// Whether a request asks for the SHA-256 of the whole file. A preference of 0
+/// means "not acceptable".
+pub(crate) fn wants_sha256(headers: &HeaderMap) -> bool {
+    dictionary(headers, &WANT_REPR_DIGEST)
+        .and_then(|wanted| integer(&wanted, "sha-256"))
+        .is_some_and(|preference| preference > 0)
+}
+
+/// The digests that a request states of its own body, while the body is hashed.
+/// `Content-Digest` and `Repr-Digest` mean the same where the body is neither a
+/// part nor coded. Digests in trailers are ignored.
+#[derive(Debug, Default)]
+pub(crate) struct StatedDigests {
+    stated: Vec<(Checksum, Hasher)>,
+}
+
+impl StatedDigests {
+    /// The SHA-256 and SHA-512 digests of a request. Other algorithms are
+    /// ignored (RFC 9530, section 2).
+    ///
+    /// # Errors
+    /// The name of a malformed field. The client wants its body checked, so the
+    /// field must not be ignored.
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self, &'static str> {
+        let mut stated = Vec::new();
+        for name in ["Content-Digest", "Repr-Digest"] {
+            for line in headers.get_all(name) {
+                let line = Parser::new(line.as_bytes()).parse::<Dictionary>();
+                for (algorithm, member) in &line.map_err(|_| name)? {
+                    let digest = byte_sequence(member).ok_or(name)?;
+                    if let Some(checksum) = checksum(algorithm.as_str(), digest) {
+                        let checksum = checksum.ok_or(name)?;
+                        let hasher = checksum.hasher();
+                        stated.push((checksum, hasher));
+                    }
+                }
+            }
+        }
+        Ok(Self { stated })
+    }
+
+    /// Takes the next bytes of the body.
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        for (_, hasher) in &mut self.stated {
+            hasher.update(bytes);
+        }
+    }
+
+    /// Compares after the last byte. Returns the SHA-256 of the body if the
+    /// request stated it.
+    ///
+    /// # Errors
+    /// The checksum of the body, where the request states another one.
+    pub(crate) fn check(self) -> Result<Option<[u8; 32]>, Checksum> {
+        let mut sha256 = None;
+        for (stated, hasher) in self.stated {
+            let found = hasher.finish();
+            if found != stated {
+                return Err(found);
+            }
+            if let Checksum::Sha256(digest) = found {
+                sha256 = Some(digest);
+            }
+        }
+        Ok(sha256)
+    }
+}
+
+fn byte_sequence(member: &ListEntry) -> Option<&[u8]> {
+    match item(member)? {
+        BareItem::ByteSequence(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
+/// `None` for an unknown algorithm, `Some(None)` for a digest of a wrong length.
+fn checksum(algorithm: &str, digest: &[u8]) -> Option<Option<Checksum>> {
+    match algorithm {
+        "sha-256" => Some(digest.try_into().ok().map(Checksum::Sha256)),
+        "sha-512" => Some(digest.try_into().ok().map(Checksum::Sha512)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     // RFC 9530, appendix B.1: the digest of {"hello": "world"} and LF.
@@ -59,7 +144,7 @@ mod tests {
 
     #[test]
     fn reads_the_examples_of_rfc_9530() {
-        let mut hasher = crate::checksum::Hasher::sha256();
+        let mut hasher = Hasher::sha256();
         hasher.update(b"{\"hello\": \"world\"}\n");
         assert_eq!(digest(&[SHA_256]), Some(hasher.finish()));
         assert!(
@@ -108,5 +193,77 @@ mod tests {
         }
         assert_eq!(digest(&[]), None);
         assert_eq!(digest(&[SHA_256, "=broken"]), None);
+    }
+
+    #[test]
+    fn a_digest_is_wanted_by_a_preference_above_0() {
+        for (value, expected) in [
+            ("sha-256=10", true),
+            ("sha-512=3, sha-256=1", true),
+            ("sha-256=0", false),
+            ("sha-512=10", false),
+            ("sha-256", false),
+            ("sha-256=1.5", false),
+            ("sha-256=1,", false),
+        ] {
+            let value_of = HeaderValue::from_static(value);
+            let headers = HeaderMap::from_iter([(WANT_REPR_DIGEST, value_of)]);
+            assert_eq!(wants_sha256(&headers), expected, "{value}");
+        }
+        assert!(!wants_sha256(&HeaderMap::new()));
+    }
+}
+
+#[cfg(test)]
+mod stated_tests {
+    use super::*;
+
+    // RFC 9530, appendix B.1: the digest of {"hello": "world"} and LF.
+    const BODY: &[u8] = b"{\"hello\": \"world\"}\n";
+    const SHA_256: &str = "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:";
+
+    fn stated(fields: &[(&'static str, &str)]) -> Result<StatedDigests, &'static str> {
+        let fields = fields.iter().map(|(name, value)| {
+            let value = HeaderValue::from_str(value).unwrap();
+            (HeaderName::from_static(name), value)
+        });
+        StatedDigests::from_headers(&fields.collect())
+    }
+
+    #[test]
+    fn every_digest_that_is_stated_has_to_hold() {
+        let other = SHA_256.replace("RK/", "AA/");
+        for (fields, holds) in [
+            (&[][..], true),
+            (&[("content-digest", SHA_256)], true),
+            (
+                &[("repr-digest", &format!("crc32c=:AAAA:, {SHA_256}"))],
+                true,
+            ),
+            (&[("content-digest", other.as_str())], false),
+            (
+                &[("content-digest", SHA_256), ("repr-digest", &other)],
+                false,
+            ),
+        ] {
+            let mut stated = stated(fields).unwrap();
+            stated.update(&BODY[..3]);
+            stated.update(&BODY[3..]);
+            assert_eq!(stated.check().is_ok(), holds, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused() {
+        for value in [
+            "sha-256",
+            "sha-256=:AAAA:",
+            "sha-256=5",
+            "sha-256=(:AA==:)",
+            "=",
+            "abc=1",
+        ] {
+            assert!(stated(&[("content-digest", value)]).is_err(), "{value}");
+        }
     }
 }

@@ -1,27 +1,38 @@
-//! Why a request failed, sorted by what the engine does about it.
+//! What a failed request means, sorted by what the transfer does about it.
 
-mod request;
-mod tls;
-
+use std::error::Error as StdError;
+use std::io;
 use std::time::Duration;
 
-use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;
-use reqwest::StatusCode;
+use http::{HeaderMap, StatusCode};
+use rustls::CertificateError;
 
-use super::client::retry_after_of;
+use super::fields::retry_after_of;
 use crate::error::{ErrorKind, TransferError};
 
-pub(super) use self::tls::Authorities;
-
-/// What to do about most that may pass.
+/// Advice for most failures that may pass.
 const TRY_LATER: &str = "try again later";
 
-/// How to show a token.
+/// Advice for a host that cannot be found or reached.
+const CHECK_HOST: &str = "check the host name and the network, or try again later";
+
+/// Advice on how to show a token.
 const TOKEN_HINT: &str = "this server wants a token: -H 'Authorization: Bearer TOKEN', or, because \
      other users can see command lines, the same header in the variable FAIRBAT_HEADER";
 
-/// What became of a request that did not bring its bytes.
+/// The text of hyper-util's error for a failed name resolution.
+const DNS_ERROR: &str = "dns error";
+
+/// The text of hyper's error for a response that does not begin with `HTTP/1`.
+/// In most cases the response is a TLS alert.
+const INVALID_HTTP_VERSION: &str = "invalid HTTP version";
+
+/// The verifier's text for a server certificate that was made as the
+/// certificate of an authority. rustls does not export the error's type.
+const CA_USED_AS_END_ENTITY: &str = "CaUsedAsEndEntity";
+
+/// Why a request did not bring its bytes.
 #[derive(Debug)]
 pub enum Failure {
     /// May pass: try the same again later.
@@ -32,8 +43,8 @@ pub enum Failure {
     /// The server answered a range request with the whole file, though it
     /// served a range when it was probed.
     WholeFile,
-    /// Where an earlier redirect led, the file is no longer to be had; perhaps
-    /// a new redirect leads to it (signed URLs expire).
+    /// The URL that an earlier redirect gave no longer serves the file. Signed
+    /// URLs expire; a new redirect may lead to the file.
     Expired(TransferError),
     /// Will not pass.
     Fatal(TransferError),
@@ -46,41 +57,40 @@ pub struct Transient {
     pub kind: ErrorKind,
     /// What failed.
     pub reason: String,
-    /// What to do about it in the end.
+    /// What the user can do if it does not pass.
     pub hint: &'static str,
-    /// The server's own wish (Retry-After): a minimum.
+    /// The least wait before the next try (`Retry-After`).
     pub retry_after: Option<Duration>,
     /// The server refused the load (429, 503, refused connection): use fewer
     /// connections to this host.
     pub push_back: bool,
 }
 
-/// What an answer says besides its status.
+/// What a response says about trying again, besides its status.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Remarks {
-    /// The server's own wish (Retry-After): a minimum.
+    /// The least wait before the next try (`Retry-After`).
     pub(crate) retry_after: Option<Duration>,
-    /// It takes a bearer token (RFC 6750) in place of user name and password.
+    /// The server takes a bearer token (RFC 6750) in place of user name and
+    /// password.
     pub(crate) wants_token: bool,
 }
 
 impl Remarks {
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    /// Reads the headers of a response.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        // One challenge for each scheme (RFC 9110, section 11.6.1).
+        let challenges = headers.get_all(WWW_AUTHENTICATE).iter();
+        let wants_token = challenges
+            .filter_map(|challenges| challenges.to_str().ok())
+            .flat_map(|challenges| challenges.split(','))
+            .filter_map(|challenge| challenge.split_whitespace().next())
+            .any(|scheme| scheme.eq_ignore_ascii_case("Bearer"));
         Self {
             retry_after: retry_after_of(headers),
-            wants_token: wants_token(headers),
+            wants_token,
         }
     }
-}
-
-/// Whether one of the challenges (RFC 9110 section 11.6.1) is for a token.
-fn wants_token(headers: &HeaderMap) -> bool {
-    let challenges = headers.get_all(WWW_AUTHENTICATE).iter();
-    challenges
-        .filter_map(|challenges| challenges.to_str().ok())
-        .flat_map(|challenges| challenges.split(','))
-        .filter_map(|challenge| challenge.split_whitespace().next())
-        .any(|scheme| scheme.eq_ignore_ascii_case("Bearer"))
 }
 
 impl Transient {
@@ -95,8 +105,8 @@ impl Transient {
         }
     }
 
-    /// What it means when nothing is tried any more after so many failures in
-    /// a row; `has_begun` says whether there is something to continue from.
+    /// The error that ends a transfer after this many failures in a row.
+    /// `has_begun` says whether a later run can continue from a part file.
     pub(crate) fn given_up(&self, attempts: u32, has_begun: bool) -> TransferError {
         let tries = match attempts {
             1 => "once".to_owned(),
@@ -125,12 +135,12 @@ impl Failure {
         })
     }
 
-    /// The server said no for good.
+    /// The server refused for good.
     pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Fatal(TransferError::new(ErrorKind::Refused, message).with_hint(hint))
     }
 
-    /// What a status that brings no bytes means (RFC 9110 section 15).
+    /// The meaning of a status that brings no bytes (RFC 9110, section 15).
     pub(crate) fn of_status(status: StatusCode, remarks: Remarks) -> Self {
         let reason = format!("the server answered {status}");
         let hint = match status {
@@ -143,7 +153,7 @@ impl Failure {
             StatusCode::NOT_FOUND | StatusCode::GONE => "check the URL; the file is not there",
             _ => "check the URL",
         };
-        let passes = status.is_server_error()
+        let may_pass = status.is_server_error()
             && !matches!(
                 status,
                 StatusCode::NOT_IMPLEMENTED | StatusCode::HTTP_VERSION_NOT_SUPPORTED
@@ -152,7 +162,7 @@ impl Failure {
                 status,
                 StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
             );
-        if !passes {
+        if !may_pass {
             return Self::refused(reason, hint);
         }
         Self::Transient(Transient {
@@ -164,6 +174,170 @@ impl Failure {
             ..Transient::server(reason)
         })
     }
+
+    /// The meaning of a request's error. Certificates were checked against
+    /// `anchors`.
+    pub(crate) fn of_request(error: reqwest::Error, anchors: TrustAnchors) -> Self {
+        let is_plain = error.url().is_some_and(|url| url.scheme() == "http");
+        let error = error.without_url();
+        if let Some(tls) = find_tls_error(&error) {
+            let (reason, hint) = explain_tls(tls, anchors);
+            return Self::refused(reason, hint);
+        }
+        if error.is_builder() {
+            return Self::Fatal(TransferError::new(ErrorKind::Other, describe(&error)));
+        }
+        let io_kind = causes(&error).find_map(|cause| cause.downcast_ref().map(io::Error::kind));
+        // Somebody answered at that address, and the connection broke later.
+        let is_broken = matches!(
+            io_kind,
+            Some(
+                io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::ConnectionAborted
+                    | io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::UnexpectedEof
+            )
+        );
+        let is_no_http =
+            || causes(&error).any(|cause| cause.to_string().contains(INVALID_HTTP_VERSION));
+        let (reason, hint) = if error.is_timeout() && error.is_connect() {
+            let reason = "the connection did not open in time".to_owned();
+            (reason, CHECK_HOST)
+        } else if error.is_timeout() {
+            ("the server fell silent".to_owned(), TRY_LATER)
+        } else if let Some(why) = dns_error(&error) {
+            let reason = format!("the host name cannot be resolved: {why}");
+            (reason, CHECK_HOST)
+        } else if is_plain && is_no_http() {
+            let reason = "the server does not answer in plain HTTP; is it https? (invalid HTTP \
+                          version)";
+            let hint = "if the server speaks TLS at this port, write https:// in the URL";
+            (reason.to_owned(), hint)
+        } else if error.is_connect() && !is_broken {
+            (describe(&error), CHECK_HOST)
+        } else {
+            (describe(&error), TRY_LATER)
+        };
+        Self::Transient(Transient {
+            kind: ErrorKind::Network,
+            hint,
+            push_back: io_kind == Some(io::ErrorKind::ConnectionRefused),
+            ..Transient::server(reason)
+        })
+    }
+}
+
+/// An error in the middle of a response, long after certificates were checked.
+impl From<reqwest::Error> for Failure {
+    fn from(error: reqwest::Error) -> Self {
+        Self::of_request(error, TrustAnchors::System)
+    }
+}
+
+/// The chain of causes in one line, without repetitions.
+fn describe(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    for cause in std::iter::successors(error.source(), |&cause| cause.source()) {
+        let more = cause.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+    }
+    text
+}
+
+/// The resolver's own error, if name resolution failed.
+fn dns_error(error: &reqwest::Error) -> Option<String> {
+    let mut below = causes(error).skip_while(|cause| cause.to_string() != DNS_ERROR);
+    let named = below.next()?;
+    Some(below.last().unwrap_or(named).to_string())
+}
+
+type Cause<'a> = &'a (dyn StdError + 'static);
+
+/// The causes of an error, including those that an [`io::Error`] wraps.
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = Cause<'_>> {
+    std::iter::successors(error.source(), |&error| {
+        let wrapped = error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        wrapped.map_or_else(|| error.source(), |wrapped| Some(wrapped as Cause<'_>))
+    })
+}
+
+fn find_tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
+    causes(error).find_map(|cause| match cause.downcast_ref() {
+        Some(
+            tls @ (rustls::Error::InvalidCertificate(_)
+            | rustls::Error::NoCertificatesPresented
+            | rustls::Error::PeerIncompatible(_)),
+        ) => Some(tls),
+        _ => None,
+    })
+}
+
+/// The authorities that a server's certificate is checked against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TrustAnchors {
+    /// Those that the system trusts.
+    System,
+    /// Those that the user named with `--cacert`, and no others.
+    Named,
+}
+
+/// What is wrong with a TLS connection, and what to do about it.
+fn explain_tls(error: &rustls::Error, anchors: TrustAnchors) -> (String, &'static str) {
+    let reason = format!("no secure connection: {error}");
+    let rustls::Error::InvalidCertificate(why) = error else {
+        return (
+            reason,
+            "server and client have no way in common to secure a connection; only the server's \
+             owner can change that",
+        );
+    };
+    if matches!(why, CertificateError::Other(other) if other.to_string() == CA_USED_AS_END_ENTITY) {
+        return (
+            format!(
+                "no secure connection: the server's certificate is that of an authority \
+                 ({CA_USED_AS_END_ENTITY})"
+            ),
+            "a certificate made as a CA cannot be a server's own; make one with `-addext \
+             basicConstraints=critical,CA:FALSE`",
+        );
+    }
+    let hint = match (why, anchors) {
+        (
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            _,
+        ) => {
+            "ask for the server by a name that its certificate has, or get it a certificate with \
+             this one (as a subjectAltName)"
+        }
+        (
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. },
+            _,
+        ) => "the server needs a new certificate, unless the clock of this machine is wrong",
+        (
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+            TrustAnchors::System,
+        ) => {
+            "self-signed, or signed by a private certificate authority? then name the file of that \
+             certificate, or authority, with --cacert"
+        }
+        (CertificateError::UnknownIssuer | CertificateError::BadSignature, TrustAnchors::Named) => {
+            "no authority in the file that was given has signed it; one that is self-signed has to \
+             be in there itself"
+        }
+        (_, TrustAnchors::System) => {
+            "if the server uses a private certificate authority, name its file with --cacert"
+        }
+        (_, TrustAnchors::Named) => "the server needs another certificate",
+    };
+    (reason, hint)
 }
 
 #[cfg(test)]
@@ -185,7 +359,11 @@ mod tests {
             for challenge in challenges {
                 headers.append(WWW_AUTHENTICATE, challenge.parse().unwrap());
             }
-            assert_eq!(wants_token(&headers), expected, "{challenges:?}");
+            assert_eq!(
+                Remarks::of(&headers).wants_token,
+                expected,
+                "{challenges:?}"
+            );
         }
     }
 }

@@ -1,27 +1,27 @@
-//! HTTP/1.1: requests, redirects, what answers mean. Knows nothing of files,
-//! queue or admission.
+//! HTTP without I/O: header fields, validators, credentials, and what a failed
+//! request means. Knows nothing of sockets, files or the lane.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`fields`] | reading a field once, as a date or as a structured field; `Retry-After` |
+//! | [`range`] | `Range` and `Content-Range` |
+//! | [`validator`] | entity tags, and which version of a file a response belongs to |
+//! | [`digest`] | `Repr-Digest`, `Content-Digest`, `Want-Repr-Digest` |
+//! | [`content_disposition`] | the file name that a server suggests |
+//! | [`priority`] | `Priority`, `Fairbat-Deadline` and `Fairbat` |
+//! | [`credentials`] | netrc files, credentials in URLs, and the hosts that may see them |
+//! | `failure` | what a failed request means, and what to do about it |
 
-mod client;
-mod coding;
 pub mod content_disposition;
-pub mod content_range;
+pub mod credentials;
 pub mod digest;
-mod early;
-pub mod entity_tag;
 mod failure;
-pub mod netrc;
+pub mod fields;
 pub mod priority;
-pub mod retry_after;
-mod source;
-mod tap;
-mod upload;
+pub mod range;
 pub mod validator;
 
-pub(crate) use client::MAX_REDIRECTS;
-pub use client::{HttpClient, retry_after_of, without_credentials};
-pub(crate) use early::unread_answer;
+pub use credentials::without_credentials;
 pub use failure::{Failure, Transient};
-pub use source::{Body, Probe, Source};
-pub use tap::ReceiveWindow;
-pub(crate) use tap::{Opened, SendTap, socket_of};
-pub(crate) use upload::{Answer, Put};
+pub(crate) use failure::{Remarks, TrustAnchors};
+pub use fields::retry_after_of;

@@ -1,123 +1,118 @@
-//! What a client wishes of a server that can hold its responses back, as
-//! request headers, in both directions: clients write them, servers read them.
+//! What a client asks of a server that can hold its responses back. Clients
+//! write these fields, servers read them.
 //!
-//! - `Priority` (RFC 9218): with an urgency of 6 or 7 the response may yield to
-//!   everybody else. It says nothing of anybody, so every server may see it.
+//! - `Priority` (RFC 9218): a response of urgency 6 or 7 may yield to all other
+//!   traffic. The field tells nothing about the user, so every server may see it.
 //! - `Fairbat-Deadline`, a dictionary (RFC 9651) of optional members:
-//!   `due`, seconds from now until everything should be there; `remaining`,
-//!   bytes still to move by then over this connection, in this response and the
-//!   later ones together;
-//!   `w`, the least weight of the connection. It tells of the client's plans,
-//!   so it is sent only to a server that has shown itself to be ours.
-//! - `Fairbat: 1` in a response: how a server shows that.
-//!
-//! Knows nothing of connections or clocks.
+//!   `due`, seconds from now until everything should have arrived; `remaining`,
+//!   bytes to move by then over this connection, in this response and later ones
+//!   together; `w`, the least weight of the connection. The field tells the
+//!   client's plans, so only a FAIRBAT server gets it.
+//! - `Fairbat: 1` in a response: the mark of a FAIRBAT server.
 
 use std::time::Duration;
 
 use dalbe::receive_window::MIN_WEIGHT;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use sfv::{
-    BareItem, Decimal, DictSerializer, Dictionary, Integer, ItemSerializer, KeyRef, ListEntry,
-    Parser,
-};
+use sfv::{BareItem, Decimal, DictSerializer, Dictionary, Integer, ItemSerializer, KeyRef, Parser};
+
+use super::fields::{dictionary, integer, item};
 
 /// How urgent a response is (RFC 9218, section 4).
 pub const PRIORITY: HeaderName = HeaderName::from_static("priority");
 
-/// By when everything should be there. See the module.
+/// When everything should have arrived: a [`DeadlineHint`].
 pub const DEADLINE: HeaderName = HeaderName::from_static("fairbat-deadline");
 
-/// What marks a response of a server that understands [`DEADLINE`].
+/// The mark in a response of a server that understands [`DEADLINE`].
 pub const FAIRBAT_SERVER: HeaderName = HeaderName::from_static("fairbat");
 
-/// Urgency from which on a response may yield: 7 is for background work (RFC
-/// 9218, section 4.1), and 6 is below what any page asks for.
-const BACKGROUND: i64 = 6;
+/// Responses of this urgency and above may yield. 7 is background work (RFC
+/// 9218, section 4.1), and 6 is below everything that a web page asks for.
+const MIN_BACKGROUND_URGENCY: i64 = 6;
 
 /// Largest integer part of a decimal (RFC 9651, section 3.3.2), s.
-const DUE_MOST: f64 = 999_999_999_999.0;
+const MAX_DUE: f64 = 999_999_999_999.0;
 
 /// Largest integer (RFC 9651, section 3.3.1), bytes.
-const REMAINING_MOST: u64 = 999_999_999_999_999;
+const MAX_REMAINING: u64 = 999_999_999_999_999;
 
-/// What a request wishes.
+/// The priority that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RequestPriority {
-    /// Whether the response may yield to everybody else.
+    /// Whether the response may yield to all other traffic.
     pub yields: bool,
-    /// How far, and until when, if the client tells.
-    pub terms: Option<DeadlineHint>,
+    /// How far and until when it may yield, if the client tells.
+    pub hint: Option<DeadlineHint>,
 }
 
 /// The members of `Fairbat-Deadline`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct DeadlineHint {
-    /// Time until everything should be there; zero when that is over.
+    /// Time until everything should have arrived; zero when that is over.
     pub due: Option<Duration>,
-    /// Bytes still to move until then over this connection, in all responses
-    /// together.
+    /// Bytes to move until then over this connection, in all responses together.
     pub remaining: Option<u64>,
     /// Least weight of the connection, [`MIN_WEIGHT`] to 1.
     pub w: Option<f64>,
 }
 
 impl RequestPriority {
-    /// What the headers of a request say. What is malformed, of the wrong type
-    /// or unknown counts as missing, as RFC 9218 has it.
+    /// Reads the headers of a request. Members that are malformed, of the wrong
+    /// type or unknown count as missing (RFC 9218, section 4).
     #[must_use]
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let urgency = dictionary(headers, &PRIORITY)
-            .and_then(|fields| integer(&fields, "u"))
+            .and_then(|members| integer(&members, "u"))
             .filter(|urgency| (0..=7).contains(urgency));
         Self {
-            yields: urgency.is_some_and(|urgency| urgency >= BACKGROUND),
-            terms: DeadlineHint::from_headers(headers),
+            yields: urgency.is_some_and(|urgency| urgency >= MIN_BACKGROUND_URGENCY),
+            hint: DeadlineHint::from_headers(headers),
         }
     }
 }
 
 impl DeadlineHint {
     fn from_headers(headers: &HeaderMap) -> Option<Self> {
-        let fields = dictionary(headers, &DEADLINE)?;
-        let due = number(&fields, "due").map(|due| Duration::from_secs_f64(due.max(0.0)));
-        let terms = Self {
+        let members = dictionary(headers, &DEADLINE)?;
+        let due = number(&members, "due").map(|due| Duration::from_secs_f64(due.max(0.0)));
+        let hint = Self {
             due,
-            remaining: integer(&fields, "remaining").and_then(|bytes| u64::try_from(bytes).ok()),
-            w: number(&fields, "w").map(|w| w.clamp(MIN_WEIGHT, 1.0)),
+            remaining: integer(&members, "remaining").and_then(|bytes| u64::try_from(bytes).ok()),
+            w: number(&members, "w").map(|w| w.clamp(MIN_WEIGHT, 1.0)),
         };
-        (terms != Self::default()).then_some(terms)
+        (hint != Self::default()).then_some(hint)
     }
 
-    /// The value of `Fairbat-Deadline`; `None` when there is nothing to say.
-    /// What is larger than a structured field can carry is cut to that.
+    /// The value of `Fairbat-Deadline`; `None` if there is nothing to say. Numbers
+    /// larger than a structured field can carry are cut to its limit.
     #[must_use]
     pub fn to_value(&self) -> Option<HeaderValue> {
-        let mut fields = DictSerializer::new();
-        let due = self.due.map(|due| due.as_secs_f64().min(DUE_MOST));
+        let mut members = DictSerializer::new();
+        let due = self.due.map(|due| due.as_secs_f64().min(MAX_DUE));
         if let Some(due) = due.and_then(|due| Decimal::try_from(due).ok()) {
-            let _ = fields.bare_item(KeyRef::constant("due"), due);
+            let _ = members.bare_item(KeyRef::constant("due"), due);
         }
-        let remaining = self.remaining.map(|bytes| bytes.min(REMAINING_MOST));
+        let remaining = self.remaining.map(|bytes| bytes.min(MAX_REMAINING));
         if let Some(bytes) = remaining.and_then(|bytes| Integer::try_from(bytes).ok()) {
-            let _ = fields.bare_item(KeyRef::constant("remaining"), bytes);
+            let _ = members.bare_item(KeyRef::constant("remaining"), bytes);
         }
         if let Some(w) = self.w.and_then(|w| Decimal::try_from(w).ok()) {
-            let _ = fields.bare_item(KeyRef::constant("w"), w);
+            let _ = members.bare_item(KeyRef::constant("w"), w);
         }
-        HeaderValue::try_from(fields.finish()?).ok()
+        HeaderValue::try_from(members.finish()?).ok()
     }
 }
 
-/// The value of `Priority` for what may yield to everybody.
+/// The value of `Priority` for a response that may yield to all other traffic.
 #[must_use]
 pub fn background() -> HeaderValue {
     HeaderValue::from_static("u=7")
 }
 
-/// Whether a response comes from a server of ours.
+/// Whether a response comes from a FAIRBAT server.
 #[must_use]
-pub fn is_ours(headers: &HeaderMap) -> bool {
+pub fn is_fairbat_server(headers: &HeaderMap) -> bool {
     let value = headers.get(&FAIRBAT_SERVER).map(HeaderValue::as_bytes);
     value.is_some_and(|value| {
         let item = Parser::new(value).parse::<sfv::Item>();
@@ -125,42 +120,18 @@ pub fn is_ours(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The mark of a server of ours.
+/// The value of [`FAIRBAT_SERVER`].
 #[must_use]
-pub fn ours() -> HeaderValue {
+pub fn fairbat_server_mark() -> HeaderValue {
     let mark = ItemSerializer::new()
         .bare_item(Integer::constant(1))
         .finish();
     HeaderValue::try_from(mark).expect("a digit is a field value")
 }
 
-/// All lines of a field as one dictionary; `None` if any of them is malformed.
-fn dictionary(headers: &HeaderMap, name: &HeaderName) -> Option<Dictionary> {
-    let mut fields = Dictionary::new();
-    for line in headers.get_all(name) {
-        let line: Dictionary = Parser::new(line.as_bytes()).parse().ok()?;
-        fields.extend(line);
-    }
-    Some(fields)
-}
-
-fn item<'a>(fields: &'a Dictionary, key: &str) -> Option<&'a BareItem> {
-    match fields.get(key)? {
-        ListEntry::Item(item) => Some(&item.bare_item),
-        ListEntry::InnerList(_) => None,
-    }
-}
-
-fn integer(fields: &Dictionary, key: &str) -> Option<i64> {
-    match item(fields, key)? {
-        BareItem::Integer(number) => Some(i64::from(*number)),
-        _ => None,
-    }
-}
-
-/// A decimal, or an integer in its place.
-fn number(fields: &Dictionary, key: &str) -> Option<f64> {
-    match item(fields, key)? {
+/// The number under `key`: a decimal, or an integer in its place.
+fn number(members: &Dictionary, key: &str) -> Option<f64> {
+    match item(members.get(key)?)? {
         BareItem::Decimal(number) => Some(f64::from(*number)),
         BareItem::Integer(number) => Some(i64::from(*number) as f64),
         _ => None,
@@ -173,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    fn wish(fields: &[(HeaderName, &str)]) -> RequestPriority {
+    fn priority(fields: &[(HeaderName, &str)]) -> RequestPriority {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             headers.append(name, HeaderValue::from_str(value).unwrap());
@@ -181,8 +152,8 @@ mod tests {
         RequestPriority::from_headers(&headers)
     }
 
-    fn terms(value: &str) -> Option<DeadlineHint> {
-        wish(&[(DEADLINE, value)]).terms
+    fn hint(value: &str) -> Option<DeadlineHint> {
+        priority(&[(DEADLINE, value)]).hint
     }
 
     #[test]
@@ -202,11 +173,11 @@ mod tests {
             ("u=7,", false),
             ("U=7", false),
         ] {
-            assert_eq!(wish(&[(PRIORITY, value)]).yields, expected, "{value}");
+            assert_eq!(priority(&[(PRIORITY, value)]).yields, expected, "{value}");
         }
-        assert_eq!(wish(&[]), RequestPriority::default());
+        assert_eq!(priority(&[]), RequestPriority::default());
         // Of a member given twice the last one counts.
-        assert!(!wish(&[(PRIORITY, "u=7"), (PRIORITY, "u=3")]).yields);
+        assert!(!priority(&[(PRIORITY, "u=7"), (PRIORITY, "u=3")]).yields);
     }
 
     #[test]
@@ -216,16 +187,16 @@ mod tests {
             remaining: Some(5_000_000_000),
             w: Some(0.5),
         };
-        assert_eq!(terms("due=90.5, remaining=5000000000, w=0.5"), Some(whole));
+        assert_eq!(hint("due=90.5, remaining=5000000000, w=0.5"), Some(whole));
         assert_eq!(
-            terms("due=7"),
+            hint("due=7"),
             Some(DeadlineHint {
                 due: Some(Duration::from_secs(7)),
                 ..DeadlineHint::default()
             })
         );
         assert_eq!(
-            terms("w=1, later=?1"),
+            hint("w=1, later=?1"),
             Some(DeadlineHint {
                 w: Some(1.0),
                 ..DeadlineHint::default()
@@ -235,9 +206,9 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_bounded_or_missing() {
-        assert_eq!(terms("due=-3.5").unwrap().due, Some(Duration::ZERO));
-        assert_eq!(terms("w=0.0").unwrap().w, Some(MIN_WEIGHT));
-        assert_eq!(terms("w=55").unwrap().w, Some(1.0));
+        assert_eq!(hint("due=-3.5").unwrap().due, Some(Duration::ZERO));
+        assert_eq!(hint("w=0.0").unwrap().w, Some(MIN_WEIGHT));
+        assert_eq!(hint("w=55").unwrap().w, Some(1.0));
         for value in [
             "",
             "due",
@@ -249,19 +220,21 @@ mod tests {
             "due=1, w=",
             "later=1",
         ] {
-            assert_eq!(terms(value), None, "{value}");
+            assert_eq!(hint(value), None, "{value}");
         }
     }
 
     #[test]
-    fn a_server_of_ours_is_known_by_its_mark() {
-        let marked = |value: HeaderValue| is_ours(&HeaderMap::from_iter([(FAIRBAT_SERVER, value)]));
-        assert!(marked(ours()));
+    fn a_fairbat_server_is_known_by_its_mark() {
+        let marked = |value: HeaderValue| {
+            is_fairbat_server(&HeaderMap::from_iter([(FAIRBAT_SERVER, value)]))
+        };
+        assert!(marked(fairbat_server_mark()));
         assert!(marked(HeaderValue::from_static("1;later")));
         for other in ["", "2", "1.0", "?1", "yes", "1, 1"] {
             assert!(!marked(HeaderValue::from_static(other)), "{other}");
         }
-        assert!(!is_ours(&HeaderMap::new()));
+        assert!(!is_fairbat_server(&HeaderMap::new()));
     }
 
     #[test]
@@ -296,7 +269,7 @@ mod tests {
                 headers.append(DEADLINE, value);
             }
             let _ = RequestPriority::from_headers(&headers);
-            let seen = terms(&deadline);
+            let seen = hint(&deadline);
             if let Some(w) = seen.and_then(|terms| terms.w) {
                 prop_assert!((MIN_WEIGHT..=1.0).contains(&w));
             }
@@ -305,7 +278,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read_back(
             due in prop::option::of(0_u64..1_000_000_000_000),
-            remaining in prop::option::of(0..=REMAINING_MOST),
+            remaining in prop::option::of(0..=MAX_REMAINING),
             w in prop::option::of(20_u32..=1000),
         ) {
             let said = DeadlineHint {
@@ -317,7 +290,7 @@ mod tests {
                 prop_assert_eq!(said, DeadlineHint::default());
                 return Ok(());
             };
-            let read = terms(value.to_str().unwrap()).unwrap();
+            let read = hint(value.to_str().unwrap()).unwrap();
             prop_assert_eq!(read.remaining, said.remaining);
             prop_assert_eq!(read.w, said.w);
             let off = read.due.unwrap_or_default().abs_diff(said.due.unwrap_or_default());

@@ -1,45 +1,47 @@
-//! Which version of a file a response belongs to (RFC 9110, section 8.8), so
-//! that bytes of two versions never meet in one file.
+//! Entity tags, and which version of a file a response belongs to (RFC 9110,
+//! section 8.8), so that bytes of two versions never meet in one file.
 //!
 //! Ranges may be combined only if they share a strong validator (section
-//! 15.3.7.3). The two kinds there are:
+//! 15.3.7.3). There are two kinds:
 //! - a strong entity tag;
 //! - a Last-Modified date at least one second older than the Date of the same
-//!   response (section 8.8.2.2): two versions made within one second cannot
-//!   both have been seen so late.
+//!   response (section 8.8.2.2). Of two versions made within one second, only
+//!   the second can be seen that late.
 //!
-//! A response without either has no [`Validator`] and can only be fetched as
-//! one stream. The total length is compared as well, always, but that is the
-//! caller's business, who knows it from `Content-Range`.
+//! A response without either has no [`Validator`], and its file can only be
+//! fetched as one stream. The total length must match as well. The caller
+//! compares it, who knows it from `Content-Range`.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-use http::header::{DATE, ETAG, HeaderName, LAST_MODIFIED};
+use http::header::{DATE, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
 
-use super::entity_tag::EntityTag;
+use super::fields::{date, single};
 
 /// Which version of a remote file bytes belong to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     /// Size of the whole file in bytes.
     pub total: u64,
-    /// What the server said identifies this version.
+    /// What identifies the version, as the server states it.
     pub validator: Validator,
 }
 
-/// What identifies one version of a file; goes into the journal.
+/// What identifies one version of a file. The journal keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Validator {
     identity: Identity,
 }
 
-/// A validator that suffices to tell two versions apart.
+/// What tells two versions apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Identity {
-    /// A strong tag. The date is kept only for an unquoted tag, which cannot
+    /// A strong tag. The date is kept only beside an unquoted tag, which cannot
     /// be sent in `If-Range`.
     Tag {
         tag: EntityTag,
@@ -52,7 +54,7 @@ enum Identity {
     },
 }
 
-/// A date as the server wrote it: servers compare `If-Range` exactly (section
+/// A date as the server wrote it. Servers compare `If-Range` exactly (section
 /// 13.1.5), some of them as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct HttpDate(String);
@@ -65,17 +67,15 @@ impl HttpDate {
 }
 
 impl Validator {
-    /// The validator in the header of a 200 or 206 response; `None` if there
-    /// is nothing that tells two versions apart.
-    ///
-    /// A field that comes more than once counts as missing.
+    /// The validator in a 200 or 206 response; `None` if nothing there tells two
+    /// versions apart. A field that comes more than once counts as missing.
     #[must_use]
     pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let tag = single(headers, &ETAG).and_then(EntityTag::from_value);
         Self::new(tag, strong_date(headers))
     }
 
-    /// `strong_date` must have been found to be strong.
+    /// The caller has checked that `strong_date` is strong.
     fn new(tag: Option<EntityTag>, strong_date: Option<HttpDate>) -> Option<Self> {
         let identity = match tag {
             Some(tag) if !tag.is_weak() => Identity::Tag {
@@ -90,21 +90,21 @@ impl Validator {
         Some(Self { identity })
     }
 
-    /// Whether this is a strong entity tag, which names the same bytes
-    /// whatever URL they are asked for under; a date does not.
+    /// Whether this is a strong entity tag. It names the same bytes under every
+    /// URL; a date does not.
     #[must_use]
     pub fn is_strong_tag(&self) -> bool {
         matches!(self.identity, Identity::Tag { .. })
     }
 
-    /// The value of `If-Range` for a range request (RFC 9110, section 13.1.5),
-    /// or `None` if there is none that may be sent.
+    /// The value of `If-Range` for a range request (RFC 9110, section 13.1.5);
+    /// `None` if the request must go without.
     ///
-    /// That is a strong tag, else a strong date. Beside a weak tag nothing may
-    /// be sent: neither the tag, because it is weak, nor the date, because a
-    /// client that has a tag must not use it. An unquoted tag is not an entity
-    /// tag: a server would take it for a malformed date and send everything,
-    /// so the date goes in its place.
+    /// The value is a strong tag, else a strong date. Beside a weak tag neither
+    /// may be sent: a weak tag is not allowed there, and a client that has a tag
+    /// must not send the date. An unquoted tag is no entity tag: a server would
+    /// take it for a malformed date and send the whole file. So the date goes in
+    /// its place.
     #[must_use]
     pub fn if_range(&self) -> Option<HeaderValue> {
         let date = match &self.identity {
@@ -121,18 +121,18 @@ impl Validator {
         HeaderValue::from_str(&date.0).ok()
     }
 
-    /// Whether a 206 response is of the same version; `sent_if_range` says
+    /// Whether a 206 response is of the same version. `sent_if_range` says
     /// whether its request had [`Validator::if_range`].
     ///
-    /// Strict: the strong tag must be there and the same; failing a strong
-    /// tag, the date must be there and the same, and so must the weak tag if
-    /// there was one (by weak comparison, section 8.8.3.2).
+    /// The strong tag must be there and equal. Without a strong tag the date must
+    /// be there and equal, and so must the weak tag if there was one (by weak
+    /// comparison, section 8.8.3.2).
     ///
-    /// With one exception. In a 206 to an
-    /// `If-Range` request a server should leave out fields the client already
-    /// has, Last-Modified among them (section 15.3.7). Its absence is accepted
-    /// then, because by the 206 the server itself says that the date still
-    /// holds. An entity tag must be in every 206, so it may never be missing.
+    /// There is one exception. In a 206 to an `If-Range` request a server should
+    /// leave out fields that the client has, such as Last-Modified (section
+    /// 15.3.7). The date may be missing then: by the 206 the server says that it
+    /// still holds. An entity tag must be in every 206, so it may never be
+    /// missing.
     #[must_use]
     pub fn matches_partial(&self, headers: &HeaderMap, sent_if_range: bool) -> bool {
         let now = single(headers, &ETAG).and_then(EntityTag::from_value);
@@ -157,31 +157,20 @@ impl Validator {
 /// one, or it is malformed.
 #[must_use]
 pub fn last_modified(headers: &HeaderMap) -> Option<SystemTime> {
-    date_in(headers, &LAST_MODIFIED)
+    date(headers, &LAST_MODIFIED)
 }
 
 /// The Last-Modified date if it is a strong validator (section 8.8.2.2).
 fn strong_date(headers: &HeaderMap) -> Option<HttpDate> {
     let modified = last_modified(headers)?;
-    let age = date_in(headers, &DATE)?.duration_since(modified).ok()?;
+    let age = date(headers, &DATE)?.duration_since(modified).ok()?;
     if age < Duration::from_secs(1) {
         return None;
     }
     HttpDate::new(single(headers, &LAST_MODIFIED)?.to_str().ok()?)
 }
 
-fn date_in(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
-    let text = single(headers, name)?.to_str().ok()?;
-    httpdate::parse_http_date(text).ok()
-}
-
-/// The value of a field that comes exactly once.
-fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
-    let mut values = headers.get_all(name).iter();
-    values.next().filter(|_| values.next().is_none())
-}
-
-/// How a validator is written into the journal.
+/// A validator as the journal has it.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,7 +193,7 @@ impl From<Validator> for Stored {
     }
 }
 
-/// A stored validator is damaged, or holds nothing to compare.
+/// A stored validator is damaged or empty.
 #[derive(Debug, thiserror::Error)]
 #[error("not a validator")]
 struct NotAValidator;
@@ -222,6 +211,111 @@ impl TryFrom<Stored> for Validator {
             None => None,
         };
         Self::new(tag, date).ok_or(NotAValidator)
+    }
+}
+
+/// An entity tag (RFC 9110, section 8.8.3): an opaque mark of one version.
+///
+/// The bytes are kept verbatim: quoted as the grammar requires, or without
+/// quotes as some servers send them. In the text form ([`fmt::Display`],
+/// [`FromStr`]) each byte is the character of the same number, so the text
+/// loses nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntityTag {
+    /// The tag without `W/`, with its quotes.
+    opaque: HeaderValue,
+    weak: bool,
+}
+
+impl EntityTag {
+    /// The tag in the value of an `ETag` field.
+    ///
+    /// `None` for an empty tag, quoted or not. The grammar allows it, but a
+    /// server that sends it sends it for every version. `w/` in lower case marks
+    /// a weak tag too, so that it is not taken for a strong one.
+    #[must_use]
+    pub fn from_value(value: &HeaderValue) -> Option<Self> {
+        let bytes = value.as_bytes().trim_ascii();
+        let (opaque, weak) = match bytes {
+            [b'W' | b'w', b'/', opaque @ ..] => (opaque, true),
+            opaque => (opaque, false),
+        };
+        if matches!(opaque, b"" | b"\"\"") {
+            return None;
+        }
+        let opaque = HeaderValue::from_bytes(opaque).ok()?;
+        Some(Self { opaque, weak })
+    }
+
+    /// Whether the server marked the tag as weak: equivalent versions with
+    /// different bytes may share it.
+    #[must_use]
+    pub fn is_weak(&self) -> bool {
+        self.weak
+    }
+
+    /// Whether the tag is quoted as the grammar requires, `DQUOTE *etagc DQUOTE`,
+    /// and so may be sent in a request.
+    #[must_use]
+    pub fn is_quoted(&self) -> bool {
+        match self.opaque.as_bytes() {
+            [b'"', inner @ .., b'"'] => inner
+                .iter()
+                .all(|byte| matches!(byte, 0x21 | 0x23..=0x7e | 0x80..=0xff)),
+            _ => false,
+        }
+    }
+
+    /// Strong comparison (section 8.8.3.2): both strong, and the same bytes.
+    #[must_use]
+    pub fn strongly_equals(&self, other: &Self) -> bool {
+        !self.weak && !other.weak && self.opaque == other.opaque
+    }
+
+    /// Weak comparison (section 8.8.3.2): the same bytes, weak or not.
+    #[must_use]
+    pub fn weakly_equals(&self, other: &Self) -> bool {
+        self.opaque == other.opaque
+    }
+
+    /// The tag as a field value.
+    #[must_use]
+    pub fn to_value(&self) -> HeaderValue {
+        if !self.weak {
+            return self.opaque.clone();
+        }
+        let bytes = [b"W/", self.opaque.as_bytes()].concat();
+        HeaderValue::from_bytes(&bytes).expect("a field value stays one behind W/")
+    }
+}
+
+impl fmt::Display for EntityTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_value()
+            .as_bytes()
+            .iter()
+            .try_for_each(|byte| write!(f, "{}", char::from(*byte)))
+    }
+}
+
+/// The text is no entity tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an entity tag")]
+pub struct NotAnEntityTag;
+
+impl FromStr for EntityTag {
+    type Err = NotAnEntityTag;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bytes: Vec<u8> = text
+            .chars()
+            .map(u8::try_from)
+            .collect::<Result<_, _>>()
+            .map_err(|_| NotAnEntityTag)?;
+        HeaderValue::from_bytes(&bytes)
+            .ok()
+            .and_then(|value| Self::from_value(&value))
+            .ok_or(NotAnEntityTag)
     }
 }
 
@@ -439,5 +533,80 @@ mod tests {
         let expected = httpdate::parse_http_date(MODIFIED.1).unwrap();
         assert_eq!(last_modified(&headers(&[MODIFIED])), Some(expected));
         assert_eq!(last_modified(&headers(&[("last-modified", "x")])), None);
+    }
+}
+
+#[cfg(test)]
+mod entity_tag_tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn tag(text: &str) -> EntityTag {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn compares_as_the_table_of_rfc_9110_says() {
+        for (first, second, strong, weak) in [
+            ("W/\"1\"", "W/\"1\"", false, true),
+            ("W/\"1\"", "W/\"2\"", false, false),
+            ("W/\"1\"", "\"1\"", false, true),
+            ("\"1\"", "\"1\"", true, true),
+        ] {
+            assert_eq!(tag(first).strongly_equals(&tag(second)), strong);
+            assert_eq!(tag(first).weakly_equals(&tag(second)), weak);
+            assert_eq!(tag(second).strongly_equals(&tag(first)), strong);
+        }
+    }
+
+    #[test]
+    fn tells_weak_and_unquoted_tags() {
+        for (text, weak, quoted) in [
+            ("\"xyzzy\"", false, true),
+            ("W/\"xyzzy\"", true, true),
+            ("w/\"xyzzy\"", true, true),
+            ("xyzzy", false, false),
+            ("W/xyzzy", true, false),
+            ("\"xyzzy", false, false),
+            ("\"", false, false),
+            ("\"a\"b\"", false, false),
+            ("\"a b\"", false, false),
+            ("\"\u{e9}\"", false, true),
+        ] {
+            assert_eq!(tag(text).is_weak(), weak, "{text}");
+            assert_eq!(tag(text).is_quoted(), quoted, "{text}");
+        }
+    }
+
+    #[test]
+    fn quotes_are_part_of_the_tag() {
+        assert!(!tag("\"xyzzy\"").weakly_equals(&tag("xyzzy")));
+    }
+
+    #[test]
+    fn empty_tags_are_none() {
+        for text in ["", " ", "\"\"", "W/", "W/\"\""] {
+            assert_eq!(text.parse::<EntityTag>(), Err(NotAnEntityTag), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn control_and_wide_characters_are_refused() {
+        for text in ["\"a\nb\"", "\"\0\"", "\"\u{20ac}\""] {
+            assert_eq!(text.parse::<EntityTag>(), Err(NotAnEntityTag), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_tag_survives_as_text(bytes in proptest::collection::vec(0x20_u8..=0xff, 0..30)) {
+            let tag = HeaderValue::from_bytes(&bytes)
+                .ok()
+                .and_then(|value| EntityTag::from_value(&value));
+            if let Some(tag) = tag {
+                prop_assert_eq!(tag.to_string().parse(), Ok(tag));
+            }
+        }
     }
 }

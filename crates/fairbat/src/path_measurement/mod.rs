@@ -15,9 +15,10 @@ use url::Url;
 
 use self::meter::Meter;
 use crate::error::{ErrorKind, TransferError};
-use crate::http::{Body, Failure, HttpClient, ReceiveWindow, Source};
+use crate::http::Failure;
 use crate::path_measurement::forecast::Rates;
 use crate::settings::HttpSettings;
+use crate::transport::{Body, HttpClient, ReceiveWindow, Source};
 
 /// Part of the time in which the connection yields; in the rest it is one
 /// best-effort flow.

@@ -21,12 +21,12 @@ use super::flow::Flow;
 use super::listing;
 use super::pace::Manner;
 use super::payload::Payload;
-use super::range::Wanted;
 use super::write;
 use crate::file_version::{Look, Looks, TICK, wall_clock};
-use crate::http::content_range::ContentRange;
-use crate::http::entity_tag::EntityTag;
 use crate::http::priority::{self, RequestPriority};
+use crate::http::range::ContentRange;
+use crate::http::range::RequestedRange;
+use crate::http::validator::EntityTag;
 
 /// What may be asked of those who change nothing.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
@@ -42,7 +42,7 @@ pub(super) async fn answer(
     let mut response = respond(site, flow, request, body).await;
     response
         .headers_mut()
-        .insert(priority::FAIRBAT_SERVER, priority::ours());
+        .insert(priority::FAIRBAT_SERVER, priority::fairbat_server_mark());
     response
 }
 
@@ -55,7 +55,7 @@ pub(super) fn too_many() -> Response<Payload> {
     let mut response = without_content(StatusCode::SERVICE_UNAVAILABLE, fields);
     response
         .headers_mut()
-        .insert(priority::FAIRBAT_SERVER, priority::ours());
+        .insert(priority::FAIRBAT_SERVER, priority::fairbat_server_mark());
     response
 }
 
@@ -225,12 +225,12 @@ fn reply(site: &Site, request: &Parts, Found { file, version }: &Found) -> Reply
     }
     // A range means something to GET alone (RFC 9110, section 14.2).
     let wanted = match request.method {
-        Method::GET if range_applies(asked, &seen) => Wanted::of(asked, size),
-        _ => Wanted::Whole,
+        Method::GET if range_applies(asked, &seen) => RequestedRange::from_headers(asked, size),
+        _ => RequestedRange::Whole,
     };
     let (status, range) = match wanted {
-        Wanted::Whole => (StatusCode::OK, 0..size),
-        Wanted::Part(range) => {
+        RequestedRange::Whole => (StatusCode::OK, 0..size),
+        RequestedRange::Part(range) => {
             let part = ContentRange::Bytes {
                 first: range.start,
                 last: range.end - 1,
@@ -239,7 +239,7 @@ fn reply(site: &Site, request: &Parts, Found { file, version }: &Found) -> Reply
             headers.insert(CONTENT_RANGE, text(part));
             (StatusCode::PARTIAL_CONTENT, range)
         }
-        Wanted::Unsatisfiable => {
+        RequestedRange::Unsatisfiable => {
             headers.insert(
                 CONTENT_RANGE,
                 text(ContentRange::Unsatisfied { total: size }),

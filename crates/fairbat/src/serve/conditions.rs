@@ -7,7 +7,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue};
 
-use crate::http::entity_tag::EntityTag;
+use crate::http::validator::EntityTag;
 
 /// What tells this version of a file from others.
 #[derive(Debug, Clone)]

@@ -25,7 +25,6 @@ mod listing;
 mod pace;
 mod payload;
 mod peers;
-mod range;
 mod room;
 mod validators;
 mod write;

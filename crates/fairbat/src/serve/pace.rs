@@ -59,7 +59,7 @@ impl Manner {
     /// What a request wishes for a response of `length` bytes; `background` is
     /// for those that wish nothing.
     pub(super) fn of(wish: &RequestPriority, length: u64, background: bool) -> Self {
-        let Some(terms) = &wish.terms else {
+        let Some(terms) = &wish.hint else {
             return if wish.yields || background {
                 Self::Weight(MIN_WEIGHT)
             } else {
@@ -182,13 +182,13 @@ mod tests {
 
     const YIELDS: RequestPriority = RequestPriority {
         yields: true,
-        terms: None,
+        hint: None,
     };
 
     fn terms(due: Option<u64>, remaining: Option<u64>, w: Option<f64>) -> RequestPriority {
         RequestPriority {
             yields: true,
-            terms: Some(DeadlineHint {
+            hint: Some(DeadlineHint {
                 due: due.map(Duration::from_secs),
                 remaining,
                 w,

@@ -1,8 +1,8 @@
-//! The connections that a carrier sends over: each one's lever follows the
-//! lane, and the lane hears what has arrived.
+//! The connections that a client sends over: the sender lever of each follows
+//! the lane's target, and the lane hears how many bytes have arrived.
 //!
-//! A duplicate of a descriptor keeps a connection open that its owner has
-//! closed, so it is let go where nothing has moved for a while, and looked for
+//! A duplicate of a descriptor keeps a connection open that its owner has closed.
+//! So it is closed when nothing has moved for a while. Later it is looked for
 //! again by its addresses.
 
 use std::net::SocketAddr;
@@ -12,51 +12,57 @@ use dalbe::receive_window::FlowTarget;
 use dalbe::sender::{Carried, SenderLever};
 use dalbe::socket::TcpSocket;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::watch;
 
+use super::tap::Opened;
 use crate::clock::Clock;
-use crate::http::Opened;
 use crate::lane::Lane;
 
-/// All connections are looked at this often.
-const LOOK: Duration = Duration::from_millis(200);
+/// Interval at which all connections are sampled for the lane.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Looks at one connection are no nearer to each other than this.
-const LOOK_LEAST: Duration = Duration::from_millis(1);
+/// Least time between two updates of one lever.
+const MIN_UPDATE_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A connection on which nothing has moved for so long is let go.
+/// Time without movement after which the duplicate of a descriptor is closed, and
+/// time between two searches for the connection.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Looks after the connections that are opened, until nobody opens any more and
-/// all are gone.
-pub(super) async fn look_after(mut opened: UnboundedReceiver<Opened>, lane: Lane) {
+/// Follows `lane` with the connections that come through `opened`, until no more
+/// can come.
+pub(super) async fn follow_lane(mut opened: UnboundedReceiver<Opened>, lane: Lane) {
     let clock = Clock::start();
-    let order = lane.order();
+    let target = lane.order();
     let mut flows: Vec<Flow> = Vec::new();
-    let mut look = tokio::time::interval(LOOK);
+    let mut samples = tokio::time::interval(SAMPLE_INTERVAL);
     loop {
-        let next = flows.iter().filter_map(|flow| flow.look_at).min();
+        let next = flows.iter().filter_map(|flow| flow.update_at).min();
         tokio::select! {
             biased;
             new = opened.recv() => match new {
                 Some(new) => flows.extend(Flow::new(new, clock.now())),
                 None => break,
             },
-            _ = look.tick() => survey(&mut flows, clock.now(), &lane),
-            () = crate::download::sleep_until(clock, next) => {}
+            _ = samples.tick() => sample(&mut flows, clock.now(), &lane),
+            () = clock.sleep_until(next) => {}
         }
-        follow(&mut flows, clock.now(), &order);
+        let (now, target) = (clock.now(), *target.borrow());
+        for flow in &mut flows {
+            if flow.update_at.is_some_and(|at| at <= now) {
+                flow.update(now, target);
+            }
+        }
     }
 }
 
-/// What has arrived since the last look, over all of them.
-fn survey(flows: &mut Vec<Flow>, now: Duration, lane: &Lane) {
+/// Tells the lane what all connections together have moved since the last
+/// sample, with their mean round-trip time and congestion window.
+fn sample(flows: &mut Vec<Flow>, now: Duration, lane: &Lane) {
     let (mut bytes, mut rtts, mut windows) = (0_u64, Vec::new(), Vec::new());
-    flows.retain_mut(|flow| match flow.look(now) {
-        Some(seen) => {
-            bytes += seen.bytes;
-            rtts.extend(seen.rtt);
-            windows.extend(seen.window);
+    flows.retain_mut(|flow| match flow.sample(now) {
+        Some(sample) => {
+            bytes += sample.bytes;
+            rtts.extend(sample.rtt);
+            windows.extend(sample.congestion_window);
             true
         }
         None => false,
@@ -68,71 +74,62 @@ fn survey(flows: &mut Vec<Flow>, now: Duration, lane: &Lane) {
     }
 }
 
-fn follow(flows: &mut [Flow], now: Duration, order: &watch::Receiver<FlowTarget>) {
-    let order = *order.borrow();
-    for flow in flows {
-        if flow.look_at.is_some_and(|at| at <= now) {
-            flow.follow(now, order);
-        }
-    }
-}
-
-/// One of them.
+/// One connection.
 #[derive(Debug)]
 struct Flow {
-    ends: (SocketAddr, SocketAddr),
-    /// While something moves.
+    local: SocketAddr,
+    peer: SocketAddr,
+    /// `None` while nothing moves.
     socket: Option<TcpSocket>,
     lever: SenderLever,
     carried: Carried,
     moved_at: Duration,
-    /// When the lever wants to look at it again; `None` while there is nothing to
-    /// look at, or it fails.
-    look_at: Option<Duration>,
-    /// When it is looked for again.
+    /// The next update of the lever; `None` while there is no socket, or after
+    /// the lever has failed.
+    update_at: Option<Duration>,
+    /// The next search for the connection.
     search_at: Duration,
 }
 
-/// What a look has shown.
-struct Seen {
+/// What one connection has done since the last sample.
+#[derive(Default)]
+struct FlowSample {
     bytes: u64,
     rtt: Option<Duration>,
-    /// The congestion window, bytes.
-    window: Option<f64>,
+    /// Bytes.
+    congestion_window: Option<f64>,
 }
 
 impl Flow {
     fn new(opened: Opened, now: Duration) -> Option<Self> {
         let Opened { socket, lever, .. } = opened;
-        let ends = (socket.local_addr().ok()?, socket.peer_addr().ok()?);
+        let (local, peer) = (socket.local_addr().ok()?, socket.peer_addr().ok()?);
         let mut carried = Carried::default();
         if let Ok(info) = socket.info() {
             carried.update(&info);
         }
         Some(Self {
-            ends,
+            local,
+            peer,
             socket: Some(socket),
             lever,
             carried,
             moved_at: now,
-            look_at: Some(now),
+            update_at: Some(now),
             search_at: now,
         })
     }
 
-    /// `None` when it is gone.
-    fn look(&mut self, now: Duration) -> Option<Seen> {
+    /// `None` if the connection is gone.
+    fn sample(&mut self, now: Duration) -> Option<FlowSample> {
         if self.socket.is_none() {
             if now < self.search_at {
-                return Some(Seen {
-                    bytes: 0,
-                    rtt: None,
-                    window: None,
-                });
+                return Some(FlowSample::default());
             }
             self.search_at = now + IDLE;
-            self.socket = Some(find(self.ends)?);
-            self.look_at = Some(now);
+            let found = TcpSocket::find_by_addresses(self.local, self.peer);
+            self.socket = Some(found.ok().flatten()?);
+            self.update_at = Some(now);
         }
         let info = self.socket.as_ref()?.info().ok()?;
         let bytes = self.carried.since_last(&info);
@@ -140,34 +137,32 @@ impl Flow {
             self.moved_at = now;
         }
         if now >= self.moved_at + IDLE {
-            // Whoever has it closes it in their own time.
-            (self.socket, self.look_at) = (None, None);
+            // The owner of the connection may close it now.
+            (self.socket, self.update_at) = (None, None);
             self.search_at = now + IDLE;
+            return Some(FlowSample {
+                bytes,
+                ..FlowSample::default()
+            });
         }
-        Some(Seen {
+        Some(FlowSample {
             bytes,
-            rtt: info.rtt.filter(|_| self.socket.is_some()),
-            window: self
-                .socket
-                .is_some()
-                .then(|| f64::from(info.snd_cwnd) * f64::from(info.snd_mss)),
+            rtt: info.rtt,
+            congestion_window: Some(f64::from(info.snd_cwnd) * f64::from(info.snd_mss)),
         })
     }
 
-    fn follow(&mut self, now: Duration, order: FlowTarget) {
-        self.look_at =
-            self.socket
-                .as_ref()
-                .and_then(|socket| match self.lever.update(now, socket, order) {
-                    Ok(after) => Some(now + after.max(LOOK_LEAST)),
-                    Err(error) => {
-                        tracing::debug!(%error, "the lever does not act any more");
-                        None
-                    }
-                });
+    fn update(&mut self, now: Duration, target: FlowTarget) {
+        let Some(socket) = &self.socket else {
+            self.update_at = None;
+            return;
+        };
+        self.update_at = match self.lever.update(now, socket, target) {
+            Ok(after) => Some(now + after.max(MIN_UPDATE_INTERVAL)),
+            Err(error) => {
+                tracing::debug!(%error, "the lever does not act any more");
+                None
+            }
+        };
     }
-}
-
-fn find((local, peer): (SocketAddr, SocketAddr)) -> Option<TcpSocket> {
-    TcpSocket::find_by_addresses(local, peer).ok().flatten()
 }

@@ -1,16 +1,30 @@
-//! Carries requests that somebody else has made, and perhaps signed, over
-//! connections that follow a lane: what is sent by the sender lever, what comes
-//! by the receiver lever.
+//! Transport: HTTP requests over connections whose levers follow a lane.
 //!
-//! One carrier serves one direction of bulk data; the small requests between
-//! (listings, deletions) go the same way. Credentials, retries and what an
-//! answer means are the caller's.
+//! | file | what |
+//! |---|---|
+//! | `client` | sends a request, follows redirects, shows credentials |
+//! | `source` | a remote file: probe, whole file, ranges of one version |
+//! | `upload` | one upload request and its answer |
+//! | `tap` | finds the socket under a connection and prepares it |
+//! | `window_manager` | puts the receive window that the weight asks for on connections that receive |
+//! | `flows` | puts the weight on connections that send |
+//! | `request` | a request's rate limits and counters, and its bodies |
+//!
+//! [`LaneClient`] sends requests that somebody else made, and perhaps signed. A
+//! lane's bulk data goes through it in one direction: the sender lever holds back
+//! what is sent, the receiver lever what is received. The small requests between
+//! (listings, deletions) go the same way. Credentials, retries and the meaning
+//! of an answer are the caller's business.
 
-mod context;
+mod client;
 mod flows;
-mod rate_limit;
-mod received;
-mod sent;
+mod request;
+mod source;
+mod tap;
+#[cfg(test)]
+mod tests;
+mod upload;
+mod window_manager;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,37 +37,40 @@ use dalbe::support::{LeverKind, Support};
 use http::{Request, Response};
 use tokio::sync::mpsc::unbounded_channel;
 
-pub use self::context::RequestContext;
-use self::flows::look_after;
-pub use self::rate_limit::RateLimit;
-pub use self::received::{BrokenOff, Received};
-use self::sent::Sent;
+pub use self::client::HttpClient;
+pub(crate) use self::client::MAX_REDIRECTS;
+pub use self::request::{BrokenOff, RateLimit, Received, RequestContext};
+use self::request::{RequestBody, hold};
+pub use self::source::{Body, Probe, Source};
+pub use self::tap::ReceiveWindow;
+pub(crate) use self::tap::{Opened, SendTap};
+pub(crate) use self::upload::{Answer, Put, unread_answer};
+pub(crate) use self::window_manager::{WindowGuard, WindowManager};
 use crate::clock::Clock;
 use crate::error::TransferError;
-use crate::http::{Failure, HttpClient, ReceiveWindow, SendTap};
+use crate::http::Failure;
 use crate::lane::Lane;
 use crate::settings::HttpSettings;
-use crate::window_manager::WindowManager;
 
-/// How often it is looked whether a request whose body has been sent is still
-/// waited for.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval at which a request that waits for its answer is checked for
+/// silence.
+const SILENCE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What holds back the bulk data of a direction.
+/// The lever on the bulk data of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lever {
-    /// At this end, which sends.
+    /// This end sends.
     Sender(SenderLeverKind),
-    /// At this end, which receives.
+    /// This end receives.
     Receiver(LeverKind),
 }
 
-/// Which levers are wanted.
+/// The direction of the bulk data, and the policy for its lever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// For what is sent.
+    /// This end sends.
     Sender(SenderPolicy),
-    /// For what is received.
+    /// This end receives.
     Receiver(ReceiverPolicy),
 }
 
@@ -69,34 +86,37 @@ impl Wanted {
 }
 
 impl Lever {
-    /// Whether it makes flows weigh less than 1.
+    /// Whether the lever can give flows a weight below 1.
     #[must_use]
     pub fn holds(self) -> bool {
         match self {
-            Self::Sender(rung) => rung != SenderLeverKind::Mark,
-            Self::Receiver(rung) => rung.holds_window(),
+            Self::Sender(kind) => kind != SenderLeverKind::Mark,
+            Self::Receiver(kind) => kind.holds_window(),
         }
     }
 
-    /// As it is written in events and metrics.
+    /// The lever's name in events and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Sender(rung) => rung.name(),
-            Self::Receiver(rung) => rung.name(),
+            Self::Sender(kind) => kind.name(),
+            Self::Receiver(kind) => kind.name(),
         }
     }
 }
 
-/// See the module. Clones share their connections.
+/// Sends requests over connections that follow a lane. Clones share their
+/// connections.
 #[derive(Debug, Clone)]
 pub struct LaneClient {
     client: HttpClient,
     lane: Lane,
-    braking: Option<Arc<WindowManager>>,
+    /// For connections that receive, where a window can be held.
+    windows: Option<Arc<WindowManager>>,
     direction: Direction,
     clock: Clock,
-    silence: Option<Duration>,
+    /// Time that the server may stay silent.
+    max_silence: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,98 +126,109 @@ enum Direction {
 }
 
 impl LaneClient {
-    /// A carrier for a lane, with the best lever that this machine allows. Up
-    /// to `connections` connections to one host are kept open.
+    /// A client for a lane, with the best lever that this machine allows. Up to
+    /// `connections` idle connections to each host are kept open.
     ///
     /// # Errors
-    /// When the certificate or netrc file cannot be read.
+    /// The certificate or netrc file cannot be read.
     ///
     /// # Panics
-    /// Outside of a runtime.
+    /// Outside of a tokio runtime.
     pub fn start(
         settings: &HttpSettings,
         lane: &Lane,
         wanted: Wanted,
         connections: u32,
     ) -> Result<Self, TransferError> {
-        let (client, braking, direction) = match wanted {
+        let (client, windows, direction) = match wanted {
             Wanted::Sender(policy) => {
                 let (opened, connections_opened) = unbounded_channel();
                 let levers = Arc::new(SenderLevers::open(policy));
                 let tap = SendTap { levers, opened };
                 let client = HttpClient::for_many_uploads(settings, tap, connections)?;
-                tokio::spawn(look_after(connections_opened, lane.clone()));
+                tokio::spawn(flows::follow_lane(connections_opened, lane.clone()));
                 (client, None, Direction::Sending)
             }
             Wanted::Receiver(policy) => {
-                let rung = Support::probe().best_lever();
+                let kind = Support::probe().best_lever();
                 let window = ReceiveWindow {
                     most: None,
-                    is_held: rung.holds_window(),
+                    is_held: kind.holds_window(),
                 };
-                // What is not read because it may not be is no silence of the
-                // server's: that is told apart where it is read.
-                let unhurried = HttpSettings {
+                // Rate limits and levers pause the reader, and the server is not
+                // silent then. The body that is read tells the two apart, which
+                // reqwest cannot.
+                let without_timeout = HttpSettings {
                     stall_timeout: None,
                     ..settings.clone()
                 };
-                let client = HttpClient::new(&unhurried, connections, window)?;
-                let order = *lane.order().borrow();
-                let braking = WindowManager::open(rung, policy, window, order);
-                (client, braking, Direction::Receiving)
+                let client = HttpClient::new(&without_timeout, connections, window)?;
+                let target = *lane.order().borrow();
+                let windows = WindowManager::open(kind, policy, window, target);
+                (client, windows, Direction::Receiving)
             }
         };
         Ok(Self {
             client,
             lane: lane.clone(),
-            braking,
+            windows,
             direction,
             clock: Clock::start(),
-            silence: settings.stall_timeout,
+            max_silence: settings.stall_timeout,
         })
     }
 
-    /// Sends a request as it is, and returns the answer as it is; redirects are
-    /// answers.
+    /// Sends a request unchanged, and returns the answer unchanged. A redirect is
+    /// an answer.
     ///
     /// # Errors
-    /// [`Failure::Transient`] or [`Failure::Fatal`]: no answer came.
+    /// [`Failure::Transient`] or [`Failure::Fatal`]: there was no answer.
     pub async fn carry<B>(
         &self,
         request: Request<B>,
-        passage: RequestContext,
+        context: RequestContext,
     ) -> Result<Response<Received>, Failure>
     where
         B: http_body::Body<Data = Bytes> + Send + Sync + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
-        let moved = Arc::clone(&passage.moved);
-        let paused = Arc::new(AtomicBool::new(false));
+        let moved = Arc::clone(&context.moved);
+        let is_paused = Arc::new(AtomicBool::new(false));
         let (sent, received) = match self.direction {
-            Direction::Sending => (passage, RequestContext::default()),
-            Direction::Receiving => (RequestContext::default(), passage),
+            Direction::Sending => (context, RequestContext::default()),
+            Direction::Receiving => (RequestContext::default(), context),
         };
-        let body = Sent::new(body, sent, self.lane.clone(), Arc::clone(&paused));
+        let body = RequestBody::new(body, sent, self.lane.clone(), Arc::clone(&is_paused));
         let request = Request::from_parts(parts, reqwest::Body::wrap(body));
-        let answer = self.client.carried(request);
-        let response = match self.silence {
-            Some(limit) => answered(answer, &moved, &paused, limit).await?,
+        let answer = self.client.send_unchanged(request);
+        let response = match self.max_silence {
+            Some(limit) => answer_within(limit, answer, &moved, &is_paused).await?,
             None => answer.await?,
         };
-        Ok(Received::of(response, received, self))
+        let held = self
+            .windows
+            .as_ref()
+            .and_then(|windows| hold(&response, windows, &self.lane, self.clock));
+        Ok(Received::of(
+            response,
+            received,
+            self.lane.clone(),
+            held,
+            self.max_silence,
+        ))
     }
 }
 
-/// Waits for an answer for as long as something moves, and when nothing does any
-/// more for as long as the limit and all that took: there are servers that
-/// pass all of a body on before they answer. While the body is `paused` by us
-/// nothing can move.
-async fn answered<T>(
+/// Waits for an answer as long as something moves. When nothing moves any more,
+/// waits for `limit` plus the time that the body took: some servers pass the
+/// whole body on before they answer. The time in which our own limits pause the
+/// body does not count as silence.
+async fn answer_within<T>(
+    limit: Duration,
     answer: impl Future<Output = Result<T, Failure>>,
     moved: &AtomicU64,
-    paused: &AtomicBool,
-    limit: Duration,
+    is_paused: &AtomicBool,
 ) -> Result<T, Failure> {
     let mut answer = std::pin::pin!(answer);
     let (mut last, mut waited, mut silent) = (0, Duration::ZERO, Duration::ZERO);
@@ -205,14 +236,14 @@ async fn answered<T>(
         tokio::select! {
             biased;
             answer = &mut answer => return answer,
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(SILENCE_CHECK_INTERVAL) => {}
         }
-        waited += LOOK;
+        waited += SILENCE_CHECK_INTERVAL;
         let now = moved.load(Ordering::Relaxed);
-        silent = if now > last || paused.load(Ordering::Relaxed) {
+        silent = if now > last || is_paused.load(Ordering::Relaxed) {
             Duration::ZERO
         } else {
-            silent + LOOK
+            silent + SILENCE_CHECK_INTERVAL
         };
         last = now;
         if silent > limit + (waited - silent) {
@@ -220,6 +251,3 @@ async fn answered<T>(
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

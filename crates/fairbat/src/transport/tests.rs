@@ -6,11 +6,11 @@ use http_body_util::{BodyExt, Empty, Full};
 use super::*;
 use crate::lane::LaneSettings;
 
-/// Servers are given so long, and ceilings make pieces take longer.
-const SILENCE: Duration = Duration::from_millis(300);
+/// Time that a server may be silent. The rate limit makes each piece take longer.
+const MAX_SILENCE: Duration = Duration::from_millis(300);
 
 /// byte/s
-const CEILING: u64 = 20_000;
+const RATE_LIMIT: u64 = 20_000;
 
 /// A server that takes one request with its body, answers, and then says nothing.
 fn server(answer: Vec<u8>) -> SocketAddr {
@@ -50,7 +50,7 @@ fn answer(length: usize, sent: usize) -> Vec<u8> {
     answer
 }
 
-fn carrier(wanted: Wanted) -> LaneClient {
+fn client(wanted: Wanted) -> LaneClient {
     let lane = Lane::start(LaneSettings {
         most_connections: 1,
         weight: 1.0,
@@ -58,59 +58,59 @@ fn carrier(wanted: Wanted) -> LaneClient {
         is_held: false,
     });
     let settings = HttpSettings {
-        stall_timeout: Some(SILENCE),
+        stall_timeout: Some(MAX_SILENCE),
         ..HttpSettings::default()
     };
     LaneClient::start(&settings, &lane.unwrap(), wanted, 1).unwrap()
 }
 
-fn slow() -> RequestContext {
+fn limited() -> RequestContext {
     RequestContext {
-        ceilings: vec![Arc::new(RateLimit::new(CEILING))],
+        ceilings: vec![Arc::new(RateLimit::new(RATE_LIMIT))],
         job: Some(Arc::default()),
         ..RequestContext::default()
     }
 }
 
 #[tokio::test]
-async fn a_ceiling_of_ours_is_no_silence_of_the_server_that_sends() {
-    let carrier = carrier(Wanted::Receiver(ReceiverPolicy::default()));
+async fn a_rate_limit_of_ours_is_no_silence_of_a_sending_server() {
+    let client = client(Wanted::Receiver(ReceiverPolicy::default()));
     let address = server(answer(60_000, 60_000));
     let request = Request::get(format!("http://{address}/"));
     let request = request.body(Empty::<Bytes>::new()).unwrap();
-    let passage = slow();
-    let answer = carrier.carry(request, passage.clone()).await.unwrap();
+    let context = limited();
+    let answer = client.carry(request, context.clone()).await.unwrap();
     let body = answer.into_body().collect().await.expect("all of it comes");
     assert_eq!(body.to_bytes().len(), 60_000);
-    assert_eq!(passage.moved.load(Ordering::Relaxed), 60_000);
-    assert_eq!(passage.job.unwrap().load(Ordering::Relaxed), 60_000);
-    assert_eq!(carrier.lane.bytes(), 60_000);
+    assert_eq!(context.moved.load(Ordering::Relaxed), 60_000);
+    assert_eq!(context.job.unwrap().load(Ordering::Relaxed), 60_000);
+    assert_eq!(client.lane.bytes(), 60_000);
 }
 
 #[tokio::test]
-async fn a_ceiling_of_ours_is_no_silence_of_the_server_that_takes() {
-    let carrier = carrier(Wanted::Sender(SenderPolicy::default()));
+async fn a_rate_limit_of_ours_is_no_silence_of_a_receiving_server() {
+    let client = client(Wanted::Sender(SenderPolicy::default()));
     let address = server(answer(0, 0));
     let body = Full::new(Bytes::from(vec![b'x'; 100_000]));
     let request = Request::put(format!("http://{address}/"))
         .body(body)
         .unwrap();
-    let answer = carrier.carry(request, slow()).await.expect("an answer");
+    let answer = client.carry(request, limited()).await.expect("an answer");
     assert_eq!(answer.status(), 200);
-    assert_eq!(carrier.lane.bytes(), 100_000);
+    assert_eq!(client.lane.bytes(), 100_000);
 }
 
 #[tokio::test]
 async fn a_server_that_says_no_more_is_given_up() {
-    let carrier = carrier(Wanted::Receiver(ReceiverPolicy::default()));
+    let client = client(Wanted::Receiver(ReceiverPolicy::default()));
     let address = server(answer(60_000, 100));
     let request = Request::get(format!("http://{address}/"));
     let request = request.body(Empty::<Bytes>::new()).unwrap();
-    let answer = carrier
+    let answer = client
         .carry(request, RequestContext::default())
         .await
         .unwrap();
     let broken = answer.into_body().collect().await.unwrap_err();
     assert!(matches!(broken, BrokenOff::Silent), "{broken}");
-    assert_eq!(carrier.lane.bytes(), 0, "it is no content of a job");
+    assert_eq!(client.lane.bytes(), 0, "it is no content of a job");
 }

@@ -7,7 +7,8 @@ use url::Url;
 
 use super::target::may_be_directory;
 use crate::error::{ErrorKind, TransferError};
-use crate::http::{Answer, Failure};
+use crate::http::Failure;
+use crate::transport::Answer;
 
 /// A server that answers 500 has often had all of the file, and what is wrong
 /// there (nginx: a missing directory) stays wrong: so many tries are enough.

@@ -12,11 +12,11 @@ use super::body::body;
 use super::flow::Flow;
 use super::source::Source;
 use super::upload::Upload;
-use crate::download::sleep_until;
 use crate::error::{ErrorKind, TransferError};
 use http::StatusCode;
 
-use crate::http::{Answer, Failure, Opened, Put};
+use crate::http::Failure;
+use crate::transport::{Answer, Opened, Put};
 
 impl Upload {
     /// Sends the file to `url`; the answer may be any.
@@ -71,7 +71,7 @@ impl Upload {
                     self.tick(flow.as_ref());
                     self.check_stall(flow.as_mut(), &handed, total)?;
                 }
-                () = sleep_until(clock, look_at) => {
+                () = clock.sleep_until(look_at) => {
                     self.moved(flow.as_mut(), &handed);
                     if let Some(flow) = &mut flow {
                         let now = clock.now();

@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
+use crate::transport::{Answer, Opened, unread_answer};
 use dalbe::receive_window::{FlowTarget, ReceiveWindowState};
 use dalbe::sender::Carried;
-
-use crate::http::{Answer, Opened, unread_answer};
 
 /// Looks at a connection are no nearer to each other than this.
 const LOOK_LEAST: Duration = Duration::from_millis(1);

@@ -37,11 +37,11 @@ use crate::clock::Clock;
 use crate::download::{Outcome, Report, Stop, stop_reason};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::TimedEvent;
-use crate::http::{HttpClient, SendTap};
 use crate::settings::{HttpSettings, RetrySettings};
 
 pub use self::target::target_url;
 use self::upload::Upload;
+use crate::transport::{HttpClient, SendTap};
 
 /// One file to send.
 #[derive(Debug, Clone)]

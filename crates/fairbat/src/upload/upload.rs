@@ -20,10 +20,11 @@ use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, RetryCause, TimedEvent};
 use crate::file_version::FileVersion;
-use crate::http::{Failure, HttpClient, MAX_REDIRECTS, Opened, Transient, without_credentials};
+use crate::http::{Failure, Transient, without_credentials};
 use crate::lane::forecast::{Look, Saturation, foreseen};
 use crate::limiter::RateLimiter;
 use crate::retry::{Backoff, Decision};
+use crate::transport::{HttpClient, MAX_REDIRECTS, Opened};
 
 /// See the module.
 #[derive(Debug)]

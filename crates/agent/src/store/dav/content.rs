@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use fairbat::http::content_range::ContentRange;
+use fairbat::http::range::ContentRange;
 use fairbat::transport::{Received, RequestContext};
 use futures_util::stream::{self, StreamExt};
 use http::header::{CONTENT_ENCODING, CONTENT_RANGE, RANGE};

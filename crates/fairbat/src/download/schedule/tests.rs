@@ -11,11 +11,11 @@ use crate::download::queue::{TransferId, Work};
 use crate::download::worker::Shared;
 use crate::error::ErrorKind;
 use crate::event::{Control, TimedEvent};
-use crate::http::{HttpClient, ReceiveWindow};
 use crate::ranges::RangeSet;
 use crate::settings::{
     FileAllocation, HttpSettings, RetrySettings, Settings, Target, TransferRequest,
 };
+use crate::transport::{HttpClient, ReceiveWindow};
 
 const START: &str = "2026-03-01T12:00:00Z";
 

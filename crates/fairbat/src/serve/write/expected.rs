@@ -16,7 +16,7 @@ use super::super::files::{Found, NotServed};
 use super::place::Arrival;
 use super::refusal::Refusal;
 use crate::file_version::{FileVersion, Look, Looks, TICK, wall_clock};
-use crate::http::entity_tag::EntityTag;
+use crate::http::validator::EntityTag;
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

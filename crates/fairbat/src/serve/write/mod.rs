@@ -10,7 +10,6 @@ mod place;
 mod put;
 mod refusal;
 mod scratch;
-mod stated;
 
 use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;

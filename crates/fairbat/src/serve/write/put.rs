@@ -27,9 +27,9 @@ use super::expected::Expected;
 use super::place::{Arrived, Arriving, Place, look_ahead};
 use super::refusal::Refusal;
 use super::scratch::Scratch;
-use super::stated::Stated;
 use super::{Stored, Writing};
 use crate::file_version::{FileVersion, Look, Looks, TICK, wall_clock};
+use crate::http::digest::StatedDigests;
 
 /// How often the directories of a file are made again that somebody removes.
 const ATTEMPTS: usize = 16;
@@ -44,7 +44,7 @@ pub(super) async fn put(
     let name = file_name(request.uri.path())?;
     let headers = &request.headers;
     check_form(headers)?;
-    let stated = Stated::of(headers)?;
+    let stated = StatedDigests::from_headers(headers).map_err(Refusal::Malformed)?;
     let length = body.size_hint().exact();
     if let (Some(length), Some(most)) = (length, writing.max_upload)
         && length > most
@@ -72,7 +72,10 @@ pub(super) async fn put(
     };
     let upload = receive(site, writing, upload, body).await?;
     let length = upload.length;
-    let digest = upload.stated.check()?;
+    let digest = upload.stated.check().map_err(|found| Refusal::Corrupt {
+        algorithm: found.algorithm(),
+        found: found.hex(),
+    })?;
     let (arrived, file) = {
         let (site, writing, scratch) = (Arc::clone(site), Arc::clone(writing), upload.scratch);
         aside(move || finish(&site, &writing, &name, scratch, expected)).await?
@@ -118,7 +121,7 @@ fn check_form(headers: &HeaderMap) -> Result<(), Refusal> {
 /// A body as far as it has come.
 struct Upload {
     scratch: Scratch,
-    stated: Stated,
+    stated: StatedDigests,
     /// Bytes.
     length: u64,
 }

@@ -1,15 +1,13 @@
-//! The socket tap: reaching the TCP sockets under reqwest's connections.
+//! The socket tap: finds the TCP sockets under reqwest's connections.
 //!
-//! reqwest hands out no socket. But a connector layer sees every new
-//! connection, and hyper-util tells its two addresses ([`HttpInfo`]); among
-//! this process's own descriptors exactly one socket has both. That trick is
-//! confined to this file, and it holds over plain, TLS and proxied
-//! connections alike.
+//! reqwest hands out no socket. But a connector layer sees every new connection,
+//! and hyper-util tells the connection's two addresses ([`HttpInfo`]). Exactly
+//! one socket among this process's descriptors has both. This file alone relies
+//! on that, and it holds for plain, TLS and proxied connections alike.
 //!
-//! A duplicate keeps a connection open after hyper has closed its own end, so
-//! nobody may hold one longer than the response it belongs to.
+//! A duplicate of the descriptor keeps a connection open after hyper has closed
+//! its own. So nobody may hold one longer than the response that it belongs to.
 
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -22,14 +20,14 @@ use tokio::sync::mpsc::UnboundedSender;
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// What becomes of the receive window of every new connection, before any
-/// data comes.
+/// What is done to the receive window of every new connection, before any data
+/// comes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReceiveWindow {
     /// Largest window, bytes: the buffer is fixed at this size.
     pub most: Option<u32>,
-    /// The window stays as it is until it is moved by hand: the kernel does
-    /// not tune the buffer. Otherwise it does, until a lever holds it.
+    /// The kernel does not tune the buffer, so the window stays until a lever
+    /// moves it. Otherwise the kernel tunes it until a lever holds it.
     pub is_held: bool,
 }
 
@@ -49,36 +47,36 @@ impl ReceiveWindow {
     }
 }
 
-/// Bytes that may wait in the kernel of an upload's connection before they are
-/// sent: two of the largest segments that a network card splits (64 KiB), so
-/// that none goes out half full.
-const UNSENT_MOST: u32 = 128 * 1024;
+/// Unsent bytes that may wait in the kernel for an upload's connection. This is
+/// two of the largest segments that a network card splits (64 KiB), so that no
+/// segment leaves half full.
+const MAX_UNSENT: u32 = 128 * 1024;
 
-/// Takes every new connection under the sender lever, before any data goes
-/// over it, and tells who holds the other end of `opened`.
+/// Puts the sender lever on every new connection before any data goes over it,
+/// and sends the connection to the other end of `opened`.
 #[derive(Debug, Clone)]
 pub(crate) struct SendTap {
     pub(crate) levers: Arc<SenderLevers>,
     pub(crate) opened: UnboundedSender<Opened>,
 }
 
-/// A connection that an upload may use.
+/// A new connection for uploads.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) socket: TcpSocket,
     pub(crate) lever: SenderLever,
-    /// Bytes that the peer acknowledged before the first request: those of
-    /// TLS and of a proxy. `None` where the kernel does not count them.
+    /// Bytes that the peer acknowledged before the first request: those of TLS
+    /// and of a proxy. `None` where the kernel does not count them.
     pub(crate) acked_before: Option<u64>,
 }
 
 impl SendTap {
     fn apply(&self, socket: TcpSocket) {
-        if let Err(error) = socket.sender().limit_unsent(UNSENT_MOST) {
+        if let Err(error) = socket.sender().limit_unsent(MAX_UNSENT) {
             tracing::debug!(%error, "unsent data not limited");
         }
         let acked_before = socket.info().ok().and_then(|info| info.bytes_acked);
-        // Nobody waits for the connection of an upload that was stopped.
+        // This fails if the upload was stopped while it connected.
         let _ = self.opened.send(Opened {
             lever: self.levers.take(&socket),
             acked_before,
@@ -87,7 +85,7 @@ impl SendTap {
     }
 }
 
-/// What becomes of every new connection.
+/// What is done to every new connection.
 #[derive(Debug, Clone)]
 pub(super) enum Tap {
     Receive(ReceiveWindow),
@@ -135,7 +133,7 @@ where
             let connection = connecting.await?;
             let mut extensions = http::Extensions::new();
             connection.connected().get_extras(&mut extensions);
-            if let Some(socket) = extensions.get().and_then(of_info) {
+            if let Some(socket) = extensions.get().and_then(find) {
                 match tap {
                     Tap::Receive(window) => window.apply(&socket),
                     Tap::Send(send) => send.apply(socket),
@@ -147,20 +145,14 @@ where
 }
 
 /// The socket that carries a response, for as long as its body is read.
-pub(crate) fn socket_of(response: &reqwest::Response) -> Option<TcpSocket> {
-    response.extensions().get().and_then(of_info)
+pub(super) fn socket_of(response: &reqwest::Response) -> Option<TcpSocket> {
+    response.extensions().get().and_then(find)
 }
 
-fn of_info(info: &HttpInfo) -> Option<TcpSocket> {
-    find(info.local_addr(), info.remote_addr())
-}
-
-fn find(local: SocketAddr, peer: SocketAddr) -> Option<TcpSocket> {
-    match TcpSocket::find_by_addresses(local, peer) {
-        Ok(socket) => socket,
-        Err(error) => {
-            tracing::debug!(%error, %local, %peer, "socket not found");
-            None
-        }
-    }
+fn find(info: &HttpInfo) -> Option<TcpSocket> {
+    let (local, peer) = (info.local_addr(), info.remote_addr());
+    TcpSocket::find_by_addresses(local, peer).unwrap_or_else(|error| {
+        tracing::debug!(%error, %local, %peer, "socket not found");
+        None
+    })
 }

@@ -1,10 +1,10 @@
-//! Where the weight meets the connections: each one's receive window follows
-//! the order of the hour.
+//! The window manager: puts the receive window that the flow target asks for on
+//! every connection that receives.
 //!
-//! A connection outlives a request, and what its brake has learnt must too.
-//! But its descriptor must not be held between requests, so brakes are parked
-//! here under the connection's addresses. What a path's least round-trip time
-//! is, a new connection learns from those before it to the same address.
+//! A connection outlives a request, and so must the state of its lever. But its
+//! descriptor must not be held between requests. So levers are parked here under
+//! the connection's addresses. New connections learn the least round-trip time of
+//! a path from earlier connections to the same address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -19,20 +19,20 @@ use dalbe::receive_window::{
 use dalbe::socket::TcpSocket;
 use dalbe::support::LeverKind;
 
-use crate::http::ReceiveWindow;
+use super::tap::ReceiveWindow;
 
-/// Parked brakes are forgotten after this time: the connection pool closes
-/// idle connections after 90 s.
-const FORGET_AFTER: Duration = Duration::from_secs(120);
+/// Time after which a parked lever is forgotten. The connection pool closes idle
+/// connections after 90 s.
+const PARKED_LIFETIME: Duration = Duration::from_secs(120);
 
-/// What a connection was doing still holds for this time after its response:
-/// the next one is asked for at once.
+/// Time for which a parked lever still tells what its connection does: the next
+/// request on a connection follows at once.
 const RECENT: Duration = Duration::from_secs(1);
 
-/// A connection's two ends.
-type Ends = (SocketAddr, SocketAddr);
+/// The addresses of a connection: local, then peer.
+type Addresses = (SocketAddr, SocketAddr);
 
-/// See the module.
+/// The levers of all connections that receive.
 #[derive(Debug)]
 pub(crate) struct WindowManager {
     state: Mutex<State>,
@@ -41,10 +41,10 @@ pub(crate) struct WindowManager {
 
 #[derive(Debug)]
 struct State {
-    order: FlowTarget,
+    target: FlowTarget,
     /// What the connections under control do.
-    engaged: HashMap<Ends, ReceiveWindowState>,
-    parked: HashMap<Ends, (Duration, WindowLever)>,
+    engaged: HashMap<Addresses, ReceiveWindowState>,
+    parked: HashMap<Addresses, (Duration, WindowLever)>,
     paths: HashMap<IpAddr, Path>,
 }
 
@@ -53,49 +53,45 @@ struct State {
 struct Path {
     memory: Option<PathMemory>,
     renewals: Renewals,
-    /// The fresh connection that has to show what it is good for.
-    fresh: Option<Ends>,
+    /// The fresh connection on trial.
+    fresh: Option<Addresses>,
 }
 
 impl WindowManager {
-    /// With the best lever that this machine allows; `None` where windows
-    /// cannot be held. `window` is what the tap does to each new connection: one
-    /// that it does not hold is held when it first has to yield.
+    /// A manager with this kind of lever; `None` if the kind cannot hold windows.
+    /// `window` is what the tap does to each new connection. If the tap does not
+    /// hold a window, the lever does when the connection first has to yield.
     pub(crate) fn open(
-        rung: LeverKind,
+        kind: LeverKind,
         policy: ReceiverPolicy,
         window: ReceiveWindow,
-        order: FlowTarget,
+        target: FlowTarget,
     ) -> Option<Arc<Self>> {
-        rung.holds_window().then(|| {
+        kind.holds_window().then(|| {
             let settings = LeverSettings {
                 policy,
                 most: window.most,
                 is_late: !window.is_held,
-                observer: match rung {
+                observer: match kind {
                     LeverKind::ObservedReceiveWindow => Observer::open().ok().map(Arc::new),
                     LeverKind::ReceiveWindow | LeverKind::DscpLe | LeverKind::None => None,
                 },
             };
-            Arc::new(Self::new(settings, order))
-        })
-    }
-
-    /// Follows `order` until told otherwise.
-    fn new(settings: LeverSettings, order: FlowTarget) -> Self {
-        Self {
-            state: Mutex::new(State {
-                order,
+            let state = State {
+                target,
                 engaged: HashMap::new(),
                 parked: HashMap::new(),
                 paths: HashMap::new(),
-            }),
-            settings,
-        }
+            };
+            Arc::new(Self {
+                state: Mutex::new(state),
+                settings,
+            })
+        })
     }
 
-    /// What the brakes do: [`ReceiveWindowState::Yielding`] if any of them does;
-    /// `None` without any.
+    /// What the connections do: [`ReceiveWindowState::Yielding`] if any of them
+    /// yields; `None` without connections.
     pub(crate) fn activity(&self, now: Duration) -> Option<ReceiveWindowState> {
         let state = self.state();
         let parked = state.parked.values();
@@ -104,20 +100,21 @@ impl WindowManager {
         state.engaged.values().copied().chain(recent).max()
     }
 
-    /// All connections follow this from now on.
-    pub(crate) fn order(&self, order: FlowTarget) {
-        self.state().order = order;
+    /// Sets the target that all connections follow from now on.
+    pub(crate) fn order(&self, target: FlowTarget) {
+        self.state().target = target;
     }
 
-    /// Takes a connection under control while a response comes over it.
+    /// Takes a connection under control while a response comes over it; `None`
+    /// if the connection is gone or cannot be held back.
     pub(crate) fn engage(
         self: &Arc<Self>,
         now: Duration,
         socket: &Arc<TcpSocket>,
     ) -> Option<WindowGuard> {
-        let ends = (socket.local_addr().ok()?, socket.peer_addr().ok()?);
+        let addresses = (socket.local_addr().ok()?, socket.peer_addr().ok()?);
         let mut state = self.state();
-        let lever = match state.parked.remove(&ends) {
+        let lever = match state.parked.remove(&addresses) {
             Some((_, mut lever)) => {
                 if let Err(error) = lever.restart(socket) {
                     tracing::warn!(%error, "a connection cannot be held back");
@@ -128,16 +125,16 @@ impl WindowManager {
             }
             None => {
                 let mut lever = WindowLever::new(self.settings.clone());
-                if let Some(path) = state.paths.get_mut(&ends.1.ip()) {
-                    path.meet(ends, &mut lever);
+                if let Some(path) = state.paths.get_mut(&addresses.1.ip()) {
+                    path.add_connection(addresses, &mut lever);
                 }
                 lever
             }
         };
         Some(WindowGuard {
-            braking: Arc::clone(self),
+            manager: Arc::clone(self),
             socket: Arc::clone(socket),
-            ends,
+            addresses,
             lever: Some(lever),
             is_given_up: false,
             now,
@@ -150,28 +147,26 @@ impl WindowManager {
 }
 
 impl Path {
-    /// Another connection over it.
-    fn meet(&mut self, ends: Ends, lever: &mut WindowLever) {
+    /// A new connection uses the path.
+    fn add_connection(&mut self, addresses: Addresses, lever: &mut WindowLever) {
         if let Some(memory) = self.memory {
             lever.learn(memory);
         }
         if self.renewals.is_on_trial() {
-            self.fresh.get_or_insert(ends);
+            self.fresh.get_or_insert(addresses);
         }
     }
 
-    /// What a connection has learnt of it.
+    /// Merges what a connection has learnt. The least round-trip time and the
+    /// largest rate are kept for [`PARKED_LIFETIME`].
     fn learn(&mut self, memory: PathMemory, now: Duration) {
-        let Some(old) = self.memory else {
-            self.memory = Some(memory);
-            return;
-        };
-        let base = if memory.base <= old.base || now >= old.at + FORGET_AFTER {
+        let old = self.memory.unwrap_or(memory);
+        let base = if memory.base <= old.base || now >= old.at + PARKED_LIFETIME {
             memory
         } else {
             old
         };
-        let carried = if memory.carried >= old.carried || now >= old.seen + FORGET_AFTER {
+        let carried = if memory.carried >= old.carried || now >= old.seen + PARKED_LIFETIME {
             memory
         } else {
             old
@@ -185,34 +180,35 @@ impl Path {
     }
 }
 
-/// A connection under control.
+/// A connection under control. When the guard is dropped, the lever is parked.
 #[derive(Debug)]
 pub(crate) struct WindowGuard {
-    braking: Arc<WindowManager>,
+    manager: Arc<WindowManager>,
     socket: Arc<TcpSocket>,
-    ends: Ends,
-    /// Until it is parked or has failed.
+    addresses: Addresses,
+    /// `None` after the lever has failed.
     lever: Option<WindowLever>,
-    /// Whether it is not to be used again.
+    /// Whether the connection is not used again.
     is_given_up: bool,
     now: Duration,
 }
 
 impl WindowGuard {
-    /// Looks at the connection and sets its window; to be called every few
-    /// milliseconds. Returns how long the reader is to pause between two reads
-    /// from now on, if it is to pause at all.
+    /// Samples the connection and sets its window. To be called every few
+    /// milliseconds. `remaining` are the bytes of the response that still come, if
+    /// known. Returns the pause that the reader makes between two reads from now
+    /// on, if any.
     pub(crate) fn update(&mut self, now: Duration, remaining: Option<u64>) -> Option<Duration> {
         self.now = now;
-        let order = self.braking.state().order;
+        let target = self.manager.state().target;
         let lever = self.lever.as_mut()?;
-        match lever.update(now, &self.socket, order, remaining) {
+        match lever.update(now, &self.socket, target, remaining) {
             Ok(hold) => {
                 let (does, (bytes, meets_queue)) = (lever.state(), lever.progress());
-                let mut state = self.braking.state();
-                state.engaged.insert(self.ends, does);
-                if let Some(path) = state.paths.get_mut(&self.ends.1.ip())
-                    && path.fresh == Some(self.ends)
+                let mut state = self.manager.state();
+                state.engaged.insert(self.addresses, does);
+                if let Some(path) = state.paths.get_mut(&self.addresses.1.ip())
+                    && path.fresh == Some(self.addresses)
                 {
                     path.renewals.carried(now, bytes, meets_queue);
                     path.fresh = path.fresh.filter(|_| path.renewals.is_on_trial());
@@ -220,28 +216,25 @@ impl WindowGuard {
                 hold?.pause
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection cannot be held back; it goes on without a brake");
+                tracing::warn!(%error, "a connection cannot be held back; it goes on unlimited");
                 self.lever = None;
                 WindowLever::release(&self.socket);
-                self.braking.state().engaged.remove(&self.ends);
+                self.manager.state().engaged.remove(&self.addresses);
                 None
             }
         }
     }
 
-    /// Whether to ask for the rest over a fresh connection, for this one's
-    /// sender does not follow its window and `remaining` bytes are worth it.
-    /// Whoever is told so gives the connection up.
+    /// Whether to ask for the rest over a fresh connection: this one's sender
+    /// does not follow its window, and the `remaining` bytes are worth it. If so,
+    /// the caller gives this connection up.
     pub(crate) fn is_outgrown(&mut self, now: Duration, remaining: u64) -> bool {
-        let rate = self
-            .lever
-            .as_ref()
-            .and_then(|lever| lever.stale_rate(now, remaining));
-        let Some(rate) = rate else {
+        let lever = self.lever.as_ref();
+        let Some(rate) = lever.and_then(|lever| lever.stale_rate(now, remaining)) else {
             return false;
         };
-        let mut state = self.braking.state();
-        let path = state.paths.entry(self.ends.1.ip()).or_default();
+        let mut state = self.manager.state();
+        let path = state.paths.entry(self.addresses.1.ip()).or_default();
         if !path.renewals.allows(now) {
             return false;
         }
@@ -262,19 +255,21 @@ impl Drop for WindowGuard {
             return;
         };
         if let Err(error) = lever.rest(&self.socket) {
-            tracing::debug!(%error, "a receive buffer was not put right");
+            tracing::debug!(%error, "a receive buffer was not restored");
         }
         let now = self.now;
-        let mut state = self.braking.state();
-        state.engaged.remove(&self.ends);
+        let mut state = self.manager.state();
+        state.engaged.remove(&self.addresses);
         if let Some(memory) = lever.memory(now) {
-            let path = state.paths.entry(self.ends.1.ip()).or_default();
+            let path = state.paths.entry(self.addresses.1.ip()).or_default();
             path.learn(memory, now);
         }
         if !self.is_given_up {
-            state.parked.insert(self.ends, (now, lever));
+            state.parked.insert(self.addresses, (now, lever));
         }
-        state.parked.retain(|_, (at, _)| now < *at + FORGET_AFTER);
+        state
+            .parked
+            .retain(|_, (at, _)| now < *at + PARKED_LIFETIME);
     }
 }
 
@@ -289,10 +284,10 @@ mod tests {
                 most: None,
                 is_held,
             };
-            let rung = LeverKind::ReceiveWindow;
-            let braking =
-                WindowManager::open(rung, ReceiverPolicy::default(), window, FlowTarget::FREE);
-            let settings = &braking.expect("a window can be held").settings;
+            let kind = LeverKind::ReceiveWindow;
+            let manager =
+                WindowManager::open(kind, ReceiverPolicy::default(), window, FlowTarget::FREE);
+            let settings = &manager.expect("a window can be held").settings;
             assert_eq!(settings.is_late, !is_held);
         }
     }

@@ -1,64 +1,60 @@
-//! One GET, redirects included: whom credentials are shown to, and which
-//! redirects are followed, is decided here. Knows nothing of files or queue.
+//! The HTTP client: sends one request over a connection that the socket tap has
+//! prepared, and follows redirects. It decides which hosts see the user's
+//! credentials and which redirects are followed.
 
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
 
-use http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, IF_RANGE, LOCATION, RANGE, RETRY_AFTER, USER_AGENT,
-};
-use http::{HeaderMap, HeaderName, HeaderValue};
-use percent_encoding::percent_decode_str;
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, IF_RANGE, LOCATION, RANGE, USER_AGENT};
+use http::{HeaderName, HeaderValue, StatusCode};
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, ClientBuilder, RequestBuilder, Response, StatusCode};
+use reqwest::{Certificate, Client, ClientBuilder, RequestBuilder, Response};
 use url::Url;
 
-use super::failure::{Authorities, Failure};
-use super::netrc::Netrc;
-use super::priority::{self, DeadlineHint};
-use super::retry_after::parse_retry_after;
 use super::tap::{ReceiveWindow, Tap};
 use crate::error::{ErrorKind, TransferError};
+use crate::http::credentials::{Netrc, credentials_in, is_same_host};
+use crate::http::priority::{self, DeadlineHint};
+use crate::http::{Failure, TrustAnchors, without_credentials};
 use crate::settings::{Credentials, HttpSettings};
 
-/// Redirects that are followed in a row (RFC 9110 section 15.4 wants loops
-/// detected; browsers stop at 20).
+/// Redirects in a row that are followed. RFC 9110, section 15.4, asks clients to
+/// detect loops; browsers stop at 20.
 pub(crate) const MAX_REDIRECTS: usize = 20;
 
-/// A redirect's body is read up to this size, so that its connection can be
-/// used again.
-const DRAIN_LIMIT: u64 = 64 * 1024;
+/// Bytes of a redirect's body that are read, so that its connection can be used
+/// again.
+const MAX_DRAINED: u64 = 64 * 1024;
 
-/// Sends requests; cheap to clone, connections are shared.
+/// Sends requests. Clones share their connections.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     pub(super) client: Client,
     settings: HttpSettings,
     netrc: Option<Netrc>,
-    /// Whether servers are told that their responses may yield.
+    /// Whether requests say that their responses may yield.
     yields: bool,
-    /// Origins that have shown to be servers of ours.
-    ours: Arc<Mutex<HashSet<String>>>,
+    /// Origins whose responses had the mark of a FAIRBAT server.
+    fairbat_servers: Arc<Mutex<HashSet<String>>>,
 }
 
-/// A request, as far as callers choose it.
+/// A GET request.
 #[derive(Debug, Clone)]
 pub(super) struct Get<'a> {
-    /// The URL the user named: only its host sees the user's credentials.
+    /// The URL that the user named. Only its host sees the user's credentials.
     pub(super) named: &'a Url,
-    /// Where to ask first; where an earlier redirect led, perhaps.
+    /// The URL to ask first: the named one, or where an earlier redirect led.
     pub(super) url: &'a Url,
-    /// Bytes to ask for; `None` for all.
+    /// The bytes to ask for; `None` for all.
     pub(super) range: Option<Range<u64>>,
-    /// Makes the range conditional (RFC 9110 section 13.1.5).
+    /// Makes the range conditional (RFC 9110, section 13.1.5).
     pub(super) if_range: Option<HeaderValue>,
-    /// By when it is needed: only servers of ours are told.
-    pub(super) terms: Option<&'a DeadlineHint>,
+    /// When the bytes are needed. Only FAIRBAT servers are told.
+    pub(super) hint: Option<&'a DeadlineHint>,
 }
 
-/// A response that is not a redirect, and where it came from.
+/// A response that is no redirect, and the URL that it came from.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) response: Response,
@@ -66,10 +62,11 @@ pub(super) struct Reply {
 }
 
 impl HttpClient {
-    /// A client for up to `connections` connections to one host.
+    /// A client for downloads, with up to `connections` idle connections to each
+    /// host.
     ///
     /// # Errors
-    /// When the certificate or netrc file cannot be read.
+    /// The certificate or netrc file cannot be read.
     pub fn new(
         settings: &HttpSettings,
         connections: u32,
@@ -80,16 +77,16 @@ impl HttpClient {
             Some(timeout) => pool.read_timeout(timeout),
             None => pool,
         };
-        Self::built(builder, settings, Tap::Receive(window))
+        Self::build(builder, settings, Tap::Receive(window))
     }
 
-    /// A client as `builder` has it, with what all of them have in common.
-    pub(super) fn built(
+    /// Adds to `builder` what all clients have in common.
+    pub(super) fn build(
         builder: ClientBuilder,
         settings: &HttpSettings,
         tap: Tap,
     ) -> Result<Self, TransferError> {
-        // A provider may be installed already by whoever embeds this library.
+        // A program that embeds this library may have installed a provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = builder
             .http1_only()
@@ -103,59 +100,56 @@ impl HttpClient {
             builder = builder.tls_certs_only(read_certificates(path)?);
         }
         let netrc = match &settings.netrc {
-            // As curl has it: no netrc file is an empty one.
+            // curl treats a missing netrc file as an empty one, too.
             Some(path) if !path.exists() => {
                 tracing::warn!(path = %path.display(), "there is no netrc file");
                 None
             }
             Some(path) => Some(Netrc::load(path).map_err(|error| {
-                setup_error(format!(
-                    "cannot use the netrc file {}: {error}",
-                    path.display()
-                ))
+                let path = path.display();
+                setup_error(format!("cannot use the netrc file {path}: {error}"))
             })?),
             None => None,
         };
+        let client = builder
+            .build()
+            .map_err(|error| setup_error(format!("cannot set up HTTPS: {error:?}")))?;
         Ok(Self {
-            client: builder
-                .build()
-                .map_err(|error| setup_error(format!("cannot set up HTTPS: {error:?}")))?,
+            client,
             settings: settings.clone(),
             netrc,
             yields: false,
-            ours: Arc::default(),
+            fairbat_servers: Arc::default(),
         })
     }
 
-    /// The same client, which tells servers with each request whether the
-    /// response may yield to everybody else ([`wish`]).
+    /// The same client. With `yields`, each request says that its response may
+    /// yield to all other traffic ([`priority`]).
     #[must_use]
     pub fn yielding(self, yields: bool) -> Self {
         Self { yields, ..self }
     }
 
-    /// Whether any server has shown itself to be ours.
+    /// Whether any response came from a FAIRBAT server.
     pub(crate) fn knows_fairbat_server(&self) -> bool {
-        !self.ours().is_empty()
+        !self.fairbat_servers().is_empty()
     }
 
     /// Sends a GET and follows redirects.
     pub(super) async fn get(&self, get: Get<'_>) -> Result<Reply, Failure> {
         let mut url = get.url.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let response = self.send(self.request(&get, &url)).await?;
-            if priority::is_ours(response.headers()) {
-                self.ours().insert(url.origin().ascii_serialization());
+            let response = self.send(self.hop(&get, &url)).await?;
+            if priority::is_fairbat_server(response.headers()) {
+                let origin = url.origin().ascii_serialization();
+                self.fairbat_servers().insert(origin);
             }
-            if !is_redirect(response.status()) {
-                return Ok(Reply { response, url });
-            }
-            let Some(location) = response.headers().get(LOCATION) else {
+            let location = response.headers().get(LOCATION);
+            let Some(location) = location.filter(|_| is_redirect(response.status())) else {
                 return Ok(Reply { response, url });
             };
-            let next = next_url(&url, location)?;
+            url = next_url(&url, location)?;
             drain(response).await;
-            url = next;
         }
         Err(Failure::refused(
             format!("more than {MAX_REDIRECTS} redirects"),
@@ -163,18 +157,18 @@ impl HttpClient {
         ))
     }
 
-    /// Sends one request; redirects are not followed.
+    /// Sends one request without following redirects.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
-        let authorities = match self.settings.cacert {
-            Some(_) => Authorities::Named,
-            None => Authorities::System,
+        let anchors = match self.settings.cacert {
+            Some(_) => TrustAnchors::Named,
+            None => TrustAnchors::System,
         };
         let sent = request.send().await;
-        sent.map_err(|error| Failure::of_request(error, authorities))
+        sent.map_err(|error| Failure::of_request(error, anchors))
     }
 
-    /// One hop.
-    fn request(&self, get: &Get<'_>, url: &Url) -> RequestBuilder {
+    /// The request to one of the URLs on the way of `get`.
+    fn hop(&self, get: &Get<'_>, url: &Url) -> RequestBuilder {
         let mut request = self
             .client
             .get(without_credentials(url))
@@ -186,16 +180,15 @@ impl HttpClient {
         if let Some(if_range) = &get.if_range {
             request = request.header(IF_RANGE, if_range);
         }
-        for (name, value) in self.wishes(get.terms, url) {
+        for (name, value) in self.priority_fields(get.hint, url) {
             request = request.header(name, value);
         }
-        self.introduced(request, get.named, url)
+        self.identify(request, get.named, url)
     }
 
-    /// The request with what says who asks. What identifies the user goes only
-    /// to the host they named; other hosts get what the netrc file has for
-    /// them.
-    pub(super) fn introduced(
+    /// Adds the user's headers and credentials. They go only to the host that
+    /// the user named; other hosts get their credentials from the netrc file.
+    pub(super) fn identify(
         &self,
         mut request: RequestBuilder,
         named: &Url,
@@ -220,30 +213,34 @@ impl HttpClient {
         }
     }
 
-    /// What is wished of the server at `url`, but for what the user says by
-    /// headers of their own.
-    fn wishes(
+    /// The fields of [`priority`] for `url`, except those that the user sets.
+    fn priority_fields(
         &self,
-        terms: Option<&DeadlineHint>,
+        hint: Option<&DeadlineHint>,
         url: &Url,
     ) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-        let is_ours = || self.ours().contains(&url.origin().ascii_serialization());
-        let terms = terms.filter(|_| self.yields && is_ours());
+        let is_fairbat_server = || {
+            let origin = url.origin().ascii_serialization();
+            self.fairbat_servers().contains(&origin)
+        };
+        let hint = hint.filter(|_| self.yields && is_fairbat_server());
         let own = &self.settings.headers;
         [
             (priority::PRIORITY, self.yields.then(priority::background)),
-            (priority::DEADLINE, terms.and_then(DeadlineHint::to_value)),
+            (priority::DEADLINE, hint.and_then(DeadlineHint::to_value)),
         ]
         .into_iter()
         .filter(|(name, _)| !own.iter().any(|(own, _)| own == name))
         .filter_map(|(name, value)| Some((name, value?)))
     }
 
-    fn ours(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.ours.lock().unwrap_or_else(PoisonError::into_inner)
+    fn fairbat_servers(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.fairbat_servers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `-u`, then the URL's own, then netrc.
+    /// The credentials of `-u`, else those in the URL, else those in netrc.
     fn credentials(&self, named: Option<&Url>, url: &Url) -> Option<Credentials> {
         named
             .and_then(|named| self.settings.user.clone().or_else(|| credentials_in(named)))
@@ -251,56 +248,18 @@ impl HttpClient {
     }
 }
 
-/// What the server wants us to wait (RFC 9110 section 10.2.3).
-#[allow(
-    clippy::disallowed_methods,
-    reason = "Retry-After may be a date, and only the wall clock can tell how far off it is"
-)]
-#[must_use]
-pub fn retry_after_of(headers: &HeaderMap) -> Option<Duration> {
-    let value = headers.get(RETRY_AFTER)?;
-    parse_retry_after(value.as_bytes(), SystemTime::now())
-}
-
-/// Reads a short body to its end, so that the connection can be used again.
+/// Reads a short body to its end, so that its connection can be used again.
 pub(super) async fn drain(mut response: Response) {
-    if response
-        .content_length()
-        .is_none_or(|length| length > DRAIN_LIMIT)
-    {
-        return;
+    let length = response.content_length();
+    if length.is_some_and(|length| length <= MAX_DRAINED) {
+        while let Ok(Some(_)) = response.chunk().await {}
     }
-    while let Ok(Some(_)) = response.chunk().await {}
-}
-
-/// The URL without user name, password and fragment.
-#[must_use]
-pub fn without_credentials(url: &Url) -> Url {
-    let mut url = url.clone();
-    // Both fail only for URLs that cannot have a host, which http(s) has.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.set_fragment(None);
-    url
-}
-
-fn credentials_in(url: &Url) -> Option<Credentials> {
-    if url.username().is_empty() && url.password().is_none() {
-        return None;
-    }
-    let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    Some(Credentials {
-        user: decode(url.username()),
-        password: decode(url.password().unwrap_or_default()),
-    })
 }
 
 fn read_certificates(path: &std::path::Path) -> Result<Vec<Certificate>, TransferError> {
     let failed = |error: &dyn std::fmt::Display| {
-        setup_error(format!(
-            "cannot use the certificates in {}: {error}",
-            path.display()
-        ))
+        let path = path.display();
+        setup_error(format!("cannot use the certificates in {path}: {error}"))
     };
     let pem = std::fs::read(path).map_err(|error| failed(&error))?;
     let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| failed(&error))?;
@@ -318,6 +277,10 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
+/// The URL that a redirect leads to, without credentials.
+///
+/// # Errors
+/// The URL is malformed, is not http or https, or leads from https to http.
 pub(super) fn next_url(from: &Url, location: &HeaderValue) -> Result<Url, Failure> {
     let location = String::from_utf8_lossy(location.as_bytes());
     let next = from
@@ -328,7 +291,7 @@ pub(super) fn next_url(from: &Url, location: &HeaderValue) -> Result<Url, Failur
         ("https", "http") => Err(Failure::refused(
             format!(
                 "redirect from https to plain http ({}) not followed",
-                host(&next)
+                next.host_str().unwrap_or_default()
             ),
             "give the http URL itself if an insecure transfer is what you want",
         )),
@@ -339,53 +302,12 @@ pub(super) fn next_url(from: &Url, location: &HeaderValue) -> Result<Url, Failur
     }
 }
 
-fn host(url: &Url) -> &str {
-    url.host_str().unwrap_or_default()
-}
-
-/// Same host and port, or the same host moved from http to https on the
-/// standard ports.
-fn is_same_host(named: &Url, url: &Url) -> bool {
-    let is_upgrade = named.scheme() == "http"
-        && url.scheme() == "https"
-        && named.port().is_none()
-        && url.port().is_none()
-        && named.host() == url.host();
-    is_upgrade || named.origin() == url.origin()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn url(text: &str) -> Url {
         Url::parse(text).unwrap()
-    }
-
-    #[test]
-    fn credentials_stay_with_the_named_host() {
-        let named = url("http://example.org/a");
-        for same in [
-            "http://example.org/b",
-            "https://example.org/b",
-            "http://example.org:80/",
-        ] {
-            assert!(is_same_host(&named, &url(same)), "{same}");
-        }
-        for other in [
-            "http://example.org:8080/a",
-            "https://example.org:8443/a",
-            "http://www.example.org/a",
-            "http://example.com/a",
-        ] {
-            assert!(!is_same_host(&named, &url(other)), "{other}");
-        }
-        // The way back down is never the same host, whatever the redirect
-        // rules say.
-        assert!(!is_same_host(
-            &url("https://example.org/"),
-            &url("http://example.org/")
-        ));
     }
 
     #[test]

@@ -1,14 +1,18 @@
-//! Credentials in a netrc file: the format of ftp(1), read as curl reads it.
+//! Credentials in netrc files and in URLs, and the hosts that may see them.
 //!
-//! Words separated by white space; `machine NAME` or `default` opens an entry,
-//! `login`, `password` and `account` follow in any order, `macdef` opens a
-//! macro that lasts to the next empty line. Also, as in curl: keywords in any
-//! case, words in double quotes with `\n`, `\r`, `\t` and `\x` for any other
-//! x, and comments from `#` to the end of the line where a keyword could
-//! stand. Unknown words are passed over. Errors never show what the file says,
-//! because it may be a password.
+//! A netrc file has the format of ftp(1), read as curl reads it. Words are
+//! separated by white space. `machine NAME` or `default` opens an entry;
+//! `login`, `password` and `account` follow in any order; `macdef` opens a macro
+//! that lasts to the next empty line. As in curl, keywords may have any case,
+//! words may stand in double quotes with `\n`, `\r`, `\t` and `\x` for any
+//! other x, and comments go from `#` to the end of the line where a keyword
+//! could stand. Unknown words are ignored. Errors never quote the file, because
+//! the quote may be a password.
 
 use std::path::Path;
+
+use percent_encoding::percent_decode_str;
+use url::Url;
 
 use crate::settings::Credentials;
 
@@ -31,7 +35,7 @@ pub enum NetrcError {
     /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Io(#[from] std::io::Error),
-    /// The file is not UTF-8; guessing would send a wrong password.
+    /// The file is not UTF-8. A guess would send a wrong password.
     #[error("is not UTF-8 text")]
     NotUtf8,
     /// A quoted word is not closed on its line.
@@ -52,8 +56,7 @@ impl Netrc {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    ///
-    /// If the file cannot be read, or not be understood.
+    /// The file cannot be read, or is malformed.
     pub fn load(path: &Path) -> Result<Self, NetrcError> {
         let bytes = std::fs::read(path)?;
         let text = String::from_utf8(bytes).map_err(|_| NetrcError::NotUtf8)?;
@@ -63,8 +66,7 @@ impl Netrc {
     /// Reads the text of a netrc file.
     ///
     /// # Errors
-    ///
-    /// If a quote is not closed, or a value missing.
+    /// A quote is not closed, or a value is missing.
     pub fn parse(text: &str) -> Result<Self, NetrcError> {
         let mut words = Words::new(text.trim_start_matches('\u{feff}'));
         let mut entries: Vec<Entry> = Vec::new();
@@ -80,7 +82,7 @@ impl Netrc {
                     let password = words.value()?;
                     set(&mut entries, |credentials| credentials.password = password);
                 }
-                // Its value could look like a keyword.
+                // The value could look like a keyword.
                 "account" => drop(words.value()?),
                 "macdef" => words.skip_macro(),
                 _ => {}
@@ -89,11 +91,11 @@ impl Netrc {
         Ok(Self { entries })
     }
 
-    /// The credentials for `host`, as it stands in a URL.
+    /// The credentials for `host`, written as in a URL.
     ///
-    /// The first `machine` of that name counts, without regard to case; failing
-    /// that, the first `default`. An entry without login and password says
-    /// that there are none.
+    /// The first `machine` of that name counts, without regard to case, else the
+    /// first `default`. An entry without login and password means that there
+    /// are none.
     #[must_use]
     pub fn lookup(&self, host: &str) -> Option<Credentials> {
         let host = without_brackets(host);
@@ -121,8 +123,8 @@ impl Entry {
     }
 }
 
-/// Sets a part of the last entry's credentials; a word before the first entry
-/// belongs to nobody.
+/// Sets a part of the last entry's credentials. Words before the first entry
+/// are ignored.
 fn set(entries: &mut [Entry], part: impl FnOnce(&mut Credentials)) {
     if let Some(entry) = entries.last_mut() {
         part(entry.credentials.get_or_insert_with(|| Credentials {
@@ -132,7 +134,8 @@ fn set(entries: &mut [Entry], part: impl FnOnce(&mut Credentials)) {
     }
 }
 
-/// An IPv6 address has brackets in a URL, but not in most netrc files.
+/// The host without brackets: an IPv6 address has them in a URL, but not in most
+/// netrc files.
 fn without_brackets(host: &str) -> &str {
     host.strip_prefix('[')
         .and_then(|inner| inner.strip_suffix(']'))
@@ -142,9 +145,9 @@ fn without_brackets(host: &str) -> &str {
 /// The words of a netrc file, line by line.
 struct Words<'a> {
     lines: std::iter::Enumerate<std::str::Lines<'a>>,
-    /// What is left of the line being read.
+    /// The rest of the current line.
     rest: &'a str,
-    /// Its number, from 1.
+    /// The number of the current line, from 1.
     line: usize,
 }
 
@@ -186,7 +189,7 @@ impl<'a> Words<'a> {
         self.rest = "";
     }
 
-    /// Skips white space; whether another word follows.
+    /// Skips white space. Returns whether another word follows.
     fn seek(&mut self) -> bool {
         loop {
             self.rest = self.rest.trim_ascii_start();
@@ -245,6 +248,41 @@ impl<'a> Words<'a> {
             }
         }
     }
+}
+
+/// The URL without user name, password and fragment.
+#[must_use]
+pub fn without_credentials(url: &Url) -> Url {
+    let mut url = url.clone();
+    // Both fail only for URLs without a host, and http URLs have one.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_fragment(None);
+    url
+}
+
+/// The user name and password in a URL, percent-decoded; `None` without either.
+pub(crate) fn credentials_in(url: &Url) -> Option<Credentials> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    Some(Credentials {
+        user: decode(url.username()),
+        password: decode(url.password().unwrap_or_default()),
+    })
+}
+
+/// Whether `url` may see the credentials for `named`: it has the same scheme,
+/// host and port, or the same host moved from http to https on the standard
+/// ports.
+pub(crate) fn is_same_host(named: &Url, url: &Url) -> bool {
+    let is_upgrade = named.scheme() == "http"
+        && url.scheme() == "https"
+        && named.port().is_none()
+        && url.port().is_none()
+        && named.host() == url.host();
+    is_upgrade || named.origin() == url.origin()
 }
 
 #[cfg(test)]
@@ -421,5 +459,35 @@ mod tests {
             let text = format!("machine a password \"{quoted}\" login u");
             assert_found(&text, "a", "u", &password);
         }
+    }
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn credentials_stay_with_the_named_host() {
+        let named = url("http://example.org/a");
+        for same in [
+            "http://example.org/b",
+            "https://example.org/b",
+            "http://example.org:80/",
+        ] {
+            assert!(is_same_host(&named, &url(same)), "{same}");
+        }
+        for other in [
+            "http://example.org:8080/a",
+            "https://example.org:8443/a",
+            "http://www.example.org/a",
+            "http://example.com/a",
+        ] {
+            assert!(!is_same_host(&named, &url(other)), "{other}");
+        }
+        // The way back down is never the same host, whatever the redirect
+        // rules say.
+        assert!(!is_same_host(
+            &url("https://example.org/"),
+            &url("http://example.org/")
+        ));
     }
 }

@@ -1,0 +1,358 @@
+//! One request on a lane: the rate limits that it keeps to, the counters for its
+//! bytes, its body on the way out, and the body of its answer on the way in.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use dalbe::receive_window::FlowTarget;
+use dalbe::socket::TcpSocket;
+use http::Response;
+use http_body::{Body, Frame, SizeHint};
+use tokio::sync::watch;
+use tokio::time::{Interval, MissedTickBehavior, Sleep};
+
+use super::tap::socket_of;
+use super::window_manager::{WindowGuard, WindowManager};
+use crate::clock::Clock;
+use crate::http::Failure;
+use crate::lane::Lane;
+use crate::limiter::RateLimiter;
+
+/// Bytes of a request's body that are handed on in one piece. The connection asks
+/// for the next piece when it has room, so all counted bytes but two or three
+/// pieces have left.
+const PIECE: usize = 64 * 1024;
+
+/// Interval at which a receive window is adjusted: well within a round trip of
+/// any path on which the window matters.
+const WINDOW_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A limit on the rate of several requests together.
+#[derive(Debug)]
+pub struct RateLimit {
+    limiter: RateLimiter,
+    clock: Clock,
+}
+
+impl RateLimit {
+    /// A limit of `rate` byte/s, at least 1.
+    #[must_use]
+    pub fn new(rate: u64) -> Self {
+        Self {
+            limiter: RateLimiter::new(rate),
+            clock: Clock::start(),
+        }
+    }
+
+    /// Counts `bytes`, and returns the wait before the next ones may move.
+    #[must_use]
+    pub fn reserve(&self, bytes: usize) -> Duration {
+        self.limiter.reserve(self.clock.now(), bytes)
+    }
+}
+
+/// The limits and counters of one request.
+#[derive(Debug, Clone, Default)]
+pub struct RequestContext {
+    /// The rate limits for the body that goes in the direction of the lane.
+    pub ceilings: Vec<Arc<RateLimit>>,
+    /// Bytes of that body so far: handed to the connection, or taken from it.
+    pub moved: Arc<AtomicU64>,
+    /// Bytes of all such bodies of the same job, including those that had to be
+    /// moved again. `None` for requests that move no content of a job's files,
+    /// such as listings. The lane does not count those either.
+    pub job: Option<Arc<AtomicU64>>,
+}
+
+impl RequestContext {
+    /// Waits until the rate limits let `bytes` through. For bytes that no
+    /// [`LaneClient`](super::LaneClient) moves.
+    pub async fn wait(&self, bytes: usize) {
+        tokio::time::sleep(self.reserve(bytes)).await;
+    }
+
+    /// Counts moved bytes for the request, its job and its lane.
+    pub fn count(&self, bytes: u64, lane: &Lane) {
+        self.moved.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(job) = &self.job {
+            job.fetch_add(bytes, Ordering::Relaxed);
+            lane.carried(bytes);
+        }
+    }
+
+    /// Counts `bytes` on all rate limits, and returns the longest wait.
+    pub(crate) fn reserve(&self, bytes: usize) -> Duration {
+        let waits = self.ceilings.iter().map(|limit| limit.reserve(bytes));
+        waits.max().unwrap_or_default()
+    }
+}
+
+type Pause = Option<Pin<Box<Sleep>>>;
+
+/// A pause of this length; `None` for zero.
+fn pause(wait: Duration) -> Pause {
+    (!wait.is_zero()).then(|| Box::pin(tokio::time::sleep(wait)))
+}
+
+/// The body of a request: cut into pieces, within rate limits, counted.
+#[derive(Debug)]
+pub(super) struct RequestBody<B> {
+    body: B,
+    rest: Bytes,
+    context: RequestContext,
+    lane: Lane,
+    /// Whether the rate limits pause the body. Tells [`super::LaneClient`] that
+    /// the server's silence is not the server's fault.
+    is_paused: Arc<AtomicBool>,
+    /// Ends when the rate limits let the next piece through.
+    pause: Pause,
+}
+
+impl<B> RequestBody<B> {
+    pub(super) fn new(
+        body: B,
+        context: RequestContext,
+        lane: Lane,
+        is_paused: Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            body,
+            rest: Bytes::new(),
+            context,
+            lane,
+            is_paused,
+            pause: None,
+        }
+    }
+}
+
+impl<B> Drop for RequestBody<B> {
+    fn drop(&mut self) {
+        self.is_paused.store(false, Ordering::Relaxed);
+    }
+}
+
+impl<B> Body for RequestBody<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let this = &mut *self;
+        if let Some(pause) = &mut this.pause {
+            let is_over = pause.as_mut().poll(context).is_ready();
+            this.is_paused.store(!is_over, Ordering::Relaxed);
+            if !is_over {
+                return Poll::Pending;
+            }
+            this.pause = None;
+        }
+        if this.rest.is_empty() {
+            match ready!(Pin::new(&mut this.body).poll_frame(context)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => this.rest = data,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                other => return Poll::Ready(other),
+            }
+        }
+        let piece = this.rest.split_to(this.rest.len().min(PIECE));
+        this.context.count(piece.len() as u64, &this.lane);
+        this.pause = pause(this.context.reserve(piece.len()));
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let rest = self.rest.len() as u64;
+        match self.body.size_hint().exact() {
+            Some(bytes) => SizeHint::with_exact(bytes + rest),
+            None => SizeHint::new(),
+        }
+    }
+}
+
+/// Why the body of an answer broke off.
+#[derive(Debug, thiserror::Error)]
+pub enum BrokenOff {
+    /// The connection is gone.
+    #[error("the connection broke off in the middle of the answer")]
+    Gone(#[source] reqwest::Error),
+    /// The server sent nothing for too long.
+    #[error("the server fell silent in the middle of the answer")]
+    Silent,
+}
+
+impl From<BrokenOff> for Failure {
+    fn from(broken: BrokenOff) -> Self {
+        match broken {
+            BrokenOff::Gone(error) => error.into(),
+            BrokenOff::Silent => Self::network(broken.to_string()),
+        }
+    }
+}
+
+/// The body of an answer: its connection's window follows the lane while it is
+/// read, and its bytes are counted.
+#[derive(Debug)]
+pub struct Received {
+    body: reqwest::Body,
+    context: RequestContext,
+    lane: Lane,
+    held: Option<HeldConnection>,
+    /// Ends when rate limits and lever allow the next read.
+    pause: Pause,
+    /// Time that the server may send nothing while it is read from.
+    max_silence: Option<Duration>,
+    /// Ends when the server has sent nothing for that time.
+    silence: Pause,
+}
+
+/// A connection whose receive window follows the lane.
+#[derive(Debug)]
+pub(super) struct HeldConnection {
+    windows: Arc<WindowManager>,
+    guard: WindowGuard,
+    socket: Arc<TcpSocket>,
+    target: watch::Receiver<FlowTarget>,
+    clock: Clock,
+    interval: Interval,
+    /// Wait between two reads.
+    pause: Option<Duration>,
+}
+
+/// Takes the connection of a response under control; `None` if it is gone.
+pub(super) fn hold(
+    response: &reqwest::Response,
+    windows: &Arc<WindowManager>,
+    lane: &Lane,
+    clock: Clock,
+) -> Option<HeldConnection> {
+    let socket = Arc::new(socket_of(response)?);
+    let guard = windows.engage(clock.now(), &socket)?;
+    let mut interval = tokio::time::interval(WINDOW_INTERVAL);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    Some(HeldConnection {
+        windows: Arc::clone(windows),
+        guard,
+        socket,
+        target: lane.order(),
+        clock,
+        interval,
+        pause: None,
+    })
+}
+
+impl HeldConnection {
+    /// Adjusts the window when that is due. `remaining` are the bytes that still
+    /// come, if known.
+    fn poll(&mut self, context: &mut Context<'_>, remaining: Option<u64>) {
+        while self.interval.poll_tick(context).is_ready() {
+            self.windows.order(*self.target.borrow());
+            self.pause = self.guard.update(self.clock.now(), remaining);
+        }
+    }
+}
+
+impl Received {
+    pub(super) fn of(
+        response: reqwest::Response,
+        context: RequestContext,
+        lane: Lane,
+        held: Option<HeldConnection>,
+        max_silence: Option<Duration>,
+    ) -> Response<Self> {
+        let (parts, body) = Response::<reqwest::Body>::from(response).into_parts();
+        let received = Self {
+            body,
+            context,
+            lane,
+            held,
+            pause: None,
+            max_silence,
+            silence: None,
+        };
+        Response::from_parts(parts, received)
+    }
+
+    /// Completes when the server has sent nothing for too long.
+    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<BrokenOff> {
+        let Some(limit) = self.max_silence else {
+            return Poll::Pending;
+        };
+        let silence = self
+            .silence
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        silence.as_mut().poll(context).map(|()| BrokenOff::Silent)
+    }
+
+    /// Counts bytes that came, and sets the pause before the next read.
+    fn count(&mut self, bytes: usize) {
+        self.context.count(bytes as u64, &self.lane);
+        let held = self.held.as_ref();
+        let rtt = held.and_then(|held| held.socket.info().ok()?.path_rtt());
+        self.lane.moved(bytes as u64, rtt);
+        if let Some(Ok(window)) = held.map(|held| held.socket.receiver().window_clamp()) {
+            self.lane.sees_window(window.into());
+        }
+        let lever_pause = held.and_then(|held| held.pause).unwrap_or_default();
+        self.pause = pause(self.context.reserve(bytes).max(lever_pause));
+    }
+}
+
+impl Body for Received {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        let this = &mut *self;
+        if let Some(held) = &mut this.held {
+            held.poll(context, this.body.size_hint().upper());
+        }
+        if let Some(pause) = &mut this.pause {
+            ready!(pause.as_mut().poll(context));
+            this.pause = None;
+        }
+        let frame = match Pin::new(&mut this.body).poll_frame(context) {
+            Poll::Ready(frame) => frame,
+            Poll::Pending => {
+                let broken = ready!(this.poll_silence(context));
+                return Poll::Ready(Some(Err(broken)));
+            }
+        };
+        this.silence = None;
+        match &frame {
+            Some(Ok(frame)) => {
+                if let Some(data) = frame.data_ref() {
+                    this.count(data.len());
+                }
+            }
+            // Another request may use the connection at once.
+            Some(Err(_)) | None => this.held = None,
+        }
+        Poll::Ready(frame.map(|frame| frame.map_err(BrokenOff::Gone)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,529 @@
+//! A remote file: what a probe learns of it, ranges that certainly belong to the
+//! same version, and the content coding of its bytes.
+//!
+//! The other download tools that we tried mix two versions when the file changes
+//! between two runs. Here each 206 must prove itself: range, total length and
+//! validator have to be those of the version in the part file.
+//!
+//! Every request asks for the file itself (`Accept-Encoding: identity`). Some
+//! servers compress all the same (RFC 9110, section 8.4), so gzip is undone.
+
+use std::collections::VecDeque;
+use std::io::{self, Write as _};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use bytes::{Buf as _, Bytes};
+use dalbe::socket::TcpSocket;
+use flate2::write::MultiGzDecoder;
+use http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, HeaderMap};
+use http::{HeaderValue, StatusCode};
+use reqwest::Response;
+use url::Url;
+
+use super::client::{Get, HttpClient, Reply, drain};
+use super::tap::socket_of;
+use crate::http::content_disposition;
+use crate::http::digest::repr_digest;
+use crate::http::priority::DeadlineHint;
+use crate::http::range::ContentRange;
+use crate::http::validator::{Validator, Version, last_modified};
+use crate::http::{Failure, Remarks};
+use crate::settings::Checksum;
+
+/// A remote file as it was when it was probed.
+#[derive(Debug)]
+pub struct Source {
+    /// The URL that the user named.
+    pub named: Url,
+    /// The URL that redirects led to.
+    pub url: Url,
+    /// Size in bytes, if the server told it.
+    pub total: Option<u64>,
+    /// What tells this version from others, if anything does.
+    pub validator: Option<Validator>,
+    /// What ranges are checked against. `None` if the file has to be fetched as
+    /// one stream, because the server serves no ranges or nothing identifies the
+    /// version.
+    pub version: Option<Version>,
+    /// Modification time at the server.
+    pub modified: Option<SystemTime>,
+    /// File name that the server suggests, as sent.
+    pub suggested_name: Option<String>,
+    /// Digest of the whole file (RFC 9530).
+    pub digest: Option<Checksum>,
+    /// Whether range requests carry `If-Range`. Cleared once the server has
+    /// answered 200 to such a request for an unchanged file, as some content
+    /// delivery networks do.
+    is_conditional: AtomicBool,
+}
+
+/// The result of a probe.
+#[derive(Debug)]
+pub struct Probe {
+    /// The remote file.
+    pub source: Source,
+    /// The answer itself, if it already carries the whole file.
+    pub body: Option<Body>,
+}
+
+/// A response body that has been checked to be the requested bytes.
+#[derive(Debug)]
+pub struct Body {
+    response: Response,
+    /// Undoes a content coding.
+    decoder: Option<Box<Decoder>>,
+    /// The connection's socket, if it could be found.
+    pub socket: Option<TcpSocket>,
+    /// Bytes in the body; `None` if only its end will tell.
+    pub expected: Option<u64>,
+}
+
+impl Body {
+    fn new(response: Response, expected: Option<u64>) -> Self {
+        Self {
+            socket: socket_of(&response),
+            response,
+            decoder: None,
+            expected,
+        }
+    }
+
+    /// The next bytes; `None` at the end. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// The connection breaks, falls silent, or ends too early.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        let Some(decoder) = &mut self.decoder else {
+            return Ok(self.response.chunk().await?);
+        };
+        let damaged = |error: io::Error| {
+            Failure::server(format!("the compressed answer is damaged: {error}"))
+        };
+        loop {
+            if let Some(decoded) = decoder.next().map_err(damaged)? {
+                return Ok(Some(decoded));
+            }
+            match self.response.chunk().await? {
+                Some(encoded) => decoder.push(encoded),
+                None => return decoder.finish().map_err(damaged),
+            }
+        }
+    }
+}
+
+/// The failure that a response without the requested bytes stands for.
+fn refusal(response: &Response) -> Failure {
+    Failure::of_status(response.status(), Remarks::of(response.headers()))
+}
+
+impl HttpClient {
+    /// Asks for the first byte, to learn size, version and range support. If the
+    /// server serves no ranges, the answer carries the whole file. A FAIRBAT
+    /// server gets `hint` with a request for the whole file.
+    ///
+    /// # Errors
+    /// Every [`Failure`] except [`Failure::Changed`].
+    pub async fn probe(&self, named: &Url, hint: Option<DeadlineHint>) -> Result<Probe, Failure> {
+        let first_byte = Get {
+            named,
+            url: named,
+            range: Some(0..1),
+            if_range: None,
+            hint: None,
+        };
+        let Reply { response, url } = self.get(first_byte).await?;
+        match response.status() {
+            StatusCode::PARTIAL_CONTENT => {
+                if let Some(source) = Source::of_first_byte(named, &url, response.headers()) {
+                    drain(response).await;
+                    return Ok(Probe { source, body: None });
+                }
+            }
+            // An empty file has no first byte.
+            StatusCode::RANGE_NOT_SATISFIABLE => {
+                let headers = response.headers();
+                let range = ContentRange::from_headers(headers);
+                if range == Some(ContentRange::Unsatisfied { total: 0 }) {
+                    let source = Source::new(named, &url, headers, Some(0), false);
+                    return Ok(Probe { source, body: None });
+                }
+            }
+            StatusCode::OK => return whole_file(named, &url, response),
+            _ => return Err(refusal(&response)),
+        }
+        // The answer to the range request is of no use: ask without a range.
+        self.whole(named, hint).await
+    }
+
+    /// Asks for the whole file as one stream. A FAIRBAT server gets `hint`.
+    ///
+    /// # Errors
+    /// Every [`Failure`] except [`Failure::Changed`].
+    pub async fn whole(&self, named: &Url, hint: Option<DeadlineHint>) -> Result<Probe, Failure> {
+        let whole = Get {
+            named,
+            url: named,
+            range: None,
+            if_range: None,
+            hint: hint.as_ref(),
+        };
+        let Reply { response, url } = self.get(whole).await?;
+        match response.status() {
+            StatusCode::OK => whole_file(named, &url, response),
+            _ => Err(refusal(&response)),
+        }
+    }
+
+    /// Asks for `range` of the version that was probed. A FAIRBAT server gets
+    /// `hint`. [`Body::expected`] may be less than the length of the range.
+    ///
+    /// # Errors
+    /// [`Failure::Changed`] if the answer belongs to another version or cannot
+    /// be shown to belong to this one; [`Failure::WholeFile`].
+    pub async fn range(
+        &self,
+        source: &Source,
+        range: Range<u64>,
+        hint: Option<DeadlineHint>,
+    ) -> Result<Body, Failure> {
+        let Some(version) = &source.version else {
+            return Err(Failure::WholeFile);
+        };
+        let condition = version
+            .validator
+            .if_range()
+            .filter(|_| source.is_conditional.load(Ordering::Relaxed));
+        let mut get = Get {
+            named: &source.named,
+            url: &source.url,
+            range: Some(range.clone()),
+            if_range: condition,
+            hint: hint.as_ref(),
+        };
+        let mut response = self.get(get.clone()).await?.response;
+        if response.status() == StatusCode::OK && get.if_range.is_some() {
+            // Either the file has changed, or something on the way does not
+            // support If-Range. A range request without it tells which.
+            get.if_range = None;
+            response = self.get(get.clone()).await?.response;
+            if response.status() == StatusCode::PARTIAL_CONTENT {
+                source.is_conditional.store(false, Ordering::Relaxed);
+            }
+        }
+        match response.status() {
+            StatusCode::PARTIAL_CONTENT => {
+                let was_conditional = get.if_range.is_some();
+                let headers = response.headers();
+                let length = check_partial(headers, source, version, &range, was_conditional)?;
+                Ok(Body::new(response, Some(length)))
+            }
+            StatusCode::OK => Err(Failure::WholeFile),
+            StatusCode::RANGE_NOT_SATISFIABLE => Err(Failure::Changed(
+                "the file became shorter on the server".into(),
+            )),
+            // A signed URL that a redirect gave may have expired.
+            status if status.is_client_error() && source.url != source.named => {
+                Err(match refusal(&response) {
+                    Failure::Fatal(error) => Failure::Expired(error),
+                    other => other,
+                })
+            }
+            _ => Err(refusal(&response)),
+        }
+    }
+}
+
+impl Source {
+    fn new(
+        named: &Url,
+        url: &Url,
+        headers: &HeaderMap,
+        total: Option<u64>,
+        serves_ranges: bool,
+    ) -> Self {
+        let validator = Validator::from_headers(headers);
+        let version = total.filter(|_| serves_ranges).and_then(|total| {
+            let validator = validator.clone()?;
+            Some(Version { total, validator })
+        });
+        Self {
+            named: named.clone(),
+            url: url.clone(),
+            total,
+            validator,
+            version,
+            modified: last_modified(headers),
+            suggested_name: suggested_name(headers),
+            digest: repr_digest(headers),
+            is_conditional: AtomicBool::new(true),
+        }
+    }
+
+    /// Reads a 206 response with the first byte; `None` if it is of no use.
+    fn of_first_byte(named: &Url, url: &Url, headers: &HeaderMap) -> Option<Self> {
+        let Some(ContentRange::Bytes {
+            first: 0,
+            last: 0,
+            total: Some(total),
+        }) = ContentRange::from_headers(headers)
+        else {
+            return None;
+        };
+        let is_identity =
+            Coding::of(headers, url, suggested_name(headers).as_deref()) == Coding::Identity;
+        let source = Self::new(named, url, headers, Some(total), is_identity);
+        // Without a version there is nothing to compare ranges with. The file
+        // has to come as one stream then.
+        source.version.is_some().then_some(source)
+    }
+}
+
+fn suggested_name(headers: &HeaderMap) -> Option<String> {
+    content_disposition::suggested_name(headers.get(CONTENT_DISPOSITION)?.as_bytes())
+}
+
+/// Reads a 200 response, which carries the whole file.
+fn whole_file(named: &Url, url: &Url, response: Response) -> Result<Probe, Failure> {
+    let headers = response.headers();
+    let coding = Coding::of(headers, url, suggested_name(headers).as_deref());
+    if let Coding::Unknown(coding) = coding {
+        return Err(Failure::refused(
+            format!("the server sends the file in the coding {coding}, though it was asked not to"),
+            "look for a URL that serves the file as it is",
+        ));
+    }
+    let is_encoded = coding == Coding::Gzip;
+    // Content-Length is the length of the coded bytes.
+    let total = response.content_length().filter(|_| !is_encoded);
+    let mut source = Source::new(named, url, headers, total, false);
+    // Repr-Digest is the digest of the coded bytes (RFC 9530, section 3), which
+    // are not kept.
+    source.digest = source.digest.filter(|_| !is_encoded);
+    let mut body = Body::new(response, total);
+    body.decoder = is_encoded.then(Box::default);
+    Ok(Probe {
+        source,
+        body: Some(body),
+    })
+}
+
+/// Checks that a 206 response carries `range` of this version, from its start and
+/// not beyond its end. Returns the number of bytes in the response. A server may
+/// send fewer than requested (RFC 9110, section 15.3.7).
+fn check_partial(
+    headers: &HeaderMap,
+    source: &Source,
+    version: &Version,
+    range: &Range<u64>,
+    was_conditional: bool,
+) -> Result<u64, Failure> {
+    let (first, last) = match ContentRange::from_headers(headers) {
+        Some(ContentRange::Bytes {
+            total: Some(total), ..
+        }) if total != version.total => {
+            return Err(Failure::Changed(format!(
+                "the file has {total} bytes now instead of {}",
+                version.total
+            )));
+        }
+        Some(ContentRange::Bytes { first, last, .. }) => (first, last),
+        Some(ContentRange::Unsatisfied { .. }) | None => {
+            return Err(Failure::server(
+                "the server sent a range without saying which",
+            ));
+        }
+    };
+    if first != range.start || last >= range.end {
+        return Err(Failure::server(format!(
+            "the server sent bytes {first}-{last} instead of {}-{}",
+            range.start,
+            range.end - 1
+        )));
+    }
+    if Coding::of(headers, &source.url, source.suggested_name.as_deref()) != Coding::Identity {
+        return Err(Failure::server("the server sent an encoded range"));
+    }
+    if !version.validator.matches_partial(headers, was_conditional) {
+        return Err(Failure::Changed(
+            "the file has changed on the server".into(),
+        ));
+    }
+    Ok(last - first + 1)
+}
+
+/// Compressed bytes that are decoded in one step. They grow at most a
+/// thousandfold, which bounds the memory that a hostile answer can take.
+const DECODE_STEP: usize = 4096;
+
+/// Endings of the names of compressed files.
+const COMPRESSED_ENDINGS: [&str; 9] = [
+    ".gz", ".tgz", ".svgz", ".bz2", ".tbz2", ".xz", ".zst", ".br", ".z",
+];
+
+/// How the bytes of a response relate to the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Coding {
+    /// They are the file.
+    Identity,
+    /// They are the file in gzip (RFC 1952).
+    Gzip,
+    /// They are the file in some other coding.
+    Unknown(String),
+}
+
+impl Coding {
+    /// The coding of a response for `url`, with the file name that the server
+    /// suggests.
+    ///
+    /// Some servers label a compressed file as if only the transfer were
+    /// compressed (Apache's AddEncoding). The file's name tells.
+    fn of(headers: &HeaderMap, url: &Url, name: Option<&str>) -> Self {
+        let names = [url.path(), name.unwrap_or_default()].map(str::to_ascii_lowercase);
+        let is_compressed_file = names
+            .iter()
+            .any(|name| COMPRESSED_ENDINGS.iter().any(|end| name.ends_with(end)));
+        let lower =
+            |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+        let fields: Vec<String> = headers
+            .get_all(CONTENT_ENCODING)
+            .iter()
+            .map(lower)
+            .filter(|coding| coding.trim() != "identity")
+            .collect();
+        let codings = fields.join(", ");
+        match codings.trim() {
+            "" => Self::Identity,
+            _ if is_compressed_file => Self::Identity,
+            "gzip" | "x-gzip" => Self::Gzip,
+            other => Self::Unknown(other.to_owned()),
+        }
+    }
+}
+
+/// Decodes gzip as it comes in.
+#[derive(Debug)]
+struct Decoder {
+    waiting: VecDeque<Bytes>,
+    decoder: MultiGzDecoder<Vec<u8>>,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            decoder: MultiGzDecoder::new(Vec::new()),
+        }
+    }
+}
+
+impl Decoder {
+    /// Takes compressed bytes.
+    fn push(&mut self, bytes: Bytes) {
+        self.waiting.push_back(bytes);
+    }
+
+    /// The next decoded bytes; `None` if it needs more compressed ones first.
+    ///
+    /// # Errors
+    /// The compressed bytes are damaged.
+    fn next(&mut self) -> io::Result<Option<Bytes>> {
+        while let Some(front) = self.waiting.front_mut() {
+            let step = front.len().min(DECODE_STEP);
+            self.decoder.write_all(&front[..step])?;
+            front.advance(step);
+            if front.is_empty() {
+                self.waiting.pop_front();
+            }
+            if let Some(decoded) = self.take() {
+                return Ok(Some(decoded));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The last decoded bytes, after the last compressed ones.
+    ///
+    /// # Errors
+    /// The compressed bytes end too early or their checksum is wrong.
+    fn finish(&mut self) -> io::Result<Option<Bytes>> {
+        self.decoder.try_finish()?;
+        Ok(self.take())
+    }
+
+    fn take(&mut self) -> Option<Bytes> {
+        let decoded = std::mem::take(self.decoder.get_mut());
+        (!decoded.is_empty()).then(|| decoded.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn coding(field: &'static str, url: &str) -> Coding {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(field));
+        Coding::of(&headers, &url.parse().unwrap(), None)
+    }
+
+    #[test]
+    fn a_compressed_file_is_told_from_a_compressed_transfer() {
+        assert_eq!(coding("gzip", "http://h/a.txt"), Coding::Gzip);
+        assert_eq!(coding("X-GZIP", "http://h/a.tar.gz?x"), Coding::Identity);
+        assert_eq!(coding("identity", "http://h/a"), Coding::Identity);
+        assert_eq!(coding("br", "http://h/a"), Coding::Unknown("br".into()));
+        assert_eq!(
+            coding("gzip, br", "http://h/a"),
+            Coding::Unknown("gzip, br".into())
+        );
+    }
+
+    fn gzip(plain: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(plain).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// Decodes in pieces of `size`.
+    fn decode(compressed: &[u8], size: usize) -> io::Result<Vec<u8>> {
+        let mut decoder = Decoder::default();
+        let mut plain = Vec::new();
+        for piece in compressed.chunks(size) {
+            decoder.push(Bytes::copy_from_slice(piece));
+            while let Some(decoded) = decoder.next()? {
+                assert!(decoded.len() <= 2000 * DECODE_STEP);
+                plain.extend_from_slice(&decoded);
+            }
+        }
+        plain.extend(decoder.finish()?.unwrap_or_default());
+        Ok(plain)
+    }
+
+    #[test]
+    fn whatever_the_pieces_the_file_comes_out() {
+        let plain: Vec<u8> = (0..3_000_000_u32).map(|i| (i / 1000 % 256) as u8).collect();
+        let compressed = gzip(&plain);
+        for size in [1, 7, 5000, compressed.len()] {
+            assert!(
+                decode(&compressed, size).unwrap() == plain,
+                "pieces of {size}"
+            );
+        }
+        assert_eq!(decode(&gzip(b""), 3).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_cut_or_damaged_answer_is_an_error() {
+        let compressed = gzip(&[7; 100_000]);
+        assert!(decode(&compressed[..compressed.len() - 3], 50).is_err());
+        let mut damaged = compressed;
+        let crc = damaged.len() - 6;
+        damaged[crc] ^= 1;
+        assert!(decode(&damaged, 50).is_err());
+    }
+}
