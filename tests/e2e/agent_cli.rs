@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 
-use fairbat_agent::daemon::handle::{Accepted, Command, Refused};
-use fairbat_agent::status::Status;
+use fairbat_agent::daemon::handle::{CommandAccepted, CommandError, TaskCommand};
+use fairbat_agent::status::AgentStatus;
 use fairbat_tests::bin::{Fairbat, Running, fairbat_binary};
 use fairbat_tests::outcome::Outcome;
 use fairbat_tests::poll::wait_until;
@@ -36,7 +36,7 @@ fn run(agent: &Agent, args: &[&str]) -> Outcome {
 }
 
 /// A job that runs, and one that failed last time.
-fn night() -> Status {
+fn night() -> AgentStatus {
     let home = json!({
         "phase": "running", "bytes": 10_737_418_240_u64, "bytes_done": 3_221_225_472_u64,
         "began": "2026-03-02T00:00:00Z", "deadline": "2026-03-02T06:00:00Z",
@@ -64,7 +64,7 @@ fn last(began: &str, ok: bool, failed: u64) -> Value {
     })
 }
 
-fn home(phase: &str, last: &Value) -> Status {
+fn home(phase: &str, last: &Value) -> AgentStatus {
     let members = json!({"phase": phase, "last": last});
     status("2026-03-02T01:00:00Z", &[task("home", &members)])
 }
@@ -253,7 +253,7 @@ fn a_download_is_added_with_absolute_paths() {
         .orders()
         .into_iter()
         .map(|order| match order {
-            Command::Add { url, to, deadline } => {
+            TaskCommand::Add { url, to, deadline } => {
                 assert_eq!(url.as_str(), "https://me:hunter2@h/f");
                 (to.display().to_string(), deadline)
             }
@@ -271,13 +271,15 @@ fn a_download_is_added_with_absolute_paths() {
 #[test]
 fn of_several_tasks_each_is_told_and_refusals_are_named() {
     let agent = Agent::start(night(), |command| match command {
-        Command::Pause { id } if id == "hom" => Err(Refused::Unknown {
+        TaskCommand::Pause { id } if id == "hom" => Err(CommandError::UnknownTask {
             id: id.clone(),
             nearest: Some("home".to_owned()),
         }),
-        Command::Pause { id } | Command::Resume { id } => Ok(Accepted { id: id.clone() }),
-        Command::Cancel { .. } => Err(Refused::NotNow("it does not run".to_owned())),
-        _ => Err(Refused::Stopping),
+        TaskCommand::Pause { id } | TaskCommand::Resume { id } => {
+            Ok(CommandAccepted { id: id.clone() })
+        }
+        TaskCommand::Cancel { .. } => Err(CommandError::NotNow("it does not run".to_owned())),
+        _ => Err(CommandError::Stopping),
     });
     let paused = run(&agent, &["pause", "hom", "etc"]);
     paused
@@ -296,12 +298,12 @@ fn of_several_tasks_each_is_told_and_refusals_are_named() {
         .expect_said(&["stopping"]);
     let id = |id: &str| id.to_owned();
     let expected = [
-        Command::Pause { id: id("hom") },
-        Command::Pause { id: id("etc") },
-        Command::Resume { id: id("home") },
-        Command::Resume { id: id("etc") },
-        Command::Cancel { id: id("home") },
-        Command::Run { job: id("home") },
+        TaskCommand::Pause { id: id("hom") },
+        TaskCommand::Pause { id: id("etc") },
+        TaskCommand::Resume { id: id("home") },
+        TaskCommand::Resume { id: id("etc") },
+        TaskCommand::Cancel { id: id("home") },
+        TaskCommand::Run { job: id("home") },
     ];
     assert_eq!(agent.orders(), expected);
 }
@@ -354,7 +356,7 @@ fn waiting_ends_with_the_agent_and_by_a_signal() {
     assert!(outcome.stderr.contains("goes on"), "{outcome}");
     agent.end();
     ended.wait().expect_code(5);
-    let restored = Command::Restore {
+    let restored = TaskCommand::Restore {
         job: "home".to_owned(),
         to: "/r".into(),
         deadline: None,

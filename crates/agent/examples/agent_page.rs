@@ -12,8 +12,8 @@
 mod scene;
 
 fn main() {
-    let (handle, telling) = scene::night();
-    let serving = scene::Serving::begin(handle, telling);
+    let (handle, port) = scene::night();
+    let serving = scene::Serving::begin(handle, port);
     println!("{}", serving.url("/"));
     loop {
         std::thread::park();

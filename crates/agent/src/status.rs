@@ -1,39 +1,39 @@
-//! How the agent stands: what the API tells, the metrics count and the page
-//! shows. Values only; who gathers them is no business of this module.
+//! The status of the agent: the API answers with it, the metrics count from it, and
+//! the page shows it. `docs/agent-api.md` describes it as an interface.
 //!
-//! Times are in seconds and amounts in bytes; what is not known is `null`.
+//! Times are in seconds and amounts in bytes. An unknown value is `null`.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// How the agent stands.
+/// The status of the agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Status {
-    /// Its version.
+pub struct AgentStatus {
+    /// Version of the agent.
     pub version: String,
-    /// When it was started.
+    /// When the agent was started.
     pub started: Timestamp,
-    /// When this was true.
+    /// When this status was taken.
     pub now: Timestamp,
     /// One for each direction.
     pub lanes: Vec<LaneStatus>,
-    /// Jobs in the order of the configuration, then what was added, in its
-    /// order.
+    /// Jobs in the order of the configuration, then ad-hoc tasks in the order in which
+    /// they were added.
     pub tasks: Vec<TaskStatus>,
 }
 
-/// Which way bulk data goes.
+/// Which way the data of a lane moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Direction {
+pub enum LaneDirection {
     /// From this machine.
     Push,
     /// To this machine.
     Pull,
 }
 
-impl Direction {
-    /// As it is written.
+impl LaneDirection {
+    /// Its name in JSON and in labels.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,130 +43,129 @@ impl Direction {
     }
 }
 
-/// How a lane stands.
+/// The status of a lane.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LaneStatus {
-    /// Which way.
-    pub direction: Direction,
-    /// What holds its flows back, by name: `congestion-control`, `pacing`,
+    /// Which way its data moves.
+    pub direction: LaneDirection,
+    /// The lever that makes its flows yield, by name: `congestion-control`, `pacing`,
     /// `stock-congestion-control`, `observed-receive-window`,
     /// `receive-window`, `dscp-le`, `none`.
     pub lever: String,
-    /// Whether that makes them yield at all.
+    /// Whether this lever makes them yield at all.
     pub can_yield: bool,
-    /// The last sample.
-    pub sample: Sample,
-    /// What the lever comes to, bytes: mean window of the connections in use, the
-    /// congestion window of what is sent, the receive window of what comes.
+    /// The latest sample.
+    pub sample: HistorySample,
+    /// Mean window of the connections in use, bytes: the congestion window when data is
+    /// sent, the receive window when it is received.
     pub window: Option<f64>,
-    /// The rate that ends are foretold by, byte/s: what the flows have shown
-    /// that they can carry where that is less than what the deadlines ask for,
-    /// else the mean of the last minute; `None` when nothing moves.
+    /// The rate that predictions use, byte/s. It is the mean of the last minute in which
+    /// data moved, or the measured capacity of the flows if that is less than the
+    /// deadlines need. `None` when nothing moves.
     pub foreseen: Option<f64>,
-    /// For how long its flows have been below their full weight while something
-    /// moved or waited for its turn, since the start, s.
+    /// How long its flows have had less than full weight while data moved or waited,
+    /// since the start, s.
     pub yielded_s: f64,
-    /// Bytes of files moved since the start, those that had to be moved again
-    /// included: those of all tasks of the direction.
+    /// Bytes of files moved since the start by all tasks of the direction, repeated
+    /// transfers included.
     pub bytes: u64,
 }
 
-/// A lane in one second.
+/// One second of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Sample {
-    /// When, s since 1970.
+pub struct HistorySample {
+    /// Time, s since 1970.
     pub t: f64,
-    /// n of FAIRBAT, chunks.
+    /// n of FAIRBAT: inactive chunks.
     pub n: f64,
-    /// m of FAIRBAT, connections.
+    /// m of FAIRBAT: limit on the active connections.
     pub m: f64,
     /// Connections in use.
     pub active: u64,
     /// Weight of each flow, 0.02 to 1.
     pub w: f64,
-    /// What the deadlines ask for, byte/s; `None` without any.
+    /// Lowest rate that still meets the deadlines, byte/s; `None` without a deadline.
     pub zeta: Option<f64>,
     /// Mean rate, byte/s.
     pub rate: f64,
     /// Round-trip time, s.
     pub rtt_s: Option<f64>,
-    /// What of it is queues, s: by how much it is more than the least of the
-    /// last 600 seconds in which it was measured.
+    /// Queueing delay, s: the round-trip time less its minimum over the last 600 samples.
     pub queue_s: Option<f64>,
 }
 
-/// What was asked for: a job of the configuration, or a download that was added.
+/// A job of the configuration, or an ad-hoc task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskStatus {
-    /// What commands name it by: a job's name, or `add-N`.
+    /// The id that commands use: the name of a job, or `add-N`.
     pub id: String,
-    /// What it is.
+    /// Kind of the task.
     pub kind: TaskKind,
-    /// Which way.
-    pub direction: Direction,
-    /// From where, without credentials.
+    /// Which way its data moves.
+    pub direction: LaneDirection,
+    /// Source, without credentials.
     pub from: String,
-    /// To where, without credentials.
+    /// Destination, without credentials.
     pub to: String,
-    /// What it does now.
+    /// What the task does now.
     pub phase: Phase,
-    /// When it will run next, if that is known.
+    /// When it will run next, if known.
     pub next: Option<Timestamp>,
-    /// When the run that is under way, or was last, began.
+    /// When the run under way, or the last run, began.
     pub began: Option<Timestamp>,
-    /// By when that is, or was, to be through.
+    /// Deadline of that run.
     pub deadline: Option<Timestamp>,
-    /// When it will probably be through, after what goes before it in its lane;
-    /// `None` when nothing moves.
+    /// Predicted end of the run, after the tasks that go before it in its lane; `None`
+    /// when nothing moves.
     pub predicted: Option<Timestamp>,
-    /// By how much that is late, or the last run was, s; 0 when it is not, or
-    /// will not be by more than 5 % of the time left.
+    /// How late the run is predicted to be, or the last run was, s. 0 when it is in time,
+    /// or predicted to be late by at most 5 % of the time left.
     pub late_s: Option<f64>,
-    /// Files that there are to move in this run, as far as is known.
+    /// Files to move in this run, as far as known.
     pub files: u64,
-    /// Those that are done.
+    /// Files of them that are done.
     pub files_done: u64,
-    /// Bytes that there are to move in this run, as far as is known.
+    /// Bytes to move in this run, as far as known.
     pub bytes: u64,
-    /// Those that are done.
+    /// Bytes of them that are done.
     pub bytes_done: u64,
-    /// How the last run that ended has ended.
+    /// How the last run ended.
     pub last: Option<LastRun>,
-    /// When the last run ended that went well.
+    /// When the last successful run ended.
     pub succeeded: Option<Timestamp>,
-    /// Counted since the agent was started.
+    /// Counts since the agent was started.
     pub totals: Totals,
 }
 
-/// What a task is.
+/// Kind of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskKind {
-    /// Of the configuration.
+    /// A job of the configuration.
     Job,
-    /// A download that was added.
+    /// An ad-hoc download.
     Download,
-    /// A restore that was asked for.
+    /// A restore of what a job has stored.
     Restore,
 }
 
-/// What a task does.
+/// What a task does now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// It waits for its time, or for a command.
+    /// It waits for its time or for a command.
     Waiting,
-    /// It looks what there is to do.
+    /// It looks for changes.
     Scanning,
-    /// It moves something, or waits for its turn in the lane.
+    /// It moves data, or waits for its turn in the lane.
     Running,
-    /// It failed, and will be tried again.
+    /// Its run failed and will be tried again.
     Retrying,
-    /// It was paused.
+    /// It is paused.
     Paused,
-    /// It is through, and will not run again.
+    /// It has succeeded and will not run again.
     Done,
-    /// It was given up, and will not run again.
+    /// It has failed and will not run again.
     Failed,
 }
 
@@ -177,86 +176,121 @@ pub struct LastRun {
     pub began: Timestamp,
     /// When it ended.
     pub ended: Timestamp,
-    /// Whether everything is in step.
+    /// Whether source and destination are in step.
     pub ok: bool,
-    /// Whether it was in time; `None` without a deadline.
+    /// Whether it ended by its deadline; `None` without one.
     pub in_time: Option<bool>,
-    /// What stood in the way, in one sentence.
+    /// The problem, in one sentence.
     pub problem: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
-    /// What became of files.
+    /// Its files, counted by outcome.
     pub files: Outcomes,
-    /// The first files that failed, 20 at most.
+    /// The first files that failed, at most 20.
     pub failures: Vec<FileFailure>,
 }
 
-/// A file that is not in step.
+/// A file that has failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFailure {
-    /// Which.
+    /// Its path.
     pub path: String,
-    /// Why, in one sentence.
+    /// The problem, in one sentence.
     pub problem: String,
     /// What to do about it.
     pub hint: Option<String>,
 }
 
-/// What became of files: of a run, or of all.
+/// Files by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Outcomes {
-    /// In step before.
+    /// In step before the run.
     pub same: u64,
     /// Moved.
     pub moved: u64,
     /// Deleted at the destination.
     pub deleted: u64,
-    /// Changed while they were read, each time.
+    /// Changed during every try to read them.
     pub changed: u64,
-    /// Failed otherwise.
+    /// Failed for another reason.
     pub failed: u64,
 }
 
-/// Counted since the agent was started.
+/// Counts of a task since the agent was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Totals {
-    /// Bytes of files moved, those that had to be moved again included; of a
-    /// run under way, too.
+    /// Bytes of files moved, repeated transfers and the run under way included.
     pub bytes: u64,
     /// Chunks moved: requests that carried data.
     pub chunks: u64,
-    /// What became of files.
+    /// Files by outcome.
     pub files: Outcomes,
     /// Tries that failed, by reason.
     pub retries: Retries,
-    /// Runs that ended well.
+    /// Runs that succeeded.
     pub succeeded: u64,
-    /// Runs that did not.
+    /// Runs that failed.
     pub failed: u64,
-    /// Runs that ended after their deadline, whatever their outcome; not those
-    /// that were stopped.
+    /// Runs that ended after their deadline, whatever their outcome. Stopped runs do not
+    /// count.
     pub late: u64,
 }
 
 /// Tries that failed, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Retries {
-    /// The network.
+    /// The network failed.
     pub network: u64,
     /// The server failed.
     pub server: u64,
-    /// The server wanted fewer requests.
+    /// The server asked for fewer requests.
     pub busy: u64,
-    /// What arrived was not what was sent.
+    /// The data that arrived was not the data sent.
     pub integrity: u64,
 }
 
-impl Retries {
-    /// So many more.
+impl Outcomes {
+    /// Adds `more` to the counts.
     pub fn add(&mut self, more: &Self) {
-        self.network += more.network;
-        self.server += more.server;
-        self.busy += more.busy;
-        self.integrity += more.integrity;
+        for (count, more) in [
+            (&mut self.same, more.same),
+            (&mut self.moved, more.moved),
+            (&mut self.deleted, more.deleted),
+            (&mut self.changed, more.changed),
+            (&mut self.failed, more.failed),
+        ] {
+            *count = count.saturating_add(more);
+        }
+    }
+}
+
+impl Totals {
+    /// Adds `more` to the counts.
+    pub fn add(&mut self, more: &Self) {
+        self.files.add(&more.files);
+        self.retries.add(&more.retries);
+        for (count, more) in [
+            (&mut self.bytes, more.bytes),
+            (&mut self.chunks, more.chunks),
+            (&mut self.succeeded, more.succeeded),
+            (&mut self.failed, more.failed),
+            (&mut self.late, more.late),
+        ] {
+            *count = count.saturating_add(more);
+        }
+    }
+}
+
+impl Retries {
+    /// Adds `more` to the counts.
+    pub fn add(&mut self, more: &Self) {
+        for (count, more) in [
+            (&mut self.network, more.network),
+            (&mut self.server, more.server),
+            (&mut self.busy, more.busy),
+            (&mut self.integrity, more.integrity),
+        ] {
+            *count = count.saturating_add(more);
+        }
     }
 }

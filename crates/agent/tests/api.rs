@@ -10,8 +10,8 @@ mod words;
 
 use std::process::Command as Process;
 
-use fairbat_agent::daemon::handle::{Command, Refused};
-use fairbat_agent::status::Status;
+use fairbat_agent::daemon::handle::{CommandError, TaskCommand};
+use fairbat_agent::status::AgentStatus;
 use serde_json::{Value, json};
 
 use self::scripted::{Agent, status, task};
@@ -60,7 +60,7 @@ fn curl(agent: &Agent, path: &str, args: &[&str]) -> Answer {
     }
 }
 
-fn night() -> Status {
+fn night() -> AgentStatus {
     let home = json!({"phase": "running", "bytes": 10, "bytes_done": 3});
     status("2026-03-02T01:00:00Z", &[task("home", &home)])
 }
@@ -71,7 +71,7 @@ fn the_status_is_told_as_it_is() {
     let answer = curl(&agent, "/v1/status", &[]);
     assert_eq!(answer.status, 200);
     assert!(answer.head.contains("content-type: application/json"));
-    let told: Status = serde_json::from_value(answer.json()).expect("a status");
+    let told: AgentStatus = serde_json::from_value(answer.json()).expect("a status");
     assert_eq!(told, night());
     assert!(answer.body.ends_with("}\n"), "a line of its own");
 }
@@ -100,16 +100,16 @@ fn every_order_reaches_the_daemon() {
     let moment = moment.parse().expect("a moment");
     let home = || "home".to_owned();
     let expected = [
-        Command::Run { job: home() },
-        Command::Pause { id: home() },
-        Command::Resume { id: home() },
-        Command::Cancel { id: home() },
-        Command::Add {
+        TaskCommand::Run { job: home() },
+        TaskCommand::Pause { id: home() },
+        TaskCommand::Resume { id: home() },
+        TaskCommand::Cancel { id: home() },
+        TaskCommand::Add {
             url: "https://me:hunter2@h/f".parse().expect("a URL"),
             to: "/srv/".into(),
             deadline: Some(moment),
         },
-        Command::Restore {
+        TaskCommand::Restore {
             job: home(),
             to: "/r".into(),
             deadline: None,
@@ -122,18 +122,18 @@ fn every_order_reaches_the_daemon() {
 fn refusals_say_what_and_what_to_do() {
     let agent = Agent::start(night(), |command| {
         Err(match command {
-            Command::Run { job } => Refused::Unknown {
+            TaskCommand::Run { job } => CommandError::UnknownTask {
                 id: job.clone(),
                 nearest: Some("home".to_owned()),
             },
-            Command::Pause { id } => Refused::Unknown {
+            TaskCommand::Pause { id } => CommandError::UnknownTask {
                 id: id.clone(),
                 nearest: None,
             },
-            Command::Resume { .. } => Refused::NotNow("it is not paused".to_owned()),
-            Command::Cancel { .. } => Refused::Stopping,
-            Command::Add { url, .. } => Refused::Impossible(format!("{url}: no room")),
-            Command::Restore { .. } => Refused::Impossible("it is a pull".to_owned()),
+            TaskCommand::Resume { .. } => CommandError::NotNow("it is not paused".to_owned()),
+            TaskCommand::Cancel { .. } => CommandError::Stopping,
+            TaskCommand::Add { url, .. } => CommandError::Impossible(format!("{url}: no room")),
+            TaskCommand::Restore { .. } => CommandError::Impossible("it is a pull".to_owned()),
         })
     });
     let add = r#"{"url":"https://me:hunter2@h/f","to":"/srv/"}"#;

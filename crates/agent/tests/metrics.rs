@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use fairbat_agent::metrics::{Metrics, NAMES};
-use fairbat_agent::status::{Direction, Phase, Status, TaskKind, TaskStatus};
+use fairbat_agent::status::{AgentStatus, LaneDirection, Phase, TaskKind, TaskStatus};
 use scene::{at, status, task};
 
 /// The value of a series, written as it is told.
@@ -49,8 +49,8 @@ fn told(text: &str) -> BTreeSet<&str> {
     series.flat_map(names_in).collect()
 }
 
-fn only(task: TaskStatus) -> Status {
-    Status {
+fn only(task: TaskStatus) -> AgentStatus {
+    AgentStatus {
         tasks: vec![task],
         ..status(0)
     }
@@ -125,7 +125,7 @@ fn values_are_those_of_the_status_in_base_units() {
 
 #[test]
 fn what_is_not_known_is_absent() {
-    let mut status = only(task("home", TaskKind::Job, Direction::Push));
+    let mut status = only(task("home", TaskKind::Job, LaneDirection::Push));
     for lane in &mut status.lanes {
         let sample = &mut lane.sample;
         (sample.zeta, sample.rtt_s, sample.queue_s) = (None, Some(f64::NAN), None);
@@ -157,12 +157,12 @@ fn what_is_not_known_is_absent() {
 fn downloads_have_one_label_and_count_on_when_they_are_forgotten() {
     let bytes = "fairbat_bytes_total{task=\"(added)\",direction=\"pull\"}";
     let download = |id: &str, bytes| {
-        let mut download = task(id, TaskKind::Download, Direction::Pull);
+        let mut download = task(id, TaskKind::Download, LaneDirection::Pull);
         download.totals.bytes = bytes;
         download
     };
     let metrics = Metrics::new();
-    let nothing = metrics.render(&Status {
+    let nothing = metrics.render(&AgentStatus {
         tasks: Vec::new(),
         ..status(0)
     });
@@ -184,7 +184,7 @@ fn of_downloads_the_dates_are_those_of_the_latest_that_is_open() {
         deadline: Some(at(deadline)),
         late_s,
         phase,
-        ..task(id, TaskKind::Download, Direction::Pull)
+        ..task(id, TaskKind::Download, LaneDirection::Pull)
     };
     let mut all = only(due(
         "add-1",

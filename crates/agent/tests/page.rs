@@ -54,8 +54,8 @@ const WORDS: [&str; 6] = [
 
 #[test]
 fn with_its_script_it_keeps_itself_fresh() {
-    let (handle, telling) = night();
-    let serving = Serving::begin(handle, telling);
+    let (handle, port) = night();
+    let serving = Serving::begin(handle, port);
     let Some(page) = seen(&serving, "{}") else {
         return;
     };
@@ -70,8 +70,8 @@ fn with_its_script_it_keeps_itself_fresh() {
 
 #[test]
 fn without_it_all_is_there_and_the_browser_reloads_it() {
-    let (handle, telling) = night();
-    let serving = Serving::begin(handle, telling);
+    let (handle, port) = night();
+    let serving = Serving::begin(handle, port);
     let Some(page) = seen(&serving, NO_SCRIPTS) else {
         return;
     };

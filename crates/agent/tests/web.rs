@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use fairbat_agent::daemon::handle::channel;
-use fairbat_agent::status::{Direction, FileFailure, LastRun, Outcomes, Status, TaskKind};
+use fairbat_agent::status::{AgentStatus, FileFailure, LaneDirection, LastRun, Outcomes, TaskKind};
 use scene::{Serving, at, night, status, task};
 
 /// How long a test waits for what must come.
@@ -39,8 +39,8 @@ fn body(answer: &str) -> &str {
 }
 
 fn serving_night() -> Serving {
-    let (handle, telling) = night();
-    Serving::begin(handle, telling)
+    let (handle, port) = night();
+    Serving::begin(handle, port)
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn the_page_tells_times_and_amounts_as_people_do() {
 #[test]
 fn nothing_that_others_say_is_markup() {
     let evil = "<script>alert(1)</script>\"'&\u{202e}";
-    let mut odd = task(evil, TaskKind::Job, Direction::Push);
+    let mut odd = task(evil, TaskKind::Job, LaneDirection::Push);
     (odd.from, odd.to) = (evil.into(), evil.into());
     odd.last = Some(LastRun {
         began: at("2026-03-25T00:00:00Z"),
@@ -165,14 +165,14 @@ fn nothing_that_others_say_is_markup() {
             hint: Some(format!("{evil}!")),
         }],
     });
-    let mut status = Status {
+    let mut status = AgentStatus {
         version: evil.into(),
         tasks: vec![odd],
         ..status(0)
     };
     status.lanes[0].lever = evil.into();
-    let (handle, telling) = channel(status);
-    let serving = Serving::begin(handle, telling);
+    let (handle, port) = channel(status);
+    let serving = Serving::begin(handle, port);
     let answer = get(&serving, "/");
     let page = body(&answer);
     assert!(!page.contains("<script>alert"), "{page}");
@@ -187,8 +187,8 @@ fn nothing_that_others_say_is_markup() {
 fn an_agent_without_anything_has_a_page_too() {
     let mut status = status(0);
     status.tasks.clear();
-    let (handle, telling) = channel(status);
-    let serving = Serving::begin(handle, telling);
+    let (handle, port) = channel(status);
+    let serving = Serving::begin(handle, port);
     let answer = get(&serving, "/");
     let page = body(&answer);
     assert!(page.contains("There is nothing to do"), "{page}");
@@ -200,8 +200,8 @@ fn an_agent_without_anything_has_a_page_too() {
 fn a_lane_that_cannot_yield_says_what_to_do() {
     let mut status = status(0);
     status.lanes[1].can_yield = false;
-    let (handle, telling) = channel(status);
-    let serving = Serving::begin(handle, telling);
+    let (handle, port) = channel(status);
+    let serving = Serving::begin(handle, port);
     let answer = get(&serving, "/");
     assert_eq!(body(&answer).matches("fairbat doctor").count(), 1);
 }
@@ -231,7 +231,7 @@ fn what_is_told_is_shown_at_once() {
     assert!(body(&get(&serving, "/")).contains("1 task needs a look"));
     let mut later = status(0);
     later.tasks.truncate(1);
-    serving.telling.tell(later);
+    serving.port.publish(later);
     assert!(body(&get(&serving, "/")).contains("All is well"));
 }
 

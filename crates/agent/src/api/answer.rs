@@ -16,7 +16,7 @@ use super::hiding::Hiding;
 use super::refusal::Refusal;
 use super::route::{Order, Route};
 use super::{Patience, ask, body, watching};
-use crate::daemon::handle::{Accepted, Handle};
+use crate::daemon::handle::{CommandAccepted, Handle};
 
 /// The body of an answer.
 pub(super) type Payload = UnsyncBoxBody<Bytes, Infallible>;
@@ -75,7 +75,7 @@ impl Answering {
         }
     }
 
-    async fn order(&self, order: Order, body: &[u8]) -> Result<Accepted, Refusal> {
+    async fn order(&self, order: Order, body: &[u8]) -> Result<CommandAccepted, Refusal> {
         let command = ask::command(order, body)?;
         let hiding = Hiding::of(&command);
         let done = self.handle.command(command).await;

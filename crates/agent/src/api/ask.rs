@@ -11,33 +11,33 @@ use url::Url;
 
 use super::refusal::Refusal;
 use super::route::Order;
-use crate::daemon::handle::Command;
+use crate::daemon::handle::TaskCommand;
 
 /// What this body orders.
 ///
 /// # Errors
 /// The first thing that is wrong with it.
-pub(super) fn command(order: Order, body: &[u8]) -> Result<Command, Refusal> {
+pub(super) fn command(order: Order, body: &[u8]) -> Result<TaskCommand, Refusal> {
     let mut members = Members::of(body)?;
     let command = match order {
-        Order::Run => Command::Run {
+        Order::Run => TaskCommand::Run {
             job: members.text("job")?,
         },
-        Order::Pause => Command::Pause {
+        Order::Pause => TaskCommand::Pause {
             id: members.text("id")?,
         },
-        Order::Resume => Command::Resume {
+        Order::Resume => TaskCommand::Resume {
             id: members.text("id")?,
         },
-        Order::Cancel => Command::Cancel {
+        Order::Cancel => TaskCommand::Cancel {
             id: members.text("id")?,
         },
-        Order::Add => Command::Add {
+        Order::Add => TaskCommand::Add {
             url: members.url("url")?,
             to: members.path("to")?,
             deadline: members.moment("deadline")?,
         },
-        Order::Restore => Command::Restore {
+        Order::Restore => TaskCommand::Restore {
             job: members.text("job")?,
             to: members.path("to")?,
             deadline: members.moment("deadline")?,
@@ -149,19 +149,19 @@ mod tests {
         let id = || "home".to_owned();
         let named = br#"{"id":"home"}"#;
         for (order, expected) in [
-            (Order::Pause, Command::Pause { id: id() }),
-            (Order::Resume, Command::Resume { id: id() }),
-            (Order::Cancel, Command::Cancel { id: id() }),
+            (Order::Pause, TaskCommand::Pause { id: id() }),
+            (Order::Resume, TaskCommand::Resume { id: id() }),
+            (Order::Cancel, TaskCommand::Cancel { id: id() }),
         ] {
             assert_eq!(command(order, named), Ok(expected));
         }
         let run = command(Order::Run, br#" {"job": "home"} "#);
-        assert_eq!(run, Ok(Command::Run { job: id() }));
+        assert_eq!(run, Ok(TaskCommand::Run { job: id() }));
         let add = command(
             Order::Add,
             br#"{"url":"https://me:pw@h/f","to":"/srv/","deadline":"2026-05-01T06:00:00+02:00"}"#,
         );
-        let expected = Command::Add {
+        let expected = TaskCommand::Add {
             url: "https://me:pw@h/f".parse().unwrap(),
             to: "/srv/".into(),
             deadline: Some("2026-05-01T04:00:00Z".parse().unwrap()),
@@ -171,7 +171,7 @@ mod tests {
             r#"{"job":"home","to":"/r"}"#,
             r#"{"job":"home","to":"/r","deadline":null}"#,
         ] {
-            let expected = Command::Restore {
+            let expected = TaskCommand::Restore {
                 job: id(),
                 to: "/r".into(),
                 deadline: None,

@@ -5,7 +5,7 @@ use fairbat::http::without_credentials;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use crate::daemon::handle::{Command, Refused};
+use crate::daemon::handle::{CommandError, TaskCommand};
 
 /// See the module.
 #[derive(Debug)]
@@ -13,26 +13,28 @@ pub(super) struct Hiding(Option<Url>);
 
 impl Hiding {
     /// What has to be hidden of this order.
-    pub(super) fn of(command: &Command) -> Self {
+    pub(super) fn of(command: &TaskCommand) -> Self {
         match command {
-            Command::Add { url, .. } if !url.username().is_empty() || url.password().is_some() => {
+            TaskCommand::Add { url, .. }
+                if !url.username().is_empty() || url.password().is_some() =>
+            {
                 Self(Some(url.clone()))
             }
-            Command::Add { .. }
-            | Command::Run { .. }
-            | Command::Pause { .. }
-            | Command::Resume { .. }
-            | Command::Cancel { .. }
-            | Command::Restore { .. } => Self(None),
+            TaskCommand::Add { .. }
+            | TaskCommand::Run { .. }
+            | TaskCommand::Pause { .. }
+            | TaskCommand::Resume { .. }
+            | TaskCommand::Cancel { .. }
+            | TaskCommand::Restore { .. } => Self(None),
         }
     }
 
     /// The refusal without it.
-    pub(super) fn of_refused(&self, refused: Refused) -> Refused {
+    pub(super) fn of_refused(&self, refused: CommandError) -> CommandError {
         match refused {
-            Refused::NotNow(why) => Refused::NotNow(self.of_text(why)),
-            Refused::Impossible(why) => Refused::Impossible(self.of_text(why)),
-            Refused::Unknown { .. } | Refused::Stopping => refused,
+            CommandError::NotNow(why) => CommandError::NotNow(self.of_text(why)),
+            CommandError::Impossible(why) => CommandError::Impossible(self.of_text(why)),
+            CommandError::UnknownTask { .. } | CommandError::Stopping => refused,
         }
     }
 
@@ -54,14 +56,14 @@ mod tests {
     use super::*;
 
     fn said(url: &str, why: &str) -> String {
-        let command = Command::Add {
+        let command = TaskCommand::Add {
             url: url.parse().unwrap(),
             to: "/srv".into(),
             deadline: None,
         };
         let hiding = Hiding::of(&command);
         hiding
-            .of_refused(Refused::Impossible(why.to_owned()))
+            .of_refused(CommandError::Impossible(why.to_owned()))
             .to_string()
     }
 

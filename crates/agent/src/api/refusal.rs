@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use serde::Serialize;
 
-use crate::daemon::handle::Refused;
+use crate::daemon::handle::CommandError;
 
 /// Bytes of a request's body that are taken.
 pub(super) const MOST: usize = 64 * 1024;
@@ -86,20 +86,20 @@ impl Refusal {
     }
 }
 
-impl From<Refused> for Refusal {
-    fn from(refused: Refused) -> Self {
+impl From<CommandError> for Refusal {
+    fn from(refused: CommandError) -> Self {
         let error = refused.to_string();
         match refused {
-            Refused::Unknown { nearest, .. } => {
+            CommandError::UnknownTask { nearest, .. } => {
                 let hint = match nearest {
                     Some(name) => format!("did you mean {name:?}?"),
                     None => "the status lists all tasks".to_owned(),
                 };
                 Self::new(StatusCode::NOT_FOUND, error).with_hint(hint)
             }
-            Refused::NotNow(_) => Self::new(StatusCode::CONFLICT, error),
-            Refused::Impossible(_) => Self::malformed(error),
-            Refused::Stopping => Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
+            CommandError::NotNow(_) => Self::new(StatusCode::CONFLICT, error),
+            CommandError::Impossible(_) => Self::malformed(error),
+            CommandError::Stopping => Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
                 .with_hint("try again when it has been started again"),
         }
     }

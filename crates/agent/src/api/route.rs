@@ -2,7 +2,7 @@
 
 use http::Method;
 
-use crate::status::Direction;
+use crate::status::LaneDirection;
 
 /// What a path is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(super) enum Route {
     /// How the agent stands.
     Status,
     /// The last hour of a lane.
-    History(Direction),
+    History(LaneDirection),
     /// Something to do.
     Order(Order),
 }
@@ -37,8 +37,8 @@ impl Route {
     pub(super) fn of(path: &str) -> Option<Self> {
         Some(match path {
             "/v1/status" => Self::Status,
-            "/v1/history/push" => Self::History(Direction::Push),
-            "/v1/history/pull" => Self::History(Direction::Pull),
+            "/v1/history/push" => Self::History(LaneDirection::Push),
+            "/v1/history/pull" => Self::History(LaneDirection::Pull),
             "/v1/run" => Self::Order(Order::Run),
             "/v1/pause" => Self::Order(Order::Pause),
             "/v1/resume" => Self::Order(Order::Resume),

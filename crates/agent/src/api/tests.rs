@@ -11,8 +11,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::daemon::handle::{Telling, channel};
-use crate::status::{Direction, LaneStatus, Sample, Status};
+use crate::daemon::handle::{DaemonPort, channel};
+use crate::status::{AgentStatus, HistorySample, LaneDirection, LaneStatus};
 
 const SHORT: Patience = Patience {
     idle: Duration::from_millis(300),
@@ -20,8 +20,8 @@ const SHORT: Patience = Patience {
     lines: Duration::from_millis(50),
 };
 
-fn status() -> Status {
-    Status {
+fn status() -> AgentStatus {
+    AgentStatus {
         version: "1".to_owned(),
         started: "2026-05-01T00:00:00Z".parse().unwrap(),
         now: "2026-05-01T00:00:01Z".parse().unwrap(),
@@ -32,7 +32,7 @@ fn status() -> Status {
 
 struct Api {
     directory: TempDir,
-    telling: Telling,
+    port: DaemonPort,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<()>,
 }
@@ -41,12 +41,12 @@ impl Api {
     fn start(patience: Patience) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let listener = listen(&directory.path().join("s")).unwrap();
-        let (handle, telling) = channel(status());
+        let (handle, port) = channel(status());
         let (stop, stopped) = oneshot::channel();
         let stopped = async { drop(stopped.await) };
         Self {
             directory,
-            telling,
+            port,
             stop: Some(stop),
             serving: tokio::spawn(serve_with(patience, listener, handle, stopped)),
         }
@@ -109,9 +109,9 @@ async fn who_says_nothing_is_left() {
 #[tokio::test]
 async fn who_takes_nothing_is_left() {
     let api = Api::start(SHORT);
-    let mut telling = status();
-    telling.version = "v".repeat(100_000);
-    api.telling.tell(telling);
+    let mut port = status();
+    port.version = "v".repeat(100_000);
+    api.port.publish(port);
     let mut stream = api.connect().await;
     // Answers that nobody takes, until the next request is not taken either.
     let broken = async {
@@ -135,7 +135,7 @@ async fn who_watches_is_waited_for_and_hears_of_each_change() {
     for version in ["2", "3"] {
         let mut next = status();
         next.version = version.to_owned();
-        api.telling.tell(next);
+        api.port.publish(next);
         until(&mut watching, &format!("\"version\":\"{version}\"")).await;
     }
 }
@@ -153,7 +153,7 @@ async fn who_watches_hears_the_last_of_many_changes() {
     for version in 2..=40 {
         let mut next = status();
         next.version = version.to_string();
-        api.telling.tell(next);
+        api.port.publish(next);
     }
     let lines = until(&mut watching, "\"version\":\"40\"").await;
     assert_eq!(lines.matches("\"version\"").count(), 1, "{lines}");
@@ -165,7 +165,7 @@ async fn watching_ends_with_the_daemon_and_with_the_api() {
     let mut watching = api.connect().await;
     watching.write_all(WATCH).await.unwrap();
     until(&mut watching, "\"version\":\"1\"").await;
-    drop(api.telling);
+    drop(api.port);
     // The last chunk: it ends as it should, and is not broken off.
     until(&mut watching, "0\r\n\r\n").await;
 
@@ -186,9 +186,9 @@ async fn an_order_under_way_is_answered_when_the_api_stops() {
     let mut stream = api.connect().await;
     let order = b"POST /v1/run HTTP/1.1\r\nHost: a\r\nContent-Length: 14\r\n\r\n{\"job\":\"home\"}";
     stream.write_all(order).await.unwrap();
-    let (_, answer) = api.telling.next().await.unwrap();
+    let (_, answer) = api.port.next_command().await.unwrap();
     drop(api.stop.take());
-    let accepted = crate::daemon::handle::Accepted {
+    let accepted = crate::daemon::handle::CommandAccepted {
         id: "home".to_owned(),
     };
     answer.send(Ok(accepted)).unwrap();
@@ -229,7 +229,7 @@ async fn of_too_many_some_are_told_so_and_room_comes_back() {
 #[tokio::test]
 async fn the_history_has_the_samples_of_its_lane() {
     let api = Api::start(SHORT);
-    let sample = |t| Sample {
+    let sample = |t| HistorySample {
         t,
         n: 0.0,
         m: 1.0,
@@ -242,7 +242,7 @@ async fn the_history_has_the_samples_of_its_lane() {
     };
     for t in [1.0, 2.0] {
         let lane = LaneStatus {
-            direction: Direction::Pull,
+            direction: LaneDirection::Pull,
             lever: "none".to_owned(),
             can_yield: false,
             sample: sample(t),
@@ -253,7 +253,7 @@ async fn the_history_has_the_samples_of_its_lane() {
         };
         let mut next = status();
         next.lanes.push(lane);
-        api.telling.tell(next);
+        api.port.publish(next);
     }
     for (lane, expected) in [("pull", vec![sample(1.0), sample(2.0)]), ("push", vec![])] {
         let mut stream = api.connect().await;
@@ -261,7 +261,7 @@ async fn the_history_has_the_samples_of_its_lane() {
         stream.write_all(request.as_bytes()).await.unwrap();
         let answer = until(&mut stream, "]\n").await;
         let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        let samples: Vec<Sample> = serde_json::from_str(body).unwrap();
+        let samples: Vec<HistorySample> = serde_json::from_str(body).unwrap();
         assert_eq!(samples, expected, "{lane}");
     }
 }

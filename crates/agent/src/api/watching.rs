@@ -12,11 +12,11 @@ use tokio::sync::watch;
 
 use super::answer::json;
 use super::over;
-use crate::status::Status;
+use crate::status::AgentStatus;
 
 /// See the module.
 struct Watching {
-    status: watch::Receiver<Arc<Status>>,
+    status: watch::Receiver<Arc<AgentStatus>>,
     end: watch::Receiver<bool>,
     pause: Duration,
     is_begun: bool,
@@ -25,7 +25,7 @@ struct Watching {
 /// How it stands, and then each change, with at least `pause` between two lines:
 /// of what changes meanwhile the last counts.
 pub(super) fn lines(
-    status: watch::Receiver<Arc<Status>>,
+    status: watch::Receiver<Arc<AgentStatus>>,
     end: watch::Receiver<bool>,
     pause: Duration,
 ) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairbat_agent::config::Config;
-use fairbat_agent::daemon::{self, Outside, handle};
+use fairbat_agent::daemon::{self, Environment, handle};
 use fairbat_agent::{api, web};
 use jiff::tz::TimeZone;
 use tokio::net::TcpListener;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
 /// the file.
 async fn serve(config: Config, file: PathBuf) -> Result<(), Box<dyn Error>> {
     let stopped = stop_by_signal()?;
-    let outside = Outside {
+    let environment = Environment {
         stop: stopped.clone(),
         reload: reload_by_signal()?,
         load: Arc::new(move || Config::load(&file, |name| std::env::var_os(name))),
@@ -59,7 +59,7 @@ async fn serve(config: Config, file: PathBuf) -> Result<(), Box<dyn Error>> {
             let _ = stopped.wait_for(|stop| *stop).await;
         }
     };
-    let (handle, telling) = handle::channel(daemon::starting(clock::now().timestamp()));
+    let (handle, port) = handle::channel(daemon::starting_status(clock::now().timestamp()));
     let socket = api::listen(&config.agent.socket)?;
     let mut serving = JoinSet::new();
     if let Some(address) = config.agent.listen {
@@ -75,7 +75,7 @@ async fn serve(config: Config, file: PathBuf) -> Result<(), Box<dyn Error>> {
     }
     serving.spawn(api::serve(socket, handle, told()));
     let all = async {
-        daemon::run(config, telling, outside, identity()).await?;
+        daemon::run(config, port, environment, identity()).await?;
         serving.join_all().await;
         Ok(())
     };

@@ -1,5 +1,5 @@
-//! A download that was asked for: one run of the engine, in the lane that it shares
-//! with the jobs.
+//! One run of an ad-hoc download: a transfer of the download engine in the lane that
+//! it shares with the jobs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,45 +17,45 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use url::Url;
 
-use super::lanes::{authority, patient};
+use super::lanes::{authority, http_settings};
 use crate::config::Agent;
 use crate::store::{StoreError, StoreErrorKind};
 use crate::sync::{Progress, RunProblem, RunReport};
 
-/// How often a failure is tried again before a run ends; a later run goes on.
-const TRIES: u32 = 20;
+/// Retries of a failure before the run ends. A later run continues the download.
+const MAX_RETRIES: u32 = 20;
 
-/// What a download is to do.
+/// What a download moves, and with what.
 #[derive(Debug, Clone)]
-pub(super) struct Download {
-    pub(super) url: Url,
-    pub(super) to: PathBuf,
-    pub(super) deadline: Option<Timestamp>,
-    pub(super) seed: u64,
-    /// What it shares with the jobs.
-    pub(super) lane: Lane,
-    /// Ceilings of that.
-    pub(super) ceilings: Vec<Arc<RateLimit>>,
+pub(crate) struct Download {
+    pub(crate) url: Url,
+    /// The file, or the directory to save it in if the path ends with a slash.
+    pub(crate) to: PathBuf,
+    pub(crate) deadline: Option<Timestamp>,
+    pub(crate) seed: u64,
+    /// The lane of all pulls.
+    pub(crate) lane: Lane,
+    pub(crate) rate_limits: Vec<Arc<RateLimit>>,
 }
 
-/// Runs it until it is there, fails, or `stop` becomes true.
-pub(super) async fn download(
+/// Downloads until the file is complete, the download fails, or `stop` becomes true.
+pub(crate) async fn download(
     download: Download,
     agent: &Agent,
-    ledger: Progress,
+    progress: Progress,
     mut stop: watch::Receiver<bool>,
 ) -> RunReport {
     let member = download
         .lane
         .enter(&authority(&download.url), download.deadline);
-    ledger.joins(&member);
+    progress.joins(&member);
     let share = Share {
         member,
-        passage: ledger.passage(&download.ceilings),
-        chunks: ledger.chunks(),
+        passage: progress.passage(&download.rate_limits),
+        chunks: progress.chunks(),
     };
     let settings = Settings {
-        http: patient(None),
+        http: http_settings(None),
         split: 1,
         max_connections: agent.connections,
         weight: agent.min_weight,
@@ -63,8 +63,8 @@ pub(super) async fn download(
         chunk_size: None,
         file_allocation: FileAllocation::Falloc,
         retry: RetrySettings {
-            limit: Some(TRIES),
-            limit_before_contact: Some(TRIES),
+            limit: Some(MAX_RETRIES),
+            limit_before_contact: Some(MAX_RETRIES),
             base: Duration::from_millis(500),
             cap: Duration::from_secs(60),
         },
@@ -84,21 +84,21 @@ pub(super) async fn download(
     let mut report = RunReport::default();
     let run = download::run_in(share, settings, request, engine_stop.clone(), events);
     let stopping = async {
-        // Whoever could stop it is gone with the daemon.
+        // An error means that the daemon is gone, and with it every way to stop.
         let _ = stop.wait_for(|stop| *stop).await;
         engine_stop.interrupt();
         std::future::pending::<()>().await;
     };
-    let mut said = Said::default();
+    let mut last_error = None;
     let outcome = tokio::select! {
-        outcome = async { tokio::join!(run, listen(seen, &ledger, &mut said)).0 } => outcome,
+        outcome = async { tokio::join!(run, follow(seen, &progress, &mut last_error)).0 } => outcome,
         () = stopping => unreachable!("it never resolves"),
     };
-    report.count(&ledger.standing());
+    report.count(&progress.standing());
     match outcome {
         Ok(outcome) => match outcome.outcomes.first() {
             Some(Outcome::Done { .. }) => report.sent = 1,
-            Some(Outcome::Failed(kind)) => report.problem = Some(problem(*kind, said)),
+            Some(Outcome::Failed(kind)) => report.problem = Some(problem(*kind, last_error)),
             None => report.problem = Some(RunProblem::Lost),
         },
         Err(error) => {
@@ -117,38 +117,40 @@ fn target(to: &Path) -> Target {
     }
 }
 
-/// What the engine has told.
-#[derive(Debug, Default)]
-struct Said {
-    error: Option<(String, String)>,
-}
+/// Message and hint of an error.
+type ErrorText = (String, String);
 
-async fn listen(mut events: UnboundedReceiver<TimedEvent>, ledger: &Progress, said: &mut Said) {
+/// Counts the events of the engine, and keeps its last error.
+async fn follow(
+    mut events: UnboundedReceiver<TimedEvent>,
+    progress: &Progress,
+    last_error: &mut Option<ErrorText>,
+) {
     while let Some(TimedEvent { event, .. }) = events.recv().await {
         match event {
             Event::Control(control) => {
-                ledger.is_at(control.bytes_done, control.bytes_total);
+                progress.is_at(control.bytes_done, control.bytes_total);
             }
-            Event::Done { bytes, .. } => ledger.is_at(bytes, Some(bytes)),
+            Event::Done { bytes, .. } => progress.is_at(bytes, Some(bytes)),
             Event::File {
                 bytes,
                 resumed_bytes,
                 ..
-            } => ledger.is_at(resumed_bytes, bytes),
-            Event::Retry { cause, .. } => ledger.retried(match cause {
+            } => progress.is_at(resumed_bytes, bytes),
+            Event::Retry { cause, .. } => progress.retried(match cause {
                 RetryCause::Network => StoreErrorKind::Network,
                 RetryCause::Server => StoreErrorKind::Server,
                 RetryCause::Busy => StoreErrorKind::Busy,
                 RetryCause::Changed => StoreErrorKind::Integrity,
             }),
-            Event::Error { message, hint, .. } => said.error = Some((message, hint)),
+            Event::Error { message, hint, .. } => *last_error = Some((message, hint)),
             _ => {}
         }
     }
 }
 
-fn problem(kind: ErrorKind, said: Said) -> RunProblem {
-    let (message, hint) = said.error.unwrap_or_default();
+fn problem(kind: ErrorKind, error: Option<ErrorText>) -> RunProblem {
+    let (message, hint) = error.unwrap_or_default();
     let kind = match kind {
         ErrorKind::Interrupted => return RunProblem::Stopped,
         ErrorKind::Network => StoreErrorKind::Network,

@@ -1,166 +1,311 @@
-//! Something that the daemon has to do, with its book: a job, or what was added.
+//! One task of the daemon: what it does, its schedule, and its run under way.
+
+use std::time::Duration;
 
 use jiff::{Timestamp, Zoned};
 use tokio::sync::watch;
 
-use super::extra::{self, Extra, What};
-use super::prediction::Prediction;
-use super::standing;
-use super::task::Task;
-use crate::config::{Course, Job};
+use super::adhoc::{self, AdHocTask, AdHocWork};
+use super::schedule::{TaskSchedule, TaskState};
+use crate::config::{Config, Course, Job, Store};
 use crate::filter::Filter;
 use crate::state::PlaceRecord;
-use crate::status::{Direction, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
+use crate::status::{LaneDirection, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
 use crate::sync::{Progress, ProgressTotals};
 
-/// Something to do, and its book.
-pub(super) struct Entry {
-    pub(super) id: String,
-    pub(super) work: Work,
-    /// Where a job writes.
-    pub(super) place: Option<PlaceRecord>,
-    pub(super) task: Task,
-    pub(super) active: Option<Active>,
-    /// What of it is remembered.
-    pub(super) standing: standing::Standing,
-    /// Whether it is to be forgotten when its run has ended.
-    pub(super) leaves: bool,
+/// The store of a [`PlaceRecord`] for directories of this machine, which pulls fill.
+const THIS_MACHINE: &str = "this machine";
+
+/// A job or an ad-hoc task.
+pub(crate) struct TaskEntry {
+    pub(crate) id: String,
+    pub(crate) work: TaskWork,
+    /// Where a job writes to.
+    pub(crate) place: Option<PlaceRecord>,
+    pub(crate) schedule: TaskSchedule,
+    pub(crate) active: Option<ActiveRun>,
+    /// The state of a job that is recorded, or about to be.
+    pub(crate) recorded: TaskState,
+    /// Whether the configuration has no such job any more. The entry is dropped when
+    /// the run under way has ended.
+    pub(crate) is_removed: bool,
 }
 
-/// What there is to do.
-pub(super) enum Work {
+/// What a task does.
+pub(crate) enum TaskWork {
     Job(Box<(Job, Filter)>),
-    Extra(u64, Extra),
+    /// With the number under which it is recorded.
+    AdHoc(u64, AdHocTask),
 }
 
-/// What can be done to a run under way.
-pub(super) struct Active {
-    pub(super) ledger: Progress,
-    /// Where it writes: its job may have got another place meanwhile.
-    pub(super) place: Option<PlaceRecord>,
-    pub(super) stop: watch::Sender<bool>,
+/// A run under way.
+pub(crate) struct ActiveRun {
+    pub(crate) progress: Progress,
+    /// Where the run writes to. A reload may have changed the place of its job since.
+    pub(crate) place: Option<PlaceRecord>,
+    pub(crate) stop: watch::Sender<bool>,
 }
 
-impl Entry {
-    pub(super) fn extra(number: u64, extra: Extra, now: &Zoned) -> Self {
+/// A job of the configuration that is ready to run.
+pub(crate) struct PreparedJob {
+    pub(crate) job: Job,
+    pub(crate) filter: Filter,
+    /// Where it writes to.
+    pub(crate) place: PlaceRecord,
+    /// When it last succeeded at that place. Only read for a job that is new.
+    pub(crate) succeeded: Option<Timestamp>,
+    /// Its recorded state.
+    pub(crate) recorded: TaskState,
+}
+
+impl TaskEntry {
+    /// A job that was not listed before.
+    pub(crate) fn job(prepared: PreparedJob, now: &Zoned) -> Self {
+        let PreparedJob {
+            job,
+            filter,
+            place,
+            succeeded,
+            recorded,
+        } = prepared;
+        let mut schedule = TaskSchedule::new(job.timing.clone(), job.due, succeeded, now);
+        schedule.restore(&recorded, now);
         Self {
-            id: extra::name(number),
-            task: Task::once(extra.deadline, extra.is_paused, now),
-            work: Work::Extra(number, extra),
-            place: None,
+            id: job.name.clone(),
+            schedule,
+            work: TaskWork::Job(Box::new((job, filter))),
+            place: Some(place),
             active: None,
-            standing: standing::Standing::default(),
-            leaves: false,
+            recorded,
+            is_removed: false,
         }
     }
 
-    /// Number and end of something that was added and is through.
-    pub(super) fn is_through(&self) -> Option<(u64, Timestamp)> {
-        match (&self.work, &self.task.last) {
-            (Work::Extra(number, _), Some(last)) if self.task.is_over() => {
+    /// An ad-hoc task.
+    pub(crate) fn adhoc(number: u64, task: AdHocTask, now: &Zoned) -> Self {
+        Self {
+            id: adhoc::id(number),
+            schedule: TaskSchedule::once(task.deadline, task.is_paused, now),
+            work: TaskWork::AdHoc(number, task),
+            place: None,
+            active: None,
+            recorded: TaskState::default(),
+            is_removed: false,
+        }
+    }
+
+    /// Number and end of an ad-hoc task that has ended for good.
+    pub(crate) fn ended_adhoc(&self) -> Option<(u64, Timestamp)> {
+        match (&self.work, &self.schedule.last) {
+            (TaskWork::AdHoc(number, _), Some(last)) if self.schedule.is_over() => {
                 Some((*number, last.ended))
             }
             _ => None,
         }
     }
 
-    /// What it is, which way it goes, from where and to where.
-    fn about(&self) -> (TaskKind, Direction, String, String) {
+    /// Asks the run under way to stop, if there is one.
+    pub(crate) fn stop_run(&self) {
+        if let Some(active) = &self.active {
+            let _ = active.stop.send(true);
+        }
+    }
+
+    /// Kind, direction, source and destination, without credentials.
+    fn description(&self) -> (TaskKind, LaneDirection, String, String) {
         match &self.work {
-            Work::Job(job) => match &job.0.course {
+            TaskWork::Job(job) => match &job.0.course {
                 Course::Push { from, to } => {
                     let from = from.display().to_string();
-                    (TaskKind::Job, Direction::Push, from, to.to_string())
+                    (TaskKind::Job, LaneDirection::Push, from, to.to_string())
                 }
                 Course::Pull { from, to } => {
                     let to = to.display().to_string();
-                    (TaskKind::Job, Direction::Pull, from.to_string(), to)
+                    (TaskKind::Job, LaneDirection::Pull, from.to_string(), to)
                 }
             },
-            Work::Extra(_, extra) => match &extra.what {
-                What::Download { url, to } => {
+            TaskWork::AdHoc(_, task) => match &task.work {
+                AdHocWork::Download { url, to } => {
                     let from = fairbat::http::without_credentials(url).to_string();
                     let to = to.display().to_string();
-                    (TaskKind::Download, Direction::Pull, from, to)
+                    (TaskKind::Download, LaneDirection::Pull, from, to)
                 }
-                What::Restore { job, to } => {
+                AdHocWork::Restore { job, to } => {
                     let to = to.display().to_string();
-                    (TaskKind::Restore, Direction::Pull, job.clone(), to)
+                    (TaskKind::Restore, LaneDirection::Pull, job.clone(), to)
                 }
             },
         }
     }
 
-    pub(super) fn status(&self, lanes: &[LaneStatus], now: Timestamp) -> TaskStatus {
-        let (kind, direction, from, to) = self.about();
-        let standing = self
+    pub(crate) fn status(&self, lanes: &[LaneStatus], now: Timestamp) -> TaskStatus {
+        let (kind, direction, from, to) = self.description();
+        let progress = self
             .active
             .as_ref()
-            .map(|active| active.ledger.standing())
+            .map(|active| active.progress.standing())
             .unwrap_or_default();
-        let is_scanning = self.active.is_some() && !standing.is_planned;
-        let task = &self.task;
-        let rate = lanes
-            .iter()
-            .find(|lane| lane.direction == direction)
-            .and_then(|lane| lane.foreseen);
-        let foretold = self.foretold(&standing, rate, now);
-        let late_s = match (&task.last, task.run) {
-            (_, Some(_)) => foretold.late_s,
-            (Some(last), None) => task.deadline.map(|deadline| {
+        let is_scanning = self.active.is_some() && !progress.is_planned;
+        let schedule = &self.schedule;
+        let lane = lanes.iter().find(|lane| lane.direction == direction);
+        let rate = lane.and_then(|lane| lane.foreseen);
+        let prediction = self.predict(&progress, rate, now);
+        let late_s = match (&schedule.last, schedule.run) {
+            (_, Some(_)) => prediction.late_s,
+            (Some(last), None) => schedule.deadline.map(|deadline| {
                 let late = last.ended.duration_since(deadline);
                 late.as_secs_f64().max(0.0)
             }),
             (None, None) => None,
         };
+        let last_began = schedule.last.as_ref().map(|last| last.began);
         TaskStatus {
             id: self.id.clone(),
             kind,
             direction,
             from,
             to,
-            phase: task.phase(is_scanning),
-            next: task.next.filter(|_| task.phase(false) != Phase::Paused),
-            began: task
-                .run
-                .map(|run| run.began)
-                .or(task.last.as_ref().map(|last| last.began)),
-            deadline: task.deadline,
-            predicted: foretold.end,
+            phase: schedule.phase(is_scanning),
+            next: schedule
+                .next
+                .filter(|_| schedule.phase(false) != Phase::Paused),
+            began: schedule.run.map(|run| run.began).or(last_began),
+            deadline: schedule.deadline,
+            predicted: prediction.end,
             late_s,
-            files: standing.files,
-            files_done: standing.files_done,
-            bytes: standing.bytes,
-            bytes_done: standing.bytes_done,
-            last: task.last.clone(),
-            succeeded: task.succeeded,
-            totals: with(task.totals, &standing),
+            files: progress.files,
+            files_done: progress.files_done,
+            bytes: progress.bytes,
+            bytes_done: progress.bytes_done,
+            last: schedule.last.clone(),
+            succeeded: schedule.succeeded,
+            totals: totals_with_run(schedule.totals, &progress),
         }
     }
 
-    /// What is foretold of the run under way at this rate of the lane, byte/s.
-    fn foretold(&self, standing: &ProgressTotals, rate: Option<f64>, now: Timestamp) -> Prediction {
+    /// Predicts the end of the run under way when its lane moves `rate` byte/s.
+    fn predict(&self, progress: &ProgressTotals, rate: Option<f64>, now: Timestamp) -> Prediction {
         let Some(active) = &self.active else {
             return Prediction::default();
         };
-        let is_known = standing.is_planned && !standing.is_open_ended;
-        let outlook = active.ledger.outlook().zip(rate).filter(|_| is_known);
+        let is_size_known = progress.is_planned && !progress.is_open_ended;
+        let outlook = active
+            .progress
+            .outlook()
+            .zip(rate)
+            .filter(|_| is_size_known);
         let (left, late) = match outlook {
             Some((outlook, rate)) => (outlook.finish(rate), outlook.lateness(rate)),
             None => (None, None),
         };
-        Prediction::new(now, self.task.deadline, left, late)
+        Prediction::new(now, self.schedule.deadline, left, late)
     }
 }
 
-/// What was counted, and what is counted of the run under way.
-fn with(totals: Totals, standing: &ProgressTotals) -> Totals {
+/// The totals of a task with the counts of its run under way.
+fn totals_with_run(totals: Totals, progress: &ProgressTotals) -> Totals {
     let mut retries = totals.retries;
-    retries.add(&standing.retries);
+    retries.add(&progress.retries);
     Totals {
-        bytes: totals.bytes + standing.bytes_moved,
-        chunks: totals.chunks + standing.requests,
+        bytes: totals.bytes + progress.bytes_moved,
+        chunks: totals.chunks + progress.requests,
         retries,
         ..totals
+    }
+}
+
+/// Where a job with this course writes to, as the state file records it. The record
+/// holds addresses, so it does not depend on the names in the configuration.
+pub(crate) fn place(config: &Config, course: &Course) -> PlaceRecord {
+    match course {
+        Course::Push { to, .. } => PlaceRecord {
+            store: store_address(config, &to.store),
+            path: to.path.clone(),
+        },
+        Course::Pull { to, .. } => PlaceRecord {
+            store: THIS_MACHINE.to_owned(),
+            path: to.display().to_string(),
+        },
+    }
+}
+
+/// The address of the store with this name.
+pub(crate) fn store_address(config: &Config, name: &str) -> String {
+    let store = config.stores.get(name);
+    store.map(Store::address).unwrap_or_default()
+}
+
+/// When a run under way will end, by the wall clock.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Prediction {
+    /// `None` when nothing moves or the size is unknown.
+    end: Option<Timestamp>,
+    /// How late that is, s. 0 when it is in time or not clearly late; `None` without a
+    /// deadline or a known end.
+    late_s: Option<f64>,
+}
+
+impl Prediction {
+    /// `left` is the time to the end by the forecast of the lane. `late` is the
+    /// lateness in s, where the forecast is clear about it.
+    fn new(
+        now: Timestamp,
+        deadline: Option<Timestamp>,
+        left: Option<Duration>,
+        late: Option<f64>,
+    ) -> Self {
+        let end = left.and_then(|left| now.checked_add(left).ok());
+        let late_s = deadline.and_then(|deadline| {
+            let over = now.duration_since(deadline).as_secs_f64().max(0.0);
+            match end {
+                Some(_) => Some(late.unwrap_or(0.0).max(over)),
+                // Without a forecast this is the least lateness possible.
+                None => (over > 0.0).then_some(over),
+            }
+        });
+        Self { end, late_s }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn at(time: &str) -> Timestamp {
+        format!("2026-03-02T{time}Z").parse().unwrap()
+    }
+
+    #[test]
+    fn the_end_is_as_far_off_as_the_lane_has_it() {
+        let foretold = Prediction::new(at("01:00:00"), None, Some(MINUTE), None);
+        assert_eq!(foretold.end, Some(at("01:01:00")));
+        assert_eq!(foretold.late_s, None, "there is no deadline");
+    }
+
+    #[test]
+    fn late_is_only_what_is_clear() {
+        let late = |late| {
+            let deadline = Some(at("01:00:59"));
+            Prediction::new(at("01:00:00"), deadline, Some(MINUTE), late).late_s
+        };
+        assert_eq!(late(None), Some(0.0), "a second may be chance");
+        assert_eq!(late(Some(30.0)), Some(30.0));
+    }
+
+    #[test]
+    fn when_nothing_moves_nothing_is_known_but_what_is_over() {
+        let stuck = |deadline| Prediction::new(at("01:00:00"), Some(at(deadline)), None, None);
+        assert_eq!(stuck("02:00:00"), Prediction::default());
+        assert_eq!(stuck("00:59:50").late_s, Some(10.0));
+        assert_eq!(stuck("00:59:50").end, None);
+    }
+
+    #[test]
+    fn an_end_beyond_all_calendars_is_none() {
+        let never = Some(Duration::MAX);
+        let foretold = Prediction::new(at("01:00:00"), Some(at("02:00:00")), never, None);
+        assert_eq!(foretold, Prediction::default());
     }
 }

@@ -1,5 +1,5 @@
-//! How the rest of the agent speaks to the daemon: what it tells, and what it can
-//! be told.
+//! How the rest of the agent speaks to the daemon: it sends commands and reads the
+//! status.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -9,77 +9,80 @@ use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 use url::Url;
 
-use crate::status::{Direction, Sample, Status};
+use crate::status::{AgentStatus, HistorySample, LaneDirection};
 
-/// Samples of a lane that are kept: those of an hour.
-const HISTORY: usize = 3_600;
+/// Samples that the history of a lane keeps: one a second for an hour.
+const MAX_HISTORY_SAMPLES: usize = 3_600;
 
-/// What the daemon can be told.
+/// Commands that may wait for the daemon. A sender waits when there are more.
+const MAX_WAITING_COMMANDS: usize = 16;
+
+/// A command to the daemon.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Command {
+pub enum TaskCommand {
     /// Runs a job now, whatever its schedule.
     Run {
-        /// Its name.
+        /// Name of the job.
         job: String,
     },
-    /// Stops a task until it is resumed; what it has is kept.
+    /// Stops a task until it is resumed. The data it has moved is kept.
     Pause {
-        /// What it is called.
+        /// Id of the task.
         id: String,
     },
-    /// Goes on with a task that was paused.
+    /// Resumes a paused task.
     Resume {
-        /// What it is called.
+        /// Id of the task.
         id: String,
     },
-    /// Ends the run of a job, or gives up what is left of one that was paused or is
-    /// to be tried again; forgets a download or a restore.
+    /// Ends the run of a job, or drops the rest of a run that is paused or about to be
+    /// tried again. Forgets a download or a restore.
     Cancel {
-        /// What it is called.
+        /// Id of the task.
         id: String,
     },
     /// Downloads a file.
     Add {
-        /// From where.
+        /// Source.
         url: Url,
-        /// Into which directory, or to which file; an absolute path.
+        /// Absolute path of the file, or of the directory to save it in.
         to: PathBuf,
         /// Soft deadline.
         deadline: Option<Timestamp>,
     },
-    /// Brings what a job has stored back, into a directory.
+    /// Copies the data that a job has stored back into a directory.
     Restore {
-        /// The job's name.
+        /// Name of the job.
         job: String,
-        /// An absolute path; made if it is not there, and otherwise empty.
+        /// Absolute path. The directory is empty, or the run creates it.
         to: PathBuf,
         /// Soft deadline.
         deadline: Option<Timestamp>,
     },
 }
 
-/// That it was done; what a new task is called.
+/// The daemon has carried out a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Accepted {
-    /// The task.
+pub struct CommandAccepted {
+    /// Id of the task, which may be a new one.
     pub id: String,
 }
 
-/// Why a command was not followed: what, and what to do.
+/// Why the daemon refused a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum CommandError {
     /// There is no such task.
     #[error("there is no task {id:?}")]
-    Unknown {
-        /// What was named.
+    UnknownTask {
+        /// The id in the command.
         id: String,
-        /// The nearest name, if one is near.
+        /// The most similar id, if one is similar.
         nearest: Option<String>,
     },
-    /// It cannot be done now.
+    /// The task is in a state that does not allow it.
     #[error("{0}")]
     NotNow(String),
-    /// It cannot be done at all.
+    /// The command can never succeed.
     #[error("{0}")]
     Impossible(String),
     /// The agent is about to end.
@@ -87,98 +90,100 @@ pub enum Refused {
     Stopping,
 }
 
-/// A command, and where its answer goes.
-pub type Order = (Command, oneshot::Sender<Result<Accepted, Refused>>);
+/// The sender of a command may be gone when the answer is ready.
+pub type CommandReply = oneshot::Sender<Result<CommandAccepted, CommandError>>;
 
-/// See the module. Clones speak to the same daemon.
+/// A command, and where its answer goes.
+pub type CommandRequest = (TaskCommand, CommandReply);
+
+/// The client's end of the connection to the daemon. Clones reach the same daemon.
 #[derive(Debug, Clone)]
 pub struct Handle {
-    orders: mpsc::Sender<Order>,
-    status: watch::Receiver<Arc<Status>>,
-    history: Arc<Mutex<History>>,
+    commands: mpsc::Sender<CommandRequest>,
+    status: watch::Receiver<Arc<AgentStatus>>,
+    history: Arc<Mutex<LaneHistory>>,
 }
 
 /// Samples of the last hour, oldest first.
 #[derive(Debug, Default)]
-struct History {
-    push: VecDeque<Sample>,
-    pull: VecDeque<Sample>,
+struct LaneHistory {
+    push: VecDeque<HistorySample>,
+    pull: VecDeque<HistorySample>,
 }
 
-/// The daemon's end of it.
+/// The daemon's end of the connection to its clients.
 #[derive(Debug)]
-pub struct Telling {
-    /// What the daemon is told.
-    orders: mpsc::Receiver<Order>,
-    status: watch::Sender<Arc<Status>>,
-    history: Arc<Mutex<History>>,
+pub struct DaemonPort {
+    commands: mpsc::Receiver<CommandRequest>,
+    status: watch::Sender<Arc<AgentStatus>>,
+    history: Arc<Mutex<LaneHistory>>,
 }
 
-/// Both ends, with how it stands at first.
+/// Makes both ends. `status` is the first status that clients read.
 #[must_use]
-pub fn channel(status: Status) -> (Handle, Telling) {
-    let (orders, inbox) = mpsc::channel(16);
-    let (told, seen) = watch::channel(Arc::new(status));
-    let history = Arc::<Mutex<History>>::default();
+pub fn channel(status: AgentStatus) -> (Handle, DaemonPort) {
+    let (command_sender, commands) = mpsc::channel(MAX_WAITING_COMMANDS);
+    let (status_sender, status) = watch::channel(Arc::new(status));
+    let history = Arc::<Mutex<LaneHistory>>::default();
     let handle = Handle {
-        orders,
-        status: seen,
+        commands: command_sender,
+        status,
         history: Arc::clone(&history),
     };
-    let telling = Telling {
-        orders: inbox,
-        status: told,
+    let port = DaemonPort {
+        commands,
+        status: status_sender,
         history,
     };
-    (handle, telling)
+    (handle, port)
 }
 
 impl Handle {
-    /// How the agent stands, as of the last second.
+    /// The latest status, at most about a second old.
     #[must_use]
-    pub fn status(&self) -> Arc<Status> {
+    pub fn status(&self) -> Arc<AgentStatus> {
         Arc::clone(&self.status.borrow())
     }
 
-    /// The same, each time it is told anew.
+    /// A receiver that sees every new status.
     #[must_use]
-    pub fn watch(&self) -> watch::Receiver<Arc<Status>> {
+    pub fn watch(&self) -> watch::Receiver<Arc<AgentStatus>> {
         self.status.clone()
     }
 
     /// The samples of a lane over the last hour, oldest first, one a second.
     #[must_use]
-    pub fn history(&self, direction: Direction) -> Vec<Sample> {
+    pub fn history(&self, direction: LaneDirection) -> Vec<HistorySample> {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         let samples = match direction {
-            Direction::Push => &history.push,
-            Direction::Pull => &history.pull,
+            LaneDirection::Push => &history.push,
+            LaneDirection::Pull => &history.pull,
         };
         samples.iter().copied().collect()
     }
 
-    /// Tells the daemon something.
+    /// Sends a command and waits for its answer.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub async fn command(&self, command: Command) -> Result<Accepted, Refused> {
-        let (answer, answered) = oneshot::channel();
-        let sent = self.orders.send((command, answer)).await;
-        sent.map_err(|_| Refused::Stopping)?;
-        answered.await.map_err(|_| Refused::Stopping)?
+    /// [`CommandError`].
+    pub async fn command(&self, command: TaskCommand) -> Result<CommandAccepted, CommandError> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.commands.send((command, reply)).await;
+        sent.map_err(|_| CommandError::Stopping)?;
+        answer.await.map_err(|_| CommandError::Stopping)?
     }
 }
 
-impl Telling {
-    /// How it stands from now on.
-    pub fn tell(&self, status: Status) {
+impl DaemonPort {
+    /// Publishes a new status, and adds its samples to the history.
+    pub fn publish(&self, status: AgentStatus) {
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         for lane in &status.lanes {
             let samples = match lane.direction {
-                Direction::Push => &mut history.push,
-                Direction::Pull => &mut history.pull,
+                LaneDirection::Push => &mut history.push,
+                LaneDirection::Pull => &mut history.pull,
             };
-            if samples.len() == HISTORY {
+            if samples.len() == MAX_HISTORY_SAMPLES {
                 samples.pop_front();
             }
             samples.push_back(lane.sample);
@@ -187,9 +192,8 @@ impl Telling {
         self.status.send_replace(Arc::new(status));
     }
 
-    /// The next thing it is told, and where the answer goes; `None` when nobody
-    /// can tell it anything any more.
-    pub async fn next(&mut self) -> Option<Order> {
-        self.orders.recv().await
+    /// The next command; `None` when no [`Handle`] is left.
+    pub async fn next_command(&mut self) -> Option<CommandRequest> {
+        self.commands.recv().await
     }
 }

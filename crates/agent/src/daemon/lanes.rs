@@ -1,6 +1,6 @@
-//! The two lanes of the agent, what they carry, and the stores at their ends.
+//! The two lanes of the agent, their measurements, and the stores they reach.
 
-use std::ffi::OsString;
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,46 +10,57 @@ use dalbe::sender::SenderPolicy;
 use fairbat::lane::{Lane, LaneSettings};
 use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, Lever, RateLimit, Wanted};
+use jiff::Timestamp;
 
 use crate::config::credentials::{self, Credentials};
 use crate::config::{self, Agent, Config};
-use crate::status::Direction;
+use crate::status::{HistorySample, LaneDirection, LaneStatus};
 use crate::store::{
     DavSettings, Dialect, Login, S3Settings, Store, StoreError, StoreErrorKind, StoreSettings,
 };
 
 /// How long a connection may take to open.
-const CONNECT: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a server may stay silent.
-const SILENCE: Duration = Duration::from_secs(60);
+/// How long a server may send and take nothing.
+const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How servers are spoken to, which are to be trusted by these authorities.
-pub(super) fn patient(cacert: Option<PathBuf>) -> HttpSettings {
+/// Samples over which the smallest round-trip time counts as that of an empty path:
+/// one a second.
+const BASE_RTT_SAMPLES: usize = 600;
+
+/// Upper limit of the time between two samples. A longer gap means that the clock was
+/// set or that the machine has slept.
+const MAX_SAMPLE_GAP: Duration = Duration::from_secs(5);
+
+/// HTTP settings for transfers that may wait. `cacert` is a file with certificate
+/// authorities to trust besides those of the system.
+pub(crate) fn http_settings(cacert: Option<PathBuf>) -> HttpSettings {
     HttpSettings {
         cacert,
-        connect_timeout: Some(CONNECT),
-        stall_timeout: Some(SILENCE),
+        connect_timeout: Some(CONNECT_TIMEOUT),
+        stall_timeout: Some(STALL_TIMEOUT),
         ..HttpSettings::default()
     }
 }
 
-/// One direction.
+/// The lane of one direction, with its lever and its rate limit.
 #[derive(Debug)]
-pub(super) struct Way {
-    pub(super) direction: Direction,
-    pub(super) lane: Lane,
-    pub(super) lever: Lever,
-    pub(super) ceiling: Option<Arc<RateLimit>>,
+pub(crate) struct AgentLane {
+    direction: LaneDirection,
+    pub(crate) lane: Lane,
+    lever: Lever,
+    pub(crate) rate_limit: Option<Arc<RateLimit>>,
     wanted: Wanted,
-    connections: u32,
+    max_connections: u32,
 }
 
-impl Way {
-    pub(super) fn open(direction: Direction, agent: &Agent) -> Result<Self, String> {
+impl AgentLane {
+    /// Opens the lane with the best lever that the machine allows.
+    pub(crate) fn open(direction: LaneDirection, agent: &Agent) -> Result<Self, String> {
         let wanted = match direction {
-            Direction::Push => Wanted::Sender(SenderPolicy::default()),
-            Direction::Pull => Wanted::Receiver(ReceiverPolicy::default()),
+            LaneDirection::Push => Wanted::Sender(SenderPolicy::default()),
+            LaneDirection::Pull => Wanted::Receiver(ReceiverPolicy::default()),
         };
         let lever = wanted.best();
         let lane = Lane::start(LaneSettings {
@@ -62,43 +73,93 @@ impl Way {
             direction,
             lane: lane.map_err(|error| error.to_string())?,
             lever,
-            ceiling: agent.limit_rate.map(RateLimit::new).map(Arc::new),
+            rate_limit: agent.limit_rate.map(RateLimit::new).map(Arc::new),
             wanted,
-            connections: agent.connections,
+            max_connections: agent.connections,
         })
     }
 
-    /// A store by its name, with the credentials that it has now.
-    pub(super) fn store(
+    /// Opens a store by its name, with its present credentials. Returns it with its
+    /// host. Blocking.
+    pub(crate) fn open_store(
         &self,
         config: &Config,
         name: &str,
-        variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<(Store, String), StoreError> {
         let refused = |message: String| StoreError::new(StoreErrorKind::Refused, message);
         let store = config
             .stores
             .get(name)
             .ok_or_else(|| refused(format!("there is no store {name}")))?;
-        let known = store
+        let variable = |name: &str| std::env::var_os(name);
+        let found = store
             .credentials()
             .map(|spec| credentials::read(name, spec, variable));
-        let known = known
+        let found = found
             .transpose()
             .map_err(|error| StoreError::new(StoreErrorKind::Credentials, error.to_string()))?;
-        let (settings, cacert, host) = settings(store, known)?;
-        let http = patient(cacert);
-        let carrier = LaneClient::start(&http, &self.lane, self.wanted, self.connections)
+        let (settings, cacert, host) = store_settings(store, found)?;
+        let http = http_settings(cacert);
+        let client = LaneClient::start(&http, &self.lane, self.wanted, self.max_connections)
             .map_err(|error| refused(error.message).with_hint(error.hint))?;
-        let store = Store::open(&settings, &carrier, &self.lane)?;
+        let store = Store::open(&settings, &client, &self.lane)?;
         Ok((store, host))
     }
 }
 
-/// What a store is reached by, whom it trusts, and which host it is.
-fn settings(
+/// What is added up of a lane from one second to the next.
+#[derive(Debug, Default)]
+pub(crate) struct LaneMeter {
+    rtts: VecDeque<Duration>,
+    yielded_s: f64,
+    /// When it was read last.
+    at: Option<Timestamp>,
+}
+
+impl LaneMeter {
+    /// The status of the lane now. Called once a second.
+    pub(crate) fn status(&mut self, lane: &AgentLane, now: Timestamp) -> LaneStatus {
+        let sample = *lane.lane.samples().borrow();
+        if let Some(rtt) = sample.rtt {
+            if self.rtts.len() == BASE_RTT_SAMPLES {
+                self.rtts.pop_front();
+            }
+            self.rtts.push_back(rtt);
+        }
+        let base_rtt = self.rtts.iter().min();
+        let queue = sample.rtt.zip(base_rtt).map(|(rtt, base)| rtt - *base);
+        let since = self.at.replace(now).unwrap_or(now);
+        if sample.is_yielding() && lane.lever.holds() {
+            let passed = now.duration_since(since).as_secs_f64();
+            self.yielded_s += passed.clamp(0.0, MAX_SAMPLE_GAP.as_secs_f64());
+        }
+        LaneStatus {
+            direction: lane.direction,
+            lever: lane.lever.name().to_owned(),
+            can_yield: lane.lever.holds(),
+            sample: HistorySample {
+                t: now.as_duration().as_secs_f64(),
+                n: sample.n,
+                m: sample.m,
+                active: sample.active as u64,
+                w: sample.w,
+                zeta: sample.zeta,
+                rate: sample.rate,
+                rtt_s: sample.rtt.map(|rtt| rtt.as_secs_f64()),
+                queue_s: queue.map(|queue| queue.as_secs_f64()),
+            },
+            window: sample.window,
+            foreseen: sample.outlook(),
+            yielded_s: self.yielded_s,
+            bytes: lane.lane.bytes(),
+        }
+    }
+}
+
+/// The settings of a store, the certificate authorities to trust, and its host.
+fn store_settings(
     store: &config::Store,
-    known: Option<Credentials>,
+    credentials: Option<Credentials>,
 ) -> Result<(StoreSettings, Option<PathBuf>, String), StoreError> {
     match store {
         config::Store::S3(s3) => {
@@ -106,7 +167,7 @@ fn settings(
                 access_key_id,
                 secret_access_key,
                 session_token,
-            }) = known
+            }) = credentials
             else {
                 return Err(StoreError::new(
                     StoreErrorKind::Credentials,
@@ -139,17 +200,18 @@ fn settings(
             None,
             path.display().to_string(),
         )),
-        config::Store::Webdav(http) => Ok(behind_url(http, known, Dialect::Webdav)),
-        config::Store::Fairbat(http) => Ok(behind_url(http, known, Dialect::Fairbat)),
+        config::Store::Webdav(http) => Ok(dav_settings(http, credentials, Dialect::Webdav)),
+        config::Store::Fairbat(http) => Ok(dav_settings(http, credentials, Dialect::Fairbat)),
     }
 }
 
-fn behind_url(
+/// The same for a store that is reached by its URL.
+fn dav_settings(
     http: &config::Http,
-    known: Option<Credentials>,
+    credentials: Option<Credentials>,
     dialect: Dialect,
 ) -> (StoreSettings, Option<PathBuf>, String) {
-    let login = match known {
+    let login = match credentials {
         Some(Credentials::Password { user, password }) => Login::Password {
             user,
             password: password.expose().to_owned(),
@@ -169,7 +231,8 @@ fn behind_url(
     )
 }
 
-pub(super) fn authority(url: &url::Url) -> String {
+/// `HOST:PORT` of a URL.
+pub(crate) fn authority(url: &url::Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port_or_known_default() {
         Some(port) => format!("{host}:{port}"),

@@ -1,28 +1,34 @@
-//! The daemon: runs jobs at their times, through one lane for each direction, and
-//! tells how they stand.
+//! The daemon runs jobs at their times and moves their data through one lane per
+//! direction. It also publishes the status of the agent.
 //!
-//! One loop owns all of it: it waits for the next command, the next second, or the
-//! end of a run, and acts on that.
+//! One loop owns all of it. It waits for a command, a second of time or the end of a
+//! run, and acts on that.
+//!
+//! - [`handle`]: how the rest of the agent sends commands and reads the status.
+//! - `service`: the loop, from start to stop.
+//! - `core`: the state that the loop owns, and what every part of it needs.
+//! - `open` and `reload`: the daemon as it starts, and a configuration read again.
+//! - `commands`: what each command does.
+//! - `entry`, `adhoc`, `schedule`: one task, what an ad-hoc task is, and when a task
+//!   runs.
+//! - `runs`, `download`, `lanes`: one run of a task, and the lane and store it uses.
+//! - `clock`, `systemd`: the clocks of the machine, and its service manager.
 
+mod adhoc;
 mod clock;
-mod collect;
+mod commands;
+mod core;
 mod download;
 mod entry;
-mod extra;
 pub mod handle;
 mod lanes;
-mod line;
-mod manager;
-mod measured;
-mod obey;
 mod open;
-mod place;
-mod prediction;
 mod reload;
 mod runs;
+mod schedule;
 mod service;
-mod standing;
-mod task;
+mod systemd;
 
-pub use self::collect::collect;
-pub use self::service::{Load, Outside, StartError, run, starting};
+pub use self::core::{ConfigLoader, StartError};
+pub use self::open::collect;
+pub use self::service::{Environment, run, starting_status};

@@ -1,56 +1,44 @@
-//! What the daemon begins with: the state, the lanes, and the jobs as they stood.
+//! Opens what the daemon starts with: the state file, the lanes and the tasks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use jiff::{Timestamp, Zoned};
+use jiff::Timestamp;
 use tokio::task::JoinSet;
 
-use super::clock::{self, Clocks};
-use super::entry::{Entry, Work};
-use super::extra::Extra;
-use super::lanes::Way;
-use super::manager::Manager;
-use super::place::place;
-use super::service::{Daemon, StartError};
-use super::standing::Standing;
-use super::task::Task;
-use crate::config::{Config, Job};
+use super::adhoc::AdHocTask;
+use super::clock::{self, WallClock};
+use super::core::{Daemon, StartError};
+use super::entry::{PreparedJob, TaskEntry, TaskWork, place};
+use super::lanes::AgentLane;
+use super::schedule::TaskState;
+use super::systemd::ServiceManager;
+use crate::config::{Config, Course};
 use crate::filter::Filter;
-use crate::state::{PlaceRecord, StateDatabase};
-use crate::status::Direction;
+use crate::state::StateDatabase;
+use crate::status::LaneDirection;
+use crate::sync::RunProblem;
 
-/// Name of the file with the state.
-const STATE: &str = "agent.redb";
+/// Name of the state file in the directory for the state.
+const STATE_FILE: &str = "agent.redb";
 
-/// A job that can be run.
-pub(super) struct Prepared {
-    pub(super) job: Job,
-    pub(super) filter: Filter,
-    /// Where it writes.
-    pub(super) place: PlaceRecord,
-    /// When it last went well there, and how it stood; only of a job that is new.
-    succeeded: Option<Timestamp>,
-    standing: Standing,
-}
-
-/// Makes ready what jobs need. Those that are `known` are not asked after in the
-/// state. Blocking.
+/// Prepares the jobs of a configuration. The last success of a job is read only if
+/// `is_listed` is false for its name. Blocking.
 ///
 /// # Errors
 /// [`StartError`].
-pub(super) fn prepare(
+pub(crate) fn prepare(
     state: &StateDatabase,
     file: &Path,
     config: &Config,
-    known: impl Fn(&str) -> bool,
-) -> Result<Vec<Prepared>, StartError> {
-    let of_state = |error| StartError::State {
+    is_listed: impl Fn(&str) -> bool,
+) -> Result<Vec<PreparedJob>, StartError> {
+    let state_error = |error| StartError::State {
         file: file.to_owned(),
         error,
     };
-    let standings: BTreeMap<_, _> = state.standings().map_err(of_state)?;
+    let states: BTreeMap<_, _> = state.standings().map_err(state_error)?;
     let mut prepared = Vec::new();
     for job in &config.jobs {
         let filter = Filter::new(&job.include, &job.exclude).map_err(|error| StartError::Job {
@@ -58,99 +46,108 @@ pub(super) fn prepare(
             problem: error.to_string(),
         })?;
         let place = place(config, &job.course);
-        let succeeded = match known(&job.name) {
+        let succeeded = match is_listed(&job.name) {
             true => None,
             false => {
-                let (_, record) = state.job(&job.name).map_err(of_state)?;
-                // What went well elsewhere says nothing of this place.
+                let (_, record) = state.job(&job.name).map_err(state_error)?;
+                // A success at another place says nothing about this one.
                 let is_here = record.place.as_ref() == Some(&place);
                 record.succeeded.filter(|_| is_here)
             }
         };
-        let standing = standings.get(&job.name);
-        prepared.push(Prepared {
+        let recorded = states.get(&job.name);
+        prepared.push(PreparedJob {
             job: job.clone(),
             filter,
             place,
             succeeded: succeeded.and_then(|seconds| Timestamp::from_second(seconds).ok()),
-            standing: standing.map_or_else(Standing::default, |written| Standing::read(written)),
+            recorded: recorded.map_or_else(TaskState::default, |json| TaskState::from_json(json)),
         });
     }
     Ok(prepared)
 }
 
-impl Entry {
-    /// A job that is new, or was not there while the agent did not run.
-    pub(super) fn job(prepared: Prepared, now: &Zoned) -> Self {
-        let Prepared {
-            job,
-            filter,
-            place,
-            succeeded,
-            standing,
-        } = prepared;
-        let mut task = Task::new(job.timing.clone(), job.due, succeeded, now);
-        standing.put(&mut task, now);
-        Self {
-            id: job.name.clone(),
-            task,
-            work: Work::Job(Box::new((job, filter))),
-            place: Some(place),
-            active: None,
-            standing,
-            leaves: false,
-        }
-    }
-}
-
 impl Daemon {
-    /// Blocking; in a runtime.
-    pub(super) fn open(config: Config, fresh_identity: u64) -> Result<Self, StartError> {
+    /// Opens everything. Blocking; needs a tokio runtime.
+    pub(crate) fn open(config: Config, fresh_identity: u64) -> Result<Self, StartError> {
         let directory = &config.agent.state;
         std::fs::create_dir_all(directory).map_err(|error| StartError::Directory {
             directory: directory.clone(),
             error,
         })?;
-        let file = directory.join(STATE);
-        let of_state = |error| StartError::State {
+        let file = directory.join(STATE_FILE);
+        let state_error = |error| StartError::State {
             file: file.clone(),
             error,
         };
-        let state = StateDatabase::open(&file).map_err(of_state)?;
-        let identity = state.identity(fresh_identity).map_err(of_state)?;
+        let state = StateDatabase::open(&file).map_err(state_error)?;
+        let identity = state.identity(fresh_identity).map_err(state_error)?;
         for (store, what) in config.exposed(|name| std::env::var_os(name)) {
             tracing::warn!(store, "{what}; use https");
         }
-        let way = |direction| {
-            let way = Way::open(direction, &config.agent).map_err(StartError::Lane)?;
-            Ok(Arc::new(way))
+        let lane = |direction| {
+            let lane = AgentLane::open(direction, &config.agent).map_err(StartError::Lane)?;
+            Ok(Arc::new(lane))
         };
         let now = clock::now();
         let jobs = prepare(&state, &file, &config, |_| false)?.into_iter();
-        let mut entries: Vec<_> = jobs.map(|job| Entry::job(job, &now)).collect();
-        for (number, extra) in state.extras().map_err(of_state)? {
-            match serde_json::from_slice::<Extra>(&extra) {
-                Ok(extra) => entries.push(Entry::extra(number, extra, &now)),
-                Err(error) => tracing::error!(number, %error, "something added is not understood"),
+        let mut entries: Vec<_> = jobs.map(|job| TaskEntry::job(job, &now)).collect();
+        for (number, json) in state.extras().map_err(state_error)? {
+            match serde_json::from_slice::<AdHocTask>(&json) {
+                Ok(task) => entries.push(TaskEntry::adhoc(number, task, &now)),
+                Err(error) => tracing::error!(number, %error, "an ad-hoc task cannot be read"),
             }
         }
         Ok(Self {
-            ways: [way(Direction::Push)?, way(Direction::Pull)?],
-            measured: Default::default(),
+            push: lane(LaneDirection::Push)?,
+            pull: lane(LaneDirection::Pull)?,
+            meters: Default::default(),
             writer: state.writer(),
             state,
             file,
             identity,
             started: now.timestamp(),
-            clocks: Clocks::default(),
+            wall_clock: WallClock::default(),
             entries,
             running: JoinSet::new(),
-            chores: JoinSet::new(),
-            manager: Manager::of_environment(),
+            background: JoinSet::new(),
+            service_manager: ServiceManager::from_environment(),
             is_reloading: false,
-            refused: None,
+            config_problem: None,
             is_stopping: false,
             config: Arc::new(config),
         })
     }
+}
+
+/// Aborts the unfinished uploads that killed processes have left in the stores that
+/// jobs push to. Returns, for each job, how many uploads were aborted or why that
+/// failed. It cannot run beside the daemon, which holds the state file open.
+/// `fresh_identity` becomes the identity of the agent if the state file is new.
+///
+/// # Errors
+/// [`StartError`].
+pub async fn collect(
+    config: Config,
+    fresh_identity: u64,
+) -> Result<Vec<(String, Result<u64, RunProblem>)>, StartError> {
+    let daemon = Daemon::open(config, fresh_identity)?;
+    let mut collected = Vec::new();
+    for entry in &daemon.entries {
+        let TaskWork::Job(job) = &entry.work else {
+            continue;
+        };
+        let Course::Push { to, .. } = &job.0.course else {
+            continue;
+        };
+        let (state, writer) = (&daemon.state, &daemon.writer);
+        let aborted = match daemon.push.open_store(&daemon.config, &to.store) {
+            Ok((store, _)) => {
+                crate::sync::collect(state, writer, &entry.id, &store, &to.path).await
+            }
+            Err(error) => Err(error.into()),
+        };
+        collected.push((entry.id.clone(), aborted));
+    }
+    Ok(collected)
 }

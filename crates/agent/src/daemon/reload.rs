@@ -1,130 +1,116 @@
-//! The configuration, read again: what has changed is changed, and what has not
-//! goes on undisturbed.
+//! Reads the configuration again while the agent runs. Jobs that have not changed are
+//! not disturbed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Zoned;
 
-use super::entry::{Entry, Work};
-use super::open::{Prepared, prepare};
-use super::service::{Chore, Daemon, Load};
-use super::standing::Standing;
+use super::core::{BackgroundResult, ConfigLoader, Daemon, NewConfig};
+use super::entry::{PreparedJob, TaskEntry, TaskWork};
+use super::open::prepare;
+use super::schedule::TaskState;
 use crate::config::{Agent, Config};
 
-/// A configuration that can be taken.
-pub(super) struct Loaded {
-    config: Config,
-    jobs: Vec<Prepared>,
-}
-
 impl Daemon {
-    /// Begins to read it.
-    pub(super) fn reload(&mut self, load: Load) {
+    /// Starts to read the configuration in the background.
+    pub(crate) fn reload(&mut self, load: ConfigLoader) {
         tracing::info!("the configuration is read again");
-        self.manager.reloading();
+        self.service_manager.reloading();
         self.is_reloading = true;
         let (state, file) = (self.state.clone(), self.file.clone());
-        let known: Vec<_> = self
-            .config
-            .jobs
-            .iter()
-            .map(|job| job.name.clone())
-            .collect();
+        let jobs = self.config.jobs.iter();
+        let listed: Vec<_> = jobs.map(|job| job.name.clone()).collect();
         let reading = tokio::task::spawn_blocking(move || {
             let config = load().map_err(|error| error.to_string())?;
-            let is_known = |name: &str| known.iter().any(|known| known == name);
-            let jobs = prepare(&state, &file, &config, is_known);
+            let is_listed = |name: &str| listed.iter().any(|listed| listed == name);
+            let jobs = prepare(&state, &file, &config, is_listed);
             let jobs = jobs.map_err(|error| error.to_string())?;
-            Ok(Box::new(Loaded { config, jobs }))
+            Ok(Box::new(NewConfig { config, jobs }))
         });
-        self.chores.spawn(async move {
+        self.background.spawn(async move {
             let read = reading.await;
-            Some(Chore::Loaded(
-                read.unwrap_or_else(|lost| Err(lost.to_string())),
-            ))
+            let read = read.unwrap_or_else(|lost| Err(lost.to_string()));
+            Some(BackgroundResult::Reloaded(read))
         });
     }
 
-    /// It was read, or is wrong: then the old one stays.
-    pub(super) fn loaded(&mut self, loaded: Result<Box<Loaded>, String>) {
+    /// Puts the new configuration in force, or keeps the old one if the new one is
+    /// wrong.
+    pub(crate) fn reloaded(&mut self, read: Result<Box<NewConfig>, String>) {
         self.is_reloading = false;
-        match loaded {
-            Ok(loaded) => {
-                self.refused = None;
-                self.adopt(*loaded);
-                self.start_what_is_due();
+        match read {
+            Ok(new) => {
+                self.config_problem = None;
+                self.adopt(*new);
+                self.start_due_runs();
             }
             Err(why) => {
                 tracing::error!("the new configuration is refused, the old one stays: {why}");
-                self.refused = Some(why);
+                self.config_problem = Some(why);
             }
         }
-        self.tell_ready();
+        self.notify_ready();
     }
 
-    fn adopt(&mut self, loaded: Loaded) {
-        let Loaded { mut config, jobs } = loaded;
-        let waiting = for_a_start(&self.config.agent, &config.agent);
+    fn adopt(&mut self, new: NewConfig) {
+        let NewConfig { mut config, jobs } = new;
+        let waiting = keys_for_next_start(&self.config.agent, &config.agent);
         if !waiting.is_empty() {
             tracing::warn!(
                 keys = waiting.join(", "),
                 "these keys of [agent] have changed, and wait for the next start of the agent"
             );
         }
-        // So all that is in force is of one piece.
         config.agent = self.config.agent.clone();
         let before = std::mem::replace(&mut self.config, Arc::new(config));
         let now = self.now();
-        let (known, added): (Vec<_>, Vec<_>) = std::mem::take(&mut self.entries)
+        let (known, adhoc): (Vec<_>, Vec<_>) = std::mem::take(&mut self.entries)
             .into_iter()
-            .partition(|entry| matches!(entry.work, Work::Job(_)));
+            .partition(|entry| matches!(entry.work, TaskWork::Job(_)));
         let known = known.into_iter().map(|entry| (entry.id.clone(), entry));
         let mut known: BTreeMap<_, _> = known.collect();
-        for job in jobs {
-            let entry = match known.remove(&job.job.name) {
+        for prepared in jobs {
+            let entry = match known.remove(&prepared.job.name) {
                 Some(mut entry) => {
-                    if entry.take(job, &now) || self.has_another_store(&before, &entry) {
+                    if entry.update(prepared, &now) || self.has_new_store(&before, &entry) {
                         tracing::info!(job = entry.id, "changed, from its next run on");
                     }
                     entry
                 }
                 None => {
-                    tracing::info!(job = job.job.name, "added");
-                    Entry::job(job, &now)
+                    tracing::info!(job = prepared.job.name, "added");
+                    TaskEntry::job(prepared, &now)
                 }
             };
             self.entries.push(entry);
         }
         for entry in known.into_values() {
-            self.dismiss(entry);
+            self.remove(entry);
         }
-        self.entries.extend(added);
+        self.entries.extend(adhoc);
     }
 
-    /// A job that is not wanted any more.
-    fn dismiss(&mut self, mut entry: Entry) {
+    /// Removes a job that is not in the configuration any more.
+    fn remove(&mut self, mut entry: TaskEntry) {
         tracing::info!(job = entry.id, "removed");
-        match &entry.active {
-            Some(active) => {
-                let _ = active.stop.send(true);
-                entry.leaves = true;
-                self.entries.push(entry);
-            }
-            None => {
-                // If it comes back it is still paused, but has nothing to go on with.
-                let standing = Standing {
-                    is_paused: entry.task.is_paused,
-                    last: entry.task.last.clone(),
-                    ..Standing::default()
-                };
-                drop(self.writer.set_standing(&entry.id, standing.written()));
-            }
+        if entry.active.is_some() {
+            entry.stop_run();
+            entry.is_removed = true;
+            self.entries.push(entry);
+        } else {
+            // If the job comes back it is still paused, but it has no run to continue.
+            let state = TaskState {
+                is_paused: entry.schedule.is_paused,
+                last: entry.schedule.last.clone(),
+                ..TaskState::default()
+            };
+            drop(self.writer.set_standing(&entry.id, state.to_json()));
         }
     }
 
-    fn has_another_store(&self, before: &Config, entry: &Entry) -> bool {
-        let Work::Job(job) = &entry.work else {
+    fn has_new_store(&self, before: &Config, entry: &TaskEntry) -> bool {
+        let TaskWork::Job(job) = &entry.work else {
             return false;
         };
         let name = &job.0.course.place().store;
@@ -132,30 +118,30 @@ impl Daemon {
     }
 }
 
-impl Entry {
-    /// It is to be as the configuration has it now; returns whether that is
-    /// anything new.
-    fn take(&mut self, prepared: Prepared, now: &Zoned) -> bool {
-        let Prepared {
+impl TaskEntry {
+    /// Takes over the job as the new configuration has it. Returns whether it has
+    /// changed.
+    fn update(&mut self, prepared: PreparedJob, now: &Zoned) -> bool {
+        let PreparedJob {
             job, filter, place, ..
         } = prepared;
-        self.leaves = false;
+        self.is_removed = false;
         if self.place.as_ref() != Some(&place) {
             self.place = Some(place);
-            // That was elsewhere.
-            self.task.succeeded = None;
+            // The last success was at another place.
+            self.schedule.succeeded = None;
         }
-        if matches!(&self.work, Work::Job(known) if known.0 == job) {
+        if matches!(&self.work, TaskWork::Job(known) if known.0 == job) {
             return false;
         }
-        self.task.change(job.timing.clone(), job.due, now);
-        self.work = Work::Job(Box::new((job, filter)));
+        self.schedule.change(job.timing.clone(), job.due, now);
+        self.work = TaskWork::Job(Box::new((job, filter)));
         true
     }
 }
 
-/// The keys that have changed and are only looked at when the agent starts.
-fn for_a_start(before: &Agent, now: &Agent) -> Vec<&'static str> {
+/// The keys of `[agent]` that have changed and take effect only at the next start.
+fn keys_for_next_start(before: &Agent, now: &Agent) -> Vec<&'static str> {
     let keys = [
         ("state", before.state != now.state),
         ("socket", before.socket != now.socket),

@@ -1,74 +1,171 @@
-//! Runs of jobs and of what was added: their settings, and what they work with.
+//! Runs of tasks: how they begin, what they work with, and how they end.
 //!
-//! A run begins with the configuration and the credentials of that moment.
+//! A run uses the configuration and the credentials of the moment in which it begins.
 
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use fairbat::transport::RateLimit;
-use jiff::Timestamp;
+use jiff::{Timestamp, Zoned};
 use tokio::sync::watch;
 
-use super::download::{self, Download};
-use super::entry::{Entry, Work};
-use super::extra::What;
-use super::lanes::Way;
-use super::place::address;
-use super::service::Daemon;
-use crate::config::{Config, Course, Delete, Job, Place};
+use super::adhoc::AdHocWork;
+use super::core::Daemon;
+use super::download::{Download, download};
+use super::entry::{ActiveRun, TaskEntry, TaskWork, store_address};
+use super::lanes::AgentLane;
+use crate::config::{Course, Delete, Job, Place};
 use crate::filter::Filter;
+use crate::status::LaneDirection;
 use crate::store::Store;
 use crate::sync::{
     MANIFEST_PAUSES, PUBLISH_INTERVAL, Progress, PullOrigin, PullSettings, PushContext,
     PushSettings, RunProblem, RunReport, pull, push,
 };
 
-/// A run, with what it is called by.
-pub(super) type Running = Pin<Box<dyn Future<Output = (String, RunReport)> + Send>>;
+/// A run. It resolves to the id of its task and its report.
+type Run = Pin<Box<dyn Future<Output = (String, RunReport)> + Send>>;
+
+/// What every run gets when it begins.
+struct RunContext {
+    /// Id of its task.
+    id: String,
+    deadline: Option<Timestamp>,
+    progress: Progress,
+    /// Becomes true when the run has to stop.
+    stop: watch::Receiver<bool>,
+}
 
 impl Daemon {
-    /// A run of something.
-    pub(super) fn start(
-        &self,
-        index: usize,
-        deadline: Option<Timestamp>,
-        ledger: Progress,
-        stopped: watch::Receiver<bool>,
-    ) -> Running {
-        let Entry { id, work, task, .. } = &self.entries[index];
-        match work {
-            Work::Job(job) => {
+    /// Begins a run of every task that is due.
+    pub(crate) fn start_due_runs(&mut self) {
+        let now = self.now();
+        for index in 0..self.entries.len() {
+            let entry = &self.entries[index];
+            if !entry.is_removed && entry.schedule.is_due(now.timestamp()) {
+                self.begin_run(index, &now);
+            }
+        }
+    }
+
+    fn begin_run(&mut self, index: usize, now: &Zoned) {
+        let entry = &mut self.entries[index];
+        let deadline = entry.schedule.begin(now);
+        tracing::info!(
+            task = %entry.id,
+            deadline = deadline.map(|deadline| deadline.to_string()),
+            "begins"
+        );
+        let progress = Progress::default();
+        let (stop, stopped) = watch::channel(false);
+        entry.active = Some(ActiveRun {
+            progress: progress.clone(),
+            place: entry.place.clone(),
+            stop,
+        });
+        let context = RunContext {
+            id: entry.id.clone(),
+            deadline,
+            progress,
+            stop: stopped,
+        };
+        // The run does not wait for the record.
+        drop(self.record_state(index));
+        let run = self.run(&self.entries[index], context);
+        self.running.spawn(run);
+    }
+
+    /// Takes note of a run that has ended.
+    pub(crate) fn end_run(&mut self, id: &str, report: &RunReport) {
+        let now = self.now();
+        let Some(index) = self.entries.iter().position(|entry| entry.id == id) else {
+            return;
+        };
+        let entry = &mut self.entries[index];
+        let active = entry.active.take();
+        let moved = active
+            .as_ref()
+            .map(|active| active.progress.standing().bytes_moved);
+        entry.schedule.end(report, moved.unwrap_or_default(), &now);
+        // A reload may have given the job another place during the run.
+        let place = active.and_then(|active| active.place);
+        let is_elsewhere = place != entry.place;
+        if is_elsewhere {
+            entry.schedule.succeeded = None;
+        }
+        match &report.problem {
+            None if report.failed == 0 => {
+                tracing::info!(
+                    task = id,
+                    moved = report.sent,
+                    deleted = report.deleted,
+                    "done"
+                );
+            }
+            None => tracing::warn!(task = id, failed = report.failed, "some files failed"),
+            Some(problem) => {
+                tracing::warn!(task = id, %problem, hint = problem.hint(), "ended early");
+            }
+        }
+        match (&entry.work, place) {
+            (TaskWork::Job(_), Some(place)) if report.is_clean() && !is_elsewhere => {
+                let at = now.timestamp().as_second();
+                if let Err(error) = self.writer.note_success(id, place, at) {
+                    tracing::error!(%error, "the success of a job cannot be recorded");
+                }
+            }
+            (TaskWork::AdHoc(number, _), _) if entry.schedule.is_over() => {
+                drop(self.writer.set_extra(*number, None));
+            }
+            (TaskWork::Job(_) | TaskWork::AdHoc(..), _) => {}
+        }
+        // A run that the end of the agent stops continues at the next start.
+        if !(self.is_stopping && report.problem == Some(RunProblem::Stopped)) {
+            drop(self.record_state(index));
+        }
+        if self.entries[index].is_removed {
+            self.entries.remove(index);
+        }
+    }
+
+    fn run(&self, entry: &TaskEntry, context: RunContext) -> Run {
+        let deadline = context.deadline;
+        match &entry.work {
+            TaskWork::Job(job) => {
                 let (job, filter) = &**job;
                 match &job.course {
                     Course::Push { from, to } => {
                         let settings = self.push_settings(job, filter, from, to, deadline);
-                        self.push(id.clone(), &to.store, settings, ledger, stopped)
+                        self.push(&to.store, settings, context)
                     }
                     Course::Pull { from, to } => {
                         let settings = PullSettings {
                             filter: filter.clone(),
-                            was_filled: task.succeeded.is_some(),
+                            was_filled: entry.schedule.succeeded.is_some(),
                             ..self.pull_settings(job, to, &from.path, deadline)
                         };
-                        self.pull(id.clone(), &from.store, settings, ledger, stopped)
+                        self.pull(&from.store, settings, context)
                     }
                 }
             }
-            Work::Extra(_, extra) => match &extra.what {
-                What::Restore { job, to } => self.restore(id, job, to, deadline, ledger, stopped),
-                What::Download { url, to } => {
-                    let download = Download {
+            TaskWork::AdHoc(_, task) => match &task.work {
+                AdHocWork::Restore { job, to } => self.restore(job, to, context),
+                AdHocWork::Download { url, to } => {
+                    let settings = Download {
                         url: url.clone(),
                         to: to.clone(),
                         deadline,
                         seed: self.identity,
-                        lane: self.ways[1].lane.clone(),
-                        ceilings: self.ceilings(1, None),
+                        lane: self.pull.lane.clone(),
+                        rate_limits: self.rate_limits(LaneDirection::Pull, None),
                     };
                     let agent = self.config.agent.clone();
-                    running(id.clone(), async move {
-                        download::download(download, &agent, ledger, stopped).await
+                    let RunContext {
+                        id, progress, stop, ..
+                    } = context;
+                    contained(id, async move {
+                        download(settings, &agent, progress, stop).await
                     })
                 }
             },
@@ -85,7 +182,7 @@ impl Daemon {
     ) -> PushSettings {
         PushSettings {
             source: from.to_owned(),
-            address: address(&self.config, &to.store),
+            address: store_address(&self.config, &to.store),
             prefix: to.path.clone(),
             filter: filter.clone(),
             one_file_system: job.one_file_system,
@@ -94,7 +191,7 @@ impl Daemon {
             verify: job.verify,
             deadline,
             weight: job.min_weight,
-            rate_limits: self.ceilings(0, job.limit_rate),
+            rate_limits: self.rate_limits(LaneDirection::Push, job.limit_rate),
             connections: self.config.agent.connections,
             seed: self.identity,
             identity: self.identity,
@@ -119,33 +216,28 @@ impl Daemon {
             delete: job.delete,
             deadline,
             weight: job.min_weight,
-            rate_limits: self.ceilings(1, job.limit_rate),
+            rate_limits: self.rate_limits(LaneDirection::Pull, job.limit_rate),
             connections: self.config.agent.connections,
             seed: self.identity,
         }
     }
 
-    /// Those of a lane, and of a job.
-    fn ceilings(&self, way: usize, own: Option<u64>) -> Vec<Arc<RateLimit>> {
-        let own = own.map(RateLimit::new).map(Arc::new);
-        own.into_iter()
-            .chain(self.ways[way].ceiling.clone())
+    /// The rate limit of a job, byte/s, and that of its lane.
+    fn rate_limits(&self, direction: LaneDirection, job: Option<u64>) -> Vec<Arc<RateLimit>> {
+        let job = job.map(RateLimit::new).map(Arc::new);
+        job.into_iter()
+            .chain(self.lane(direction).rate_limit.clone())
             .collect()
     }
 
-    fn push(
-        &self,
-        id: String,
-        store: &str,
-        settings: PushSettings,
-        ledger: Progress,
-        stopped: watch::Receiver<bool>,
-    ) -> Running {
-        let opening = self.opening(0, store, stopped.clone());
+    fn push(&self, store: &str, settings: PushSettings, context: RunContext) -> Run {
+        let opening = self.open_store(&self.push, store, context.stop.clone());
         let (state, writer) = (self.state.clone(), self.writer.clone());
-        let lane = self.ways[0].lane.clone();
-        let name = id.clone();
-        running(id, async move {
+        let lane = self.push.lane.clone();
+        let RunContext {
+            id, progress, stop, ..
+        } = context;
+        contained(id.clone(), async move {
             match opening.await {
                 Ok((store, host)) => {
                     let context = PushContext {
@@ -155,24 +247,17 @@ impl Daemon {
                         host,
                         lane,
                     };
-                    push(context, &name, settings, ledger, stopped).await
+                    push(context, &id, settings, progress, stop).await
                 }
-                Err(problem) => RunReport::of(problem),
+                Err(problem) => failed(problem),
             }
         })
     }
 
-    fn pull(
-        &self,
-        id: String,
-        store: &str,
-        settings: PullSettings,
-        ledger: Progress,
-        stopped: watch::Receiver<bool>,
-    ) -> Running {
-        let opening = self.opening(1, store, stopped.clone());
-        let lane = self.ways[1].lane.clone();
-        running(id, async move {
+    fn pull(&self, store: &str, settings: PullSettings, context: RunContext) -> Run {
+        let opening = self.open_store(&self.pull, store, context.stop.clone());
+        let lane = self.pull.lane.clone();
+        contained(context.id, async move {
             match opening.await {
                 Ok((store, host)) => {
                     let origin = PullOrigin {
@@ -180,81 +265,60 @@ impl Daemon {
                         host,
                         lane,
                     };
-                    pull(origin, settings, ledger, stopped).await
+                    pull(origin, settings, context.progress, context.stop).await
                 }
-                Err(problem) => RunReport::of(problem),
+                Err(problem) => failed(problem),
             }
         })
     }
 
-    fn restore(
-        &self,
-        id: &str,
-        job: &str,
-        to: &Path,
-        deadline: Option<Timestamp>,
-        ledger: Progress,
-        stopped: watch::Receiver<bool>,
-    ) -> Running {
+    fn restore(&self, job: &str, to: &Path, context: RunContext) -> Run {
         let Some(job) = self.config.jobs.iter().find(|known| known.name == job) else {
             let problem = RunProblem::NoJob(job.to_owned());
-            return running(id.to_owned(), async { RunReport::of(problem) });
+            return contained(context.id, async { failed(problem) });
         };
         let place = job.course.place();
         let settings = PullSettings {
             delete: Delete::Never,
-            ..self.pull_settings(job, to, &place.path, deadline)
+            ..self.pull_settings(job, to, &place.path, context.deadline)
         };
-        self.pull(id.to_owned(), &place.store, settings, ledger, stopped)
+        self.pull(&place.store, settings, context)
     }
 
-    /// Opens a store, with what its credentials are then.
-    fn opening(
+    /// Opens a store with its present credentials. Returns it with its host.
+    fn open_store(
         &self,
-        way: usize,
+        lane: &Arc<AgentLane>,
         store: &str,
-        stopped: watch::Receiver<bool>,
+        mut stop: watch::Receiver<bool>,
     ) -> impl Future<Output = Result<(Store, String), RunProblem>> + Send + use<> {
-        let (way, config) = (Arc::clone(&self.ways[way]), Arc::clone(&self.config));
+        let (lane, config) = (Arc::clone(lane), Arc::clone(&self.config));
         let store = store.to_owned();
-        async move { open(way, config, store, stopped).await }
+        async move {
+            // It reads files, and a disk may not answer.
+            let opening = tokio::task::spawn_blocking(move || lane.open_store(&config, &store));
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => Err(RunProblem::Stopped),
+                opened = opening => Ok(opened.map_err(|_| RunProblem::Lost)??),
+            }
+        }
     }
 }
 
-async fn open(
-    way: Arc<Way>,
-    config: Arc<Config>,
-    store: String,
-    mut stopped: watch::Receiver<bool>,
-) -> Result<(Store, String), RunProblem> {
-    // Files are read for that, and a disk may not answer.
-    let opening = tokio::task::spawn_blocking(move || {
-        way.store(&config, &store, |name| std::env::var_os(name))
-    });
-    tokio::select! {
-        biased;
-        _ = stopped.wait_for(|stop| *stop) => Err(RunProblem::Stopped),
-        opened = opening => Ok(opened.map_err(|_| RunProblem::Lost)??),
-    }
-}
-
-/// A run, which says at its end what it was.
-fn running(id: String, run: impl Future<Output = RunReport> + Send + 'static) -> Running {
+/// A run in a tokio task of its own, so that a panic in it ends neither the daemon nor
+/// the accounts of its task.
+fn contained(id: String, run: impl Future<Output = RunReport> + Send + 'static) -> Run {
     Box::pin(async move {
-        // A defect in one run is no end of the others, nor of its own book.
         let report = tokio::spawn(run).await;
-        (
-            id,
-            report.unwrap_or_else(|_| RunReport::of(RunProblem::Lost)),
-        )
+        (id, report.unwrap_or_else(|_| failed(RunProblem::Lost)))
     })
 }
 
-impl RunReport {
-    fn of(problem: RunProblem) -> Self {
-        Self {
-            problem: Some(problem),
-            ..Self::default()
-        }
+/// The report of a run that has failed as a whole.
+fn failed(problem: RunProblem) -> RunReport {
+    RunReport {
+        problem: Some(problem),
+        ..RunReport::default()
     }
 }

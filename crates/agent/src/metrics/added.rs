@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::status::{Direction, Phase, TaskKind, TaskStatus, Totals};
+use crate::status::{LaneDirection, Phase, TaskKind, TaskStatus, Totals};
 
 /// How all of it is labelled. No job is called so.
 pub(super) const ADDED: &str = "(added)";
@@ -14,9 +14,9 @@ pub(super) const ADDED: &str = "(added)";
 #[derive(Debug, Default)]
 pub(super) struct Added {
     /// Of what is there, when it was seen last.
-    seen: BTreeMap<String, (Direction, Totals)>,
+    seen: BTreeMap<String, (LaneDirection, Totals)>,
     /// Of what has gone.
-    gone: BTreeMap<Direction, Totals>,
+    gone: BTreeMap<LaneDirection, Totals>,
 }
 
 impl Added {
@@ -41,7 +41,7 @@ impl Added {
     }
 
     /// For each direction that there was something in.
-    pub(super) fn totals(&self) -> BTreeMap<Direction, Totals> {
+    pub(super) fn totals(&self) -> BTreeMap<LaneDirection, Totals> {
         let mut sums = self.gone.clone();
         for (direction, totals) in self.seen.values() {
             add(sums.entry(*direction).or_default(), totals);

@@ -19,7 +19,9 @@ pub use self::catalogue::NAMES;
 use self::added::{ADDED, Added, Dates};
 use self::catalogue as family;
 use self::sheet::Sheet;
-use crate::status::{LaneStatus, Outcomes, Phase, Retries, Status, TaskKind, TaskStatus, Totals};
+use crate::status::{
+    AgentStatus, LaneStatus, Outcomes, Phase, Retries, TaskKind, TaskStatus, Totals,
+};
 
 /// What the answer is, as a content type.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -39,7 +41,7 @@ impl Metrics {
 
     /// All there is to tell.
     #[must_use]
-    pub fn render(&self, status: &Status) -> String {
+    pub fn render(&self, status: &AgentStatus) -> String {
         let sheet = Sheet::new();
         agent(&sheet, status);
         for lane in &status.lanes {
@@ -60,7 +62,7 @@ impl Metrics {
     }
 }
 
-fn agent(sheet: &Sheet, status: &Status) {
+fn agent(sheet: &Sheet, status: &AgentStatus) {
     sheet.gauge(
         &family::BUILD_INFO,
         &[("version", status.version.as_str())],

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::page::epoch;
 use super::series::{STEP, Series};
 use crate::daemon::handle::Handle;
-use crate::status::Direction;
+use crate::status::LaneDirection;
 
 #[derive(Serialize)]
 struct History {
@@ -21,8 +21,8 @@ pub(super) fn render(handle: &Handle) -> String {
     let series = |direction| Series::of(&handle.history(direction), now);
     let history = History {
         step: STEP,
-        push: series(Direction::Push),
-        pull: series(Direction::Pull),
+        push: series(LaneDirection::Push),
+        pull: series(LaneDirection::Pull),
     };
     // Numbers and nothing: there is nothing that could fail.
     serde_json::to_string(&history).unwrap_or_default()

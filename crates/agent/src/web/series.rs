@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::status::Sample;
+use crate::status::HistorySample;
 
 /// Time between two points, s.
 pub(super) const STEP: f64 = 10.0;
@@ -34,9 +34,9 @@ pub(super) struct Series {
 
 impl Series {
     /// Of these samples, the hour that ends at `now`, s since 1970.
-    pub(super) fn of(samples: &[Sample], now: f64) -> Self {
+    pub(super) fn of(samples: &[HistorySample], now: f64) -> Self {
         let start = ((now / STEP).floor() + 1.0 - POINTS as f64) * STEP;
-        let means = |value: fn(&Sample) -> Option<f64>, digits: i32| {
+        let means = |value: fn(&HistorySample) -> Option<f64>, digits: i32| {
             let mut sums = vec![(0.0_f64, 0_u32); POINTS];
             for sample in samples {
                 let at = (sample.t - start) / STEP;
@@ -75,8 +75,8 @@ impl Series {
 mod tests {
     use super::*;
 
-    fn sample(t: f64, rate: f64, zeta: Option<f64>) -> Sample {
-        Sample {
+    fn sample(t: f64, rate: f64, zeta: Option<f64>) -> HistorySample {
+        HistorySample {
             t,
             n: 0.0,
             m: 1.0,

@@ -6,10 +6,10 @@
 
 use std::net::SocketAddr;
 
-use fairbat_agent::daemon::handle::{Telling, channel};
+use fairbat_agent::daemon::handle::{DaemonPort, channel};
 use fairbat_agent::status::{
-    Direction, FileFailure, LaneStatus, LastRun, Outcomes, Phase, Retries, Sample, Status,
-    TaskKind, TaskStatus, Totals,
+    AgentStatus, FileFailure, HistorySample, LaneDirection, LaneStatus, LastRun, Outcomes, Phase,
+    Retries, TaskKind, TaskStatus, Totals,
 };
 use fairbat_agent::web;
 use jiff::tz::TimeZone;
@@ -32,7 +32,7 @@ pub(crate) fn zone() -> TimeZone {
 }
 
 /// A task that has not run.
-pub(crate) fn task(id: &str, kind: TaskKind, direction: Direction) -> TaskStatus {
+pub(crate) fn task(id: &str, kind: TaskKind, direction: LaneDirection) -> TaskStatus {
     TaskStatus {
         id: id.into(),
         kind,
@@ -118,7 +118,7 @@ fn home() -> TaskStatus {
             failed: 1,
             late: 1,
         },
-        ..task("home", TaskKind::Job, Direction::Push)
+        ..task("home", TaskKind::Job, LaneDirection::Push)
     }
 }
 
@@ -173,7 +173,7 @@ fn mail() -> TaskStatus {
             late: 2,
             ..Totals::default()
         },
-        ..task("mail", TaskKind::Job, Direction::Push)
+        ..task("mail", TaskKind::Job, LaneDirection::Push)
     }
 }
 
@@ -203,7 +203,7 @@ fn etc() -> TaskStatus {
             succeeded: 40,
             ..Totals::default()
         },
-        ..task("etc", TaskKind::Job, Direction::Push)
+        ..task("etc", TaskKind::Job, LaneDirection::Push)
     }
 }
 
@@ -225,12 +225,12 @@ fn image() -> TaskStatus {
             chunks: 402,
             ..Totals::default()
         },
-        ..task("add-7", TaskKind::Download, Direction::Pull)
+        ..task("add-7", TaskKind::Download, LaneDirection::Pull)
     }
 }
 
 /// A lane at a second of the night, before which `ago` seconds are left until now.
-fn lane(direction: Direction, now: Timestamp, ago: u32) -> LaneStatus {
+fn lane(direction: LaneDirection, now: Timestamp, ago: u32) -> LaneStatus {
     let back = f64::from(ago);
     // Smooth and of no period that one would see.
     let wave = |slow: f64, phase: f64| {
@@ -241,12 +241,12 @@ fn lane(direction: Direction, now: Timestamp, ago: u32) -> LaneStatus {
     let film = (((3_000.0 - back) / 60.0).tanh() - ((1_900.0 - back) / 60.0).tanh()) / 2.0;
     let burst = (((1_100.0 - back) / 20.0).tanh() - ((800.0 - back) / 40.0).tanh()) / 2.0;
     let sample = match direction {
-        Direction::Push => {
+        LaneDirection::Push => {
             let others = (0.75 * film + 0.9 * burst).min(1.0);
             let rate = 10.6e6 * (1.0 - 0.45 * others) + 0.7e6 * wave(140.0, 0.3);
             let zeta = 7.6e6 + 1.3e6 * film - 2.0e5 * wave(500.0, 1.0);
             let short = (0.5 * film + burst - 0.35).max(0.0);
-            Sample {
+            HistorySample {
                 t: now.as_second() as f64 - back,
                 n: (3.2 * short * (1.0 + 0.4 * wave(60.0, 2.0))).max(0.0),
                 m: 1.0 + 1.9 * short,
@@ -258,10 +258,10 @@ fn lane(direction: Direction, now: Timestamp, ago: u32) -> LaneStatus {
                 queue_s: Some(0.0012 + 0.017 * others + 0.0011 * (1.0 + wave(31.0, 0.9))),
             }
         }
-        Direction::Pull => {
+        LaneDirection::Pull => {
             let is_on = back < 3_247.0;
             let rate = 1.05e6 * (1.0 - 0.8 * film) + 0.12e6 * wave(80.0, 1.3);
-            Sample {
+            HistorySample {
                 t: now.as_second() as f64 - back,
                 n: 0.0,
                 m: 1.0,
@@ -277,8 +277,8 @@ fn lane(direction: Direction, now: Timestamp, ago: u32) -> LaneStatus {
     LaneStatus {
         direction,
         lever: match direction {
-            Direction::Push => "congestion-control".into(),
-            Direction::Pull => "observed-receive-window".into(),
+            LaneDirection::Push => "congestion-control".into(),
+            LaneDirection::Pull => "observed-receive-window".into(),
         },
         can_yield: true,
         sample,
@@ -286,47 +286,47 @@ fn lane(direction: Direction, now: Timestamp, ago: u32) -> LaneStatus {
         foreseen: Some(sample.rate),
         yielded_s: 88_204.6 - back,
         bytes: match direction {
-            Direction::Push => 1_953_412_400_000,
-            Direction::Pull => 3_120_000_000,
+            LaneDirection::Push => 1_953_412_400_000,
+            LaneDirection::Pull => 3_120_000_000,
         },
     }
 }
 
 /// How it stands so many seconds before now: the lanes of then, the tasks of now.
-pub(crate) fn status(ago: u32) -> Status {
+pub(crate) fn status(ago: u32) -> AgentStatus {
     let then = now() - SignedDuration::from_secs(ago.into());
-    Status {
+    AgentStatus {
         version: "0.1.0".into(),
         started: at("2026-03-14T19:02:00Z"),
         now: then,
         lanes: vec![
-            lane(Direction::Push, now(), ago),
-            lane(Direction::Pull, now(), ago),
+            lane(LaneDirection::Push, now(), ago),
+            lane(LaneDirection::Pull, now(), ago),
         ],
         tasks: vec![home(), mail(), etc(), image()],
     }
 }
 
 /// The daemon's end after the last hour was told.
-pub(crate) fn night() -> (fairbat_agent::daemon::handle::Handle, Telling) {
-    let (handle, telling) = channel(status(3_600));
+pub(crate) fn night() -> (fairbat_agent::daemon::handle::Handle, DaemonPort) {
+    let (handle, port) = channel(status(3_600));
     for ago in (0..3_600).rev() {
-        telling.tell(status(ago));
+        port.publish(status(ago));
     }
-    (handle, telling)
+    (handle, port)
 }
 
 /// Metrics and page, at work until it is dropped.
 pub(crate) struct Serving {
     pub(crate) address: SocketAddr,
-    pub(crate) telling: Telling,
+    pub(crate) port: DaemonPort,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Serving {
     /// Serves this, on any free port of this machine.
-    pub(crate) fn begin(handle: fairbat_agent::daemon::handle::Handle, telling: Telling) -> Self {
+    pub(crate) fn begin(handle: fairbat_agent::daemon::handle::Handle, port: DaemonPort) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("a listener");
         let address = listener.local_addr().expect("an address");
@@ -346,7 +346,7 @@ impl Serving {
         });
         Self {
             address,
-            telling,
+            port,
             stop: Some(stop),
             thread: Some(thread),
         }

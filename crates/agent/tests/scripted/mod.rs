@@ -5,20 +5,20 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use fairbat_agent::api;
-use fairbat_agent::daemon::handle::{Accepted, Command, Refused, channel};
-use fairbat_agent::status::Status;
+use fairbat_agent::daemon::handle::{CommandAccepted, CommandError, TaskCommand, channel};
+use fairbat_agent::status::AgentStatus;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 
 /// Answers an order.
-type Script = dyn FnMut(&Command) -> Result<Accepted, Refused> + Send;
+type Script = dyn FnMut(&TaskCommand) -> Result<CommandAccepted, CommandError> + Send;
 
 /// See the module. Ends when dropped.
 pub(crate) struct Agent {
     directory: TempDir,
-    orders: Arc<Mutex<Vec<Command>>>,
-    news: mpsc::UnboundedSender<Status>,
+    orders: Arc<Mutex<Vec<TaskCommand>>>,
+    news: mpsc::UnboundedSender<AgentStatus>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -26,12 +26,12 @@ pub(crate) struct Agent {
 impl Agent {
     /// One that stands so, and answers orders so.
     pub(crate) fn start(
-        status: Status,
-        script: impl FnMut(&Command) -> Result<Accepted, Refused> + Send + 'static,
+        status: AgentStatus,
+        script: impl FnMut(&TaskCommand) -> Result<CommandAccepted, CommandError> + Send + 'static,
     ) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let socket = directory.path().join("agent.sock");
-        let orders = Arc::<Mutex<Vec<Command>>>::default();
+        let orders = Arc::<Mutex<Vec<TaskCommand>>>::default();
         let (news, told) = mpsc::unbounded_channel();
         let (stop, stopped) = oneshot::channel();
         let (listening, listens) = oneshot::channel();
@@ -58,16 +58,16 @@ impl Agent {
     }
 
     /// One that takes every order; a new task is called `new-1`.
-    pub(crate) fn willing(status: Status) -> Self {
+    pub(crate) fn willing(status: AgentStatus) -> Self {
         Self::start(status, |command| {
             let id = match command {
-                Command::Run { job: id }
-                | Command::Pause { id }
-                | Command::Resume { id }
-                | Command::Cancel { id } => id.clone(),
-                Command::Add { .. } | Command::Restore { .. } => "new-1".to_owned(),
+                TaskCommand::Run { job: id }
+                | TaskCommand::Pause { id }
+                | TaskCommand::Resume { id }
+                | TaskCommand::Cancel { id } => id.clone(),
+                TaskCommand::Add { .. } | TaskCommand::Restore { .. } => "new-1".to_owned(),
             };
-            Ok(Accepted { id })
+            Ok(CommandAccepted { id })
         })
     }
 
@@ -77,12 +77,12 @@ impl Agent {
     }
 
     /// What it was told so far.
-    pub(crate) fn orders(&self) -> Vec<Command> {
+    pub(crate) fn orders(&self) -> Vec<TaskCommand> {
         self.orders.lock().expect("nobody panicked").clone()
     }
 
     /// How it stands from now on.
-    pub(crate) fn tell(&self, status: Status) {
+    pub(crate) fn tell(&self, status: AgentStatus) {
         self.news.send(status).expect("it is running");
     }
 
@@ -106,19 +106,19 @@ impl Drop for Agent {
 
 async fn play(
     listener: tokio::net::UnixListener,
-    status: Status,
+    status: AgentStatus,
     mut script: Box<Script>,
-    seen: &Mutex<Vec<Command>>,
-    mut told: mpsc::UnboundedReceiver<Status>,
+    seen: &Mutex<Vec<TaskCommand>>,
+    mut told: mpsc::UnboundedReceiver<AgentStatus>,
     stopped: oneshot::Receiver<()>,
 ) {
-    let (handle, mut telling) = channel(status);
+    let (handle, mut port) = channel(status);
     let serving = api::serve(listener, handle, async { drop(stopped.await) });
     let daemon = async {
         loop {
             tokio::select! {
-                Some(status) = told.recv() => telling.tell(status),
-                order = telling.next() => {
+                Some(status) = told.recv() => port.publish(status),
+                order = port.next_command() => {
                     let Some((command, answer)) = order else { break };
                     seen.lock().expect("nobody panicked").push(command.clone());
                     // A client may have gone.
@@ -131,7 +131,7 @@ async fn play(
 }
 
 /// A status with these tasks ([`task`]).
-pub(crate) fn status(now: &str, tasks: &[Value]) -> Status {
+pub(crate) fn status(now: &str, tasks: &[Value]) -> AgentStatus {
     let sample = json!({
         "t": 1.5, "n": 2.0, "m": 1.0, "active": 3, "w": 0.25, "zeta": 1048576.0,
         "rate": 2097152.0, "rtt_s": 0.05, "queue_s": null
@@ -167,6 +167,6 @@ pub(crate) fn task(id: &str, members: &Value) -> Value {
     task
 }
 
-fn from(status: Value) -> Status {
+fn from(status: Value) -> AgentStatus {
     serde_json::from_value(status).expect("a status")
 }

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use super::curve::{self, Chart, Curve, Style, Unit, round_top};
 use super::html::Html;
 use super::words::{amount, rate, span};
-use crate::status::{Direction, LaneStatus};
+use crate::status::{LaneDirection, LaneStatus};
 use crate::web::series::{POINTS, STEP, Series};
 
 pub(super) fn write(html: &mut Html, lane: &LaneStatus, series: &Series, zone: &TimeZone) {
@@ -15,8 +15,8 @@ pub(super) fn write(html: &mut Html, lane: &LaneStatus, series: &Series, zone: &
     html.raw("\" aria-labelledby=\"lane-").text(name);
     html.raw("\">\n<h2 id=\"lane-").text(name).raw("\">");
     html.raw(match lane.direction {
-        Direction::Push => "From this machine",
-        Direction::Pull => "To this machine",
+        LaneDirection::Push => "From this machine",
+        LaneDirection::Pull => "To this machine",
     });
     html.raw(" <span class=\"muted\">").text(name);
     html.raw("</span></h2>\n");

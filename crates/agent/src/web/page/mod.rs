@@ -17,7 +17,7 @@ use jiff::tz::TimeZone;
 use self::html::Html;
 use super::series::Series;
 use crate::daemon::handle::Handle;
-use crate::status::Status;
+use crate::status::AgentStatus;
 
 /// How it looks.
 pub(super) const STYLE: &str = include_str!("style.css");
@@ -63,7 +63,7 @@ pub(super) fn render(handle: &Handle, zone: &TimeZone) -> String {
     html.finish()
 }
 
-fn head(html: &mut Html, status: &Status, zone: &TimeZone) {
+fn head(html: &mut Html, status: &AgentStatus, zone: &TimeZone) {
     let running = words::span(words::between(status.started, status.now));
     let now = status.now.to_zoned(zone.clone());
     html.raw("<header>\n<p class=\"brand\">fairbat</p>\n<h1>")

@@ -1,6 +1,6 @@
 //! The state of affairs in one sentence.
 
-use crate::status::{Phase, Status, TaskStatus};
+use crate::status::{AgentStatus, Phase, TaskStatus};
 
 /// How a task stands towards its deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) fn standing(task: &TaskStatus) -> Standing {
 }
 
 /// For the head of the page.
-pub(super) fn headline(status: &Status) -> String {
+pub(super) fn headline(status: &AgentStatus) -> String {
     let number = |wanted| {
         let standings = status.tasks.iter().map(standing);
         standings.filter(|standing| *standing == wanted).count()
@@ -54,6 +54,6 @@ pub(super) fn headline(status: &Status) -> String {
 }
 
 /// For the browser's tab.
-pub(super) fn title(status: &Status) -> String {
+pub(super) fn title(status: &AgentStatus) -> String {
     format!("{} – fairbat", headline(status))
 }

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use super::html::Html;
 use super::summary::{Standing, standing};
 use super::words::{amount, between, count, moment, span};
-use crate::status::{Direction, LastRun, Phase, Status, TaskStatus};
+use crate::status::{AgentStatus, LaneDirection, LastRun, Phase, TaskStatus};
 
 /// By how little a finish may differ from the deadline and be called just in time,
 /// s.
@@ -24,7 +24,7 @@ impl Calendar<'_> {
     }
 }
 
-pub(super) fn write(html: &mut Html, status: &Status, zone: &TimeZone) {
+pub(super) fn write(html: &mut Html, status: &AgentStatus, zone: &TimeZone) {
     html.raw("<section aria-labelledby=\"tasks\">\n<h2 id=\"tasks\">Tasks</h2>\n");
     if status.tasks.is_empty() {
         html.raw("<p class=\"card muted\">No job is configured, and no download was added.</p>\n");
@@ -59,8 +59,12 @@ fn row(html: &mut Html, task: &TaskStatus, calendar: &Calendar<'_>) {
     html.raw("<tr role=\"row\">\n<th role=\"rowheader\" scope=\"row\"><span class=\"name\">");
     html.foreign(&task.id).raw("</span><span class=\"route\">");
     let arrow = match task.direction {
-        Direction::Push => "</span><span class=\"route\"><span class=\"arrow\">&uarr; to</span> ",
-        Direction::Pull => "</span><span class=\"route\"><span class=\"arrow\">&darr; to</span> ",
+        LaneDirection::Push => {
+            "</span><span class=\"route\"><span class=\"arrow\">&uarr; to</span> "
+        }
+        LaneDirection::Pull => {
+            "</span><span class=\"route\"><span class=\"arrow\">&darr; to</span> "
+        }
     };
     html.foreign(&task.from).raw(arrow);
     html.foreign(&task.to).raw("</span></th>\n");

@@ -8,6 +8,22 @@ const SIX: &str = "2026-03-03T06:00:00[UTC]";
 const NEXT_TEN: &str = "2026-03-03T22:00:00[UTC]";
 const NEXT_SIX: &str = "2026-03-04T06:00:00[UTC]";
 
+/// Restores the state of a task whose run the end of the agent has interrupted.
+fn go_on(
+    schedule: &mut TaskSchedule,
+    began: Option<Timestamp>,
+    deadline: Option<Timestamp>,
+    now: &Zoned,
+) {
+    let state = TaskState {
+        is_unfinished: true,
+        began,
+        deadline,
+        ..TaskState::default()
+    };
+    schedule.restore(&state, now);
+}
+
 fn moment(text: &str) -> Option<Timestamp> {
     Some(at(text).timestamp())
 }
@@ -17,11 +33,11 @@ fn a_pause_keeps_the_run_and_its_deadline() {
     let mut task = nightly();
     let due = Some(Due::Within(Duration::from_secs(3600)));
     task.change(Timing::ByHand, due, &at(START));
-    task.hurry(at(START).timestamp());
+    task.run_now(at(START).timestamp());
     let deadline = task.begin(&at(START));
     task.pause();
     let end = at("2026-03-02T21:10:00[UTC]");
-    task.ended(&stopped(), 0, &end);
+    task.end(&stopped(), 0, &end);
     assert!(task.is_unfinished() && !task.is_due(end.timestamp()));
     task.is_paused = false;
     assert!(task.is_due(end.timestamp()));
@@ -36,26 +52,26 @@ fn a_pause_that_is_over_before_the_run_has_ended_keeps_it_as_well() {
     task.is_paused = false;
     let end = at("2026-03-02T22:10:00[UTC]");
     assert!(!task.is_due(end.timestamp()), "it is being stopped");
-    task.ended(&stopped(), 0, &end);
+    task.end(&stopped(), 0, &end);
     assert!(task.is_due(end.timestamp()));
     assert_eq!(task.begin(&end), deadline);
 }
 
 #[test]
 fn what_was_under_way_goes_on_by_the_same_deadline() {
-    let mut before = Task::new(Timing::ByHand, None, None, &at(START));
-    before.hurry(at(START).timestamp());
+    let mut before = TaskSchedule::new(Timing::ByHand, None, None, &at(START));
+    before.run_now(at(START).timestamp());
     assert!(before.is_unfinished());
     before.begin(&at(START));
     assert!(before.is_unfinished());
     let due = Some(Due::Within(Duration::from_secs(3600)));
-    let mut task = Task::new(Timing::ByHand, due, None, &at(START));
+    let mut task = TaskSchedule::new(Timing::ByHand, due, None, &at(START));
     assert!(!task.is_unfinished());
     let deadline = Some(at("2026-03-02T21:20:00[UTC]").timestamp());
     let began = before.began;
-    task.go_on(began, deadline, &at("2026-03-02T21:10:00[UTC]"));
+    go_on(&mut task, began, deadline, &at("2026-03-02T21:10:00[UTC]"));
     assert_eq!(task.begin(&at("2026-03-02T21:10:00[UTC]")), deadline);
-    task.ended(&RunReport::default(), 0, &at("2026-03-02T21:11:00[UTC]"));
+    task.end(&RunReport::default(), 0, &at("2026-03-02T21:11:00[UTC]"));
     assert!(!task.is_unfinished());
 }
 
@@ -64,18 +80,18 @@ fn a_missed_deadline_is_kept_until_a_new_night_has_a_new_one() {
     let mut task = nightly();
     task.begin(&at(TEN));
     let end = at("2026-03-03T05:59:00[UTC]");
-    task.ended(&failed(StoreErrorKind::Network), 0, &end);
+    task.end(&failed(StoreErrorKind::Network), 0, &end);
     // Tried again, ...
     let again = at("2026-03-03T06:01:00[UTC]");
     assert_eq!(task.begin(&again), moment(SIX));
     // ... paused and resumed, ...
     task.pause();
-    task.ended(&stopped(), 0, &at("2026-03-03T07:00:00[UTC]"));
+    task.end(&stopped(), 0, &at("2026-03-03T07:00:00[UTC]"));
     task.is_paused = false;
     assert_eq!(task.begin(&at("2026-03-03T08:00:00[UTC]")), moment(SIX));
     // ... and failing until it is time for the next one.
     let end = at("2026-03-03T21:59:30[UTC]");
-    task.ended(&failed(StoreErrorKind::Network), 0, &end);
+    task.end(&failed(StoreErrorKind::Network), 0, &end);
     assert_eq!(task.next, moment(NEXT_TEN));
     assert_eq!(task.begin(&at(NEXT_TEN)), moment(NEXT_SIX));
     assert_eq!(task.totals.late, 1);
@@ -85,14 +101,14 @@ fn a_missed_deadline_is_kept_until_a_new_night_has_a_new_one() {
 fn an_interval_counts_from_the_first_try() {
     let every = Timing::Every(Duration::from_secs(3 * 3600));
     let due = Some(Due::Within(Duration::from_secs(3600)));
-    let mut task = Task::new(every, due, None, &at(START));
+    let mut task = TaskSchedule::new(every, due, None, &at(START));
     for (begin, fail) in [
         (START, "2026-03-02T21:30:00[UTC]"),
         ("2026-03-02T21:31:00[UTC]", "2026-03-02T22:30:00[UTC]"),
         ("2026-03-02T22:32:00[UTC]", "2026-03-02T23:59:30[UTC]"),
     ] {
         assert_eq!(task.begin(&at(begin)), moment(TEN), "{begin}");
-        task.ended(&failed(StoreErrorKind::Network), 0, &at(fail));
+        task.end(&failed(StoreErrorKind::Network), 0, &at(fail));
     }
     let midnight = "2026-03-03T00:00:00[UTC]";
     assert_eq!(task.next, moment(midnight));
@@ -105,11 +121,11 @@ fn a_pause_over_the_next_moment_ends_with_the_next_deadline() {
     let mut task = nightly();
     task.begin(&at(TEN));
     task.pause();
-    task.ended(&stopped(), 0, &at("2026-03-02T23:00:00[UTC]"));
+    task.end(&stopped(), 0, &at("2026-03-02T23:00:00[UTC]"));
     task.is_paused = false;
     let late = at("2026-03-03T22:30:00[UTC]");
     assert_eq!(task.begin(&late), moment(NEXT_SIX));
-    task.ended(&RunReport::default(), 0, &late);
+    task.end(&RunReport::default(), 0, &late);
     // What it ran for was that moment.
     assert_eq!(task.next, moment("2026-03-04T22:00:00[UTC]"));
 }
@@ -127,11 +143,11 @@ fn a_restart_keeps_a_missed_deadline_unless_the_next_moment_has_come_meanwhile()
         let now = at(restarted);
         // It has not gone well for long.
         let succeeded = moment("2026-02-20T23:00:00[UTC]");
-        let by_interval = Task::new(every.clone(), Some(within), succeeded, &now);
+        let by_interval = TaskSchedule::new(every.clone(), Some(within), succeeded, &now);
         let mut by_calendar = nightly();
         by_calendar.succeeded = succeeded;
         for mut task in [by_calendar, by_interval] {
-            task.go_on(moment(TEN), moment(SIX), &now);
+            go_on(&mut task, moment(TEN), moment(SIX), &now);
             assert!(task.is_due(now.timestamp()));
             assert_eq!(task.begin(&now), moment(deadline), "{restarted}");
         }
@@ -141,15 +157,15 @@ fn a_restart_keeps_a_missed_deadline_unless_the_next_moment_has_come_meanwhile()
 #[test]
 fn who_runs_it_by_hand_does_not_want_it_by_a_moment_that_is_over() {
     let due = Some(Due::Within(Duration::from_secs(3600)));
-    let mut task = Task::new(Timing::ByHand, due, None, &at(START));
-    task.hurry(at(START).timestamp());
+    let mut task = TaskSchedule::new(Timing::ByHand, due, None, &at(START));
+    task.run_now(at(START).timestamp());
     task.begin(&at(START));
     let end = at("2026-03-02T21:30:00[UTC]");
-    task.ended(&failed(StoreErrorKind::Network), 0, &end);
-    task.hurry(end.timestamp());
+    task.end(&failed(StoreErrorKind::Network), 0, &end);
+    task.run_now(end.timestamp());
     assert_eq!(task.begin(&end), moment(TEN), "that is still to come");
-    task.ended(&failed(StoreErrorKind::Network), 0, &at(TEN));
-    task.hurry(at(TEN).timestamp());
+    task.end(&failed(StoreErrorKind::Network), 0, &at(TEN));
+    task.run_now(at(TEN).timestamp());
     let hour = "2026-03-02T23:00:00[UTC]";
     assert_eq!(task.begin(&at(TEN)), moment(hour));
 }
@@ -164,7 +180,7 @@ fn what_is_left_of_a_run_can_be_cancelled_be_it_paused_or_to_be_tried_again() {
         if is_paused {
             task.pause();
         }
-        task.ended(&report, 0, &at("2026-03-02T22:10:00[UTC]"));
+        task.end(&report, 0, &at("2026-03-02T22:10:00[UTC]"));
         assert!(task.is_unfinished());
         assert!(task.cancel());
         assert!(!task.is_unfinished() && !task.cancel());
@@ -182,7 +198,7 @@ fn a_run_that_is_cancelled_after_it_was_paused_does_not_go_on() {
     task.begin(&at(TEN));
     task.pause();
     assert!(task.cancel());
-    task.ended(&stopped(), 0, &at("2026-03-02T22:10:00[UTC]"));
+    task.end(&stopped(), 0, &at("2026-03-02T22:10:00[UTC]"));
     assert!(task.is_paused && !task.is_unfinished());
     assert_eq!(task.next, moment(NEXT_TEN));
 }

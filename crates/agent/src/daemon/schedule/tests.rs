@@ -11,10 +11,10 @@ fn at(text: &str) -> Zoned {
 
 const START: &str = "2026-03-02T21:00:00[UTC]";
 
-fn nightly() -> Task {
+fn nightly() -> TaskSchedule {
     let calendar = "22:00".parse_calendar();
     let due = Due::By(jiff::civil::time(6, 0, 0, 0));
-    Task::new(
+    TaskSchedule::new(
         Timing::Calendar(vec![calendar]),
         Some(due),
         None,
@@ -56,7 +56,7 @@ fn it_runs_at_its_time_and_is_due_by_the_next_morning() {
     assert_eq!(deadline, Some(at("2026-03-03T06:00:00[UTC]").timestamp()));
     assert!(!task.is_due(ten.timestamp()), "it runs");
     let end = at("2026-03-03T06:00:01[UTC]");
-    task.ended(&RunReport::default(), 7, &end);
+    task.end(&RunReport::default(), 7, &end);
     assert_eq!(task.last.as_ref().unwrap().in_time, Some(false));
     assert_eq!((task.totals.late, task.totals.bytes), (1, 7));
     assert_eq!(task.next, Some(at("2026-03-03T22:00:00[UTC]").timestamp()));
@@ -67,7 +67,7 @@ fn it_runs_at_its_time_and_is_due_by_the_next_morning() {
 fn what_may_pass_is_tried_again_for_the_same_deadline() {
     let mut task = nightly();
     let deadline = task.begin(&at("2026-03-02T22:00:00[UTC]"));
-    task.ended(
+    task.end(
         &failed(StoreErrorKind::Network),
         0,
         &at("2026-03-02T22:10:00[UTC]"),
@@ -76,7 +76,7 @@ fn what_may_pass_is_tried_again_for_the_same_deadline() {
     let again = at("2026-03-02T22:11:00[UTC]");
     assert!(task.is_due(again.timestamp()));
     assert_eq!(task.begin(&again), deadline);
-    task.ended(&failed(StoreErrorKind::Network), 0, &again);
+    task.end(&failed(StoreErrorKind::Network), 0, &again);
     assert!(!task.is_due(at("2026-03-02T22:12:59[UTC]").timestamp()));
     assert!(task.is_due(at("2026-03-02T22:13:00[UTC]").timestamp()));
     assert_eq!(task.totals.failed, 2);
@@ -87,7 +87,7 @@ fn late_runs_are_counted_whatever_their_outcome_but_for_those_that_were_stopped(
     let mut task = nightly();
     let mut late_after = |report: &RunReport, begin: &str, end: &str| {
         task.begin(&at(begin));
-        task.ended(report, 0, &at(end));
+        task.end(report, 0, &at(end));
         task.totals.late
     };
     let (ten, six) = ("2026-03-02T22:00:00[UTC]", "2026-03-03T06:00:01[UTC]");
@@ -103,7 +103,7 @@ fn late_runs_are_counted_whatever_their_outcome_but_for_those_that_were_stopped(
 fn what_will_not_pass_waits_for_its_next_time() {
     let mut task = nightly();
     task.begin(&at("2026-03-02T22:00:00[UTC]"));
-    task.ended(
+    task.end(
         &failed(StoreErrorKind::Credentials),
         0,
         &at("2026-03-02T22:10:00[UTC]"),
@@ -121,7 +121,7 @@ fn what_was_missed_is_made_up_for_and_what_was_done_is_not() {
         ("2026-03-03T03:00:00[UTC]", false),
     ] {
         let succeeded = Some(at(succeeded).timestamp());
-        let task = Task::new(calendar.clone(), None, succeeded, &now);
+        let task = TaskSchedule::new(calendar.clone(), None, succeeded, &now);
         assert_eq!(task.is_due(now.timestamp()), is_due, "{succeeded:?}");
     }
 }
@@ -129,25 +129,25 @@ fn what_was_missed_is_made_up_for_and_what_was_done_is_not() {
 #[test]
 fn what_runs_once_goes_on_after_it_was_stopped() {
     let now = at(START);
-    let mut task = Task::once(None, false, &now);
+    let mut task = TaskSchedule::once(None, false, &now);
     task.begin(&now);
-    task.ended(&stopped(), 0, &now);
+    task.end(&stopped(), 0, &now);
     assert!(!task.is_over());
     task.begin(&now);
-    task.ended(&RunReport::default(), 0, &now);
+    task.end(&RunReport::default(), 0, &now);
     assert_eq!((task.is_over(), task.phase(false)), (true, Phase::Done));
 }
 
 #[test]
 fn a_restore_of_a_job_that_is_gone_is_given_up() {
     let now = at(START);
-    let mut task = Task::once(None, false, &now);
+    let mut task = TaskSchedule::once(None, false, &now);
     task.begin(&now);
     let report = RunReport {
         problem: Some(RunProblem::NoJob("home".to_owned())),
         ..RunReport::default()
     };
-    task.ended(&report, 0, &now);
+    task.end(&report, 0, &now);
     assert_eq!((task.is_over(), task.phase(false)), (true, Phase::Failed));
     let problem = task.last.unwrap().problem.unwrap();
     assert_eq!(problem, "job home is not configured any more");
@@ -157,10 +157,10 @@ fn a_restore_of_a_job_that_is_gone_is_given_up() {
 fn an_interval_counts_from_the_last_run() {
     let every = Timing::Every(Duration::from_secs(3600));
     let now = at(START);
-    let fresh = Task::new(every.clone(), None, None, &now);
+    let fresh = TaskSchedule::new(every.clone(), None, None, &now);
     assert!(fresh.is_due(now.timestamp()));
     let ran = at("2026-03-02T20:30:00[UTC]").timestamp();
-    let task = Task::new(every, None, Some(ran), &now);
+    let task = TaskSchedule::new(every, None, Some(ran), &now);
     assert_eq!(task.next, Some(at("2026-03-02T21:30:00[UTC]").timestamp()));
     let mut paused = task;
     paused.is_paused = true;
@@ -169,7 +169,7 @@ fn an_interval_counts_from_the_last_run() {
 }
 
 /// The clock was set to `now`, by so many seconds.
-fn set_clock(task: &mut Task, by: i64, now: &str) {
+fn set_clock(task: &mut TaskSchedule, by: i64, now: &str) {
     task.clock_was_set(SignedDuration::from_secs(by), &at(now));
 }
 
@@ -181,7 +181,7 @@ fn a_clock_that_is_set_back_runs_nothing_twice() {
     let began = at("2026-03-02T21:30:00[UTC]").timestamp();
     assert_eq!(task.run.map(|run| run.began), Some(began));
     // It has run for ten o'clock, though that is still to come.
-    task.ended(&RunReport::default(), 0, &at("2026-03-02T21:40:00[UTC]"));
+    task.end(&RunReport::default(), 0, &at("2026-03-02T21:40:00[UTC]"));
     assert_eq!(task.next, Some(at("2026-03-03T22:00:00[UTC]").timestamp()));
     set_clock(&mut task, -600, "2026-03-02T21:31:00[UTC]");
     assert_eq!(task.next, Some(at("2026-03-03T22:00:00[UTC]").timestamp()));
@@ -190,10 +190,10 @@ fn a_clock_that_is_set_back_runs_nothing_twice() {
 #[test]
 fn a_clock_that_was_far_ahead_leaves_nothing_out() {
     let timing = Timing::Calendar(vec!["22:00".parse_calendar()]);
-    let mut task = Task::new(timing, None, None, &at("2027-06-01T21:00:00[UTC]"));
+    let mut task = TaskSchedule::new(timing, None, None, &at("2027-06-01T21:00:00[UTC]"));
     let wrong = at("2027-06-01T22:00:00[UTC]");
     task.begin(&wrong);
-    task.ended(&RunReport::default(), 0, &wrong);
+    task.end(&RunReport::default(), 0, &wrong);
     assert_eq!(task.next, Some(at("2027-06-02T22:00:00[UTC]").timestamp()));
     set_clock(&mut task, -39_400_000, "2026-03-02T21:30:00[UTC]");
     assert_eq!(task.next, Some(at("2026-03-02T22:00:00[UTC]").timestamp()));
@@ -206,7 +206,7 @@ fn a_clock_that_is_set_beyond_the_moment_leaves_it_due() {
     set_clock(&mut task, 5_400, late);
     assert!(task.is_due(at(late).timestamp()));
     task.begin(&at(late));
-    task.ended(&RunReport::default(), 0, &at(late));
+    task.end(&RunReport::default(), 0, &at(late));
     assert_eq!(task.next, Some(at("2026-03-03T22:00:00[UTC]").timestamp()));
 }
 
@@ -214,7 +214,7 @@ fn a_clock_that_is_set_beyond_the_moment_leaves_it_due() {
 fn intervals_and_delays_are_as_long_whatever_the_clock_says() {
     let every = Timing::Every(Duration::from_secs(3600));
     let ran = at("2026-03-02T20:30:00[UTC]").timestamp();
-    let mut task = Task::new(every.clone(), None, Some(ran), &at(START));
+    let mut task = TaskSchedule::new(every.clone(), None, Some(ran), &at(START));
     // Half an hour is left.
     set_clock(&mut task, 86_400, "2026-03-03T21:00:00[UTC]");
     assert_eq!(task.next, Some(at("2026-03-03T21:30:00[UTC]").timestamp()));
@@ -223,13 +223,13 @@ fn intervals_and_delays_are_as_long_whatever_the_clock_says() {
     let mut task = nightly();
     let ten = at("2026-03-02T22:00:00[UTC]");
     task.begin(&ten);
-    task.ended(&failed(StoreErrorKind::Network), 0, &ten);
+    task.end(&failed(StoreErrorKind::Network), 0, &ten);
     // In a minute by the old clock.
     set_clock(&mut task, -3_600, "2026-03-02T21:00:00[UTC]");
     assert_eq!(task.next, Some(at("2026-03-02T21:01:00[UTC]").timestamp()));
     // By a clock that was years ahead.
     let future = at("2030-01-01T00:00:00[UTC]").timestamp();
-    let task = Task::new(every, None, Some(future), &at(START));
+    let task = TaskSchedule::new(every, None, Some(future), &at(START));
     assert_eq!(task.next, Some(at("2026-03-02T22:00:00[UTC]").timestamp()));
 }
 
@@ -245,7 +245,7 @@ fn another_schedule_counts_from_now_on_but_not_for_what_goes_on() {
     task.change(three.clone(), None, &at("2026-03-02T22:01:00[UTC]"));
     assert_eq!(task.next, None, "it runs");
     let end = at("2026-03-02T22:02:00[UTC]");
-    task.ended(&failed(StoreErrorKind::Network), 0, &end);
+    task.end(&failed(StoreErrorKind::Network), 0, &end);
     let again = task.next;
     assert_eq!(again, Some(at("2026-03-02T22:03:00[UTC]").timestamp()));
     task.change(Timing::ByHand, None, &end);
@@ -262,7 +262,7 @@ fn files_that_failed_are_told_with_what_to_do() {
         failed: 1,
         ..RunReport::default()
     };
-    task.ended(&report, 0, &at("2026-03-02T22:10:00[UTC]"));
+    task.end(&report, 0, &at("2026-03-02T22:10:00[UTC]"));
     let last = task.last.unwrap();
     let [failure] = last.failures.as_slice() else {
         panic!("{last:?}");

@@ -1,17 +1,84 @@
-//! How the agent stands in one line, for the service manager and whoever asks it.
+//! Messages to the service manager, in systemd's protocol (sd_notify(3)): readiness,
+//! a status line, and a watchdog message once a second. Without `NOTIFY_SOCKET` in
+//! the environment none is sent.
 
 use jiff::Zoned;
+use sd_notify::NotifyState::{self, MonotonicUsec, Ready, Reloading, Status, Stopping, Watchdog};
 
-use crate::status::{Phase, Status, TaskStatus};
+use crate::status::{AgentStatus, Phase, TaskStatus};
 
-/// `refused` is what is wrong with a configuration that was not taken.
-pub(super) fn line(status: &Status, refused: Option<&str>, now: &Zoned) -> String {
+/// The service manager that started this process.
+#[derive(Debug)]
+pub(crate) struct ServiceManager {
+    /// Whether it expects watchdog messages.
+    has_watchdog: bool,
+    /// The last status line sent.
+    line: String,
+}
+
+impl ServiceManager {
+    pub(crate) fn from_environment() -> Self {
+        Self {
+            has_watchdog: sd_notify::watchdog_enabled().is_some(),
+            line: String::new(),
+        }
+    }
+
+    /// The daemon is ready, at first or after a reload.
+    pub(crate) fn ready(&mut self, line: String) {
+        self.line = line;
+        notify(&[Ready, Status(&self.line)]);
+    }
+
+    /// A reload has begun. [`ServiceManager::ready`] ends it.
+    pub(crate) fn reloading(&mut self) {
+        let now = NotifyState::monotonic_usec_now().unwrap_or(MonotonicUsec(0));
+        notify(&[Reloading, now]);
+    }
+
+    /// The daemon has begun to stop.
+    pub(crate) fn stopping(&mut self) {
+        self.line = "stopping".to_owned();
+        notify(&[Stopping, Status(&self.line)]);
+    }
+
+    /// Once per turn of the loop: feeds the watchdog, and sends the status line if it
+    /// has changed.
+    pub(crate) fn tick(&mut self, line: String) {
+        let is_new = line != self.line;
+        self.line = line;
+        let line = is_new.then(|| Status(&self.line));
+        let watchdog = self.has_watchdog.then_some(Watchdog);
+        let messages: Vec<_> = watchdog.into_iter().chain(line).collect();
+        if !messages.is_empty() {
+            notify(&messages);
+        }
+    }
+}
+
+fn notify(messages: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(messages) {
+        // systemd itself reports and ends a service whose messages it misses.
+        tracing::debug!(%error, "the service manager cannot be notified");
+    }
+}
+
+/// The status in one line, as `systemctl status` shows it. `config_problem` is why the
+/// configuration was refused when it was last read again.
+pub(crate) fn status_line(
+    status: &AgentStatus,
+    config_problem: Option<&str>,
+    now: &Zoned,
+) -> String {
     let is_busy = |task: &&TaskStatus| matches!(task.phase, Phase::Running | Phase::Scanning);
     let busy: Vec<_> = status.tasks.iter().filter(is_busy).collect();
     let rate: f64 = status.lanes.iter().map(|lane| lane.sample.rate).sum();
     let mut parts = Vec::new();
-    if let Some(refused) = refused {
-        parts.push(format!("new configuration refused: {}", one_line(refused)));
+    if let Some(problem) = config_problem {
+        parts.push(format!(
+            "new configuration refused: {}",
+            printable_line(problem)
+        ));
     }
     parts.push(match &busy[..] {
         [] => "nothing runs".to_owned(),
@@ -33,8 +100,9 @@ pub(super) fn line(status: &Status, refused: Option<&str>, now: &Zoned) -> Strin
     parts.join("; ")
 }
 
-/// The first line, of what can be shown: another line would be another message.
-fn one_line(text: &str) -> String {
+/// The first line, without control characters: a second line would be read as another
+/// message.
+fn printable_line(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     first.replace(|c: char| c.is_control(), " ")
 }
@@ -44,7 +112,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn status(tasks: &[(&str, &str, Option<&str>)]) -> Status {
+    fn status(tasks: &[(&str, &str, Option<&str>)]) -> AgentStatus {
         let outcomes = json!({"same": 0, "moved": 0, "deleted": 0, "changed": 0, "failed": 0});
         let task = |(id, phase, next): &(&str, &str, Option<&str>)| {
             json!({
@@ -76,7 +144,7 @@ mod tests {
     #[test]
     fn it_says_what_runs_and_what_comes_next() {
         let now: Zoned = "2026-03-02T02:00:00+01:00[Europe/Berlin]".parse().unwrap();
-        let said = |tasks: &[_]| line(&status(tasks), None, &now);
+        let said = |tasks: &[_]| status_line(&status(tasks), None, &now);
         assert_eq!(said(&[]), "nothing runs");
         let home = ("home", "running", None);
         let etc = ("etc", "waiting", Some("2026-03-02T21:00:00Z"));
@@ -93,7 +161,7 @@ mod tests {
     #[test]
     fn what_was_refused_is_one_line() {
         let now: Zoned = "2026-03-02T02:00:00[UTC]".parse().unwrap();
-        let said = line(&status(&[]), Some("a:1:2: no\u{1b}[\nREADY=1"), &now);
+        let said = status_line(&status(&[]), Some("a:1:2: no\u{1b}[\nREADY=1"), &now);
         assert_eq!(said, "new configuration refused: a:1:2: no [; nothing runs");
     }
 }

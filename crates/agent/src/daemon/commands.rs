@@ -1,0 +1,197 @@
+//! Commands: what the daemon does about each one, and how it answers.
+//!
+//! Work that waits for a disk runs in the background. A command is answered only
+//! after its effect is recorded.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::adhoc::{self, AdHocTask, AdHocWork};
+use super::core::{AddedTask, BackgroundResult, Daemon};
+use super::entry::{TaskEntry, TaskWork};
+use super::handle::{CommandAccepted, CommandError, CommandReply, TaskCommand};
+use crate::state::CommitHandle;
+
+/// Edit distance up to which an id counts as similar to a mistyped one.
+const MAX_TYPO_DISTANCE: usize = 2;
+
+/// The id of the task, and the record that has to be written before the answer.
+type Handled = Result<(String, Option<CommitHandle<()>>), CommandError>;
+
+impl Daemon {
+    pub(crate) fn handle_command(&mut self, command: TaskCommand, reply: CommandReply) {
+        let handled = match command {
+            TaskCommand::Run { job } => self.run_now(job),
+            TaskCommand::Pause { id } => self.pause(id),
+            TaskCommand::Resume { id } => self.resume(id),
+            TaskCommand::Cancel { id } => self.cancel(id),
+            TaskCommand::Add { url, to, deadline } => {
+                return self.add(AdHocWork::Download { url, to }, deadline, reply);
+            }
+            TaskCommand::Restore { job, to, deadline } => match self.find_job(&job) {
+                Ok(_) => return self.add(AdHocWork::Restore { job, to }, deadline, reply),
+                Err(error) => Err(error),
+            },
+        };
+        self.start_due_runs();
+        match handled {
+            Ok((id, None)) => drop(reply.send(Ok(CommandAccepted { id }))),
+            Ok((id, Some(keeping))) => drop(self.background.spawn(async move {
+                let kept = keeping.done().await;
+                let kept = kept.map_err(|error| not_recorded(&error));
+                let _ = reply.send(kept.map(|()| CommandAccepted { id }));
+                None
+            })),
+            Err(error) => drop(reply.send(Err(error))),
+        }
+    }
+
+    fn run_now(&mut self, job: String) -> Handled {
+        let now = self.now().timestamp();
+        let entry = self.find_job(&job)?;
+        if entry.active.is_some() {
+            return Err(CommandError::NotNow(format!(
+                "job {job} is running already"
+            )));
+        }
+        if entry.schedule.is_paused {
+            let what = format!("job {job} is paused; resume it first");
+            return Err(CommandError::NotNow(what));
+        }
+        entry.schedule.run_now(now);
+        Ok((job, None))
+    }
+
+    fn pause(&mut self, id: String) -> Handled {
+        let entry = self.find(&id)?;
+        if entry.schedule.is_over() {
+            return Err(CommandError::NotNow(format!("{id} is through")));
+        }
+        entry.schedule.pause();
+        entry.stop_run();
+        let keeping = self.record_task(&id);
+        Ok((id, keeping))
+    }
+
+    fn resume(&mut self, id: String) -> Handled {
+        let entry = self.find(&id)?;
+        if !std::mem::replace(&mut entry.schedule.is_paused, false) {
+            return Err(CommandError::NotNow(format!("{id} is not paused")));
+        }
+        let keeping = self.record_task(&id);
+        Ok((id, keeping))
+    }
+
+    fn cancel(&mut self, id: String) -> Handled {
+        let entry = self.find(&id)?;
+        entry.stop_run();
+        let had_anything = entry.schedule.cancel();
+        let TaskWork::AdHoc(number, _) = entry.work else {
+            if !had_anything {
+                let what = format!("no run of {id} is under way or left to go on");
+                return Err(CommandError::NotNow(what));
+            }
+            let keeping = self.record_task(&id);
+            return Ok((id, keeping));
+        };
+        self.entries.retain(|entry| entry.id != id);
+        let keeping = self.writer.set_extra(number, None);
+        Ok((id, Some(keeping)))
+    }
+
+    /// Checks and records a new ad-hoc task in the background.
+    fn add(&mut self, work: AdHocWork, deadline: Option<Timestamp>, reply: CommandReply) {
+        let task = AdHocTask {
+            work,
+            deadline,
+            is_paused: false,
+        };
+        let writer = self.writer.clone();
+        self.background.spawn(async move {
+            if let AdHocWork::Restore { to, .. } = &task.work
+                && let Err(error) = check_restore_target(to.clone()).await
+            {
+                let _ = reply.send(Err(error));
+                return None;
+            }
+            let number = writer.add_extra(task.to_json()).done().await;
+            Some(BackgroundResult::Added(Box::new(AddedTask {
+                task,
+                number,
+                reply,
+            })))
+        });
+    }
+
+    /// Lists and starts an ad-hoc task that is recorded now.
+    pub(crate) fn task_added(&mut self, added: AddedTask) {
+        let number = match added.number {
+            Ok(number) => number,
+            Err(error) => return drop(added.reply.send(Err(not_recorded(&error)))),
+        };
+        let now = self.now();
+        self.entries
+            .push(TaskEntry::adhoc(number, added.task, &now));
+        let id = adhoc::id(number);
+        let _ = added.reply.send(Ok(CommandAccepted { id }));
+        self.start_due_runs();
+    }
+
+    fn record_task(&mut self, id: &str) -> Option<CommitHandle<()>> {
+        let index = self.entries.iter().position(|entry| entry.id == id)?;
+        let entry = &mut self.entries[index];
+        match &mut entry.work {
+            TaskWork::Job(_) => self.record_state(index),
+            TaskWork::AdHoc(number, task) => {
+                task.is_paused = entry.schedule.is_paused;
+                Some(self.writer.set_extra(*number, Some(task.to_json())))
+            }
+        }
+    }
+
+    fn find(&mut self, id: &str) -> Result<&mut TaskEntry, CommandError> {
+        let listed = self.entries.iter().filter(|entry| !entry.is_removed);
+        let nearest = listed
+            .map(|entry| (strsim::damerau_levenshtein(&entry.id, id), &entry.id))
+            .filter(|(distance, _)| *distance <= MAX_TYPO_DISTANCE)
+            .min()
+            .map(|(_, name)| name.clone());
+        self.entries
+            .iter_mut()
+            .find(|entry| entry.id == id && !entry.is_removed)
+            .ok_or(CommandError::UnknownTask {
+                id: id.to_owned(),
+                nearest,
+            })
+    }
+
+    fn find_job(&mut self, id: &str) -> Result<&mut TaskEntry, CommandError> {
+        let entry = self.find(id)?;
+        match entry.work {
+            TaskWork::Job(_) => Ok(entry),
+            TaskWork::AdHoc(..) => Err(CommandError::Impossible(format!("{id} is no job"))),
+        }
+    }
+}
+
+/// A restore never mixes its files with others: its directory has to be empty.
+async fn check_restore_target(to: PathBuf) -> Result<(), CommandError> {
+    let is_filled = |to: &Path| {
+        let entries = std::fs::read_dir(to);
+        // The run creates a missing directory. It reports any other error itself.
+        entries.is_ok_and(|mut entries| entries.next().is_some())
+    };
+    let checking = tokio::task::spawn_blocking(move || match is_filled(&to) {
+        true => Err(CommandError::Impossible(format!(
+            "{} is not empty",
+            to.display()
+        ))),
+        false => Ok(()),
+    });
+    checking.await.unwrap_or(Err(CommandError::Stopping))
+}
+
+fn not_recorded(error: &dyn std::fmt::Display) -> CommandError {
+    CommandError::Impossible(format!("it cannot be remembered: {error}"))
+}

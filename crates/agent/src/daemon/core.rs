@@ -1,0 +1,168 @@
+//! The state that the daemon's loop owns: its tasks, its lanes, and the record that
+//! survives the process.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::{Timestamp, Zoned};
+use tokio::task::JoinSet;
+
+use super::adhoc::AdHocTask;
+use super::clock::{self, WallClock};
+use super::entry::{PreparedJob, TaskEntry, TaskWork};
+use super::handle::CommandReply;
+use super::lanes::{AgentLane, LaneMeter};
+use super::schedule::TaskState;
+use super::systemd::{ServiceManager, status_line};
+use crate::config::{Config, ConfigError};
+use crate::state::{CommitHandle, StateDatabase, StateError, StateWriter};
+use crate::status::{AgentStatus, LaneDirection};
+use crate::sync::RunReport;
+
+/// Why the daemon cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The file with the state cannot be used.
+    #[error("{}: {error}", file.display())]
+    State {
+        /// Its path.
+        file: PathBuf,
+        /// What is wrong with it.
+        error: StateError,
+    },
+    /// The directory for the state cannot be created.
+    #[error("{}: {error}", directory.display())]
+    Directory {
+        /// Its path.
+        directory: PathBuf,
+        /// The error of the system.
+        error: std::io::Error,
+    },
+    /// A job cannot be run as it is configured.
+    #[error("job {job}: {problem}")]
+    Job {
+        /// Its name.
+        job: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The settings of the lanes are wrong.
+    #[error("{0}")]
+    Lane(String),
+}
+
+/// Reads the configuration again. It may block.
+pub type ConfigLoader = Arc<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
+
+/// The result of a background task, for the loop to act on.
+pub(crate) enum BackgroundResult {
+    /// An ad-hoc task was recorded, or could not be.
+    Added(Box<AddedTask>),
+    /// The configuration was read again, or the reason why it is refused.
+    Reloaded(Result<Box<NewConfig>, String>),
+}
+
+/// An ad-hoc task after the attempt to record it.
+pub(crate) struct AddedTask {
+    pub(crate) task: AdHocTask,
+    /// The number under which it is recorded.
+    pub(crate) number: Result<u64, StateError>,
+    pub(crate) reply: CommandReply,
+}
+
+/// A configuration that can be put in force.
+pub(crate) struct NewConfig {
+    pub(crate) config: Config,
+    pub(crate) jobs: Vec<PreparedJob>,
+}
+
+/// Everything that the loop owns.
+pub(crate) struct Daemon {
+    pub(crate) config: Arc<Config>,
+    /// The file with the state.
+    pub(crate) file: PathBuf,
+    pub(crate) state: StateDatabase,
+    pub(crate) writer: StateWriter,
+    /// A random number that names this agent in the stores it writes to.
+    pub(crate) identity: u64,
+    pub(crate) started: Timestamp,
+    pub(crate) wall_clock: WallClock,
+    pub(crate) push: Arc<AgentLane>,
+    pub(crate) pull: Arc<AgentLane>,
+    pub(crate) meters: [LaneMeter; 2],
+    /// Jobs in the order of the configuration, then ad-hoc tasks by number.
+    pub(crate) entries: Vec<TaskEntry>,
+    /// Runs under way, each with the id of its task.
+    pub(crate) running: JoinSet<(String, RunReport)>,
+    /// Work that waits for a disk. It runs beside the loop.
+    pub(crate) background: JoinSet<Option<BackgroundResult>>,
+    pub(crate) service_manager: ServiceManager,
+    pub(crate) is_reloading: bool,
+    /// Why the configuration was refused when it was last read again.
+    pub(crate) config_problem: Option<String>,
+    pub(crate) is_stopping: bool,
+}
+
+impl Daemon {
+    /// The time now. If the wall clock was set, all schedules are adjusted first.
+    pub(crate) fn now(&mut self) -> Zoned {
+        let now = clock::now();
+        if let Some(step) = self.wall_clock.step(now.timestamp(), clock::uptime()) {
+            tracing::warn!(
+                by_s = step.as_secs_f64(),
+                "the clock was set; all schedules are planned again"
+            );
+            for entry in &mut self.entries {
+                entry.schedule.clock_was_set(step, &now);
+            }
+        }
+        now
+    }
+
+    /// The lane of a direction.
+    pub(crate) fn lane(&self, direction: LaneDirection) -> &Arc<AgentLane> {
+        match direction {
+            LaneDirection::Push => &self.push,
+            LaneDirection::Pull => &self.pull,
+        }
+    }
+
+    /// Starts to record the state of a job, unless it is recorded already.
+    pub(crate) fn record_state(&mut self, index: usize) -> Option<CommitHandle<()>> {
+        let entry = &mut self.entries[index];
+        let state = TaskState::of(&entry.schedule);
+        if matches!(entry.work, TaskWork::AdHoc(..)) || state == entry.recorded {
+            return None;
+        }
+        let written = state.to_json();
+        entry.recorded = state;
+        Some(self.writer.set_standing(&entry.id, written))
+    }
+
+    /// The status of the agent now.
+    pub(crate) fn status(&mut self) -> AgentStatus {
+        let now = self.now().timestamp();
+        let [push, pull] = &mut self.meters;
+        let lanes = vec![push.status(&self.push, now), pull.status(&self.pull, now)];
+        let tasks = self.entries.iter().map(|entry| entry.status(&lanes, now));
+        AgentStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: self.started,
+            now,
+            tasks: tasks.collect(),
+            lanes,
+        }
+    }
+
+    /// The same in one line, for the service manager.
+    pub(crate) fn status_line(&self, status: &AgentStatus) -> String {
+        status_line(status, self.config_problem.as_deref(), &clock::now())
+    }
+
+    /// Tells the service manager that the daemon is ready, at first or again.
+    pub(crate) fn notify_ready(&mut self) {
+        let status = self.status();
+        let line = self.status_line(&status);
+        self.service_manager.ready(line);
+    }
+}
