@@ -1,13 +1,14 @@
 //! `fairbat doctor`: what this machine offers and what transfers use of it,
 //! in plain words or as one JSON object.
 //!
-//! Whether something works is found out by `dalbe::support`; here it is only
+//! Whether something works is found out by `dalbe::capability`; here it is only
 //! told.
 
 use std::io::{self, Write};
 
+use dalbe::capability::{Capabilities, Capability, Feature, LeverKind, RootAddition};
+use dalbe::sender::KernelCongestionControls;
 use dalbe::sender::SenderLeverKind;
-use dalbe::support::{Addition, Capability, CongestionControls, Feature, LeverKind, Support};
 use serde::Serialize;
 
 /// Columns of a line for people.
@@ -20,7 +21,7 @@ const REASON_COLUMN: usize = 33;
 /// # Errors
 /// Standard output cannot be written.
 pub(crate) fn run(json: bool) -> io::Result<()> {
-    let support = Support::probe();
+    let support = Capabilities::probe();
     let mut out = io::stdout().lock();
     if json {
         serde_json::to_writer(&mut out, &Findings::of(&support))?;
@@ -42,8 +43,8 @@ struct Findings<'a> {
     sender_explanation: &'static str,
     capabilities: Vec<Finding<'a>>,
     receive_window_max: Option<u64>,
-    congestion: &'a CongestionControls,
-    root_could: Option<&'a Addition>,
+    congestion: &'a KernelCongestionControls,
+    root_could: Option<&'a RootAddition>,
 }
 
 /// A capability and whether transfers use it.
@@ -55,7 +56,7 @@ struct Finding<'a> {
 }
 
 impl<'a> Findings<'a> {
-    fn of(support: &'a Support) -> Self {
+    fn of(support: &'a Capabilities) -> Self {
         let lever = support.best_lever();
         let sender_lever = support.best_sender_lever();
         let finding = |capability: &'a Capability| Finding {
@@ -78,7 +79,7 @@ impl<'a> Findings<'a> {
 }
 
 /// The same for people.
-fn tell(support: &Support, out: &mut impl Write) -> io::Result<()> {
+fn tell(support: &Capabilities, out: &mut impl Write) -> io::Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     let kernel = support.kernel.as_deref().unwrap_or("(version unknown)");
     let lever = support.best_lever();
@@ -102,7 +103,7 @@ fn tell(support: &Support, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "\nNot used, for something else is in its place")?;
         tell_capabilities(&unused, out)?;
     }
-    if let Some(Addition { command, gain }) = &support.root_could {
+    if let Some(RootAddition { command, gain }) = &support.root_could {
         writeln!(out, "\nRoot could add: sudo {command}")?;
         for line in wrapped(gain, WIDTH - 2) {
             writeln!(out, "  {line}")?;
@@ -192,13 +193,13 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn a_machine_without_ipv6() -> Support {
+    fn a_machine_without_ipv6() -> Capabilities {
         let capability = |name, available, reason: &str| Capability {
             name,
             available,
             reason: reason.to_owned(),
         };
-        Support {
+        Capabilities {
             kernel: Some("6.1.0".to_owned()),
             capabilities: vec![
                 capability(Feature::LowerEffortV4, true, "packets carry it"),
@@ -207,8 +208,8 @@ mod tests {
                 capability(Feature::OwnCongestionControl, true, "fairbat_vegas"),
             ],
             receive_window_max: Some(212_992),
-            congestion: CongestionControls::default(),
-            root_could: Some(Addition {
+            congestion: KernelCongestionControls::default(),
+            root_could: Some(RootAddition {
                 command: "fairbat setup",
                 gain: "The kernel then tells more than it tells now, of every download of every \
                        user on this machine."

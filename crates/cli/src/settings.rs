@@ -17,7 +17,8 @@ use std::io::BufRead;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dalbe::receive_window::{MIN_WEIGHT, ReceiverPolicy};
+use dalbe::receive_window::ReceiverPolicy;
+use dalbe::weight::MIN_WEIGHT;
 use fairbat::deadline::{DeadlineError, parse_deadline};
 use fairbat::duration::parse_duration;
 use fairbat::settings::{

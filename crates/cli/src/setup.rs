@@ -4,9 +4,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use dalbe::congestion::Congestion;
-use dalbe::observer::Observer;
-use dalbe::setup::{self, DIRECTORY, Installed, Part, SetupError, Status, Unavailable};
+use dalbe::ebpf::Observer;
+use dalbe::ebpf::WeightedCongestion;
+use dalbe::ebpf::setup::{InstallOutcome, SetupError, SetupStatus};
+use dalbe::ebpf::{EbpfPart, EbpfUnavailable, PIN_DIRECTORY, setup};
 
 use crate::args::SetupArgs;
 use crate::console::Console;
@@ -17,7 +18,7 @@ use crate::exit::ExitCode;
 /// a removal that leaves one has failed.
 pub(crate) fn run(args: &SetupArgs) -> ExitCode {
     let console = Console::plain();
-    let codes = Part::ALL.map(|part| one(part, args, &console));
+    let codes = EbpfPart::ALL.map(|part| one(part, args, &console));
     let is_setup = !args.remove && !args.status;
     let is_some_done = codes.contains(&ExitCode::Done);
     let failed = codes.into_iter().find(|code| *code != ExitCode::Done);
@@ -28,8 +29,8 @@ pub(crate) fn run(args: &SetupArgs) -> ExitCode {
     }
 }
 
-fn one(part: Part, args: &SetupArgs, console: &Console) -> ExitCode {
-    let directory = Path::new(DIRECTORY);
+fn one(part: EbpfPart, args: &SetupArgs, console: &Console) -> ExitCode {
+    let directory = Path::new(PIN_DIRECTORY);
     let done = if args.status {
         return match setup::status(directory, part) {
             Ok(status) => tell(part, status),
@@ -49,47 +50,47 @@ fn one(part: Part, args: &SetupArgs, console: &Console) -> ExitCode {
     }
 }
 
-fn installed(part: Part, what: Installed) -> String {
+fn installed(part: EbpfPart, what: InstallOutcome) -> String {
     match what {
-        Installed::New => format!(
-            "{part}: set up in {DIRECTORY}, until the machine restarts; sudo fairbat setup --remove \
+        InstallOutcome::New => format!(
+            "{part}: set up in {PIN_DIRECTORY}, until the machine restarts; sudo fairbat setup --remove \
              undoes it"
         ),
-        Installed::Already => format!("{part}: set up already, in {DIRECTORY}"),
-        Installed::Replaced { version } => {
+        InstallOutcome::Already => format!("{part}: set up already, in {PIN_DIRECTORY}"),
+        InstallOutcome::Replaced { version } => {
             let meanwhile = match part {
-                Part::Observer => {
+                EbpfPart::Observer => {
                     "downloads that are running see no packets until they are started again"
                 }
-                Part::CongestionControls => "connections that have them keep the old ones",
+                EbpfPart::CongestionControls => "connections that have them keep the old ones",
             };
-            format!("{part}: set up in {DIRECTORY}, in place of version {version}; {meanwhile}")
+            format!("{part}: set up in {PIN_DIRECTORY}, in place of version {version}; {meanwhile}")
         }
     }
 }
 
-fn removed(part: Part, was_there: bool) -> String {
+fn removed(part: EbpfPart, was_there: bool) -> String {
     if !was_there {
         return format!("{part}: not set up, nothing to remove");
     }
     match part {
-        Part::Observer => format!("{part}: removed"),
-        Part::CongestionControls => {
+        EbpfPart::Observer => format!("{part}: removed"),
+        EbpfPart::CongestionControls => {
             format!("{part}: removed; connections that follow one keep it until they end")
         }
     }
 }
 
 /// The answer to `--status`, which is data.
-fn tell(part: Part, status: Status) -> ExitCode {
+fn tell(part: EbpfPart, status: SetupStatus) -> ExitCode {
     let (text, code) = match status {
         // It may be there and yet refuse this user.
-        Status::SetUp => match opened(part) {
+        SetupStatus::SetUp => match opened(part) {
             Ok(()) => ("set up".to_owned(), ExitCode::Done),
             Err(reason) => (reason.to_string(), ExitCode::Other),
         },
-        Status::NotSetUp => ("not set up".to_owned(), ExitCode::Other),
-        Status::OtherVersion { version } => {
+        SetupStatus::NotSetUp => ("not set up".to_owned(), ExitCode::Other),
+        SetupStatus::OtherVersion { version } => {
             let text = format!("another version is set up: {version}");
             (text, ExitCode::Other)
         }
@@ -100,10 +101,10 @@ fn tell(part: Part, status: Status) -> ExitCode {
     }
 }
 
-fn opened(part: Part) -> Result<(), Unavailable> {
+fn opened(part: EbpfPart) -> Result<(), EbpfUnavailable> {
     match part {
-        Part::Observer => Observer::open().map(drop),
-        Part::CongestionControls => Congestion::open().map(drop),
+        EbpfPart::Observer => Observer::open().map(drop),
+        EbpfPart::CongestionControls => WeightedCongestion::open().map(drop),
     }
 }
 

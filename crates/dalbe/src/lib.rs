@@ -1,33 +1,29 @@
-//! The transport side of FAIRBAT, a less-than-best-effort transfer system:
-//! what deadlines ask for ([`deadline`]), how aggressive a flow has to be to
-//! give it ([`weight`], by [`model`] from the highest rate seen, [`capacity`]),
-//! what holds back a download accordingly ([`brake`]) and what this end sends
-//! ([`sender`], at best by [`congestion`] controls of our own), what a TCP
-//! connection can be asked and told ([`socket`]), what arrives on it packet by
-//! packet ([`observer`]), how what runs in the kernel gets there ([`setup`]),
-//! and what this kernel and this user may do with it all ([`support`]).
+//! The transport side of FAIRBAT, a less-than-best-effort transfer system.
 //!
-//! [`pid`], the [`price`]s of congestion controls and [`phi`] are DA-LBE's
-//! controllers, for comparison and for the record: the lab runs them against
-//! the paper, over our congestion controls and numerically.
+//! A lane measures the rate of its flows, a controller turns the demand of
+//! the deadlines into a weight w, and a lever makes a connection as aggressive
+//! as w says. The rooms, in the order in which a deadline passes through them:
 //!
-//! This crate knows nothing of HTTP, of files or of transfers: it is handed
-//! connections and moments, never URLs or paths.
+//! - [`deadline`]: from deadlines to the lowest rate that meets them, zeta.
+//! - [`weight`]: from zeta and the measured rate to w; the flow target.
+//! - [`receive_window`]: from w to the receive window of a download.
+//! - [`sender`]: from w to the rate or the congestion control of an upload.
+//! - [`socket`]: one TCP connection, what it reports and the options it takes.
+//! - [`ebpf`]: the programs that run in the kernel (an observer of arriving
+//!   packets, congestion controls with a weight), and how they get there.
+//! - [`capability`]: which of all this works on this machine, for this user.
+//! - [`model`]: DA-LBE's controllers and price models as the paper has them.
+//!   [`weight`] uses the model-based controller; the lab runs all of them
+//!   against the paper.
+//!
+//! This crate knows nothing of HTTP, files or transfers. Its callers hand it
+//! connections and points in time, never URLs or paths.
 
-pub mod capacity;
-pub mod congestion;
-pub mod controller;
+pub mod capability;
 pub mod deadline;
-pub mod flow_weight;
-pub mod limiter;
+pub mod ebpf;
 pub mod model;
-pub mod observer;
-pub mod phi;
-pub mod pid;
-pub mod price;
 pub mod receive_window;
 pub mod sender;
-pub mod setup;
 pub mod socket;
-pub mod support;
 pub mod weight;

@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use dalbe::controller::Measurement;
 use dalbe::deadline::{Deadline, Demand};
+use dalbe::model::PriceModel;
+use dalbe::model::RateMeasurement;
 use dalbe::model::{Mbc, MbcSettings};
-use dalbe::pid::{Pid, PidSettings};
-use dalbe::price::PriceModel;
+use dalbe::model::{Pid, PidSettings};
 
 /// 10 Mbit/s in byte/s.
 const CAPACITY: f64 = 1.25e6;
@@ -29,7 +29,7 @@ enum Controller {
 }
 
 impl Controller {
-    fn update(&mut self, measurement: &Measurement) -> f64 {
+    fn update(&mut self, measurement: &RateMeasurement) -> f64 {
         match self {
             Self::Pid(pid) => pid.update(measurement).w,
             Self::Mbc(mbc) => {
@@ -71,7 +71,7 @@ fn transfer(
         }
         let due = [(deadline, left.max(0.0) as u64)];
         let demand = Demand::of(Duration::from_secs_f64(t), due).expect("one is due");
-        w = controller.update(&Measurement {
+        w = controller.update(&RateMeasurement {
             period: Duration::from_secs_f64(period),
             zeta: demand.zeta,
             rate: (before - left) / period,

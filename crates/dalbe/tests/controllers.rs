@@ -4,16 +4,16 @@
 
 use std::time::Duration;
 
-use dalbe::controller::Measurement;
-use dalbe::limiter::{Limiter, STEP_OF_WEIGHT};
+use dalbe::model::RateMeasurement;
+use dalbe::model::{IncreaseLimiter, MAX_WEIGHT_INCREASE};
 use dalbe::model::{Mbc, MbcSettings};
-use dalbe::pid::{Pid, PidSettings};
+use dalbe::model::{Pid, PidSettings};
 use proptest::prelude::*;
 
 /// What a controller is told once per period.
 #[derive(Debug, Clone, Copy)]
 struct Input {
-    measurement: Measurement,
+    measurement: RateMeasurement,
     /// q_{n-1} and q̂_n; the PID controller needs none.
     prices: (f64, f64),
 }
@@ -42,8 +42,8 @@ impl Controller {
 fn controllers() -> impl Strategy<Value = (Controller, f64)> {
     let w_min = prop_oneof![Just(0.01), 1e-5_f64..=1.0];
     (0..3, w_min, 0.0..=1.0).prop_map(|(kind, w_min, w_start)| {
-        let limiter = (kind == 2).then_some(Limiter {
-            step: STEP_OF_WEIGHT,
+        let limiter = (kind == 2).then_some(IncreaseLimiter {
+            step: MAX_WEIGHT_INCREASE,
         });
         let controller = if kind == 0 {
             Controller::Pid(Pid::new(PidSettings::paper(w_min), w_start))
@@ -72,7 +72,7 @@ fn quantity() -> impl Strategy<Value = f64> {
 fn input(periods: impl Strategy<Value = Duration>) -> impl Strategy<Value = Input> {
     let prices = (quantity(), quantity());
     (periods, quantity(), quantity(), prices).prop_map(|(period, zeta, rate, prices)| Input {
-        measurement: Measurement { period, zeta, rate },
+        measurement: RateMeasurement { period, zeta, rate },
         prices,
     })
 }
@@ -114,7 +114,7 @@ proptest! {
             controller.update(&input);
         }
         let told = |rate| Input {
-            measurement: Measurement { period: Duration::from_secs_f64(period_s), zeta, rate },
+            measurement: RateMeasurement { period: Duration::from_secs_f64(period_s), zeta, rate },
             prices: (10_f64.powf(prices.0), 10_f64.powf(prices.1)),
         };
         let (too_slow, too_fast) = (told(zeta / factor), told(zeta * factor));
@@ -147,7 +147,7 @@ proptest! {
             controller.update(&input);
         }
         let told = |rate| Input {
-            measurement: Measurement { period: Duration::from_secs(10), zeta, rate },
+            measurement: RateMeasurement { period: Duration::from_secs(10), zeta, rate },
             prices: (answer, 1.0),
         };
         let last = |controller: &mut Controller, input: &Input| {

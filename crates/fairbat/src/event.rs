@@ -5,9 +5,9 @@
 
 use std::path::PathBuf;
 
+use dalbe::capability::LeverKind;
 use dalbe::receive_window::{ReceiveWindowState, ReceiverPolicy};
 use dalbe::sender::{SenderLeverKind, SenderPolicy};
-use dalbe::support::LeverKind;
 use serde::Serialize;
 
 use crate::error::ErrorKind;

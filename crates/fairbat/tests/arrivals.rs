@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use dalbe::receive_window::MIN_WEIGHT;
-use dalbe::support::{LeverKind, Support};
+use dalbe::capability::{Capabilities, LeverKind};
+use dalbe::weight::MIN_WEIGHT;
 use fairbat::download::{Arrivals, Outcome, Report, Stop, run_arrivals};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Control, Event, TimedEvent};
@@ -180,7 +180,7 @@ async fn a_long_queue_gets_more_connections() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn below_one_connection_there_is_one_that_yields() {
-    if Support::probe().best_lever() == LeverKind::None {
+    if Capabilities::probe().best_lever() == LeverKind::None {
         eprintln!("SKIPPED: nothing can hold a connection back here");
         return;
     }

@@ -12,7 +12,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use dalbe::setup::{self, Part, Status};
+use dalbe::ebpf::setup::SetupStatus;
+use dalbe::ebpf::{EbpfPart, setup};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
@@ -50,7 +51,7 @@ pub fn require_root() -> Result<(), &'static str> {
 ///
 /// # Errors
 /// Without the rights of root, or when the kernel lacks namespaces.
-pub fn enter(needs: Option<Part>) -> io::Result<Side> {
+pub fn enter(needs: Option<EbpfPart>) -> io::Result<Side> {
     if let Some(work) = std::env::var_os(MARK) {
         // If the outer process is killed, nobody else would end this one.
         prctl::set_pdeathsig(Signal::SIGKILL)?;
@@ -78,12 +79,12 @@ pub fn enter(needs: Option<Part>) -> io::Result<Side> {
 }
 
 /// Whether this is what there is, and nothing else.
-fn is_alone(part: Part) -> bool {
+fn is_alone(part: EbpfPart) -> bool {
     let is_there = |part| {
-        let status = setup::status(Path::new(setup::DIRECTORY), part);
-        matches!(status, Ok(Status::SetUp))
+        let status = setup::status(Path::new(dalbe::ebpf::PIN_DIRECTORY), part);
+        matches!(status, Ok(SetupStatus::SetUp))
     };
-    Part::ALL
+    EbpfPart::ALL
         .into_iter()
         .all(|other| is_there(other) == (other == part))
 }

@@ -88,7 +88,7 @@ fn congestion_controls() -> String {
     format!(
         "dalbe {}, congestion controls {}",
         env!("CARGO_PKG_VERSION"),
-        dalbe::congestion::VERSION
+        dalbe::ebpf::CONGESTION_VERSION
     )
 }
 
@@ -104,7 +104,7 @@ mod tests {
         assert!(versions[0].starts_with("curl "), "{versions:?}");
         assert!(versions[1].starts_with("nginx version"), "{versions:?}");
         assert_eq!(of(Contender::None), Vec::<String>::new());
-        let controls = format!("congestion controls {}", dalbe::congestion::VERSION);
+        let controls = format!("congestion controls {}", dalbe::ebpf::CONGESTION_VERSION);
         let served = of(Contender::FairbatServed);
         assert!(served[0].starts_with("fairbat "), "{served:?}");
         assert!(served[1].ends_with(&controls), "{served:?}");

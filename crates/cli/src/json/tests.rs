@@ -2,9 +2,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use dalbe::capability::LeverKind;
 use dalbe::receive_window::{ReceiveWindowState, ReceiverPolicy};
 use dalbe::sender::{SenderLeverKind, SenderPolicy};
-use dalbe::support::LeverKind;
 use fairbat::error::ErrorKind;
 use fairbat::event::Control;
 use serde_json::Value;

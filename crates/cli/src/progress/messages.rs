@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use dalbe::capability::LeverKind;
 use dalbe::receive_window::ReceiverPolicy;
 use dalbe::sender::{SenderLeverKind, SenderPolicy};
-use dalbe::support::LeverKind;
 use fairbat::error::{ErrorKind, TransferError};
 use indicatif::BinaryBytes;
 

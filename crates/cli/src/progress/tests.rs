@@ -4,8 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use dalbe::capability::LeverKind;
 use dalbe::receive_window::{ReceiveWindowState, ReceiverPolicy};
-use dalbe::support::LeverKind;
 use fairbat::error::ErrorKind;
 use fairbat::event::{Control, FileProgress};
 use indicatif::TermLike;

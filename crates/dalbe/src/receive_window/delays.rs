@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use super::Arrivals;
-use super::least::Least;
+use super::PacketArrivals;
 use super::limits::TICK;
+use super::min_filter::MinFilter;
 use super::samples::{RttSamples, Short};
 use crate::socket::TcpInfo;
 
@@ -21,10 +21,10 @@ const FLAT_TIME: Duration = Duration::from_secs(10);
 /// See the module.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Delays {
-    base: Least<Duration>,
+    base: MinFilter<Duration>,
     samples: RttSamples,
     /// Least one-way delay, µs, against an arbitrary zero.
-    one_way: Least<i64>,
+    one_way: MinFilter<i64>,
     /// Of the sender's timestamps, with which that zero changes.
     tick: Duration,
     /// Queueing delay that the observer has seen since the last look, s;
@@ -56,10 +56,10 @@ pub(super) struct Delay {
 
 impl Delays {
     /// What an observer has seen since the last look, to be told before it.
-    pub(super) fn arrived(&mut self, now: Duration, arrivals: &Arrivals) {
+    pub(super) fn arrived(&mut self, now: Duration, arrivals: &PacketArrivals) {
         if arrivals.delay_us.is_some() && arrivals.tick != self.tick {
             self.tick = arrivals.tick;
-            self.one_way = Least::default();
+            self.one_way = MinFilter::default();
         }
         self.observed = Some(arrivals.delay_us.map(|delay| {
             let least = self.one_way.update(now, delay);
@@ -131,8 +131,8 @@ impl Delays {
         if flat.most - flat.least > varies || out_of_order != flat.out_of_order {
             *flat = fresh;
         } else if now >= flat.since + FLAT_TIME {
-            self.base = Least::default();
-            self.one_way = Least::default();
+            self.base = MinFilter::default();
+            self.one_way = MinFilter::default();
             self.flat = None;
         }
     }

@@ -1,15 +1,16 @@
-//! Puts the window of a [`Brake`] on a socket.
+//! Puts the window of a [`ReceiveWindowLimiter`] on a socket.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::crawl::PROBE;
 use super::limits::INITIAL;
-use super::watched::Watched;
-use super::{Brake, FlowTarget, ReceiveWindowState, ReceiverPolicy};
-use crate::observer::Observer;
+use super::pause::PROBE;
+use super::watched::ObservedConnection;
+use super::{ReceiveWindowLimiter, ReceiveWindowState, ReceiverPolicy};
+use crate::ebpf::Observer;
 use crate::socket::{ReceiverSocket, TcpInfo, TcpSocket};
+use crate::weight::FlowTarget;
 
 /// Room is made for this many times the window: the buffer changes seldom.
 const SPARE_ROOM: f64 = 2.0;
@@ -42,11 +43,11 @@ pub struct PathMemory {
 
 /// How the windows of a lane are controlled.
 #[derive(Debug, Clone, Default)]
-pub struct LeverSettings {
+pub struct WindowSettings {
     /// What decides while a flow yields.
     pub policy: ReceiverPolicy,
     /// Largest window that may be offered, bytes.
-    pub most: Option<u32>,
+    pub max_window: Option<u32>,
     /// Sees single packets; without it the kernel's round-trip times have to
     /// do.
     pub observer: Option<Arc<Observer>>,
@@ -56,19 +57,19 @@ pub struct LeverSettings {
     /// it from the beginning ([`WindowLever::hold`]), and it never offers more than can
     /// soon be taken back; where it is so the caller must not, for nobody else would
     /// widen its window.
-    pub is_late: bool,
+    pub holds_on_demand: bool,
 }
 
 /// The receive window of one connection under control.
 ///
 /// Make one as soon as the connection is open ([`Self::hold`], unless
-/// [`LeverSettings::is_late`]), and [`Self::update`] it every few milliseconds while
+/// [`WindowSettings::holds_on_demand`]), and [`Self::update`] it every few milliseconds while
 /// data arrives. It keeps no descriptor: it is handed the socket each time.
 #[derive(Debug, Clone)]
 pub struct WindowLever {
-    brake: Brake,
-    watched: Option<Watched>,
-    settings: LeverSettings,
+    brake: ReceiveWindowLimiter,
+    watched: Option<ObservedConnection>,
+    settings: WindowSettings,
     /// The window the buffer has room for, bytes; 0 before the first look.
     room: u32,
     /// Bytes that the connection had received at the last look.
@@ -81,7 +82,7 @@ pub struct WindowLever {
 
 /// What a reader is to know of the lever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hold {
+pub struct WindowOffer {
     /// The window on offer, bytes.
     pub window: u32,
     /// At least this time has to pass from one read to the next; `None`
@@ -94,21 +95,21 @@ pub struct Hold {
 impl WindowLever {
     /// For a new connection.
     #[must_use]
-    pub fn new(settings: LeverSettings) -> Self {
+    pub fn new(settings: WindowSettings) -> Self {
         Self {
-            brake: Brake::under(settings.policy),
-            watched: settings.observer.clone().map(Watched::new),
+            brake: ReceiveWindowLimiter::under(settings.policy),
+            watched: settings.observer.clone().map(ObservedConnection::new),
             room: 0,
             received: 0,
             is_narrow: false,
-            is_loose: settings.is_late,
+            is_loose: settings.holds_on_demand,
             settings,
         }
     }
 
     /// Ends the kernel's own tuning of the receive buffer, which would widen
     /// the window. To be called before the first data comes, unless the lever itself
-    /// does so later ([`LeverSettings::is_late`]).
+    /// does so later ([`WindowSettings::holds_on_demand`]).
     ///
     /// # Errors
     /// A kernel without `SO_BUF_LOCK` (Linux 5.14), or not a socket.
@@ -184,17 +185,17 @@ impl WindowLever {
         (self.received, self.brake.meets_queue())
     }
 
-    /// See [`Brake::stale_rate`]. Only the default policy asks for fresh
+    /// See [`ReceiveWindowLimiter::stale_rate`]. Only the default policy asks for fresh
     /// connections, and not below a ceiling on the rate.
     #[must_use]
     pub fn stale_rate(&self, now: Duration, remaining: u64) -> Option<f64> {
         let is_wanted =
-            self.settings.policy == ReceiverPolicy::Delay && self.settings.most.is_none();
+            self.settings.policy == ReceiverPolicy::Delay && self.settings.max_window.is_none();
         is_wanted.then(|| self.brake.stale_rate(now, remaining))?
     }
 
     /// Looks at the connection and sets its window; `None` while nothing is
-    /// known, or the window is still the kernel's ([`LeverSettings::is_late`]).
+    /// known, or the window is still the kernel's ([`WindowSettings::holds_on_demand`]).
     /// `remaining` bytes of the response at hand are still to come, if that is known.
     ///
     /// # Errors
@@ -205,7 +206,7 @@ impl WindowLever {
         socket: &TcpSocket,
         order: FlowTarget,
         remaining: Option<u64>,
-    ) -> io::Result<Option<Hold>> {
+    ) -> io::Result<Option<WindowOffer>> {
         let info = socket.info()?;
         self.received = info.bytes_received.unwrap_or(0);
         if let Some(arrivals) = self.watched.as_mut().and_then(|w| w.arrivals(socket)) {
@@ -221,7 +222,10 @@ impl WindowLever {
             Self::hold(socket)?;
             self.is_loose = false;
         }
-        let window = self.settings.most.map_or(window, |most| window.min(most));
+        let window = self
+            .settings
+            .max_window
+            .map_or(window, |most| window.min(most));
         let is_near_end =
             remaining.is_some_and(|bytes| (bytes as f64) < LAST * self.brake.segment());
         let pause = self.brake.pause().filter(|_| !is_near_end);
@@ -233,7 +237,7 @@ impl WindowLever {
             self.set_window(socket.receiver(), &info, window)?;
         }
         let pause = pause.filter(|_| is_narrow);
-        Ok(Some(Hold { window, pause }))
+        Ok(Some(WindowOffer { window, pause }))
     }
 
     fn set_window(
@@ -242,7 +246,7 @@ impl WindowLever {
         info: &TcpInfo,
         window: u32,
     ) -> io::Result<()> {
-        if window > self.room && self.settings.most.is_none() {
+        if window > self.room && self.settings.max_window.is_none() {
             let room = (f64::from(window) * SPARE_ROOM) as u32;
             receiver.make_room(room)?;
             self.room = room;
@@ -264,7 +268,7 @@ impl WindowLever {
         let is_used_up = info
             .rcv_wnd
             .is_some_and(|offered| (1..=room).contains(&offered));
-        if !self.is_narrow && is_used_up && self.settings.most.is_none() {
+        if !self.is_narrow && is_used_up && self.settings.max_window.is_none() {
             receiver.leave_room(room)?;
             receiver.set_window_clamp((PROBE * segment) as u32)?;
             self.is_narrow = true;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::Arrivals;
+use super::PacketArrivals;
 use super::vulture::{Look, Vulture};
 use super::yielding::{Seen, Yielding};
 
@@ -48,9 +48,9 @@ impl Rule {
         }
     }
 
-    /// See [`super::Brake::arrived`]. The other policy takes the round-trip
+    /// See [`super::ReceiveWindowLimiter::arrived`]. The other policy takes the round-trip
     /// time alone.
-    pub(super) fn arrived(&mut self, arrivals: &Arrivals) {
+    pub(super) fn arrived(&mut self, arrivals: &PacketArrivals) {
         if let Self::Vulture(law) = self {
             law.arrived(arrivals);
         }

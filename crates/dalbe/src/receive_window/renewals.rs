@@ -22,7 +22,7 @@ const JUDGED: Duration = Duration::from_secs(1);
 
 /// See the module.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Renewals {
+pub struct ConnectionRenewals {
     /// No other before.
     not_before: Duration,
     /// Trials without success since the last that had some, 1/[`UNCLEAR`].
@@ -43,7 +43,7 @@ struct Trial {
     queued: u32,
 }
 
-impl Renewals {
+impl ConnectionRenewals {
     /// Whether a fresh connection may be tried now.
     #[must_use]
     pub fn allows(&self, now: Duration) -> bool {
@@ -71,7 +71,7 @@ impl Renewals {
 
     /// The fresh connection has received `bytes` since it was opened; the
     /// path is no longer free if it meets a queue.
-    pub fn carried(&mut self, now: Duration, bytes: u64, meets_queue: bool) {
+    pub fn observe(&mut self, now: Duration, bytes: u64, meets_queue: bool) {
         let Some(trial) = &mut self.trial else {
             return;
         };
@@ -110,20 +110,20 @@ mod tests {
 
     /// A trial at this moment, of a connection with this rate; until it is
     /// judged.
-    fn trial(renewals: &mut Renewals, at: f64, rate: f64, meets_queue: bool) {
+    fn trial(renewals: &mut ConnectionRenewals, at: f64, rate: f64, meets_queue: bool) {
         assert!(renewals.allows(s(at)), "{at}: {renewals:?}");
         renewals.begin(s(at), OLD);
         for look in 1..150 {
             let after = f64::from(look) * 0.02;
             // As nginx under `limit_rate`: a second's worth at once.
             let bytes = rate * (after + 1.0);
-            renewals.carried(s(at + after), bytes as u64, meets_queue);
+            renewals.observe(s(at + after), bytes as u64, meets_queue);
         }
         assert!(!renewals.is_on_trial());
     }
 
     /// Seconds until the next may be tried; `None` if never.
-    fn pause(renewals: &Renewals, at: f64) -> Option<f64> {
+    fn pause(renewals: &ConnectionRenewals, at: f64) -> Option<f64> {
         (1..1000)
             .map(f64::from)
             .find(|pause| renewals.allows(s(at + pause)))
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_helps_may_be_repeated() {
-        let mut renewals = Renewals::default();
+        let mut renewals = ConnectionRenewals::default();
         for trial_at in [3.0, 8.0, 13.0, 100.0, 105.0] {
             trial(&mut renewals, trial_at, 5.0 * OLD, false);
             assert_eq!(pause(&renewals, trial_at), Some(5.0));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_server_that_limits_its_rate_itself_is_asked_three_times() {
-        let mut renewals = Renewals::default();
+        let mut renewals = ConnectionRenewals::default();
         trial(&mut renewals, 3.0, OLD, false);
         assert_eq!(pause(&renewals, 3.0), Some(10.0));
         trial(&mut renewals, 13.0, OLD, false);
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn one_success_makes_up_for_failures() {
-        let mut renewals = Renewals::default();
+        let mut renewals = ConnectionRenewals::default();
         trial(&mut renewals, 3.0, OLD, false);
         trial(&mut renewals, 13.0, OLD, false);
         trial(&mut renewals, 33.0, 1.5 * OLD, false);
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_trial_that_others_disturb_says_little_but_not_nothing() {
-        let mut renewals = Renewals::default();
+        let mut renewals = ConnectionRenewals::default();
         let mut at = 0.0;
         let mut trials = 0;
         while let Some(after) = pause(&renewals, at) {
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_fresh_connection_that_never_came_counts_as_disturbed() {
-        let mut renewals = Renewals::default();
+        let mut renewals = ConnectionRenewals::default();
         for trial in 0..IN_VAIN * UNCLEAR {
             let at = s(100.0 * f64::from(trial));
             assert!(renewals.allows(at));

@@ -9,14 +9,14 @@
 //! (slow start, RFC 5681 and RFC 6928).
 //!
 //! Knows nothing of requests, nor how often a path may bear it
-//! ([`super::Renewals`]).
+//! ([`super::ConnectionRenewals`]).
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::limits;
 use super::yielding::Seen;
-use crate::capacity::Capacity;
+use crate::weight::CapacityEstimate;
 
 /// A queueing delay that is longer than a short one by this share of the base
 /// is a queue: of a flow that is nearly at rest a round-trip time is known no
@@ -87,7 +87,7 @@ impl Look {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stale {
     /// What the connection has carried.
-    carried: Capacity,
+    carried: CapacityEstimate,
     /// At the last look.
     bytes: Option<u64>,
     out_of_order: u32,
@@ -172,7 +172,7 @@ impl Stale {
     /// Looks at the connection.
     pub(super) fn update(&mut self, now: Duration, look: &Look) {
         let before = self.bytes.replace(look.bytes).unwrap_or(look.bytes);
-        self.carried.moved(now, look.bytes.saturating_sub(before));
+        self.carried.record(now, look.bytes.saturating_sub(before));
         (self.window, self.rtt) = (look.window, look.rtt);
         self.meets_queue = look
             .queueing

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::capacity::Capacity;
+use crate::weight::CapacityEstimate;
 
 /// The rate is taken over this time, and what was seen of others counts as
 /// long: people look once a second.
@@ -13,7 +13,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// Who carries less than this of the most that was carried lately is held
 /// back: more than what the search for the link's rate costs.
-pub const HELD_BACK: f64 = 0.8;
+pub const HELD_BACK_SHARE: f64 = 0.8;
 
 /// Yielding begins when the window holds the flow back beside others at more
 /// than this share of the looks in a period: else a short queue of its own
@@ -43,7 +43,7 @@ pub enum ReceiveWindowState {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Yield {
     /// The most that the flow has carried lately.
-    most: Capacity,
+    most: CapacityEstimate,
     /// Bytes at the last look.
     bytes: Option<u64>,
     /// When the present period began, and the bytes then.
@@ -61,7 +61,7 @@ impl Yield {
     pub(super) fn update(&mut self, now: Duration, bytes: u64, holds: bool) {
         let more = bytes.saturating_sub(*self.bytes.get_or_insert(bytes));
         self.bytes = Some(bytes);
-        self.most.moved(now, more);
+        self.most.record(now, more);
         self.looks += 1;
         self.holding += u32::from(holds);
         let &mut (began, before) = self.period.get_or_insert((now, bytes));
@@ -72,7 +72,7 @@ impl Yield {
         let rate = bytes.saturating_sub(before) as f64 / elapsed.as_secs_f64();
         let enough = if self.is_yielding { STILL } else { BEGINS };
         let holds = f64::from(self.holding) > enough * f64::from(self.looks);
-        self.is_yielding = holds && rate < HELD_BACK * self.most.rate(now);
+        self.is_yielding = holds && rate < HELD_BACK_SHARE * self.most.rate(now);
         (self.looks, self.holding) = (0, 0);
         self.period = Some((now, bytes));
     }

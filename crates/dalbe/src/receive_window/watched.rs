@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::vulture::IntervalCounts;
-use crate::observer::{Interval, Observer};
+use crate::ebpf::{ObservedInterval, Observer};
 use crate::socket::TcpSocket;
 
 /// Length of the observer's intervals: half of what passes between two looks.
@@ -13,7 +13,7 @@ const INTERVAL: Duration = Duration::from_millis(10);
 /// What an observer has seen of the packets of one connection since it was
 /// last asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Arrivals {
+pub struct PacketArrivals {
     /// Packet-interval variations (Vulture, algorithm 1).
     pub intervals: IntervalCounts,
     /// The sender's congestion window (Vulture, algorithm 6), bytes; `None`
@@ -29,7 +29,7 @@ pub struct Arrivals {
 
 /// One connection under observation.
 #[derive(Debug, Clone)]
-pub(super) struct Watched {
+pub(super) struct ObservedConnection {
     observer: Arc<Observer>,
     asked: Asked,
     /// End of the last interval that was taken.
@@ -45,7 +45,7 @@ enum Asked {
     InVain,
 }
 
-impl Watched {
+impl ObservedConnection {
     pub(super) fn new(observer: Arc<Observer>) -> Self {
         Self {
             observer,
@@ -56,7 +56,7 @@ impl Watched {
 
     /// What has come since the last call; `None` where nothing can be
     /// observed (no room in the kernel, a sandbox, no timestamps).
-    pub(super) fn arrivals(&mut self, socket: &TcpSocket) -> Option<Arrivals> {
+    pub(super) fn arrivals(&mut self, socket: &TcpSocket) -> Option<PacketArrivals> {
         if self.asked == Asked::Not {
             let watching = self.observer.watch(socket, INTERVAL);
             self.asked = watching.map_or(Asked::InVain, |()| Asked::Granted);
@@ -79,8 +79,8 @@ impl Watched {
     }
 }
 
-fn sum<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Arrivals {
-    let mut arrivals = Arrivals::default();
+fn sum<'a>(intervals: impl Iterator<Item = &'a ObservedInterval>) -> PacketArrivals {
+    let mut arrivals = PacketArrivals::default();
     for interval in intervals {
         let piv = &interval.piv;
         let bands = [

@@ -6,12 +6,12 @@ use crate::socket::TcpInfo;
 
 /// What one connection has carried.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Carried {
+pub struct DeliveredBytes {
     /// Bytes at the last look; `None` before the first.
     bytes: Option<u64>,
 }
 
-impl Carried {
+impl DeliveredBytes {
     /// Another look; returns the bytes so far: what was acknowledged in order,
     /// and as many segments as have arrived beyond holes. `None` before Linux
     /// 4.1.

@@ -3,7 +3,7 @@
 //!
 //! The best that a machine allows is taken ([`SenderLevers::open`]):
 //! - a congestion control of our own, loaded once by root, whose parameters
-//!   each socket has for itself ([`crate::congestion`]);
+//!   each socket has for itself ([`crate::ebpf`]);
 //! - a ceiling on the rate of the packets, by what the kernel reports of the
 //!   connection ([`pacing`]);
 //! - a congestion control that the kernel has, this user may choose and that
@@ -13,8 +13,9 @@
 //! It knows connections and weights; neither deadlines nor what is sent.
 
 mod carried;
+mod kernel_controls;
 mod own;
-pub mod pacing;
+mod pacing;
 pub mod stock;
 
 use std::io;
@@ -24,14 +25,14 @@ use std::time::Duration;
 use serde::Serialize;
 use socket2::Domain;
 
-pub use self::carried::Carried;
-use self::own::Own;
-use self::pacing::Pacer;
-use self::stock::Replaced;
-use crate::congestion::{Congestion, Law, Parameters};
-use crate::receive_window::{FlowTarget, MIN_WEIGHT};
+pub use self::carried::DeliveredBytes;
+pub use self::kernel_controls::KernelCongestionControls;
+use self::own::OriginalOptions;
+pub use self::pacing::{Pacer, PacingTarget};
+use self::stock::CongestionOverride;
+use crate::ebpf::{CongestionLaw, CongestionParameters, WeightedCongestion};
 use crate::socket::TcpSocket;
-use crate::support::{CongestionControls, unconnected};
+use crate::weight::{FlowTarget, MIN_WEIGHT};
 
 /// How often a congestion control of ours is looked at: it does without, and
 /// orders change every second.
@@ -69,11 +70,11 @@ impl SenderPolicy {
 
     /// The law that the congestion control follows under it.
     #[must_use]
-    pub fn law(self) -> Law {
+    pub fn law(self) -> CongestionLaw {
         match self {
-            Self::Vegas => Law::Vegas,
-            Self::Cdg => Law::Cdg,
-            Self::Cubic => Law::CubicPhantom,
+            Self::Vegas => CongestionLaw::Vegas,
+            Self::Cdg => CongestionLaw::Cdg,
+            Self::Cubic => CongestionLaw::CubicPhantom,
         }
     }
 }
@@ -124,10 +125,10 @@ impl SenderLeverKind {
 /// connections.
 #[derive(Debug)]
 pub struct SenderLevers {
-    rung: SenderLeverKind,
+    kind: SenderLeverKind,
     policy: SenderPolicy,
     /// As it was when a connection was last taken.
-    congestion: Mutex<Option<Arc<Congestion>>>,
+    congestion: Mutex<Option<Arc<WeightedCongestion>>>,
     /// The kernel's congestion controls that this user may choose.
     allowed: Vec<String>,
 }
@@ -137,11 +138,12 @@ impl SenderLevers {
     /// connections that are taken from then on.
     #[must_use]
     pub fn open(policy: SenderPolicy) -> Self {
-        let congestion = Congestion::open();
-        let trial = unconnected(Domain::IPV4).or_else(|_| unconnected(Domain::IPV6));
+        let congestion = WeightedCongestion::open();
+        let trial =
+            TcpSocket::unconnected(Domain::IPV4).or_else(|_| TcpSocket::unconnected(Domain::IPV6));
         let allowed = trial
             .as_ref()
-            .map(|socket| CongestionControls::of(socket).allowed);
+            .map(|socket| KernelCongestionControls::of(socket).allowed);
         let allowed = allowed.unwrap_or_default();
         let paces = trial.is_ok_and(|socket| {
             socket.info().is_ok()
@@ -150,17 +152,17 @@ impl SenderLevers {
                     .set_max_pacing_rate(Some(TRIAL_RATE))
                     .is_ok()
         });
-        let rung = if congestion.is_ok() {
+        let kind = if congestion.is_ok() {
             SenderLeverKind::Congestion
         } else if paces {
             SenderLeverKind::Pacing
-        } else if stock::choose(&allowed).is_some() {
+        } else if stock::choose_yielding(&allowed).is_some() {
             SenderLeverKind::Stock
         } else {
             SenderLeverKind::Mark
         };
         Self {
-            rung,
+            kind,
             policy,
             congestion: Mutex::new(congestion.ok().map(Arc::new)),
             allowed,
@@ -169,30 +171,31 @@ impl SenderLevers {
 
     /// What was taken at first.
     #[must_use]
-    pub fn rung(&self) -> SenderLeverKind {
-        self.rung
+    pub fn kind(&self) -> SenderLeverKind {
+        self.kind
     }
 
     /// Which congestion control of our own is used, if any.
     #[must_use]
     pub fn policy(&self) -> Option<SenderPolicy> {
-        (self.rung == SenderLeverKind::Congestion).then_some(self.policy)
+        (self.kind == SenderLeverKind::Congestion).then_some(self.policy)
     }
 
     /// Takes a connection, which may not be connected yet, under control; it
     /// yields to anybody until it is told otherwise. Where that fails it goes
     /// on as it was, marked Lower-Effort at least.
     pub fn take(&self, socket: &TcpSocket) -> SenderLever {
-        let own = Own::of(socket);
+        let own = OriginalOptions::of(socket);
         own.mark(socket);
-        let kind = self.congestion(socket).unwrap_or_else(|| match self.rung {
+        let kind = self.congestion(socket).unwrap_or_else(|| match self.kind {
             SenderLeverKind::Congestion | SenderLeverKind::Pacing => Kind::Pacing {
                 pacer: Box::new(Pacer::new()),
-                beneath: stock::beneath(own.congestion(), &self.allowed).map(Replaced::by),
+                beneath: stock::choose_beneath_limit(own.congestion(), &self.allowed)
+                    .map(CongestionOverride::by),
                 is_yielding: None,
             },
-            SenderLeverKind::Stock => stock::choose(&self.allowed)
-                .map_or(Kind::Mark, |name| Kind::Stock(Replaced::by(name))),
+            SenderLeverKind::Stock => stock::choose_yielding(&self.allowed)
+                .map_or(Kind::Mark, |name| Kind::Stock(CongestionOverride::by(name))),
             SenderLeverKind::Mark => Kind::Mark,
         });
         SenderLever {
@@ -220,13 +223,13 @@ impl SenderLevers {
 
     /// The congestion controls that are set up now, which may have been set up
     /// since this process began.
-    fn current(&self) -> Option<Arc<Congestion>> {
+    fn current(&self) -> Option<Arc<WeightedCongestion>> {
         let mut congestion = self
             .congestion
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if !congestion.as_ref().is_some_and(|open| open.is_current()) {
-            *congestion = Congestion::open().ok().map(Arc::new);
+            *congestion = WeightedCongestion::open().ok().map(Arc::new);
         }
         congestion.clone()
     }
@@ -239,7 +242,7 @@ const MARKED_AGAIN: f64 = 0.5;
 /// socket each time.
 #[derive(Debug)]
 pub struct SenderLever {
-    own: Own,
+    own: OriginalOptions,
     /// Whether its packets are marked Lower-Effort.
     is_marked: bool,
     /// Not after it was let go.
@@ -250,18 +253,18 @@ pub struct SenderLever {
 #[derive(Debug)]
 enum Kind {
     Congestion {
-        congestion: Arc<Congestion>,
-        law: Law,
+        congestion: Arc<WeightedCongestion>,
+        law: CongestionLaw,
         /// What is set, if it has it.
         order: Option<FlowTarget>,
         is_yielding: Option<bool>,
     },
     Pacing {
         pacer: Box<Pacer>,
-        beneath: Option<Replaced>,
+        beneath: Option<CongestionOverride>,
         is_yielding: Option<bool>,
     },
-    Stock(Replaced),
+    Stock(CongestionOverride),
     Mark,
 }
 
@@ -393,8 +396,8 @@ impl SenderLever {
     }
 }
 
-fn parameters(law: Law, order: FlowTarget) -> Parameters {
-    Parameters {
+fn parameters(law: CongestionLaw, order: FlowTarget) -> CongestionParameters {
+    CongestionParameters {
         law,
         w: order.w,
         phi: 1.0,

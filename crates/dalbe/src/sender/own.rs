@@ -7,13 +7,13 @@ use crate::socket::TcpSocket;
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub(super) struct Own {
+pub(super) struct OriginalOptions {
     /// `None` if it could not be read: then it was not changed either.
     traffic_class: Option<u8>,
     congestion: Option<String>,
 }
 
-impl Own {
+impl OriginalOptions {
     /// As it is now: before anything of it is changed.
     pub(super) fn of(socket: &TcpSocket) -> Self {
         Self {

@@ -15,7 +15,7 @@
 //! answers losses, and its congestion window still limits. One that has a
 //! model of the rate (BBR) takes the ceiling for the path, grows away from it
 //! slowly, and sends single segments below 1.2 Mbit/s, whose acknowledgements
-//! the peer delays: [`super::stock::beneath`] names a better one.
+//! the peer delays: [`super::stock::choose_beneath_limit`] names a better one.
 //!
 //! Once there was a ceiling, the kernel spaces the packets of a connection for
 //! good. Without one it then still loses less than a flow whose packets come
@@ -30,11 +30,12 @@ mod samples;
 use std::time::Duration;
 
 use self::samples::AckSamples;
-use super::carried::Carried;
+use super::carried::DeliveredBytes;
 use crate::receive_window::{
-    Arrivals, Brake, FlowTarget, MIN_WEIGHT, ReceiveWindowState, SEGMENT_LEAST,
+    MIN_SEGMENT, PacketArrivals, ReceiveWindowLimiter, ReceiveWindowState,
 };
 use crate::socket::TcpInfo;
+use crate::weight::{FlowTarget, MIN_WEIGHT};
 
 /// On a path shorter than this the kernel sends 64 KiB at once whatever the
 /// ceiling (`net.ipv4.tcp_tso_rtt_log`), and its delay looks like others', ...
@@ -67,7 +68,7 @@ const DOUBT: f64 = 1.5;
 
 /// What to do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
+pub struct PacingTarget {
     /// Ceiling on the rate of the packets, byte/s of payload, at least 1000;
     /// `None` for no ceiling.
     pub rate: Option<u64>,
@@ -81,11 +82,11 @@ pub struct Pace {
 /// The rate of one connection under control.
 #[derive(Debug, Clone)]
 pub struct Pacer {
-    brake: Brake,
+    brake: ReceiveWindowLimiter,
     samples: AckSamples,
     /// Round-trip time as it is now.
     rtt: Option<Duration>,
-    carried: Carried,
+    carried: DeliveredBytes,
 }
 
 impl Default for Pacer {
@@ -99,10 +100,10 @@ impl Pacer {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            brake: Brake::new().doubting(DOUBT),
+            brake: ReceiveWindowLimiter::new().doubting(DOUBT),
             samples: AckSamples::default(),
             rtt: None,
-            carried: Carried::default(),
+            carried: DeliveredBytes::default(),
         }
     }
 
@@ -115,8 +116,13 @@ impl Pacer {
     /// What to do now; `None` while nothing is known: the first acknowledgements
     /// say too little, and a kernel before Linux 4.2 does not tell enough.
     /// Until then there is no ceiling, and the connection is in its slow start.
-    pub fn update(&mut self, now: Duration, info: &TcpInfo, order: FlowTarget) -> Option<Pace> {
-        let segment = info.snd_mss.max(SEGMENT_LEAST);
+    pub fn update(
+        &mut self,
+        now: Duration,
+        info: &TcpInfo,
+        order: FlowTarget,
+    ) -> Option<PacingTarget> {
+        let segment = info.snd_mss.max(MIN_SEGMENT);
         let bytes = self.carried.update(info)?;
         let newest = self.samples.newest(info);
         let rtt = newest.or(self.rtt)?;
@@ -140,7 +146,7 @@ impl Pacer {
         };
         // Saturates, at what means no ceiling; never NaN.
         let rate = rate.max(order.share()).max(least) as u64;
-        Some(Pace {
+        Some(PacingTarget {
             rate: (order.w < 1.0).then_some(rate.max(LEAST_RATE)),
             is_yielding: self.state() == ReceiveWindowState::Yielding,
             next: (rtt / LOOKS).clamp(SOONEST, LATEST),
@@ -149,13 +155,13 @@ impl Pacer {
 }
 
 /// The delay since the last look, measured and not averaged.
-fn arrivals(newest: Option<Duration>) -> Arrivals {
+fn arrivals(newest: Option<Duration>) -> PacketArrivals {
     // Fits: the kernel's times are 32 bits of µs.
     let delay_us = newest.map(|rtt| i64::try_from(rtt.as_micros()).unwrap_or(i64::MAX));
-    Arrivals {
+    PacketArrivals {
         delay_us,
         tick: Duration::from_micros(1),
-        ..Arrivals::default()
+        ..PacketArrivals::default()
     }
 }
 

@@ -2,18 +2,18 @@
 //! has a use for them: which one may stand in for a lever of ours, and which
 //! one goes well beneath a ceiling on the rate.
 //!
-//! *In place of a lever* ([`choose`]): TCP-LP (Kuzmanovic and Knightly 2003),
+//! *In place of a lever* ([`choose_yielding`]): TCP-LP (Kuzmanovic and Knightly 2003),
 //! Vegas (Brakmo and Peterson 1995) and CDG (Hayes and Armitage 2011) yield
 //! by themselves. They have no weight: they are good for w = w_min alone, and
 //! above it the connection needs the one it had, beneath a ceiling of
-//! [`FlowTarget::share`](crate::receive_window::FlowTarget::share). They are second to pacing,
+//! [`FlowTarget::share`](crate::weight::FlowTarget::share). They are second to pacing,
 //! even at w_min. On an emulated link of 10 Mbit/s a paced flow carries 99 %
 //! of what CUBIC does alone and 1 % beside it. Vegas' rule of three packets
 //! in the queue had 15 % at 100 ms and 36 % at 20 ms beside CUBIC, and CDG
 //! with one flow filled 26 to 88 % of the idle link, and had 4 to 16 % beside
 //! CUBIC (both as prototypes; none of the three modules was at hand).
 //!
-//! *Beneath a ceiling* ([`beneath`]): one that has no rate of its own.
+//! *Beneath a ceiling* ([`choose_beneath_limit`]): one that has no rate of its own.
 //!
 //! Decides nothing about weights.
 
@@ -31,9 +31,9 @@ const WINDOW_BASED: [&str; 2] = ["cubic", "reno"];
 
 /// The kernel's congestion control that yields best, among those that this
 /// user may choose
-/// ([`CongestionControls::allowed`](crate::support::CongestionControls)).
+/// ([`KernelCongestionControls::allowed`](crate::sender::KernelCongestionControls)).
 #[must_use]
-pub fn choose(allowed: &[impl AsRef<str>]) -> Option<&'static str> {
+pub fn choose_yielding(allowed: &[impl AsRef<str>]) -> Option<&'static str> {
     first(&YIELDING, allowed)
 }
 
@@ -43,7 +43,7 @@ pub fn choose(allowed: &[impl AsRef<str>]) -> Option<&'static str> {
 /// 1.2 Mbit/s it sends single segments, whose acknowledgements the peer
 /// delays by 40 ms and more, which look like somebody's queue.
 #[must_use]
-pub fn beneath(current: &str, allowed: &[impl AsRef<str>]) -> Option<&'static str> {
+pub fn choose_beneath_limit(current: &str, allowed: &[impl AsRef<str>]) -> Option<&'static str> {
     if current.starts_with(RATE_BASED) {
         first(&WINDOW_BASED, allowed)
     } else {
@@ -60,14 +60,14 @@ fn first(wanted: &[&'static str], allowed: &[impl AsRef<str>]) -> Option<&'stati
 
 /// A connection that has another congestion control while it is held back.
 #[derive(Debug, Clone)]
-pub struct Replaced {
+pub struct CongestionOverride {
     other: &'static str,
     /// The one it had, while it has the other.
     own: Option<String>,
 }
 
-impl Replaced {
-    /// By this one ([`choose`], [`beneath`]); nothing is changed yet.
+impl CongestionOverride {
+    /// By this one ([`choose_yielding`], [`choose_beneath_limit`]); nothing is changed yet.
     #[must_use]
     pub fn by(other: &'static str) -> Self {
         Self { other, own: None }
@@ -112,22 +112,28 @@ mod tests {
 
     #[test]
     fn the_one_that_yields_best_is_chosen_among_those_allowed() {
-        assert_eq!(choose(&["reno", "cubic", "bbr"]), None);
-        assert_eq!(choose(&["cdg", "reno", "lp", "vegas"]), Some("lp"));
-        assert_eq!(choose(&["cdg".to_owned()]), Some("cdg"));
+        assert_eq!(choose_yielding(&["reno", "cubic", "bbr"]), None);
+        assert_eq!(choose_yielding(&["cdg", "reno", "lp", "vegas"]), Some("lp"));
+        assert_eq!(choose_yielding(&["cdg".to_owned()]), Some("cdg"));
         let none: [&str; 0] = [];
-        assert_eq!(choose(&none), None);
+        assert_eq!(choose_yielding(&none), None);
     }
 
     #[test]
     fn only_one_with_a_rate_of_its_own_is_replaced_beneath_a_ceiling() {
         for current in ["bbr", "bbr3"] {
-            assert_eq!(beneath(current, &["bbr", "reno"]), Some("reno"));
-            assert_eq!(beneath(current, &["reno", "cubic"]), Some("cubic"));
-            assert_eq!(beneath(current, &["bbr"]), None);
+            assert_eq!(
+                choose_beneath_limit(current, &["bbr", "reno"]),
+                Some("reno")
+            );
+            assert_eq!(
+                choose_beneath_limit(current, &["reno", "cubic"]),
+                Some("cubic")
+            );
+            assert_eq!(choose_beneath_limit(current, &["bbr"]), None);
         }
         for current in ["cubic", "reno", "dctcp", "lp"] {
-            assert_eq!(beneath(current, &["cubic", "reno"]), None);
+            assert_eq!(choose_beneath_limit(current, &["cubic", "reno"]), None);
         }
     }
 
@@ -144,7 +150,7 @@ mod tests {
         let (socket, _other) = connection();
         let own = socket.sender().congestion().unwrap();
         // Every kernel has it, and every user may choose it.
-        let mut replaced = Replaced::by("reno");
+        let mut replaced = CongestionOverride::by("reno");
         replaced.hold(&socket, false).unwrap();
         assert_eq!(socket.sender().congestion().unwrap(), own);
         for _ in 0..2 {
@@ -162,7 +168,7 @@ mod tests {
     fn what_the_kernel_lacks_changes_nothing() {
         let (socket, _other) = connection();
         let own = socket.sender().congestion().unwrap();
-        let mut replaced = Replaced::by("no-such-control");
+        let mut replaced = CongestionOverride::by("no-such-control");
         let error = replaced.hold(&socket, true).unwrap_err();
         assert!(matches!(error, CongestionError::Unknown { .. }), "{error}");
         assert!(!replaced.is_in_force());

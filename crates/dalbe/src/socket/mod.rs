@@ -16,7 +16,7 @@ use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use socket2::{Domain, Socket};
+use socket2::{Domain, Protocol, Socket, Type};
 
 pub(crate) use info::fields_beyond;
 pub use info::{CaState, TcpInfo, TcpState};
@@ -48,6 +48,12 @@ impl TcpSocket {
     /// socket whose every method fails.
     pub fn from_fd(fd: OwnedFd) -> Self {
         Self { socket: fd.into() }
+    }
+
+    /// A new TCP socket without a connection, on which options can be tried.
+    pub(crate) fn unconnected(domain: Domain) -> io::Result<Self> {
+        let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+        Ok(Self { socket })
     }
 
     /// The connection between these two addresses among this process's own

@@ -4,8 +4,8 @@ use std::fs::{DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
-use dalbe::observer::Observer;
-use dalbe::setup::{Installed, SetupError, Status, remove, status};
+use dalbe::ebpf::Observer;
+use dalbe::ebpf::setup::{InstallOutcome, SetupError, SetupStatus, remove, status};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{CWD, FileType, FlockOperation, Mode, flock, major, minor, mknodat};
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
@@ -44,10 +44,10 @@ fn wait_for_a_waiter() {
 #[test]
 fn who_waits_for_a_file_system_that_goes_makes_another() {
     in_own_namespace(|| {
-        set_up(Part::CongestionControls);
+        set_up(EbpfPart::CongestionControls);
         let held = locked();
         let installed = thread::scope(|scope| {
-            let setup = scope.spawn(|| install(directory(), Part::Observer));
+            let setup = scope.spawn(|| install(directory(), EbpfPart::Observer));
             wait_for_a_waiter();
             // As a removal does.
             unmount(directory(), UnmountFlags::DETACH).expect("root");
@@ -56,10 +56,10 @@ fn who_waits_for_a_file_system_that_goes_makes_another() {
             drop(held);
             setup.join().expect("no panic")
         });
-        assert_eq!(installed.expect("root"), Installed::New);
+        assert_eq!(installed.expect("root"), InstallOutcome::New);
         for (part, expected) in [
-            (Part::Observer, Status::SetUp),
-            (Part::CongestionControls, Status::NotSetUp),
+            (EbpfPart::Observer, SetupStatus::SetUp),
+            (EbpfPart::CongestionControls, SetupStatus::NotSetUp),
         ] {
             assert_eq!(status(directory(), part).expect("readable"), expected);
         }
@@ -70,11 +70,11 @@ fn who_waits_for_a_file_system_that_goes_makes_another() {
 fn a_setup_and_a_removal_both_come_to_their_ends() {
     in_own_namespace(|| {
         for _ in 0..10 {
-            set_up(Part::Observer);
+            set_up(EbpfPart::Observer);
             let held = locked();
             let (installed, removed) = thread::scope(|scope| {
-                let setup = scope.spawn(|| install(directory(), Part::Observer));
-                let removal = scope.spawn(|| remove(directory(), Part::Observer));
+                let setup = scope.spawn(|| install(directory(), EbpfPart::Observer));
+                let removal = scope.spawn(|| remove(directory(), EbpfPart::Observer));
                 wait_for_a_waiter();
                 fs::remove_dir(lock()).expect("held");
                 drop(held);
@@ -83,13 +83,13 @@ fn a_setup_and_a_removal_both_come_to_their_ends() {
             assert!(removed.expect("no panic").expect("root"));
             let expected = match installed.expect("no panic").expect("root") {
                 // After the removal.
-                Installed::New => Status::SetUp,
+                InstallOutcome::New => SetupStatus::SetUp,
                 // Before it.
-                _ => Status::NotSetUp,
+                _ => SetupStatus::NotSetUp,
             };
-            let there = status(directory(), Part::Observer);
+            let there = status(directory(), EbpfPart::Observer);
             assert_eq!(there.expect("readable"), expected);
-            remove(directory(), Part::Observer).expect("root");
+            remove(directory(), EbpfPart::Observer).expect("root");
             assert_eq!(entries(Path::new("/run")), [""; 0]);
         }
     });
@@ -117,9 +117,9 @@ fn who_waits_for_one_that_fails_sets_it_up() {
         mknodat(CWD, pipe, FileType::Fifo, Mode::RUSR, 0).expect("root");
         let (failed, installed) = thread::scope(|scope| {
             let first =
-                scope.spawn(|| behind_a_pipe(pipe, || install(directory(), Part::Observer)));
+                scope.spawn(|| behind_a_pipe(pipe, || install(directory(), EbpfPart::Observer)));
             wait_until("the first to have the lock", || lock().exists());
-            let second = scope.spawn(|| install(directory(), Part::Observer));
+            let second = scope.spawn(|| install(directory(), EbpfPart::Observer));
             // Whatever comes of it, the first must be let go.
             let waited = std::panic::catch_unwind(wait_for_a_waiter);
             while !first.is_finished() {
@@ -133,9 +133,12 @@ fn who_waits_for_one_that_fails_sets_it_up() {
         });
         let error = failed.expect("no panic").expect_err("no types");
         assert!(matches!(error, SetupError::Refused { .. }), "{error}");
-        assert_eq!(installed.expect("no panic").expect("root"), Installed::New);
+        assert_eq!(
+            installed.expect("no panic").expect("root"),
+            InstallOutcome::New
+        );
         Observer::open().expect("set up");
-        assert!(remove(directory(), Part::Observer).expect("root"));
+        assert!(remove(directory(), EbpfPart::Observer).expect("root"));
         assert_eq!(entries(Path::new("/run")), ["pipe"]);
     });
 }
@@ -143,7 +146,7 @@ fn who_waits_for_one_that_fails_sets_it_up() {
 #[test]
 fn all_is_undone_when_the_lock_is_let_go() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         let version = directory().join("observer/v1");
         // Taken apart, by somebody who has put a directory there.
         for name in ["link", "watch"] {
@@ -154,7 +157,7 @@ fn all_is_undone_when_the_lock_is_let_go() {
         for path in [directory(), &directory().join("observer")] {
             inotify::add_watch(&events, path, WatchFlags::DELETE).expect("there");
         }
-        install(directory(), Part::Observer).expect_err("it cannot be replaced");
+        install(directory(), EbpfPart::Observer).expect_err("it cannot be replaced");
         let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(&events, &mut buffer);
         let mut removed = Vec::new();

@@ -24,7 +24,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dalbe::setup::{DIRECTORY, Part, install};
+use dalbe::ebpf::setup::install;
+use dalbe::ebpf::{EbpfPart, PIN_DIRECTORY};
 use dalbe::socket::TcpSocket;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
@@ -85,11 +86,11 @@ fn run<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 /// Where all is set up that everybody uses.
 fn directory() -> &'static Path {
-    Path::new(DIRECTORY)
+    Path::new(PIN_DIRECTORY)
 }
 
 /// Sets a part up there.
-fn set_up(part: Part) {
+fn set_up(part: EbpfPart) {
     install(directory(), part).expect("root may set it up");
 }
 

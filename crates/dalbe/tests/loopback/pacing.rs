@@ -3,11 +3,11 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use dalbe::receive_window::FlowTarget;
-use dalbe::sender::pacing::{Pace, Pacer};
-use dalbe::sender::stock::{Replaced, beneath};
+use dalbe::capability::Capabilities;
+use dalbe::sender::stock::{CongestionOverride, choose_beneath_limit};
+use dalbe::sender::{Pacer, PacingTarget};
 use dalbe::socket::TcpSocket;
-use dalbe::support::Support;
+use dalbe::weight::FlowTarget;
 
 use super::{Connection, levers_of};
 
@@ -21,7 +21,7 @@ fn send(
     pacer: &mut Pacer,
     order: FlowTarget,
     pieces: u32,
-) -> Vec<Pace> {
+) -> Vec<PacingTarget> {
     let levers = levers_of(&connection.client);
     let mut paces = Vec::new();
     let mut read = vec![0; PIECE];
@@ -38,7 +38,7 @@ fn send(
     paces
 }
 
-fn set(levers: &TcpSocket, pace: Pace) {
+fn set(levers: &TcpSocket, pace: PacingTarget) {
     levers
         .sender()
         .set_max_pacing_rate(pace.rate)
@@ -66,15 +66,15 @@ fn a_flow_that_yields_has_a_ceiling_and_one_of_weight_1_has_none() {
 
 #[test]
 fn a_congestion_control_with_a_rate_of_its_own_gives_way_while_there_is_a_ceiling() {
-    let allowed = Support::probe().congestion.allowed;
+    let allowed = Capabilities::probe().congestion.allowed;
     let connection = Connection::over_ipv4();
     let levers = levers_of(&connection.client);
     if levers.sender().set_congestion("bbr").is_err() {
         eprintln!("SKIPPED, this user has no bbr");
         return;
     }
-    let other = beneath("bbr", &allowed).expect("everybody has reno");
-    let mut replaced = Replaced::by(other);
+    let other = choose_beneath_limit("bbr", &allowed).expect("everybody has reno");
+    let mut replaced = CongestionOverride::by(other);
     replaced.hold(&levers, true).expect("allowed");
     assert_eq!(levers.sender().congestion().expect("read"), other);
     replaced.hold(&levers, false).expect("it had it before");

@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
+use dalbe::capability::{Capabilities, Feature};
 use dalbe::socket::CaState;
-use dalbe::support::{Feature, Support};
 
 use crate::clamp::{SEGMENT, carry, connection, outstanding};
 use crate::{Connection, levers_of};
@@ -13,7 +13,7 @@ const PROBE: u32 = 2 * SEGMENT;
 /// A connection whose buffer holds two segments and not a third; `None`, and
 /// loudly so, where the buffer cannot be held.
 fn narrow() -> Option<Connection> {
-    if !Support::probe().has(Feature::ReceiveBuffer) {
+    if !Capabilities::probe().has(Feature::ReceiveBuffer) {
         eprintln!("SKIPPED, this kernel has no SO_BUF_LOCK (Linux 5.14 has)");
         return None;
     }

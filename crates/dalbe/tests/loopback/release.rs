@@ -3,9 +3,9 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use dalbe::receive_window::FlowTarget;
 use dalbe::sender::{SenderLever, SenderLevers, SenderPolicy};
 use dalbe::socket::{LOWER_EFFORT, TcpSocket};
+use dalbe::weight::FlowTarget;
 
 use crate::{Connection, levers_of};
 
@@ -46,7 +46,7 @@ fn is_as_before_when_let_go(mut connection: Connection) {
         assert!(
             (&held.1, held.2) != (&before.1, before.2),
             "round {round}: not held by {:?}",
-            levers.rung()
+            levers.kind()
         );
         lever.release(&socket).expect("let go");
         lever.release(&socket).expect("let go already");

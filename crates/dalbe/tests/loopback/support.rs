@@ -1,11 +1,11 @@
 //! What the probe finds on the machine that runs the tests.
 
+use dalbe::capability::{Capabilities, Feature};
 use dalbe::sender::{SenderLevers, SenderPolicy};
-use dalbe::support::{Feature, Support};
 
 #[test]
 fn every_feature_is_reported_once_with_a_reason() {
-    let support = Support::probe();
+    let support = Capabilities::probe();
     let features = [
         Feature::LowerEffortV4,
         Feature::LowerEffortV6,
@@ -26,7 +26,7 @@ fn every_feature_is_reported_once_with_a_reason() {
 
 #[test]
 fn a_linux_of_today_has_the_unprivileged_levers() {
-    let support = Support::probe();
+    let support = Capabilities::probe();
     for feature in [
         Feature::LowerEffortV4,
         Feature::TcpInfo,
@@ -42,7 +42,7 @@ fn a_linux_of_today_has_the_unprivileged_levers() {
 #[test]
 fn uploads_take_the_lever_that_is_told() {
     let levers = SenderLevers::open(SenderPolicy::default());
-    assert_eq!(Support::probe().best_sender_lever(), levers.rung());
+    assert_eq!(Capabilities::probe().best_sender_lever(), levers.kind());
 }
 
 #[test]
@@ -56,7 +56,9 @@ fn the_largest_window_is_half_of_what_the_sysctl_allows() {
         .next_back()
         .expect("three numbers");
     let largest: u64 = largest.parse().expect("a number");
-    let found = Support::probe().receive_window_max.expect("Linux 5.14");
+    let found = Capabilities::probe()
+        .receive_window_max
+        .expect("Linux 5.14");
     // The rest is the kernel's bookkeeping, of which it keeps its own count.
     assert!(
         (largest / 4..=largest).contains(&found),
@@ -66,7 +68,7 @@ fn the_largest_window_is_half_of_what_the_sysctl_allows() {
 
 #[test]
 fn the_congestion_controls_are_those_the_kernel_lists() {
-    let congestion = Support::probe().congestion;
+    let congestion = Capabilities::probe().congestion;
     let default = congestion.default.expect("every connection has one");
     assert!(congestion.allowed.contains(&default));
     let list = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
@@ -83,7 +85,7 @@ fn the_congestion_controls_are_those_the_kernel_lists() {
 
 #[test]
 fn the_json_form_names_each_capability() {
-    let json = serde_json::to_value(Support::probe()).expect("plain data");
+    let json = serde_json::to_value(Capabilities::probe()).expect("plain data");
     assert_eq!(json["capabilities"][0]["name"], "lower-effort-v4");
     assert_eq!(json["capabilities"][0]["available"], true);
     assert!(json["capabilities"][0]["reason"].is_string());

@@ -5,8 +5,9 @@ use std::io::{Read, Write};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use dalbe::receive_window::{FlowTarget, LeverSettings, MIN_WEIGHT, WindowLever};
-use dalbe::support::{Feature, Support};
+use dalbe::capability::{Capabilities, Feature};
+use dalbe::receive_window::{WindowLever, WindowSettings};
+use dalbe::weight::{FlowTarget, MIN_WEIGHT};
 
 use crate::clamp::{carry, connection, outstanding};
 use crate::{Connection, levers_of};
@@ -19,7 +20,7 @@ const KIB: u32 = 1024;
 /// The largest window of this machine; `None`, and loudly so, where the buffer
 /// cannot be held.
 fn largest_window() -> Option<u32> {
-    let support = Support::probe();
+    let support = Capabilities::probe();
     if !support.has(Feature::ReceiveBuffer) {
         eprintln!("SKIPPED, this kernel has no SO_BUF_LOCK (Linux 5.14 has)");
         return None;
@@ -223,9 +224,9 @@ fn a_late_lever_leaves_the_window_to_the_kernel_until_it_has_to_hold_it() {
     let mut connection = connection();
     let socket = levers_of(&connection.client);
     carry(&mut connection, 64 * KIB);
-    let mut lever = WindowLever::new(LeverSettings {
-        is_late: true,
-        ..LeverSettings::default()
+    let mut lever = WindowLever::new(WindowSettings {
+        holds_on_demand: true,
+        ..WindowSettings::default()
     });
     let mut now = Duration::ZERO;
     let mut rounds = 0;
@@ -312,9 +313,9 @@ fn the_lever_never_offers_more_than_the_most_it_may() {
     }
 }
 
-fn lever(most: Option<u32>) -> WindowLever {
-    WindowLever::new(LeverSettings {
-        most,
-        ..LeverSettings::default()
+fn lever(max_window: Option<u32>) -> WindowLever {
+    WindowLever::new(WindowSettings {
+        max_window,
+        ..WindowSettings::default()
     })
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dalbe::receive_window::FlowTarget;
+use dalbe::weight::FlowTarget;
 use tokio::sync::watch;
 
 use crate::error::{ErrorKind, TransferError};

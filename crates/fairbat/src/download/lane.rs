@@ -10,8 +10,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dalbe::capability::LeverKind;
 use dalbe::socket::TcpSocket;
-use dalbe::support::LeverKind;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use tokio::sync::mpsc::UnboundedSender;
@@ -33,7 +33,7 @@ use crate::lane::hosts::HostLimits;
 use crate::lane::{Backlog, Permit};
 use crate::settings::{RetrySettings, Settings, TransferRequest};
 use dalbe::deadline::{Deadline, Demand};
-use dalbe::receive_window::{HELD_BACK, ReceiveWindowState, ReceiverPolicy};
+use dalbe::receive_window::{HELD_BACK_SHARE, ReceiveWindowState, ReceiverPolicy};
 use jiff::SignedDuration;
 
 /// Written bytes are synced and entered in the journal's record this often:
@@ -408,7 +408,7 @@ impl Lane {
         let state = self.shared.braking.as_ref()?.activity(self.now)?;
         let most = self.admission.capacity(self.now);
         let most = self.ceiling.map_or(most, |ceiling| most.min(ceiling));
-        let is_held_back = rate < HELD_BACK * most;
+        let is_held_back = rate < HELD_BACK_SHARE * most;
         Some(match state {
             ReceiveWindowState::Yielding if !is_held_back => ReceiveWindowState::Filling,
             state => state,

@@ -25,8 +25,8 @@ mod worker;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dalbe::receive_window::FlowTarget;
-use dalbe::support::{LeverKind, Support};
+use dalbe::capability::{Capabilities, LeverKind};
+use dalbe::weight::FlowTarget;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::MissedTickBehavior;
 
@@ -194,7 +194,7 @@ async fn conduct(
     let clock = Clock::start();
     let lever = match &regime {
         Regime::Arrivals(_) if settings.weight >= 1.0 => LeverKind::None,
-        _ => Support::probe().best_lever(),
+        _ => Capabilities::probe().best_lever(),
     };
     let window = ReceiveWindow {
         most: settings.limit_rate.map(window_for),

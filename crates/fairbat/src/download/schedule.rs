@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use dalbe::deadline::{Deadline, Demand};
-use dalbe::receive_window::MIN_WEIGHT;
+use dalbe::weight::MIN_WEIGHT;
 use jiff::SignedDuration;
 
 use super::lane::Lane;

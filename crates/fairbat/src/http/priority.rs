@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-use dalbe::receive_window::MIN_WEIGHT;
+use dalbe::weight::MIN_WEIGHT;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use sfv::{BareItem, Decimal, DictSerializer, Dictionary, Integer, ItemSerializer, KeyRef, Parser};
 

@@ -22,9 +22,10 @@ use self::pressure::Pressure;
 
 use crate::lane::backlog::{BacklogPolicy, Observation};
 use crate::lane::{Admission, AdmissionSettings, Fraction, InvalidSettings, Period};
-use dalbe::capacity::Capacity;
-use dalbe::flow_weight::ASLEEP;
-use dalbe::weight::{self, WeightController};
+use dalbe::weight::CapacityEstimate;
+use dalbe::weight::MAX_SAMPLE_GAP;
+use dalbe::weight::WeightController;
+use dalbe::weight::WeightObservation;
 
 /// Window of a deadline from which on the law runs at its own speed.
 const FULL_WINDOW: Duration = Duration::from_secs(120);
@@ -80,7 +81,7 @@ pub(crate) struct PaceSample {
 #[derive(Debug)]
 pub(crate) struct Pace {
     pressure: Pressure,
-    capacity: Capacity,
+    capacity: CapacityEstimate,
     /// Smallest weight since m was last updated.
     least_w: f64,
     /// Bytes since w was last updated.
@@ -175,7 +176,7 @@ impl Pace {
         let admission = Admission::new(settings)?;
         Ok(Self {
             pressure,
-            capacity: Capacity::new(),
+            capacity: CapacityEstimate::new(),
             least_w: 1.0,
             since_weight: Interval::default(),
             idle_since: Some(Duration::ZERO),
@@ -220,7 +221,7 @@ impl Pace {
     /// Bytes have been moved. Those of a transfer that is not due say what
     /// the path carries, and nothing of how the deadlines stand.
     pub(crate) fn moved(&mut self, now: Duration, bytes: u64, is_due: bool) {
-        self.capacity.moved(now, bytes);
+        self.capacity.record(now, bytes);
         self.since_sample.bytes += bytes;
         if is_due {
             self.since_weight.bytes += bytes;
@@ -282,7 +283,7 @@ impl Pace {
         let is_waiting = load.demand.is_none() && self.release.mixes(load.inactive);
         let has_come = is_waiting && !self.had_waiting;
         self.had_waiting = is_waiting;
-        if now >= self.since_sample.start + ASLEEP {
+        if now >= self.since_sample.start + MAX_SAMPLE_GAP {
             self.since_weight.restart(now);
             self.since_update.restart(now);
             self.since_sample.restart(now);
@@ -328,9 +329,9 @@ impl Pace {
         if is_new || self.since_weight.lasts(period, now) {
             let m = self.admission.m();
             if weight.w() >= 1.0 {
-                self.capacity.doubt(rate);
+                self.capacity.lower_if_implausible(rate);
             }
-            let w = weight.update(&weight::Observation {
+            let w = weight.update(&WeightObservation {
                 period: now.saturating_sub(self.since_weight.start),
                 zeta: load.demand.map_or(0.0, |demand| demand.zeta),
                 rate,
@@ -339,7 +340,7 @@ impl Pace {
             });
             if w < TOO_MANY && !self.release.wants(load.inactive) {
                 self.admission.lower(m * w);
-                weight.spread(m, self.admission.m());
+                weight.redistribute(m, self.admission.m());
             }
             self.since_weight.restart(now);
         }

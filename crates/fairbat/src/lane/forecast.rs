@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use dalbe::flow_weight::ASLEEP;
+use dalbe::weight::MAX_SAMPLE_GAP;
 
 /// A deadline will be missed when the flows have been at their full weight
 /// for this share of the time left, ...
@@ -67,7 +67,7 @@ impl Saturation {
             rate,
         };
         let run = self.run.get_or_insert(fresh);
-        if now > run.last + ASLEEP {
+        if now > run.last + MAX_SAMPLE_GAP {
             *run = fresh;
         }
         run.last = now;

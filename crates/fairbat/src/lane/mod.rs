@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dalbe::receive_window::FlowTarget;
+use dalbe::weight::FlowTarget;
 use jiff::Timestamp;
 use tokio::sync::watch;
 

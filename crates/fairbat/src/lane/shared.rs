@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use dalbe::deadline::{Deadline, Demand};
-use dalbe::receive_window::FlowTarget;
+use dalbe::weight::FlowTarget;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{oneshot, watch};
 use tokio::time::MissedTickBehavior;

@@ -8,8 +8,9 @@ mod meter;
 
 use std::time::{Duration, Instant};
 
-use dalbe::receive_window::{FlowTarget, LeverSettings, WindowLever};
-use dalbe::support::Support;
+use dalbe::capability::Capabilities;
+use dalbe::receive_window::{WindowLever, WindowSettings};
+use dalbe::weight::FlowTarget;
 use tokio::time::MissedTickBehavior;
 use url::Url;
 
@@ -62,7 +63,7 @@ pub async fn survey(
 ) -> Result<PathMeasurement, TransferError> {
     let window = ReceiveWindow {
         most: None,
-        is_held: Support::probe().best_lever().holds_window(),
+        is_held: Capabilities::probe().best_lever().holds_window(),
     };
     let client = HttpClient::new(http, 1, window)?;
     // An answer that carries the whole file is dropped unread.
@@ -93,7 +94,7 @@ async fn measure(
     let mut measuring = Measuring {
         stopwatch: Stopwatch::start(),
         polite_until: at_most.mul_f64(POLITE_SHARE),
-        lever: is_held.then(|| WindowLever::new(LeverSettings::default())),
+        lever: is_held.then(|| WindowLever::new(WindowSettings::default())),
         meter: None,
     };
     let fetched = measuring.fetch(client, source, total);

@@ -12,9 +12,9 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dalbe::receive_window::FlowTarget;
 use dalbe::sender::SenderLever;
 use dalbe::socket::TcpSocket;
+use dalbe::weight::FlowTarget;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE};
 use http::request::Parts;
 use http::{Request, Response};
@@ -194,7 +194,7 @@ async fn hold(
     let mut pace = Pace::new();
     let mut lever = Lever::Unused;
     let (mut begun, mut is_sending) = (0, false);
-    let mut arrived = dalbe::sender::Carried::default();
+    let mut arrived = dalbe::sender::DeliveredBytes::default();
     let mut seen = 0;
     let mut heard = site.clock.now();
     let mut wait = Duration::ZERO;

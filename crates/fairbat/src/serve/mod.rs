@@ -266,7 +266,7 @@ impl Server {
     /// What holds back the responses that yield.
     #[must_use]
     pub fn rung(&self) -> SenderLeverKind {
-        self.site.levers.rung()
+        self.site.levers.kind()
     }
 
     /// How it says that it listens.

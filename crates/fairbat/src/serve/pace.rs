@@ -10,8 +10,8 @@
 use std::time::Duration;
 
 use dalbe::deadline::{Deadline, Demand};
-use dalbe::flow_weight::{FlowWeightController, PERIOD};
-use dalbe::receive_window::{FlowTarget, MIN_WEIGHT};
+use dalbe::weight::{FLOW_WEIGHT_PERIOD, FlowWeightController};
+use dalbe::weight::{FlowTarget, MIN_WEIGHT};
 
 use crate::http::priority::RequestPriority;
 
@@ -129,7 +129,7 @@ impl Pace {
                 remaining,
             });
             if self.least != least {
-                self.steering.set_least(least);
+                self.steering.set_min_weight(least);
                 self.least = least;
             }
             if same.is_none() {
@@ -146,14 +146,14 @@ impl Pace {
     /// So many more bytes have reached the client; what follows for the
     /// connection, `None` if it is not to be held back at all.
     pub(super) fn look(&mut self, now: Duration, carried: u64) -> Option<FlowTarget> {
-        self.steering.moved(now, carried);
+        self.steering.delivered(now, carried);
         if let Some(plan) = &mut self.plan {
             plan.remaining = plan.remaining.saturating_sub(carried);
         }
-        if now >= self.steering.since() + PERIOD {
+        if now >= self.steering.period_start() + FLOW_WEIGHT_PERIOD {
             self.control(now);
         }
-        let order = self.steering.order(now);
+        let order = self.steering.target(now);
         match self.manner {
             Manner::Ordinary => None,
             Manner::Weight(w) => Some(FlowTarget { w, ..order }),

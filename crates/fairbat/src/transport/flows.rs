@@ -8,9 +8,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use dalbe::receive_window::FlowTarget;
-use dalbe::sender::{Carried, SenderLever};
+use dalbe::sender::{DeliveredBytes, SenderLever};
 use dalbe::socket::TcpSocket;
+use dalbe::weight::FlowTarget;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::tap::Opened;
@@ -82,7 +82,7 @@ struct Flow {
     /// `None` while nothing moves.
     socket: Option<TcpSocket>,
     lever: SenderLever,
-    carried: Carried,
+    carried: DeliveredBytes,
     moved_at: Duration,
     /// The next update of the lever; `None` while there is no socket, or after
     /// the lever has failed.
@@ -104,7 +104,7 @@ impl Flow {
     fn new(opened: Opened, now: Duration) -> Option<Self> {
         let Opened { socket, lever, .. } = opened;
         let (local, peer) = (socket.local_addr().ok()?, socket.peer_addr().ok()?);
-        let mut carried = Carried::default();
+        let mut carried = DeliveredBytes::default();
         if let Ok(info) = socket.info() {
             carried.update(&info);
         }

@@ -31,9 +31,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use dalbe::capability::{Capabilities, LeverKind};
 use dalbe::receive_window::ReceiverPolicy;
 use dalbe::sender::{SenderLeverKind, SenderLevers, SenderPolicy};
-use dalbe::support::{LeverKind, Support};
 use http::{Request, Response};
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -79,8 +79,8 @@ impl Wanted {
     #[must_use]
     pub fn best(self) -> Lever {
         match self {
-            Self::Sender(policy) => Lever::Sender(SenderLevers::open(policy).rung()),
-            Self::Receiver(_) => Lever::Receiver(Support::probe().best_lever()),
+            Self::Sender(policy) => Lever::Sender(SenderLevers::open(policy).kind()),
+            Self::Receiver(_) => Lever::Receiver(Capabilities::probe().best_lever()),
         }
     }
 }
@@ -150,7 +150,7 @@ impl LaneClient {
                 (client, None, Direction::Sending)
             }
             Wanted::Receiver(policy) => {
-                let kind = Support::probe().best_lever();
+                let kind = Capabilities::probe().best_lever();
                 let window = ReceiveWindow {
                     most: None,
                     is_held: kind.holds_window(),

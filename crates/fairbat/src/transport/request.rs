@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use dalbe::receive_window::FlowTarget;
 use dalbe::socket::TcpSocket;
+use dalbe::weight::FlowTarget;
 use http::Response;
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::watch;

@@ -11,13 +11,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dalbe::observer::Observer;
+use dalbe::capability::LeverKind;
+use dalbe::ebpf::Observer;
 use dalbe::receive_window::{
-    FlowTarget, LeverSettings, PathMemory, ReceiveWindowState, ReceiverPolicy, Renewals,
-    WindowLever,
+    ConnectionRenewals, PathMemory, ReceiveWindowState, ReceiverPolicy, WindowLever, WindowSettings,
 };
 use dalbe::socket::TcpSocket;
-use dalbe::support::LeverKind;
+use dalbe::weight::FlowTarget;
 
 use super::tap::ReceiveWindow;
 
@@ -36,7 +36,7 @@ type Addresses = (SocketAddr, SocketAddr);
 #[derive(Debug)]
 pub(crate) struct WindowManager {
     state: Mutex<State>,
-    settings: LeverSettings,
+    settings: WindowSettings,
 }
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ struct State {
 #[derive(Debug, Default)]
 struct Path {
     memory: Option<PathMemory>,
-    renewals: Renewals,
+    renewals: ConnectionRenewals,
     /// The fresh connection on trial.
     fresh: Option<Addresses>,
 }
@@ -68,10 +68,10 @@ impl WindowManager {
         target: FlowTarget,
     ) -> Option<Arc<Self>> {
         kind.holds_window().then(|| {
-            let settings = LeverSettings {
+            let settings = WindowSettings {
                 policy,
-                most: window.most,
-                is_late: !window.is_held,
+                max_window: window.most,
+                holds_on_demand: !window.is_held,
                 observer: match kind {
                     LeverKind::ObservedReceiveWindow => Observer::open().ok().map(Arc::new),
                     LeverKind::ReceiveWindow | LeverKind::DscpLe | LeverKind::None => None,
@@ -210,7 +210,7 @@ impl WindowGuard {
                 if let Some(path) = state.paths.get_mut(&self.addresses.1.ip())
                     && path.fresh == Some(self.addresses)
                 {
-                    path.renewals.carried(now, bytes, meets_queue);
+                    path.renewals.observe(now, bytes, meets_queue);
                     path.fresh = path.fresh.filter(|_| path.renewals.is_on_trial());
                 }
                 hold?.pause
@@ -288,7 +288,7 @@ mod tests {
             let manager =
                 WindowManager::open(kind, ReceiverPolicy::default(), window, FlowTarget::FREE);
             let settings = &manager.expect("a window can be held").settings;
-            assert_eq!(settings.is_late, !is_held);
+            assert_eq!(settings.holds_on_demand, !is_held);
         }
     }
 }

@@ -75,7 +75,7 @@ impl Upload {
                     self.moved(flow.as_mut(), &handed);
                     if let Some(flow) = &mut flow {
                         let now = clock.now();
-                        flow.follow(now, self.steering.order(now));
+                        flow.follow(now, self.steering.target(now));
                     }
                 }
             }

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use crate::transport::{Answer, Opened, unread_answer};
-use dalbe::receive_window::{FlowTarget, ReceiveWindowState};
-use dalbe::sender::Carried;
+use dalbe::receive_window::ReceiveWindowState;
+use dalbe::sender::DeliveredBytes;
+use dalbe::weight::FlowTarget;
 
 /// Looks at a connection are no nearer to each other than this.
 const LOOK_LEAST: Duration = Duration::from_millis(1);
@@ -20,7 +21,7 @@ pub(super) struct Flow {
     look_at: Option<Duration>,
     /// Bytes of the body that have arrived, as far as can be told.
     acked: u64,
-    arrived: Carried,
+    arrived: DeliveredBytes,
     /// When something last moved, or nothing had to.
     moved_at: Duration,
 }
@@ -32,7 +33,7 @@ impl Flow {
             began: now,
             look_at: Some(now),
             acked: 0,
-            arrived: Carried::default(),
+            arrived: DeliveredBytes::default(),
             moved_at: now,
         }
     }

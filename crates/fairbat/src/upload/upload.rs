@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dalbe::flow_weight::{FlowWeightController, PERIOD};
 use dalbe::sender::SenderLevers;
+use dalbe::weight::{FLOW_WEIGHT_PERIOD, FlowWeightController};
 use http::StatusCode;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -85,7 +85,7 @@ impl Upload {
     pub(super) fn start(&self, levers: &SenderLevers) {
         self.emit(Event::Sending {
             urls: vec![self.url.clone()],
-            lever: levers.rung(),
+            lever: levers.kind(),
             sender: levers.policy().filter(|_| self.settings.weight < 1.0),
             weight: self.settings.weight,
         });
@@ -174,7 +174,7 @@ impl Upload {
 
     /// Control periods, from now on.
     pub(super) fn ticks(&self) -> Interval {
-        let mut tick = tokio::time::interval(PERIOD);
+        let mut tick = tokio::time::interval(FLOW_WEIGHT_PERIOD);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         tick.reset();
         tick
@@ -208,7 +208,7 @@ impl Upload {
     /// in all.
     pub(super) fn arrived(&mut self, now: Duration, bytes: u64, carried: u64) {
         self.done += bytes;
-        self.steering.moved(now, carried);
+        self.steering.delivered(now, carried);
     }
 
     /// Ends a control period; `flow` is the connection, if there is one.
@@ -220,7 +220,7 @@ impl Upload {
         let demand = self.due.and_then(|due| due.demand(now, remaining));
         // Without a connection there is nothing to learn for its weight.
         let rate = flow.map_or(0.0, |_| self.steering.sample(now, demand));
-        let w = self.steering.order(now).w;
+        let w = self.steering.target(now).w;
         let shown = flow.and_then(|_| {
             self.saturation.look(Look {
                 now,

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-use dalbe::setup::Part;
+use dalbe::ebpf::EbpfPart;
 use fairbat_lab::calibrate::cost;
 use fairbat_lab::clock::Clock;
 use fairbat_lab::matrix::{Budget, Cell, Job, Matrix, Variant, run_all, weight};
@@ -76,7 +76,7 @@ impl<'a> Plan<'a> {
 
     /// What the first of its contenders needs that needs anything of what
     /// `fairbat setup` makes.
-    pub(super) fn needs(&self) -> Option<Part> {
+    pub(super) fn needs(&self) -> Option<EbpfPart> {
         self.matrix.contenders.iter().find_map(|one| one.needs())
     }
 

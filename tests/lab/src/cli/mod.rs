@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use dalbe::setup::Part;
+use dalbe::ebpf::EbpfPart;
 use fairbat_lab::contender::ContenderError;
 use fairbat_lab::sandbox::{self, Side};
 
@@ -72,7 +72,7 @@ fn run(command: &Command) -> Outcome {
         Command::Tuning(arguments) => tuning::tuning(arguments),
         Command::SenderCost(arguments) => {
             sandbox::require_root()?;
-            let needs = Some(Part::CongestionControls);
+            let needs = Some(EbpfPart::CongestionControls);
             inside(needs, |_| sender_cost::sender_cost(arguments))
         }
         Command::Calibrate => inside(None, |_| calibrate::calibrate()),
@@ -82,7 +82,7 @@ fn run(command: &Command) -> Outcome {
 /// Goes on in the sandbox. What was done before is done again there: so
 /// whatever is wrong is said without the rights of root, and what has to be
 /// built is built outside. What needs `fairbat setup` finds that of the machine.
-fn inside(needs: Option<Part>, go_on: impl FnOnce(&Path) -> Outcome) -> Outcome {
+fn inside(needs: Option<EbpfPart>, go_on: impl FnOnce(&Path) -> Outcome) -> Outcome {
     match sandbox::enter(needs)? {
         Side::Outside(code) => Ok(code),
         Side::Inside(work) => go_on(&work),

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use dalbe::receive_window::{MIN_WEIGHT, ReceiverPolicy};
+use dalbe::receive_window::ReceiverPolicy;
+use dalbe::weight::MIN_WEIGHT;
 use fairbat::download::{self, Report, Stop};
 use fairbat::error::TransferError;
 use fairbat::settings::{

@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use dalbe::setup::{Part, SetupError};
+use dalbe::ebpf::EbpfPart;
+use dalbe::ebpf::setup::SetupError;
 
 use super::Contender;
 
@@ -62,7 +63,7 @@ pub enum ContenderError {
         /// Who needs it.
         contender: Contender,
         /// What.
-        part: Part,
+        part: EbpfPart,
         /// Why.
         source: Box<SetupError>,
     },
@@ -112,12 +113,12 @@ impl ContenderError {
 
 /// Whether a kernel of this release, or what may be done with it, is what a
 /// part lacks.
-fn is_lacking(part: Part, error: &SetupError, release: &str) -> bool {
+fn is_lacking(part: EbpfPart, error: &SetupError, release: &str) -> bool {
     match error {
         SetupError::NoBtf | SetupError::NotPermitted { .. } => true,
         SetupError::Refused { .. } => {
             let is_old = version(release).is_some_and(|version| version < TAKES_CONTROLS);
-            part == Part::CongestionControls && is_old
+            part == EbpfPart::CongestionControls && is_old
         }
         SetupError::NotBuilt | SetupError::NotOurs { .. } | SetupError::Failed { .. } => false,
     }
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_fault_is_not_taken_for_what_a_machine_lacks() {
-        let part = Part::CongestionControls;
+        let part = EbpfPart::CongestionControls;
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
         let refused = SetupError::Refused {
             part,
@@ -192,6 +193,6 @@ mod tests {
             assert_eq!(is_lacking(part, error, release), expected, "{error:?}");
         }
         // Any kernel with BTF takes the observer.
-        assert!(!is_lacking(Part::Observer, &refused, "6.1.0"));
+        assert!(!is_lacking(EbpfPart::Observer, &refused, "6.1.0"));
     }
 }

@@ -1,7 +1,7 @@
 //! What contenders of a kind differ in: how they hold back, or yield, or admit. Knows
 //! nothing of those that have it.
 
-use dalbe::congestion::Law;
+use dalbe::ebpf::CongestionLaw;
 
 /// What delay LEDBAT aims at, and how fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub enum Admitting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sending {
     /// A congestion control of ours.
-    Law(Law),
+    Law(CongestionLaw),
     /// The rate of its packets, which needs no privilege.
     Paced,
     /// The kernel's congestion control and nothing else: what the others are
@@ -69,7 +69,7 @@ pub enum Sending {
 impl Sending {
     /// The law that it follows.
     #[must_use]
-    pub fn law(self) -> Option<Law> {
+    pub fn law(self) -> Option<CongestionLaw> {
         match self {
             Self::Law(law) => Some(law),
             Self::Paced | Self::Kernel(_) => None,
@@ -85,17 +85,20 @@ impl Sending {
     /// Whether it heeds CDG's back-off scale.
     #[must_use]
     pub fn has_scale(self) -> bool {
-        matches!(self.law(), Some(Law::Cdg | Law::CdgPaper))
+        matches!(
+            self.law(),
+            Some(CongestionLaw::Cdg | CongestionLaw::CdgPaper)
+        )
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Law(Law::Vegas) => "sender-vegas",
-            Self::Law(Law::VegasPaper) => "sender-vegas-paper",
-            Self::Law(Law::Cdg) => "sender-cdg",
-            Self::Law(Law::CdgPaper) => "sender-cdg-paper",
-            Self::Law(Law::CubicPhantom) => "sender-cubic-phantom",
-            Self::Law(Law::CubicBeta) => "sender-cubic-beta",
+            Self::Law(CongestionLaw::Vegas) => "sender-vegas",
+            Self::Law(CongestionLaw::VegasPaper) => "sender-vegas-paper",
+            Self::Law(CongestionLaw::Cdg) => "sender-cdg",
+            Self::Law(CongestionLaw::CdgPaper) => "sender-cdg-paper",
+            Self::Law(CongestionLaw::CubicPhantom) => "sender-cubic-phantom",
+            Self::Law(CongestionLaw::CubicBeta) => "sender-cubic-beta",
             Self::Paced => "sender-paced",
             Self::Kernel(CongestionControl::Reno) => "sender-kernel-reno",
             Self::Kernel(CongestionControl::Cubic) => "sender-kernel-cubic",
@@ -105,12 +108,12 @@ impl Sending {
 
     pub(super) fn title(self) -> &'static str {
         match self {
-            Self::Law(Law::Vegas) => "sender, Vegas",
-            Self::Law(Law::VegasPaper) => "sender, DA-LBE's Vegas",
-            Self::Law(Law::Cdg) => "sender, CDG",
-            Self::Law(Law::CdgPaper) => "sender, CDG as published",
-            Self::Law(Law::CubicPhantom) => "sender, CUBIC with phantom signals",
-            Self::Law(Law::CubicBeta) => "sender, CUBIC by beta",
+            Self::Law(CongestionLaw::Vegas) => "sender, Vegas",
+            Self::Law(CongestionLaw::VegasPaper) => "sender, DA-LBE's Vegas",
+            Self::Law(CongestionLaw::Cdg) => "sender, CDG",
+            Self::Law(CongestionLaw::CdgPaper) => "sender, CDG as published",
+            Self::Law(CongestionLaw::CubicPhantom) => "sender, CUBIC with phantom signals",
+            Self::Law(CongestionLaw::CubicBeta) => "sender, CUBIC by beta",
             Self::Paced => "sender, paced",
             Self::Kernel(CongestionControl::Reno) => "sender, kernel's Reno",
             Self::Kernel(CongestionControl::Cubic) => "sender, kernel's CUBIC",

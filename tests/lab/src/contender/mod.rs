@@ -37,7 +37,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use dalbe::setup;
+use dalbe::ebpf::setup;
 use fairbat_tests::bin::{agent_binary, fairbat_binary, s3_server_binary};
 
 pub use self::error::ContenderError;
@@ -186,7 +186,7 @@ impl Contender {
         let Some(part) = self.needs() else {
             return Ok(());
         };
-        match setup::install(Path::new(setup::DIRECTORY), part) {
+        match setup::install(Path::new(dalbe::ebpf::PIN_DIRECTORY), part) {
             Ok(_) => Ok(()),
             Err(source) => Err(ContenderError::NotSetUp {
                 contender: self,

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use dalbe::congestion::Law;
-use dalbe::setup::Part;
+use dalbe::ebpf::CongestionLaw;
+use dalbe::ebpf::EbpfPart;
 use serde::Deserialize;
 
 use super::kinds::{Admitting, CongestionControl, Receiver, Sending, TargetDelay};
@@ -85,12 +85,12 @@ impl Contender {
         Self::Queue(Admitting::Levers),
         Self::Queue(Admitting::One),
         Self::Queue(Admitting::Four),
-        Self::Sender(Sending::Law(Law::Vegas)),
-        Self::Sender(Sending::Law(Law::VegasPaper)),
-        Self::Sender(Sending::Law(Law::Cdg)),
-        Self::Sender(Sending::Law(Law::CdgPaper)),
-        Self::Sender(Sending::Law(Law::CubicPhantom)),
-        Self::Sender(Sending::Law(Law::CubicBeta)),
+        Self::Sender(Sending::Law(CongestionLaw::Vegas)),
+        Self::Sender(Sending::Law(CongestionLaw::VegasPaper)),
+        Self::Sender(Sending::Law(CongestionLaw::Cdg)),
+        Self::Sender(Sending::Law(CongestionLaw::CdgPaper)),
+        Self::Sender(Sending::Law(CongestionLaw::CubicPhantom)),
+        Self::Sender(Sending::Law(CongestionLaw::CubicBeta)),
         Self::Sender(Sending::Paced),
         Self::Sender(Sending::Kernel(CongestionControl::Reno)),
         Self::Sender(Sending::Kernel(CongestionControl::Cubic)),
@@ -200,11 +200,13 @@ impl Contender {
 
     /// What it needs of what `fairbat setup` makes of the machine.
     #[must_use]
-    pub fn needs(self) -> Option<Part> {
+    pub fn needs(self) -> Option<EbpfPart> {
         match self {
-            Self::FairbatNoDeadline(receiver) => receiver.is_observed().then_some(Part::Observer),
-            Self::Sender(sending) => sending.law().map(|_| Part::CongestionControls),
-            Self::FairbatServed | Self::Agent => Some(Part::CongestionControls),
+            Self::FairbatNoDeadline(receiver) => {
+                receiver.is_observed().then_some(EbpfPart::Observer)
+            }
+            Self::Sender(sending) => sending.law().map(|_| EbpfPart::CongestionControls),
+            Self::FairbatServed | Self::Agent => Some(EbpfPart::CongestionControls),
             _ => None,
         }
     }

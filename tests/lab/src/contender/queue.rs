@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use dalbe::receive_window::MIN_WEIGHT;
+use dalbe::weight::MIN_WEIGHT;
 use fairbat::download::{Arrivals, Stop, run_arrivals};
 use fairbat::event::{Event, TimedEvent};
 use fairbat::lane::AdmissionSettings;

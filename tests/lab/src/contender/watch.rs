@@ -11,7 +11,7 @@ use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use dalbe::congestion::Congestion;
+use dalbe::ebpf::WeightedCongestion;
 use dalbe::sender::{SenderLeverKind, SenderPolicy};
 
 use self::looks::Looks;
@@ -72,7 +72,7 @@ impl Watch {
                  the same checkout as the lab, with its default features"
             )));
         }
-        let congestion = Congestion::open().map_err(io::Error::other)?;
+        let congestion = WeightedCongestion::open().map_err(io::Error::other)?;
         let control = congestion.name(SenderPolicy::default().law()).to_owned();
         let (end, over) = Over::pair();
         let looks = Looks::new(who, control.clone());

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use dalbe::receive_window::MIN_WEIGHT;
+use dalbe::weight::MIN_WEIGHT;
 use serde::{Deserialize, Serialize};
 
 use crate::record::ControlSample;

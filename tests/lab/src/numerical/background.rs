@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use dalbe::controller::Measurement;
-use dalbe::limiter::{Limiter, STEP_OF_PHI, STEP_OF_WEIGHT};
+use dalbe::model::RateMeasurement;
+use dalbe::model::{CongestionSignal, Phi, PhiSettings};
+use dalbe::model::{IncreaseLimiter, MAX_PHI_INCREASE, MAX_WEIGHT_INCREASE};
 use dalbe::model::{Mbc, MbcSettings};
-use dalbe::phi::{Congestion, Phi, PhiSettings};
-use dalbe::pid::{Pid, PidSettings};
+use dalbe::model::{Pid, PidSettings};
 
 use super::sources::{DEADLINE, MOST, START, STEP, TCP, WINDOW, approach, price_for, rate_for};
-use super::{Control, HEADROOM};
+use super::{Control, DEMAND_HEADROOM};
 
 /// T_w, s; the paper's value.
 const PERIOD: f64 = 10.0;
@@ -73,8 +73,8 @@ struct Period {
 impl Background {
     /// A source with so much to send; with phi, if it is one of fig. 6.
     pub(super) fn new(control: Control, phi: Option<&Watch>, size: f64) -> Self {
-        let limiter = matches!(control, Control::LimitedMbc).then_some(Limiter {
-            step: STEP_OF_WEIGHT,
+        let limiter = matches!(control, Control::LimitedMbc).then_some(IncreaseLimiter {
+            step: MAX_WEIGHT_INCREASE,
         });
         let mbc = || {
             let settings = MbcSettings::paper(Duration::from_secs_f64(PERIOD), limiter, W_MIN);
@@ -96,7 +96,7 @@ impl Background {
             w,
             left: size,
             aim: if control == Control::Headroom {
-                HEADROOM
+                DEMAND_HEADROOM
             } else {
                 1.0
             },
@@ -165,7 +165,7 @@ impl Background {
 
     fn update(&mut self, t: f64, period: &Period) {
         let steps = f64::from(period.steps);
-        let measurement = Measurement {
+        let measurement = RateMeasurement {
             period: Duration::from_secs_f64(PERIOD),
             zeta: self.aim * self.zeta(t),
             rate: period.carried / steps,
@@ -188,8 +188,8 @@ impl Background {
         let kappa = kappa_of_delay(self.rate);
         if let Some(phi) = &mut self.phi {
             phi.packets(packets);
-            phi.indications(Congestion::Loss, packets * prices.loss, KAPPA_OF_LOSS);
-            phi.indications(Congestion::Delay, packets * prices.delay, kappa);
+            phi.indications(CongestionSignal::Loss, packets * prices.loss, KAPPA_OF_LOSS);
+            phi.indications(CongestionSignal::Delay, packets * prices.delay, kappa);
         }
     }
 }
@@ -227,10 +227,12 @@ impl Watch {
 
     fn phi(&self) -> Phi {
         let settings = PhiSettings {
-            own: vec![Congestion::Delay],
-            standard: vec![Congestion::Loss],
+            own: vec![CongestionSignal::Delay],
+            standard: vec![CongestionSignal::Loss],
             period: PHI_PERIOD,
-            limiter: Limiter { step: STEP_OF_PHI },
+            limiter: IncreaseLimiter {
+                step: MAX_PHI_INCREASE,
+            },
         };
         let start = Duration::from_secs_f64(START);
         Phi::new(settings, self.own / self.standard, start)

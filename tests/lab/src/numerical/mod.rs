@@ -25,7 +25,7 @@ mod report;
 mod sources;
 mod verdict;
 
-use dalbe::weight::HEADROOM;
+use dalbe::weight::DEMAND_HEADROOM;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::Serialize;
@@ -58,7 +58,7 @@ pub enum Control {
     Mbc,
     /// The same with the limiter, eq. (19).
     LimitedMbc,
-    /// MBC that aims at [`HEADROOM`] times zeta, as our transfers do.
+    /// MBC that aims at [`DEMAND_HEADROOM`] times zeta, as our transfers do.
     Headroom,
     /// For comparison: w = 1 throughout.
     BestEffort,

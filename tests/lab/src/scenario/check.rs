@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use dalbe::receive_window::MIN_WEIGHT;
+use dalbe::weight::MIN_WEIGHT;
 
 use super::{Background, DirectionSpec, Foreground, Interval, QueueSpec, Scenario, Traffic};
 

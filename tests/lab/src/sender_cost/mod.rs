@@ -33,10 +33,10 @@ mod transfer;
 
 use std::io;
 
-use dalbe::congestion::{Congestion, Law, Parameters};
-use dalbe::receive_window::MIN_WEIGHT;
-use dalbe::setup::Unavailable;
+use dalbe::ebpf::EbpfUnavailable;
+use dalbe::ebpf::{CongestionLaw, CongestionParameters, WeightedCongestion};
 use dalbe::socket::TcpSocket;
+use dalbe::weight::MIN_WEIGHT;
 use serde::{Deserialize, Serialize};
 
 pub use self::record::{Record, Run, Summary};
@@ -57,18 +57,18 @@ enum Control {
     /// The kernel's, which the others are compared with.
     Reno,
     /// A law of the project's own, with this weight.
-    Ours(Law, f64),
+    Ours(CongestionLaw, f64),
 }
 
 /// Ours, as one best-effort flow and as a flow that yields to anybody. The
 /// papers' laws are parts of the same programs.
 const OURS: [Control; 6] = [
-    Control::Ours(Law::Vegas, 1.0),
-    Control::Ours(Law::Vegas, MIN_WEIGHT),
-    Control::Ours(Law::Cdg, 1.0),
-    Control::Ours(Law::Cdg, MIN_WEIGHT),
-    Control::Ours(Law::CubicPhantom, 1.0),
-    Control::Ours(Law::CubicPhantom, MIN_WEIGHT),
+    Control::Ours(CongestionLaw::Vegas, 1.0),
+    Control::Ours(CongestionLaw::Vegas, MIN_WEIGHT),
+    Control::Ours(CongestionLaw::Cdg, 1.0),
+    Control::Ours(CongestionLaw::Cdg, MIN_WEIGHT),
+    Control::Ours(CongestionLaw::CubicPhantom, 1.0),
+    Control::Ours(CongestionLaw::CubicPhantom, MIN_WEIGHT),
 ];
 
 impl Control {
@@ -163,7 +163,7 @@ pub enum SenderCostError {
     Setup(#[from] ContenderError),
     /// They are there and cannot be used.
     #[error("open the congestion controls: {0}")]
-    Open(#[from] Unavailable),
+    Open(#[from] EbpfUnavailable),
     /// The network could not be made.
     #[error("make a network of the lab's own: {0}")]
     Network(#[source] io::Error),
@@ -192,7 +192,7 @@ pub fn measure(
     OURS[0].contender().set_up()?;
     let provenance = provenance(command);
     let site = Site {
-        congestion: Congestion::open()?,
+        congestion: WeightedCongestion::open()?,
         host: Host::new(0).map_err(SenderCostError::Network)?,
     };
     let mut runs = Vec::new();
@@ -223,7 +223,7 @@ fn turns(rounds: u32) -> Vec<Control> {
 
 /// Where it is measured.
 struct Site {
-    congestion: Congestion,
+    congestion: WeightedCongestion,
     host: Host,
 }
 
@@ -253,7 +253,7 @@ impl Site {
                 chosen.map_err(io::Error::other)?;
             }
             Control::Ours(law, w) => {
-                let parameters = Parameters {
+                let parameters = CongestionParameters {
                     law,
                     w,
                     phi: 1.0,

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
-use dalbe::receive_window::MIN_WEIGHT;
+use dalbe::weight::MIN_WEIGHT;
 use toml::{Spanned, Value};
 
 use super::values::{absolute, rate, weight};

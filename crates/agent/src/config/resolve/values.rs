@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dalbe::receive_window::MIN_WEIGHT;
+use dalbe::weight::MIN_WEIGHT;
 use fairbat::duration::parse_duration;
 use fairbat::size::parse_size;
 use toml::{Spanned, Value};

@@ -22,7 +22,7 @@ pub struct IntervalCounts {
 
 /// Whether the queue is ours alone (section 0.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum VultureMode {
     /// There are others: only a short queue is borne.
     Conservative,
     /// There is nobody else: a longer one is borne.
@@ -31,9 +31,9 @@ pub enum Mode {
 
 /// The variations of one round trip, judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Classified {
+pub struct ClassifiedIntervals {
     /// By which thresholds.
-    pub mode: Mode,
+    pub mode: VultureMode,
     /// Too high.
     pub high: u64,
     /// Just fine.
@@ -72,19 +72,19 @@ impl IntervalCounts {
     /// Algorithm 2, and 3: conservative when the sum is positive, or more
     /// than half of them are.
     #[must_use]
-    pub fn classify(&self) -> Classified {
+    pub fn classify(&self) -> ClassifiedIntervals {
         let [a, b, c, d, e] = self.bands;
         let sum = |parts: &[u64]| parts.iter().copied().fold(0, u64::saturating_add);
         if self.sum_us > 0 || self.positive > self.count() / 2 {
-            Classified {
-                mode: Mode::Conservative,
+            ClassifiedIntervals {
+                mode: VultureMode::Conservative,
                 high: sum(&[c, d, e]),
                 middle: b,
                 low: a,
             }
         } else {
-            Classified {
-                mode: Mode::Aggressive,
+            ClassifiedIntervals {
+                mode: VultureMode::Aggressive,
                 high: e,
                 middle: d,
                 low: sum(&[a, b, c]),
@@ -93,7 +93,7 @@ impl IntervalCounts {
     }
 }
 
-impl Classified {
+impl ClassifiedIntervals {
     /// How many there are: `pivCount`.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -122,8 +122,8 @@ mod tests {
         variations_ms.iter().map(|ms| (ms * 1e3) as i64).collect()
     }
 
-    fn classes(variations_ms: &[f64]) -> (Mode, [u64; 3]) {
-        let Classified {
+    fn classes(variations_ms: &[f64]) -> (VultureMode, [u64; 3]) {
+        let ClassifiedIntervals {
             mode,
             high,
             middle,
@@ -135,26 +135,29 @@ mod tests {
     #[test]
     fn a_positive_sum_is_conservative_at_8_and_4_ms() {
         let (mode, classes) = classes(&[8.0, -8.0, 25.0, 7.9, -4.0, 4.0, 3.9, -3.9, 0.0]);
-        assert_eq!(mode, Mode::Conservative);
+        assert_eq!(mode, VultureMode::Conservative);
         assert_eq!(classes, [3, 3, 3]);
     }
 
     #[test]
     fn else_it_is_aggressive_at_20_and_12_ms() {
         let (mode, classes) = classes(&[-20.0, 20.0, -30.0, 19.9, -12.1, 12.0, -12.0, 5.0, 0.0]);
-        assert_eq!(mode, Mode::Aggressive);
+        assert_eq!(mode, VultureMode::Aggressive);
         assert_eq!(classes, [3, 2, 4]);
     }
 
     #[test]
     fn more_than_half_above_zero_is_conservative_whatever_the_sum() {
         let mode = |variations: &[f64]| classes(variations).0;
-        assert_eq!(mode(&[1.0, 1.0, -9.0]), Mode::Conservative);
-        assert_eq!(mode(&[1.0, 1.0, -9.0, 0.0]), Mode::Aggressive);
-        assert_eq!(mode(&[1.0, 1.0, 1.0, -9.0, -9.0]), Mode::Conservative);
-        assert_eq!(mode(&[]), Mode::Aggressive);
-        assert_eq!(mode(&[5.0, -5.0]), Mode::Aggressive);
-        assert_eq!(mode(&[5.0, -4.9]), Mode::Conservative);
+        assert_eq!(mode(&[1.0, 1.0, -9.0]), VultureMode::Conservative);
+        assert_eq!(mode(&[1.0, 1.0, -9.0, 0.0]), VultureMode::Aggressive);
+        assert_eq!(
+            mode(&[1.0, 1.0, 1.0, -9.0, -9.0]),
+            VultureMode::Conservative
+        );
+        assert_eq!(mode(&[]), VultureMode::Aggressive);
+        assert_eq!(mode(&[5.0, -5.0]), VultureMode::Aggressive);
+        assert_eq!(mode(&[5.0, -4.9]), VultureMode::Conservative);
     }
 
     proptest! {

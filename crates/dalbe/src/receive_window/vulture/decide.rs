@@ -1,7 +1,7 @@
 //! Vulture's algorithm 4: from the variations of one round trip to what
 //! becomes of the window.
 
-use super::classify::Classified;
+use super::classify::ClassifiedIntervals;
 
 /// What becomes of `rwnd` until the next decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum WindowPolicy {
 /// Decides. More than 7/8 (alpha of the paper) of the variations have to
 /// agree; below `thresh`, the window before it was last reduced, or without
 /// one, it may double. Windows in bytes.
-pub(super) fn decide(round: &Classified, rwnd: f64, thresh: Option<f64>) -> WindowPolicy {
+pub(super) fn decide(round: &ClassifiedIntervals, rwnd: f64, thresh: Option<f64>) -> WindowPolicy {
     let is_most = |part: u64| u128::from(part) * 8 > u128::from(round.count()) * 7;
     if is_most(round.high) {
         WindowPolicy::Halve
@@ -34,12 +34,12 @@ pub(super) fn decide(round: &Classified, rwnd: f64, thresh: Option<f64>) -> Wind
 
 #[cfg(test)]
 mod tests {
-    use super::super::classify::Mode;
+    use super::super::classify::VultureMode;
     use super::*;
 
     fn policy([high, middle, low]: [u64; 3], rwnd: f64, thresh: Option<f64>) -> WindowPolicy {
-        let round = Classified {
-            mode: Mode::Conservative,
+        let round = ClassifiedIntervals {
+            mode: VultureMode::Conservative,
             high,
             middle,
             low,

@@ -15,7 +15,7 @@
 //! - a round trip in which no interval could be measured decides nothing.
 //!
 //! **Where the intervals come from.** With the observer they are those of all
-//! packets, counted in the kernel ([`Arrivals`]). Without it nobody sees
+//! packets, counted in the kernel ([`PacketArrivals`]). Without it nobody sees
 //! single packets, and the changes of the kernel's estimate of the round-trip
 //! time, looked at every 20 ms, are taken for them. That is a substitute, and
 //! costs: there is one value in 20 ms in place of one for each packet, so
@@ -38,11 +38,11 @@ mod interval;
 use std::time::Duration;
 
 use self::apply::Application;
-pub use self::classify::{Classified, IntervalCounts, Mode};
+pub use self::classify::{ClassifiedIntervals, IntervalCounts, VultureMode};
 pub use self::cwnd::CwndEstimate;
 use self::decide::{WindowPolicy, decide};
 pub use self::interval::PacketIntervals;
-use super::Arrivals;
+use super::PacketArrivals;
 use super::limits::{FLOOR, INITIAL};
 
 /// Time from one look at the round-trip time to the next, where its changes
@@ -77,9 +77,9 @@ pub(super) struct Vulture {
     /// Of the round trip at hand.
     intervals: IntervalCounts,
     /// How the last round trip was judged.
-    mode: Option<Mode>,
+    mode: Option<VultureMode>,
     /// What the observer has seen since the last look.
-    arrivals: Option<Arrivals>,
+    arrivals: Option<PacketArrivals>,
     substitute: Substitute,
     /// The sender's congestion window, bytes; `None` before anything came.
     cwnd: Option<f64>,
@@ -138,7 +138,7 @@ impl Vulture {
 
     /// What an observer has seen since it was last asked; to be told before
     /// each look.
-    pub(super) fn arrived(&mut self, arrivals: &Arrivals) {
+    pub(super) fn arrived(&mut self, arrivals: &PacketArrivals) {
         let sum = self.arrivals.get_or_insert_default();
         sum.intervals.merge(&arrivals.intervals);
         sum.cwnd = arrivals.cwnd.or(sum.cwnd);
@@ -152,7 +152,7 @@ impl Vulture {
     /// Whether the window is below the one at which other flows were met, and
     /// they are still believed to be there.
     pub(super) fn sees_others(&self) -> bool {
-        self.mode == Some(Mode::Conservative)
+        self.mode == Some(VultureMode::Conservative)
             && self.thresh.is_some_and(|thresh| self.rwnd < thresh)
     }
 

@@ -52,7 +52,7 @@ impl Path {
 
     fn arrived(&mut self, intervals: IntervalCounts) {
         let cwnd = None;
-        self.vulture.arrived(&Arrivals {
+        self.vulture.arrived(&PacketArrivals {
             intervals,
             cwnd,
             delay_us: None,
@@ -92,9 +92,9 @@ fn on_entering_the_window_is_what_comes_in_a_round_trip() {
     // An observer knows better.
     let mut path = Path::new();
     path.step();
-    path.vulture.arrived(&Arrivals {
+    path.vulture.arrived(&PacketArrivals {
         cwnd: Some(33_000.0),
-        ..Arrivals::default()
+        ..PacketArrivals::default()
     });
     assert_eq!(path.vulture.update(path.now, &path.look), 33_000.0);
 }
@@ -116,7 +116,7 @@ fn without_a_queue_it_doubles_up_to_the_threshold_and_with_one_it_is_halved() {
     // It is doubled again, and meanwhile a queue is there: only what comes
     // from a round trip after the decision on counts.
     assert_eq!(path.looks(2 * LOOKS, high), steps(20_000, 2000));
-    assert_eq!(path.vulture.mode, Some(Mode::Conservative));
+    assert_eq!(path.vulture.mode, Some(VultureMode::Conservative));
     assert_eq!(path.vulture.thresh, Some(40_000.0));
     let halving = path.looks(2 * LOOKS - 1, low);
     assert_eq!(
@@ -240,13 +240,13 @@ fn without_an_observer_the_round_trip_time_has_to_do() {
     let mut path = Path::new();
     without_observer(&mut path, [100; 18]);
     let before = path.vulture.rwnd;
-    assert_eq!(path.vulture.mode, Some(Mode::Aggressive));
+    assert_eq!(path.vulture.mode, Some(VultureMode::Aggressive));
     assert!(before > 10_000.0, "{before}");
     // One that grows by 10 ms in 20 ms is a queue, and others.
     let mut path = Path::new();
     without_observer(&mut path, [100; 7]);
     without_observer(&mut path, (0..40).map(|i| 100 + 10 * i));
-    assert_eq!(path.vulture.mode, Some(Mode::Conservative));
+    assert_eq!(path.vulture.mode, Some(VultureMode::Conservative));
     assert!(path.vulture.rwnd < 10_000.0, "{}", path.vulture.rwnd);
     assert!(path.vulture.sees_others());
 }
@@ -292,7 +292,7 @@ struct Seen {
     segment: u32,
     more: u64,
     out_of_order: u32,
-    arrivals: Option<Arrivals>,
+    arrivals: Option<PacketArrivals>,
     how: u8,
 }
 
@@ -305,7 +305,7 @@ fn any_seen() -> impl Strategy<Value = Seen> {
             sum_us,
         });
     let cwnd = prop::option::weighted(0.3, prop_oneof![any::<f64>(), 0.0..1e7]);
-    let arrivals = (intervals, cwnd).prop_map(|(intervals, cwnd)| Arrivals {
+    let arrivals = (intervals, cwnd).prop_map(|(intervals, cwnd)| PacketArrivals {
         intervals,
         cwnd,
         delay_us: None,

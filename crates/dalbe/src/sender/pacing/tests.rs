@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use self::link::{Link, nothing};
 use super::*;
-use crate::receive_window::MIN_WEIGHT;
+use crate::weight::MIN_WEIGHT;
 
 /// Mbit/s and ms.
 const PATHS: [(f64, f64); 5] = [

@@ -6,8 +6,8 @@ mod setup;
 mod shares;
 mod thousand;
 
-use dalbe::congestion::{Congestion, Law, Parameters};
-use dalbe::receive_window::MIN_WEIGHT;
+use dalbe::ebpf::{CongestionLaw, CongestionParameters, WeightedCongestion};
+use dalbe::weight::MIN_WEIGHT;
 use libbpf_rs::libbpf_sys::BPF_F_RDONLY;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
@@ -15,8 +15,8 @@ use super::*;
 use crate::link::{command, within};
 
 /// What a socket of this weight is to do.
-fn of_weight(law: Law, w: f64) -> Parameters {
-    Parameters {
+fn of_weight(law: CongestionLaw, w: f64) -> CongestionParameters {
+    CongestionParameters {
         law,
         w,
         phi: 1.0,
@@ -72,7 +72,7 @@ fn without_slow_start(test: impl FnOnce() + Send) {
 
 /// The directory of the version that this build speaks.
 fn version() -> String {
-    format!("v{}", dalbe::congestion::VERSION)
+    format!("v{}", dalbe::ebpf::CONGESTION_VERSION)
 }
 
 /// The directory of the version that is set up.

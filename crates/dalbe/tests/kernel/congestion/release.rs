@@ -2,22 +2,22 @@
 
 use std::os::fd::AsRawFd;
 
-use dalbe::receive_window::FlowTarget;
 use dalbe::sender::{SenderLeverKind, SenderLevers, SenderPolicy};
+use dalbe::weight::FlowTarget;
 
 use super::*;
 
 #[test]
 fn a_connection_that_is_let_go_has_its_own_congestion_control_again() {
     in_own_namespace(|| {
-        set_up(Part::CongestionControls);
+        set_up(EbpfPart::CongestionControls);
         as_nobody(|| {
             let (mut client, mut server) = loopback();
             let socket = socket_of(&client);
             let chosen = || socket.sender().congestion().expect("a TCP socket");
             let own = chosen();
             let levers = SenderLevers::open(SenderPolicy::Vegas);
-            assert_eq!(levers.rung(), SenderLeverKind::Congestion);
+            assert_eq!(levers.kind(), SenderLeverKind::Congestion);
             let mut lever = levers.take(&socket);
             for round in 0..3 {
                 let now = Duration::from_secs(round);
@@ -37,7 +37,7 @@ fn a_connection_that_is_let_go_has_its_own_congestion_control_again() {
 #[test]
 fn a_connection_that_is_taken_again_begins_with_the_window_that_it_has() {
     in_own_namespace(|| {
-        set_up(Part::CongestionControls);
+        set_up(EbpfPart::CongestionControls);
         without_slow_start(|| as_nobody(take_again));
     });
 }

@@ -18,14 +18,14 @@ const DESCRIPTOR: &str = "FAIRBAT_TEST_DESCRIPTOR";
 #[test]
 fn another_user_can_do_nothing_to_our_sockets() {
     in_own_namespace(|| {
-        set_up(Part::CongestionControls);
+        set_up(EbpfPart::CongestionControls);
         let own = std::env::current_exe().expect("this test");
         fs::copy(own, "/run/test").expect("root");
-        let congestion = Congestion::open().expect("set up");
+        let congestion = WeightedCongestion::open().expect("set up");
         let (mut client, mut server) = loopback();
         let socket = socket_of(&client);
         congestion
-            .set(&socket, &of_weight(Law::Cdg, 0.5))
+            .set(&socket, &of_weight(CongestionLaw::Cdg, 0.5))
             .expect("its own");
         transfer(&mut client, &mut server, 10_000);
 
@@ -46,7 +46,7 @@ fn another_user_can_do_nothing_to_our_sockets() {
         let entry = entry.expect("it was set");
         assert_eq!([number(&entry, 0), number(&entry, 4)], [3, 32_768]);
         congestion
-            .set(&socket, &of_weight(Law::Cdg, 1.0))
+            .set(&socket, &of_weight(CongestionLaw::Cdg, 1.0))
             .expect("its own");
         transfer(&mut client, &mut server, 10_000);
     });

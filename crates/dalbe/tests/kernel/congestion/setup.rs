@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 
-use dalbe::setup::{Installed, Status, Unavailable, remove, status};
+use dalbe::ebpf::EbpfUnavailable;
+use dalbe::ebpf::setup::{InstallOutcome, SetupStatus, remove, status};
 use libbpf_rs::query::LinkInfoIter;
 
 use super::*;
 
-const PART: Part = Part::CongestionControls;
+const PART: EbpfPart = EbpfPart::CongestionControls;
 
 /// The registrations that are pinned there, by the kernel's numbers.
 fn registrations(version: &Path) -> BTreeSet<u32> {
@@ -29,17 +30,17 @@ fn assert_go(registrations: &BTreeSet<u32>) {
 }
 
 /// A connection that is under control, and the socket of its end that sends.
-fn controlled(congestion: &Congestion) -> (TcpStream, TcpStream, TcpSocket) {
+fn controlled(congestion: &WeightedCongestion) -> (TcpStream, TcpStream, TcpSocket) {
     let (mut client, mut server) = loopback();
     let socket = socket_of(&client);
     congestion
-        .set(&socket, &of_weight(Law::Vegas, MIN_WEIGHT))
+        .set(&socket, &of_weight(CongestionLaw::Vegas, MIN_WEIGHT))
         .expect("its own");
     send(&mut client, &mut server);
     (client, server, socket)
 }
 
-fn packets(congestion: &Congestion, socket: &TcpSocket) -> u64 {
+fn packets(congestion: &WeightedCongestion, socket: &TcpSocket) -> u64 {
     let state = congestion.state(socket).expect("TCP");
     state.expect("under control").packets
 }
@@ -49,16 +50,25 @@ fn they_come_and_go_without_a_trace() {
     in_own_namespace(|| {
         assert_eq!(
             status(directory(), PART).expect("readable"),
-            Status::NotSetUp
+            SetupStatus::NotSetUp
         );
-        assert!(matches!(Congestion::open(), Err(Unavailable::NotSetUp)));
+        assert!(matches!(
+            WeightedCongestion::open(),
+            Err(EbpfUnavailable::NotSetUp)
+        ));
         assert!(!remove(directory(), PART).expect("nothing to remove"));
 
-        assert_eq!(install(directory(), PART).expect("root"), Installed::New);
-        assert_eq!(status(directory(), PART).expect("readable"), Status::SetUp);
         assert_eq!(
             install(directory(), PART).expect("root"),
-            Installed::Already
+            InstallOutcome::New
+        );
+        assert_eq!(
+            status(directory(), PART).expect("readable"),
+            SetupStatus::SetUp
+        );
+        assert_eq!(
+            install(directory(), PART).expect("root"),
+            InstallOutcome::Already
         );
         let mode = |name: &str| {
             let found = fs::metadata(pins().join(name)).expect("pinned");
@@ -74,7 +84,10 @@ fn they_come_and_go_without_a_trace() {
         assert!(remove(directory(), PART).expect("root"));
         assert_go(&registrations);
         assert!(!Path::new("/run/fairbat").exists());
-        assert!(matches!(Congestion::open(), Err(Unavailable::NotSetUp)));
+        assert!(matches!(
+            WeightedCongestion::open(),
+            Err(EbpfUnavailable::NotSetUp)
+        ));
     });
 }
 
@@ -93,7 +106,7 @@ fn connections_that_have_one_keep_it_when_it_is_removed() {
     in_own_namespace(|| {
         set_up(PART);
         let (congestion, (mut client, mut server, socket)) = as_nobody(|| {
-            let congestion = Congestion::open().expect("everybody may");
+            let congestion = WeightedCongestion::open().expect("everybody may");
             let connection = controlled(&congestion);
             (congestion, connection)
         });
@@ -106,7 +119,7 @@ fn connections_that_have_one_keep_it_when_it_is_removed() {
             assert!(packets(&congestion, &socket) > before);
             // What it is to do can still be set, and it goes on by that.
             congestion
-                .set(&socket, &of_weight(Law::VegasPaper, 1.0))
+                .set(&socket, &of_weight(CongestionLaw::VegasPaper, 1.0))
                 .expect("its own");
             send(&mut client, &mut server);
 
@@ -114,7 +127,7 @@ fn connections_that_have_one_keep_it_when_it_is_removed() {
             // have the name meanwhile.
             let (mut other, mut other_end) = loopback();
             let other_socket = socket_of(&other);
-            match congestion.set(&other_socket, &of_weight(Law::Vegas, 1.0)) {
+            match congestion.set(&other_socket, &of_weight(CongestionLaw::Vegas, 1.0)) {
                 Err(error) => assert!(error.to_string().contains(&name), "{error}"),
                 Ok(()) => send(&mut other, &mut other_end),
             }
@@ -128,21 +141,21 @@ fn an_upgrade_leaves_connections_that_have_the_old_ones_as_they_are() {
     in_own_namespace(|| {
         set_up(PART);
         let versions = directory().join("congestion");
-        let old = Congestion::open().expect("set up");
+        let old = WeightedCongestion::open().expect("set up");
         let (mut client, mut server, socket) = controlled(&old);
         let old_names = names();
         fs::rename(versions.join(version()), versions.join("v0")).expect("root");
         let old_registrations = registrations(&versions.join("v0"));
         assert_eq!(
             status(directory(), PART).expect("readable"),
-            Status::OtherVersion { version: 0 }
+            SetupStatus::OtherVersion { version: 0 }
         );
-        let error = as_nobody(Congestion::open).expect_err("another version");
+        let error = as_nobody(WeightedCongestion::open).expect_err("another version");
         let expected = matches!(
             error,
-            Unavailable::OtherVersion {
+            EbpfUnavailable::OtherVersion {
                 found: 0,
-                needed: dalbe::congestion::VERSION
+                needed: dalbe::ebpf::CONGESTION_VERSION
             }
         );
         assert!(expected, "{error:?}");
@@ -150,7 +163,7 @@ fn an_upgrade_leaves_connections_that_have_the_old_ones_as_they_are() {
 
         assert_eq!(
             install(directory(), PART).expect("root"),
-            Installed::Replaced { version: 0 }
+            InstallOutcome::Replaced { version: 0 }
         );
         assert_eq!(entries(&versions), [version()]);
         let new_names = names();
@@ -158,22 +171,26 @@ fn an_upgrade_leaves_connections_that_have_the_old_ones_as_they_are() {
 
         // It goes on, and what it is to do can be changed, by who began it.
         let before = packets(&old, &socket);
-        old.set(&socket, &of_weight(Law::Vegas, 1.0))
+        old.set(&socket, &of_weight(CongestionLaw::Vegas, 1.0))
             .expect("its own");
         send(&mut client, &mut server);
         assert!(packets(&old, &socket) > before);
         assert_eq!(
             socket.sender().congestion().expect("TCP"),
-            old.name(Law::Vegas)
+            old.name(CongestionLaw::Vegas)
         );
         // A new process has the new ones, for the same connection as well.
-        let new = Congestion::open().expect("set up");
-        assert!(new_names.iter().any(|name| name == new.name(Law::Vegas)));
-        new.set(&socket, &of_weight(Law::Vegas, 1.0))
+        let new = WeightedCongestion::open().expect("set up");
+        assert!(
+            new_names
+                .iter()
+                .any(|name| name == new.name(CongestionLaw::Vegas))
+        );
+        new.set(&socket, &of_weight(CongestionLaw::Vegas, 1.0))
             .expect("its own");
         assert_eq!(
             socket.sender().congestion().expect("TCP"),
-            new.name(Law::Vegas)
+            new.name(CongestionLaw::Vegas)
         );
         send(&mut client, &mut server);
         assert_go(&old_registrations);
@@ -188,24 +205,33 @@ fn what_a_killed_setup_left_and_what_somebody_took_apart_is_made_whole() {
         fs::rename(versions.join(version()), versions.join("unfinished")).expect("root");
         assert_eq!(
             status(directory(), PART).expect("readable"),
-            Status::NotSetUp
+            SetupStatus::NotSetUp
         );
         let left = registrations(&versions.join("unfinished"));
-        assert_eq!(install(directory(), PART).expect("root"), Installed::New);
+        assert_eq!(
+            install(directory(), PART).expect("root"),
+            InstallOutcome::New
+        );
         assert_go(&left);
         assert_eq!(entries(&versions), [version()]);
 
         fs::remove_file(pins().join(&names()[0])).expect("root");
         assert_eq!(
             status(directory(), PART).expect("readable"),
-            Status::NotSetUp
+            SetupStatus::NotSetUp
         );
-        assert!(as_nobody(Congestion::open).is_err());
+        assert!(as_nobody(WeightedCongestion::open).is_err());
         let left = registrations(&pins());
-        assert_eq!(install(directory(), PART).expect("root"), Installed::New);
-        assert_eq!(status(directory(), PART).expect("readable"), Status::SetUp);
+        assert_eq!(
+            install(directory(), PART).expect("root"),
+            InstallOutcome::New
+        );
+        assert_eq!(
+            status(directory(), PART).expect("readable"),
+            SetupStatus::SetUp
+        );
         assert_go(&left);
-        as_nobody(Congestion::open).expect("everybody may");
+        as_nobody(WeightedCongestion::open).expect("everybody may");
     });
 }
 
@@ -215,17 +241,20 @@ fn two_installations_have_names_of_their_own() {
         let places = ["/run/first", "/run/second"].map(|path| Path::new(path).join("bpf"));
         let both = places.each_ref().map(|place| {
             fs::create_dir(place.parent().expect("a parent")).expect("root");
-            assert_eq!(install(place, PART).expect("root"), Installed::New);
-            Congestion::open_in(place).expect("set up")
+            assert_eq!(install(place, PART).expect("root"), InstallOutcome::New);
+            WeightedCongestion::open_in(place).expect("set up")
         });
-        for law in Law::ALL {
+        for law in CongestionLaw::ALL {
             assert_ne!(both[0].name(law), both[1].name(law));
         }
         let (mut client, mut server, socket) = controlled(&both[1]);
         assert!(remove(&places[0], PART).expect("root"));
         // The other one is not touched.
         send(&mut client, &mut server);
-        assert_eq!(status(&places[1], PART).expect("readable"), Status::SetUp);
+        assert_eq!(
+            status(&places[1], PART).expect("readable"),
+            SetupStatus::SetUp
+        );
         let (.., other) = controlled(&both[1]);
         assert_eq!(
             other.sender().congestion().expect("TCP"),

@@ -90,16 +90,16 @@ fn comes_to_have_more(flows: &[Flow; 2], nth: usize) -> (bool, Vec<[u64; 2]>) {
 /// Two connections of one process, one of which is told more, then the other:
 /// each time that one comes to have clearly more of the path, and the other has
 /// made room within a second.
-fn who_is_told_more_has_more(more: &Parameters, less: &Parameters) {
+fn who_is_told_more_has_more(more: &CongestionParameters, less: &CongestionParameters) {
     in_own_namespace(|| {
-        set_up(Part::CongestionControls);
+        set_up(EbpfPart::CongestionControls);
         let name = format!("{:?}", more.law).to_lowercase();
         let link = Link::with_bridge(&name, QUEUE);
         let flows = [Flow::over(&link), Flow::over(&link)];
         as_nobody(|| {
-            let congestion = Congestion::open().expect("everybody may");
+            let congestion = WeightedCongestion::open().expect("everybody may");
             let sockets = flows.each_ref().map(Flow::socket);
-            let set = |wishes: [&Parameters; 2]| {
+            let set = |wishes: [&CongestionParameters; 2]| {
                 for (socket, wish) in sockets.iter().zip(wishes) {
                     congestion.set(socket, wish).expect("its own");
                 }
@@ -139,13 +139,13 @@ fn who_is_told_more_has_more(more: &Parameters, less: &Parameters) {
 
 #[test]
 fn vegas_gives_the_greater_weight_more() {
-    let of = |w| of_weight(Law::Vegas, w);
+    let of = |w| of_weight(CongestionLaw::Vegas, w);
     who_is_told_more_has_more(&of(1.0), &of(MIN_WEIGHT));
 }
 
 #[test]
 fn cubic_gives_the_greater_weight_more() {
-    let of = |w| of_weight(Law::CubicPhantom, w);
+    let of = |w| of_weight(CongestionLaw::CubicPhantom, w);
     who_is_told_more_has_more(&of(1.0), &of(MIN_WEIGHT));
 }
 
@@ -154,9 +154,9 @@ fn cdg_gives_the_greater_scale_more() {
     // The scale that follows from w is too small on a path as short as this, and
     // on a longer one a flow that comes late takes the other's queue for a part
     // of it: what w does is measured in the lab (sender-weights).
-    let of = |w, g_ms| Parameters {
+    let of = |w, g_ms| CongestionParameters {
         g_ms: Some(g_ms),
-        ..of_weight(Law::Cdg, w)
+        ..of_weight(CongestionLaw::Cdg, w)
     };
     who_is_told_more_has_more(&of(1.0, 1_000.0), &of(MIN_WEIGHT, 1.0));
 }

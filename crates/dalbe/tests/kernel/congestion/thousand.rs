@@ -13,12 +13,12 @@ fn weight(nth: usize) -> f64 {
     MIN_WEIGHT + (1.0 - MIN_WEIGHT) * nth as f64 / (SOCKETS - 1) as f64
 }
 
-fn law(nth: usize) -> Law {
-    Law::ALL[nth % Law::ALL.len()]
+fn law(nth: usize) -> CongestionLaw {
+    CongestionLaw::ALL[nth % CongestionLaw::ALL.len()]
 }
 
 /// What the kernel's side has kept of a socket's last round trip: the law, and
-/// the weight that [`Law::Vegas`] went by.
+/// the weight that [`CongestionLaw::Vegas`] went by.
 fn followed(state: &MapHandle, socket: &TcpSocket) -> [u32; 2] {
     let entry = entry(state, socket.as_fd().as_raw_fd()).expect("its own");
     let entry = entry.expect("under control");
@@ -28,14 +28,14 @@ fn followed(state: &MapHandle, socket: &TcpSocket) -> [u32; 2] {
 }
 
 /// The numbers of `enum law`, ../../src/bpf/congestion.h.
-fn number_of(law: Law) -> u32 {
+fn number_of(law: CongestionLaw) -> u32 {
     match law {
-        Law::Vegas => 1,
-        Law::VegasPaper => 2,
-        Law::Cdg => 3,
-        Law::CdgPaper => 4,
-        Law::CubicPhantom => 5,
-        Law::CubicBeta => 6,
+        CongestionLaw::Vegas => 1,
+        CongestionLaw::VegasPaper => 2,
+        CongestionLaw::Cdg => 3,
+        CongestionLaw::CdgPaper => 4,
+        CongestionLaw::CubicPhantom => 5,
+        CongestionLaw::CubicBeta => 6,
     }
 }
 
@@ -50,17 +50,17 @@ fn a_thousand_sockets_follow_what_each_was_told() {
             maximum: limit.maximum,
         };
         setrlimit(Resource::Nofile, raised).expect("within the limit");
-        set_up(Part::CongestionControls);
+        set_up(EbpfPart::CongestionControls);
         without_slow_start(|| as_nobody(follow));
     });
 }
 
 fn follow() {
-    let congestion = Congestion::open().expect("everybody may");
+    let congestion = WeightedCongestion::open().expect("everybody may");
     let state = readable("state");
     let mut streams: Vec<_> = (0..SOCKETS).map(|_| loopback()).collect();
     let sockets: Vec<TcpSocket> = streams.iter().map(|(c, _)| socket_of(c)).collect();
-    let mut run = |law: fn(usize) -> Law| {
+    let mut run = |law: fn(usize) -> CongestionLaw| {
         for (nth, socket) in sockets.iter().enumerate() {
             let parameters = of_weight(law(nth), weight(nth));
             congestion.set(socket, &parameters).expect("its own");
@@ -79,7 +79,7 @@ fn follow() {
     }
 
     // The weight is told by one of them.
-    run(|_| Law::Vegas);
+    run(|_| CongestionLaw::Vegas);
     for (nth, socket) in sockets.iter().enumerate() {
         let expected = (weight(nth) * 65_536.0).round() as u32;
         assert_eq!(followed(&state, socket), [1, expected], "{nth}");

@@ -40,7 +40,7 @@ fn measure(what: &str, program: u32, watch: impl FnOnce(&TcpSocket)) {
 #[ignore = "prints what the observer costs"]
 fn cost_of_a_packet_and_of_a_reading() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         let link = libbpf_rs::Link::open(directory().join("observer/v1/link")).expect("pinned");
         let program = link.info().expect("a link").prog_id;
         let observer = Observer::open().expect("set up");

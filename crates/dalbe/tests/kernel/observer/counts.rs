@@ -24,7 +24,7 @@ fn data_segments_in(port: u16) -> u32 {
 #[test]
 fn somebody_without_privilege_sees_what_the_kernel_counts() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         as_nobody(|| {
             let observer = Observer::open().expect("everybody may");
             // Where a processor pauses, TCP sends again what is only late, and
@@ -76,7 +76,7 @@ fn is_counted_undisturbed(observer: &Observer) -> bool {
 #[test]
 fn intervals_follow_the_clock_and_leave_out_silence() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         let observer = Observer::open().expect("root may as well");
         let (mut client, mut server) = loopback();
         let socket = socket_of(&client);
@@ -102,7 +102,7 @@ fn intervals_follow_the_clock_and_leave_out_silence() {
 #[test]
 fn only_who_asked_is_observed() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         let observer = Observer::open().expect("root may as well");
         let (mut client, mut server) = loopback();
         let (asked, silent) = (socket_of(&client), socket_of(&server));
@@ -117,7 +117,7 @@ fn only_who_asked_is_observed() {
 #[test]
 fn asking_again_changes_nothing_and_another_length_begins_anew() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         let observer = Observer::open().expect("root may as well");
         let (mut client, mut server) = loopback();
         let socket = socket_of(&client);
@@ -139,7 +139,7 @@ fn asking_again_changes_nothing_and_another_length_begins_anew() {
 #[test]
 fn a_watch_may_be_asked_for_before_the_connection_is_made() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         as_nobody(|| {
             let observer = Observer::open().expect("everybody may");
             let listener = TcpListener::bind("127.0.0.1:0").expect("IPv4 loopback");
@@ -160,7 +160,7 @@ fn a_watch_may_be_asked_for_before_the_connection_is_made() {
 #[test]
 fn nonsense_is_refused() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         let observer = Observer::open().expect("root may as well");
         let (client, _server) = loopback();
         for length in [Duration::ZERO, Duration::from_millis(1001)] {

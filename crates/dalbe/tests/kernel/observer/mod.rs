@@ -6,12 +6,12 @@ mod options;
 mod path;
 mod setup;
 
-use dalbe::observer::{Interval, Observer};
+use dalbe::ebpf::{ObservedInterval, Observer};
 
 use super::*;
 
 /// What was observed, once it is so many bytes.
-fn observed(observer: &Observer, socket: &TcpSocket, bytes: u64) -> Vec<Interval> {
+fn observed(observer: &Observer, socket: &TcpSocket, bytes: u64) -> Vec<ObservedInterval> {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {
         let intervals = observer.arrivals(socket).expect("a TCP socket");

@@ -61,8 +61,8 @@ fn checksum(from: SocketAddr, to: SocketAddr, segment: &[u8]) -> u16 {
 
 /// Sends packets with these options to a watched connection, 20 ms apart, and
 /// tells what was observed of them.
-fn observe(options: &[Vec<u8>]) -> Vec<Interval> {
-    set_up(Part::Observer);
+fn observe(options: &[Vec<u8>]) -> Vec<ObservedInterval> {
+    set_up(EbpfPart::Observer);
     let observer = Observer::open().expect("set up");
     let (client, _server) = loopback();
     let socket = socket_of(&client);
@@ -95,7 +95,7 @@ fn timestamps_are_found_wherever_they_stand() {
         ]);
         let samples = intervals.iter().filter_map(|i| i.delay);
         assert_eq!(samples.map(|delay| delay.samples).sum::<u32>(), 5);
-        let ends = |delay: dalbe::observer::DelayStatistics| [delay.least_us, delay.p90_us];
+        let ends = |delay: dalbe::ebpf::DelayStatistics| [delay.least_us, delay.p90_us];
         let delays = intervals.iter().filter_map(|i| i.delay).flat_map(ends);
         // As they were sent, so they arrived, but for sleeping too long.
         assert!(delays.max().expect("five") < 1_000_000, "{intervals:?}");

@@ -9,14 +9,14 @@ use crate::link::{CLIENT, Link, command, within};
 const QUEUE: &str = "rate 8mbit burst 3000 limit 50000";
 const INTERVAL: Duration = Duration::from_millis(100);
 
-fn leasts(intervals: &[Interval]) -> impl Iterator<Item = i64> {
+fn leasts(intervals: &[ObservedInterval]) -> impl Iterator<Item = i64> {
     intervals.iter().filter_map(|i| Some(i.delay?.least_us))
 }
 
 #[test]
 fn a_queue_shows_as_delay_and_the_window_as_bytes_per_round_trip() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         let observer = Observer::open().expect("set up");
         let link = Link::new("delay", QUEUE);
         assert_is(40_000..80_000, || queue_of(&observer, &link));
@@ -66,7 +66,7 @@ fn queue_of(observer: &Observer, link: &Link) -> i64 {
 
     // What comes in a round trip comes at the rate of the link, 8 Mbit/s
     // with headers, as a rule: a sender may pause. And the queue holds 50 kB.
-    let is_full = |interval: &&Interval| interval.bytes > 90_000;
+    let is_full = |interval: &&ObservedInterval| interval.bytes > 90_000;
     let full = busy.iter().skip_while(|i| !is_full(i)).skip(1);
     let mut rates: Vec<f64> = full
         .filter(is_full)
@@ -88,7 +88,7 @@ fn queue_of(observer: &Observer, link: &Link) -> i64 {
 #[test]
 fn a_sender_that_ticks_in_microseconds_is_found_out() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         let observer = Observer::open().expect("set up");
         let link = Link::new("ticks", QUEUE);
         if !tick_in_microseconds(&link) {

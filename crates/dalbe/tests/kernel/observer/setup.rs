@@ -3,7 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use dalbe::setup::{Installed, SetupError, Status, Unavailable, remove, status};
+use dalbe::ebpf::EbpfUnavailable;
+use dalbe::ebpf::setup::{InstallOutcome, SetupError, SetupStatus, remove, status};
 use libbpf_rs::MapHandle;
 use libbpf_rs::query::ProgInfoIter;
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
@@ -40,23 +41,23 @@ fn assert_goes(program: u32) {
 fn it_comes_and_goes_without_a_trace() {
     in_own_namespace(|| {
         assert_eq!(
-            status(directory(), Part::Observer).expect("readable"),
-            Status::NotSetUp
+            status(directory(), EbpfPart::Observer).expect("readable"),
+            SetupStatus::NotSetUp
         );
-        assert!(matches!(Observer::open(), Err(Unavailable::NotSetUp)));
-        assert!(!remove(directory(), Part::Observer).expect("nothing to remove"));
+        assert!(matches!(Observer::open(), Err(EbpfUnavailable::NotSetUp)));
+        assert!(!remove(directory(), EbpfPart::Observer).expect("nothing to remove"));
 
         assert_eq!(
-            install(directory(), Part::Observer).expect("root"),
-            Installed::New
+            install(directory(), EbpfPart::Observer).expect("root"),
+            InstallOutcome::New
         );
         assert_eq!(
-            status(directory(), Part::Observer).expect("readable"),
-            Status::SetUp
+            status(directory(), EbpfPart::Observer).expect("readable"),
+            SetupStatus::SetUp
         );
         assert_eq!(
-            install(directory(), Part::Observer).expect("root"),
-            Installed::Already
+            install(directory(), EbpfPart::Observer).expect("root"),
+            InstallOutcome::Already
         );
         let mode = |name: &str| {
             let path = directory().join("observer/v1").join(name);
@@ -68,21 +69,21 @@ fn it_comes_and_goes_without_a_trace() {
         );
         let program = own_program(&directory().join("observer/v1/link"));
 
-        assert!(remove(directory(), Part::Observer).expect("root"));
+        assert!(remove(directory(), EbpfPart::Observer).expect("root"));
         assert_goes(program);
         assert_eq!(
-            status(directory(), Part::Observer).expect("readable"),
-            Status::NotSetUp
+            status(directory(), EbpfPart::Observer).expect("readable"),
+            SetupStatus::NotSetUp
         );
         assert!(!Path::new("/run/fairbat").exists());
-        assert!(matches!(Observer::open(), Err(Unavailable::NotSetUp)));
+        assert!(matches!(Observer::open(), Err(EbpfUnavailable::NotSetUp)));
     });
 }
 
 #[test]
 fn nobody_can_freeze_what_all_write_to() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         as_nobody(|| {
             let path = directory().join("observer/v1/watch");
             let watch = MapHandle::from_pinned_path(path).expect("everybody may");
@@ -102,7 +103,7 @@ fn nobody_can_freeze_what_all_write_to() {
 #[test]
 fn who_has_it_open_gets_nothing_new_after_its_removal() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         let observer = Observer::open().expect("set up");
         let (mut client, mut server) = loopback();
         let socket = socket_of(&client);
@@ -111,7 +112,7 @@ fn who_has_it_open_gets_nothing_new_after_its_removal() {
             .expect("its own socket");
         transfer(&mut server, &mut client, 2_000);
         let program = own_program(&directory().join("observer/v1/link"));
-        remove(directory(), Part::Observer).expect("root");
+        remove(directory(), EbpfPart::Observer).expect("root");
         assert_goes(program);
         transfer(&mut server, &mut client, 2_000);
         let intervals = observed(&observer, &socket, 2_000);
@@ -123,7 +124,7 @@ fn who_has_it_open_gets_nothing_new_after_its_removal() {
 fn it_ends_with_the_namespace_that_it_was_set_up_in() {
     let mut program = None;
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         let own = own_program(&directory().join("observer/v1/link"));
         assert!(programs().contains(&own));
         program = Some(own);
@@ -136,20 +137,20 @@ fn it_ends_with_the_namespace_that_it_was_set_up_in() {
 #[test]
 fn another_version_is_told_and_replaced() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         let versions = directory().join("observer");
         fs::rename(versions.join("v1"), versions.join("v0")).expect("root");
         let old = own_program(&versions.join("v0/link"));
         assert_eq!(
-            status(directory(), Part::Observer).expect("readable"),
-            Status::OtherVersion { version: 0 }
+            status(directory(), EbpfPart::Observer).expect("readable"),
+            SetupStatus::OtherVersion { version: 0 }
         );
         as_nobody(|| {
             let error = Observer::open().expect_err("another version");
             assert!(
                 matches!(
                     error,
-                    Unavailable::OtherVersion {
+                    EbpfUnavailable::OtherVersion {
                         found: 0,
                         needed: 1
                     }
@@ -159,8 +160,8 @@ fn another_version_is_told_and_replaced() {
             assert!(error.to_string().contains("sudo fairbat setup"), "{error}");
         });
         assert_eq!(
-            install(directory(), Part::Observer).expect("root"),
-            Installed::Replaced { version: 0 }
+            install(directory(), EbpfPart::Observer).expect("root"),
+            InstallOutcome::Replaced { version: 0 }
         );
         assert_goes(old);
         assert_eq!(entries(&versions), ["v1"]);
@@ -171,25 +172,25 @@ fn another_version_is_told_and_replaced() {
 #[test]
 fn another_version_that_cannot_be_removed_is_removed_the_next_time() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         let versions = directory().join("observer");
         fs::rename(versions.join("v1"), versions.join("v0")).expect("root");
         // Nobody can remove what something is mounted on.
         let link = versions.join("v0/link");
         fs::write("/run/file", "").expect("root");
         mount_bind("/run/file", &link).expect("root");
-        let error = install(directory(), Part::Observer).expect_err("it is busy");
+        let error = install(directory(), EbpfPart::Observer).expect_err("it is busy");
         assert!(error.to_string().contains("observer/v0/link"), "{error}");
         assert_eq!(
-            status(directory(), Part::Observer).expect("readable"),
-            Status::SetUp
+            status(directory(), EbpfPart::Observer).expect("readable"),
+            SetupStatus::SetUp
         );
         assert_eq!(entries(&versions), ["v0", "v1"]);
 
         unmount(&link, UnmountFlags::empty()).expect("root");
         assert_eq!(
-            install(directory(), Part::Observer).expect("root"),
-            Installed::Already
+            install(directory(), EbpfPart::Observer).expect("root"),
+            InstallOutcome::Already
         );
         assert_eq!(entries(&versions), ["v1"]);
     });
@@ -198,17 +199,17 @@ fn another_version_that_cannot_be_removed_is_removed_the_next_time() {
 #[test]
 fn what_a_killed_setup_left_is_cleared_away() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         let versions = directory().join("observer");
         fs::rename(versions.join("v1"), versions.join("unfinished")).expect("root");
         assert_eq!(
-            status(directory(), Part::Observer).expect("readable"),
-            Status::NotSetUp
+            status(directory(), EbpfPart::Observer).expect("readable"),
+            SetupStatus::NotSetUp
         );
         let old = own_program(&versions.join("unfinished/link"));
         assert_eq!(
-            install(directory(), Part::Observer).expect("root"),
-            Installed::New
+            install(directory(), EbpfPart::Observer).expect("root"),
+            InstallOutcome::New
         );
         assert_goes(old);
         assert_eq!(entries(&versions), ["v1"]);
@@ -218,19 +219,19 @@ fn what_a_killed_setup_left_is_cleared_away() {
 #[test]
 fn what_somebody_has_taken_apart_is_made_whole() {
     in_own_namespace(|| {
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         fs::remove_file(directory().join("observer/v1/link")).expect("root");
         assert_eq!(
-            status(directory(), Part::Observer).expect("readable"),
-            Status::NotSetUp
+            status(directory(), EbpfPart::Observer).expect("readable"),
+            SetupStatus::NotSetUp
         );
         assert_eq!(
-            install(directory(), Part::Observer).expect("root"),
-            Installed::New
+            install(directory(), EbpfPart::Observer).expect("root"),
+            InstallOutcome::New
         );
         assert_eq!(
-            status(directory(), Part::Observer).expect("readable"),
-            Status::SetUp
+            status(directory(), EbpfPart::Observer).expect("readable"),
+            SetupStatus::SetUp
         );
         assert_eq!(entries(&directory().join("observer")), ["v1"]);
     });
@@ -241,7 +242,7 @@ fn a_kernel_that_cannot_leaves_nothing_half_done() {
     in_own_namespace(|| {
         // Without the description of its types.
         mount("sys", "/sys", "tmpfs", MountFlags::empty(), None).expect("root");
-        let error = install(directory(), Part::Observer).expect_err("no BTF");
+        let error = install(directory(), EbpfPart::Observer).expect_err("no BTF");
         assert!(matches!(error, SetupError::NoBtf), "{error}");
         assert_eq!(entries(Path::new("/run")), [""; 0]);
     });
@@ -251,7 +252,7 @@ fn a_kernel_that_cannot_leaves_nothing_half_done() {
 fn somebody_without_privilege_is_refused_and_leaves_nothing() {
     in_own_namespace(|| {
         as_nobody(|| {
-            let error = install(directory(), Part::Observer).expect_err("not root");
+            let error = install(directory(), EbpfPart::Observer).expect_err("not root");
             assert!(matches!(error, SetupError::NotPermitted { .. }), "{error}");
             assert!(error.to_string().contains("sudo"), "{error}");
         });
@@ -261,22 +262,22 @@ fn somebody_without_privilege_is_refused_and_leaves_nothing() {
         fs::create_dir(theirs).expect("root");
         std::os::unix::fs::chown(theirs, Some(NOBODY), Some(NOBODY)).expect("root");
         as_nobody(|| {
-            let error = install(&theirs.join("bpf"), Part::Observer).expect_err("not root");
+            let error = install(&theirs.join("bpf"), EbpfPart::Observer).expect_err("not root");
             assert!(matches!(error, SetupError::NotPermitted { .. }), "{error}");
         });
         assert_eq!(entries(theirs), [""; 0]);
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         as_nobody(|| {
             for error in [
-                install(directory(), Part::Observer).expect_err("not root"),
-                remove(directory(), Part::Observer).expect_err("not root"),
+                install(directory(), EbpfPart::Observer).expect_err("not root"),
+                remove(directory(), EbpfPart::Observer).expect_err("not root"),
             ] {
                 assert!(matches!(error, SetupError::NotPermitted { .. }), "{error}");
             }
         });
         assert_eq!(
-            status(directory(), Part::Observer).expect("readable"),
-            Status::SetUp
+            status(directory(), EbpfPart::Observer).expect("readable"),
+            SetupStatus::SetUp
         );
     });
 }
@@ -285,7 +286,7 @@ fn somebody_without_privilege_is_refused_and_leaves_nothing() {
 fn what_is_not_ours_is_left_as_it_is() {
     in_own_namespace(|| {
         let refused = |path: &Path| {
-            let error = install(path, Part::Observer).expect_err("in the way");
+            let error = install(path, EbpfPart::Observer).expect_err("in the way");
             assert!(matches!(error, SetupError::NotOurs { .. }), "{error}");
         };
         let base = PathBuf::from("/run/other");
@@ -309,19 +310,19 @@ fn what_is_not_ours_is_left_as_it_is() {
         refused(&writable.join("bpf"));
         assert_eq!(entries(&writable), [""; 0]);
 
-        set_up(Part::Observer);
+        set_up(EbpfPart::Observer);
         let strange = directory().join("observer/strange");
         fs::create_dir(&strange).expect("root");
-        let error = remove(directory(), Part::Observer).expect_err("in the way");
+        let error = remove(directory(), EbpfPart::Observer).expect_err("in the way");
         assert!(matches!(error, SetupError::NotOurs { .. }), "{error}");
         assert_eq!(
-            status(directory(), Part::Observer).expect("readable"),
-            Status::SetUp
+            status(directory(), EbpfPart::Observer).expect("readable"),
+            SetupStatus::SetUp
         );
         fs::remove_dir(&strange).expect("root");
         // Something else of ours, or of anybody, beside the observer.
         fs::create_dir(directory().join("beside")).expect("root");
-        assert!(remove(directory(), Part::Observer).expect("root"));
+        assert!(remove(directory(), EbpfPart::Observer).expect("root"));
         assert_eq!(entries(directory()), ["beside"]);
     });
 }
@@ -332,7 +333,7 @@ fn a_directory_that_could_not_be_ours_is_not_removed() {
         let directory = directory();
         let mode = |mode| fs::set_permissions(directory, fs::Permissions::from_mode(mode));
         let refused = || {
-            let error = remove(directory, Part::Observer).expect_err("in the way");
+            let error = remove(directory, EbpfPart::Observer).expect_err("in the way");
             assert!(matches!(error, SetupError::NotOurs { .. }), "{error}");
             assert!(directory.exists());
         };
@@ -345,7 +346,7 @@ fn a_directory_that_could_not_be_ours_is_not_removed() {
         std::os::unix::fs::chown(directory, Some(NOBODY), None).expect("root");
         refused();
         std::os::unix::fs::chown(directory, Some(0), None).expect("root");
-        assert!(!remove(directory, Part::Observer).expect("one that was killed"));
+        assert!(!remove(directory, EbpfPart::Observer).expect("one that was killed"));
         assert_eq!(entries(Path::new("/run")), [""; 0]);
     });
 }
@@ -366,11 +367,11 @@ fn a_file_system_that_is_there_is_used() {
         .expect("root");
         let within = given.join("fairbat");
         assert_eq!(
-            install(&within, Part::Observer).expect("root"),
-            Installed::New
+            install(&within, EbpfPart::Observer).expect("root"),
+            InstallOutcome::New
         );
         as_nobody(|| Observer::open_in(&within).expect("everybody may"));
-        assert!(remove(&within, Part::Observer).expect("root"));
+        assert!(remove(&within, EbpfPart::Observer).expect("root"));
         assert_eq!(entries(given), [""; 0]);
     });
 }

@@ -4,10 +4,10 @@
 use std::io;
 use std::time::Duration;
 
-use dalbe::congestion::{Congestion, Law, Parameters, State};
-use dalbe::receive_window::FlowTarget;
-use dalbe::sender::pacing::Pacer;
+use dalbe::ebpf::{CongestionLaw, CongestionParameters, CongestionState, WeightedCongestion};
+use dalbe::sender::Pacer;
 use dalbe::socket::TcpSocket;
+use dalbe::weight::FlowTarget;
 
 use super::super::Sending;
 
@@ -21,10 +21,10 @@ pub(super) enum Hold {
     Kernel(&'static str),
     /// A congestion control of ours.
     Law {
-        congestion: Box<Congestion>,
-        law: Law,
+        congestion: Box<WeightedCongestion>,
+        law: CongestionLaw,
         g_ms: Option<f64>,
-        set: Option<Parameters>,
+        set: Option<CongestionParameters>,
     },
     /// The rate of its packets.
     Paced {
@@ -39,7 +39,7 @@ impl Hold {
     pub(super) fn of(sending: Sending, g_ms: Option<f64>) -> Result<Self, String> {
         match sending {
             Sending::Kernel(control) => Ok(Self::Kernel(control.name())),
-            Sending::Law(law) => match Congestion::open() {
+            Sending::Law(law) => match WeightedCongestion::open() {
                 Ok(congestion) => Ok(Self::Law {
                     congestion: Box::new(congestion),
                     law,
@@ -84,7 +84,7 @@ impl Hold {
                 g_ms,
                 set,
             } => {
-                let parameters = Parameters {
+                let parameters = CongestionParameters {
                     law: *law,
                     w: order.w,
                     phi,
@@ -112,7 +112,7 @@ impl Hold {
     }
 
     /// What the kernel's side tells of it, where it does.
-    pub(super) fn state(&self, socket: &TcpSocket) -> io::Result<Option<State>> {
+    pub(super) fn state(&self, socket: &TcpSocket) -> io::Result<Option<CongestionState>> {
         match self {
             Self::Law { congestion, .. } => congestion.state(socket),
             Self::Kernel(_) | Self::Paced { .. } => Ok(None),
@@ -122,8 +122,8 @@ impl Hold {
 
 /// Whether the kernel has to be told: what the path carries is an estimate that
 /// changes all the time.
-fn is_news(set: &Parameters, wanted: &Parameters) -> bool {
-    let same = Parameters {
+fn is_news(set: &CongestionParameters, wanted: &CongestionParameters) -> bool {
+    let same = CongestionParameters {
         capacity: set.capacity,
         ..*wanted
     };

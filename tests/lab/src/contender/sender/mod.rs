@@ -15,7 +15,7 @@ mod weigh;
 use std::io;
 use std::time::Duration;
 
-use dalbe::sender::Carried;
+use dalbe::sender::DeliveredBytes;
 use dalbe::socket::TcpSocket;
 
 use self::flow::Arrived;
@@ -64,7 +64,7 @@ fn drive(
             sending.law(),
             site.clock.now(),
         ),
-        arrived: Carried::default(),
+        arrived: DeliveredBytes::default(),
         socket,
         hold,
         sampled: (site.clock.now(), 0),
@@ -84,7 +84,7 @@ fn drive(
 /// What acts on the connection while it lives.
 struct Driver {
     weigher: Weigher,
-    arrived: Carried,
+    arrived: DeliveredBytes,
     socket: TcpSocket,
     hold: Hold,
     /// When the last sample was taken, and what was acknowledged then.

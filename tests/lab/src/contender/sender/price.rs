@@ -10,10 +10,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use dalbe::congestion::{Law, State};
-use dalbe::limiter::{Limiter, STEP_OF_PHI};
-use dalbe::phi::{Congestion, Phi, PhiSettings};
-use dalbe::price::PriceModel;
+use dalbe::ebpf::{CongestionLaw, CongestionState};
+use dalbe::model::PriceModel;
+use dalbe::model::{CongestionSignal, Phi, PhiSettings};
+use dalbe::model::{IncreaseLimiter, MAX_PHI_INCREASE};
 
 use super::weigh::Seen;
 
@@ -32,10 +32,10 @@ const VEGAS_ALPHA: f64 = 3.0;
 /// The prices of one connection.
 #[derive(Debug)]
 pub(super) struct Prices {
-    law: Law,
+    law: CongestionLaw,
     phi: Phi,
     /// Counters when they were last looked at.
-    counted: State,
+    counted: CongestionState,
     /// Packets from loss to loss, the last of them, and since.
     intervals: VecDeque<f64>,
     since_loss: f64,
@@ -45,19 +45,21 @@ pub(super) struct Prices {
 
 impl Prices {
     /// For a connection that follows this law with this phi and period T_w.
-    pub(super) fn new(law: Law, phi: f64, period: Duration, began: Duration) -> Self {
+    pub(super) fn new(law: CongestionLaw, phi: f64, period: Duration, began: Duration) -> Self {
         let settings = PhiSettings {
-            own: vec![Congestion::Loss, Congestion::Delay],
-            standard: vec![Congestion::Loss],
+            own: vec![CongestionSignal::Loss, CongestionSignal::Delay],
+            standard: vec![CongestionSignal::Loss],
             // At least; ten times as long where losses are rare. The paper's is six
             // times T_w.
             period,
-            limiter: Limiter { step: STEP_OF_PHI },
+            limiter: IncreaseLimiter {
+                step: MAX_PHI_INCREASE,
+            },
         };
         Self {
             law,
             phi: Phi::new(settings, phi, began),
-            counted: State::default(),
+            counted: CongestionState::default(),
             intervals: VecDeque::new(),
             since_loss: 0.0,
             round_trips: (0.0, 0.0),
@@ -85,7 +87,7 @@ impl Prices {
         let base = seen.base_rtt();
         let segment = seen.segment;
         let (price, model) = match self.law {
-            Law::CubicPhantom | Law::CubicBeta => (
+            CongestionLaw::CubicPhantom | CongestionLaw::CubicBeta => (
                 self.loss_price(),
                 PriceModel::Cubic {
                     beta: CUBIC_BETA,
@@ -93,7 +95,7 @@ impl Prices {
                     segment,
                 },
             ),
-            Law::Vegas | Law::VegasPaper => (
+            CongestionLaw::Vegas | CongestionLaw::VegasPaper => (
                 (rtt - base).max(0.0),
                 PriceModel::Vegas {
                     alpha: VEGAS_ALPHA,
@@ -101,7 +103,7 @@ impl Prices {
                     segment,
                 },
             ),
-            Law::Cdg | Law::CdgPaper => (
+            CongestionLaw::Cdg | CongestionLaw::CdgPaper => (
                 1.0 / capacity,
                 PriceModel::Cdg {
                     base_rtt: Duration::from_secs_f64(base),
@@ -130,14 +132,14 @@ impl Prices {
             let over = self.intervals.len().saturating_sub(LOSSES);
             self.intervals.drain(..over);
         }
-        if matches!(self.law, Law::Vegas | Law::VegasPaper) {
+        if matches!(self.law, CongestionLaw::Vegas | CongestionLaw::VegasPaper) {
             self.phi.packets(packets);
             // What a loss takes from the flows that it competes with.
             self.phi
-                .indications(Congestion::Loss, losses, 1.0 - CUBIC_BETA);
+                .indications(CongestionSignal::Loss, losses, 1.0 - CUBIC_BETA);
             let removed = (state.delay_share - before.delay_share).max(0.0);
             let kappa = if delays > 0.0 { removed / delays } else { 0.0 };
-            self.phi.indications(Congestion::Delay, delays, kappa);
+            self.phi.indications(CongestionSignal::Delay, delays, kappa);
             self.phi.update(seen.now);
         }
     }
@@ -168,12 +170,12 @@ mod tests {
             rtt: Duration::from_millis(50),
             least_rtt: Duration::from_millis(30),
             segment: 1000.0,
-            state: Some(State {
+            state: Some(CongestionState {
                 packets,
                 losses,
                 delays,
                 delay_share,
-                ..State::default()
+                ..CongestionState::default()
             }),
         }
     }
@@ -181,7 +183,7 @@ mod tests {
     #[test]
     fn cubic_pays_for_losses_as_rare_as_they_are() {
         let period = Duration::from_secs(1);
-        let mut prices = Prices::new(Law::CubicPhantom, 1.0, period, Duration::ZERO);
+        let mut prices = Prices::new(CongestionLaw::CubicPhantom, 1.0, period, Duration::ZERO);
         let mut price = |seen: Seen| {
             prices.watch(&seen);
             prices.compare(1e5, &seen, 1e6).0
@@ -198,7 +200,7 @@ mod tests {
     #[test]
     fn vegas_pays_for_delay_and_its_phi_follows_what_signals_remove() {
         let period = Duration::from_secs(1);
-        let mut prices = Prices::new(Law::VegasPaper, 1.0, period, Duration::ZERO);
+        let mut prices = Prices::new(CongestionLaw::VegasPaper, 1.0, period, Duration::ZERO);
         let mut last = 0.0;
         for t in 1..=100_u64 {
             let count = t as u32;
@@ -220,7 +222,7 @@ mod tests {
     #[test]
     fn cdg_pays_for_the_link() {
         let period = Duration::from_secs(1);
-        let mut prices = Prices::new(Law::CdgPaper, 1.0, period, Duration::ZERO);
+        let mut prices = Prices::new(CongestionLaw::CdgPaper, 1.0, period, Duration::ZERO);
         let seen = seen(1, 100, 0, 0, 0.0);
         let (price, wanted) = prices.compare(2e5, &seen, 1e6);
         assert_eq!(price, 1e-6);

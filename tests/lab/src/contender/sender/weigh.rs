@@ -3,14 +3,15 @@
 
 use std::time::Duration;
 
-use dalbe::congestion::{Law, State};
-use dalbe::controller::Measurement;
 use dalbe::deadline::{Deadline, Demand};
-use dalbe::flow_weight::{self, FlowWeightController};
-use dalbe::limiter::{Limiter, STEP_OF_WEIGHT};
+use dalbe::ebpf::{CongestionLaw, CongestionState};
+use dalbe::model::RateMeasurement;
+use dalbe::model::{IncreaseLimiter, MAX_WEIGHT_INCREASE};
 use dalbe::model::{Mbc, MbcSettings};
-use dalbe::pid::{Pid, PidSettings};
-use dalbe::receive_window::{FlowTarget, MIN_WEIGHT};
+use dalbe::model::{Pid, PidSettings};
+use dalbe::weight::FLOW_WEIGHT_PERIOD;
+use dalbe::weight::FlowWeightController;
+use dalbe::weight::{FlowTarget, MIN_WEIGHT};
 
 use super::price::Prices;
 use crate::scenario::{Background, DeadlineController};
@@ -37,7 +38,7 @@ pub(super) struct Seen {
     /// Payload of a packet, bytes.
     pub(super) segment: f64,
     /// What the congestion control tells, if it is ours.
-    pub(super) state: Option<State>,
+    pub(super) state: Option<CongestionState>,
 }
 
 impl Seen {
@@ -98,7 +99,7 @@ impl Weigher {
     pub(super) fn new(
         background: &Background,
         size: Option<u64>,
-        law: Option<Law>,
+        law: Option<CongestionLaw>,
         began: Duration,
     ) -> Self {
         let w = background.weight.unwrap_or(MIN_WEIGHT);
@@ -143,7 +144,7 @@ impl Weigher {
 
     /// What the connection is to do.
     pub(super) fn order(&self, now: Duration) -> FlowTarget {
-        let order = self.steering.order(now);
+        let order = self.steering.target(now);
         FlowTarget {
             w: self.controlled.unwrap_or(order.w),
             ..order
@@ -163,11 +164,11 @@ impl Weigher {
     /// Takes what is seen now.
     pub(super) fn look(&mut self, seen: &Seen) {
         let Seen { now, carried, .. } = *seen;
-        self.steering.moved(now, carried);
+        self.steering.delivered(now, carried);
         let demand = match &mut self.rule {
             Rule::Steps(steps) => {
                 while let Some((_, w)) = steps.pop_if(|(moment, _)| *moment <= now) {
-                    self.steering.set_least(w);
+                    self.steering.set_min_weight(w);
                 }
                 None
             }
@@ -179,7 +180,7 @@ impl Weigher {
                 if let Some(prices) = &mut due.prices {
                     prices.watch(seen);
                 }
-                let capacity = self.steering.order(now).capacity;
+                let capacity = self.steering.target(now).capacity;
                 if let Some(w) = due.update(seen, zeta, capacity) {
                     self.controlled = Some(w);
                 }
@@ -187,7 +188,7 @@ impl Weigher {
                 demand.filter(|_| due.control.is_none())
             }
         };
-        if now >= self.steering.since() + flow_weight::PERIOD {
+        if now >= self.steering.period_start() + FLOW_WEIGHT_PERIOD {
             self.steering.sample(now, demand);
         }
     }
@@ -205,7 +206,7 @@ impl Due {
             return None;
         }
         self.since = (seen.now, seen.acked);
-        let measurement = Measurement {
+        let measurement = RateMeasurement {
             period: lasted,
             zeta,
             rate: (seen.acked - before) as f64 / lasted.as_secs_f64(),
@@ -226,14 +227,19 @@ impl Due {
 impl Control {
     /// The paper's gains are per update, so that a shorter window is
     /// controlled as its own is.
-    fn of(controller: DeadlineController, law: Option<Law>, w: f64, period: Duration) -> Self {
+    fn of(
+        controller: DeadlineController,
+        law: Option<CongestionLaw>,
+        w: f64,
+        period: Duration,
+    ) -> Self {
         match (controller, law) {
             (DeadlineController::Pid, _) => {
                 Self::Pid(Pid::new(PidSettings::per_update(period, w), w))
             }
             (DeadlineController::Mbc, Some(_)) => {
-                let limiter = Some(Limiter {
-                    step: STEP_OF_WEIGHT,
+                let limiter = Some(IncreaseLimiter {
+                    step: MAX_WEIGHT_INCREASE,
                 });
                 Self::Mbc(Mbc::new(MbcSettings::per_update(limiter, w), w))
             }

@@ -64,7 +64,7 @@ fn utp_tells_of_a_file_that_cannot_be_written() {
 /// Whether it only does where the congestion controls are loaded: these tests
 /// set no machine up.
 fn is_loaded(contender: Contender) -> bool {
-    contender.needs() == Some(setup::Part::CongestionControls)
+    contender.needs() == Some(dalbe::ebpf::EbpfPart::CongestionControls)
 }
 
 #[test]

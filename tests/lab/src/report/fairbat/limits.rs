@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use dalbe::receive_window::MIN_WEIGHT;
+use dalbe::weight::MIN_WEIGHT;
 
 use super::cells::{number, percent};
 use super::group::Group;

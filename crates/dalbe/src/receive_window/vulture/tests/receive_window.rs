@@ -5,10 +5,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{RTT, any_seen, ms, variations};
-use crate::receive_window::Arrivals;
+use crate::receive_window::PacketArrivals;
 use crate::receive_window::vulture::IntervalCounts;
-use crate::receive_window::{Brake, FlowTarget, MIN_WEIGHT, ReceiveWindowState, ReceiverPolicy};
+use crate::receive_window::{ReceiveWindowLimiter, ReceiveWindowState, ReceiverPolicy};
 use crate::socket::TcpInfo;
+use crate::weight::{FlowTarget, MIN_WEIGHT};
 
 /// What the kernel says of such a connection.
 fn info(segment: u32, rtt: Duration, bytes: u64, out_of_order: u32) -> TcpInfo {
@@ -29,7 +30,7 @@ proptest! {
         weights in (MIN_WEIGHT..=1.0_f64, prop_oneof![MIN_WEIGHT..=1.0_f64, Just(1.0)]),
         history in MIN_WEIGHT..=1.0_f64,
     ) {
-        let mut brake = Brake::under(ReceiverPolicy::Vulture);
+        let mut brake = ReceiveWindowLimiter::under(ReceiverPolicy::Vulture);
         let (mut now, mut bytes) = (Duration::ZERO, 0);
         for seen in &all {
             now += seen.gap;
@@ -52,23 +53,23 @@ proptest! {
 /// The look of this number, one every 20 ms, after so many bytes, at a
 /// connection whose packets say this; returns the window.
 fn look(
-    brake: &mut Brake,
+    brake: &mut ReceiveWindowLimiter,
     number: u64,
     bytes: u64,
     each: IntervalCounts,
     order: FlowTarget,
 ) -> Option<u32> {
-    let arrivals = Arrivals {
+    let arrivals = PacketArrivals {
         intervals: each,
-        ..Arrivals::default()
+        ..PacketArrivals::default()
     };
     brake.arrived(ms(20 * number), &arrivals);
     brake.update(ms(20 * number), &info(1000, RTT, bytes, 0), order, None)
 }
 
 /// A brake after 3 s at 10 Mbit/s and 100 ms, whose packets say this.
-fn braked(order: FlowTarget, each: IntervalCounts) -> (Brake, Option<u32>) {
-    let mut brake = Brake::under(ReceiverPolicy::Vulture);
+fn braked(order: FlowTarget, each: IntervalCounts) -> (ReceiveWindowLimiter, Option<u32>) {
+    let mut brake = ReceiveWindowLimiter::under(ReceiverPolicy::Vulture);
     let mut window = None;
     for number in 1..=150 {
         window = look(&mut brake, number, 25_000 * number, each, order);
@@ -97,7 +98,7 @@ fn a_weight_gets_its_share_however_much_is_queued() {
 
 #[test]
 fn it_yields_to_others_that_it_sees() {
-    let mut brake = Brake::under(ReceiverPolicy::Vulture);
+    let mut brake = ReceiveWindowLimiter::under(ReceiverPolicy::Vulture);
     let (mut bytes, mut number) = (0, 0);
     let mut run = |more: u64, each: IntervalCounts| {
         for _ in 0..100 {

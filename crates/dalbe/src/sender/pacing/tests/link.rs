@@ -6,9 +6,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::receive_window::FlowTarget;
-use crate::sender::pacing::Pacer;
+use crate::sender::Pacer;
 use crate::socket::TcpInfo;
+use crate::weight::FlowTarget;
 
 pub(super) const SEGMENT: f64 = 1448.0;
 

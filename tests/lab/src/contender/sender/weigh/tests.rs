@@ -25,20 +25,20 @@ fn seen(t: f64, before: f64, acked: f64) -> Seen {
         rtt: Duration::from_millis(50),
         least_rtt: Duration::from_millis(40),
         segment: 1000.0,
-        state: Some(State {
+        state: Some(CongestionState {
             base_rtt: 0.03,
             packets,
             losses: (packets / 500) as u32,
             delays: (packets / 100) as u32,
             delay_share: (packets / 100) as f64 / 10.0,
-            ..State::default()
+            ..CongestionState::default()
         }),
     }
 }
 
 /// When everything was there, the weights on the way, and the last phi: a weight w is good for
 /// w/(1 + w) of the link, and the least weight for nothing.
-fn transfer(controller: &str, law: Option<Law>) -> (f64, Vec<f64>, f64) {
+fn transfer(controller: &str, law: Option<CongestionLaw>) -> (f64, Vec<f64>, f64) {
     let text = format!("size_mb = 30.0\ndeadline_s = {WINDOW_S:?}\n{controller}");
     let mut weigher = Weigher::new(&background(&text), Some(SIZE), law, Duration::ZERO);
     let (mut t, mut acked, mut weights) = (0.0, 0.0, Vec::new());
@@ -74,11 +74,11 @@ fn a_weight_is_that_of_the_scenario_from_its_moments_on() {
 fn every_controller_is_in_time() {
     for (controller, law) in [
         ("", None),
-        ("", Some(Law::Cdg)),
-        ("controller = \"pid\"", Some(Law::CubicBeta)),
-        ("controller = \"mbc\"", Some(Law::CubicPhantom)),
-        ("controller = \"mbc\"", Some(Law::VegasPaper)),
-        ("controller = \"mbc\"", Some(Law::Cdg)),
+        ("", Some(CongestionLaw::Cdg)),
+        ("controller = \"pid\"", Some(CongestionLaw::CubicBeta)),
+        ("controller = \"mbc\"", Some(CongestionLaw::CubicPhantom)),
+        ("controller = \"mbc\"", Some(CongestionLaw::VegasPaper)),
+        ("controller = \"mbc\"", Some(CongestionLaw::Cdg)),
     ] {
         let (done, weights, _) = transfer(controller, law);
         let latest = 1.1 * WINDOW_S;
@@ -94,11 +94,14 @@ fn phi_follows_the_prices_where_a_controller_of_the_papers_is_asked_for() {
     let phi = |controller, law| transfer(controller, Some(law)).2;
     for controller in ["controller = \"pid\"", "controller = \"mbc\""] {
         // (0.3 * 1/500 + 0.1 * 1/100) / (0.3 * 1/500) are 2.7.
-        let last = phi(controller, Law::VegasPaper);
+        let last = phi(controller, CongestionLaw::VegasPaper);
         assert!((2.0..3.0).contains(&last), "{controller}: {last}");
     }
-    assert_eq!(phi("", Law::VegasPaper), 1.0);
-    assert_eq!(phi("controller = \"pid\"", Law::CubicPhantom), 1.0);
+    assert_eq!(phi("", CongestionLaw::VegasPaper), 1.0);
+    assert_eq!(
+        phi("controller = \"pid\"", CongestionLaw::CubicPhantom),
+        1.0
+    );
 }
 
 #[test]

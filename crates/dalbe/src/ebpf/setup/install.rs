@@ -1,0 +1,166 @@
+//! The order in which the programs come and go.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::load::Loaded;
+use super::place::{Pin, Place, is_ours, names};
+use super::undo::{Done, Rollback};
+use super::{EbpfPart, InstallOutcome, SetupError, SetupStatus, bpffs, failed};
+
+/// See [`super::install`].
+pub(super) fn install(directory: &Path, part: EbpfPart) -> Result<InstallOutcome, SetupError> {
+    let (lock, mut undo) = bpffs::make(directory)?;
+    let result = install_locked(directory, part, &mut undo);
+    // In this order.
+    drop(undo);
+    drop(lock);
+    result
+}
+
+fn install_locked(
+    directory: &Path,
+    part: EbpfPart,
+    undo: &mut Rollback,
+) -> Result<InstallOutcome, SetupError> {
+    let place = Place::new(directory, part);
+    let before = status(directory, part)?;
+    if before == SetupStatus::SetUp {
+        undo.keep();
+        remove_others(&place)?;
+        return Ok(InstallOutcome::Already);
+    }
+    check_entries(&place)?;
+    let loaded = Loaded::new(part)?;
+    bpffs::make_directory(place.root(), undo)?;
+    let unfinished = place.unfinished();
+    // Left by a process that was killed meanwhile.
+    remove_pins(&unfinished)?;
+    bpffs::make_directory(&unfinished, undo)?;
+    undo.note(Done::Pins(unfinished.clone()));
+    loaded.pin(&unfinished)?;
+    let finished = place.version(place.ours());
+    // Somebody has removed a part of it.
+    remove_pins(&finished)?;
+    fs::rename(&unfinished, &finished)
+        .map_err(|error| failed(format!("make {}", finished.display()), error))?;
+    undo.keep();
+    remove_others(&place)?;
+    Ok(match before {
+        SetupStatus::OtherVersion { version } => InstallOutcome::Replaced { version },
+        SetupStatus::NotSetUp | SetupStatus::SetUp => InstallOutcome::New,
+    })
+}
+
+/// Removes what another version has set up. One that failed, or was killed, may
+/// have left it beside ours.
+fn remove_others(place: &Place) -> Result<(), SetupError> {
+    let mut others = versions(place)?;
+    others.retain(|&version| version != place.ours());
+    if !others.is_empty() {
+        check_entries(place)?;
+    }
+    for version in others {
+        remove_pins(&place.version(version))?;
+    }
+    Ok(())
+}
+
+/// See [`super::remove`].
+pub(super) fn remove(directory: &Path, part: EbpfPart) -> Result<bool, SetupError> {
+    let place = Place::new(directory, part);
+    let _lock = loop {
+        if !bpffs::is_bpffs(directory)? {
+            // One that was killed before it had mounted anything.
+            bpffs::remove_if_empty(directory)?;
+            return Ok(false);
+        }
+        if let Some(lock) = bpffs::lock(directory)? {
+            break lock;
+        }
+    };
+    check_entries(&place)?;
+    let versions = versions(&place)?;
+    for &version in &versions {
+        remove_pins(&place.version(version))?;
+    }
+    remove_pins(&place.unfinished())?;
+    removed(fs::remove_dir(place.root()), place.root())?;
+    bpffs::remove_if_empty(directory)?;
+    Ok(!versions.is_empty())
+}
+
+/// See [`super::status`].
+pub(super) fn status(directory: &Path, part: EbpfPart) -> Result<SetupStatus, SetupError> {
+    let place = Place::new(directory, part);
+    // What cannot be read is an error, and not the same as nothing.
+    versions(&place)?;
+    Ok(if place.is_complete(place.ours()) {
+        SetupStatus::SetUp
+    } else if let Some(version) = place.other_version() {
+        SetupStatus::OtherVersion { version }
+    } else {
+        SetupStatus::NotSetUp
+    })
+}
+
+/// Removes one version of a part, whose entries are known to be ours
+/// ([`check_entries`]).
+pub(super) fn remove_pins(version: &Path) -> Result<(), SetupError> {
+    let names = names(version).map_err(|error| failed(reading(version), error))?;
+    for name in names {
+        let path = version.join(name);
+        removed(fs::remove_file(&path), &path)?;
+    }
+    removed(fs::remove_dir(version), version)
+}
+
+/// What was not there is removed as well.
+fn removed(result: io::Result<()>, path: &Path) -> Result<(), SetupError> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(failed(format!("remove {}", path.display()), error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn versions(place: &Place) -> Result<Vec<u32>, SetupError> {
+    place
+        .versions()
+        .map_err(|error| failed(reading(place.root()), error))
+}
+
+fn reading(path: &Path) -> String {
+    format!("read {}", path.display())
+}
+
+/// Refuses to touch what did not come from here.
+fn check_entries(place: &Place) -> Result<(), SetupError> {
+    let read = |path: &Path| match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries
+            .and_then(Iterator::collect::<io::Result<Vec<_>>>)
+            .map_err(|error| failed(reading(path), error)),
+    };
+    let not_ours = |path| {
+        Err(SetupError::NotOurs {
+            path,
+            why: "fairbat setup did not put it there",
+        })
+    };
+    for version in read(place.root())? {
+        if !version.file_name().to_str().is_some_and(is_ours) {
+            return not_ours(version.path());
+        }
+        for pin in read(&version.path())? {
+            let name = pin.file_name();
+            let known: Option<Pin> = name.to_str().and_then(|name| place.pin(name));
+            if known.is_none() {
+                return not_ours(pin.path());
+            }
+        }
+    }
+    Ok(())
+}

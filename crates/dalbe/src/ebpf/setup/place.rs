@@ -1,0 +1,160 @@
+//! What is where in the directory of our eBPF programs:
+//!
+//! ```text
+//! /run/fairbat/bpf            a BPF file system, open to all users
+//!   observer/v1/watch         0666: who asked for what
+//!   observer/v1/statistics    0444: what arrived
+//!   observer/v1/link          0600: the attachment, which ends with it
+//!   congestion/v1/parameters  0666: what each socket is to do
+//!   congestion/v1/state       0444: what each has seen and done
+//!   congestion/v1/fairbat_cdg 0600: a registration, which ends with it
+//! ```
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::EbpfPart;
+use crate::ebpf::{congestion, observer};
+
+/// The map in which users ask to be observed.
+pub(crate) const WATCH: &str = "watch";
+/// The map that the observer writes.
+pub(crate) const STATISTICS: &str = "statistics";
+/// The attachment of the observer.
+pub(super) const LINK: &str = "link";
+/// The map in which users say what their sockets are to do.
+pub(crate) const PARAMETERS: &str = "parameters";
+/// The map that the congestion controls write.
+pub(crate) const STATE: &str = "state";
+
+/// How the names of our congestion controls begin.
+pub(crate) const PREFIX: &str = "fairbat_";
+
+/// A part's own corner of the directory.
+#[derive(Debug)]
+pub(crate) struct Place {
+    root: PathBuf,
+    part: EbpfPart,
+}
+
+/// What a pin is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pin {
+    /// An attachment or a registration: with it the program ends.
+    Link,
+    Map,
+}
+
+impl Place {
+    pub(crate) fn new(directory: &Path, part: EbpfPart) -> Self {
+        let name = match part {
+            EbpfPart::Observer => "observer",
+            EbpfPart::CongestionControls => "congestion",
+        };
+        Self {
+            root: directory.join(name),
+            part,
+        }
+    }
+
+    /// All versions of it.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The version that this build speaks.
+    pub(crate) fn ours(&self) -> u32 {
+        match self.part {
+            EbpfPart::Observer => observer::OBSERVER_VERSION,
+            EbpfPart::CongestionControls => congestion::CONGESTION_VERSION,
+        }
+    }
+
+    /// One version of it.
+    pub(crate) fn version(&self, version: u32) -> PathBuf {
+        self.root.join(format!("v{version}"))
+    }
+
+    /// Where it is put together. A BPF file system takes no names with dots.
+    pub(super) fn unfinished(&self) -> PathBuf {
+        self.root.join(UNFINISHED)
+    }
+
+    /// A version that is complete and is not ours: the newest.
+    pub(crate) fn other_version(&self) -> Option<u32> {
+        let versions = self.versions().unwrap_or_default();
+        let others = versions.into_iter().filter(|&v| v != self.ours());
+        others.filter(|&v| self.is_complete(v)).max()
+    }
+
+    /// Whether this version is there and attached.
+    pub(super) fn is_complete(&self, version: u32) -> bool {
+        let names = names(&self.version(version)).unwrap_or_default();
+        let count = |kind| {
+            let of_kind = names.iter().filter(|name| self.pin(name) == Some(kind));
+            of_kind.count()
+        };
+        let links = match self.part {
+            EbpfPart::Observer => 1,
+            EbpfPart::CongestionControls => congestion::FAMILIES.len(),
+        };
+        count(Pin::Link) == links && count(Pin::Map) == 2
+    }
+
+    /// The versions that are there, complete or not.
+    pub(super) fn versions(&self) -> io::Result<Vec<u32>> {
+        let names = names(&self.root)?;
+        Ok(names.iter().filter_map(|name| version_of(name)).collect())
+    }
+
+    /// What a pin of this name is; `None` for what is not ours.
+    pub(super) fn pin(&self, name: &str) -> Option<Pin> {
+        match (self.part, name) {
+            (EbpfPart::Observer, LINK) => Some(Pin::Link),
+            (EbpfPart::Observer, WATCH | STATISTICS) => Some(Pin::Map),
+            (EbpfPart::CongestionControls, PARAMETERS | STATE) => Some(Pin::Map),
+            (EbpfPart::CongestionControls, name) => {
+                let mut families = congestion::FAMILIES.into_iter();
+                let is_ours = families.any(|family| is_name_of(name, family));
+                is_ours.then_some(Pin::Link)
+            }
+            (EbpfPart::Observer, _) => None,
+        }
+    }
+}
+
+/// Whether a congestion control of this name belongs to this family: names that
+/// are taken are numbered on.
+pub(crate) fn is_name_of(name: &str, family: &str) -> bool {
+    let number = name.strip_prefix(PREFIX);
+    let number = number.and_then(|name| name.strip_prefix(family));
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The names in a directory, readable ones; none if there is no directory.
+pub(crate) fn names(directory: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.extend(entry?.file_name().into_string());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// A name that no version has.
+const UNFINISHED: &str = "unfinished";
+
+/// The version in the name of its directory.
+fn version_of(name: &str) -> Option<u32> {
+    name.strip_prefix('v')?.parse().ok()
+}
+
+/// Whether an entry of [`Place::root`] is ours.
+pub(super) fn is_ours(name: &str) -> bool {
+    name == UNFINISHED || version_of(name).is_some()
+}

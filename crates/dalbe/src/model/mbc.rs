@@ -1,0 +1,328 @@
+//! Model-based control (MBC) of w: asks a model of the congestion control
+//! which price of the network would yield zeta.
+//!
+//! DA-LBE (Hayes et al. 2017, NEAT D3.2 Appendix B) eqs (11)–(14) and (19):
+//!
+//! ```text
+//! q̂_n       = M(zeta(t_n, t_D), …)                              (11), (12)
+//! eps_{n-1} = eps_{n-2} + Km * (zeta(t_{n-1}, t_D) − x̄) / zeta(t_{n-1}, t_D)   (13)
+//! w_n       = clamp( q_{n-1}/q̂_n * (1 + eps_{n-1}), w_min, 1 )       (14)
+//! ```
+//!
+//! and the increase of w is limited by eq. (19), in which case eps is not
+//! updated. The models are in [`crate::model`]; here the price is a number.
+//! What the paper leaves open:
+//!
+//! - *The model's answer* q/q̂ is itself a weight. Below w_min it counts as
+//!   w_min, above 1/w_min as 1/w_min, and above 1 the step of eps is divided
+//!   by it, so that w moves no faster than where the model's answer is 1.
+//!   Within [w_min, 1] the law is the paper's.
+//! - *Price 0*, nothing is congested: the answer is w_min. If the rate stays
+//!   below zeta all the same, eps rises and w with it, slowly, which hurts
+//!   nobody as long as nothing is congested.
+//! - *Wanted price 0*: the model sees no price at which zeta could be had,
+//!   the answer is 1/w_min, so w = 1, until rates above zeta prove it wrong.
+//!   *Infinite*: nothing is wanted, the answer is w_min.
+//! - *zeta = 0 or far below the rate*: the relative error is at least −1000.
+//!   *zeta = ∞*: it is 1.
+//! - *A measurement that is no news*, or a price that is not a number:
+//!   nothing changes.
+//! - *Wind-up*: while w is at a bound eps does not move further outwards than
+//!   the value that gives exactly the bound; and it leaves the bound, with
+//!   the first error of the other sign, from exactly that value.
+
+use std::time::Duration;
+
+use super::{RateMeasurement, first_weight, least_weight};
+use crate::model::{IncreaseLimiter, LimitedValue};
+
+/// Km per second of the period; the paper's value.
+const KM_PER_SECOND: f64 = 0.05;
+
+/// Km at the paper's T_w of 10 s.
+const KM_PER_UPDATE: f64 = 0.5;
+
+/// The most negative relative error: a thousand times the rate that was
+/// wanted. Any such error takes w to w_min; the bound keeps it finite.
+const MIN_RELATIVE_ERROR: f64 = -1000.0;
+
+/// Gain and range of an [`Mbc`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MbcSettings {
+    /// Km, the gain of the error in each update; finite and at least 0.
+    pub km: f64,
+    /// Of the increases of w; `None`: not limited.
+    pub limiter: Option<IncreaseLimiter>,
+    /// Smallest weight, in (0, 1].
+    pub w_min: f64,
+}
+
+impl MbcSettings {
+    /// The gain of the paper, for this period T_w.
+    #[must_use]
+    pub fn paper(period: Duration, limiter: Option<IncreaseLimiter>, w_min: f64) -> Self {
+        Self {
+            km: KM_PER_SECOND * period.as_secs_f64(),
+            limiter,
+            w_min,
+        }
+    }
+
+    /// The gain of the paper per update instead of per second, 0.5, whatever
+    /// the period is.
+    ///
+    /// With periods of 1/100 of the time left, short transfers are controlled
+    /// as the long ones of the paper are, instead of ten times as slowly.
+    #[must_use]
+    pub fn per_update(limiter: Option<IncreaseLimiter>, w_min: f64) -> Self {
+        Self {
+            km: KM_PER_UPDATE,
+            limiter,
+            w_min,
+        }
+    }
+}
+
+/// One step of an [`Mbc`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MbcSample {
+    /// w_n, in [w_min, 1].
+    pub w: f64,
+    /// eps_{n-1}, the relative error of the model.
+    pub error: f64,
+    /// Whether the limiter held the increase of w back.
+    pub limited: bool,
+}
+
+/// The controller.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mbc {
+    settings: MbcSettings,
+    /// zeta(t_{n-1}, t_D), byte/s: what was wanted of the period that the next
+    /// measurement is about. `None` before the first.
+    zeta: Option<f64>,
+    sample: MbcSample,
+}
+
+impl Mbc {
+    /// A controller whose flow has had the weight `w_start` so far.
+    #[must_use]
+    pub fn new(settings: MbcSettings, w_start: f64) -> Self {
+        let w_min = least_weight(settings.w_min);
+        Self {
+            settings: MbcSettings { w_min, ..settings },
+            zeta: None,
+            sample: MbcSample {
+                w: first_weight(w_start, w_min),
+                error: 0.0,
+                limited: false,
+            },
+        }
+    }
+
+    /// The weight for the next period, from the price `price` that was
+    /// measured over the last one (q_{n-1}) and the price `wanted` at which
+    /// the model says that a best-effort flow would have the measurement's
+    /// zeta (q̂_n), both in the same unit. Without news everything stays as it
+    /// was.
+    pub fn update(&mut self, measurement: &RateMeasurement, price: f64, wanted: f64) -> MbcSample {
+        // Comparisons with NaN are false.
+        if !(measurement.is_news() && price >= 0.0 && wanted >= 0.0) {
+            return self.sample;
+        }
+        let MbcSettings { limiter, w_min, .. } = self.settings;
+        let answer = answer(price, wanted, w_min);
+        let (from, to) = self.next_error(answer, measurement.rate);
+        let aim = (answer * (1.0 + to)).clamp(w_min, 1.0);
+        let LimitedValue { value, limited } = match limiter {
+            Some(limiter) => limiter.limit(self.sample.w, aim),
+            None => LimitedValue {
+                value: aim,
+                limited: false,
+            },
+        };
+        self.sample = MbcSample {
+            w: value,
+            error: if limited {
+                self.sample.error
+            } else {
+                self.without_wind_up(from, to, answer)
+            },
+            limited,
+        };
+        self.zeta = Some(measurement.zeta);
+        self.sample
+    }
+
+    /// Eq. (13): eps before and after. At a bound that the error leads away
+    /// from, eps before is the value that gives exactly the bound.
+    fn next_error(&self, answer: f64, rate: f64) -> (f64, f64) {
+        let MbcSample { w, error, .. } = self.sample;
+        let (least, most) = self.errors_at_bounds(answer);
+        let relative = self.zeta.map_or(0.0, |zeta| relative(zeta, rate));
+        let step = self.settings.km * relative / answer.max(1.0);
+        let from = if step > 0.0 && w <= self.settings.w_min {
+            error.max(least)
+        } else if step < 0.0 && w >= 1.0 {
+            error.min(most)
+        } else {
+            error
+        };
+        (from, from + step)
+    }
+
+    /// eps on its way `from` one value `to` another, stopped where w is at a
+    /// bound.
+    fn without_wind_up(&self, from: f64, to: f64, answer: f64) -> f64 {
+        let (least, most) = self.errors_at_bounds(answer);
+        if to < least {
+            to.max(from.min(least))
+        } else if to > most {
+            to.min(from.max(most))
+        } else {
+            to
+        }
+    }
+
+    /// The errors that give exactly w_min and 1.
+    fn errors_at_bounds(&self, answer: f64) -> (f64, f64) {
+        (self.settings.w_min / answer - 1.0, 1.0 / answer - 1.0)
+    }
+}
+
+/// What the model says that w should be, q/q̂, within [w_min, 1/w_min].
+fn answer(price: f64, wanted: f64, w_min: f64) -> f64 {
+    if wanted == f64::INFINITY {
+        w_min
+    } else if wanted == 0.0 {
+        1.0 / w_min
+    } else {
+        (price / wanted).clamp(w_min, 1.0 / w_min)
+    }
+}
+
+/// How much of the rate that was wanted was missing, as a share of it.
+fn relative(zeta: f64, rate: f64) -> f64 {
+    if zeta == rate {
+        0.0
+    } else if zeta.is_infinite() {
+        1.0
+    } else if zeta == 0.0 {
+        // Not divided by: there is a negative 0 too.
+        MIN_RELATIVE_ERROR
+    } else {
+        ((zeta - rate) / zeta).max(MIN_RELATIVE_ERROR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_secs(10);
+
+    fn measured(zeta: f64, rate: f64) -> RateMeasurement {
+        RateMeasurement {
+            period: PERIOD,
+            zeta,
+            rate,
+        }
+    }
+
+    fn mbc(limiter: Option<IncreaseLimiter>, w_start: f64) -> Mbc {
+        Mbc::new(MbcSettings::paper(PERIOD, limiter, 0.01), w_start)
+    }
+
+    #[test]
+    fn one_step_is_the_papers() {
+        let mut mbc = mbc(None, 0.01);
+        let first = mbc.update(&measured(10.0, 5.0), 0.2, 0.5);
+        assert_eq!((first.w, first.error), (0.4, 0.0), "nothing to compare yet");
+        // What was wanted of the period is the zeta before, 10.
+        let second = mbc.update(&measured(20.0, 8.0), 0.2, 0.5);
+        assert!((second.error - 0.5 * 0.2).abs() < 1e-12, "{second:?}");
+        assert!((second.w - 0.44).abs() < 1e-12, "{second:?}");
+    }
+
+    #[test]
+    fn it_settles_where_the_rate_is_zeta_with_a_model_that_is_wrong() {
+        // The model thinks of one competitor, and there are two.
+        let mut mbc = mbc(None, 0.01);
+        let mut w = 0.01;
+        for _ in 0..60 {
+            let rate = 100.0 * w / (2.0 + w);
+            w = mbc.update(&measured(20.0, rate), 0.01, 1.0 / 20.0 - 0.01).w;
+        }
+        assert!((w - 0.5).abs() < 0.01, "{w}");
+    }
+
+    #[test]
+    fn the_model_is_not_corrected_while_the_limiter_holds() {
+        let mut mbc = mbc(Some(IncreaseLimiter { step: 0.05 }), 0.01);
+        for n in 1..=3 {
+            let sample = mbc.update(&measured(10.0, 1.0), 0.2, 0.5);
+            assert!(sample.limited && sample.error == 0.0, "{sample:?}");
+            assert!(sample.w <= 0.01 + 0.031 * f64::from(n), "{sample:?}");
+        }
+        // A fall is not limited.
+        let fall = mbc.update(&measured(10.0, 10.0), 0.01, 0.5);
+        assert!(!fall.limited && (fall.w - 0.02).abs() < 1e-12, "{fall:?}");
+    }
+
+    #[test]
+    fn the_limits_of_prices_are_defined() {
+        let after = |price, wanted| mbc(None, 0.3).update(&measured(5.0, 5.0), price, wanted).w;
+        assert_eq!(after(0.0, 1.0), 0.01, "nothing is congested");
+        assert_eq!(after(1.0, 0.0), 1.0, "zeta cannot be had");
+        assert_eq!(after(0.0, 0.0), 1.0, "zeta cannot be had at all");
+        assert_eq!(after(1.0, f64::INFINITY), 0.01, "nothing is wanted");
+        assert_eq!(after(f64::INFINITY, 1.0), 1.0);
+    }
+
+    #[test]
+    fn without_congestion_a_rate_below_zeta_still_raises_w() {
+        let mut mbc = mbc(None, 0.01);
+        for _ in 0..20 {
+            mbc.update(&measured(10.0, 1.0), 0.0, 1.0);
+        }
+        assert!(mbc.sample.w > 0.05, "{:?}", mbc.sample);
+    }
+
+    #[test]
+    fn no_news_changes_nothing() {
+        let mut mbc = mbc(None, 0.3);
+        let sample = mbc.update(&measured(2.0, 1.0), 0.1, 0.2);
+        let before = mbc.clone();
+        mbc.update(&measured(f64::NAN, 1.0), 0.1, 0.2);
+        mbc.update(&measured(1.0, 1.0), f64::NAN, 0.2);
+        mbc.update(&measured(1.0, 1.0), 0.1, -0.2);
+        assert_eq!((mbc.sample, &mbc), (sample, &before));
+    }
+
+    #[test]
+    fn it_leaves_both_bounds_with_the_first_error_of_the_other_sign() {
+        let mut mbc = mbc(None, 0.01);
+        for _ in 0..1000 {
+            mbc.update(&measured(10.0, 1.0), 0.2, 0.5);
+        }
+        assert_eq!(mbc.sample.w, 1.0);
+        assert!(mbc.update(&measured(10.0, 12.0), 0.2, 0.5).w < 1.0);
+        for _ in 0..1000 {
+            mbc.update(&measured(10.0, 90.0), 0.2, 0.5);
+        }
+        assert_eq!(mbc.sample.w, 0.01);
+        assert!(mbc.update(&measured(10.0, 9.0), 0.2, 0.5).w > 0.01);
+    }
+
+    #[test]
+    fn a_quiet_time_does_not_make_it_aggressive_afterwards() {
+        // Alone on the link the price is far below what the model wants; when
+        // competition returns, the model's answer counts and nothing more.
+        let mut mbc = mbc(None, 0.2);
+        for _ in 0..100 {
+            mbc.update(&measured(10.0, 90.0), 1e-6, 0.01);
+        }
+        let back = mbc.update(&measured(10.0, 10.0), 0.002, 0.01);
+        assert!(back.w <= 0.2, "{back:?}");
+    }
+}

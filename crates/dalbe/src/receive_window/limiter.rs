@@ -1,0 +1,392 @@
+//! The receiver lever: how much of a window a flow of weight w offers its
+//! sender.
+//!
+//! A download can only be slowed from its own end, by the receive window: a
+//! window per round trip is a rate. Two windows are kept, and the larger one
+//! is offered:
+//! - the window of a flow that yields to anybody (w = w_min), by one of the
+//!   policies of [`ReceiverPolicy`];
+//! - the window that carries a share w/(1 + w) of what the path carries,
+//!   whoever else is there ([`FlowTarget::share`]): what a flow of weight w gets
+//!   beside one best-effort flow under proportional fairness (Kelly, Maulloo
+//!   and Tan 1998). What the path carries is the most that was seen, or what
+//!   an active test of the bottleneck says.
+//!
+//! At w = 1 there is no brake at all: the sender's congestion control alone
+//! decides. The window is monotone in w by construction.
+//!
+//! [`ReceiveWindowLimiter`] is pure; [`WindowLever`] puts its window on a socket. Neither
+//! knows of deadlines, nor why w is what it is.
+
+use std::time::Duration;
+
+use super::bottleneck::{self, Bottleneck};
+use super::delays::Delays;
+use super::limits;
+use super::pause::{self, SubWindowPause};
+use super::policy::{ReceiverPolicy, Rule};
+use super::stale::{Look, Stale};
+use super::state::{ReceiveWindowState, Yield};
+use super::watched::PacketArrivals;
+use super::yielding::Seen;
+use crate::socket::TcpInfo;
+use crate::weight::{FlowTarget, MIN_WEIGHT};
+
+/// From this weight on a flow begins to test the bottleneck with what every
+/// new flow may have in flight ([`OPENING`]); below, with less in proportion.
+const TESTED_WHOLE: f64 = 0.25;
+
+/// From half a flow on the whole path is filled fast when it becomes free:
+/// what comes in gaps need not be taken from anybody later.
+const EAGERNESS: f64 = 2.0;
+
+/// Without a brake the window is this many times what the flow uses in a
+/// round trip: it never limits, not even a sender that doubles (slow start,
+/// RFC 5681) between two looks, and what has been offered is soon used up
+/// when the brake returns.
+const FREE: f64 = 4.0;
+
+/// Least window without a brake, bytes: four times Linux's first one.
+const FREE_LEAST: f64 = 4.0 * limits::INITIAL;
+
+/// How long the widest use counts: a recovery from loss takes some round
+/// trips, in which little arrives in order.
+const FREE_MEMORY: Duration = Duration::from_secs(10);
+
+/// Of a window of so few segments a good part is left over, and it holds a flow
+/// back nevertheless.
+const FEW: f64 = 4.0;
+
+/// Segments of this size are assumed until the kernel knows better, bytes
+/// (RFC 9293 section 3.7.1).
+pub(crate) const MIN_SEGMENT: u32 = 536;
+
+/// Window offered beyond the end of a response, segments: what the next one
+/// may begin with at once (the initial window of RFC 6928).
+const OPENING: f64 = 10.0;
+
+/// What the sender may send at once after the silence between two responses,
+/// as a share of the window: a burst that most buffers hold.
+const OPENING_SHARE: f64 = 0.25;
+
+/// The window of one connection. Call [`Self::update`] every few
+/// milliseconds while data arrives.
+#[derive(Debug, Clone)]
+pub struct ReceiveWindowLimiter {
+    rule: Rule,
+    delays: Delays,
+    /// Widest use of late, bytes, and when that was.
+    widest: (f64, Duration),
+    opening: Opening,
+    bottleneck: Bottleneck,
+    /// Largest segment that has come or, over loopback, may come, bytes. The
+    /// kernel's own idea of it shrinks when a window closes on a segment: a
+    /// sender then waits for its persist timer and sends what fits (RFC 9293
+    /// section 3.8.6.1), and a window of two such pieces would never let a
+    /// whole one through again.
+    segment: f64,
+    /// Segments at the last look, and bytes that came in them; some of them
+    /// may have come twice.
+    arrived: (u32, f64),
+    crawl: SubWindowPause,
+    yields: Yield,
+    stale: Stale,
+    /// Whether there was no brake at the last look.
+    is_free: bool,
+    /// So many times the most that was seen, tests of the bottleneck have to
+    /// say for them to count.
+    doubt: f64,
+}
+
+/// How a response begins. The sender still has its congestion window from
+/// before, and would send a whole window at once after the silence between
+/// two responses. So the window doubles from round trip to round trip, as in
+/// slow start (RFC 5681): acknowledgements, which carry it, come only as data
+/// does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    /// No data has come since the connection had so many bytes.
+    Awaited(u64),
+    /// Since data began to come.
+    Since(Duration),
+    /// It is over.
+    Done,
+}
+
+impl Default for ReceiveWindowLimiter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ReceiveWindowLimiter {
+    /// For a connection of which nothing is known yet, under the default
+    /// policy.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::under(ReceiverPolicy::default())
+    }
+
+    /// For a connection of which nothing is known yet.
+    #[must_use]
+    pub fn under(policy: ReceiverPolicy) -> Self {
+        Self {
+            rule: Rule::new(policy),
+            delays: Delays::default(),
+            widest: (0.0, Duration::ZERO),
+            opening: Opening::Done,
+            bottleneck: Bottleneck::default(),
+            segment: f64::from(MIN_SEGMENT),
+            arrived: (0, 0.0),
+            crawl: SubWindowPause::default(),
+            yields: Yield::default(),
+            stale: Stale::default(),
+            is_free: false,
+            doubt: 0.0,
+        }
+    }
+
+    /// Lets tests of the bottleneck count only where they say clearly more
+    /// than the most that was seen: so many times as much. For who turns the
+    /// window into a rate, and so carries what that says exactly.
+    pub(crate) fn doubting(self, doubt: f64) -> Self {
+        Self { doubt, ..self }
+    }
+
+    /// What it is doing, as of the last second.
+    #[must_use]
+    pub fn state(&self) -> ReceiveWindowState {
+        if self.is_free {
+            ReceiveWindowState::Free
+        } else if self.yields.is_yielding() {
+            ReceiveWindowState::Yielding
+        } else {
+            ReceiveWindowState::Filling
+        }
+    }
+
+    /// What an observer of single packets has seen since it was last asked;
+    /// to be told before each look ([`Self::update`]). Without an observer
+    /// the round-trip time has to do.
+    pub fn arrived(&mut self, now: Duration, arrivals: &PacketArrivals) {
+        self.delays.arrived(now, arrivals);
+        self.rule.arrived(arrivals);
+    }
+
+    /// Another response is about to come over the connection, after so many
+    /// bytes.
+    pub fn restart(&mut self, bytes_received: u64) {
+        self.opening = Opening::Awaited(bytes_received);
+    }
+
+    /// Round-trip time without any queue that another connection has seen on
+    /// the same path. A new connection beside a full queue has no other way
+    /// to know.
+    pub fn learn_base(&mut self, now: Duration, rtt: Duration) {
+        self.delays.learn(now, rtt);
+    }
+
+    /// When the least round-trip time of the last minute was seen, and it;
+    /// once there is one.
+    #[must_use]
+    pub fn base(&self) -> Option<(Duration, Duration)> {
+        self.delays.base()
+    }
+
+    /// The time from one window of two segments to the next, if even one per
+    /// round trip is too much; as of the last look.
+    #[must_use]
+    pub fn pause(&self) -> Option<Duration> {
+        self.crawl.pause()
+    }
+
+    /// The largest segment that has come, bytes; before the first look one of
+    /// 536 is assumed.
+    pub(crate) fn segment(&self) -> f64 {
+        self.segment
+    }
+
+    /// What another connection has carried over the same path, byte/s.
+    pub fn learn_carried(&mut self, at: Duration, rate: f64) {
+        self.stale.learn(at, rate);
+    }
+
+    /// The most that the flow, or one before it, has carried of late, byte/s.
+    #[must_use]
+    pub fn carried(&self, now: Duration) -> f64 {
+        self.stale.carried(now)
+    }
+
+    /// Whether there was a queue at the last look.
+    #[must_use]
+    pub fn meets_queue(&self) -> bool {
+        self.stale.meets_queue()
+    }
+
+    /// The rate of the sender, byte/s, if the path has become free and a fresh
+    /// connection would follow its window sooner: `remaining` bytes are still
+    /// to come, over whatever connection.
+    #[must_use]
+    pub fn stale_rate(&self, now: Duration, remaining: u64) -> Option<f64> {
+        self.stale.rate(now, remaining)
+    }
+
+    /// The window to offer now, bytes; `None` while nothing is known. Of the
+    /// response at hand `remaining` bytes are still to come, if that is known:
+    /// no more than these is offered.
+    pub fn update(
+        &mut self,
+        now: Duration,
+        info: &TcpInfo,
+        order: FlowTarget,
+        remaining: Option<u64>,
+    ) -> Option<u32> {
+        let rtt = info.path_rtt()?;
+        let bytes = info.bytes_received?;
+        let segments = info.data_segs_in.unwrap_or(0);
+        let pauses = self.crawl.pause().is_some();
+        let delay = self.delays.look(now, info, rtt, segments, pauses);
+        let base = delay.base;
+        self.segment = self.segment.max(limits::segment(info));
+        let segment = self.segment;
+        let seen = Seen {
+            rtt,
+            base,
+            queueing: delay.queueing,
+            segment,
+            bytes,
+            out_of_order: info.rcv_ooopack.unwrap_or(0),
+            capacity: order.capacity,
+            eagerness: (EAGERNESS * order.w).min(1.0),
+        };
+        self.is_free = order.w >= 1.0;
+        if self.is_free {
+            self.opening = Opening::Done;
+        }
+        let yielding = match self.opening {
+            Opening::Done if self.crawl.pause().is_none() => {
+                self.rule.update(now, &seen, self.is_free)
+            }
+            // Single probes are no round trips to go by.
+            _ => self.rule.wait(now, &seen),
+        };
+        let used = self.rule.rate() * rtt.as_secs_f64();
+        if used >= self.widest.0 || now >= self.widest.1 + FREE_MEMORY {
+            self.widest = (used, now);
+        }
+        let free = (FREE * self.widest.0).max(FREE_LEAST).max(yielding);
+        let (level, share) = self.share(order, rtt, segment);
+        let (wide, window) = if self.is_free {
+            (free, free)
+        } else {
+            let wide = yielding.max(share).min(free);
+            let to_come = remaining.map_or(f64::INFINITY, |bytes| bytes as f64);
+            let opened = self.opened(now, &seen, rtt, wide);
+            (wide, opened.min(to_come + OPENING * segment))
+        };
+        // Counted up, since the kernel's idea of a segment changes.
+        let more = segments.wrapping_sub(self.arrived.0);
+        let each = f64::from(info.rcv_mss.max(MIN_SEGMENT));
+        self.arrived = (segments, self.arrived.1 + f64::from(more) * each);
+        self.bottleneck.look(
+            now,
+            bottleneck::Look {
+                base: base.as_secs_f64(),
+                queueing: seen.queueing,
+                arrived: if segments == 0 {
+                    bytes as f64
+                } else {
+                    self.arrived.1
+                },
+                segment,
+                window,
+                level,
+                is_steady: share > yielding && window == share,
+            },
+        );
+        let crawling = pause::Seen {
+            is_least: matches!(self.rule, Rule::Delay(_))
+                && window < pause::FEW * segment
+                && level < pause::PROBE * segment,
+            rtt,
+            base,
+            queueing: seen.queueing,
+            segment,
+            capacity: order.capacity,
+            share: level / rtt.as_secs_f64(),
+        };
+        self.crawl.update(now, &crawling);
+        if window < pause::FEW * segment && self.rule.sees_others() {
+            self.delays.keep(now, &delay, seen.out_of_order);
+        } else {
+            self.delays.move_on();
+        }
+        match self.opening {
+            Opening::Done => {
+                let limits = used >= limits::USED * window || window < FEW * segment;
+                let holds = limits && self.rule.sees_others() || self.crawl.pause().is_some();
+                self.yields.update(now, seen.bytes, holds);
+                if self.is_free {
+                    self.stale.pause(seen.bytes);
+                } else {
+                    self.stale.update(now, &Look::of(&seen, wide));
+                }
+            }
+            Opening::Awaited(_) | Opening::Since(_) => {
+                self.yields.pause(seen.bytes);
+                self.stale.pause(seen.bytes);
+            }
+        }
+        // Saturates; never NaN, for all of its parts are finite.
+        Some((window.max(limits::FLOOR * segment)) as u32)
+    }
+
+    /// The window that carries what the weight is good for, and what it swings
+    /// about, bytes. Where the flow has never had the path for itself, an
+    /// active test says what that carries, as far as that reaches.
+    fn share(&self, order: FlowTarget, rtt: Duration, segment: f64) -> (f64, f64) {
+        if order.w <= MIN_WEIGHT {
+            return (0.0, 0.0);
+        }
+        let bottleneck = &self.bottleneck;
+        let first = OPENING * segment * (order.w / TESTED_WHOLE).min(1.0);
+        let tested = FlowTarget {
+            capacity: bottleneck.rate(),
+            ..order
+        };
+        // The smaller one: the rate may be infinite, and the time 0.
+        let most = if bottleneck.rate() < self.doubt * order.capacity {
+            0.0
+        } else {
+            bottleneck.most(first)
+        };
+        let tested = most.min(tested.share() * bottleneck.rtt() * bottleneck.allowance());
+        let level = tested.max(order.share() * rtt.as_secs_f64());
+        let share = bottleneck
+            .about(level, segment)
+            .max(limits::FLOOR * segment);
+        (level, share)
+    }
+
+    /// How much of `window` is open by now, bytes.
+    fn opened(&mut self, now: Duration, seen: &Seen, rtt: Duration, window: f64) -> f64 {
+        let least = (OPENING * seen.segment).max(OPENING_SHARE * window);
+        if let Opening::Awaited(before) = self.opening
+            && seen.bytes > before
+        {
+            self.opening = Opening::Since(now);
+        }
+        let opened = match self.opening {
+            Opening::Awaited(_) => least,
+            Opening::Since(began) => least * now.saturating_sub(began).div_duration_f64(rtt).exp2(),
+            Opening::Done => window,
+        };
+        if opened >= window {
+            self.opening = Opening::Done;
+        }
+        opened.min(window)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Whose queue it is, and what becomes of the window then.
+
+use super::link::{SEGMENT, info};
+use super::*;
+use crate::receive_window::PacketArrivals;
+
+const BASE: Duration = Duration::from_millis(100);
+
+/// Segments that fill the path: 10 Mbit/s and 100 ms.
+const FULL: f64 = 83.0;
+
+/// A connection that uses all of its window, looked at every 20 ms.
+struct Flow {
+    brake: ReceiveWindowLimiter,
+    now: Duration,
+    received: f64,
+    out_of_order: u32,
+    /// Queueing delay that others make, s.
+    others: f64,
+    /// What others leave of the path, segments per base round-trip time.
+    left: f64,
+    /// Delay of the way back, s.
+    way_back: f64,
+    /// Whether there is an observer.
+    is_observed: bool,
+    /// Windows on their way to the sender.
+    under_way: std::collections::VecDeque<f64>,
+}
+
+impl Flow {
+    fn new() -> Self {
+        Self {
+            brake: ReceiveWindowLimiter::new(),
+            now: Duration::ZERO,
+            received: 0.0,
+            out_of_order: 0,
+            others: 0.0,
+            left: FULL,
+            way_back: 0.0,
+            is_observed: false,
+            under_way: std::iter::repeat_n(10.0, 5).collect(),
+        }
+    }
+
+    /// One look; returns the window, segments.
+    fn look(&mut self) -> f64 {
+        let window = self.under_way.pop_front().unwrap();
+        let bare = BASE.as_secs_f64() + self.way_back;
+        let carried = self.left * bare / BASE.as_secs_f64();
+        let own = (window - carried).max(0.0) * 0.0012;
+        let rtt = bare + own + self.others;
+        let rate = (window / rtt).min(self.left / BASE.as_secs_f64());
+        self.now += ms(20);
+        self.received += rate * 0.02 * SEGMENT;
+        let seen = info(
+            Duration::from_secs_f64(rtt),
+            self.received as u64,
+            self.out_of_order,
+        );
+        if self.is_observed {
+            let arrivals = PacketArrivals {
+                delay_us: Some(((own + self.others) * 1e6) as i64 - 4_000_000),
+                ..PacketArrivals::default()
+            };
+            self.brake.arrived(self.now, &arrivals);
+        }
+        let window = self.brake.update(self.now, &seen, FlowTarget::YIELD, None);
+        let window = f64::from(window.unwrap()) / SEGMENT;
+        self.under_way.push_back(window);
+        window
+    }
+
+    /// Windows of so many seconds.
+    fn run(&mut self, seconds: f64) -> Vec<f64> {
+        let looks = (seconds / 0.02) as usize;
+        (0..looks).map(|_| self.look()).collect()
+    }
+}
+
+fn mean(windows: &[f64]) -> f64 {
+    windows.iter().sum::<f64>() / windows.len() as f64
+}
+
+#[test]
+fn who_comes_is_given_way_within_two_round_trips() {
+    let mut flow = Flow::new();
+    let before = mean(&flow.run(20.0)[900..]);
+    assert!((before - FULL).abs() < 5.0, "{before}");
+    flow.others = 0.020;
+    flow.left = 0.9 * FULL;
+    let after = flow.run(0.2);
+    let last = after.last().unwrap();
+    assert!(*last <= 0.55 * before, "{last} after {before}");
+    let later = flow.run(2.0);
+    assert!(later.last().unwrap() < &4.0, "{:?}", later.last());
+}
+
+#[test]
+fn a_queue_of_its_own_making_is_no_stranger() {
+    let mut flow = Flow::new();
+    flow.run(20.0);
+    // The path has become narrower: what it fills is too much at first.
+    flow.left = 0.7 * FULL;
+    let after = flow.run(10.0);
+    let settled = mean(&after[300..]);
+    assert!((settled - flow.left).abs() < 0.1 * FULL, "{settled}");
+}
+
+#[test]
+fn what_was_carried_before_is_carried_again_soon() {
+    let mut flow = Flow::new();
+    flow.run(20.0);
+    (flow.others, flow.left) = (0.050, 0.5 * FULL);
+    let beside = flow.run(3.0);
+    assert!(*beside.last().unwrap() <= 2.5, "{:?}", beside.last());
+    (flow.others, flow.left) = (0.0, FULL);
+    let windows = flow.run(2.0);
+    let full = windows.iter().position(|&window| window > 0.85 * FULL);
+    assert!(full.is_some_and(|look| look < 75), "{windows:?}");
+}
+
+#[test]
+fn a_path_that_it_never_had_alone_is_found() {
+    let mut flow = Flow::new();
+    (flow.others, flow.left) = (0.0, 6.0);
+    flow.run(10.0);
+    flow.left = FULL;
+    let windows = flow.run(6.0);
+    assert!(*windows.last().unwrap() > 0.85 * FULL, "{windows:?}");
+}
+
+#[test]
+fn a_window_that_is_not_used_does_not_grow_and_says_nothing_of_a_queue() {
+    let mut flow = Flow::new();
+    flow.run(10.0);
+    let mut grown = 0.0_f64;
+    for _ in 0..500 {
+        // The server sends little, and late.
+        flow.left = 10.0;
+        flow.under_way.iter_mut().for_each(|window| *window = 10.0);
+        grown = grown.max(flow.look());
+    }
+    assert!(grown < 1.3 * FULL, "{grown}");
+}
+
+#[test]
+fn a_slow_server_beside_a_short_queue_forgets_nothing() {
+    let mut flow = Flow::new();
+    flow.run(20.0);
+    flow.others = 0.004;
+    let mut window = 0.0;
+    for _ in 0..500 {
+        flow.left = 10.0;
+        flow.under_way.iter_mut().for_each(|window| *window = 10.0);
+        window = flow.look();
+    }
+    // What the server might add to that queue is taken from it ...
+    assert!((10.0..0.5 * FULL).contains(&window), "{window}");
+    // ... but what the path bears is remembered.
+    (flow.others, flow.left) = (0.0, FULL);
+    let windows = flow.run(1.0);
+    let last = *windows.last().unwrap();
+    assert!(last > 0.85 * FULL, "{windows:?}");
+}
+
+#[test]
+fn at_its_first_step_a_full_queue_is_somebody_elses() {
+    let mut flow = Flow::new();
+    flow.brake.learn_base(ms(0), BASE);
+    (flow.others, flow.left) = (0.050, 10.0);
+    let windows = flow.run(0.8);
+    assert!(*windows.last().unwrap() < 6.0, "{windows:?}");
+}
+
+#[test]
+fn while_it_is_held_it_does_not_grow() {
+    let mut flow = Flow::new();
+    flow.run(20.0);
+    (flow.others, flow.left) = (0.020, 0.9 * FULL);
+    let halved = *flow.run(0.2).last().unwrap();
+    flow.others = 0.004;
+    let after = flow.run(0.2);
+    assert!(
+        after.iter().all(|&window| window <= halved + 1e-9),
+        "{halved}: {after:?}"
+    );
+}
+
+#[test]
+fn room_is_made_now_and_then_to_see_the_path_without_a_queue() {
+    let mut flow = Flow::new();
+    flow.run(20.0);
+    // Somebody keeps a short queue, too short to be yielded to.
+    flow.others = 0.0015;
+    let windows = flow.run(60.0);
+    let dips = windows.windows(2).filter(|two| {
+        let (before, after) = (two[0], two[1]);
+        (0.8..0.9).contains(&(after / FULL)) && after < 0.92 * before
+    });
+    let dips = dips.count();
+    assert!((1..=8).contains(&dips), "{dips}");
+    assert!(mean(&windows) > 0.95 * FULL, "{}", mean(&windows));
+}
+
+#[test]
+fn an_observer_is_believed_rather_than_the_round_trip_time() {
+    let mut flow = Flow::new();
+    flow.is_observed = true;
+    flow.run(10.0);
+    flow.way_back = 0.030;
+    let unmoved = flow.run(2.0);
+    assert!(*unmoved.last().unwrap() > 0.9 * FULL, "{unmoved:?}");
+    (flow.others, flow.left) = (0.030, 0.5 * FULL);
+    let windows = flow.run(2.0);
+    assert!(*windows.last().unwrap() < 4.0, "{windows:?}");
+}
+
+#[test]
+fn a_longer_route_is_no_queue() {
+    let mut flow = Flow::new();
+    flow.run(20.0);
+    flow.way_back = 0.025;
+    let windows = flow.run(30.0);
+    assert!(
+        windows.iter().any(|&window| window < 4.0),
+        "first it yields"
+    );
+    let longer = 1.25 * FULL;
+    let last = windows.last().unwrap();
+    assert!(*last > 0.85 * longer, "{last}: {windows:?}");
+}

@@ -1,0 +1,273 @@
+//! Slower than the least window allows: how long a flow pauses between two
+//! segments and the next two.
+//!
+//! Two segments per round trip are a large share of a short or slow path (at
+//! 10 Mbit/s and 20 ms, 12 % without a queue). A flow that yields and still
+//! meets a queue at this window has others beside it that want all there is.
+//! It then sends for two segments at a time, less and less often: a probe,
+//! whose delay tells whether the others are still there. Probes never come so
+//! seldom that freed capacity would be noticed late, and the first one that
+//! meets no queue ends it.
+//!
+//! Knows nothing of sockets, nor how a sender is made to pause.
+
+use std::time::Duration;
+
+use super::limits::{FLOOR, short_queue};
+
+/// Segments of a probe: the least window.
+pub(super) const PROBE: f64 = FLOOR;
+
+/// A window of fewer segments is as good as the least one: a whole segment more
+/// does not fit.
+pub(super) const FEW: f64 = PROBE + 1.0;
+
+/// A window that is less of what the path carries harms nobody, and each lost
+/// probe costs the sender its congestion window.
+const MATTERS: f64 = 0.03;
+
+/// While nobody knows what the path carries: it matters on paths shorter than
+/// this (the above at 10 Mbit/s).
+const SHORT: Duration = Duration::from_millis(60);
+
+/// The least window stands for so many round trips before the first pause.
+const PATIENCE: f64 = 4.0;
+
+/// The first pause, round trips; each further one is twice as long, while
+/// every probe meets a queue.
+const FIRST: f64 = 2.0;
+
+/// Probes that are no more than this share of what the path carries are seldom
+/// enough.
+const ENOUGH: f64 = 0.01;
+
+/// No pause is longer, so that freed capacity is noticed well within 2.5 s ...
+const LONGEST: Duration = Duration::from_millis(500);
+
+/// ... nor longer than this and a round trip: a sender whose window stays
+/// closed sends whatever little is left of it (the persist timer of RFC 9293
+/// section 3.8.6.1, on Linux after 200 ms and two round trips), and small
+/// segments are what a small buffer has no room for.
+const PERSIST: Duration = Duration::from_millis(200);
+
+/// Who meets a queue again so soon after the last pause has met a gap in what
+/// the others send, and is where it was at once.
+const RELAPSE: Duration = Duration::from_secs(2);
+
+/// A delay that is so much longer than none, s, is a queue that somebody else keeps up.
+const QUEUE: f64 = 0.002;
+
+/// What is seen of a flow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    /// Whether its window is the least one, for it yields.
+    pub(super) is_least: bool,
+    /// Round-trip time.
+    pub(super) rtt: Duration,
+    /// Round-trip time without a queue.
+    pub(super) base: Duration,
+    /// Queueing delay of what came since the last look, s; `None` if nothing
+    /// came.
+    pub(super) queueing: Option<f64>,
+    /// Largest segment, bytes.
+    pub(super) segment: f64,
+    /// What the path carries when nobody else uses it, byte/s; 0 while
+    /// nothing is known of it.
+    pub(super) capacity: f64,
+    /// The rate that its weight is good for whatever the others do, byte/s.
+    pub(super) share: f64,
+}
+
+impl Seen {
+    /// Whether two segments per round trip are much on this path.
+    fn matters(&self) -> bool {
+        let carried = self.capacity * self.base.as_secs_f64();
+        if carried > 0.0 {
+            PROBE * self.segment > MATTERS * carried
+        } else {
+            self.base < SHORT
+        }
+    }
+
+    fn longest(&self) -> Duration {
+        let longest = LONGEST.min(PERSIST + self.rtt);
+        let enough = PROBE * self.segment / (ENOUGH * self.capacity).max(self.share);
+        // Infinite if neither is known.
+        Duration::try_from_secs_f64(enough).map_or(longest, |enough| enough.min(longest))
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SubWindowPause {
+    /// No longer pause before.
+    next: Option<Duration>,
+    pause: Option<Duration>,
+    /// The last pause, and when it was in force.
+    last: Option<(Duration, Duration)>,
+}
+
+impl SubWindowPause {
+    /// Looks at the flow; returns the time from one probe to the next, `None`
+    /// for no pause at all. May be called as often as one likes.
+    pub(super) fn update(&mut self, now: Duration, seen: &Seen) -> Option<Duration> {
+        let none = short_queue(seen.base.as_secs_f64());
+        let is_free = seen.queueing.is_some_and(|queueing| queueing <= none);
+        if !seen.is_least || is_free || !seen.matters() || seen.longest() <= seen.rtt {
+            (self.next, self.pause) = (None, None);
+            return None;
+        }
+        let recent = self.last.filter(|&(_, at)| now < at + RELAPSE);
+        let patience = recent.map_or(seen.rtt.mul_f64(PATIENCE), |_| Duration::ZERO);
+        let next = *self.next.get_or_insert(now + patience);
+        let is_queue = seen
+            .queueing
+            .is_some_and(|queueing| queueing > none + QUEUE);
+        if now >= next && is_queue {
+            let pause = match (self.pause, recent) {
+                (Some(pause), _) => 2 * pause,
+                (None, Some((last, _))) => last,
+                (None, None) => seen.rtt.mul_f64(FIRST),
+            };
+            let pause = pause.min(seen.longest());
+            self.pause = Some(pause);
+            self.next = Some(now + pause);
+        }
+        self.last = self.pause.map(|pause| (pause, now)).or(self.last);
+        self.pause
+    }
+
+    /// The pause of the last look.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        self.pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_millis(20);
+
+    /// 10 Mbit/s and 20 ms, with a queue as long again.
+    fn queued() -> Seen {
+        Seen {
+            is_least: true,
+            rtt: Duration::from_millis(40),
+            base: Duration::from_millis(20),
+            queueing: Some(0.02),
+            segment: 1448.0,
+            share: 0.0,
+            capacity: 1.25e6,
+        }
+    }
+
+    /// Looks for so long; returns the pauses after each look.
+    fn look(
+        crawl: &mut SubWindowPause,
+        from: Duration,
+        seen: &Seen,
+        seconds: u32,
+    ) -> Vec<Duration> {
+        let looks = (1..=50 * seconds).map(|look| {
+            let pause = crawl.update(from + look * PERIOD, seen);
+            pause.unwrap_or_default()
+        });
+        looks.collect()
+    }
+
+    #[test]
+    fn pauses_begin_late_and_double_up_to_one_per_cent_of_the_path() {
+        let pauses = look(&mut SubWindowPause::default(), Duration::ZERO, &queued(), 3);
+        let patience = queued().rtt.mul_f64(PATIENCE).div_duration_f64(PERIOD) as usize;
+        assert!(pauses[..patience].iter().all(Duration::is_zero));
+        let mut steps = pauses[patience..].to_vec();
+        steps.dedup();
+        assert_eq!(steps[0], 2 * queued().rtt, "{steps:?}");
+        assert!(
+            steps.is_sorted_by(|a, b| a < b && *b <= 2 * *a),
+            "{steps:?}"
+        );
+        let rate = PROBE * 1448.0 / steps[steps.len() - 1].as_secs_f64();
+        assert!((rate / 1.25e6 - ENOUGH).abs() < 1e-4, "{rate}");
+    }
+
+    #[test]
+    fn no_sender_has_to_probe_the_window_and_none_waits_for_half_a_second() {
+        for capacity in [0.0, 1e3, 2.5e5] {
+            for (rtt, longest) in [(40, 240), (200, 400), (400, 500)] {
+                let slow = Seen {
+                    capacity,
+                    rtt: Duration::from_millis(rtt),
+                    ..queued()
+                };
+                let pauses = look(&mut SubWindowPause::default(), Duration::ZERO, &slow, 10);
+                assert_eq!(pauses[499], Duration::from_millis(longest), "{slow:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_probe_without_a_queue_ends_it_and_so_does_a_wider_window() {
+        let clear = Seen {
+            queueing: Some(0.001),
+            ..queued()
+        };
+        let wider = Seen {
+            is_least: false,
+            ..queued()
+        };
+        for end in [clear, wider] {
+            let mut crawl = SubWindowPause::default();
+            look(&mut crawl, Duration::ZERO, &queued(), 3);
+            assert!(crawl.pause().is_some());
+            assert_eq!(crawl.update(Duration::from_secs(4), &end), None, "{end:?}");
+            let late = Duration::from_secs(8);
+            assert_eq!(crawl.update(late, &queued()), None, "at once again");
+        }
+    }
+
+    #[test]
+    fn after_a_gap_of_the_others_it_is_where_it_was() {
+        let mut crawl = SubWindowPause::default();
+        let pauses = look(&mut crawl, Duration::ZERO, &queued(), 3);
+        let clear = Seen {
+            queueing: Some(0.0),
+            ..queued()
+        };
+        let gap = Duration::from_secs(3);
+        assert_eq!(crawl.update(gap, &clear), None);
+        assert_eq!(
+            crawl.update(gap + 25 * PERIOD, &queued()),
+            pauses.last().copied()
+        );
+    }
+
+    #[test]
+    fn pauses_get_no_longer_while_nothing_comes_or_the_queue_is_short() {
+        for queueing in [None, Some(0.003)] {
+            let mut crawl = SubWindowPause::default();
+            look(&mut crawl, Duration::ZERO, &queued(), 1);
+            let before = crawl.pause();
+            assert!(before.is_some());
+            let seen = Seen {
+                queueing,
+                ..queued()
+            };
+            look(&mut crawl, Duration::from_secs(1), &seen, 20);
+            assert_eq!(crawl.pause(), before);
+        }
+    }
+
+    #[test]
+    fn an_unknown_path_matters_if_it_is_short() {
+        for (base, matters) in [(20, true), (100, false)] {
+            let seen = Seen {
+                base: Duration::from_millis(base),
+                capacity: 0.0,
+                ..queued()
+            };
+            assert_eq!(seen.matters(), matters, "{base} ms");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a path carries when nobody else uses it, as far as we have seen: the
+//! highest rate at which anything came. Knows nothing of weights.
+
+use std::time::Duration;
+
+/// A rate is measured over at least this time: long enough that neither a
+/// queue nor a hole in the sequence that is filled at last makes it look much
+/// larger than it is.
+const BIN: Duration = Duration::from_millis(500);
+
+/// An old peak loses half of its value in this time, s: a path that has become
+/// slower is noticed, and one that is held back for hours is tried again.
+const HALF_LIFE: f64 = 600.0;
+
+/// A peak that is so many times what a best-effort flow gets is of another
+/// path, or was a burst of the server's, ...
+const INCREDIBLE: f64 = 16.0;
+/// ... and each such period leaves this much of it.
+const FADE: f64 = 0.7;
+
+/// The highest rate of late.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CapacityEstimate {
+    bin_began: Duration,
+    bytes: u64,
+    peak: f64,
+    peak_at: Duration,
+}
+
+impl CapacityEstimate {
+    /// Nothing has been seen yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// So many bytes have come just now.
+    pub fn record(&mut self, now: Duration, bytes: u64) {
+        self.record_since(now, now, bytes);
+    }
+
+    /// So many bytes have come since `from`, and were counted now.
+    pub fn record_since(&mut self, from: Duration, now: Duration, bytes: u64) {
+        if self.bytes == 0 {
+            self.bin_began = from;
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        let elapsed = now.saturating_sub(self.bin_began);
+        if elapsed < BIN {
+            return;
+        }
+        let rate = self.bytes as f64 / elapsed.as_secs_f64();
+        if rate >= self.rate(now) {
+            self.peak = rate;
+            self.peak_at = now;
+        }
+        self.bytes = 0;
+    }
+
+    /// Somebody else has seen this rate, byte/s.
+    pub fn learn(&mut self, at: Duration, rate: f64) {
+        if rate > self.rate(at) {
+            (self.peak, self.peak_at) = (rate, at);
+        }
+    }
+
+    /// Flows without any brake got this rate, byte/s. Beside others that is
+    /// less than the path carries, but not by orders of magnitude.
+    pub fn lower_if_implausible(&mut self, rate: f64) {
+        if rate * INCREDIBLE < self.peak {
+            self.peak *= FADE;
+        }
+    }
+
+    /// byte/s; 0 before anything is known.
+    #[must_use]
+    pub fn rate(&self, now: Duration) -> f64 {
+        let age = now.saturating_sub(self.peak_at).as_secs_f64();
+        self.peak * (-age / HALF_LIFE).exp2()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn the_highest_rate_counts_and_fades() {
+        let mut capacity = CapacityEstimate::new();
+        assert_eq!(capacity.rate(at(0)), 0.0);
+        for ms in (0..=2000).step_by(100) {
+            capacity.record(at(ms), 1000);
+        }
+        let fast = capacity.rate(at(2000));
+        assert!((10_000.0..=12_000.0).contains(&fast), "{fast}");
+        for ms in (2100..=10_000).step_by(100) {
+            capacity.record(at(ms), 10);
+        }
+        let later = capacity.rate(at(10_000));
+        assert!((0.98 * fast..=fast).contains(&later), "{later} of {fast}");
+        let half = capacity.rate(at(602_000));
+        assert!((half / fast - 0.5).abs() < 0.01, "{half} of {fast}");
+    }
+
+    #[test]
+    fn a_peak_that_nothing_confirms_is_doubted() {
+        let mut capacity = CapacityEstimate::new();
+        capacity.record(at(0), 500_000);
+        capacity.record(at(500), 500_000);
+        capacity.lower_if_implausible(130_000.0);
+        assert_eq!(capacity.rate(at(500)), 2_000_000.0, "others may be there");
+        for _ in 0..20 {
+            capacity.lower_if_implausible(10_000.0);
+        }
+        let rate = capacity.rate(at(500));
+        assert!((100_000.0..=160_000.0).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn a_burst_after_a_pause_is_spread_over_its_time() {
+        let mut capacity = CapacityEstimate::new();
+        capacity.record(at(0), 1);
+        capacity.record(at(10), 100_000);
+        assert_eq!(capacity.rate(at(10)), 0.0, "too short to tell");
+        capacity.record(at(1000), 1);
+        assert!((capacity.rate(at(1000)) - 100_002.0).abs() < 1.0);
+    }
+}

@@ -1,0 +1,316 @@
+//! The deadline controller of a lane: which weight its flows have, from what
+//! the deadlines ask for and what came.
+//!
+//! DA-LBE's model-based control ([`crate::model`]) with the model of a flow
+//! that takes w parts where one best-effort flow beside it takes one
+//! ([`PriceModel::Share`]). The price is that of the path, one over its
+//! capacity. It is not taken from the highest rate seen alone: where a flow
+//! does not get what its weight is good for (more than one competitor, loss,
+//! a link that has become slower), a unit of weight buys less, the price is
+//! higher, and w rises with it. Knows nothing of connections, levers or
+//! deadlines; pure.
+
+use std::time::Duration;
+
+use crate::model::PriceModel;
+use crate::model::RateMeasurement;
+use crate::model::{Mbc, MbcSettings};
+use crate::weight::MIN_WEIGHT;
+
+/// Km of each update. The paper's is 0.5 (0.05 per second, every 10 s), for a
+/// congestion control that takes many round trips to follow; a window follows
+/// within the period, and what is left of one period's error in the next is
+/// 1 − Km. Lower, so that the noise of a second's mean does not move w.
+const KM: f64 = 0.2;
+
+/// Share of a new measurement in the rate: half, so that a second in which
+/// others came or went does not move w much.
+const RATE_WEIGHT: f64 = 0.5;
+
+/// At so many times the aim nobody stands in the way, and no weight is needed;
+/// the controller learns nothing from it. Else w would have to climb back slowly
+/// when others return, from an error that was theirs.
+const SURPLUS: f64 = 1.7;
+
+/// The flows aim at so many times zeta. What comes early is not missing when
+/// others need the link at the end; zeta falls as it does.
+pub const DEMAND_HEADROOM: f64 = 1.15;
+
+/// Share of a new measurement in the price.
+const PRICE_WEIGHT: f64 = 0.15;
+
+/// What was measured over a period, and what is wanted of the next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WeightObservation {
+    /// T_w: time since the last observation.
+    pub period: Duration,
+    /// The lowest rate that meets the deadlines, byte/s; 0 without any.
+    pub zeta: f64,
+    /// Mean rate of all flows together, byte/s.
+    pub rate: f64,
+    /// How many flows there are.
+    pub flows: f64,
+    /// Highest rate seen of all flows together, byte/s; 0 while nothing is
+    /// known ([`crate::weight`]).
+    pub capacity: f64,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct WeightController {
+    mbc: Mbc,
+    /// What w/(1 + w) is a share of, byte/s; 0 while nothing is known.
+    effective: f64,
+    /// Of the last observation, byte/s.
+    capacity: f64,
+    /// Whether a weight above the least has shown what it buys.
+    is_learnt: bool,
+    /// Smoothed, byte/s; `None` before the first measurement.
+    rate: Option<f64>,
+    w_min: f64,
+    w: f64,
+}
+
+impl WeightController {
+    /// Flows weigh `w_min`, [`MIN_WEIGHT`] to 1, until a deadline asks for
+    /// more.
+    #[must_use]
+    pub fn new(w_min: f64) -> Self {
+        let w_min = w_min.clamp(MIN_WEIGHT, 1.0);
+        let settings = MbcSettings {
+            km: KM,
+            // The limiter (19) takes 60 periods from w_min to 1: as long as a
+            // whole window of a minute.
+            limiter: None,
+            w_min,
+        };
+        Self {
+            mbc: Mbc::new(settings, w_min),
+            effective: 0.0,
+            capacity: 0.0,
+            is_learnt: false,
+            rate: None,
+            w_min,
+            w: w_min,
+        }
+    }
+
+    /// The weight now, w_min to 1.
+    #[must_use]
+    pub fn w(&self) -> f64 {
+        self.w
+    }
+
+    /// The weight for the next period.
+    pub fn update(&mut self, seen: &WeightObservation) -> f64 {
+        let flows = seen.flows.max(1.0);
+        self.learn_price(seen, flows);
+        let aim = DEMAND_HEADROOM * seen.zeta;
+        let rate = self.smoothed(seen.rate);
+        if rate >= SURPLUS * aim {
+            self.w = self.w_min;
+        } else if self.effective > 0.0 {
+            // Before anything has come there is no price, and nothing to learn.
+            let model = PriceModel::Share {
+                capacity: self.effective,
+            };
+            let measurement = RateMeasurement {
+                period: seen.period,
+                zeta: aim,
+                rate,
+            };
+            // Flows of weight w are together one of weight flows * w.
+            let price = 1.0 / (self.effective * flows);
+            let wanted = model.wanted_price(aim);
+            self.w = self.mbc.update(&measurement, price, wanted).w;
+        }
+        self.w
+    }
+
+    /// The flows are so many now in place of `before`, and do together what
+    /// they did.
+    pub fn redistribute(&mut self, before: f64, flows: f64) -> f64 {
+        self.w = (self.w * before / flows).clamp(self.w_min, 1.0);
+        self.w
+    }
+
+    fn smoothed(&mut self, rate: f64) -> f64 {
+        let old = self.rate.unwrap_or(rate);
+        let new = old + RATE_WEIGHT * (rate - old);
+        // What is no rate is told as it is, and not remembered.
+        if new.is_finite() {
+            self.rate = Some(new);
+        }
+        new
+    }
+
+    /// What a unit of weight bought, but never more than the path carries. Until a
+    /// weight has shown that, it is what the path carries, be it more than the first
+    /// second showed; later a burst is no reason to think that weight buys more.
+    fn learn_price(&mut self, seen: &WeightObservation, flows: f64) {
+        let before = std::mem::replace(&mut self.capacity, seen.capacity);
+        if !self.is_learnt && before > 0.0 && before < seen.capacity && seen.capacity.is_finite() {
+            self.effective *= seen.capacity / before;
+        }
+        self.is_learnt |= self.w > MIN_WEIGHT;
+        let weight = self.w * flows;
+        let bought = if self.w > MIN_WEIGHT {
+            seen.rate * (1.0 + weight) / weight
+        } else {
+            f64::INFINITY
+        };
+        let now = bought.min(seen.capacity);
+        if !(now.is_finite() && now >= 0.0) {
+            return;
+        }
+        self.effective = if self.effective > 0.0 {
+            self.effective + PRICE_WEIGHT * (now - self.effective)
+        } else {
+            now
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A link of 100 with flows that carry what their weight is good for, or
+    /// what is left to them; and what yields at its side.
+    fn closed_loop(
+        controller: &mut WeightController,
+        zeta: f64,
+        most: f64,
+        spare: f64,
+        periods: usize,
+    ) -> Vec<f64> {
+        let mut rate = spare;
+        (0..periods)
+            .map(|_| {
+                let w = controller.update(&WeightObservation {
+                    period: SECOND,
+                    zeta,
+                    rate,
+                    flows: 1.0,
+                    capacity: 100.0,
+                });
+                let share = if w > MIN_WEIGHT { w / (1.0 + w) } else { 0.0 };
+                let unbraked = if w < 1.0 {
+                    100.0 * share
+                } else {
+                    f64::INFINITY
+                };
+                rate = unbraked.min(most).max(spare);
+                w
+            })
+            .collect()
+    }
+
+    #[test]
+    fn it_gives_zeta_with_headroom_and_stays() {
+        let mut controller = WeightController::new(MIN_WEIGHT);
+        let w = closed_loop(&mut controller, 20.0, 50.0, 5.0, 40);
+        // w/(1 + w) = 0.2 * 1.15.
+        assert!(w.iter().all(|w| (w - 0.2987).abs() < 0.04), "{w:?}");
+        assert!(w[15..].iter().all(|w| (w - 0.2987).abs() < 0.01), "{w:?}");
+    }
+
+    #[test]
+    fn what_comes_by_itself_needs_no_weight() {
+        let mut controller = WeightController::new(MIN_WEIGHT);
+        let w = closed_loop(&mut controller, 20.0, 100.0, 60.0, 10);
+        assert_eq!(w[9], MIN_WEIGHT, "{w:?}");
+    }
+
+    #[test]
+    fn it_is_one_best_effort_flow_when_it_must_be_and_no_longer() {
+        let mut controller = WeightController::new(MIN_WEIGHT);
+        // Three competitors: a quarter is all there is.
+        let w = closed_loop(&mut controller, 30.0, 25.0, 2.0, 60);
+        assert!(w[20..].iter().all(|&w| w == 1.0), "{w:?}");
+        let w = closed_loop(&mut controller, 20.0, 100.0, 95.0, 10);
+        assert_eq!(w[9], MIN_WEIGHT, "{w:?}");
+    }
+
+    #[test]
+    fn more_competitors_than_the_model_thinks_of_only_raise_w() {
+        let mut controller = WeightController::new(MIN_WEIGHT);
+        // It could have 25 of 100; the window that it is granted fills only
+        // to two thirds.
+        let mut rate = 2.0;
+        let mut w = Vec::new();
+        for _ in 0..60 {
+            w.push(controller.update(&WeightObservation {
+                period: SECOND,
+                zeta: 15.0,
+                rate,
+                flows: 1.0,
+                capacity: 100.0,
+            }));
+            let w = controller.w();
+            rate = (100.0 * w / (1.0 + w) * 0.66).min(25.0);
+        }
+        assert!((rate - 15.0 * DEMAND_HEADROOM).abs() < 0.5, "{rate}: {w:?}");
+        let last = &w[30..];
+        let mean = last.iter().sum::<f64>() / 30.0;
+        assert!(last.iter().all(|w| (w - mean).abs() < 0.05), "{w:?}");
+    }
+
+    #[test]
+    fn a_path_that_carries_more_than_the_first_second_showed_is_soon_known() {
+        let mut controller = WeightController::new(MIN_WEIGHT);
+        let mut seen = WeightObservation {
+            period: SECOND,
+            zeta: 20.0,
+            rate: 2.0,
+            flows: 1.0,
+            capacity: 4.0,
+        };
+        assert_eq!(controller.update(&seen), 1.0, "more than there seems to be");
+        seen.capacity = 100.0;
+        let mut all = Vec::new();
+        for _ in 0..20 {
+            let w = controller.w();
+            seen.rate = 100.0 * w / (1.0 + w);
+            all.push(controller.update(&seen));
+        }
+        assert!(all[5..].iter().all(|w| (w - 0.2987).abs() < 0.1), "{all:?}");
+    }
+
+    #[test]
+    fn fewer_flows_have_more_weight_each() {
+        let mut controller = WeightController::new(MIN_WEIGHT);
+        closed_loop(&mut controller, 20.0, 50.0, 5.0, 40);
+        let w = controller.w();
+        assert!((controller.redistribute(2.0, 1.0) - 2.0 * w).abs() < 1e-12);
+        assert_eq!(controller.redistribute(8.0, 1.0), 1.0);
+    }
+
+    proptest! {
+        #[test]
+        fn w_is_a_weight_whatever_is_seen(
+            seen in prop::collection::vec(
+                (any::<u32>(), any::<f64>(), any::<f64>(), any::<f64>(), any::<f64>()),
+                1..100,
+            ),
+        ) {
+            let (mut one, mut other) = (WeightController::new(MIN_WEIGHT), WeightController::new(MIN_WEIGHT));
+            for (ms, zeta, rate, flows, capacity) in seen {
+                let seen = WeightObservation {
+                    period: Duration::from_millis(u64::from(ms)),
+                    zeta,
+                    rate,
+                    flows,
+                    capacity,
+                };
+                let w = one.update(&seen);
+                prop_assert!((MIN_WEIGHT..=1.0).contains(&w), "{w}");
+                prop_assert_eq!(w.to_bits(), other.update(&seen).to_bits(), "deterministic");
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! w, the weight of one connection that this end sends over, from what the
+//! deadline asks for and what has reached the other end. Pure.
+//!
+//! As a lane of downloads has it, for one connection: there is no m, because one
+//! request is one connection. Knows neither requests nor sockets.
+
+use std::time::Duration;
+
+use crate::deadline::Demand;
+use crate::weight::CapacityEstimate;
+use crate::weight::FlowTarget;
+use crate::weight::{WeightController, WeightObservation};
+
+/// T_w: a lever at this end acts within a few round trips, and a shorter mean
+/// is noise.
+pub const FLOW_WEIGHT_PERIOD: Duration = Duration::from_secs(1);
+
+/// When no sample was taken for this long, though there is one every second, the
+/// machine has slept, or nothing was under way: the rate over that time says
+/// nothing of the path, and what was seen before nothing any more.
+pub const MAX_SAMPLE_GAP: Duration = Duration::from_secs(10);
+
+/// The weight of one connection; see the module.
+#[derive(Debug)]
+pub struct FlowWeightController {
+    weight: WeightController,
+    capacity: CapacityEstimate,
+    /// More than this cannot be had, byte/s, as the user has limited it.
+    ceiling: Option<f64>,
+    /// Since the last sample.
+    since: Duration,
+    /// When it was last told what has come.
+    looked: Duration,
+    bytes: u64,
+}
+
+impl FlowWeightController {
+    /// The connection weighs `w_min` until a deadline asks for more than
+    /// that; `ceiling` is the user's limit on the rate, byte/s.
+    #[must_use]
+    pub fn new(w_min: f64, ceiling: Option<f64>) -> Self {
+        Self {
+            weight: WeightController::new(w_min),
+            capacity: CapacityEstimate::new(),
+            ceiling,
+            since: Duration::ZERO,
+            looked: Duration::ZERO,
+            bytes: 0,
+        }
+    }
+
+    /// Another least weight: what was learnt of the path stays.
+    pub fn set_min_weight(&mut self, w_min: f64) {
+        self.weight = WeightController::new(w_min);
+    }
+
+    /// When the period began.
+    #[must_use]
+    pub fn period_start(&self) -> Duration {
+        self.since
+    }
+
+    /// A new connection: what comes until the next sample is all its own.
+    pub fn begin(&mut self, now: Duration) {
+        self.since = now;
+        self.bytes = 0;
+    }
+
+    /// So many more bytes have reached the other end.
+    pub fn delivered(&mut self, now: Duration, bytes: u64) {
+        if bytes > 0 {
+            // They have come since the last look, and not just now.
+            self.capacity
+                .record_since(self.looked.max(self.since), now, bytes);
+            self.bytes += bytes;
+        }
+        self.looked = now;
+    }
+
+    /// What the connection is to do.
+    #[must_use]
+    pub fn target(&self, now: Duration) -> FlowTarget {
+        FlowTarget {
+            w: self.weight.w(),
+            capacity: self.capacity.rate(now),
+        }
+    }
+
+    /// Ends a period; returns its mean rate, byte/s.
+    pub fn sample(&mut self, now: Duration, demand: Option<Demand>) -> f64 {
+        let period = now.saturating_sub(self.since);
+        let seconds = period.as_secs_f64();
+        let rate = if seconds > 0.0 {
+            self.bytes as f64 / seconds
+        } else {
+            0.0
+        };
+        self.begin(now);
+        let ends_in_time =
+            demand.is_some_and(|demand| demand.is_nearly_over(rate, FLOW_WEIGHT_PERIOD));
+        if seconds > 0.0 && period < MAX_SAMPLE_GAP && !ends_in_time {
+            if self.weight.w() >= 1.0 {
+                self.capacity.lower_if_implausible(rate);
+            }
+            let zeta = demand.map_or(0.0, |demand| demand.zeta);
+            self.weight.update(&WeightObservation {
+                period,
+                zeta: self.ceiling.map_or(zeta, |most| zeta.min(most)),
+                rate,
+                flows: 1.0,
+                capacity: self.capacity.rate(now),
+            });
+        }
+        rate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::deadline::Deadline;
+    use crate::weight::MIN_WEIGHT;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Moves `rate` bytes a second for `seconds`, of `remaining`, due at
+    /// `by`; returns the weights.
+    fn drive(
+        steering: &mut FlowWeightController,
+        seconds: std::ops::Range<u32>,
+        rate: u64,
+        by: Option<u64>,
+        remaining: u64,
+    ) -> Vec<f64> {
+        let deadline = by.map(|by| Deadline::new(Duration::ZERO, SECOND * by as u32));
+        seconds
+            .map(|second| {
+                for tenth in 1..=10 {
+                    steering.delivered(SECOND * second + SECOND * tenth / 10, rate / 10);
+                }
+                let now = SECOND * (second + 1);
+                let demand = Demand::of(now, deadline.map(|deadline| (deadline, remaining)));
+                steering.sample(now, demand);
+                steering.target(now).w
+            })
+            .collect()
+    }
+
+    #[test]
+    fn without_a_deadline_the_weight_is_the_least() {
+        for least in [MIN_WEIGHT, 0.3, 1.0] {
+            let mut steering = FlowWeightController::new(least, None);
+            let weights = drive(&mut steering, 0..30, 1_000_000, None, 0);
+            assert!(weights.iter().all(|&w| w == least), "{weights:?}");
+        }
+    }
+
+    #[test]
+    fn a_deadline_that_presses_raises_it_to_one() {
+        let mut steering = FlowWeightController::new(MIN_WEIGHT, None);
+        // Ten megabytes in ten seconds are needed at least, one comes.
+        let weights = drive(&mut steering, 0..60, 1_000_000, Some(100), 1_000_000_000);
+        assert_eq!(weights.last(), Some(&1.0), "{weights:?}");
+    }
+
+    #[test]
+    fn what_is_far_ahead_yields() {
+        let mut steering = FlowWeightController::new(MIN_WEIGHT, None);
+        let weights = drive(&mut steering, 0..60, 10_000_000, Some(1000), 100_000_000);
+        assert_eq!(weights.last(), Some(&MIN_WEIGHT), "{weights:?}");
+    }
+
+    #[test]
+    fn a_ceiling_is_not_pressed_against() {
+        let mut steering = FlowWeightController::new(MIN_WEIGHT, Some(100_000.0));
+        drive(&mut steering, 0..5, 1_000_000, None, 0);
+        // What may be had comes and surplus besides: nothing to press for.
+        let weights = drive(&mut steering, 5..60, 200_000, Some(100), 1_000_000_000);
+        assert_eq!(weights.last(), Some(&MIN_WEIGHT), "{weights:?}");
+    }
+
+    #[test]
+    fn a_sleep_says_nothing_of_the_path() {
+        let mut steering = FlowWeightController::new(MIN_WEIGHT, None);
+        let weights = drive(&mut steering, 0..60, 1_000_000, Some(1000), 1_000_000_000);
+        let before = weights.last().copied().unwrap();
+        let deadline = Deadline::new(Duration::ZERO, SECOND * 1000);
+        let demand = Demand::of(SECOND * 360, [(deadline, 1_000_000_000)]);
+        steering.sample(SECOND * 360, demand);
+        assert_eq!(steering.target(SECOND * 360).w, before);
+    }
+}
