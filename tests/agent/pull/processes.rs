@@ -1,6 +1,7 @@
 //! Pulls by the real program: two at once, and one by who is not root.
 
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,10 @@ impl Process {
         );
         write(&config, text);
         let log = work.join("log");
-        let child = Command::new(agent_binary())
+        // By descriptor: the checkout may be below a directory that this user must
+        // not enter.
+        let program = fs::File::open(agent_binary()).expect("open the agent");
+        let child = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
             .args(["run", "--config"])
             .arg(&config)
             .stdin(Stdio::null())
