@@ -16,6 +16,12 @@ PACKAGE := $(TARGET)/release/package
 # built already, in this profile: behind sudo there may be no cargo.
 as-root = $(if $(filter-out 0,$(shell id -u)),sudo) env FAIRBAT_BIN=$(abspath $(TARGET))/$(1)/fairbat
 
+# Static binaries are linked against musl.
+STATIC := $(shell uname -m)-unknown-linux-musl
+
+# What `make release` leaves.
+RELEASE := $(TARGET)/release-files
+
 # What bench runs; quick variants are as long whatever the matrix. First what
 # every machine allows, then what takes the observer, and last what takes
 # congestion controls of ours.
@@ -31,16 +37,19 @@ FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SECONDS ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench deb fuzz deps fmt build clippy docs check deny cargo-deb cargo-deny cargo-fuzz
+.PHONY: help demo test lint bench deb release fuzz deps fmt build clippy docs check deny \
+	cargo-deb cargo-deny cargo-sbom cargo-fuzz
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-demo: deps ## download by a deadline beside other traffic on an emulated link: about a minute
+demo: ## download by a deadline beside other traffic on an emulated link: about a minute
+	@.ci/deps demo
 	cargo build $(CARGO_BUILD_FLAGS) -p fairbat-cli -p fairbat-lab
 	@$(call as-root,debug) $(TARGET)/debug/lab demo
 
-test: deps ## build and check everything, as CI does
+test: ## build and check everything, as CI does
+	@.ci/deps test
 	@$(MAKE) --no-print-directory fmt
 	@$(MAKE) --no-print-directory build
 	@$(MAKE) --no-print-directory clippy
@@ -48,13 +57,14 @@ test: deps ## build and check everything, as CI does
 	@$(MAKE) --no-print-directory check
 
 lint: deps cargo-deny ## formatting, clippy, documentation, licences of dependencies
+	@.ci/deps test
 	@$(MAKE) --no-print-directory fmt
 	@$(MAKE) --no-print-directory clippy
 	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory deny
 
-bench: deps ## measure all figures again, some hours, into tests/lab/results (QUICK=1: minutes, into target)
-	@.ci/deps rclone iperf3 libtorrent
+bench: ## measure all figures again, some hours, into tests/lab/results (QUICK=1: minutes, into target)
+	@.ci/deps test iperf3 libtorrent
 	cargo build $(CARGO_BUILD_FLAGS) --release --workspace
 	$(TARGET)/release/bench $(if $(QUICK),--quick)
 	$(TARGET)/release/bench agent-scale $(if $(QUICK),--quick)
@@ -72,7 +82,8 @@ bench: deps ## measure all figures again, some hours, into tests/lab/results (QU
 	[ -z "$$left" ] || echo "left out, for this machine does not allow it (see above): $${left#, }" >&2
 
 deb: deps cargo-deb ## build the Debian package, into target/debian
-	@.ci/deps dpkg-shlibdeps
+	@.ci/deps build dpkg-shlibdeps
+	@rm -f $(TARGET)/debian/*.deb
 	cargo build $(CARGO_BUILD_FLAGS) --release -p fairbat-cli -p fairbat-agent
 	@rm -rf $(PACKAGE)
 	@mkdir -p $(PACKAGE)/bash $(PACKAGE)/zsh $(PACKAGE)/fish
@@ -86,14 +97,28 @@ deb: deps cargo-deb ## build the Debian package, into target/debian
 	@gzip -9n $(PACKAGE)/man/*
 	cargo deb $(CARGO_BUILD_FLAGS) --no-build -p fairbat-agent
 
+release: deb cargo-sbom ## static binaries, the Debian package, SBOMs and checksums, into target/release-files
+	@.ci/deps build musl
+	@rustup target list --installed | grep -qx $(STATIC) || rustup target add $(STATIC)
+	CARGO_PROFILE_RELEASE_STRIP=symbols .ci/musl $(TARGET)/musl-headers \
+		cargo build $(CARGO_BUILD_FLAGS) --release --target $(STATIC) \
+		-p fairbat-cli -p fairbat-agent --features fairbat-cli/vendored,fairbat-agent/vendored
+	@rm -rf $(RELEASE)
+	@mkdir -p $(RELEASE)
+	@cp $(TARGET)/$(STATIC)/release/fairbat $(TARGET)/$(STATIC)/release/fairbat-agent $(RELEASE)
+	@cp $(TARGET)/debian/fairbat_*.deb $(RELEASE)
+	cargo sbom --cargo-package fairbat-cli >$(RELEASE)/fairbat.spdx.json
+	cargo sbom --cargo-package fairbat-agent >$(RELEASE)/fairbat-agent.spdx.json
+	@cd $(RELEASE) && sha256sum * >SHA256SUMS && cat SHA256SUMS
+
 fuzz: cargo-fuzz ## fuzz each parser for five minutes (FUZZ_SECONDS=N)
 	@set -e; for target in $(FUZZ_TARGETS); do \
 		echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
 		cargo +nightly fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1; \
 	done
 
-deps: ## install the Debian packages that are missing
-	@.ci/deps
+deps: ## install the Debian packages that a build needs and that are missing
+	@.ci/deps build
 
 fmt:
 	cargo fmt --all --check
@@ -124,7 +149,10 @@ cargo-deny:
 cargo-deb:
 	@command -v cargo-deb >/dev/null || cargo install --locked cargo-deb
 
+cargo-sbom:
+	@command -v cargo-sbom >/dev/null || cargo install --locked cargo-sbom
+
 cargo-fuzz:
-	@.ci/deps c++
+	@.ci/deps build c++
 	@rustup toolchain list | grep -q '^nightly' || rustup toolchain install nightly --profile minimal
 	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz

@@ -1,6 +1,6 @@
 //! What a run tells the outside while it works: the `--json` interface.
 //!
-//! The field names are an interface (documented in `crates/cli/docs/json.md`);
+//! The field names are an interface (documented in `docs/json.md`);
 //! units are bytes, seconds and bytes per second unless a name says otherwise.
 
 use std::path::PathBuf;

@@ -54,7 +54,7 @@ pub(crate) struct PlanArgs {
 pub(crate) struct AnswerArgs {
     /// Print one JSON object instead of text
     ///
-    /// It is described in crates/cli/docs/json.md of the source.
+    /// It is described in docs/json.md of the source.
     #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
     pub(crate) json: bool,
 }

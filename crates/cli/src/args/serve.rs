@@ -163,7 +163,7 @@ pub(crate) struct AccessArgs {
 pub(crate) struct EventArgs {
     /// Print events as JSON lines: what is listened on
     ///
-    /// They are described in crates/cli/docs/json.md of the source.
+    /// They are described in docs/json.md of the source.
     #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
     pub(crate) json: bool,
 }

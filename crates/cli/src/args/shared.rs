@@ -108,7 +108,7 @@ pub(crate) struct TimeoutArgs {
 pub(crate) struct MessageArgs {
     /// Print one JSON object per line to standard output
     ///
-    /// The objects are described in crates/cli/docs/json.md of the source.
+    /// The objects are described in docs/json.md of the source.
     #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
     pub(crate) json: bool,
 

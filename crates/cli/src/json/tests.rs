@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::*;
 use crate::exit::ExitCode;
 
-const DOCUMENT: &str = include_str!("../../docs/json.md");
+const DOCUMENT: &str = include_str!("../../../../docs/json.md");
 
 fn url() -> String {
     "https://example.org/a".to_owned()

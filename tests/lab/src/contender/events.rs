@@ -1,4 +1,4 @@
-//! What `fairbat` says about its run (see crates/cli/docs/json.md), as a
+//! What `fairbat` says about its run (see docs/json.md), as a
 //! record of the lab.
 
 use serde_json::Value;

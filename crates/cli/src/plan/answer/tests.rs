@@ -7,7 +7,7 @@ use crate::exit::ExitCode;
 
 /// What is documented of the object.
 fn chapter() -> &'static str {
-    let document = include_str!("../../../docs/json.md");
+    let document = include_str!("../../../../../docs/json.md");
     let start = document.find("\n# `fairbat plan`\n");
     &document[start.expect("plan has a chapter")..]
 }
