@@ -30,7 +30,7 @@ pub(crate) struct Agent {
 
 fn lane(wanted: Wanted, silence: Duration) -> (Lane, LaneClient) {
     let lane = Lane::start(LaneSettings {
-        most_connections: CONNECTIONS,
+        max_connections: CONNECTIONS,
         weight: 0.02,
         limit_rate: None,
         is_held: wanted.best().holds(),

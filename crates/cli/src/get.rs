@@ -3,7 +3,7 @@
 
 use std::io;
 
-use fairbat::download;
+use fairbat::download::{self, RunMode};
 use fairbat::settings::{Settings, TransferRequest};
 use tracing_subscriber::EnvFilter;
 
@@ -58,6 +58,6 @@ fn transfer(args: &GetArgs, prepared: Prepared) -> ExitCode {
     };
     session::run(manner, |stop, events| {
         warn_if_late(requests.iter().filter_map(|request| request.deadline));
-        download::run(settings, requests, stop, events)
+        download::run(settings, RunMode::Batch(requests), stop, events)
     })
 }

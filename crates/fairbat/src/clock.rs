@@ -48,7 +48,7 @@ impl Clock {
 
     /// The moment `since_start` as the runtime's timer wants it.
     #[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
-    pub(crate) fn at(&self, since_start: Duration) -> tokio::time::Instant {
+    fn at(&self, since_start: Duration) -> tokio::time::Instant {
         (Instant::now() + since_start.saturating_sub(self.now())).into()
     }
 
@@ -74,8 +74,23 @@ impl Clock {
     /// A wall-clock moment on this clock, when the wall clock is off by
     /// `drift`; the past is the start itself.
     pub(crate) fn since_start(&self, moment: jiff::Timestamp, drift: SignedDuration) -> Duration {
-        Duration::try_from(moment.duration_since(self.wall_start) - drift).unwrap_or_default()
+        moment_since(self.wall_start, moment, drift)
     }
+
+    /// What the wall clock showed at the start.
+    pub(crate) fn wall_start(&self) -> jiff::Timestamp {
+        self.wall_start
+    }
+}
+
+/// A wall-clock moment as time since `epoch`, when the wall clock has been set by
+/// `drift` since then. The past is the epoch itself.
+pub(crate) fn moment_since(
+    epoch: jiff::Timestamp,
+    moment: jiff::Timestamp,
+    drift: SignedDuration,
+) -> Duration {
+    Duration::try_from(moment.duration_since(epoch) - drift).unwrap_or_default()
 }
 
 // What clocks show in a test: the time since boot, and by how much the wall

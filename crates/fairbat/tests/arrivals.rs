@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dalbe::capability::{Capabilities, LeverKind};
 use dalbe::weight::MIN_WEIGHT;
-use fairbat::download::{Arrivals, Outcome, Report, Stop, run_arrivals};
+use fairbat::download::{Arrivals, Outcome, Report, RunMode, Stop, run};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Control, Event, TimedEvent};
 use fairbat::lane::AdmissionSettings;
@@ -40,7 +40,12 @@ impl Run {
             law,
         };
         let stop = Stop::new();
-        let run = run_arrivals(settings(LENGTH), arrivals, stop.clone(), sender);
+        let run = run(
+            settings(LENGTH),
+            RunMode::Stream(arrivals),
+            stop.clone(),
+            sender,
+        );
         Self {
             address,
             directory: tempfile::tempdir().expect("a directory"),

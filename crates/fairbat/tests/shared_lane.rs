@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fairbat::download::{Outcome, Report, Share, Stop, run_in};
+use fairbat::download::{LanePlace, Outcome, Report, RunMode, Stop, run};
 use fairbat::lane::{Lane, LaneSettings};
 use fairbat::settings::{Target, TransferRequest};
 use fairbat::transport::RequestContext;
@@ -16,7 +16,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 fn lane() -> Lane {
     let lane = Lane::start(LaneSettings {
-        most_connections: 1,
+        max_connections: 1,
         weight: 0.02,
         limit_rate: None,
         is_held: false,
@@ -49,16 +49,22 @@ async fn fetch(lane: &Lane, url: String, to: &Path, deadline: Option<Timestamp>)
         checksum: None,
     };
     let (bytes, chunks) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-    let share = Share {
+    let place = LanePlace {
         member: lane.enter("host", deadline),
-        passage: RequestContext {
+        context: RequestContext {
             job: Some(Arc::clone(&bytes)),
             ..RequestContext::default()
         },
         chunks: Arc::clone(&chunks),
     };
     let (events, _) = unbounded_channel();
-    let report = run_in(share, settings, request, Stop::new(), events).await;
+    let report = run(
+        settings,
+        RunMode::InLane(place, request),
+        Stop::new(),
+        events,
+    )
+    .await;
     Counted {
         report: report.expect("it could start"),
         bytes: bytes.load(Ordering::Relaxed),

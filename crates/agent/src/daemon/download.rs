@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dalbe::receive_window::ReceiverPolicy;
-use fairbat::download::{self, Outcome, Share, Stop};
+use fairbat::download::{self, LanePlace, Outcome, RunMode, Stop};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Event, RetryCause, TimedEvent};
 use fairbat::lane::Lane;
@@ -49,9 +49,9 @@ pub(crate) async fn download(
         .lane
         .enter(&authority(&download.url), download.deadline);
     progress.joins(&member);
-    let share = Share {
+    let place = LanePlace {
         member,
-        passage: progress.passage(&download.rate_limits),
+        context: progress.passage(&download.rate_limits),
         chunks: progress.chunks(),
     };
     let settings = Settings {
@@ -79,14 +79,19 @@ pub(crate) async fn download(
         deadline: download.deadline,
         checksum: None,
     };
-    let engine_stop = Stop::new();
+    let run_stop = Stop::new();
     let (events, seen) = unbounded_channel();
     let mut report = RunReport::default();
-    let run = download::run_in(share, settings, request, engine_stop.clone(), events);
+    let run = download::run(
+        settings,
+        RunMode::InLane(place, request),
+        run_stop.clone(),
+        events,
+    );
     let stopping = async {
         // An error means that the daemon is gone, and with it every way to stop.
         let _ = stop.wait_for(|stop| *stop).await;
-        engine_stop.interrupt();
+        run_stop.interrupt();
         std::future::pending::<()>().await;
     };
     let mut last_error = None;

@@ -189,13 +189,13 @@ impl TaskEntry {
             return Prediction::default();
         };
         let is_size_known = progress.is_planned && !progress.is_open_ended;
-        let outlook = active
+        let forecast = active
             .progress
-            .outlook()
+            .forecast()
             .zip(rate)
             .filter(|_| is_size_known);
-        let (left, late) = match outlook {
-            Some((outlook, rate)) => (outlook.finish(rate), outlook.lateness(rate)),
+        let (left, late) = match forecast {
+            Some((forecast, rate)) => (forecast.finish(rate), forecast.lateness(rate)),
             None => (None, None),
         };
         Prediction::new(now, self.schedule.deadline, left, late)

@@ -64,7 +64,7 @@ impl AgentLane {
         };
         let lever = wanted.best();
         let lane = Lane::start(LaneSettings {
-            most_connections: agent.connections,
+            max_connections: agent.connections,
             weight: agent.min_weight,
             limit_rate: agent.limit_rate,
             is_held: lever.holds(),
@@ -149,7 +149,7 @@ impl LaneMeter {
                 queue_s: queue.map(|queue| queue.as_secs_f64()),
             },
             window: sample.window,
-            foreseen: sample.outlook(),
+            foreseen: sample.forecast_rate(),
             yielded_s: self.yielded_s,
             bytes: lane.lane.bytes(),
         }

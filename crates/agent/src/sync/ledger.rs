@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fairbat::lane::{Backlog, Member, Outlook};
+use fairbat::lane::{Backlog, Member, MemberForecast};
 use fairbat::transport::{RateLimit, RequestContext};
 
 use crate::status::Retries;
@@ -52,7 +52,7 @@ struct Book {
     carried: Arc<AtomicU64>,
     /// Requests that were no flights.
     untold: Arc<AtomicU64>,
-    outlook: Option<Outlook>,
+    forecast: Option<MemberForecast>,
 }
 
 impl Progress {
@@ -74,12 +74,12 @@ impl Progress {
 
     /// It has a place in a lane.
     pub(crate) fn joins(&self, member: &Member) {
-        self.book().outlook = Some(member.outlook());
+        self.book().forecast = Some(member.forecast());
     }
 
     /// Its prospects there.
-    pub(crate) fn outlook(&self) -> Option<Outlook> {
-        self.book().outlook.clone()
+    pub(crate) fn forecast(&self) -> Option<MemberForecast> {
+        self.book().forecast.clone()
     }
 
     /// Something has failed, and is tried again.
@@ -183,6 +183,7 @@ impl Progress {
         Backlog {
             bytes,
             inactive: (files + left / part).saturating_sub(active),
+            ..Backlog::default()
         }
     }
 
@@ -247,7 +248,7 @@ mod tests {
     async fn what_has_landed_counts_for_good_and_what_broke_off_does_not() {
         let ledger = Progress::default();
         let lane = Lane::start(LaneSettings {
-            most_connections: 1,
+            max_connections: 1,
             weight: 1.0,
             limit_rate: None,
             is_held: false,

@@ -29,7 +29,7 @@ impl Agent {
     pub(crate) fn new(settings: &StoreSettings) -> Self {
         let wanted = Wanted::Sender(Default::default());
         let lane = Lane::start(LaneSettings {
-            most_connections: CONNECTIONS,
+            max_connections: CONNECTIONS,
             weight: 0.02,
             limit_rate: None,
             is_held: wanted.best().holds(),

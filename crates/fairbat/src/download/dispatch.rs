@@ -1,27 +1,23 @@
-//! Turning permission into work: which worker starts next, and on what.
+//! From permission to work: which worker starts next, and on what.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::lane::{Lane, Worker};
-use super::message::{Permit, WorkerId};
+use super::message::{TransferId, WorkerGuard, WorkerId};
+use super::pieces::{Lease, LeaseId, Piece};
+use super::state::{Run, Worker};
 use super::transfer::{Phase, Transfer};
 use super::worker::{self, Job};
-use crate::download::queue::{Lease, LeaseId, Piece, TransferId};
-use crate::lane::hosts::HostLimits;
+use crate::lane::Permit;
 
-/// Part files that may be open at once, and so how far probing runs ahead of
-/// fetching: file descriptors are few.
-const MOST_OPEN: usize = 64;
+/// Part files that may be open at once, and so how far probing runs ahead of fetching:
+/// file descriptors are few.
+const MAX_OPEN: usize = 64;
 
-/// Transfers that may be in progress at once, those that wait for another try
-/// included.
-const MOST_IN_PROGRESS: usize = 1024;
+/// Transfers that may be in progress at once, those that wait for another try included.
+const MAX_IN_PROGRESS: usize = 1024;
 
-/// How many transfers that have not been started are looked at for one whose
-/// host may be asked now.
-const LOOK_AHEAD: usize = 256;
+/// How many fresh transfers are searched for one whose host may be asked now.
+const MAX_SEARCHED: usize = 256;
 
 /// Which transfers are probed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,77 +25,134 @@ enum Class {
     /// Those with a deadline.
     Due = 0,
     /// The others.
-    Whenever = 1,
+    Other = 1,
 }
 
 impl Class {
     fn of(transfer: &Transfer) -> Self {
         match transfer.deadline {
             Some(_) => Self::Due,
-            None => Self::Whenever,
+            None => Self::Other,
         }
     }
 }
 
-impl Lane {
-    /// Starts workers while connections are allowed and there is work.
-    pub(super) fn dispatch(&mut self) {
-        while !self.is_stopping && self.admission.admits(self.workers.len()) {
-            let has_started = self.start_stream()
-                || self.start_probe(Class::Due)
-                || self.start_fetch()
-                || self.start_probe(Class::Whenever);
-            if !has_started {
+/// What a connection would be used for next, and of which transfer (by index).
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    /// Its next piece.
+    Piece(usize),
+    /// A probe.
+    Probe(usize, Class),
+}
+
+impl Run {
+    /// Starts workers while the lane grants connections and there is work.
+    pub(crate) fn dispatch(&mut self) {
+        loop {
+            let Some(next) = self.next_work() else {
+                self.request = None;
                 break;
+            };
+            let (Next::Piece(index) | Next::Probe(index, _)) = next;
+            let Some(permit) = self.permit_for(index) else {
+                break;
+            };
+            match next {
+                Next::Piece(index) => self.start_piece(index, permit),
+                Next::Probe(index, class) => self.start_probe(index, class, permit),
             }
         }
-        self.admission.active(self.now, self.workers.len());
+        // Others may have a use for what this run has none for.
+        self.granted = None;
     }
 
-    /// Whether the lane that is shared with others is to be asked for a
-    /// connection.
-    pub(super) fn has_to_ask(&self) -> bool {
-        !self.is_stopping && self.admission.has_to_ask() && self.has_work()
+    /// A connection for a transfer, if the lane grants it at once. Otherwise the request
+    /// waits in the lane's queue.
+    fn permit_for(&mut self, index: usize) -> Option<Permit> {
+        let member = &self.transfers[index].member;
+        if let Some(permit) = self.granted.take().filter(|permit| permit.is_of(member)) {
+            return Some(permit);
+        }
+        let same = self.request.take().filter(|request| request.is_of(member));
+        let mut request = same.unwrap_or_else(|| member.request());
+        let permit = request.try_take();
+        if permit.is_none() {
+            self.request = Some(request);
+        }
+        permit
     }
 
-    /// Whether [`Self::dispatch`] would start something if it were allowed to.
-    fn has_work(&self) -> bool {
-        let may_connect = |id: TransferId| self.may_connect(&self.transfers[id.0 as usize]);
-        self.next_to_read().is_some()
-            || self.next_to_probe(Class::Due).is_some()
-            || self.next_to_probe(Class::Whenever).is_some()
-            || self.queue.has_waiting(may_connect)
-    }
-
-    /// Reads on an answer that already carries a whole file: its connection
-    /// is open, and waits for nobody.
-    fn start_stream(&mut self) -> bool {
-        let Some(id) = self.next_to_read() else {
-            return false;
-        };
-        let lease = self
-            .queue
-            .lease(self.sizer.natural_length(), |other| other == id);
-        lease.is_some_and(|lease| self.hand_out(lease))
+    /// What comes next. An answer that already carries a file comes first: its connection
+    /// is open. Probes of transfers with a deadline come before any chunk: the demand is
+    /// known only when their sizes are. Chunks follow, earliest deadline first, then the
+    /// other probes.
+    fn next_work(&self) -> Option<Next> {
+        if self.is_stopping {
+            return None;
+        }
+        let probe = |class| Some(Next::Probe(self.next_to_probe(class)?, class));
+        self.next_to_read()
+            .map(Next::Piece)
+            .or_else(|| probe(Class::Due))
+            .or_else(|| self.next_to_fetch().map(Next::Piece))
+            .or_else(|| probe(Class::Other))
     }
 
     /// A transfer whose answer waits to be read on.
-    fn next_to_read(&self) -> Option<TransferId> {
-        self.in_progress()
-            .find_map(|transfer| match &transfer.phase {
-                Phase::Moving(moving) => moving.body.as_ref().map(|_| transfer.id),
-                _ => None,
-            })
+    fn next_to_read(&self) -> Option<usize> {
+        let mut in_progress = self.in_progress.iter().copied();
+        in_progress.find(|&index| {
+            self.transfers[index]
+                .pieces()
+                .is_some_and(|(pieces, has_body)| has_body && pieces.is_waiting())
+        })
     }
 
-    /// Probes the next transfer of a class. Those with a deadline come before
-    /// any chunk: the demand is only known once their sizes are.
-    fn start_probe(&mut self, class: Class) -> bool {
-        let Some(index) = self.next_to_probe(class) else {
-            return false;
+    /// The first transfer with a waiting piece whose host may be asked.
+    fn next_to_fetch(&self) -> Option<usize> {
+        let mut waiting: Vec<usize> = self
+            .in_progress
+            .iter()
+            .copied()
+            .filter(|&index| {
+                matches!(&self.transfers[index].phase, Phase::Moving(moving) if moving.pieces.is_waiting())
+            })
+            .collect();
+        waiting.sort_by_key(|&index| self.transfers[index].rank());
+        let mut waiting = waiting.into_iter();
+        waiting.find(|&index| self.may_connect(&self.transfers[index]))
+    }
+
+    /// A transfer that has to be probed again, else one that has not been started.
+    fn next_to_probe(&self, class: Class) -> Option<usize> {
+        let is_open =
+            |transfer: &&Transfer| matches!(transfer.phase, Phase::Moving(_) | Phase::Finishing);
+        if self.in_progress().filter(is_open).count() >= MAX_OPEN {
+            return None;
+        }
+        let may_connect = |index: &usize| self.may_connect(&self.transfers[*index]);
+        let is_waiting = |index: &usize| {
+            let transfer = &self.transfers[*index];
+            matches!(transfer.phase, Phase::Waiting) && Class::of(transfer) == class
         };
+        let mut again = self.in_progress.iter().copied().filter(is_waiting);
+        again.find(may_connect).or_else(|| {
+            if self.in_progress.len() >= MAX_IN_PROGRESS {
+                return None;
+            }
+            // Not only the first: its host may want to be left alone.
+            let mut fresh = self.fresh[class as usize]
+                .iter()
+                .copied()
+                .take(MAX_SEARCHED);
+            fresh.find(may_connect)
+        })
+    }
+
+    fn start_probe(&mut self, index: usize, class: Class, permit: Permit) {
         let now = self.now;
-        let terms = self.own_terms(self.transfers[index].id);
+        let hint = self.own_hint(self.transfers[index].id);
         self.in_progress.insert(index);
         let fresh = &mut self.fresh[class as usize];
         // It is among the first, see `next_to_probe`.
@@ -111,85 +164,49 @@ impl Lane {
         transfer.started.get_or_insert(now);
         let id = transfer.id;
         let stop = transfer.begin_task();
-        let inquiry = transfer.inquiry(terms);
-        let permit = self.permit(id, None, 0);
-        let shared = Arc::clone(&self.shared);
-        tokio::spawn(worker::probe(shared, permit, inquiry, stop));
-        true
+        let inquiry = transfer.inquiry(hint);
+        let guard = self.add_worker(id, permit, None, 0);
+        tokio::spawn(worker::probe(
+            Arc::clone(&self.context),
+            guard,
+            inquiry,
+            stop,
+        ));
     }
 
-    /// A transfer that has to be probed (again), else one that has not been
-    /// started.
-    fn next_to_probe(&self, class: Class) -> Option<usize> {
-        let is_open =
-            |transfer: &&Transfer| matches!(transfer.phase, Phase::Moving(_) | Phase::Finishing);
-        if self.in_progress().filter(is_open).count() >= MOST_OPEN {
-            return None;
-        }
-        let may_connect = |index: &usize| self.may_connect(&self.transfers[*index]);
-        let is_waiting = |index: &usize| {
-            let transfer = &self.transfers[*index];
-            matches!(transfer.phase, Phase::Waiting) && Class::of(transfer) == class
+    /// Leases the next piece of a transfer and gives it to a worker.
+    fn start_piece(&mut self, index: usize, permit: Permit) {
+        let waiting = |transfer: &Transfer| match &transfer.phase {
+            Phase::Moving(moving) => moving.pieces.waiting_bytes(),
+            _ => 0,
         };
-        let mut again = self.in_progress.iter().copied().filter(is_waiting);
-        again.find(may_connect).or_else(|| {
-            if self.in_progress.len() >= MOST_IN_PROGRESS {
-                return None;
-            }
-            // Not only the first: its host may want to be left alone.
-            let mut fresh = self.fresh[class as usize].iter().copied().take(LOOK_AHEAD);
-            fresh.find(may_connect)
-        })
-    }
-
-    /// Leases the next chunk and gives it to a worker.
-    fn start_fetch(&mut self) -> bool {
-        let Self {
-            queue,
-            transfers,
-            hosts,
-            workers,
-            sizer,
-            admission,
-            ..
-        } = self;
-        let now = self.now;
-        let length = sizer.fixed().unwrap_or_else(|| {
-            admission.chunk_length(sizer.natural_length(), queue.pending_bytes())
+        let natural = self.sizer.natural_length();
+        let length = self.sizer.fixed().unwrap_or_else(|| {
+            let pending = self.in_progress().map(waiting);
+            let pending = pending.fold(0, u64::saturating_add);
+            self.lane.chunk_length(natural, pending)
         });
-        let leased = queue.lease(length, |id| {
-            let transfer = &transfers[id.0 as usize];
-            may_connect(
-                transfer,
-                hosts,
-                active_on(workers, transfers, &transfer.host),
-                now,
-            )
-        });
-        leased.is_some_and(|lease| self.hand_out(lease))
-    }
-
-    /// Gives a lease to a worker.
-    fn hand_out(&mut self, lease: Lease) -> bool {
-        let (id, lease_id) = (lease.transfer, lease.id);
-        let Some((job, written)) = self.job(lease) else {
-            // Nothing that a worker could do with it: probing again clears
-            // the transfer out of the queue.
+        let id = self.transfers[index].id;
+        let moving = self.transfers[index].moving();
+        let Some(lease) = moving.and_then(|moving| moving.pieces.lease(length)) else {
+            return;
+        };
+        let lease_id = lease.id;
+        let Some((job, written)) = self.job(id, lease) else {
+            // Nothing that a worker could do with it: another probe starts over.
             self.probe_again(id, "the file has to be asked for again");
-            return true;
+            return;
         };
-        let permit = self.permit(id, Some(lease_id), written);
-        let shared = Arc::clone(&self.shared);
+        let guard = self.add_worker(id, permit, Some(lease_id), written);
         let stop = self.transfer(id).begin_task();
-        tokio::spawn(worker::fetch(shared, permit, job, stop));
-        true
+        tokio::spawn(worker::fetch(Arc::clone(&self.context), guard, job, stop));
     }
 
     /// What a worker is to do for a lease, and the offset it starts from.
-    fn job(&mut self, lease: Lease) -> Option<(Job, u64)> {
-        let remaining = self.queue.remaining(lease.transfer).unwrap_or_default();
-        let terms = self.terms(lease.transfer);
-        let moving = self.transfer(lease.transfer).moving()?;
+    fn job(&mut self, id: TransferId, lease: Lease) -> Option<(Job, u64)> {
+        let hint = self.hint(id);
+        let moving = self.transfer(id).moving()?;
+        let remaining = moving.pieces.remaining().unwrap_or_default();
         let part = Arc::clone(&moving.part);
         Some(match lease.piece {
             Piece::Range(range) => {
@@ -201,7 +218,7 @@ impl Lane {
                         source,
                         range,
                         beyond,
-                        terms,
+                        hint,
                     },
                     first,
                 )
@@ -213,11 +230,17 @@ impl Lane {
         })
     }
 
-    fn permit(&mut self, transfer: TransferId, lease: Option<LeaseId>, written: u64) -> Permit {
+    fn add_worker(
+        &mut self,
+        transfer: TransferId,
+        permit: Permit,
+        lease: Option<LeaseId>,
+        written: u64,
+    ) -> WorkerGuard {
         let id = WorkerId(self.next_worker);
         self.next_worker += 1;
         let worker = Worker {
-            granted: self.admission.take(),
+            permit,
             transfer,
             lease,
             written,
@@ -225,29 +248,12 @@ impl Lane {
             has_moved: false,
         };
         self.workers.insert(id, worker);
-        Permit::new(id, self.shared.messages.clone())
+        WorkerGuard::new(id, self.context.messages.clone())
     }
 
+    /// Whether a transfer may be tried now. In a shared lane the request waits for the
+    /// host in the lane's queue.
     fn may_connect(&self, transfer: &Transfer) -> bool {
-        may_connect(
-            transfer,
-            &self.hosts,
-            self.active_on(&transfer.host),
-            self.now,
-        )
+        transfer.not_before <= self.now && (self.place.is_some() || transfer.member.host_admits())
     }
-
-    /// Connections in use to a host.
-    pub(super) fn active_on(&self, host: &str) -> u32 {
-        active_on(&self.workers, &self.transfers, host)
-    }
-}
-
-fn may_connect(transfer: &Transfer, hosts: &HostLimits, active: u32, now: Duration) -> bool {
-    transfer.not_before <= now && hosts.admits(&transfer.host, now, active)
-}
-
-fn active_on(workers: &HashMap<WorkerId, Worker>, transfers: &[Transfer], host: &str) -> u32 {
-    let on_host = |worker: &&Worker| transfers[worker.transfer.0 as usize].host == host;
-    workers.values().filter(on_host).count() as u32
 }

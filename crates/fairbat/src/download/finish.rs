@@ -4,10 +4,10 @@
 use std::io::Read as _;
 
 use super::message::Finished;
+use super::part::error::StoreError;
+use super::part::file::PartFile;
 use super::worker::StopSignal;
 use crate::checksum::Hasher;
-use crate::download::part::error::StoreError;
-use crate::download::part::file::PartFile;
 use crate::error::{ErrorKind, TransferError};
 use crate::settings::{Checksum, Target};
 use crate::transport::Source;
@@ -17,15 +17,15 @@ const READ: usize = 1024 * 1024;
 
 /// What a finished file must be.
 #[derive(Debug)]
-pub(super) struct Expected {
+pub(crate) struct Expected {
     /// Its size.
-    pub(super) length: u64,
+    pub(crate) length: u64,
     /// What the user asked for.
-    pub(super) asked: Option<Checksum>,
+    pub(crate) asked: Option<Checksum>,
 }
 
 /// Verifies the part and puts the file in its place.
-pub(super) fn finish(
+pub(crate) fn finish(
     part: &PartFile,
     source: &Source,
     expected: &Expected,
@@ -50,7 +50,7 @@ pub(super) fn finish(
 }
 
 /// Verifies a file that was already in its place.
-pub(super) fn verify_complete(
+pub(crate) fn verify_complete(
     path: &std::path::Path,
     source: &Source,
     expected: &Expected,

@@ -6,22 +6,23 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::finish::{self, Expected};
-use super::lane::Lane;
-use super::message::{Completion, Finished, Message, Probed};
-use super::transfer::{Moving, Outcome, Phase, Then, host_of};
-use crate::download::part::Opened;
-use crate::download::part::error::StoreError;
-use crate::download::part::file::PartFile;
-use crate::download::plan::Plan;
-use crate::download::queue::{TransferId, Work};
+use super::message::{Completion, Finished, Message, Probed, TransferId};
+use super::mode::Outcome;
+use super::part::Opened;
+use super::part::error::StoreError;
+use super::part::file::PartFile;
+use super::pieces::{Pieces, Work};
+use super::state::Run;
+use super::transfer::{Moving, Phase, Then, host_of};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::Event;
 use crate::http::Failure;
+use crate::ranges::RangeSet;
 use crate::transport::Source;
 
-impl Lane {
+impl Run {
     /// A probe has brought what there is to know.
-    pub(super) fn on_probed(&mut self, id: TransferId, probed: Probed) {
+    pub(crate) fn on_probed(&mut self, id: TransferId, probed: Probed) {
         if !matches!(self.transfer(id).phase, Phase::Probing) {
             return;
         }
@@ -34,7 +35,10 @@ impl Lane {
         transfer.backoff.answered();
         transfer.total = source.total;
         let source = Arc::new(source);
-        transfer.host = host_of(&source.url);
+        let host = host_of(&source.url);
+        if self.place.is_none() {
+            self.transfer(id).member.set_host(&host);
+        }
         match opened {
             Opened::Unidentified => self.on_failure(id, Failure::WholeFile),
             Opened::Complete(path) => self.on_complete(id, source, path),
@@ -48,10 +52,9 @@ impl Lane {
                 {
                     return;
                 }
-                let plan = Plan::new(source.total, source.version.is_some(), &have);
+                let missing = Work::missing(source.total, source.version.is_some(), &have);
                 let transfer = self.transfer(id);
                 transfer.done = have.total();
-                let total = source.total;
                 let event = Event::File {
                     url: transfer.url.clone(),
                     path: part.target().to_owned(),
@@ -61,26 +64,21 @@ impl Lane {
                 };
                 self.emit(event);
                 let last_checkpoint = self.now;
+                let is_whole = missing.is_none();
+                // Nothing is waiting of an empty set.
+                let work = missing.unwrap_or(Work::Ranges(RangeSet::new()));
                 self.transfer(id).phase = Phase::Moving(Moving {
                     source,
                     part,
+                    pieces: Pieces::new(work),
                     body,
                     in_checkpoint: false,
                     last_checkpoint,
                 });
-                match plan {
-                    Plan::Nothing => self.begin_finish(id, have.total()),
-                    Plan::Ranges(missing) => self.enqueue(id, Work::Ranges(missing)),
-                    Plan::Stream => self.enqueue(id, Work::Stream(total)),
+                if is_whole {
+                    self.begin_finish(id, have.total());
                 }
             }
-        }
-    }
-
-    fn enqueue(&mut self, id: TransferId, work: Work) {
-        let deadline = self.transfer(id).deadline;
-        if let Err(error) = self.queue.insert(id, deadline, work) {
-            tracing::error!(%error, "queue out of step");
         }
     }
 
@@ -103,19 +101,16 @@ impl Lane {
     }
 
     /// A range or stream of `bytes` is on disk.
-    pub(super) fn after_fetch(&mut self, id: TransferId, bytes: u64) {
-        if !self.queue.is_drained(id) {
-            return;
-        }
-        let transfer = self.transfer(id);
-        if let Phase::Moving(moving) = &transfer.phase {
+    pub(crate) fn after_fetch(&mut self, id: TransferId, bytes: u64) {
+        if let Some(moving) = self.transfer(id).moving()
+            && moving.pieces.is_drained()
+        {
             let length = moving.source.total.unwrap_or(bytes);
             self.begin_finish(id, length);
         }
     }
 
     fn begin_finish(&mut self, id: TransferId, length: u64) {
-        self.queue.remove(id);
         let transfer = self.transfer(id);
         transfer.done = length;
         transfer.total = Some(length);
@@ -156,11 +151,11 @@ impl Lane {
     }
 
     fn completion(&self, fallback: Message) -> Completion {
-        Completion::new(self.shared.messages.clone(), fallback)
+        Completion::new(self.context.messages.clone(), fallback)
     }
 
     /// A file is in its place, or could not be put there.
-    pub(super) fn on_finished(&mut self, id: TransferId, result: Result<Finished, TransferError>) {
+    pub(crate) fn on_finished(&mut self, id: TransferId, result: Result<Finished, TransferError>) {
         let now = self.now;
         let transfer = self.transfer(id);
         transfer.tasks -= 1;
@@ -187,7 +182,7 @@ impl Lane {
         self.settle(id);
     }
 
-    pub(super) fn on_checkpointed(&mut self, id: TransferId, result: Result<(), StoreError>) {
+    pub(crate) fn on_checkpointed(&mut self, id: TransferId, result: Result<(), StoreError>) {
         let transfer = self.transfer(id);
         transfer.tasks -= 1;
         if let Some(moving) = transfer.moving() {
@@ -200,19 +195,18 @@ impl Lane {
     }
 
     /// Ends a transfer without its file, once its tasks have ended.
-    pub(super) fn give_up(&mut self, id: TransferId, error: TransferError) {
+    pub(crate) fn give_up(&mut self, id: TransferId, error: TransferError) {
         self.close(id, Then::Fail(error));
         self.settle(id);
     }
 
-    pub(super) fn close(&mut self, id: TransferId, then: Then) {
-        self.queue.remove(id);
+    pub(crate) fn close(&mut self, id: TransferId, then: Then) {
         self.transfer(id).close(then);
     }
 
     /// Takes the next step of closing, once the transfer's tasks have ended:
     /// a last checkpoint, then the plan.
-    pub(super) fn settle(&mut self, id: TransferId) {
+    pub(crate) fn settle(&mut self, id: TransferId) {
         let transfer = self.transfer(id);
         if transfer.tasks > 0 {
             return;
@@ -220,13 +214,14 @@ impl Lane {
         let part = match &mut transfer.phase {
             Phase::Closing { part, .. } => part,
             Phase::Ended(_) => {
+                transfer.member.leave();
                 self.in_progress.remove(&(id.0 as usize));
                 return;
             }
             _ => return,
         };
         if let Some(part) = part.take() {
-            self.shared.store.release(part.target());
+            self.context.store.release(part.target());
             return self.checkpoint(id, part);
         }
         match std::mem::replace(&mut transfer.phase, Phase::Waiting) {
@@ -235,6 +230,7 @@ impl Lane {
                 ..
             } => {
                 transfer.phase = Phase::Ended(Outcome::Failed(error.kind));
+                transfer.member.leave();
                 self.in_progress.remove(&(id.0 as usize));
                 let event = Event::Error {
                     url: self.transfer(id).url.clone(),
@@ -249,7 +245,7 @@ impl Lane {
     }
 
     /// Takes a checkpoint off the loop.
-    pub(super) fn checkpoint(&mut self, id: TransferId, part: Arc<PartFile>) {
+    pub(crate) fn checkpoint(&mut self, id: TransferId, part: Arc<PartFile>) {
         // Only a defect leaves this unsaid; the next checkpoint tells.
         let completion = self.completion(Message::Checkpointed(id, Ok(())));
         self.transfer(id).tasks += 1;

@@ -6,21 +6,24 @@ use std::sync::Arc;
 use dalbe::socket::TcpSocket;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::download::chunk_size::FinishedChunk;
-use crate::download::part::Opened;
-use crate::download::part::error::StoreError;
-use crate::download::queue::TransferId;
+use super::chunk_size::FinishedChunk;
+use super::part::Opened;
+use super::part::error::StoreError;
 use crate::error::TransferError;
 use crate::http::Failure;
 use crate::transport::{Body, Source};
 
+/// Number of a transfer within its run, in the order of arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TransferId(pub(crate) u64);
+
 /// Identifies a worker within a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct WorkerId(pub(super) u64);
+pub(crate) struct WorkerId(pub(crate) u64);
 
 /// From a task to the event loop.
 #[derive(Debug)]
-pub(super) enum Message {
+pub(crate) enum Message {
     /// A worker's response came over this socket.
     Connected(WorkerId, Arc<TcpSocket>),
     /// A worker has written everything before this file offset.
@@ -35,7 +38,7 @@ pub(super) enum Message {
 
 /// How a worker ended.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// A probe succeeded and the part file is open.
     Probed(Box<Probed>),
     /// A range or stream has been written whole.
@@ -53,30 +56,30 @@ pub(super) enum Outcome {
 
 /// A probed file and what is there of it.
 #[derive(Debug)]
-pub(super) struct Probed {
-    pub(super) source: Source,
-    pub(super) body: Option<Body>,
-    pub(super) opened: Opened,
+pub(crate) struct Probed {
+    pub(crate) source: Source,
+    pub(crate) body: Option<Body>,
+    pub(crate) opened: Opened,
 }
 
 /// A file in its place.
 #[derive(Debug)]
-pub(super) struct Finished {
-    pub(super) path: PathBuf,
-    pub(super) bytes: u64,
-    pub(super) sha256: Option<String>,
+pub(crate) struct Finished {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    pub(crate) sha256: Option<String>,
 }
 
 /// A task's promise to tell the loop how it ended; a task that panics tells
 /// the fallback.
 #[derive(Debug)]
-pub(super) struct Completion {
+pub(crate) struct Completion {
     messages: UnboundedSender<Message>,
     message: Option<Message>,
 }
 
 impl Completion {
-    pub(super) fn new(messages: UnboundedSender<Message>, fallback: Message) -> Self {
+    pub(crate) fn new(messages: UnboundedSender<Message>, fallback: Message) -> Self {
         Self {
             messages,
             message: Some(fallback),
@@ -84,7 +87,7 @@ impl Completion {
     }
 
     /// The task is done.
-    pub(super) fn send(mut self, message: Message) {
+    pub(crate) fn send(mut self, message: Message) {
         self.message = Some(message);
     }
 }
@@ -98,17 +101,17 @@ impl Drop for Completion {
     }
 }
 
-/// The right to use one connection. Whatever becomes of its holder, the event
+/// A worker's tie to the run. Whatever becomes of its holder, the event
 /// loop hears of the end exactly once.
 #[derive(Debug)]
-pub(super) struct Permit {
+pub(crate) struct WorkerGuard {
     worker: WorkerId,
     messages: UnboundedSender<Message>,
     outcome: Outcome,
 }
 
-impl Permit {
-    pub(super) fn new(worker: WorkerId, messages: UnboundedSender<Message>) -> Self {
+impl WorkerGuard {
+    pub(crate) fn new(worker: WorkerId, messages: UnboundedSender<Message>) -> Self {
         Self {
             worker,
             messages,
@@ -117,15 +120,15 @@ impl Permit {
     }
 
     /// The holder is done.
-    pub(super) fn end(mut self, outcome: Outcome) {
+    pub(crate) fn end(mut self, outcome: Outcome) {
         self.outcome = outcome;
     }
 
-    pub(super) fn connected(&self, socket: Arc<TcpSocket>) {
+    pub(crate) fn connected(&self, socket: Arc<TcpSocket>) {
         self.send(Message::Connected(self.worker, socket));
     }
 
-    pub(super) fn progress(&self, upto: u64) {
+    pub(crate) fn progress(&self, upto: u64) {
         self.send(Message::Progress(self.worker, upto));
     }
 
@@ -135,7 +138,7 @@ impl Permit {
     }
 }
 
-impl Drop for Permit {
+impl Drop for WorkerGuard {
     fn drop(&mut self) {
         let outcome = std::mem::replace(&mut self.outcome, Outcome::Lost);
         self.send(Message::Ended(self.worker, outcome));

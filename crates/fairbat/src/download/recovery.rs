@@ -1,9 +1,9 @@
 //! What the lane does when something fails: wait and try the same again, ask
 //! the server again, start over, or give up.
 
-use super::lane::Lane;
+use super::message::TransferId;
+use super::state::Run;
 use super::transfer::{Phase, Then};
-use crate::download::queue::TransferId;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Event, RetryCause};
 use crate::http::{Failure, Transient};
@@ -14,9 +14,9 @@ use crate::retry::Decision;
 /// be fetched never ends otherwise.
 const MAX_CHANGES: u32 = 5;
 
-impl Lane {
+impl Run {
     /// A worker has failed.
-    pub(super) fn on_failure(&mut self, id: TransferId, failure: Failure) {
+    pub(crate) fn on_failure(&mut self, id: TransferId, failure: Failure) {
         match (failure, &self.transfer(id).phase) {
             (_, Phase::Closing { .. } | Phase::Ended(_) | Phase::Finishing) => {}
             (Failure::Fatal(error), _) => self.give_up(id, error),
@@ -80,13 +80,12 @@ impl Lane {
             }
             Decision::GiveUp => now + failure.retry_after.unwrap_or_default(),
         };
-        let (url, host) = (transfer.url.clone(), transfer.host.clone());
+        let url = transfer.url.clone();
         let attempt = transfer.backoff.failures();
         if failure.push_back {
-            // The worker that failed is no longer counted.
-            let active = self.active_on(&host) + 1;
-            self.hosts.pushed_back(&host, now, active, Some(until));
-            self.admission.pushed_back(until.saturating_sub(now));
+            // The worker that failed has given its permit back.
+            let pause = until.saturating_sub(now);
+            transfer.member.pushed_back(Some(pause));
         }
         match decision {
             Decision::Retry { after } => {
@@ -123,7 +122,7 @@ impl Lane {
     }
 
     /// The server no longer answers as it did when it was probed.
-    pub(super) fn probe_again(&mut self, id: TransferId, reason: &str) {
+    pub(crate) fn probe_again(&mut self, id: TransferId, reason: &str) {
         let transfer = self.transfer(id);
         transfer.reprobes += 1;
         let (reprobes, url) = (transfer.reprobes, transfer.url.clone());
@@ -141,7 +140,7 @@ impl Lane {
     }
 
     /// Notes that a part was thrown away; false when that was once too often.
-    pub(super) fn may_start_over(&mut self, id: TransferId, reason: &str) -> bool {
+    pub(crate) fn may_start_over(&mut self, id: TransferId, reason: &str) -> bool {
         let transfer = self.transfer(id);
         transfer.discards += 1;
         let (discards, url) = (transfer.discards, transfer.url.clone());

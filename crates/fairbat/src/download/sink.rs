@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::task::JoinHandle;
 
-use crate::download::part::error::StoreError;
-use crate::download::part::file::PartFile;
+use super::part::error::StoreError;
+use super::part::file::PartFile;
 
 /// Bytes that are gathered for one write. Large enough that handing them to
 /// another thread costs nothing, small enough that a few connections stay
@@ -16,7 +16,7 @@ const GATHER: usize = 1024 * 1024;
 
 /// Writes one contiguous range, in order.
 #[derive(Debug)]
-pub(super) struct Sink {
+pub(crate) struct Sink {
     part: Arc<PartFile>,
     /// Where the gathered bytes go.
     offset: u64,
@@ -35,7 +35,7 @@ struct Writing {
 }
 
 impl Sink {
-    pub(super) fn new(part: Arc<PartFile>, offset: u64) -> Self {
+    pub(crate) fn new(part: Arc<PartFile>, offset: u64) -> Self {
         Self {
             part,
             offset,
@@ -47,23 +47,23 @@ impl Sink {
     }
 
     /// Takes a piece; it is written by a later [`Sink::flush`].
-    pub(super) fn push(&mut self, piece: Bytes) {
+    pub(crate) fn push(&mut self, piece: Bytes) {
         self.gathered_bytes += piece.len();
         self.gathered.push(piece);
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.gathered_bytes >= GATHER
     }
 
     /// The file offset up to which everything is written.
-    pub(super) fn written(&self) -> u64 {
+    pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
     /// Starts writing what has been gathered, after the write before it has
     /// ended.
-    pub(super) async fn flush(&mut self) -> Result<(), StoreError> {
+    pub(crate) async fn flush(&mut self) -> Result<(), StoreError> {
         self.wait().await?;
         if self.gathered_bytes > 0 {
             let part = Arc::clone(&self.part);
@@ -79,7 +79,7 @@ impl Sink {
     }
 
     /// Writes everything.
-    pub(super) async fn finish(&mut self) -> Result<(), StoreError> {
+    pub(crate) async fn finish(&mut self) -> Result<(), StoreError> {
         self.flush().await?;
         self.wait().await
     }

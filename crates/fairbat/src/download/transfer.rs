@@ -3,63 +3,63 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dalbe::deadline::Deadline;
 use tokio::sync::watch;
 use url::Url;
 
-use super::schedule::Line;
+use super::message::TransferId;
+use super::mode::Outcome;
+use super::part::file::PartFile;
+use super::pieces::Pieces;
 use super::worker::{Inquiry, Mode, StopSignal};
-use crate::download::part::file::PartFile;
-use crate::download::queue::TransferId;
-use crate::error::{ErrorKind, TransferError};
+use crate::error::TransferError;
 use crate::http::priority::DeadlineHint;
 use crate::http::without_credentials;
+use crate::lane::{EvenPace, Member, Rank};
 use crate::retry::Backoff;
 use crate::settings::{RetrySettings, TransferRequest};
 use crate::transport::{Body, Source};
-use dalbe::deadline::Deadline;
 
 /// A transfer and how far it is.
 #[derive(Debug)]
-pub(super) struct Transfer {
-    pub(super) id: TransferId,
-    pub(super) request: TransferRequest,
+pub(crate) struct Transfer {
+    pub(crate) id: TransferId,
+    pub(crate) request: TransferRequest,
     /// The URL as events show it.
-    pub(super) url: String,
-    /// Host and port, for what a server tolerates.
-    pub(super) host: String,
-    /// Soft deadline, since the run's start.
-    pub(super) deadline: Option<Deadline>,
+    pub(crate) url: String,
+    /// Its place in the lane.
+    pub(crate) member: Member,
+    /// Soft deadline, as the lane has planned it.
+    pub(crate) deadline: Option<Deadline>,
     /// The even pace towards it, once the size is known.
-    pub(super) line: Option<Line>,
-    /// Whether it has been said that it will be late.
-    pub(super) is_foretold: bool,
-    pub(super) phase: Phase,
+    pub(crate) even_pace: Option<EvenPace>,
+    pub(crate) phase: Phase,
     /// Bytes on disk.
-    pub(super) done: u64,
+    pub(crate) done: u64,
     /// Size, if known.
-    pub(super) total: Option<u64>,
-    pub(super) backoff: Backoff,
+    pub(crate) total: Option<u64>,
+    pub(crate) backoff: Backoff,
     /// Not to be tried again before this.
-    pub(super) not_before: Duration,
+    pub(crate) not_before: Duration,
     /// When its first probe started.
-    pub(super) started: Option<Duration>,
+    pub(crate) started: Option<Duration>,
     /// Probes that found something else than the one before, without any
     /// progress in between.
-    pub(super) reprobes: u32,
+    pub(crate) reprobes: u32,
     /// How often a server that claims to serve ranges sent the whole file,
     /// without any progress in between.
-    pub(super) range_refusals: u32,
+    pub(crate) range_refusals: u32,
     /// Parts that had to be thrown away.
-    pub(super) discards: u32,
+    pub(crate) discards: u32,
     /// Tasks that are at work for it and may hold its part file.
-    pub(super) tasks: u32,
+    pub(crate) tasks: u32,
     /// Tells those tasks to stop.
     stop: watch::Sender<bool>,
 }
 
 /// Where a transfer stands.
 #[derive(Debug)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     /// To be probed.
     Waiting,
     /// Being probed.
@@ -81,7 +81,7 @@ pub(super) enum Phase {
 
 /// What comes after the tasks have ended.
 #[derive(Debug)]
-pub(super) enum Then {
+pub(crate) enum Then {
     /// Another probe.
     Probe,
     /// Giving up.
@@ -90,50 +90,39 @@ pub(super) enum Then {
 
 /// A transfer whose part file is open.
 #[derive(Debug)]
-pub(super) struct Moving {
-    pub(super) source: Arc<Source>,
-    pub(super) part: Arc<PartFile>,
+pub(crate) struct Moving {
+    pub(crate) source: Arc<Source>,
+    pub(crate) part: Arc<PartFile>,
+    /// What is left to fetch.
+    pub(crate) pieces: Pieces,
     /// The answer that carries a whole stream, until a worker takes it.
-    pub(super) body: Option<Body>,
+    pub(crate) body: Option<Body>,
     /// Whether a checkpoint is being taken.
-    pub(super) in_checkpoint: bool,
+    pub(crate) in_checkpoint: bool,
     /// When the last one was started.
-    pub(super) last_checkpoint: Duration,
-}
-
-/// How a transfer ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// The file is in its place.
-    Done {
-        /// Whether that was after the soft deadline.
-        late: bool,
-    },
-    /// It is not.
-    Failed(ErrorKind),
+    pub(crate) last_checkpoint: Duration,
 }
 
 /// Host and port of a URL.
-pub(super) fn host_of(url: &Url) -> String {
+pub(crate) fn host_of(url: &Url) -> String {
     let port = url.port_or_known_default().unwrap_or_default();
     format!("{}:{port}", url.host_str().unwrap_or_default())
 }
 
 impl Transfer {
-    pub(super) fn new(
+    pub(crate) fn new(
         id: TransferId,
         request: TransferRequest,
-        deadline: Option<Deadline>,
+        member: Member,
         retry: RetrySettings,
     ) -> Self {
         Self {
             id,
             url: without_credentials(&request.url).into(),
-            host: host_of(&request.url),
             request,
-            deadline,
-            line: None,
-            is_foretold: false,
+            member,
+            deadline: None,
+            even_pace: None,
             phase: Phase::Waiting,
             done: 0,
             total: None,
@@ -148,14 +137,28 @@ impl Transfer {
         }
     }
 
+    /// Its place in the order of service.
+    pub(crate) fn rank(&self) -> Rank {
+        Rank::new(self.request.deadline, self.id.0)
+    }
+
+    /// Bytes that it still has to move, if that is known.
+    pub(crate) fn remaining(&self) -> Option<u64> {
+        match &self.phase {
+            Phase::Finishing => Some(0),
+            Phase::Moving(moving) => moving.pieces.remaining(),
+            _ => Some(self.total?.saturating_sub(self.done)),
+        }
+    }
+
     /// For a task that is about to start.
-    pub(super) fn begin_task(&mut self) -> StopSignal {
+    pub(crate) fn begin_task(&mut self) -> StopSignal {
         self.tasks += 1;
         self.stop.subscribe()
     }
 
     /// Lets the tasks end; then `then`.
-    pub(super) fn close(&mut self, then: Then) {
+    pub(crate) fn close(&mut self, then: Then) {
         self.stop.send_replace(true);
         let part = match &self.phase {
             Phase::Moving(moving) => Some(Arc::clone(&moving.part)),
@@ -165,12 +168,20 @@ impl Transfer {
     }
 
     /// Ready for another probe.
-    pub(super) fn reopen(&mut self) {
+    pub(crate) fn reopen(&mut self) {
         self.stop = watch::Sender::new(false);
         self.phase = Phase::Waiting;
     }
 
-    pub(super) fn moving(&mut self) -> Option<&mut Moving> {
+    /// What is left to fetch, and whether an answer that carries it is open.
+    pub(crate) fn pieces(&self) -> Option<(&Pieces, bool)> {
+        match &self.phase {
+            Phase::Moving(moving) => Some((&moving.pieces, moving.body.is_some())),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn moving(&mut self) -> Option<&mut Moving> {
         match &mut self.phase {
             Phase::Moving(moving) => Some(moving),
             _ => None,
@@ -178,7 +189,7 @@ impl Transfer {
     }
 
     /// What the next probe is to find out.
-    pub(super) fn inquiry(&self, terms: Option<DeadlineHint>) -> Inquiry {
+    pub(crate) fn inquiry(&self, hint: Option<DeadlineHint>) -> Inquiry {
         // Once may be an accident on the way, and a part would be thrown away.
         let mode = if self.range_refusals < 2 {
             Mode::Ranges
@@ -189,31 +200,31 @@ impl Transfer {
             url: self.request.url.clone(),
             target: self.request.target.clone(),
             mode,
-            terms,
+            hint,
         }
     }
 
     /// Forgets failures: bytes have arrived that stay.
-    pub(super) fn progress(&mut self) {
+    pub(crate) fn progress(&mut self) {
         self.backoff.progress();
         self.reprobes = 0;
         self.range_refusals = 0;
     }
 
     /// Whether it moves in one go, and would start over.
-    pub(super) fn is_stream(&self) -> bool {
+    pub(crate) fn is_stream(&self) -> bool {
         matches!(self.phase, Phase::Moving(_)) && !self.is_resumable()
     }
 
     /// Whether what has been fetched survives a failure.
-    pub(super) fn is_resumable(&self) -> bool {
+    pub(crate) fn is_resumable(&self) -> bool {
         match &self.phase {
             Phase::Moving(moving) => moving.source.version.is_some(),
             _ => false,
         }
     }
 
-    pub(super) fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended(_))
     }
 }

@@ -1,4 +1,4 @@
-//! A worker: one probe or one range, on one connection. It holds a permit,
+//! A worker: one probe or one range, on one connection. It holds a guard,
 //! reports what it has written, and decides nothing.
 
 use std::ops::Range;
@@ -10,14 +10,14 @@ use tokio::sync::{mpsc::UnboundedSender, watch};
 use tokio::time::MissedTickBehavior;
 use url::Url;
 
-use super::message::{Message, Outcome, Permit, Probed};
+use super::chunk_size::FinishedChunk;
+use super::message::{Message, Outcome, Probed, WorkerGuard};
+use super::part::error::StoreError;
+use super::part::file::PartFile;
+use super::part::{Incoming, Store, name};
 use super::sink::Sink;
 use crate::checksum::sha256_hex;
 use crate::clock::Clock;
-use crate::download::chunk_size::FinishedChunk;
-use crate::download::part::error::StoreError;
-use crate::download::part::file::PartFile;
-use crate::download::part::{Incoming, Store, name};
 use crate::http::priority::DeadlineHint;
 use crate::http::{Failure, without_credentials};
 use crate::settings::Target;
@@ -34,17 +34,17 @@ const TAIL: u64 = 64 * 1024;
 
 /// What all workers of a run share.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) client: HttpClient,
-    pub(super) store: Store,
-    pub(super) clock: Clock,
-    pub(super) ceilings: Vec<Arc<RateLimit>>,
-    pub(super) braking: Option<Arc<WindowManager>>,
-    pub(super) messages: UnboundedSender<Message>,
+pub(crate) struct RunContext {
+    pub(crate) client: HttpClient,
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) rate_limits: Vec<Arc<RateLimit>>,
+    pub(crate) window_manager: Option<Arc<WindowManager>>,
+    pub(crate) messages: UnboundedSender<Message>,
 }
 
 /// Set to true when a transfer's workers shall stop.
-pub(super) type StopSignal = watch::Receiver<bool>;
+pub(crate) type StopSignal = watch::Receiver<bool>;
 
 /// Resolves when the signal is given (or nobody is left to give it).
 async fn stopped(stop: &mut StopSignal) {
@@ -53,17 +53,17 @@ async fn stopped(stop: &mut StopSignal) {
 
 /// What a probing worker is to find out.
 #[derive(Debug)]
-pub(super) struct Inquiry {
-    pub(super) url: Url,
-    pub(super) target: Target,
-    pub(super) mode: Mode,
+pub(crate) struct Inquiry {
+    pub(crate) url: Url,
+    pub(crate) target: Target,
+    pub(crate) mode: Mode,
     /// By when it is needed, should it be answered with all of the file.
-    pub(super) terms: Option<DeadlineHint>,
+    pub(crate) hint: Option<DeadlineHint>,
 }
 
 /// How a file is to be fetched, if it can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     /// In ranges.
     Ranges,
     /// In one go, whatever the server says of ranges.
@@ -71,9 +71,9 @@ pub(super) enum Mode {
 }
 
 /// Probes a URL and opens its part file.
-pub(super) async fn probe(
-    shared: Arc<Shared>,
-    permit: Permit,
+pub(crate) async fn probe(
+    context: Arc<RunContext>,
+    guard: WorkerGuard,
     inquiry: Inquiry,
     mut stop: StopSignal,
 ) {
@@ -81,26 +81,26 @@ pub(super) async fn probe(
         url,
         target,
         mode,
-        terms,
+        hint,
     } = inquiry;
     let asking = async {
         match mode {
-            Mode::Ranges => shared.client.probe(&url, terms).await,
-            Mode::Stream => shared.client.whole(&url, terms).await,
+            Mode::Ranges => context.client.probe(&url, hint).await,
+            Mode::Stream => context.client.whole(&url, hint).await,
         }
     };
     let result = tokio::select! {
-        () = stopped(&mut stop) => return permit.end(Outcome::Stopped),
+        () = stopped(&mut stop) => return guard.end(Outcome::Stopped),
         result = asking => result,
     };
     let Probe { source, body } = match result {
         Ok(probe) => probe,
-        Err(failure) => return permit.end(Outcome::Failed(failure)),
+        Err(failure) => return guard.end(Outcome::Failed(failure)),
     };
     let incoming = incoming(&source, mode);
-    let opener = Arc::clone(&shared);
+    let opener = Arc::clone(&context);
     let opened = tokio::task::spawn_blocking(move || opener.store.open(&target, &incoming)).await;
-    permit.end(match opened {
+    guard.end(match opened {
         Ok(Ok(opened)) => Outcome::Probed(Box::new(Probed {
             source,
             body,
@@ -129,7 +129,7 @@ fn incoming(source: &Source, mode: Mode) -> Incoming {
 
 /// What a fetching worker is to do.
 #[derive(Debug)]
-pub(super) enum Job {
+pub(crate) enum Job {
     /// Ask for a range.
     Range {
         part: Arc<PartFile>,
@@ -138,28 +138,33 @@ pub(super) enum Job {
         /// Bytes of the file that are missing besides.
         beyond: u64,
         /// By when it is needed, for servers that can do something about it.
-        terms: Option<DeadlineHint>,
+        hint: Option<DeadlineHint>,
     },
     /// Read an answer to its end.
     Stream { part: Arc<PartFile>, body: Body },
 }
 
 /// Fetches one range, or a whole stream, into the part file.
-pub(super) async fn fetch(shared: Arc<Shared>, permit: Permit, job: Job, mut stop: StopSignal) {
+pub(crate) async fn fetch(
+    context: Arc<RunContext>,
+    guard: WorkerGuard,
+    job: Job,
+    mut stop: StopSignal,
+) {
     // The part file is let go before the loop hears of the end: it may be
     // opened again at once.
-    let outcome = carry_out(&shared, &permit, job, &mut stop).await;
-    permit.end(outcome.unwrap_or_else(Outcome::Failed));
+    let outcome = carry_out(&context, &guard, job, &mut stop).await;
+    guard.end(outcome.unwrap_or_else(Outcome::Failed));
 }
 
 /// Does the job.
 async fn carry_out(
-    shared: &Shared,
-    permit: &Permit,
+    context: &RunContext,
+    guard: &WorkerGuard,
     job: Job,
     stop: &mut StopSignal,
 ) -> Result<Outcome, Failure> {
-    let started = shared.clock.now();
+    let started = context.clock.now();
     let (part, offset, body, beyond) = match job {
         Job::Stream { part, body } => (part, 0, body, None),
         Job::Range {
@@ -167,19 +172,19 @@ async fn carry_out(
             source,
             range,
             beyond,
-            terms,
+            hint,
         } => {
             let opened = tokio::select! {
                 () = stopped(stop) => return Ok(Outcome::Stopped),
-                opened = shared.client.range(&source, range.clone(), terms) => opened,
+                opened = context.client.range(&source, range.clone(), hint) => opened,
             };
             (part, range.start, opened?, Some(beyond))
         }
     };
-    let first_byte = shared.clock.now();
+    let first_byte = context.clock.now();
     let receiver = Receiver {
-        shared,
-        permit,
+        context,
+        guard,
         sink: Sink::new(part, offset),
         received: 0,
         reported: offset,
@@ -188,7 +193,7 @@ async fn carry_out(
     let (end, bytes) = receiver.run(body, stop).await?;
     let chunk = FinishedChunk {
         bytes,
-        duration: shared.clock.now().saturating_sub(started),
+        duration: context.clock.now().saturating_sub(started),
         gap: first_byte.saturating_sub(started),
     };
     Ok(match end {
@@ -210,8 +215,8 @@ enum End {
 }
 
 struct Receiver<'a> {
-    shared: &'a Shared,
-    permit: &'a Permit,
+    context: &'a RunContext,
+    guard: &'a WorkerGuard,
     sink: Sink,
     received: u64,
     /// The offset the loop knows to be written.
@@ -243,7 +248,7 @@ impl<'a> Receiver<'a> {
         let expected = body.expected;
         let socket = body.socket.take().map(Arc::new);
         if let Some(socket) = &socket {
-            self.permit.connected(Arc::clone(socket));
+            self.guard.connected(Arc::clone(socket));
         }
         let mut brake = self.brake(socket.as_ref());
         let received = self.receive(&mut body, stop, brake.as_mut()).await;
@@ -265,8 +270,8 @@ impl<'a> Receiver<'a> {
     }
 
     fn brake(&self, socket: Option<&Arc<TcpSocket>>) -> Option<WindowGuard> {
-        let braking = self.shared.braking.as_ref()?;
-        braking.engage(self.shared.clock.now(), socket?)
+        let window_manager = self.context.window_manager.as_ref()?;
+        window_manager.engage(self.context.clock.now(), socket?)
     }
 
     /// Reads until there is a reason not to.
@@ -285,7 +290,7 @@ impl<'a> Receiver<'a> {
                 biased;
                 () = stopped(stop) => return Ok(End::Stopped),
                 _ = flush.tick() => {
-                    let now = self.shared.clock.now();
+                    let now = self.context.clock.now();
                     if let Some(brake) = &mut brake {
                         let remaining = expected.map(|bytes| bytes.saturating_sub(self.received));
                         pauses.length = brake.update(now, remaining);
@@ -299,9 +304,9 @@ impl<'a> Receiver<'a> {
                     self.flush().await?;
                     continue;
                 }
-                piece = body.next(), if pauses.left(self.shared.clock.now()).is_none() => piece?,
+                piece = body.next(), if pauses.left(self.context.clock.now()).is_none() => piece?,
             };
-            pauses.last_read = self.shared.clock.now();
+            pauses.last_read = self.context.clock.now();
             let Some(piece) = piece else {
                 return Ok(End::Whole);
             };
@@ -330,7 +335,7 @@ impl<'a> Receiver<'a> {
         let (Some(here), Some(beyond)) = (remaining, self.beyond) else {
             return false;
         };
-        here > TAIL && brake.is_outgrown(self.shared.clock.now(), here.saturating_add(beyond))
+        here > TAIL && brake.is_outgrown(self.context.clock.now(), here.saturating_add(beyond))
     }
 
     async fn flush(&mut self) -> Result<(), Failure> {
@@ -344,13 +349,13 @@ impl<'a> Receiver<'a> {
         let written = self.sink.written();
         if written > self.reported {
             self.reported = written;
-            self.permit.progress(written);
+            self.guard.progress(written);
         }
     }
 
     fn reserve(&self, bytes: usize) -> Duration {
-        let ceilings = self.shared.ceilings.iter();
-        let waits = ceilings.map(|ceiling| ceiling.reserve(bytes));
+        let rate_limits = self.context.rate_limits.iter();
+        let waits = rate_limits.map(|limit| limit.reserve(bytes));
         waits.max().unwrap_or_default()
     }
 }

@@ -1,23 +1,24 @@
-//! FAIRBAT's limit m on active connections (eq. 2 of the paper).
+//! FAIRBAT's limit m on active connections.
 //!
-//! Once a period T the limit moves by gamma times the distance of the queue
-//! from its target: m(t+1) = m(t) + gamma * (n(t) − tau). Queue and limit
-//! both integrate, so this alone is an undamped second-order loop; a term on
-//! the change of the queue (velocity-form PI control) makes it settle:
+//! Once a period T the limit moves by gamma times the distance of the queue from its
+//! target (eq. (2) of the paper):
 //!
-//! m(t+1) = m(t) + gamma * (n(t) − tau) + kappa * (n(t) − n(t−1))
+//! m(t+1) = m(t) + gamma * (n(t) - tau)
 //!
-//! With kappa = 0 it is the paper's law exactly. Knows nothing of chunks,
-//! connections or clocks.
+//! Queue and limit both integrate, so this alone is an undamped second-order loop. A
+//! term on the change of the queue (velocity-form PI control) makes it settle:
+//!
+//! m(t+1) = m(t) + gamma * (n(t) - tau) + kappa * (n(t) - n(t-1))
+//!
+//! With kappa = 0 it is the paper's law exactly.
 
 use std::time::Duration;
 
-use super::gain::{Schedule, Seen, Strength};
-use super::settings::{AdmissionSettings, InvalidSettings};
+use super::gain::{Gain, GainSchedule, QueueState, StepGain};
 
-/// The largest queue that is told from a larger one, chunks: integers up to
-/// here are exact.
-const LONGEST_QUEUE: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
+/// Longest queue that is told from a longer one, chunks: integers up to here are exact
+/// in a f64.
+const MAX_QUEUE: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
 
 /// One step of the law.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,18 +27,18 @@ pub struct AdmissionSample {
     pub n: f64,
     /// The new limit, connections.
     pub m: f64,
-    /// The gain this step was made with, connections per chunk.
+    /// The gain of this step, connections per chunk.
     pub gamma: f64,
 }
 
-/// The controller: call [`Self::update`] once every T.
+/// The law: call [`Self::update`] once every T.
 #[derive(Debug, Clone)]
 pub struct Admission {
     settings: AdmissionSettings,
-    schedule: Schedule,
-    /// The limit before its upper bound, see [`Self::update`].
-    unbounded: f64,
-    previous_n: Option<f64>,
+    schedule: GainSchedule,
+    /// m before its upper bound, see [`Self::update_after`].
+    m: f64,
+    n_prev: Option<f64>,
     tolerated: f64,
 }
 
@@ -45,62 +46,59 @@ impl Admission {
     /// Starts with one connection, or m_min if that is more.
     ///
     /// # Errors
-    /// Which of the settings makes no sense.
+    /// [`InvalidSettings`] names the setting that makes no sense.
     pub fn new(settings: AdmissionSettings) -> Result<Self, InvalidSettings> {
         settings.validate()?;
         Ok(Self {
-            schedule: Schedule::new(settings.gain),
-            unbounded: settings.m_min.max(1.0),
-            previous_n: None,
+            schedule: GainSchedule::new(settings.gain),
+            m: settings.m_min.max(1.0),
+            n_prev: None,
             tolerated: f64::INFINITY,
             settings,
         })
     }
 
-    /// One step, at the end of a period, with `n` chunks waiting. What is no
-    /// number counts as an empty queue.
+    /// One step, at the end of a period in which `n` chunks waited. NaN counts as an
+    /// empty queue.
     pub fn update(&mut self, n: f64) -> AdmissionSample {
         self.update_after(n, 1.0)
     }
 
-    /// The same after a period of so many mean chunk times. The damping is meant for
-    /// one: where kappa times these exceeds 1, it is made smaller so far, for in so
-    /// long a period one connection more may serve as many chunks, and the loop would
-    /// alternate; gamma with its square, since in such a period more come and go by
-    /// chance: the damping ratio grows with the root of these, and m follows later.
+    /// The same step after a period of this many mean chunk times.
     ///
-    /// Nothing winds up at the bounds: the step after n has crossed tau leads
-    /// away from them. At the upper bound the damping's part alone is
-    /// remembered, and only while n is above tau. Otherwise a long queue that
-    /// is being worked off at m_max would lower m from the first chunk on,
-    /// for a queue that shrinks looks like one that needs less.
+    /// The damping is meant for one chunk time. In a longer period one connection more
+    /// may serve as many chunks, and the loop would alternate. So where kappa times
+    /// `chunk_times` exceeds 1, kappa is divided by that product, and gamma by its
+    /// square, because in such a period more chunks come and go by chance.
+    ///
+    /// Nothing winds up at the bounds: the step after n has crossed tau leads away
+    /// from them. At the upper bound the law remembers only the part of the damping,
+    /// and only while n is above tau. Otherwise a long queue that is being worked off
+    /// at m_max would lower m from the first chunk on, because a queue that shrinks
+    /// looks like one that needs less.
     pub fn update_after(&mut self, n: f64, chunk_times: f64) -> AdmissionSample {
         let n = if n.is_nan() {
             0.0
         } else {
-            n.clamp(0.0, LONGEST_QUEUE)
+            n.clamp(0.0, MAX_QUEUE)
         };
-        let error = n - self.settings.tau;
-        let previous = self.previous_n.replace(n);
-        let change = n - previous.unwrap_or(n);
-        let (least, most) = self.bounds();
-        let Strength { gamma, damping } = self.schedule.next(Seen {
-            error,
-            is_idle: n == 0.0 && self.unbounded > least,
-        });
-        let kappa = self.settings.kappa * damping;
-        // f64::max returns the other operand for a NaN.
-        let share = 1.0 / (kappa * chunk_times).max(1.0);
-        let (gamma, kappa) = (gamma * share * share, kappa * share);
-        let remembered = kappa * error.max(0.0);
-        let next = self.unbounded + gamma * error + kappa * change;
-        // A queue that was there from the first has no change to be remembered.
-        let next = if previous.is_none() && next >= most {
+        let tau = self.settings.tau;
+        let (m_min, m_max) = self.bounds();
+        let is_first = self.n_prev.is_none();
+        let n_prev = self.n_prev.replace(n).unwrap_or(n);
+        let (gamma, kappa) = self.gains(n, m_min, chunk_times);
+
+        let m = self.m + gamma * (n - tau);
+        let m = m + kappa * (n - n_prev);
+
+        let remembered = kappa * (n - tau).max(0.0);
+        // A queue that was long from the first has no change to be remembered.
+        let m = if is_first && m >= m_max {
             f64::INFINITY
         } else {
-            next
+            m
         };
-        self.unbounded = next.min(most + remembered).max(least);
+        self.m = m.min(m_max + remembered).max(m_min);
         AdmissionSample {
             n,
             m: self.m(),
@@ -108,18 +106,30 @@ impl Admission {
         }
     }
 
-    /// So many connections are enough: the limit falls at once, by more than
-    /// the law does in a step. Never raises it.
+    /// gamma and kappa of the next step.
+    fn gains(&mut self, n: f64, m_min: f64, chunk_times: f64) -> (f64, f64) {
+        let StepGain { gamma, damping } = self.schedule.next(QueueState {
+            error: n - self.settings.tau,
+            is_idle: n == 0.0 && self.m > m_min,
+        });
+        let kappa = self.settings.kappa * damping;
+        // f64::max returns the other operand for a NaN.
+        let share = 1.0 / (kappa * chunk_times).max(1.0);
+        (gamma * share * share, kappa * share)
+    }
+
+    /// This many connections are enough: the limit falls to them at once. Never raises
+    /// it.
     pub fn lower(&mut self, enough: f64) {
-        let (least, _) = self.bounds();
-        self.unbounded = self.unbounded.min(enough).max(least);
+        let (m_min, _) = self.bounds();
+        self.m = self.m.min(enough).max(m_min);
     }
 
     /// The limit now, connections; real-valued, see [`super::Fraction`].
     #[must_use]
     pub fn m(&self) -> f64 {
-        let (least, most) = self.bounds();
-        self.unbounded.min(most).max(least)
+        let (m_min, m_max) = self.bounds();
+        self.m.min(m_max).max(m_min)
     }
 
     /// T.
@@ -128,17 +138,164 @@ impl Admission {
         self.settings.period
     }
 
-    /// Takes note of how many connections the servers of this lane tolerate
-    /// (at least 1): m never exceeds it, not even for m_min's sake.
+    /// The servers of this lane tolerate this many connections, at least 1. m never
+    /// exceeds them, not even for m_min's sake.
     pub fn tolerate(&mut self, connections: u32) {
         self.tolerated = f64::from(connections.max(1));
     }
 
-    /// m_min and m_max under what is tolerated.
+    /// m_min and m_max under what the servers tolerate.
     fn bounds(&self) -> (f64, f64) {
         let bound = |m: f64| m.min(self.tolerated);
-        let (least, most) = (self.settings.m_min, f64::from(self.settings.m_max));
-        (bound(least), bound(most))
+        let (m_min, m_max) = (self.settings.m_min, f64::from(self.settings.m_max));
+        (bound(m_min), bound(m_max))
+    }
+}
+
+/// Parameters of the law.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdmissionSettings {
+    /// tau: target of the queue, chunks; above 0.
+    pub tau: f64,
+    /// gamma: connections per chunk and period.
+    pub gain: Gain,
+    /// kappa: damping, connections per chunk; 0 is the paper's law.
+    pub kappa: f64,
+    /// T: time from one update to the next.
+    pub period: Duration,
+    /// Smallest limit, connections; above 0. Below 1 there is none at times.
+    pub m_min: f64,
+    /// Largest limit, connections; at least 1, and at least `m_min`.
+    pub m_max: u32,
+}
+
+/// Why settings make no law.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSettings {
+    /// tau must be finite and above 0.
+    #[error("the queue's target tau must be finite and above 0")]
+    Target,
+    /// Every gamma must be finite and above 0, and the floor at most the
+    /// initial gain.
+    #[error("gains must be finite and above 0, and none above the initial one")]
+    Gain,
+    /// kappa must be finite and at least 0.
+    #[error("the damping kappa must be finite and at least 0")]
+    Damping,
+    /// T must be above 0.
+    #[error("the period T must be above 0")]
+    Period,
+    /// 0 < m_min <= m_max and 1 <= m_max must hold.
+    #[error("the limits must satisfy 0 < m_min <= m_max and 1 <= m_max")]
+    Limits,
+}
+
+impl AdmissionSettings {
+    /// For immediate release: jobs that arrive at random, the paper's case.
+    /// T is [`T_CHUNKS`](super::T_CHUNKS) mean chunk times
+    /// ([`Period`](super::Period)), and `period` is what it is before any is
+    /// known; what follows is per mean chunk time.
+    ///
+    /// One connection more serves B = k / (m + k) chunks more beside k
+    /// long-lived flows: 0.2 to 0.7. Arrivals and ends of chunks are noise of
+    /// variance 2 m. So kappa and gamma are a matter of speed, kappa * B,
+    /// against noise, whose variance of m is (kappa / B) * m. The numbers are
+    /// from simulation (`lab tuning`: 1 to 5 long-lived flows, web loads of 0.2
+    /// and 0.45, background loads of 0.25 to 0.45, chunks of 0.3 and 3 MB on
+    /// 10 to 1000 Mbit/s).
+    ///
+    /// - tau = 20 chunks: at limits of 2 to 20 connections the queue is empty
+    ///   at most 1.5 % of the time. With 10 it is up to 29 %, and an empty
+    ///   queue biases m upwards; with 30 a cold start takes up
+    ///   to 20 chunk times instead of 17, as there is more to be filled.
+    /// - kappa = 1 at first: one connection for each chunk that the queue has
+    ///   grown by. From a cold start m is within 20 % of its limit after 5 to
+    ///   17 chunk times in the mean over many runs; with 0.5 after up to 21,
+    ///   and beyond 2 / B m would alternate.
+    /// - gamma = 0.02 at first: damping ratio kappa/2 * sqrt(B / gamma) of 1.6
+    ///   to 2.9. More pulls m down for longer while the queue is still to be
+    ///   filled; with less, once settled, the queue takes too long to come
+    ///   back to tau and is empty up to 18 % of the time.
+    /// - Both settle, since the first values for good would make the web up to
+    ///   18 % slower than a constant m does: half of kappa is left after 10
+    ///   chunk times, and 0.22 with gamma = 0.001 in the end, where it is
+    ///   5 % at most at limits of 2 to 20 connections, and 10 % elsewhere. With
+    ///   0.0003 a step in load takes up to 22 chunk times.
+    /// - 30 chunks more than tau, thrice the queue's usual deviation, are a
+    ///   step in load; so are 3 chunk times of an empty queue. A step up is
+    ///   followed within 14 chunk times, one down in 17 to 24, with a fifth of
+    ///   the long-lived flows left in 83. Without this a cold start can take
+    ///   32, as the gain is spent before the limit is reached.
+    /// - m_min = 1: of plain TCP a smaller limit would keep the queue at tau where
+    ///   less than one connection is enough, and no web flow would gain. Flows
+    ///   that can be held back want their least weight, 0.02, here: then one
+    ///   yields for the rest of the time. The paper names none.
+    ///
+    /// In a single run chance rules: the chunks of the first 40 to 200 chunk
+    /// times do not tell the limit to 20 %, whatever the law.
+    #[must_use]
+    pub fn immediate() -> Self {
+        Self {
+            tau: 20.0,
+            gain: Gain::Settling {
+                initial: 0.02,
+                floor: 0.001,
+                half_after: 10.0,
+                far: 30.0,
+                empty_after: 3,
+            },
+            kappa: 1.0,
+            period: Duration::from_secs(10),
+            m_min: 1.0,
+            m_max: 4,
+        }
+    }
+
+    /// For paced release: the queue is a shortfall, a smooth quantity, and a
+    /// deadline may be a minute away.
+    ///
+    /// - tau = 4 chunks. A chunk is four seconds of one flow, and a standing
+    ///   shortfall of 4 costs nothing: zeta already counts what remains.
+    /// - kappa = 0.5: two chunks (eight seconds of a flow) behind, and there
+    ///   is one more connection. One more connection serves B = T/4 s chunks
+    ///   more per period, and kappa * B = 0.6 is well below 2, where the loop
+    ///   would overshoot more with each period.
+    /// - gamma = 0.01 down to 0.002: gamma * tau stays well below what kappa
+    ///   adds when the shortfall grows by one chunk, so that m rises at once;
+    ///   damping ratio 2.8 to 6.
+    /// - T = 5 s.
+    #[must_use]
+    pub fn paced() -> Self {
+        Self {
+            tau: 4.0,
+            gain: Gain::Decreasing {
+                initial: 0.01,
+                floor: 0.002,
+                restore_after: 60,
+            },
+            kappa: 0.5,
+            period: Duration::from_secs(5),
+            m_min: 1.0,
+            m_max: 4,
+        }
+    }
+
+    fn validate(&self) -> Result<(), InvalidSettings> {
+        let ok = |holds: bool, otherwise| if holds { Ok(()) } else { Err(otherwise) };
+        ok(
+            self.tau.is_finite() && self.tau > 0.0,
+            InvalidSettings::Target,
+        )?;
+        ok(self.gain.is_valid(), InvalidSettings::Gain)?;
+        ok(
+            self.kappa.is_finite() && self.kappa >= 0.0,
+            InvalidSettings::Damping,
+        )?;
+        ok(!self.period.is_zero(), InvalidSettings::Period)?;
+        ok(
+            self.m_min > 0.0 && self.m_min <= f64::from(self.m_max) && self.m_max >= 1,
+            InvalidSettings::Limits,
+        )
     }
 }
 
@@ -147,7 +304,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::lane::Gain;
 
     fn settings(tau: f64, gamma: f64, kappa: f64) -> AdmissionSettings {
         AdmissionSettings {

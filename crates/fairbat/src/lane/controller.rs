@@ -1,72 +1,120 @@
-//! The two loops of a lane, fed with what it measures: w, the weight of each
-//! flow (fast), and m, how many there may be (slow): release, admission and
-//! the realisation of a fractional m. Pure.
+//! The controller of a lane: it turns what the lane measures into w, the weight of
+//! each flow (fast loop), and m, the limit on connections (slow loop).
 //!
-//! They share one task and must not fight over it. So m rises only for what
-//! was missing at w = 1; and where the flows need less than their full weight
-//! again, there are fewer of them first. Where jobs come and go and none has a
-//! deadline there is one loop, and m alone says both: in the part of the time for
-//! which it allows no connection, there is one that yields to anybody.
-
-mod interval;
-mod load;
-mod pressure;
+//! Both loops share one task and must not fight over it. So m rises only for what was
+//! missing at w = 1. Where the flows need less than their full weight again, m falls
+//! first. A stream of jobs without deadlines has one loop only: m says both, and in the
+//! share of the time in which m allows no connection, one connection yields.
+//!
+//! Pure: moments are durations since the lane's start.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use self::interval::Interval;
-pub(crate) use self::load::Load;
-use self::load::WEIGHT_PERIOD_LEAST;
-use self::pressure::Pressure;
+use dalbe::deadline::Demand;
+use dalbe::weight::{
+    CapacityEstimate, FlowTarget, FlowWeightController, MAX_SAMPLE_GAP, WeightController,
+    WeightObservation,
+};
 
-use crate::lane::backlog::{BacklogPolicy, Observation};
-use crate::lane::{Admission, AdmissionSettings, Fraction, InvalidSettings, Period};
-use dalbe::weight::CapacityEstimate;
-use dalbe::weight::MAX_SAMPLE_GAP;
-use dalbe::weight::WeightController;
-use dalbe::weight::WeightObservation;
+use super::admission::{Admission, AdmissionSettings, InvalidSettings};
+use super::backlog::{BacklogPolicy, Observation};
+use super::settings::{LaneSettings, Mode};
+use super::timing::{Fraction, Period};
 
-/// Window of a deadline from which on the law runs at its own speed.
+#[cfg(test)]
+mod tests;
+
+/// Time to the nearest deadline from which on the law runs at its usual speed.
 const FULL_WINDOW: Duration = Duration::from_secs(120);
 
-/// How much faster it may run for shorter ones: T is then a second, and no
-/// faster than samples are taken.
-const SPEED_MOST: f64 = 5.0;
+/// The law runs at most this many times as fast for shorter windows: T is then one
+/// second, which is the period of the samples.
+const MAX_SPEED: f64 = 5.0;
 
-/// A connection that is alone and not pressed by any deadline takes so many
-/// chunks at once, some minutes' worth: the limit on connections has nothing to
-/// act on, and with each request two round trips are lost.
-const ALONE: NonZeroU64 = NonZeroU64::new(64).expect("not 0");
+/// A connection that is alone, without a deadline that asks for a rate, takes this many
+/// chunks at once, some minutes of work. There the limit on connections has nothing to
+/// decide, and each request costs two round trips.
+const CHUNKS_OF_A_LONE_CONNECTION: NonZeroU64 = NonZeroU64::new(64).expect("not 0");
 
-/// Chunks are not cut shorter than this for the deadline's sake, bytes: below
-/// it the gaps between requests would weigh more.
-const CHUNK_LEAST: u64 = 256 * 1024;
+/// Chunks are not cut shorter than this for a deadline, bytes: below it the gaps between
+/// requests weigh more than what a deadline gains.
+const MIN_CHUNK: u64 = 256 * 1024;
 
-/// T is at least so many T_w: the slow loop must see what the fast one did.
-const WEIGHT_PERIODS_LEAST: u32 = 2;
+/// T is at least this many T_w: the slow loop must see what the fast loop did.
+const MIN_WEIGHT_PERIODS: u32 = 2;
 
-/// A shortfall up to here is what TCP makes of its share from one second to
-/// the next, and no reason for another connection, chunks; ...
-const TOLERATED: f64 = 1.0;
-/// ... but with fewer T_w left than this it becomes one by and by: there is no
+/// Shortfall that brings no connection, chunks: TCP varies that much from one second to
+/// the next.
+const TOLERATED_SHORTFALL: f64 = 1.0;
+
+/// With fewer T_w left than this the tolerated shortfall shrinks to nothing: there is no
 /// time to catch up later.
 const TOLERANT_PERIODS: f64 = 30.0;
 
-/// Below this weight there are more flows than it takes. Well below 1: a
-/// weight that touches 1 now and then must not cost a connection each time.
-const TOO_MANY: f64 = 0.7;
+/// Below this weight there are more flows than needed. Well below 1, so that a weight
+/// that touches 1 now and then does not cost a connection each time.
+const SURPLUS_WEIGHT: f64 = 0.7;
 
-/// A chunk is the work of a flow for so long, s (as the chunk sizer has it).
+/// A chunk is this much work of one flow, s (as the chunk sizer has it).
 const CHUNK_DURATION: f64 = 4.0;
 
-/// The unit of n is not smaller than this, bytes: however slow the flows are,
-/// more of them are no help below it.
-const UNIT_LEAST: NonZeroU64 = NonZeroU64::new(64 * 1024).expect("not 0");
+/// Smallest unit of n, bytes: on slower flows more connections are no help.
+const MIN_UNIT: NonZeroU64 = NonZeroU64::new(64 * 1024).expect("not 0");
 
-/// What came of it.
+/// T_w is the time to the nearest deadline over this number.
+const WEIGHT_PERIODS: u32 = 100;
+
+/// Shortest T_w: a window acts within a few round trips, and a shorter mean is noise.
+const MIN_WEIGHT_PERIOD: Duration = Duration::from_secs(1);
+
+/// Longest T_w: a change must not go unnoticed for longer.
+const MAX_WEIGHT_PERIOD: Duration = Duration::from_secs(10);
+
+/// T_w is at least this many round trips: senders take some to use what they may.
+const WEIGHT_ROUND_TRIPS: u32 = 10;
+
+/// Round trips make T_w no longer than this: beyond it too early is better than too late.
+const MAX_ROUND_TRIPS_TIME: Duration = Duration::from_secs(2);
+
+/// A period is over when no more than this is missing of it: samples jitter.
+const JITTER: Duration = Duration::from_millis(500);
+
+/// The lane at the end of a control period.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PaceSample {
+pub(crate) struct Load {
+    /// Inactive chunks, as [`Observation::inactive`] has them.
+    pub(crate) inactive: u64,
+    /// What the deadlines ask for.
+    pub(crate) demand: Option<Demand>,
+    /// The natural chunk length, bytes.
+    pub(crate) chunk_len: NonZeroU64,
+    /// Connections that the servers tolerate.
+    pub(crate) tolerated: u32,
+    /// Time to the nearest deadline that is not over.
+    pub(crate) time_left: Option<Duration>,
+    /// Round-trip time now, if a connection is there to ask.
+    pub(crate) rtt: Option<Duration>,
+}
+
+impl Load {
+    /// T_w.
+    fn weight_period(&self) -> Duration {
+        let left = match (self.time_left, self.demand) {
+            (Some(left), _) => left,
+            // All deadlines are over.
+            (None, Some(_)) => Duration::ZERO,
+            (None, None) => Duration::MAX,
+        };
+        let period = (left / WEIGHT_PERIODS).clamp(MIN_WEIGHT_PERIOD, MAX_WEIGHT_PERIOD);
+        let round_trips = self.rtt.unwrap_or_default() * WEIGHT_ROUND_TRIPS;
+        period.max(round_trips.min(MAX_ROUND_TRIPS_TIME))
+    }
+}
+
+/// What the controller has decided.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ControlSample {
     /// n of FAIRBAT, chunks.
     pub(crate) n: f64,
     /// m of FAIRBAT, connections.
@@ -77,27 +125,115 @@ pub(crate) struct PaceSample {
     pub(crate) rate: f64,
 }
 
-/// See the module.
+/// What decides the weight of each flow.
 #[derive(Debug)]
-pub(crate) struct Pace {
-    pressure: Pressure,
+enum WeightSource {
+    /// No lever: the flows weigh 1.
+    Unheld,
+    /// The deadlines, by DA-LBE.
+    Deadlines(WeightController),
+    /// m: one connection yields in the time slots in which m allows none.
+    Limit {
+        /// The weight that yields.
+        w_min: f64,
+        /// Whether it yields in this slot.
+        yields: bool,
+    },
+    /// DA-LBE for one connection that this end sends over.
+    Connection {
+        weight: Box<FlowWeightController>,
+        is_open: bool,
+    },
+}
+
+impl WeightSource {
+    /// Weight of each flow now.
+    fn w(&self) -> f64 {
+        match self {
+            Self::Limit {
+                w_min,
+                yields: true,
+            } => *w_min,
+            Self::Unheld | Self::Limit { .. } => 1.0,
+            Self::Deadlines(weight) => weight.w(),
+            Self::Connection { weight, .. } => weight.target(Duration::ZERO).w,
+        }
+    }
+
+    /// How many connections there may be in the next slot, when the limit has room for
+    /// `connections`.
+    fn allow(&mut self, connections: u32) -> u32 {
+        let Self::Limit { yields, .. } = self else {
+            return connections;
+        };
+        *yields = connections == 0;
+        connections.max(1)
+    }
+
+    /// How many of those in use count against the limit. One that yields takes nothing
+    /// from others.
+    fn counted(&self, in_use: u32) -> u32 {
+        match self {
+            Self::Limit { yields: true, .. } => 0,
+            _ => in_use,
+        }
+    }
+}
+
+/// Bytes moved since a moment.
+#[derive(Debug, Clone, Copy, Default)]
+struct Interval {
+    start: Duration,
+    bytes: u64,
+}
+
+impl Interval {
+    fn restart(&mut self, now: Duration) {
+        *self = Self {
+            start: now,
+            bytes: 0,
+        };
+    }
+
+    /// Whether it has lasted for a period by now.
+    fn lasts(&self, period: Duration, now: Duration) -> bool {
+        now + JITTER >= self.start + period
+    }
+
+    /// Mean rate up to `now`, byte/s; 0 over no time.
+    fn rate(&self, now: Duration) -> f64 {
+        let elapsed = now.saturating_sub(self.start).as_secs_f64();
+        if elapsed > 0.0 {
+            self.bytes as f64 / elapsed
+        } else {
+            0.0
+        }
+    }
+}
+
+/// The controller of w and m.
+#[derive(Debug)]
+pub(crate) struct RateController {
+    weight: WeightSource,
     capacity: CapacityEstimate,
     /// Smallest weight since m was last updated.
-    least_w: f64,
+    smallest_w: f64,
     /// Bytes since w was last updated.
     since_weight: Interval,
     /// Since when no connection is in use; `None` while one is.
     idle_since: Option<Duration>,
-    release: BacklogPolicy,
+    policy: BacklogPolicy,
     admission: Admission,
     fraction: Fraction,
-    /// T, where jobs come and go.
+    /// T of a stream.
     period: Period,
-    /// What the limit does not fall below once no more of them come.
-    rest: Option<f64>,
-    /// T and the unit of n are this much shorter than usual, which leaves the
-    /// law's dynamics as they are on a shorter scale of time.
+    /// The limit does not fall below this once no more jobs come.
+    floor: Option<f64>,
+    /// T and the unit of n are this much shorter than usual. The law's dynamics stay as
+    /// they are on a shorter scale of time.
     time_scale: f64,
+    /// Limit on the rate, byte/s: the flows do not press for more.
+    limit_rate: Option<f64>,
     /// Whether there was a deadline at the last sample.
     had_demand: bool,
     /// Whether work without a deadline waited at the last sample.
@@ -115,21 +251,46 @@ pub(crate) struct Pace {
     since_update: Interval,
 }
 
-impl Pace {
-    /// `m_min` to `m_max` connections. What is released brings m above `m_min`.
+impl RateController {
+    /// The controller of a lane in this mode; `window` is the time to the deadline of
+    /// the first member of a shared lane.
+    pub(crate) fn of_lane(
+        settings: &LaneSettings,
+        mode: Mode,
+        window: Option<Duration>,
+    ) -> Result<Self, InvalidSettings> {
+        let w_min = settings.is_held.then_some(settings.weight);
+        let max = settings.max_connections;
+        let limit_rate = settings.limit_rate.map(|rate| rate as f64);
+        let controller = match mode {
+            Mode::Batch {
+                min_connections,
+                window,
+            } => Self::by_deadline(min_connections, max, window, w_min, BacklogPolicy::paced()),
+            Mode::Stream(law) => Self::of_stream(law, w_min),
+            Mode::Shared => Self::by_deadline(1, max, window, w_min, BacklogPolicy::mixed()),
+            Mode::SingleConnection => Self::of_connection(settings.weight, limit_rate),
+        };
+        Ok(Self {
+            limit_rate,
+            ..controller?
+        })
+    }
+
+    /// `m_min` to `m_max` connections; what `policy` counts brings m above `m_min`.
     ///
-    /// `window` is the time to the nearest deadline, if there is one;
-    /// flows that can be held back have at least the weight `w_min`.
-    pub(crate) fn new(
+    /// `window` is the time to the nearest deadline, if there is one. Flows that a lever
+    /// holds have at least the weight `w_min`.
+    pub(crate) fn by_deadline(
         m_min: u32,
         m_max: u32,
         window: Option<Duration>,
         w_min: Option<f64>,
-        release: BacklogPolicy,
+        policy: BacklogPolicy,
     ) -> Result<Self, InvalidSettings> {
         let time_scale = window.map_or(1.0, |window| {
             let share = window.as_secs_f64() / FULL_WINDOW.as_secs_f64();
-            share.clamp(1.0 / SPEED_MOST, 1.0)
+            share.clamp(1.0 / MAX_SPEED, 1.0)
         });
         let paced = AdmissionSettings::paced();
         let settings = AdmissionSettings {
@@ -138,54 +299,62 @@ impl Pace {
             period: paced.period.mul_f64(time_scale),
             ..paced
         };
-        let pressure = w_min.map_or(Pressure::Unbraked, |w_min| {
-            Pressure::Deadlines(WeightController::new(w_min))
+        let weight = w_min.map_or(WeightSource::Unheld, |w_min| {
+            WeightSource::Deadlines(WeightController::new(w_min))
         });
         Ok(Self {
             is_pressed: window.is_some(),
             time_scale,
-            ..Self::under(settings, pressure, release)?
+            ..Self::under(settings, weight, policy)?
         })
     }
 
-    /// For jobs that come and go, without deadlines (FAIRBAT's own case). Where
-    /// flows can be held back, down to the weight `w_min`, there is always one: with
-    /// an m_min below 1 it yields in the part of the time for which m allows none.
-    pub(crate) fn of_arrivals(
+    /// For jobs that come and go without deadlines (FAIRBAT's own case). Where a lever
+    /// holds flows down to the weight `w_min`, there is always one connection: with an
+    /// m_min below 1 it yields in the share of the time for which m allows none.
+    pub(crate) fn of_stream(
         settings: AdmissionSettings,
         w_min: Option<f64>,
     ) -> Result<Self, InvalidSettings> {
-        let pressure = w_min.map_or(Pressure::Unbraked, |least| Pressure::Limit {
-            least,
+        let weight = w_min.map_or(WeightSource::Unheld, |w_min| WeightSource::Limit {
+            w_min,
             yields: false,
         });
-        Self::under(settings, pressure, BacklogPolicy::Immediate)
+        Self::under(settings, weight, BacklogPolicy::Immediate)
     }
 
-    /// No more jobs come: the queue is no longer to be kept at tau, and what is left
-    /// of it has what it has now, or one whole connection, or more if it is long.
-    pub(crate) fn no_more_come(&mut self) {
-        self.rest = Some(self.admission.m().max(1.0));
+    /// For one upload over one connection: w follows the deadline every second.
+    fn of_connection(w_min: f64, limit_rate: Option<f64>) -> Result<Self, InvalidSettings> {
+        let weight = WeightSource::Connection {
+            weight: Box::new(FlowWeightController::new(w_min, limit_rate)),
+            is_open: false,
+        };
+        let one = AdmissionSettings {
+            m_max: 1,
+            ..AdmissionSettings::paced()
+        };
+        Self::under(one, weight, BacklogPolicy::paced())
     }
 
     fn under(
         settings: AdmissionSettings,
-        pressure: Pressure,
-        release: BacklogPolicy,
+        weight: WeightSource,
+        policy: BacklogPolicy,
     ) -> Result<Self, InvalidSettings> {
         let admission = Admission::new(settings)?;
         Ok(Self {
-            pressure,
+            weight,
             capacity: CapacityEstimate::new(),
-            least_w: 1.0,
+            smallest_w: 1.0,
             since_weight: Interval::default(),
             idle_since: Some(Duration::ZERO),
-            release,
+            policy,
             admission,
             fraction: Fraction::new(),
             period: Period::new(settings.period),
-            rest: None,
+            floor: None,
             time_scale: 1.0,
+            limit_rate: None,
             had_demand: false,
             had_waiting: false,
             is_pressed: false,
@@ -198,29 +367,74 @@ impl Pace {
         })
     }
 
+    /// No more jobs come: the queue is no longer kept at tau. What is left of it has the
+    /// connections that it has now, at least one whole one, or more if it is long.
+    pub(crate) fn no_more_come(&mut self) {
+        self.floor = Some(self.admission.m().max(1.0));
+    }
+
+    /// Allows this many connections until the next sample.
+    #[cfg(test)]
+    pub(crate) fn allow_for_test(&mut self, connections: u32) {
+        self.allowed = connections;
+    }
+
     /// Connections that may be in use now.
     pub(crate) fn connections(&self) -> usize {
         self.allowed as usize
     }
 
-    /// So many connections are in use from now on.
+    /// What the flows are to do now.
+    pub(crate) fn flow_target(&self, now: Duration) -> FlowTarget {
+        match &self.weight {
+            WeightSource::Connection { weight, .. } => weight.target(now),
+            other => FlowTarget {
+                w: other.w(),
+                capacity: self.capacity.rate(now),
+            },
+        }
+    }
+
+    /// Notes how many connections are in use from now on.
     pub(crate) fn active(&mut self, now: Duration, connections: usize) {
         if connections == 0 {
             self.idle_since.get_or_insert(now);
         } else if let Some(since) = self.idle_since.take()
-            && now >= since + WEIGHT_PERIOD_LEAST
+            && now >= since + MIN_WEIGHT_PERIOD
         {
-            // That nothing came for want of work tells nothing of the path.
+            // A rate of zero for want of work says nothing about the path.
             self.since_weight.restart(now);
         }
         self.in_use = u32::try_from(connections).unwrap_or(u32::MAX);
-        self.fraction
-            .active(now, self.pressure.counted(self.in_use));
+        self.fraction.active(now, self.weight.counted(self.in_use));
     }
 
-    /// Bytes have been moved. Those of a transfer that is not due say what
-    /// the path carries, and nothing of how the deadlines stand.
+    /// The one connection of an upload is open: its first period begins.
+    pub(crate) fn connected(&mut self, now: Duration) {
+        if let WeightSource::Connection { weight, is_open } = &mut self.weight {
+            weight.begin(now);
+            *is_open = true;
+        }
+    }
+
+    /// The one connection of an upload is gone.
+    pub(crate) fn disconnected(&mut self) {
+        if let WeightSource::Connection { is_open, .. } = &mut self.weight {
+            *is_open = false;
+        }
+    }
+
+    /// Whether a sample tells anything about the flows.
+    pub(crate) fn is_measuring(&self) -> bool {
+        !matches!(self.weight, WeightSource::Connection { is_open: false, .. })
+    }
+
+    /// Bytes have been moved. Those of a transfer without a deadline tell what the path
+    /// carries, and nothing about how the deadlines stand.
     pub(crate) fn moved(&mut self, now: Duration, bytes: u64, is_due: bool) {
+        if let WeightSource::Connection { weight, .. } = &mut self.weight {
+            return weight.delivered(now, bytes);
+        }
         self.capacity.record(now, bytes);
         self.since_sample.bytes += bytes;
         if is_due {
@@ -229,34 +443,43 @@ impl Pace {
         }
     }
 
-    /// A chunk was on its connection for so long.
+    /// A chunk has ended that was on its connection for this long.
     pub(crate) fn finished(&mut self, chunk: Duration) {
         self.period.ended(chunk);
     }
 
-    /// T: where jobs come and go, as their chunks take.
+    /// T. For a stream it is the time that chunks take.
     fn period(&self, load: &Load) -> Duration {
-        match self.release {
+        match self.policy {
             BacklogPolicy::Immediate => self.period.now(),
             BacklogPolicy::Paced(_) | BacklogPolicy::Mixed(_) => {
-                let least = load.weight_period() * WEIGHT_PERIODS_LEAST;
-                self.admission.period().max(least)
+                let shortest = load.weight_period() * MIN_WEIGHT_PERIODS;
+                self.admission.period().max(shortest)
             }
         }
     }
 
-    /// Length of the next chunk, bytes, where `natural` is what the rate asks
-    /// for and `pending` is what waits: shorter when a deadline is near, and
-    /// near the end, so that every connection has work until the last byte
-    /// (guided self-scheduling, Polychronopoulos and Kuck 1987).
+    /// Length of the next chunk, bytes; `natural` is what the rate asks for, `pending`
+    /// what waits. Chunks are shorter when a deadline is near, and near the end, so that
+    /// every connection has work until the last byte (guided self-scheduling,
+    /// Polychronopoulos and Kuck 1987).
+    ///
+    /// In a shared lane a chunk is never longer than its natural length: a transfer may
+    /// come that is due first.
     pub(crate) fn chunk_length(&self, natural: NonZeroU64, pending: u64) -> NonZeroU64 {
-        let is_calm = !self.is_pressed && !matches!(self.release, BacklogPolicy::Immediate);
-        let natural = if self.allowed == 1 && is_calm {
-            natural.saturating_mul(ALONE)
-        } else {
-            natural
+        let (natural, unit, connections) = match self.policy {
+            BacklogPolicy::Mixed(_) => (natural, natural, self.admission.m().ceil() as u64),
+            BacklogPolicy::Paced(_) if self.allowed == 1 && !self.is_pressed => {
+                let long = natural.saturating_mul(CHUNKS_OF_A_LONE_CONNECTION);
+                (long, self.unit(long), 1)
+            }
+            BacklogPolicy::Paced(_) | BacklogPolicy::Immediate => {
+                (natural, self.unit(natural), self.allowed.into())
+            }
         };
-        share_of(natural, self.unit(natural), pending, self.allowed.into())
+        let share = pending / connections.max(1);
+        let length = unit.get().min(share).max(MIN_CHUNK);
+        NonZeroU64::new(length).map_or(natural, |length| length.min(natural))
     }
 
     /// The unit of n, bytes.
@@ -265,56 +488,80 @@ impl Pace {
         NonZeroU64::new(scaled).unwrap_or(NonZeroU64::MIN)
     }
 
-    /// What the path carries when nobody else uses it, as far as has been
-    /// seen, byte/s; 0 before anything is known.
+    /// What the path carries when nobody else uses it, as far as has been seen, byte/s;
+    /// 0 before anything is known.
     pub(crate) fn capacity(&self, now: Duration) -> f64 {
-        self.capacity.rate(now)
+        self.flow_target(now).capacity
     }
 
-    /// Takes a sample; every T_w it also updates w, and every T m.
-    pub(crate) fn sample(&mut self, now: Duration, load: &Load) -> PaceSample {
+    /// Takes a sample. Every T_w it also updates w, and every T it updates m.
+    pub(crate) fn sample(&mut self, now: Duration, load: &Load) -> ControlSample {
+        if let WeightSource::Connection { weight, is_open } = &mut self.weight {
+            let is_open = *is_open;
+            return ControlSample {
+                n: 0.0,
+                m: 1.0,
+                // Without a connection there is nothing to learn for its weight.
+                rate: if is_open {
+                    weight.sample(now, load.demand)
+                } else {
+                    0.0
+                },
+                w: self.weight.w(),
+            };
+        }
+        // More than the user's limit cannot be had, and is not tried for.
+        let limited = |demand: Demand| Demand {
+            zeta: self
+                .limit_rate
+                .map_or(demand.zeta, |limit| demand.zeta.min(limit)),
+            ..demand
+        };
+        let load = &Load {
+            demand: load.demand.map(limited),
+            ..*load
+        };
         self.admission.tolerate(load.tolerated);
         // The plan starts with the demand, not with the next full period.
         let is_new = load.demand.is_some() && !self.had_demand;
         self.had_demand = load.demand.is_some();
         self.is_pressed = self.had_demand;
-        // Nor does a long queue wait for one that has just come: a period is long
+        // A long queue that has just come does not wait for one either: a period is long
         // beside thousands of small files.
-        let is_waiting = load.demand.is_none() && self.release.mixes(load.inactive);
+        let is_waiting = load.demand.is_none() && self.policy.mixes(load.inactive);
         let has_come = is_waiting && !self.had_waiting;
         self.had_waiting = is_waiting;
         if now >= self.since_sample.start + MAX_SAMPLE_GAP {
             self.since_weight.restart(now);
             self.since_update.restart(now);
             self.since_sample.restart(now);
-            self.release.restart(now);
+            self.policy.restart(now);
         }
         self.update_weight(now, load, is_new);
         if is_new || has_come || self.since_update.lasts(self.period(load), now) {
             self.update_connections(now, load);
         }
         let mut m = self.admission.m();
-        if let Some(rest) = self.rest {
-            m = m.max(rest.min(f64::from(load.tolerated)));
+        if let Some(floor) = self.floor {
+            m = m.max(floor.min(f64::from(load.tolerated)));
             // What is left may be gone before the period is over.
             self.n = load.inactive as f64;
         }
         let connections = self.fraction.decide(now, m);
-        self.allowed = self.pressure.allow(connections);
-        self.fraction
-            .active(now, self.pressure.counted(self.in_use));
+        self.allowed = self.weight.allow(connections);
+        self.fraction.active(now, self.weight.counted(self.in_use));
         let rate = self.since_sample.rate(now);
         self.since_sample.restart(now);
-        PaceSample {
+        ControlSample {
             n: self.n,
             m,
-            w: self.pressure.w(),
+            w: self.weight.w(),
             rate,
         }
     }
 
     fn update_weight(&mut self, now: Duration, load: &Load, is_new: bool) {
-        let Pressure::Deadlines(weight) = &mut self.pressure else {
+        let WeightSource::Deadlines(weight) = &mut self.weight else {
             return;
         };
         let period = load.weight_period();
@@ -323,7 +570,7 @@ impl Pace {
             .demand
             .is_some_and(|demand| demand.is_nearly_over(rate, period));
         if ends_in_time && !is_new {
-            self.least_w = self.least_w.min(weight.w());
+            self.smallest_w = self.smallest_w.min(weight.w());
             return;
         }
         if is_new || self.since_weight.lasts(period, now) {
@@ -338,42 +585,42 @@ impl Pace {
                 flows: m,
                 capacity: self.capacity.rate(now),
             });
-            if w < TOO_MANY && !self.release.wants(load.inactive) {
+            if w < SURPLUS_WEIGHT && !self.policy.wants(load.inactive) {
                 self.admission.lower(m * w);
                 weight.redistribute(m, self.admission.m());
             }
             self.since_weight.restart(now);
         }
-        self.least_w = self.least_w.min(weight.w());
+        self.smallest_w = self.smallest_w.min(weight.w());
     }
 
     fn update_connections(&mut self, now: Duration, load: &Load) {
         let rate = self.since_update.rate(now);
-        let w = self.least_w;
-        self.least_w = self.pressure.w();
-        // The natural length follows what a finished chunk has shown; on a path
-        // that has become slow that is long ago.
+        let w = self.smallest_w;
+        self.smallest_w = self.weight.w();
+        // The natural length follows what finished chunks have shown. On a path that has
+        // become slow that is long ago.
         let chunk = rate / self.admission.m() * CHUNK_DURATION;
         let chunk =
             NonZeroU64::new(chunk as u64).map_or(load.chunk_len, |chunk| chunk.min(load.chunk_len));
-        let n = self.release.update(&Observation {
+        let n = self.policy.update(&Observation {
             now,
             inactive: load.inactive,
             demand: load.demand,
             rate,
             w,
-            chunk_len: self.unit(chunk).max(UNIT_LEAST),
+            chunk_len: self.unit(chunk).max(MIN_UNIT),
         });
-        // Near the end n is bounded by what remains and falls with it. That
-        // is no sign of catching up while the flows, at their full weight,
-        // are slower than they have to be, and m must not fall for it.
+        // Near the end n is bounded by what remains and falls with it. While the flows,
+        // at their full weight, are slower than they have to be, that is no sign of
+        // catching up, and m must not fall for it.
         let is_behind = w >= 1.0 && load.demand.is_some_and(|demand| demand.zeta > rate);
         self.n = if is_behind { n.max(self.n) } else { n };
         let periods_left = load
             .time_left
             .map_or(0.0, |left| left.div_duration_f64(load.weight_period()));
-        let tolerated = TOLERATED * (periods_left / TOLERANT_PERIODS).min(1.0);
-        let chunk_times = match self.release {
+        let tolerated = TOLERATED_SHORTFALL * (periods_left / TOLERANT_PERIODS).min(1.0);
+        let chunk_times = match self.policy {
             BacklogPolicy::Immediate => self.period.chunk_times(),
             BacklogPolicy::Paced(_) | BacklogPolicy::Mixed(_) => 1.0,
         };
@@ -382,20 +629,3 @@ impl Pace {
         self.since_update.restart(now);
     }
 }
-
-/// The next of so many `connections` chunks that `pending` bytes are shared out
-/// in: at most `unit`, and no shorter than is worth a request unless `natural`
-/// is, bytes.
-pub(crate) fn share_of(
-    natural: NonZeroU64,
-    unit: NonZeroU64,
-    pending: u64,
-    connections: u64,
-) -> NonZeroU64 {
-    let share = pending / connections.max(1);
-    let length = unit.get().min(share).max(CHUNK_LEAST);
-    NonZeroU64::new(length).map_or(natural, |length| length.min(natural))
-}
-
-#[cfg(test)]
-mod tests;

@@ -39,7 +39,7 @@ struct Run {
 
 /// One look at the flows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct SaturationSample {
     /// Since the run's start.
     pub(crate) now: Duration,
     /// Their weight.
@@ -55,12 +55,12 @@ pub(crate) struct Look {
 impl Saturation {
     /// Takes a sample; returns what the flows have shown that they can carry,
     /// byte/s, once they have been at their full weight for long enough.
-    pub(crate) fn look(&mut self, look: Look) -> Option<f64> {
-        if look.w < 1.0 {
+    pub(crate) fn sample(&mut self, seen: SaturationSample) -> Option<f64> {
+        if seen.w < 1.0 {
             self.forget();
             return None;
         }
-        let Look { now, rate, .. } = look;
+        let SaturationSample { now, rate, .. } = seen;
         let fresh = Run {
             since: now,
             last: now,
@@ -73,8 +73,8 @@ impl Saturation {
         run.last = now;
         run.rate += RATE_WEIGHT * (rate - run.rate);
         // While more may come nothing is certain.
-        let patience = if look.may_grow { PATIENCE } else { 1 };
-        let enough = (look.left / SATURATED_SHARE).max(SATURATED_LEAST) * patience;
+        let patience = if seen.may_grow { PATIENCE } else { 1 };
+        let enough = (seen.left / SATURATED_SHARE).max(SATURATED_LEAST) * patience;
         (now >= run.since + enough).then_some(run.rate)
     }
 
@@ -87,7 +87,7 @@ impl Saturation {
 /// The rate, in byte/s, at which the end can be foretold, where `zeta` is what
 /// the deadlines ask for and `shown` what the flows have shown that they can
 /// carry. A ceiling of the user's that is less than zeta needs no proof.
-pub(crate) fn foreseen(zeta: f64, ceiling: Option<f64>, shown: Option<f64>) -> Option<f64> {
+pub(crate) fn attainable_rate(zeta: f64, ceiling: Option<f64>, shown: Option<f64>) -> Option<f64> {
     match (ceiling.filter(|&ceiling| ceiling < zeta), shown) {
         (Some(ceiling), Some(rate)) => Some(rate.min(ceiling)),
         (ceiling, shown) => ceiling.or(shown),
@@ -106,6 +106,33 @@ pub(crate) fn lateness(now: Duration, by: Duration, bytes: u64, rate: f64) -> Op
     (late_s.is_finite() && late_s > CLEARLY_LATE * left.max(0.0)).then_some(late_s)
 }
 
+/// An even pace of a transfer: from a moment at which this much was left, to the moment
+/// that it aims at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EvenPace {
+    from: Duration,
+    bytes: u64,
+}
+
+impl EvenPace {
+    pub(crate) fn new(from: Duration, bytes: u64) -> Self {
+        Self { from, bytes }
+    }
+
+    /// Bytes by which a transfer with `remaining` bytes is behind at `now`; negative when
+    /// it is ahead.
+    pub(crate) fn lag(&self, now: Duration, aim: Duration, remaining: u64) -> f64 {
+        let all = aim.saturating_sub(self.from).as_secs_f64();
+        let left = aim.saturating_sub(now).as_secs_f64();
+        let even = if all > 0.0 {
+            self.bytes as f64 * (left / all).min(1.0)
+        } else {
+            0.0
+        };
+        remaining as f64 - even
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,7 +141,7 @@ mod tests {
 
     /// Looks once a second at flows with 100 s left.
     fn look(saturation: &mut Saturation, second: u32, w: f64, rate: f64) -> Option<f64> {
-        saturation.look(Look {
+        saturation.sample(SaturationSample {
             now: SECOND * second,
             w,
             rate,
@@ -146,11 +173,11 @@ mod tests {
 
     #[test]
     fn a_ceiling_below_what_is_needed_needs_no_proof() {
-        assert_eq!(foreseen(10.0, Some(5.0), None), Some(5.0));
-        assert_eq!(foreseen(10.0, Some(5.0), Some(3.0)), Some(3.0));
-        assert_eq!(foreseen(10.0, Some(20.0), None), None);
-        assert_eq!(foreseen(10.0, Some(20.0), Some(30.0)), Some(30.0));
-        assert_eq!(foreseen(10.0, None, None), None);
+        assert_eq!(attainable_rate(10.0, Some(5.0), None), Some(5.0));
+        assert_eq!(attainable_rate(10.0, Some(5.0), Some(3.0)), Some(3.0));
+        assert_eq!(attainable_rate(10.0, Some(20.0), None), None);
+        assert_eq!(attainable_rate(10.0, Some(20.0), Some(30.0)), Some(30.0));
+        assert_eq!(attainable_rate(10.0, None, None), None);
     }
 
     #[test]
@@ -163,5 +190,24 @@ mod tests {
         assert_eq!(lateness(SECOND * 3, SECOND, 10, 10.0), Some(3.0), "over");
         let before = lateness(SECOND * 3, Duration::ZERO, 10, 10.0);
         assert_eq!(before, None, "over before the run began");
+    }
+
+    #[test]
+    fn the_lag_is_the_distance_to_an_even_pace() {
+        let pace = EvenPace::new(SECOND * 100, 1000);
+        let even = |now| 1000.0 - pace.lag(SECOND * now, SECOND * 500, 1000);
+        for (now, left) in [(100, 1000.0), (200, 750.0), (400, 250.0), (500, 0.0)] {
+            assert_eq!(even(now), left, "{now}");
+        }
+        assert_eq!(even(0), 1000.0, "not more");
+        assert_eq!(even(501), 0.0, "not less");
+        for aim in [0, 100] {
+            let lag = pace.lag(SECOND * 100, SECOND * aim, 1000);
+            assert_eq!(lag, 1000.0, "no time at all");
+        }
+        let from_start = EvenPace::new(Duration::ZERO, 1000);
+        assert_eq!(from_start.lag(SECOND * 49, SECOND * 98, 500), 0.0);
+        assert_eq!(from_start.lag(SECOND * 49, SECOND * 98, 700), 200.0);
+        assert_eq!(from_start.lag(SECOND * 99, SECOND * 98, 10), 10.0);
     }
 }

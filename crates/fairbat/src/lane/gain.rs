@@ -59,7 +59,7 @@ pub enum Gain {
 }
 
 impl Gain {
-    pub(super) fn is_valid(self) -> bool {
+    pub(crate) fn is_valid(self) -> bool {
         let positive = |gain: f64| gain.is_finite() && gain > 0.0;
         let falls = |initial, floor| positive(floor) && floor <= initial && positive(initial);
         match self {
@@ -81,25 +81,25 @@ impl Gain {
 
 /// What a step sees of the queue.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(crate) struct QueueState {
     /// n − tau, chunks.
-    pub(super) error: f64,
+    pub(crate) error: f64,
     /// Nothing waits, though m could be smaller.
-    pub(super) is_idle: bool,
+    pub(crate) is_idle: bool,
 }
 
 /// What a step is made with.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Strength {
+pub(crate) struct StepGain {
     /// Connections per chunk.
-    pub(super) gamma: f64,
+    pub(crate) gamma: f64,
     /// Share of kappa.
-    pub(super) damping: f64,
+    pub(crate) damping: f64,
 }
 
 /// The gain of each step.
 #[derive(Debug, Clone)]
-pub(super) struct Schedule {
+pub(crate) struct GainSchedule {
     gain: Gain,
     sign_changes: u32,
     last_positive: Option<bool>,
@@ -111,8 +111,8 @@ pub(super) struct Schedule {
     idle: u32,
 }
 
-impl Schedule {
-    pub(super) fn new(gain: Gain) -> Self {
+impl GainSchedule {
+    pub(crate) fn new(gain: Gain) -> Self {
         Self {
             gain,
             sign_changes: 0,
@@ -124,8 +124,8 @@ impl Schedule {
     }
 
     /// What the next step is made with.
-    pub(super) fn next(&mut self, seen: Seen) -> Strength {
-        let undiminished = |gamma| Strength {
+    pub(crate) fn next(&mut self, seen: QueueState) -> StepGain {
+        let undiminished = |gamma| StepGain {
             gamma,
             damping: 1.0,
         };
@@ -160,7 +160,7 @@ impl Schedule {
                 };
                 let damping = 1.0 / (1.0 + f64::from(self.age) / half_after);
                 let damping = damping.max((floor / initial).sqrt());
-                Strength {
+                StepGain {
                     gamma: initial * damping * damping * f64::from(idle.max(1)),
                     damping,
                 }
@@ -188,8 +188,8 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    fn gains(schedule: &mut Schedule, errors: &[f64]) -> Vec<f64> {
-        let seen = |&error| Seen {
+    fn gains(schedule: &mut GainSchedule, errors: &[f64]) -> Vec<f64> {
+        let seen = |&error| QueueState {
             error,
             is_idle: false,
         };
@@ -197,8 +197,8 @@ mod tests {
         errors.map(|seen| schedule.next(seen).gamma).collect()
     }
 
-    fn decreasing() -> Schedule {
-        Schedule::new(Gain::Decreasing {
+    fn decreasing() -> GainSchedule {
+        GainSchedule::new(Gain::Decreasing {
             initial: 0.12,
             floor: 0.025,
             restore_after: 5,
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_constant_gain_is_constant() {
-        let mut schedule = Schedule::new(Gain::Constant(0.3));
+        let mut schedule = GainSchedule::new(Gain::Constant(0.3));
         assert_eq!(gains(&mut schedule, &[5.0, -5.0, 5.0]), [0.3, 0.3, 0.3]);
     }
 
@@ -231,8 +231,8 @@ mod tests {
         assert_eq!(observed, [0.025, 0.025, 0.025, 0.025, 0.12, 0.12, 0.06]);
     }
 
-    fn settling() -> Schedule {
-        Schedule::new(Gain::Settling {
+    fn settling() -> GainSchedule {
+        GainSchedule::new(Gain::Settling {
             initial: 0.36,
             floor: 0.01,
             half_after: 2.0,
@@ -249,7 +249,7 @@ mod tests {
         for (gain, expected) in gains.iter().zip(expected) {
             assert!((gain - expected).abs() < 1e-12, "{gains:?}");
         }
-        let seen = Seen {
+        let seen = QueueState {
             error: 1.0,
             is_idle: false,
         };
@@ -270,7 +270,7 @@ mod tests {
     fn a_queue_that_stays_empty_restores_it_and_more() {
         let mut schedule = settling();
         gains(&mut schedule, &[0.0; 100]);
-        let idle = Seen {
+        let idle = QueueState {
             error: -5.0,
             is_idle: true,
         };

@@ -1,5 +1,6 @@
-//! What is told of a lane once a second.
+//! What a lane publishes once a second, and the mean rate in it.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// A lane after a sample.
@@ -34,7 +35,7 @@ pub struct LaneSample {
     /// What the flows at their full weight have shown that they can carry, or
     /// the ceiling, where one of them is less than what the deadlines ask for,
     /// byte/s.
-    pub foreseen: Option<f64>,
+    pub attainable: Option<f64>,
 }
 
 impl Default for LaneSample {
@@ -51,7 +52,7 @@ impl Default for LaneSample {
             rtt: None,
             window: None,
             capacity: 0.0,
-            foreseen: None,
+            attainable: None,
         }
     }
 }
@@ -61,8 +62,8 @@ impl LaneSample {
     /// weight have shown, or the ceiling, where that is not enough; otherwise the
     /// mean of the last minute. `None` when nothing moves.
     #[must_use]
-    pub fn outlook(&self) -> Option<f64> {
-        self.mean.map(|mean| self.foreseen.unwrap_or(mean))
+    pub fn forecast_rate(&self) -> Option<f64> {
+        self.mean.map(|mean| self.attainable.unwrap_or(mean))
     }
 
     /// Whether flows below their full weight had something to move: something
@@ -70,6 +71,60 @@ impl LaneSample {
     #[must_use]
     pub fn is_yielding(&self) -> bool {
         self.w < 1.0 && (self.rate > 0.0 || self.waiting > 0)
+    }
+}
+
+/// The mean is taken over so long.
+const MEAN_OVER: Duration = Duration::from_secs(60);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct RecentRate {
+    /// How long, and how many bytes then; the oldest first.
+    spans: VecDeque<(Duration, u64)>,
+    /// Bytes since the last look.
+    bytes: u64,
+    sampled: Duration,
+    /// When the last byte was seen.
+    moved: Duration,
+}
+
+impl RecentRate {
+    /// So many bytes more.
+    pub(crate) fn moved(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// A while is over, in which connections were in use or not.
+    pub(crate) fn sample(&mut self, now: Duration, is_in_use: bool) {
+        let span = now.saturating_sub(self.sampled);
+        let bytes = std::mem::take(&mut self.bytes);
+        self.sampled = now;
+        if bytes > 0 {
+            self.moved = now;
+        } else if now.saturating_sub(self.moved) >= MEAN_OVER {
+            self.spans.clear();
+            return;
+        }
+        // Before the first byte there was only the way to the server.
+        let is_known = bytes > 0 || !self.spans.is_empty();
+        if bytes > 0 || (is_in_use && is_known) {
+            self.spans.push_back((span, bytes));
+        }
+        while self.length() > MEAN_OVER && self.spans.len() > 1 {
+            self.spans.pop_front();
+        }
+    }
+
+    /// byte/s, more than 0.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        let bytes: u64 = self.spans.iter().map(|&(_, bytes)| bytes).sum();
+        let rate = bytes as f64 / self.length().as_secs_f64();
+        (rate.is_finite() && rate > 0.0).then_some(rate)
+    }
+
+    fn length(&self) -> Duration {
+        self.spans.iter().map(|&(span, _)| span).sum()
     }
 }
 
@@ -98,21 +153,67 @@ mod tests {
     #[test]
     fn ends_are_foretold_by_what_was_shown_and_never_when_nothing_moves() {
         let shown = LaneSample {
-            foreseen: Some(10.0),
+            attainable: Some(10.0),
             ..LaneSample::default()
         };
-        assert_eq!(shown.outlook(), None);
+        assert_eq!(shown.forecast_rate(), None);
         let mean = Some(7.0);
-        assert_eq!(LaneSample { mean, ..shown }.outlook(), Some(10.0));
-        let foreseen = None;
+        assert_eq!(LaneSample { mean, ..shown }.forecast_rate(), Some(10.0));
+        let attainable = None;
         assert_eq!(
             LaneSample {
                 mean,
-                foreseen,
+                attainable,
                 ..shown
             }
-            .outlook(),
+            .forecast_rate(),
             mean
         );
+    }
+}
+
+#[cfg(test)]
+mod recent_rate_tests {
+    use super::*;
+
+    /// A lane that is looked at once a second.
+    #[derive(Default)]
+    struct Seconds(RecentRate, u64);
+
+    impl Seconds {
+        fn pass(&mut self, seconds: u64, bytes: u64, is_in_use: bool) -> Option<f64> {
+            for _ in 0..seconds {
+                self.1 += 1;
+                self.0.moved(bytes);
+                self.0.sample(Duration::from_secs(self.1), is_in_use);
+            }
+            self.0.rate()
+        }
+    }
+
+    #[test]
+    fn a_gust_does_not_change_it_much_and_a_minute_does() {
+        let mut lane = Seconds::default();
+        assert_eq!(lane.pass(5, 0, true), None, "nothing has moved yet");
+        assert_eq!(lane.pass(60, 100, true), Some(100.0));
+        assert_eq!(lane.pass(6, 1_000, true), Some(190.0));
+        assert_eq!(lane.pass(60, 50, true), Some(50.0));
+    }
+
+    #[test]
+    fn a_pause_does_not_count_and_a_long_one_makes_it_unknown() {
+        let mut lane = Seconds::default();
+        lane.pass(60, 100, true);
+        assert_eq!(lane.pass(59, 0, false), Some(100.0));
+        assert_eq!(lane.pass(1, 0, false), None);
+        assert_eq!(lane.pass(1, 300, true), Some(300.0), "it begins anew");
+    }
+
+    #[test]
+    fn connections_on_which_nothing_moves_do_count() {
+        let mut lane = Seconds::default();
+        lane.pass(30, 100, true);
+        assert_eq!(lane.pass(30, 0, true), Some(50.0));
+        assert_eq!(lane.pass(30, 0, true), None);
     }
 }

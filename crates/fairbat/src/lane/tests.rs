@@ -1,9 +1,14 @@
 use jiff::SignedDuration;
 
+use std::sync::Mutex;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
 use super::*;
 
 const SETTINGS: LaneSettings = LaneSettings {
-    most_connections: 3,
+    max_connections: 3,
     weight: 0.02,
     limit_rate: None,
     is_held: true,
@@ -122,6 +127,7 @@ async fn chunks_without_a_deadline_bring_as_many_connections_as_there_may_be() {
     member.set_backlog(Backlog {
         bytes: 1 << 30,
         inactive: 10_000,
+        ..Backlog::default()
     });
     let mut samples = lane.samples();
     let all = samples.wait_for(|sample| sample.m >= 3.0);
@@ -149,22 +155,26 @@ async fn a_deadline_that_presses_is_told_to_the_connections_and_foretold() {
     member.set_backlog(Backlog {
         bytes: 10_000_000,
         inactive: 10,
+        ..Backlog::default()
     });
     let _permit = member.admit().await;
     let mut samples = lane.samples();
-    let foretold = samples.wait_for(|sample| sample.foreseen.is_some());
+    let foretold = samples.wait_for(|sample| sample.attainable.is_some());
     let sample = *tokio::time::timeout(Duration::from_secs(30), foretold)
         .await
         .expect("the ceiling is far below what is asked for")
         .unwrap();
-    assert_eq!(sample.foreseen, Some(1_000.0));
+    assert_eq!(sample.attainable, Some(1_000.0));
     assert!(
         sample.zeta.is_some_and(|zeta| zeta > 100_000.0),
         "{sample:?}"
     );
-    let late = member.outlook().lateness(1_000.0).expect("it will be late");
+    let late = member
+        .forecast()
+        .lateness(1_000.0)
+        .expect("it will be late");
     assert!((9_900.0..=10_000.0).contains(&late), "{late} s");
-    assert!(member.outlook().lateness(1e9).is_none());
+    assert!(member.forecast().lateness(1e9).is_none());
 }
 
 #[tokio::test]
@@ -172,16 +182,20 @@ async fn what_goes_before_a_member_delays_its_end() {
     let lane = Lane::start(SETTINGS).unwrap();
     let [early, late, free] = [within(600), within(900), None].map(|by| lane.enter("host", by));
     for (member, bytes) in [(&early, 1_000), (&late, 500), (&free, 250)] {
-        member.set_backlog(Backlog { bytes, inactive: 1 });
+        member.set_backlog(Backlog {
+            bytes,
+            inactive: 1,
+            ..Backlog::default()
+        });
     }
-    let ends = [&early, &late, &free].map(|member| member.outlook().finish(10.0));
+    let ends = [&early, &late, &free].map(|member| member.forecast().finish(10.0));
     let seconds = |s| Some(Duration::from_secs(s));
     assert_eq!(ends, [seconds(100), seconds(150), seconds(175)]);
-    assert_eq!(free.outlook().finish(0.0), None, "nothing moves");
-    let gone = late.outlook();
+    assert_eq!(free.forecast().finish(0.0), None, "nothing moves");
+    let gone = late.forecast();
     drop(late);
     assert_eq!(gone.finish(10.0), None);
-    assert_eq!(free.outlook().finish(10.0), seconds(125));
+    assert_eq!(free.forecast().finish(10.0), seconds(125));
 }
 
 mod recorded;

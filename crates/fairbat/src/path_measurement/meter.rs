@@ -19,7 +19,7 @@ const SHORT_WHILE: Duration = Duration::from_millis(500);
 
 /// Counts what arrives.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     /// When the first bytes came.
     opened: Duration,
     /// Up to when the mean is taken.
@@ -40,7 +40,7 @@ pub(super) struct Meter {
 impl Meter {
     /// A measurement whose first bytes came at `opened`, and whose connection
     /// yields until `polite_until`.
-    pub(super) fn new(opened: Duration, polite_until: Duration) -> Self {
+    pub(crate) fn new(opened: Duration, polite_until: Duration) -> Self {
         Self {
             opened,
             polite_until,
@@ -54,7 +54,7 @@ impl Meter {
     }
 
     /// So many bytes have arrived at `now`, which never goes back.
-    pub(super) fn arrived(&mut self, now: Duration, bytes: u64) {
+    pub(crate) fn arrived(&mut self, now: Duration, bytes: u64) {
         self.total += bytes;
         if now <= self.polite_until {
             self.polite += bytes;
@@ -74,7 +74,7 @@ impl Meter {
     }
 
     /// All bytes so far.
-    pub(super) fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
@@ -83,7 +83,7 @@ impl Meter {
     /// A measurement that ends within a short while after the warm-up counts
     /// from its beginning, connection set-up included: too low is the safer
     /// side.
-    pub(super) fn rates(&self, end: Duration) -> Option<Rates> {
+    pub(crate) fn rates(&self, end: Duration) -> Option<Rates> {
         if self.total == 0 {
             return None;
         }

@@ -31,7 +31,7 @@ const IDLE: Duration = Duration::from_secs(1);
 /// can come.
 pub(super) async fn follow_lane(mut opened: UnboundedReceiver<Opened>, lane: Lane) {
     let clock = Clock::start();
-    let target = lane.order();
+    let target = lane.flow_target();
     let mut flows: Vec<Flow> = Vec::new();
     let mut samples = tokio::time::interval(SAMPLE_INTERVAL);
     loop {
@@ -70,7 +70,7 @@ fn sample(flows: &mut Vec<Flow>, now: Duration, lane: &Lane) {
     let rtt = (!rtts.is_empty()).then(|| rtts.iter().sum::<Duration>() / rtts.len() as u32);
     lane.moved(bytes, rtt);
     if !windows.is_empty() {
-        lane.sees_window(windows.iter().sum::<f64>() / windows.len() as f64);
+        lane.set_window(windows.iter().sum::<f64>() / windows.len() as f64);
     }
 }
 

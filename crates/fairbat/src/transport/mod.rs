@@ -163,7 +163,7 @@ impl LaneClient {
                     ..settings.clone()
                 };
                 let client = HttpClient::new(&without_timeout, connections, window)?;
-                let target = *lane.order().borrow();
+                let target = *lane.flow_target().borrow();
                 let windows = WindowManager::open(kind, policy, window, target);
                 (client, windows, Direction::Receiving)
             }

@@ -80,7 +80,7 @@ impl RequestContext {
         self.moved.fetch_add(bytes, Ordering::Relaxed);
         if let Some(job) = &self.job {
             job.fetch_add(bytes, Ordering::Relaxed);
-            lane.carried(bytes);
+            lane.count_content(bytes);
         }
     }
 
@@ -248,7 +248,7 @@ pub(super) fn hold(
         windows: Arc::clone(windows),
         guard,
         socket,
-        target: lane.order(),
+        target: lane.flow_target(),
         clock,
         interval,
         pause: None,
@@ -305,7 +305,7 @@ impl Received {
         let rtt = held.and_then(|held| held.socket.info().ok()?.path_rtt());
         self.lane.moved(bytes as u64, rtt);
         if let Some(Ok(window)) = held.map(|held| held.socket.receiver().window_clamp()) {
-            self.lane.sees_window(window.into());
+            self.lane.set_window(window.into());
         }
         let lever_pause = held.and_then(|held| held.pause).unwrap_or_default();
         self.pause = pause(self.context.reserve(bytes).max(lever_pause));

@@ -52,7 +52,7 @@ fn answer(length: usize, sent: usize) -> Vec<u8> {
 
 fn client(wanted: Wanted) -> LaneClient {
     let lane = Lane::start(LaneSettings {
-        most_connections: 1,
+        max_connections: 1,
         weight: 1.0,
         limit_rate: None,
         is_held: false,

@@ -16,7 +16,7 @@ const TRIES_AT_500: u32 = 3;
 
 /// What follows from an answer.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// The server has taken the file.
     Taken,
     /// The same request is to go to this URL.
@@ -28,7 +28,7 @@ pub(super) enum Verdict {
 ///
 /// # Errors
 /// The server has not taken the file.
-pub(super) fn verdict(
+pub(crate) fn verdict(
     answer: &Answer,
     url: &Url,
     file: &Path,

@@ -31,14 +31,14 @@ const PIECE_LEAST: u64 = 1024;
 
 /// A body of known length whose bytes come out of a channel.
 #[derive(Debug)]
-pub(super) struct FileBody {
+pub(crate) struct FileBody {
     pieces: Receiver<Bytes>,
     left: u64,
 }
 
 /// The body ended before its last byte.
 #[derive(Debug)]
-pub(super) struct BrokenOff;
+pub(crate) struct BrokenOff;
 
 impl fmt::Display for BrokenOff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -77,7 +77,7 @@ impl Body for FileBody {
 
 /// What reads the file into a body.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     source: Arc<Source>,
     pieces: Sender<Bytes>,
     /// Bytes that have been handed on.
@@ -85,7 +85,7 @@ pub(super) struct Reader {
 }
 
 /// The body of `source`, its reader, and how far that is.
-pub(super) fn body(source: Arc<Source>) -> (FileBody, Reader, watch::Receiver<u64>) {
+pub(crate) fn body(source: Arc<Source>) -> (FileBody, Reader, watch::Receiver<u64>) {
     // One piece waits while the next is being read.
     let (sender, pieces) = channel(1);
     let (handed, seen) = watch::channel(0);
@@ -107,7 +107,7 @@ impl Reader {
     /// # Errors
     /// The file cannot be read, or has changed; its last byte is not handed
     /// on before that is sure.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         self,
         clock: Clock,
         limiter: Option<Arc<RateLimiter>>,

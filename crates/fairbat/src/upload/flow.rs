@@ -9,11 +9,11 @@ use dalbe::sender::DeliveredBytes;
 use dalbe::weight::FlowTarget;
 
 /// Looks at a connection are no nearer to each other than this.
-const LOOK_LEAST: Duration = Duration::from_millis(1);
+const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Flow {
+pub(crate) struct Flow {
     connection: Opened,
     /// When it was opened, since the run's start.
     began: Duration,
@@ -27,7 +27,7 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    pub(super) fn new(connection: Opened, now: Duration) -> Self {
+    pub(crate) fn new(connection: Opened, now: Duration) -> Self {
         Self {
             connection,
             began: now,
@@ -39,12 +39,12 @@ impl Flow {
     }
 
     /// When the lever has to be looked after.
-    pub(super) fn look_at(&self) -> Option<Duration> {
+    pub(crate) fn look_at(&self) -> Option<Duration> {
         self.look_at
     }
 
     /// Bytes of the body that the other end's machine has acknowledged.
-    pub(super) fn acked(&self) -> u64 {
+    pub(crate) fn acked(&self) -> u64 {
         self.acked
     }
 
@@ -55,7 +55,7 @@ impl Flow {
     /// What the connection counts includes the head of the request and what
     /// TLS adds, together some hundred bytes and 0.2 %: so much too early it
     /// seems to be through.
-    pub(super) fn measure(&mut self, now: Duration, handed: u64) -> (u64, u64) {
+    pub(crate) fn measure(&mut self, now: Duration, handed: u64) -> (u64, u64) {
         let info = self.connection.socket.info().ok();
         let counted = info.as_ref().and_then(|info| {
             Some(
@@ -77,7 +77,7 @@ impl Flow {
     /// be for longer than `limit`. A reader that is slow, or held back, is no
     /// silence; and the answer may take as long as the body took besides:
     /// there are servers that pass all of it on before they answer.
-    pub(super) fn is_stalled(
+    pub(crate) fn is_stalled(
         &mut self,
         now: Duration,
         handed: u64,
@@ -95,10 +95,10 @@ impl Flow {
     }
 
     /// Does with the connection what the order asks for.
-    pub(super) fn follow(&mut self, now: Duration, order: FlowTarget) {
+    pub(crate) fn follow(&mut self, now: Duration, order: FlowTarget) {
         let socket = &self.connection.socket;
         self.look_at = match self.connection.lever.update(now, socket, order) {
-            Ok(after) => Some(now + after.max(LOOK_LEAST)),
+            Ok(after) => Some(now + after.max(MIN_LOOK_INTERVAL)),
             Err(error) => {
                 tracing::debug!(%error, "the lever does not act any more");
                 None
@@ -107,7 +107,7 @@ impl Flow {
     }
 
     /// What its lever does, at this weight.
-    pub(super) fn brake(&self, w: f64) -> Option<ReceiveWindowState> {
+    pub(crate) fn window_state(&self, w: f64) -> Option<ReceiveWindowState> {
         Some(match self.connection.lever.is_yielding()? {
             true => ReceiveWindowState::Yielding,
             false if w >= 1.0 => ReceiveWindowState::Free,
@@ -117,12 +117,12 @@ impl Flow {
 
     /// The answer of a server that broke off while it was still being sent
     /// the body, if it gave one.
-    pub(super) fn unread_answer(&self) -> Option<Answer> {
+    pub(crate) fn unread_answer(&self) -> Option<Answer> {
         unread_answer(&self.connection.socket)
     }
 
     /// Round-trip time, ms.
-    pub(super) fn rtt_ms(&self) -> Option<f64> {
+    pub(crate) fn rtt_ms(&self) -> Option<f64> {
         let rtt = self.connection.socket.info().ok()?.rtt?;
         Some(rtt.as_secs_f64() * 1e3)
     }

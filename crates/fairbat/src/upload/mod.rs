@@ -17,13 +17,11 @@
 //! Knows nothing of the command line.
 
 mod answer;
-mod attempt;
 mod body;
-mod due;
 mod flow;
+mod send;
 mod source;
 mod target;
-mod upload;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,13 +32,13 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use url::Url;
 
 use crate::clock::Clock;
-use crate::download::{Outcome, Report, Stop, stop_reason};
+use crate::download::{Outcome, Report, Stop};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::TimedEvent;
 use crate::settings::{HttpSettings, RetrySettings};
 
+use self::send::Upload;
 pub use self::target::target_url;
-use self::upload::Upload;
 use crate::transport::{HttpClient, SendTap};
 
 /// One file to send.
@@ -101,11 +99,12 @@ pub async fn run(
     };
     let client = HttpClient::for_uploads(&settings.http, tap)?;
     let max_time = settings.max_time;
-    let mut upload = Upload::new(settings, request, client, clock, events);
+    let mut upload = Upload::new(settings, request, client, clock, events)
+        .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
     upload.start(&levers);
     let ended = tokio::select! {
         biased;
-        kind = stop_reason(stop, max_time) => Err(stopped(kind)),
+        kind = stop.reason(max_time) => Err(stopped(kind)),
         ended = upload.send(connections) => ended,
     };
     let outcome = match ended {

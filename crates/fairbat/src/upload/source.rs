@@ -17,7 +17,7 @@ use crate::file_version::{FileVersion, Look, Looks, TICK, wall_clock};
 
 /// A version of a file, open for reading.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(crate) struct Source {
     file: File,
     path: PathBuf,
     version: FileVersion,
@@ -26,7 +26,7 @@ pub(super) struct Source {
 impl Source {
     /// Opens a regular file; `expected` is the version that it must still be,
     /// if it has been open before.
-    pub(super) fn open(path: &Path, expected: Option<FileVersion>) -> Result<Self, TransferError> {
+    pub(crate) fn open(path: &Path, expected: Option<FileVersion>) -> Result<Self, TransferError> {
         let unreadable = |error: io::Error| disk_error("read", path, &error);
         // Looked at before it is opened: opening a device may do something.
         regular(path, &path.metadata().map_err(unreadable)?)?;
@@ -63,13 +63,13 @@ impl Source {
         }
     }
 
-    pub(super) fn version(&self) -> FileVersion {
+    pub(crate) fn version(&self) -> FileVersion {
         self.version
     }
 
     /// Reads `length` bytes from `offset` on, all of which the file has to
     /// have.
-    pub(super) fn read(&self, offset: u64, length: usize) -> Result<Bytes, TransferError> {
+    pub(crate) fn read(&self, offset: u64, length: usize) -> Result<Bytes, TransferError> {
         let mut piece = vec![0; length];
         let read = self.file.read_exact_at(&mut piece, offset);
         // First: what has become shorter has changed, and is not unreadable.

@@ -28,7 +28,7 @@ pub fn target_url(url: &Url, file: &Path) -> Option<Url> {
 /// Whether this may be the URL of a directory, without the `/` that would say
 /// so: it ends neither with the name of the file nor with one that looks like a
 /// file's.
-pub(super) fn may_be_directory(url: &Url, file: &Path) -> bool {
+pub(crate) fn may_be_directory(url: &Url, file: &Path) -> bool {
     let last = url.path().rsplit('/').next().unwrap_or_default();
     let last: Vec<u8> = percent_decode_str(last).collect();
     let is_the_name = file.file_name().is_some_and(|name| name.as_bytes() == last);

@@ -2,10 +2,11 @@
 //! fraction, web flows beside them, as in the evaluation of the FAIRBAT
 //! paper (section IV).
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use fairbat::download::queue::{LeaseId, Piece, Queue, TransferId, Work};
+use fairbat::download::pieces::{LeaseId, Piece, Pieces, Work};
 use fairbat::lane::backlog::{BacklogPolicy, Observation};
 use fairbat::lane::{Admission, AdmissionSettings, Fraction};
 use fairbat::ranges::RangeSet;
@@ -72,7 +73,7 @@ impl Sums {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Flow {
     Web,
-    Background(LeaseId, TransferId, u64),
+    Background(u64, LeaseId, u64),
 }
 
 enum Event {
@@ -87,7 +88,8 @@ struct Lane {
     scenario: Scenario,
     random: StdRng,
     link: Link<Flow>,
-    queue: Queue,
+    /// Jobs that have not ended, each of one chunk, in the order of arrival.
+    jobs: BTreeMap<u64, Pieces>,
     release: BacklogPolicy,
     admission: Admission,
     fraction: Fraction,
@@ -105,7 +107,7 @@ pub(crate) fn run(scenario: Scenario) -> [Sums; 2] {
     let mut lane = Lane {
         random: StdRng::seed_from_u64(scenario.seed),
         link: Link::new(CAPACITY, scenario.long_lived),
-        queue: Queue::new(),
+        jobs: BTreeMap::new(),
         release: BacklogPolicy::Immediate,
         fraction: Fraction::new(),
         active: 0,
@@ -200,34 +202,35 @@ impl Lane {
     fn chunk_arrives(&mut self) {
         let size = (self.exponential(MEAN_SIZE) as u64).max(1);
         let work = Work::Ranges(RangeSet::from(0..size));
-        self.queue
-            .insert(TransferId(self.arrived), None, work)
-            .expect("each arrival has its own number");
+        self.jobs.insert(self.arrived, Pieces::new(work));
         self.arrived += 1;
         self.waiting += 1;
     }
 
     fn flow_ends(&mut self) {
-        if let Some(Flow::Background(lease, transfer, size)) = self.link.end_next() {
+        if let Some(Flow::Background(number, lease, size)) = self.link.end_next() {
             self.set_active(self.active - 1);
             self.sums.served += size as f64;
-            self.queue.advance(lease, size).expect("within the lease");
-            self.queue.finish(lease).expect("all written");
-            assert!(self.queue.is_drained(transfer));
-            self.queue.remove(transfer);
+            let mut job = self.jobs.remove(&number).expect("it has not ended");
+            job.advance(lease, size).expect("within the lease");
+            job.finish(lease).expect("all written");
+            assert!(job.is_drained());
         }
     }
 
     /// Starts chunks while the limit allows it. A chunk is a whole job here.
     fn admit(&mut self) {
         while self.active < self.allowed
-            && let Some(lease) = self.queue.lease(NonZeroU64::MAX, |_| true)
+            && let Some((number, lease)) = self
+                .jobs
+                .iter_mut()
+                .find_map(|(&number, job)| Some((number, job.lease(NonZeroU64::MAX)?)))
         {
             let Piece::Range(range) = lease.piece else {
                 unreachable!("no streams were queued");
             };
             let size = range.end - range.start;
-            let label = Flow::Background(lease.id, lease.transfer, size);
+            let label = Flow::Background(number, lease.id, size);
             self.link.start(size as f64, label);
             self.set_active(self.active + 1);
             self.waiting -= 1;
@@ -244,7 +247,8 @@ impl Lane {
     }
 
     fn observation(&self) -> Observation {
-        let inactive = self.queue.inactive_chunks(NonZeroU64::MAX);
+        let jobs = self.jobs.values();
+        let inactive = jobs.map(|job| job.inactive_chunks(NonZeroU64::MAX)).sum();
         assert_eq!(inactive, self.waiting);
         Observation {
             now: self.time(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dalbe::receive_window::ReceiverPolicy;
 use dalbe::weight::MIN_WEIGHT;
-use fairbat::download::{self, Report, Stop};
+use fairbat::download::{self, Report, RunMode, Stop};
 use fairbat::error::TransferError;
 use fairbat::settings::{
     FileAllocation, HttpSettings, RetrySettings, Settings, Target, TransferRequest,
@@ -40,7 +40,7 @@ pub(super) fn run(site: &Site, origin: &Origin, over: &Over) -> BackgroundRecord
     let started = site.clock.seconds();
     let run = download::run(
         settings(site),
-        vec![request(site, origin)],
+        RunMode::Batch(vec![request(site, origin)]),
         stop.clone(),
         sender,
     );

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use dalbe::weight::MIN_WEIGHT;
-use fairbat::download::{Arrivals, Stop, run_arrivals};
+use fairbat::download::{self, Arrivals, RunMode, Stop};
 use fairbat::event::{Event, TimedEvent};
 use fairbat::lane::AdmissionSettings;
 use fairbat::settings::{FileAllocation, Settings, Target, TransferRequest};
@@ -75,7 +75,12 @@ pub(super) fn run(site: &Site, admitting: Admitting, jobs: &Jobs, over: &Over) -
         requests,
         law: law(admitting),
     };
-    let run = run_arrivals(settings(site, admitting), arrivals, stop.clone(), events);
+    let run = download::run(
+        settings(site, admitting),
+        RunMode::Stream(arrivals),
+        stop.clone(),
+        events,
+    );
     let (clock, started) = (site.clock, Arc::new(OnceLock::new()));
     // The engine's own clock starts when it runs, which may be some time later.
     let starting = Arc::clone(&started);

@@ -7,7 +7,7 @@ use super::*;
 
 fn store(root: &Path) -> Local {
     let lane = Lane::start(LaneSettings {
-        most_connections: 1,
+        max_connections: 1,
         weight: 1.0,
         limit_rate: None,
         is_held: false,

@@ -67,7 +67,7 @@ impl StoreError {
 
     /// An error of writing a part file or its journal; `remaining` is how many
     /// bytes were still to come.
-    pub(super) fn write(paths: &Paths, remaining: u64, error: io::Error) -> Self {
+    pub(crate) fn write(paths: &Paths, remaining: u64, error: io::Error) -> Self {
         if !matches!(
             error.kind(),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded

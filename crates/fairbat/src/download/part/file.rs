@@ -64,7 +64,7 @@ impl PartFile {
     ///
     /// # Errors
     /// When the journal cannot be written and synced.
-    pub(super) fn new(
+    pub(crate) fn new(
         file: File,
         paths: Paths,
         record: Record,
@@ -109,7 +109,7 @@ impl PartFile {
     ///
     /// # Errors
     /// When there is not enough of it.
-    pub(super) fn allocate(&self) -> Result<(), StoreError> {
+    pub(crate) fn allocate(&self) -> Result<(), StoreError> {
         let Some(total) = self.total.filter(|&total| total > 0) else {
             return Ok(());
         };

@@ -33,7 +33,7 @@ const PLAIN: i32 = OFlags::NOFOLLOW
 
 /// Opens the part file, makes it if there is none, and takes the lock that
 /// makes this process its owner. `None`: another process is.
-pub(super) fn lock(paths: &Paths) -> Result<Option<File>, StoreError> {
+pub(crate) fn lock(paths: &Paths) -> Result<Option<File>, StoreError> {
     let failed = |error| StoreError::io("open", &paths.part, error);
     loop {
         let file = OpenOptions::new()
@@ -66,7 +66,7 @@ pub(super) fn lock(paths: &Paths) -> Result<Option<File>, StoreError> {
 }
 
 /// Reads a whole file; what is no regular file is empty.
-pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if std::fs::symlink_metadata(path)?.is_file() {
         let mut file = OpenOptions::new()
@@ -79,7 +79,7 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Whether `path` names this very file.
-pub(super) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let here = file.metadata()?;
     match std::fs::symlink_metadata(path) {
         Ok(there) => Ok(there.ino() == here.ino() && there.dev() == here.dev()),
@@ -90,17 +90,17 @@ pub(super) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 /// Marks a part file as ours, so that it is known even when a power loss took
 /// the journal. Best effort: not every file system has attributes.
-pub(super) fn mark_part(file: &File) {
+pub(crate) fn mark_part(file: &File) {
     set(file, PART);
 }
 
 /// Whether a part file is marked.
-pub(super) fn is_marked_part(file: &File) -> bool {
+pub(crate) fn is_marked_part(file: &File) -> bool {
     get(file).as_deref() == Some(PART.as_bytes())
 }
 
 /// Notes on a finished file which version of which resource it is.
-pub(super) fn label(file: &File, identity: Option<&str>) -> io::Result<()> {
+pub(crate) fn label(file: &File, identity: Option<&str>) -> io::Result<()> {
     let value = match identity {
         Some(identity) => label_of(identity, &file.metadata()?),
         None => String::new(),
@@ -111,7 +111,7 @@ pub(super) fn label(file: &File, identity: Option<&str>) -> io::Result<()> {
 
 /// Whether a finished file carries the label of `identity` and has not been
 /// changed since.
-pub(super) fn has_label(path: &Path, identity: &str) -> bool {
+pub(crate) fn has_label(path: &Path, identity: &str) -> bool {
     let open = OpenOptions::new().read(true).custom_flags(PLAIN).open(path);
     open.and_then(|file| {
         let label = label_of(identity, &file.metadata()?);
@@ -141,7 +141,7 @@ fn get(file: &File) -> Option<Vec<u8>> {
 /// Identifies the kernel's run, the mount and the file: only where all three
 /// are the same do bytes that were written but not synced still exist. Empty,
 /// which is never the same as anything, when the kernel does not tell.
-pub(super) fn instance(file: &File) -> String {
+pub(crate) fn instance(file: &File) -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     let stat = statx(file, c"", AtFlags::EMPTY_PATH, MNT_ID_UNIQUE)
         .ok()

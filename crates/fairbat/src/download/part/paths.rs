@@ -10,25 +10,25 @@ use crate::ranges::RangeSet;
 
 /// The three names of one transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Paths {
+pub(crate) struct Paths {
     /// The finished file.
-    pub(super) target: PathBuf,
+    pub(crate) target: PathBuf,
     /// The part file beside it.
-    pub(super) part: PathBuf,
+    pub(crate) part: PathBuf,
     /// The journal beside it.
-    pub(super) journal: PathBuf,
+    pub(crate) journal: PathBuf,
 }
 
 /// Whether a change has to survive a power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Durability {
+pub(crate) enum Durability {
     Volatile,
     Durable,
 }
 
 impl Paths {
     /// The names that go with this finished file.
-    pub(super) fn of(target: PathBuf) -> Self {
+    pub(crate) fn of(target: PathBuf) -> Self {
         Self {
             part: with_suffix(&target, ".part"),
             journal: with_suffix(&target, ".part.fairbat"),
@@ -37,7 +37,7 @@ impl Paths {
     }
 
     /// The directory all three stand in.
-    pub(super) fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         match self.target.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
@@ -46,7 +46,7 @@ impl Paths {
 
     /// Replaces the journal atomically by this record with `tail` behind it
     /// and returns it open for appending.
-    pub(super) fn write_journal(
+    pub(crate) fn write_journal(
         &self,
         record: &Record,
         tail: &RangeSet,
@@ -84,7 +84,7 @@ impl Paths {
     }
 
     /// Makes renames and removals durable.
-    pub(super) fn sync_directory(&self) -> io::Result<()> {
+    pub(crate) fn sync_directory(&self) -> io::Result<()> {
         match File::open(self.directory())?.sync_all() {
             // Some network and FUSE file systems cannot sync a directory.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
@@ -94,7 +94,7 @@ impl Paths {
 
     /// Removes the journal, unless a new part file has taken the place of
     /// ours: then it is that one's.
-    pub(super) fn remove_journal(&self) -> io::Result<()> {
+    pub(crate) fn remove_journal(&self) -> io::Result<()> {
         match std::fs::symlink_metadata(&self.part) {
             Ok(_) => Ok(()),
             Err(_) => remove_if_there(&self.journal),
@@ -110,7 +110,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Removes a file; it is fine if there is none.
-pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,

@@ -12,16 +12,16 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A lane on a link beside so many best-effort flows: flows of weight w take w
 /// parts where each of the others takes one, and leave gaps of a twentieth.
 struct Run {
-    pace: Pace,
+    controller: RateController,
     now: Duration,
     others: f64,
-    last: PaceSample,
+    last: ControlSample,
 }
 
 impl Run {
     fn new(w_min: Option<f64>) -> Self {
         Self {
-            pace: Pace::new(
+            controller: RateController::by_deadline(
                 1,
                 4,
                 Some(Duration::from_secs(60)),
@@ -31,7 +31,7 @@ impl Run {
             .unwrap(),
             now: Duration::ZERO,
             others: 0.0,
-            last: PaceSample {
+            last: ControlSample {
                 n: 0.0,
                 m: 1.0,
                 w: w_min.unwrap_or(1.0),
@@ -46,16 +46,16 @@ impl Run {
         CAPACITY * share.max(0.05)
     }
 
-    fn second(&mut self, demand: Option<Demand>) -> PaceSample {
+    fn second(&mut self, demand: Option<Demand>) -> ControlSample {
         let bytes = self.rate() / 10.0;
         for _ in 0..10 {
             self.now += SECOND / 10;
-            self.pace.moved(self.now, bytes as u64, true);
+            self.controller.moved(self.now, bytes as u64, true);
         }
         self.sample(demand)
     }
 
-    fn sample(&mut self, demand: Option<Demand>) -> PaceSample {
+    fn sample(&mut self, demand: Option<Demand>) -> ControlSample {
         let load = Load {
             inactive: 1000,
             demand,
@@ -64,12 +64,12 @@ impl Run {
             time_left: demand.map(|_| Duration::from_secs(60)),
             rtt: None,
         };
-        self.last = self.pace.sample(self.now, &load);
+        self.last = self.controller.sample(self.now, &load);
         self.last
     }
 
     /// So many seconds in which the deadlines ask for a share of the link.
-    fn wanting(&mut self, share: f64, seconds: u32) -> Vec<PaceSample> {
+    fn wanting(&mut self, share: f64, seconds: u32) -> Vec<ControlSample> {
         (0..seconds).map(|_| self.second(asks_for(share))).collect()
     }
 }
@@ -93,7 +93,7 @@ fn nothing_is_wanted_without_a_deadline() {
         }
     }
     assert!((run.last.rate - 0.05 * CAPACITY).abs() < 100.0);
-    assert_eq!(run.pace.connections(), 1);
+    assert_eq!(run.controller.connections(), 1);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn w_rises_for_what_is_not_met_and_m_stays() {
         samples.iter().all(|s| s.m == 1.0 || s.w == 1.0),
         "{samples:?}"
     );
-    assert_eq!(run.pace.connections(), 1);
+    assert_eq!(run.controller.connections(), 1);
     // And no more than is wanted.
     let last = &samples[40..];
     assert!(last.iter().all(|s| s.w < 1.0), "{last:?}");
@@ -129,7 +129,7 @@ fn m_rises_only_when_the_full_weight_falls_short_and_both_fall_back() {
     let more = samples.iter().position(|s| s.m > 1.0).expect("more flows");
     assert!(full < more, "w {full}, m {more}");
     let settled = &samples[30..];
-    let mean = |of: fn(&PaceSample) -> f64| settled.iter().map(of).sum::<f64>() / 30.0;
+    let mean = |of: fn(&ControlSample) -> f64| settled.iter().map(of).sum::<f64>() / 30.0;
     let (rate, m) = (mean(|s| s.rate), mean(|s| s.m));
     assert!(
         rate > 0.55 * CAPACITY && m > 1.1,
@@ -139,7 +139,7 @@ fn m_rises_only_when_the_full_weight_falls_short_and_both_fall_back() {
     run.others = 0.0;
     run.wanting(0.3, 15);
     assert_eq!((run.last.w, run.last.m), (W_MIN, 1.0), "{:?}", run.last);
-    assert_eq!(run.pace.connections(), 1);
+    assert_eq!(run.controller.connections(), 1);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn m_ends_at_its_limit_when_nothing_helps() {
     run.others = 1.0;
     run.wanting(2.0, 120);
     assert_eq!((run.last.w, run.last.m), (1.0, 4.0));
-    assert_eq!(run.pace.connections(), 4);
+    assert_eq!(run.controller.connections(), 4);
 }
 
 #[test]
@@ -164,9 +164,9 @@ fn m_keeps_to_what_the_servers_tolerate() {
         time_left: Some(Duration::from_secs(60)),
         rtt: None,
     };
-    let sample = run.pace.sample(run.now + SECOND, &load);
+    let sample = run.controller.sample(run.now + SECOND, &load);
     assert!(sample.m <= 2.0, "{sample:?}");
-    assert!(run.pace.connections() <= 2);
+    assert!(run.controller.connections() <= 2);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_flow_that_never_yields_keeps_its_full_weight() {
 }
 
 /// As when the machine sleeps: time passes and nothing moves.
-fn gap(run: &mut Run, seconds: u32, share: f64) -> PaceSample {
+fn gap(run: &mut Run, seconds: u32, share: f64) -> ControlSample {
     run.now += SECOND * seconds;
     run.sample(asks_for(share))
 }
@@ -273,26 +273,31 @@ fn a_transfer_beside_one_flow_ends_before_its_deadline_without_haste() {
 fn chunks_are_shorter_near_the_end_and_never_tiny() {
     let natural = NonZeroU64::new(8_000_000).unwrap();
     let mut run = Run::new(Some(W_MIN));
-    let length = |pace: &Pace, pending| pace.chunk_length(natural, pending).get();
+    let length =
+        |controller: &RateController, pending| controller.chunk_length(natural, pending).get();
     // Nobody waits for a connection, and no deadline presses.
-    let calm = Pace::new(1, 4, None, Some(W_MIN), BacklogPolicy::paced()).unwrap();
-    assert_eq!(length(&calm, 1 << 40), ALONE.get() * natural.get());
+    let calm =
+        RateController::by_deadline(1, 4, None, Some(W_MIN), BacklogPolicy::paced()).unwrap();
+    assert_eq!(
+        length(&calm, 1 << 40),
+        CHUNKS_OF_A_LONE_CONNECTION.get() * natural.get()
+    );
     // A deadline does before the first sample.
-    assert!(length(&run.pace, 1 << 40) <= natural.get());
-    assert!(length(&run.pace, 1_000_000) <= 1_000_000);
-    assert_eq!(length(&run.pace, 1), CHUNK_LEAST);
+    assert!(length(&run.controller, 1 << 40) <= natural.get());
+    assert!(length(&run.controller, 1_000_000) <= 1_000_000);
+    assert_eq!(length(&run.controller, 1), MIN_CHUNK);
     // With four connections each has work until the end.
     run.others = 1.0;
     run.wanting(2.0, 120);
-    assert!(length(&run.pace, 4_000_000) <= 1_000_000);
-    assert!(length(&run.pace, 1 << 40) <= natural.get());
+    assert!(length(&run.controller, 4_000_000) <= 1_000_000);
+    assert!(length(&run.controller, 1 << 40) <= natural.get());
     let small = NonZeroU64::new(1000).unwrap();
-    assert_eq!(run.pace.chunk_length(small, 1 << 40), small);
+    assert_eq!(run.controller.chunk_length(small, 1 << 40), small);
 }
 
 /// Jobs that come and go, one sample a second.
 struct Stream {
-    pace: Pace,
+    controller: RateController,
     now: Duration,
 }
 
@@ -305,7 +310,7 @@ impl Stream {
             ..AdmissionSettings::immediate()
         };
         Self {
-            pace: Pace::of_arrivals(law, w_min).unwrap(),
+            controller: RateController::of_stream(law, w_min).unwrap(),
             now: Duration::ZERO,
         }
     }
@@ -322,9 +327,9 @@ impl Stream {
                 time_left: None,
                 rtt: None,
             };
-            let w = self.pace.sample(self.now, &load).w;
-            let connections = self.pace.connections();
-            self.pace.active(self.now, connections);
+            let w = self.controller.sample(self.now, &load).w;
+            let connections = self.controller.connections();
+            self.controller.active(self.now, connections);
             (w, connections)
         };
         (0..seconds).map(second).collect()
@@ -353,7 +358,7 @@ fn without_a_lever_there_is_none_at_times_until_no_more_jobs_come() {
     assert!(idle.iter().all(|&(w, _)| w == 1.0));
     let none = idle.iter().filter(|&&(_, connections)| connections == 0);
     assert!(none.count() >= 95, "{idle:?}");
-    stream.pace.no_more_come();
+    stream.controller.no_more_come();
     let rest = stream.run(3, 20);
     assert!(rest.iter().all(|&(_, connections)| connections == 1));
 }
@@ -362,7 +367,7 @@ fn without_a_lever_there_is_none_at_times_until_no_more_jobs_come() {
 fn a_long_rest_of_a_stream_has_more_than_one_connection() {
     for w_min in [None, Some(W_MIN)] {
         let mut stream = Stream::new(w_min);
-        stream.pace.no_more_come();
+        stream.controller.no_more_come();
         let rest = stream.run(100, 120);
         assert!(rest.iter().all(|&(w, _)| w == 1.0), "{rest:?}");
         assert!(rest.last().unwrap().1 > 1, "{rest:?}");
@@ -376,7 +381,9 @@ fn the_period_of_a_stream_is_the_time_of_its_chunks() {
     let changes = |chunk: u64| {
         let mut stream = Stream::new(None);
         for _ in 0..16 {
-            stream.pace.finished(SECOND * u32::try_from(chunk).unwrap());
+            stream
+                .controller
+                .finished(SECOND * u32::try_from(chunk).unwrap());
         }
         let load = |inactive| Load {
             inactive,
@@ -387,7 +394,12 @@ fn the_period_of_a_stream_is_the_time_of_its_chunks() {
             rtt: None,
         };
         // A queue that grows by one each second moves m with each step.
-        let m = (1..=120).map(|t| stream.pace.sample(SECOND * t, &load(20 + u64::from(t))).m);
+        let m = (1..=120).map(|t| {
+            stream
+                .controller
+                .sample(SECOND * t, &load(20 + u64::from(t)))
+                .m
+        });
         let m: Vec<f64> = m.collect();
         m.windows(2).filter(|pair| pair[0] != pair[1]).count()
     };

@@ -65,7 +65,11 @@ fn drive(out: &mut String, seed: u64, settings: LaneSettings) {
         }
         for (member, left) in members.iter().zip(left) {
             let (bytes, inactive) = (left as u64, (left / 5e6) as u64);
-            member.set_backlog(Backlog { bytes, inactive });
+            member.set_backlog(Backlog {
+                bytes,
+                inactive,
+                ..Backlog::default()
+            });
         }
         if script.below(3) == 0 && !held.is_empty() {
             let at = script.below(held.len() as u64) as usize;
@@ -76,13 +80,14 @@ fn drive(out: &mut String, seed: u64, settings: LaneSettings) {
                 members[index].pushed_back(Some(wait));
             }
         }
-        lane.0.tick();
+        lane.notice_clock();
+        lane.sample();
         let sample = *lane.samples().borrow();
         if second % 3 == 0 {
             let known = |value: Option<f64>| value.unwrap_or(-1.0);
             let ends = members.iter().map(|member| {
-                let end = member.outlook().finish(1e6).map(|end| end.as_secs_f64());
-                known(end) + known(member.outlook().lateness(1e6))
+                let end = member.forecast().finish(1e6).map(|end| end.as_secs_f64());
+                known(end) + known(member.forecast().lateness(1e6))
             });
             let mut numbers = vec![
                 sample.n,
@@ -95,7 +100,7 @@ fn drive(out: &mut String, seed: u64, settings: LaneSettings) {
                 known(sample.mean),
                 known(sample.rtt.map(|rtt| rtt.as_secs_f64())),
                 sample.capacity,
-                known(sample.foreseen),
+                known(sample.attainable),
             ];
             numbers.extend(ends);
             line(out, &numbers);
@@ -111,13 +116,13 @@ async fn the_same_inputs_give_the_samples_that_were_recorded() {
     let unheld = LaneSettings {
         limit_rate,
         is_held: false,
-        most_connections: 6,
+        max_connections: 6,
         ..SETTINGS
     };
     drive(&mut out, 2, unheld);
     let heavier = LaneSettings {
         weight: 0.3,
-        most_connections: 1,
+        max_connections: 1,
         ..SETTINGS
     };
     drive(&mut out, 3, heavier);

@@ -5,12 +5,12 @@ use crate::tests::{Script, expect_recorded, line};
 
 /// Drives a controller for ten minutes on a path whose rate, round-trip time and
 /// servers change.
-fn drive(out: &mut String, seed: u64, mut pace: Pace, window: Option<u64>) {
+fn drive(out: &mut String, seed: u64, mut controller: RateController, window: Option<u64>) {
     let mut script = Script::new(seed);
     let mut now = Duration::ZERO;
     let (mut share, mut rtt, mut tolerated, mut inactive) = (1.0, 0.02, u32::MAX, 0_u64);
     let mut remaining = 400e6;
-    let mut sample = pace.sample(now, &load(0, None, u32::MAX, None, None));
+    let mut sample = controller.sample(now, &load(0, None, u32::MAX, None, None));
     for second in 0..600_u64 {
         if script.below(30) == 0 {
             share = 0.05 + 0.95 * script.share();
@@ -27,20 +27,20 @@ fn drive(out: &mut String, seed: u64, mut pace: Pace, window: Option<u64>) {
         }
         // Now and then the machine sleeps.
         let step = if script.below(150) == 0 { 25_000 } else { 1000 };
-        let active = pace.connections().min(1 + inactive as usize);
-        pace.active(now, active);
+        let active = controller.connections().min(1 + inactive as usize);
+        controller.active(now, active);
         let weight = sample.w * active as f64;
         let rate = CAPACITY * (weight / (weight + 1.0 / share - 0.99)).clamp(0.03, 1.0);
         for _ in 0..4 {
             now += Duration::from_millis(step / 4);
-            pace.moved(now, (rate / 4.0) as u64, script.below(8) > 0);
+            controller.moved(now, (rate / 4.0) as u64, script.below(8) > 0);
         }
         remaining = (remaining - rate).max(0.0);
         if script.below(3) == 0 {
-            pace.finished(Duration::from_millis(200 + script.below(6000)));
+            controller.finished(Duration::from_millis(200 + script.below(6000)));
         }
         if script.below(120) == 0 {
-            pace.active(now, 0);
+            controller.active(now, 0);
         }
         let left = window.map(|end| Duration::from_secs(end).saturating_sub(now));
         let demand = left.map(|left| Demand {
@@ -50,14 +50,18 @@ fn drive(out: &mut String, seed: u64, mut pace: Pace, window: Option<u64>) {
         });
         let rtt = (script.below(10) > 0).then(|| Duration::from_secs_f64(rtt));
         let ahead = left.filter(|left| !left.is_zero());
-        sample = pace.sample(now, &load(inactive, demand, tolerated, ahead, rtt));
+        sample = controller.sample(now, &load(inactive, demand, tolerated, ahead, rtt));
         if second == 500 {
-            pace.no_more_come();
+            controller.no_more_come();
         }
         if second % 4 == 0 {
             let natural = NonZeroU64::new(4_000_000).unwrap();
-            let chunk = pace.chunk_length(natural, remaining as u64).get();
-            let PaceSample { n, m, w, rate } = sample;
+            // In a shared lane chunks were not cut by this controller.
+            let chunk = match controller.policy {
+                BacklogPolicy::Mixed(_) => -1.0,
+                _ => controller.chunk_length(natural, remaining as u64).get() as f64,
+            };
+            let ControlSample { n, m, w, rate } = sample;
             line(
                 out,
                 &[
@@ -65,9 +69,9 @@ fn drive(out: &mut String, seed: u64, mut pace: Pace, window: Option<u64>) {
                     m,
                     w,
                     rate,
-                    pace.connections() as f64,
-                    chunk as f64,
-                    pace.capacity(now),
+                    controller.connections() as f64,
+                    chunk,
+                    controller.capacity(now),
                 ],
             );
         }
@@ -96,14 +100,14 @@ fn the_same_inputs_give_the_samples_that_were_recorded() {
     let mut out = String::new();
     let secs = |s| Some(Duration::from_secs(s));
     let transfers = |m_min, m_max, window, w_min, release| {
-        Pace::new(m_min, m_max, window, w_min, release).unwrap()
+        RateController::by_deadline(m_min, m_max, window, w_min, release).unwrap()
     };
     let stream = |m_min, w_min| {
         let law = AdmissionSettings {
             m_min,
             ..AdmissionSettings::immediate()
         };
-        Pace::of_arrivals(law, w_min).unwrap()
+        RateController::of_stream(law, w_min).unwrap()
     };
     let paced = BacklogPolicy::paced;
     drive(

@@ -8,7 +8,7 @@ fn drive(out: &mut String, seed: u64, settings: &Settings, deadlines: &[Option<i
     let mut script = Script::new(seed);
     let mut drift = SignedDuration::ZERO;
     set_clock(Duration::ZERO, drift);
-    let (mut lane, mut events) = lane_of(settings, deadlines);
+    let (mut run, mut events) = run_of(settings, deadlines);
     let mut share = 1.0;
     for second in 1..400_u64 {
         if second == 130 || second == 300 {
@@ -16,25 +16,24 @@ fn drive(out: &mut String, seed: u64, settings: &Settings, deadlines: &[Option<i
         }
         let now = secs(second);
         set_clock(now, drift);
-        lane.now = now;
+        run.now = now;
         if script.below(30) == 0 {
             share = 0.05 + 0.95 * script.share();
         }
         let index = script.below(deadlines.len() as u64) as usize;
-        if script.below(20) == 0 && lane.transfers[index].total.is_none() {
-            lane.transfers[index].total = Some((1 + script.below(60)) * 10 * MIB);
+        if script.below(20) == 0 && run.transfers[index].total.is_none() {
+            run.transfers[index].total = Some((1 + script.below(60)) * 10 * MIB);
         }
         let rate = 2e6 * share;
-        let transfer = &mut lane.transfers[index];
+        let transfer = &mut run.transfers[index];
         let known = transfer.total.unwrap_or(0);
         let bytes = (rate as u64).min(known - transfer.done.min(known));
         transfer.done += bytes;
-        let is_due = transfer.deadline.is_some();
-        lane.admission.moved(now, bytes, is_due, || None);
-        if known > 0 && lane.transfers[index].done == known {
-            lane.transfers[index].phase = Phase::Finishing;
+        transfer.member.moved(bytes);
+        if known > 0 && run.transfers[index].done == known {
+            run.transfers[index].phase = Phase::Finishing;
         }
-        lane.on_tick();
+        run.on_tick();
         while let Ok(TimedEvent { event, .. }) = events.try_recv() {
             let known = |value: Option<f64>| value.unwrap_or(-1.0);
             match event {

@@ -1,21 +1,89 @@
-//! A real-valued limit on a whole number of connections: floor and ceil in
-//! turn, so that the time average is m (FAIRBAT, section III: "if w is
-//! fractional, our implementation will alternate").
+//! When the law steps, and how a real-valued m becomes a whole number of connections.
 //!
-//! First-order sigma-delta modulation: the difference between m and what was
-//! used is summed up, and its sign decides each slot. It is taken from the
-//! connections that were really active, not from the limit: a running chunk
-//! is not interrupted, so a limit that alternates faster than chunks end
-//! would keep the upper number active nearly all the time.
+//! T of a stream is the mean time that a chunk spends on its connection, the law's unit
+//! of time. In it one connection more serves the same share of a chunk whatever the link
+//! and the chunks are, so the same gains fit all.
+//!
+//! A fractional m alternates between floor and ceil, so that the time average is m
+//! (FAIRBAT, section III: "if w is fractional, our implementation will alternate"). This
+//! is first-order sigma-delta modulation: the difference between m and what was used is
+//! summed up, and its sign decides each slot. What was used is taken from the connections
+//! that were really active. A running chunk is not interrupted, so a limit that
+//! alternates faster than chunks end would keep the upper number active nearly always.
 
 use std::time::Duration;
 
+/// T, in mean chunk times. The queue is not watched more closely than it
+/// changes; half of that with half the gains settles no sooner.
+pub const T_CHUNKS: f64 = 1.0;
+
+/// Connections are counted in slots of a second; see [`Fraction`].
+const MIN_PERIOD: Duration = Duration::from_secs(1);
+/// However long chunks take, the queue is looked at once a minute.
+const MAX_PERIOD: Duration = Duration::from_secs(60);
+
+/// The mean is over about so many chunks: it has to follow m, and at
+/// exponential sizes so many tell it to a quarter.
+const MEAN_OVER_CHUNKS: f64 = 16.0;
+
+/// What measures it.
+#[derive(Debug, Clone)]
+pub struct Period {
+    /// T before any chunk has ended.
+    first: Duration,
+    /// Mean time of a chunk, s.
+    mean: f64,
+    /// Chunks that count, at most [`MEAN_OVER_CHUNKS`].
+    chunks: f64,
+}
+
+impl Period {
+    /// T is `first` until a chunk has ended.
+    #[must_use]
+    pub fn new(first: Duration) -> Self {
+        Self {
+            first,
+            mean: 0.0,
+            chunks: 0.0,
+        }
+    }
+
+    /// A chunk has ended that was on its connection for so long.
+    pub fn ended(&mut self, took: Duration) {
+        self.chunks = (self.chunks + 1.0).min(MEAN_OVER_CHUNKS);
+        self.mean += (took.as_secs_f64() - self.mean) / self.chunks;
+    }
+
+    /// How many mean chunk times T is: more than [`T_CHUNKS`] where chunks are over
+    /// sooner than connections can be counted, less where they take very long; 1
+    /// until one has ended.
+    #[must_use]
+    pub fn chunk_times(&self) -> f64 {
+        if self.mean > 0.0 {
+            self.now().as_secs_f64() / self.mean
+        } else {
+            1.0
+        }
+    }
+
+    /// T now: [`T_CHUNKS`] times the mean, from 1 to 60 s.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        if self.chunks == 0.0 {
+            return self.first;
+        }
+        let period = T_CHUNKS * self.mean;
+        let bounded = period.clamp(MIN_PERIOD.as_secs_f64(), MAX_PERIOD.as_secs_f64());
+        Duration::from_secs_f64(bounded)
+    }
+}
+
 /// Most connection-seconds that are caught up with: one connection for a
 /// slot of a second. Time without work is not saved up.
-const OWED_MOST: f64 = 1.0;
+const MAX_OWED: f64 = 1.0;
 /// Most connection-seconds that are worked off: a connection that hangs for
 /// longer should not bar another one for as long again.
-const DEBT_MOST: f64 = 600.0;
+const MAX_DEBT: f64 = 600.0;
 
 /// Turns m into the number of connections allowed in each slot.
 ///
@@ -59,7 +127,7 @@ impl Fraction {
         let (floor, ceil) = (m.floor(), m.ceil());
         let slot = now.saturating_sub(self.slot_began).as_secs_f64();
         let used = self.used.max(floor * slot).min(ceil * slot);
-        self.owed = (self.owed + m * slot - used).clamp(-DEBT_MOST, OWED_MOST);
+        self.owed = (self.owed + m * slot - used).clamp(-MAX_DEBT, MAX_OWED);
         self.used = 0.0;
         self.slot_began = self.since;
         // Whole and within the range of u32.
@@ -68,7 +136,7 @@ impl Fraction {
 }
 
 #[cfg(test)]
-mod tests {
+mod fraction_tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -165,5 +233,44 @@ mod tests {
                 prop_assert!(fraction.owed.is_finite());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod period_tests {
+    use super::*;
+
+    const FIRST: Duration = Duration::from_secs(10);
+
+    fn seconds(period: &Period) -> f64 {
+        period.now().as_secs_f64()
+    }
+
+    #[test]
+    fn it_is_the_mean_of_what_has_ended() {
+        let mut period = Period::new(FIRST);
+        assert_eq!((period.now(), period.chunk_times()), (FIRST, 1.0));
+        for took in [4, 8, 6] {
+            period.ended(Duration::from_secs(took));
+        }
+        assert!((seconds(&period) - 6.0 * T_CHUNKS).abs() < 1e-6);
+        assert!((period.chunk_times() - T_CHUNKS).abs() < 1e-6);
+        // Of late.
+        for _ in 0..100 {
+            period.ended(Duration::from_secs(30));
+        }
+        assert!((seconds(&period) - 30.0 * T_CHUNKS).abs() < 0.1);
+    }
+
+    #[test]
+    fn it_is_bounded() {
+        let mut period = Period::new(FIRST);
+        period.ended(Duration::ZERO);
+        assert_eq!(period.now(), MIN_PERIOD);
+        for _ in 0..1000 {
+            period.ended(Duration::MAX);
+            assert!(period.now() <= MAX_PERIOD);
+        }
+        assert_eq!(period.now(), MAX_PERIOD);
     }
 }

@@ -1,6 +1,6 @@
-//! What the queue should be, byte by byte.
+//! What a transfer should have left, byte by byte.
 
-use fairbat::download::queue::{LeaseId, Work};
+use fairbat::download::pieces::{LeaseId, Work};
 use fairbat::ranges::RangeSet;
 
 /// State of one byte of a transfer.
@@ -14,7 +14,6 @@ pub(crate) enum Byte {
 /// A transfer in the model. A stream is a single lease over all its bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Model {
-    pub(crate) deadline: Option<u64>,
     pub(crate) stream: bool,
     pub(crate) bytes: Vec<Byte>,
 }

@@ -1,0 +1,626 @@
+//! The pure core of a lane: which transfer uses the next connection, what all of
+//! them demand, and which of them will be late.
+//!
+//! Requests are granted in the order of their deadlines (earliest deadline first,
+//! Jackson 1955), and requests without a deadline first come first served. The
+//! controller says how many connections there are, and each host's limit says how
+//! many of them it takes. Moments are durations since the lane's start. The wall
+//! clock enters as an argument: by how much it has been set since then.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dalbe::deadline::{Deadline, Demand};
+use dalbe::weight::FlowTarget;
+use jiff::{SignedDuration, Timestamp};
+
+use super::admission::InvalidSettings;
+use super::controller::{Load, RateController};
+use super::forecast::{Saturation, SaturationSample, attainable_rate, lateness};
+use super::hosts::HostLimits;
+use super::sample::{LaneSample, RecentRate};
+use super::settings::{LaneSettings, Mode};
+use crate::clock::{JUMP, moment_since};
+
+#[cfg(test)]
+mod tests;
+
+/// The natural length of a chunk while nobody has said another, bytes: the smallest
+/// part that S3 takes (Amazon S3 API, UploadPart).
+const FIRST_CHUNK: NonZeroU64 = NonZeroU64::new(5 * 1024 * 1024).expect("not 0");
+
+/// Number of a member, in the order in which members entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct MemberId(pub(crate) u64);
+
+/// Number of a permit request, in the order in which they were made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RequestId(u64);
+
+/// Place in the order of service: by deadline, then by arrival. Transfers without a
+/// deadline come last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    due: Due,
+    arrival: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    By(Timestamp),
+    Never,
+}
+
+impl Rank {
+    /// The rank of the transfer that arrived as number `arrival`.
+    pub(crate) fn new(deadline: Option<Timestamp>, arrival: u64) -> Self {
+        let due = deadline.map_or(Due::Never, Due::By);
+        Self { due, arrival }
+    }
+}
+
+/// What a member has left to move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Backlog {
+    /// Bytes that have not been moved, those in flight included.
+    pub bytes: u64,
+    /// Chunks that wait for a connection.
+    pub inactive: u64,
+    /// How well `bytes` is known.
+    pub extent: Extent,
+}
+
+/// How well the size of a backlog is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Extent {
+    /// Exactly. A member with no bytes left demands nothing.
+    #[default]
+    Known,
+    /// As an estimate. The member counts until it leaves, also with no bytes.
+    Estimated,
+    /// Not at all. The member demands as much as one best-effort flow carries.
+    Unbounded,
+}
+
+/// A member that will miss its deadline.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LateMember {
+    pub(crate) id: MemberId,
+    /// By how much, s.
+    pub(crate) late_s: f64,
+    /// What the deadlines ask for, byte/s.
+    pub(crate) zeta: f64,
+    /// The rate that the forecast is made with, byte/s.
+    pub(crate) rate: f64,
+}
+
+/// One transfer of the lane.
+#[derive(Debug)]
+struct Member {
+    host: Arc<str>,
+    /// The deadline on the wall clock.
+    moment: Option<Timestamp>,
+    /// The same on the lane's clock.
+    deadline: Option<Deadline>,
+    backlog: Backlog,
+    /// Its own w_min; 0 without one.
+    weight: f64,
+    /// Connections in use.
+    active: u32,
+    /// Whether it has ever asked for a connection.
+    has_asked: bool,
+    /// Whether it has been reported late.
+    is_reported: bool,
+}
+
+impl Member {
+    /// Whether it has something to move.
+    fn is_pending(&self) -> bool {
+        self.backlog.bytes > 0 || self.backlog.extent != Extent::Known
+    }
+
+    fn rank(&self, id: MemberId) -> Rank {
+        Rank::new(self.moment, id.0)
+    }
+}
+
+/// The state of a lane. One owner calls it, with the time.
+#[derive(Debug)]
+pub(crate) struct Core {
+    settings: LaneSettings,
+    mode: Mode,
+    /// What the wall clock showed at the lane's start.
+    epoch: Timestamp,
+    /// By how much the wall clock had been set when the deadlines were planned.
+    drift: SignedDuration,
+    members: BTreeMap<MemberId, Member>,
+    /// Who waits for a connection; [`Rank`] names the member.
+    requests: BTreeSet<(Rank, RequestId)>,
+    /// Connections in use.
+    active: usize,
+    /// The same by host.
+    active_on: HashMap<Arc<str>, u32>,
+    entered: u64,
+    requested: u64,
+    hosts: HostLimits,
+    controller: RateController,
+    saturation: Saturation,
+    /// What the flows have shown that they can carry, byte/s.
+    shown_rate: Option<f64>,
+    recent: RecentRate,
+    /// The natural length of a chunk, bytes.
+    chunk_len: NonZeroU64,
+    /// Round-trip time of the connections in use.
+    rtt: Option<Duration>,
+    /// Window of the connections in use, bytes.
+    window: Option<f64>,
+}
+
+impl Core {
+    /// A lane without members, at its start.
+    ///
+    /// # Errors
+    /// [`InvalidSettings`] for limits that leave no connection.
+    pub(crate) fn new(
+        settings: LaneSettings,
+        mode: Mode,
+        epoch: Timestamp,
+    ) -> Result<Self, InvalidSettings> {
+        Ok(Self {
+            controller: RateController::of_lane(&settings, mode, None)?,
+            settings,
+            mode,
+            epoch,
+            drift: SignedDuration::ZERO,
+            members: BTreeMap::new(),
+            requests: BTreeSet::new(),
+            active: 0,
+            active_on: HashMap::new(),
+            entered: 0,
+            requested: 0,
+            hosts: HostLimits::new(),
+            saturation: Saturation::default(),
+            shown_rate: None,
+            recent: RecentRate::default(),
+            chunk_len: FIRST_CHUNK,
+            rtt: None,
+            window: None,
+        })
+    }
+
+    /// A new member with nothing to move yet. `host` names the server that it speaks
+    /// to; the members of one host share what that host tolerates.
+    pub(crate) fn enter(
+        &mut self,
+        now: Duration,
+        host: &str,
+        moment: Option<Timestamp>,
+    ) -> MemberId {
+        let deadline = moment.map(|moment| self.plan(now, moment));
+        if self.mode.is_shared() && self.members.is_empty() {
+            self.begin(deadline.map(|deadline| deadline.by().saturating_sub(now)));
+        }
+        let id = MemberId(self.entered);
+        self.entered += 1;
+        let member = Member {
+            host: host.into(),
+            moment,
+            deadline,
+            backlog: Backlog::default(),
+            weight: 0.0,
+            active: 0,
+            has_asked: false,
+            is_reported: false,
+        };
+        self.members.insert(id, member);
+        id
+    }
+
+    /// The first member of an idle lane: what was learnt of the path is old, and the
+    /// law runs as fast as this deadline wants.
+    fn begin(&mut self, window: Option<Duration>) {
+        if let Ok(controller) = RateController::of_lane(&self.settings, self.mode, window) {
+            self.controller = controller;
+        }
+        self.saturation = Saturation::default();
+    }
+
+    /// A wall-clock moment as a deadline on the lane's clock.
+    fn plan(&self, now: Duration, moment: Timestamp) -> Deadline {
+        Deadline::new(now, moment_since(self.epoch, moment, self.drift))
+    }
+
+    /// A member leaves, and its requests with it. Its connections stay in use until
+    /// they are given back.
+    pub(crate) fn leave(&mut self, id: MemberId) {
+        if let Some(member) = self.members.remove(&id) {
+            self.requests.retain(|(rank, _)| rank.arrival != id.0);
+            self.count_on(&member.host, -i64::from(member.active));
+        }
+    }
+
+    /// Changes one member, if it is still there.
+    fn with(&mut self, id: MemberId, change: impl FnOnce(&mut Member)) {
+        if let Some(member) = self.members.get_mut(&id) {
+            change(member);
+        }
+    }
+
+    pub(crate) fn set_backlog(&mut self, id: MemberId, backlog: Backlog) {
+        self.with(id, |member| member.backlog = backlog);
+    }
+
+    pub(crate) fn set_weight(&mut self, id: MemberId, weight: f64) {
+        self.with(id, |member| member.weight = weight);
+    }
+
+    /// The member speaks to another host from now on.
+    pub(crate) fn set_host(&mut self, id: MemberId, host: &str) {
+        let Some(member) = self.members.get_mut(&id) else {
+            return;
+        };
+        if *member.host != *host {
+            let old = std::mem::replace(&mut member.host, host.into());
+            let (new, active) = (Arc::clone(&member.host), i64::from(member.active));
+            self.count_on(&old, -active);
+            self.count_on(&new, active);
+        }
+    }
+
+    fn count_on(&mut self, host: &Arc<str>, change: i64) {
+        let active = self.active_on.entry(Arc::clone(host)).or_default();
+        *active = active.saturating_add_signed(change as i32);
+        if *active == 0 {
+            self.active_on.remove(host);
+        }
+    }
+
+    /// A member asks for a connection.
+    pub(crate) fn request(&mut self, id: MemberId) -> RequestId {
+        let request = RequestId(self.requested);
+        self.requested += 1;
+        if let Some(member) = self.members.get_mut(&id) {
+            member.has_asked = true;
+            self.requests.insert((member.rank(id), request));
+        }
+        request
+    }
+
+    /// The request is no longer wanted.
+    pub(crate) fn withdraw(&mut self, request: RequestId) {
+        self.requests.retain(|&(_, other)| other != request);
+    }
+
+    /// Grants the first request in order whose host takes one more connection, while
+    /// there are fewer connections than m allows.
+    ///
+    /// In a shared lane a request that is due before all connections in use gets one
+    /// more than m: a part of those may take as long as is left until the deadline,
+    /// and cannot be taken back.
+    pub(crate) fn grant(&mut self, now: Duration) -> Option<(RequestId, MemberId)> {
+        let allowed = self.controller.connections();
+        let spare = usize::from(self.mode.is_shared());
+        if allowed == 0 || self.active >= allowed + spare {
+            return None;
+        }
+        let mut requests = self.requests.iter().copied();
+        let next = requests.find(|(rank, _)| self.host_admits(now, MemberId(rank.arrival)))?;
+        let (rank, request) = next;
+        if self.active == allowed && !self.is_due_first(rank) {
+            return None;
+        }
+        self.requests.remove(&next);
+        let id = MemberId(rank.arrival);
+        self.active += 1;
+        if let Some(member) = self.members.get_mut(&id) {
+            member.active += 1;
+            let host = Arc::clone(&member.host);
+            self.count_on(&host, 1);
+        }
+        Some((request, id))
+    }
+
+    /// Whether a member is due before all members that use a connection.
+    fn is_due_first(&self, rank: Rank) -> bool {
+        let mut active = self.members.values().filter(|member| member.active > 0);
+        rank.due != Due::Never
+            && active.all(|member| rank.due < member.moment.map_or(Due::Never, Due::By))
+    }
+
+    /// A connection is free again.
+    pub(crate) fn give_back(&mut self, id: MemberId) {
+        self.active -= 1;
+        if let Some(member) = self.members.get_mut(&id) {
+            member.active -= 1;
+            let host = Arc::clone(&member.host);
+            self.count_on(&host, -1);
+        }
+    }
+
+    /// Tells the controller how many connections are in use now.
+    pub(crate) fn settle(&mut self, now: Duration) {
+        self.controller.active(now, self.active);
+    }
+
+    /// Whether a member's host takes one more connection now.
+    pub(crate) fn host_admits(&self, now: Duration, id: MemberId) -> bool {
+        self.members.get(&id).is_some_and(|member| {
+            let active = self.active_on.get(&member.host).copied();
+            self.hosts
+                .admits(&member.host, now, active.unwrap_or_default())
+        })
+    }
+
+    /// The moment before which a member's host wants no new request, if it ever asked
+    /// for such a pause.
+    pub(crate) fn host_not_before(&self, id: MemberId) -> Option<Duration> {
+        self.hosts.not_before(&self.members.get(&id)?.host)
+    }
+
+    /// A host refused a connection of a member, whose permit has been given back. The
+    /// host gets fewer, and none for this long.
+    pub(crate) fn pushed_back(&mut self, now: Duration, id: MemberId, pause: Option<Duration>) {
+        let Some(member) = self.members.get(&id) else {
+            return;
+        };
+        let active = self.active_on.get(&member.host).copied();
+        let refused = active.unwrap_or_default() + 1;
+        let not_before = pause.map(|pause| now + pause);
+        self.hosts
+            .pushed_back(&member.host, now, refused, not_before);
+    }
+
+    /// Bytes have been moved by a member.
+    pub(crate) fn moved_by(&mut self, now: Duration, id: MemberId, bytes: u64) {
+        let is_due = self
+            .members
+            .get(&id)
+            .is_some_and(|member| member.moment.is_some());
+        self.recent.moved(bytes);
+        self.controller.moved(now, bytes, is_due);
+    }
+
+    /// Bytes have been moved, by connections that do not say for which member. They
+    /// count as due by the share of the connections that members with a deadline use.
+    pub(crate) fn moved(&mut self, now: Duration, bytes: u64) {
+        let due: u32 = self
+            .members
+            .values()
+            .filter(|member| member.moment.is_some())
+            .map(|member| member.active)
+            .sum();
+        let share = f64::from(due) / self.active.max(1) as f64;
+        let due = (bytes as f64 * share) as u64;
+        self.recent.moved(bytes);
+        self.controller.moved(now, due, true);
+        self.controller.moved(now, bytes - due.min(bytes), false);
+    }
+
+    pub(crate) fn set_chunk_len(&mut self, natural: NonZeroU64) {
+        self.chunk_len = natural;
+    }
+
+    pub(crate) fn set_rtt(&mut self, rtt: Option<Duration>) {
+        self.rtt = rtt;
+    }
+
+    pub(crate) fn set_window(&mut self, bytes: f64) {
+        self.window = Some(bytes);
+    }
+
+    pub(crate) fn controller(&mut self) -> &mut RateController {
+        &mut self.controller
+    }
+
+    /// A new connection that the controller steers by itself: what was seen of
+    /// another one says nothing of it.
+    pub(crate) fn connected(&mut self, now: Duration) {
+        self.controller.connected(now);
+        self.saturation.forget();
+    }
+
+    /// What the connections are to do now.
+    pub(crate) fn flow_target(&self, now: Duration) -> FlowTarget {
+        let target = self.controller.flow_target(now);
+        FlowTarget {
+            w: target.w.max(self.weight()).min(1.0),
+            ..target
+        }
+    }
+
+    /// The largest w_min of the members that have something to move.
+    fn weight(&self) -> f64 {
+        self.members
+            .values()
+            .filter(|member| member.is_pending())
+            .map(|member| member.weight)
+            .fold(0.0, f64::max)
+    }
+
+    /// Plans all deadlines anew when the wall clock, which is off by `drift` now, has
+    /// been set; returns by how much. A deadline is a moment of the wall clock, but
+    /// time passes by another one.
+    pub(crate) fn plan_anew(
+        &mut self,
+        now: Duration,
+        drift: SignedDuration,
+    ) -> Option<SignedDuration> {
+        let jump = drift - self.drift;
+        if jump.abs() < JUMP {
+            return None;
+        }
+        self.drift = drift;
+        let epoch = self.epoch;
+        let mut planned = 0;
+        for member in self.members.values_mut() {
+            if let Some(moment) = member.moment {
+                member.deadline = Some(Deadline::new(now, moment_since(epoch, moment, drift)));
+                member.is_reported = false;
+                planned += 1;
+            }
+        }
+        (planned > 0).then_some(jump)
+    }
+
+    /// A member's deadline on the lane's clock.
+    pub(crate) fn deadline(&self, id: MemberId) -> Option<Deadline> {
+        self.members.get(&id)?.deadline
+    }
+
+    /// Members with a deadline that have something to move.
+    fn due(&self) -> impl Iterator<Item = (Deadline, MemberId, &Member)> {
+        self.members
+            .iter()
+            .filter(|(_, member)| member.is_pending())
+            .filter_map(|(&id, member)| Some((member.deadline?, id, member)))
+    }
+
+    /// What the deadlines ask for.
+    pub(crate) fn demand(&self, now: Duration) -> Option<Demand> {
+        let due = self.due();
+        let mut demand = Demand::of(
+            now,
+            due.map(|(deadline, _, member)| (deadline, member.backlog.bytes)),
+        )?;
+        let mut extents = self.due().map(|(_, _, member)| member.backlog.extent);
+        if extents.any(|extent| extent == Extent::Unbounded) {
+            demand.zeta = f64::INFINITY;
+        }
+        Some(demand)
+    }
+
+    /// Time to the nearest deadline that is not over.
+    pub(crate) fn time_left(&self, now: Duration) -> Option<Duration> {
+        self.due()
+            .filter(|(due, ..)| !due.is_over(now))
+            .map(|(due, ..)| due.by() - now)
+            .min()
+    }
+
+    /// Chunks that wait and have no deadline.
+    fn inactive(&self) -> u64 {
+        let members = self.members.values();
+        members
+            .filter(|member| member.moment.is_none())
+            .map(|member| member.backlog.inactive)
+            .fold(0, u64::saturating_add)
+    }
+
+    /// Connections that the hosts of the members tolerate together. A host counts
+    /// once a connection to it has been asked for.
+    fn tolerated(&self, now: Duration) -> u32 {
+        let members = self.members.values().filter(|member| member.has_asked);
+        let hosts: BTreeSet<&str> = members.map(|member| &*member.host).collect();
+        self.hosts.tolerated(hosts, now)
+    }
+
+    /// Ends a control period: the controller updates w and m. Call it once a second.
+    pub(crate) fn sample(&mut self, now: Duration) -> LaneSample {
+        let demand = self.demand(now);
+        let time_left = self.time_left(now);
+        let tolerated = self.tolerated(now);
+        let load = Load {
+            inactive: self.inactive(),
+            demand,
+            chunk_len: self.chunk_len,
+            tolerated,
+            time_left,
+            rtt: self.rtt,
+        };
+        let step = self.controller.sample(now, &load);
+        let max = f64::from(self.settings.max_connections);
+        let is_measured = demand.is_some() && self.controller.is_measuring();
+        self.shown_rate = is_measured
+            .then(|| {
+                self.saturation.sample(SaturationSample {
+                    now,
+                    w: step.w,
+                    rate: step.rate,
+                    left: time_left.unwrap_or_default(),
+                    may_grow: step.m < max,
+                })
+            })
+            .flatten()
+            // As many connections as there may be, and no more than the path carries.
+            .map(|rate| {
+                (rate * max / step.m)
+                    .min(self.controller.capacity(now))
+                    .max(rate)
+            });
+        let limit = self.limit();
+        self.recent.sample(now, self.active > 0);
+        LaneSample {
+            n: step.n,
+            m: step.m,
+            active: self.active,
+            waiting: self.requests.len(),
+            w: step.w.max(self.weight()).min(1.0),
+            zeta: demand.map(|demand| demand.zeta),
+            rate: step.rate,
+            mean: self.recent.rate(),
+            rtt: self.rtt.filter(|_| self.active > 0),
+            window: self.window.filter(|_| self.active > 0),
+            capacity: self.controller.capacity(now),
+            attainable: demand
+                .and_then(|demand| attainable_rate(demand.zeta, limit, self.shown_rate)),
+        }
+    }
+
+    fn limit(&self) -> Option<f64> {
+        self.settings.limit_rate.map(|rate| rate as f64)
+    }
+
+    /// Members that will miss their deadline, as far as the last sample shows. Each is
+    /// reported once, and of several with the same deadline only the first.
+    pub(crate) fn report_late(&mut self, now: Duration) -> Vec<LateMember> {
+        let zeta = self.demand(now).map(|demand| demand.zeta);
+        // Without any size there is nothing to forecast.
+        let Some(zeta) = zeta.filter(|zeta| zeta.is_finite()) else {
+            return Vec::new();
+        };
+        let Some(rate) = attainable_rate(zeta, self.limit(), self.shown_rate) else {
+            return Vec::new();
+        };
+        let due = self.due();
+        let mut due: Vec<_> = due
+            .map(|(deadline, id, member)| (deadline.by(), id, member.backlog.bytes))
+            .collect();
+        due.sort();
+        let (mut before, mut reported, mut late) = (0_u64, None, Vec::new());
+        for (by, id, bytes) in due {
+            before = before.saturating_add(bytes);
+            let Some(late_s) = lateness(now, by, before, rate) else {
+                continue;
+            };
+            let is_new = self
+                .members
+                .get_mut(&id)
+                .is_some_and(|member| !std::mem::replace(&mut member.is_reported, true));
+            if is_new && reported != Some(by) {
+                late.push(LateMember {
+                    id,
+                    late_s,
+                    zeta,
+                    rate,
+                });
+            }
+            reported = Some(by);
+        }
+        late
+    }
+
+    /// Bytes that have to be moved before this member is through, its own and those of
+    /// all members before it. `None` once it has left.
+    pub(crate) fn bytes_until(&self, id: MemberId) -> Option<u64> {
+        let rank = self.members.get(&id)?.rank(id);
+        let sum = self
+            .members
+            .iter()
+            .filter(|(other, member)| member.rank(**other) <= rank)
+            .map(|(_, member)| member.backlog.bytes)
+            .fold(0, u64::saturating_add);
+        Some(sum)
+    }
+}

@@ -1,0 +1,429 @@
+//! The lane as transfers see it: a shared handle around the pure core.
+//!
+//! A transfer enters as a [`Member`] and requests a [`Permit`] for each connection. A
+//! [`PermitRequest`] can be polled without waiting, for an event loop that acts in one
+//! turn, or awaited. Both are the same request in the same queue.
+
+use std::collections::HashMap;
+use std::num::NonZeroU64;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use dalbe::weight::FlowTarget;
+use jiff::Timestamp;
+use tokio::sync::{oneshot, watch};
+use tokio::time::MissedTickBehavior;
+
+use super::admission::InvalidSettings;
+use super::core::{Backlog, Core, MemberId, RequestId};
+use super::forecast::lateness;
+use super::sample::LaneSample;
+use super::settings::{LaneSettings, Mode};
+use crate::clock::Clock;
+
+/// The period of samples.
+pub(crate) const TICK: Duration = Duration::from_secs(1);
+
+/// A lane. Clones are the same lane; it lives as long as any of them, or of its members.
+#[derive(Debug, Clone)]
+pub struct Lane(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    state: Mutex<State>,
+    clock: Clock,
+    /// Bytes of content that members have moved.
+    content: AtomicU64,
+    target: watch::Sender<FlowTarget>,
+    sample: watch::Sender<LaneSample>,
+}
+
+#[derive(Debug)]
+struct State {
+    core: Core,
+    /// Where a request learns that it is granted.
+    waiting: HashMap<RequestId, oneshot::Sender<()>>,
+}
+
+impl Lane {
+    /// A lane that transfers of any kind share. It takes a sample once a second from now
+    /// on.
+    ///
+    /// # Errors
+    /// [`InvalidSettings`] for settings that allow no connection.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start(settings: LaneSettings) -> Result<Self, InvalidSettings> {
+        let lane = Self::of_run(settings, Mode::Shared, Clock::start())?;
+        tokio::spawn(sample_each_second(Arc::downgrade(&lane.0)));
+        Ok(lane)
+    }
+
+    /// The lane of one run, which samples it itself ([`Self::sample`]).
+    pub(crate) fn of_run(
+        settings: LaneSettings,
+        mode: Mode,
+        clock: Clock,
+    ) -> Result<Self, InvalidSettings> {
+        Ok(Self(Arc::new(Inner {
+            state: Mutex::new(State {
+                core: Core::new(settings, mode, clock.wall_start())?,
+                waiting: HashMap::new(),
+            }),
+            clock,
+            content: AtomicU64::new(0),
+            target: watch::Sender::new(mode.first_target(settings.weight)),
+            sample: watch::Sender::default(),
+        })))
+    }
+
+    /// A new member, with nothing to move yet. `host` names the server that it speaks
+    /// to: the members of one host share what that host tolerates.
+    #[must_use]
+    pub fn enter(&self, host: &str, deadline: Option<Timestamp>) -> Member {
+        let id = self.state().core.enter(self.now(), host, deadline);
+        Member {
+            lane: self.clone(),
+            id,
+        }
+    }
+
+    /// What connections are to do from now on.
+    #[must_use]
+    pub fn flow_target(&self) -> watch::Receiver<FlowTarget> {
+        self.0.target.subscribe()
+    }
+
+    /// The last sample; a new one each second.
+    #[must_use]
+    pub fn samples(&self) -> watch::Receiver<LaneSample> {
+        self.0.sample.subscribe()
+    }
+
+    /// Bytes have reached the other end over connections of this round-trip time.
+    pub fn moved(&self, bytes: u64, rtt: Option<Duration>) {
+        let mut state = self.state();
+        state.core.set_rtt(rtt);
+        state.core.moved(self.now(), bytes);
+    }
+
+    /// The mean window of the connections in use, bytes.
+    pub(crate) fn set_window(&self, bytes: f64) {
+        self.state().core.set_window(bytes);
+    }
+
+    /// Bytes of content that jobs have moved since the start of the lane, bytes that had
+    /// to be moved again included. They add up to what is counted of the jobs. The rates
+    /// are of [`Self::moved`].
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.content.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes of content.
+    pub(crate) fn count_content(&self, bytes: u64) {
+        self.0.content.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Length of the next chunk, bytes; `natural` is what the rate asks for, `pending`
+    /// what waits.
+    pub(crate) fn chunk_length(&self, natural: NonZeroU64, pending: u64) -> NonZeroU64 {
+        let mut state = self.state();
+        state.core.controller().chunk_length(natural, pending)
+    }
+
+    /// A chunk has ended that was on its connection for this long.
+    pub(crate) fn chunk_ended(&self, took: Duration) {
+        self.state().core.controller().finished(took);
+    }
+
+    /// No more members come to a stream.
+    pub(crate) fn no_more_come(&self) {
+        self.state().core.controller().no_more_come();
+    }
+
+    /// What the connections are to do at this moment, rather than since the last sample.
+    pub(crate) fn current_target(&self) -> FlowTarget {
+        self.state().core.flow_target(self.now())
+    }
+
+    /// Gives access to the core, with the time.
+    pub(crate) fn with_core<R>(&self, act: impl FnOnce(&mut Core, Duration) -> R) -> R {
+        act(&mut self.state().core, self.now())
+    }
+
+    /// Plans all deadlines anew when the wall clock has been set.
+    pub(crate) fn notice_clock(&self) {
+        let drift = self.0.clock.drift();
+        if let Some(jump) = self.with_core(|core, now| core.plan_anew(now, drift)) {
+            tracing::warn!("the clock was set by {jump:#}; all deadlines are planned anew");
+        }
+    }
+
+    /// Ends a control period: takes a sample, grants what it allows and publishes it.
+    pub(crate) fn sample(&self) -> LaneSample {
+        let mut state = self.state();
+        let now = self.now();
+        let sample = state.core.sample(now);
+        self.grant(&mut state);
+        drop(state);
+        self.0.target.send_replace(FlowTarget {
+            w: sample.w,
+            capacity: sample.capacity,
+        });
+        self.0.sample.send_replace(sample);
+        sample
+    }
+
+    /// Grants as many requests as there may be connections.
+    fn grant(&self, state: &mut State) {
+        let now = self.now();
+        while let Some((request, member)) = state.core.grant(now) {
+            let waiting = state.waiting.remove(&request);
+            // A request that is no longer awaited is being withdrawn.
+            if waiting.is_none_or(|waiting| waiting.send(()).is_err()) {
+                state.core.give_back(member);
+            }
+        }
+        state.core.settle(now);
+    }
+
+    fn now(&self) -> Duration {
+        self.0.clock.now()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Samples a lane for as long as it lives.
+async fn sample_each_second(lane: Weak<Inner>) {
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tick.reset();
+    loop {
+        tick.tick().await;
+        let Some(lane) = lane.upgrade() else {
+            return;
+        };
+        let lane = Lane(lane);
+        lane.notice_clock();
+        lane.sample();
+    }
+}
+
+/// A transfer's place in a lane, until it is dropped.
+#[derive(Debug)]
+pub struct Member {
+    lane: Lane,
+    id: MemberId,
+}
+
+impl Member {
+    /// Says what there is to move from now on.
+    pub fn set_backlog(&self, backlog: Backlog) {
+        self.lane.state().core.set_backlog(self.id, backlog);
+    }
+
+    /// While this member has something to move, all flows of the lane have at least this
+    /// weight, 0.02 to 1: they share the connections.
+    pub fn set_weight(&self, weight: f64) {
+        self.lane.state().core.set_weight(self.id, weight);
+    }
+
+    /// This member speaks to another host from now on, as after a redirect.
+    pub(crate) fn set_host(&self, host: &str) {
+        self.lane.state().core.set_host(self.id, host);
+    }
+
+    /// Asks for a connection. The request waits its turn until it is granted or dropped.
+    #[must_use]
+    pub fn request(&self) -> PermitRequest {
+        let (granted, turn) = oneshot::channel();
+        let mut state = self.lane.state();
+        let id = state.core.request(self.id);
+        state.waiting.insert(id, granted);
+        self.lane.grant(&mut state);
+        drop(state);
+        PermitRequest {
+            lane: self.lane.clone(),
+            id,
+            member: self.id,
+            turn,
+            is_taken: false,
+        }
+    }
+
+    /// Waits for a connection. Cancel-safe.
+    pub async fn admit(&self) -> Permit {
+        self.request().await
+    }
+
+    /// The host refused a connection, whose permit has been given back. The host gets
+    /// fewer connections, and none before `pause` is over.
+    pub fn pushed_back(&self, pause: Option<Duration>) {
+        self.lane
+            .with_core(|core, now| core.pushed_back(now, self.id, pause));
+    }
+
+    /// Whether its host takes one more connection now.
+    pub(crate) fn host_admits(&self) -> bool {
+        self.lane
+            .with_core(|core, now| core.host_admits(now, self.id))
+    }
+
+    /// When its host may be asked again, since the lane's start.
+    pub(crate) fn host_not_before(&self) -> Option<Duration> {
+        self.lane.with_core(|core, _| core.host_not_before(self.id))
+    }
+
+    /// Bytes of this member have been moved.
+    pub(crate) fn moved(&self, bytes: u64) {
+        self.lane
+            .with_core(|core, now| core.moved_by(now, self.id, bytes));
+    }
+
+    /// The lane that it is a member of.
+    #[must_use]
+    pub fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    /// Leaves the lane before it is dropped.
+    pub(crate) fn leave(&self) {
+        self.lane.state().core.leave(self.id);
+    }
+
+    pub(crate) fn id(&self) -> MemberId {
+        self.id
+    }
+
+    /// A handle that forecasts when this member will be through.
+    #[must_use]
+    pub fn forecast(&self) -> MemberForecast {
+        MemberForecast {
+            lane: Arc::downgrade(&self.lane.0),
+            id: self.id,
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// A request for a [`Permit`], until it is granted or dropped.
+#[derive(Debug)]
+pub struct PermitRequest {
+    lane: Lane,
+    id: RequestId,
+    member: MemberId,
+    turn: oneshot::Receiver<()>,
+    is_taken: bool,
+}
+
+impl PermitRequest {
+    /// The permit, if the request has been granted. Does not wait.
+    pub fn try_take(&mut self) -> Option<Permit> {
+        self.turn.try_recv().ok().map(|()| self.permit())
+    }
+
+    /// Whether this is a request of that member.
+    pub(crate) fn is_of(&self, member: &Member) -> bool {
+        self.member == member.id
+    }
+
+    fn permit(&mut self) -> Permit {
+        self.is_taken = true;
+        Permit {
+            lane: self.lane.clone(),
+            member: self.member,
+        }
+    }
+}
+
+impl Future for PermitRequest {
+    type Output = Permit;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Permit> {
+        match Pin::new(&mut self.turn).poll(context) {
+            Poll::Ready(Ok(())) => Poll::Ready(self.permit()),
+            // The other end is dropped only with the request.
+            Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for PermitRequest {
+    fn drop(&mut self) {
+        if self.is_taken {
+            return;
+        }
+        let mut state = self.lane.state();
+        state.core.withdraw(self.id);
+        state.waiting.remove(&self.id);
+        // It was granted, and nobody took the permit.
+        if self.turn.try_recv().is_ok() {
+            state.core.give_back(self.member);
+            self.lane.grant(&mut state);
+        }
+    }
+}
+
+/// The right to use one connection, until it is dropped.
+#[derive(Debug)]
+pub struct Permit {
+    lane: Lane,
+    member: MemberId,
+}
+
+impl Permit {
+    /// Whether this is a permit of that member.
+    pub(crate) fn is_of(&self, member: &Member) -> bool {
+        self.member == member.id
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut state = self.lane.state();
+        state.core.give_back(self.member);
+        self.lane.grant(&mut state);
+    }
+}
+
+/// Forecasts when a member will be through. Answers `None` once the member has left.
+#[derive(Debug, Clone)]
+pub struct MemberForecast {
+    lane: Weak<Inner>,
+    id: MemberId,
+}
+
+impl MemberForecast {
+    /// Time until the member is through at this rate of the lane, byte/s, after all
+    /// members before it.
+    #[must_use]
+    pub fn finish(&self, rate: f64) -> Option<Duration> {
+        let lane = Lane(self.lane.upgrade()?);
+        let bytes = lane.with_core(|core, _| core.bytes_until(self.id))?;
+        Duration::try_from_secs_f64(bytes as f64 / rate).ok()
+    }
+
+    /// How late the member will be at this rate of the lane, byte/s, in s. `None` unless
+    /// that is clear: by more than 5 % of the time left.
+    #[must_use]
+    pub fn lateness(&self, rate: f64) -> Option<f64> {
+        let lane = Lane(self.lane.upgrade()?);
+        lane.with_core(|core, now| {
+            let bytes = core.bytes_until(self.id)?;
+            lateness(now, core.deadline(self.id)?.by(), bytes, rate)
+        })
+    }
+}

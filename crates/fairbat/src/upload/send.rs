@@ -1,0 +1,479 @@
+//! An upload from the first try to the last: its state, what it reports, and each try,
+//! which sends the whole file in one request.
+//!
+//! The upload is the only member of its lane. The lane says what the deadline demands and
+//! how much the connection weighs; the connection's lever follows.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dalbe::deadline::Deadline;
+use dalbe::sender::SenderLevers;
+use http::StatusCode;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::watch;
+use tokio::time::{Interval, MissedTickBehavior};
+use url::Url;
+
+use super::answer::{Verdict, verdict};
+use super::body::body;
+use super::flow::Flow;
+use super::source::Source;
+use super::{UploadRequest, UploadSettings};
+use crate::clock::Clock;
+use crate::error::{ErrorKind, TransferError};
+use crate::event::{Control, Event, FileProgress, RetryCause, TimedEvent};
+use crate::file_version::FileVersion;
+use crate::http::{Failure, Transient, without_credentials};
+use crate::lane::handle::TICK;
+use crate::lane::settings::Mode;
+use crate::lane::{Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member};
+use crate::limiter::RateLimiter;
+use crate::retry::{Backoff, Decision};
+use crate::transport::{Answer, HttpClient, MAX_REDIRECTS, Opened, Put};
+
+/// An upload.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    pub(crate) settings: UploadSettings,
+    pub(crate) request: UploadRequest,
+    pub(crate) client: HttpClient,
+    pub(crate) clock: Clock,
+    pub(crate) limiter: Option<Arc<RateLimiter>>,
+    lane: Lane,
+    /// Its place in the lane.
+    member: Member,
+    /// The even pace to the deadline; it starts anew when the wall clock is set.
+    even_pace: EvenPace,
+    deadline: Option<Deadline>,
+    /// What is being uploaded, once it has been opened.
+    pub(crate) version: Option<FileVersion>,
+    /// Requests that carried the file, the one under way included.
+    pub(crate) tries: u32,
+    /// The URL as events show it.
+    url: String,
+    backoff: Backoff,
+    rng: StdRng,
+    /// Bytes that have arrived in this try.
+    done: u64,
+    events: UnboundedSender<TimedEvent>,
+}
+
+impl Upload {
+    pub(crate) fn new(
+        settings: UploadSettings,
+        request: UploadRequest,
+        client: HttpClient,
+        clock: Clock,
+        events: UnboundedSender<TimedEvent>,
+    ) -> Result<Self, InvalidSettings> {
+        let limits = LaneSettings {
+            max_connections: 1,
+            weight: settings.weight,
+            limit_rate: settings.limit_rate,
+            is_held: true,
+        };
+        let lane = Lane::of_run(limits, Mode::SingleConnection, clock)?;
+        let member = lane.enter(&request.url.to_string(), request.deadline);
+        Ok(Self {
+            limiter: settings.limit_rate.map(RateLimiter::new).map(Arc::new),
+            deadline: lane.with_core(|core, _| core.deadline(member.id())),
+            even_pace: EvenPace::new(Duration::ZERO, 0),
+            lane,
+            member,
+            version: None,
+            tries: 0,
+            url: without_credentials(&request.url).into(),
+            backoff: Backoff::new(settings.retry),
+            rng: StdRng::seed_from_u64(settings.seed),
+            done: 0,
+            settings,
+            request,
+            client,
+            clock,
+            events,
+        })
+    }
+
+    /// Says hello.
+    pub(crate) fn start(&self, levers: &SenderLevers) {
+        self.emit(Event::Sending {
+            urls: vec![self.url.clone()],
+            lever: levers.kind(),
+            sender: levers.policy().filter(|_| self.settings.weight < 1.0),
+            weight: self.settings.weight,
+        });
+    }
+
+    /// Tries until the server has taken the file; returns its answer.
+    ///
+    /// # Errors
+    /// It will not, or the file cannot be read.
+    pub(crate) async fn send(
+        &mut self,
+        mut connections: UnboundedReceiver<Opened>,
+    ) -> Result<StatusCode, TransferError> {
+        let mut url = self.request.url.clone();
+        let mut redirects = 0;
+        loop {
+            let answer = self.attempt(&url, &mut connections).await;
+            self.lane
+                .with_core(|core, _| core.controller().disconnected());
+            let decided = answer.and_then(|answer| {
+                let verdict = verdict(&answer, &url, &self.request.file, self.tries)?;
+                Ok((answer.status, verdict))
+            });
+            match decided {
+                Ok((status, Verdict::Taken)) => return Ok(status),
+                Ok((_, Verdict::Elsewhere(next))) if redirects < MAX_REDIRECTS => {
+                    tracing::info!(host = next.host_str(), "redirected");
+                    redirects += 1;
+                    url = next;
+                }
+                Ok((_, Verdict::Elsewhere(_))) => {
+                    let message = format!("more than {MAX_REDIRECTS} redirects");
+                    return Err(TransferError::new(ErrorKind::Refused, message)
+                        .with_hint("the server redirects in a circle; check the URL"));
+                }
+                Err(failure) => {
+                    self.back_off(failure).await?;
+                    // Where it led may be over as well.
+                    url = self.request.url.clone();
+                    redirects = 0;
+                }
+            }
+        }
+    }
+
+    /// Waits for the next try.
+    ///
+    /// # Errors
+    /// There is none.
+    async fn back_off(&mut self, failure: Failure) -> Result<(), TransferError> {
+        let failure = match failure {
+            Failure::Fatal(error) | Failure::Expired(error) => return Err(error),
+            Failure::Transient(transient) => transient,
+            Failure::Changed(reason) => Transient::server(reason),
+            Failure::WholeFile => Transient::server("the server answered as if asked for a file"),
+        };
+        if failure.kind == ErrorKind::Server {
+            self.backoff.answered();
+        }
+        let decision = self.backoff.failure(failure.retry_after, &mut self.rng);
+        let attempt = self.backoff.failures();
+        let Decision::Retry { after } = decision else {
+            return Err(failure.given_up(attempt, false));
+        };
+        self.emit(Event::Retry {
+            cause: RetryCause::of(&failure),
+            url: self.url.clone(),
+            reason: failure.reason,
+            after_s: after.as_secs_f64(),
+            attempt,
+        });
+        self.done = 0;
+        self.pause(after).await;
+        Ok(())
+    }
+
+    async fn pause(&mut self, time: Duration) {
+        let mut tick = self.ticks();
+        let mut over = std::pin::pin!(tokio::time::sleep(time));
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut over => return,
+                _ = tick.tick() => self.tick(None),
+            }
+        }
+    }
+
+    /// Control periods, from now on.
+    pub(crate) fn ticks(&self) -> Interval {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        tick.reset();
+        tick
+    }
+
+    /// A try with this file.
+    pub(crate) fn begin(&mut self, source: &Source) {
+        self.tries += 1;
+        self.done = 0;
+        if self.version.replace(source.version()).is_none() {
+            self.even_pace = EvenPace::new(Duration::ZERO, source.version().size);
+            self.emit(Event::File {
+                url: self.url.clone(),
+                path: self.request.file.clone(),
+                bytes: Some(source.version().size),
+                resumed_bytes: 0,
+                ranges: false,
+            });
+        }
+        self.set_backlog();
+        // What the limit on the rate makes impossible is known by now.
+        self.report_late();
+    }
+
+    /// There is a connection, so the host is no slip of the pen.
+    fn connected(&mut self) {
+        self.backoff.answered();
+        self.lane.with_core(|core, now| core.connected(now));
+    }
+
+    /// Bytes of the body are acknowledged, and `carried` have arrived in all.
+    fn arrived(&mut self, bytes: u64, carried: u64) {
+        self.done += bytes;
+        self.member.moved(carried);
+    }
+
+    /// Tells the lane what is left.
+    fn set_backlog(&self) {
+        self.member.set_backlog(Backlog {
+            bytes: self.total().saturating_sub(self.done),
+            inactive: 0,
+            extent: Extent::Estimated,
+        });
+    }
+
+    /// Ends a control period; `flow` is the connection, if there is one.
+    fn tick(&mut self, flow: Option<&Flow>) {
+        self.lane.notice_clock();
+        let now = self.clock.now();
+        let total = self.total();
+        let planned = self
+            .lane
+            .with_core(|core, _| core.deadline(self.member.id()));
+        if planned != self.deadline {
+            self.deadline = planned;
+            self.even_pace = EvenPace::new(now, total);
+        }
+        self.set_backlog();
+        let sample = self.lane.sample();
+        self.report_late();
+        let remaining = total.saturating_sub(self.done);
+        let lag = |due: Deadline| self.even_pace.lag(now, due.aim(), remaining);
+        self.emit(Event::Control(Control {
+            n: sample.n,
+            m: sample.m,
+            active: usize::from(flow.is_some()),
+            w: sample.w,
+            window: None,
+            brake: flow.and_then(|flow| flow.window_state(sample.w)),
+            zeta: sample.zeta,
+            lag: self.deadline.map(lag),
+            rate: sample.rate,
+            rtt_ms: flow.and_then(Flow::rtt_ms),
+            bytes_done: self.done,
+            bytes_total: Some(total),
+            files: vec![FileProgress {
+                url: self.url.clone(),
+                bytes_done: self.done,
+                bytes_total: Some(total),
+            }],
+        }));
+    }
+
+    /// Reports once that the deadline will probably be missed, as soon as that is known.
+    fn report_late(&self) {
+        for late in self.lane.with_core(|core, now| core.report_late(now)) {
+            self.emit(Event::Forecast {
+                url: self.url.clone(),
+                late_s: late.late_s,
+                zeta: late.zeta,
+                rate: late.rate,
+            });
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.version.map_or(0, |version| version.size)
+    }
+
+    /// The server has taken the file; returns whether that was in time.
+    pub(crate) fn done(&self, status: StatusCode) -> Option<bool> {
+        let now = self.clock.now();
+        let deadline_met = self.deadline.map(|due| now <= due.by());
+        self.emit(Event::Sent {
+            url: self.url.clone(),
+            path: self.request.file.clone(),
+            bytes: self.total(),
+            elapsed_s: now.as_secs_f64(),
+            status: status.as_u16(),
+            deadline_met,
+        });
+        deadline_met
+    }
+
+    /// It will not.
+    pub(crate) fn failed(&self, error: TransferError) {
+        self.emit(Event::Error {
+            url: self.url.clone(),
+            kind: error.kind,
+            message: error.message,
+            hint: error.hint,
+        });
+    }
+
+    fn emit(&self, event: Event) {
+        let t = self.clock.now().as_secs_f64();
+        // A caller that does not listen is fine.
+        let _ = self.events.send(TimedEvent { t, event });
+    }
+}
+
+impl Upload {
+    /// Sends the file to `url`; the answer may be any.
+    pub(crate) async fn attempt(
+        &mut self,
+        url: &Url,
+        connections: &mut UnboundedReceiver<Opened>,
+    ) -> Result<Answer, Failure> {
+        // The lane's only connection; nobody else asks for it.
+        let _permit = self.member.admit().await;
+        let source = self.open().await.map_err(Failure::Fatal)?;
+        let total = source.version().size;
+        self.begin(&source);
+        let client = self.client.clone();
+        let named = self.request.url.clone();
+        if self.request.create_only {
+            self.refuse_if_there(url).await?;
+        }
+        // Those of earlier requests are of no use any more.
+        while connections.try_recv().is_ok() {}
+        let (body, reader, handed) = body(source);
+        let put = Put {
+            named: &named,
+            url,
+            length: total,
+            create_only: self.request.create_only,
+        };
+        let clock = self.clock;
+        let mut reading = pin!(reader.run(clock, self.limiter.clone()));
+        let mut answering = pin!(client.put(&put, body));
+        let (mut is_read, mut flow) = (false, None);
+        let mut tick = self.ticks();
+        loop {
+            let look_at = flow.as_ref().and_then(Flow::look_at);
+            tokio::select! {
+                biased;
+                // First: why the file broke off explains why the request did.
+                read = &mut reading, if !is_read => {
+                    is_read = true;
+                    read.map_err(Failure::Fatal)?;
+                }
+                Some(opened) = connections.recv() => {
+                    self.connected();
+                    flow = Some(Flow::new(opened, clock.now()));
+                }
+                answer = &mut answering => {
+                    self.moved(flow.as_mut(), &handed);
+                    let answer = answer.or_else(|failure| said_before(failure, flow.as_ref()));
+                    let handed = *handed.borrow();
+                    return check(answer?, flow.as_ref(), handed, total);
+                }
+                _ = tick.tick() => {
+                    self.moved(flow.as_mut(), &handed);
+                    self.tick(flow.as_ref());
+                    self.check_stall(flow.as_mut(), &handed, total)?;
+                }
+                () = clock.sleep_until(look_at) => {
+                    self.moved(flow.as_mut(), &handed);
+                    if let Some(flow) = &mut flow {
+                        let now = clock.now();
+                        flow.follow(now, self.lane.current_target());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Opens the file, which must be the one that it was.
+    async fn open(&self) -> Result<Arc<Source>, TransferError> {
+        let (path, version) = (self.request.file.clone(), self.version);
+        let opened = tokio::task::spawn_blocking(move || Source::open(&path, version));
+        let lost = || TransferError::new(ErrorKind::Other, "opening the file ended without result");
+        opened.await.unwrap_or_else(|_| Err(lost())).map(Arc::new)
+    }
+
+    /// Asks whether there is something at `url` already: not every server
+    /// knows the condition that the request itself carries. Goes on when there
+    /// is nothing, or the server does not answer such questions; what else it
+    /// says is a failure.
+    async fn refuse_if_there(&self, url: &Url) -> Result<(), Failure> {
+        let asked = self.client.head(&self.request.url, url);
+        let answer = match self.settings.http.stall_timeout {
+            Some(limit) => tokio::time::timeout(limit, asked)
+                .await
+                .unwrap_or_else(|_| Err(Failure::network("the server fell silent")))?,
+            None => asked.await?,
+        };
+        match answer.status {
+            StatusCode::NOT_FOUND
+            | StatusCode::GONE
+            | StatusCode::METHOD_NOT_ALLOWED
+            | StatusCode::NOT_IMPLEMENTED => Ok(()),
+            status if status.is_success() => Err(Failure::refused(
+                "there is a file already",
+                if self.tries > 1 {
+                    "it may be this one, if an earlier try got through after all: compare them"
+                } else {
+                    "leave --create-only out to replace it"
+                },
+            )),
+            // The upload is sent elsewhere, and asks there.
+            status if status.is_redirection() => Ok(()),
+            status => Err(Failure::of_status(status, answer.remarks)),
+        }
+    }
+
+    /// Notes what has arrived since the last look.
+    fn moved(&mut self, flow: Option<&mut Flow>, handed: &watch::Receiver<u64>) {
+        if let Some(flow) = flow {
+            let now = self.clock.now();
+            let (bytes, carried) = flow.measure(now, *handed.borrow());
+            self.arrived(bytes, carried);
+        }
+    }
+
+    fn check_stall(
+        &self,
+        flow: Option<&mut Flow>,
+        handed: &watch::Receiver<u64>,
+        total: u64,
+    ) -> Result<(), Failure> {
+        let (Some(flow), Some(limit)) = (flow, self.settings.http.stall_timeout) else {
+            return Ok(());
+        };
+        if flow.is_stalled(self.clock.now(), *handed.borrow(), total, limit) {
+            return Err(Failure::network(if flow.acked() < total {
+                "the server fell silent: it takes no more data"
+            } else {
+                "the server fell silent: it has all of the file and does not answer"
+            }));
+        }
+        Ok(())
+    }
+}
+
+/// A connection that failed may have brought an answer first.
+fn said_before(failure: Failure, flow: Option<&Flow>) -> Result<Answer, Failure> {
+    flow.and_then(Flow::unread_answer).ok_or(failure)
+}
+
+/// A server that says it has the file before it can have it does not have it.
+/// What is known of a connection that was not found is how much of the body it
+/// was handed.
+fn check(answer: Answer, flow: Option<&Flow>, handed: u64, total: u64) -> Result<Answer, Failure> {
+    let arrived = flow.map_or(handed, Flow::acked);
+    if answer.status.is_success() && arrived < total {
+        return Err(Failure::server(format!(
+            "the server answered {} before it had all of the file",
+            answer.status
+        )));
+    }
+    Ok(answer)
+}
