@@ -101,14 +101,14 @@ fn announce(settings: &ServeSettings, args: &ServeArgs, server: &Server, console
             "{} serves {}{taken}; background responses are {}",
             server.url(),
             settings.directory.display(),
-            held_back(server.rung(), settings.sender)
+            held_back(server.lever(), settings.sender)
         ));
     }
     if args.messages.json {
         tell(&server.listening());
     }
     if let Some(policy) = args.pace.sender.map(SenderPolicy::from)
-        && server.rung() != SenderLeverKind::Congestion
+        && server.lever() != SenderLeverKind::Congestion
     {
         tracing::warn!(
             "--sender {} has no effect here until root has set up the congestion controls: sudo \

@@ -1,7 +1,7 @@
-//! Who may ask: a bearer token (RFC 6750), and the certificate by which the
-//! server shows itself.
+//! Access to the server: the bearer token that requests show (RFC 6750), and the
+//! certificate that the server shows.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -13,11 +13,20 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio_rustls::TlsAcceptor;
 
-use super::TlsFiles;
 use crate::error::{ErrorKind, TransferError};
 
-/// What every request has to show. Kept as a digest, so that a comparison
-/// takes the same time whatever it is compared with.
+/// The files for HTTPS.
+#[derive(Debug, Clone)]
+pub struct TlsFiles {
+    /// PEM file with the server's certificate, followed by those that lead to its
+    /// authority.
+    pub certificate: PathBuf,
+    /// PEM file with the private key.
+    pub key: PathBuf,
+}
+
+/// The token that every request has to show. Kept as a digest, so that every
+/// comparison takes the same time.
 #[derive(Clone)]
 pub struct Token([u8; 32]);
 
@@ -28,11 +37,11 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// Reads it from a file; white space around it does not count.
+    /// Reads a token from a file. White space around it is ignored.
     ///
     /// # Errors
-    /// The file cannot be read, or does not hold one word of the characters
-    /// that a token may have (RFC 6750, section 2.1).
+    /// The file cannot be read, or does not hold one word of the characters that
+    /// RFC 6750, section 2.1, allows.
     pub fn read(path: &Path) -> Result<Self, TransferError> {
         let new = "make one: openssl rand -hex 32 > FILE";
         let text = std::fs::read(path).map_err(|error| {
@@ -59,8 +68,8 @@ impl Token {
         Self(Sha256::digest(token).into())
     }
 
-    /// Whether a request shows it.
-    pub(super) fn is_shown(&self, headers: &HeaderMap) -> bool {
+    /// Whether a request shows the token.
+    pub(crate) fn is_shown(&self, headers: &HeaderMap) -> bool {
         let mut values = headers.get_all(AUTHORIZATION).iter();
         let (Some(value), None) = (values.next(), values.next()) else {
             return false;
@@ -73,8 +82,8 @@ impl Token {
     }
 }
 
-/// Makes HTTPS of connections.
-pub(super) fn tls(files: &TlsFiles) -> Result<TlsAcceptor, TransferError> {
+/// The acceptor that makes TLS connections with these files.
+pub(crate) fn tls(files: &TlsFiles) -> Result<TlsAcceptor, TransferError> {
     let chain = certificates(&files.certificate)?;
     let key = private_key(&files.key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -88,11 +97,11 @@ pub(super) fn tls(files: &TlsFiles) -> Result<TlsAcceptor, TransferError> {
             unusable("key", &files.key, &other)
                 .with_hint("the server's own certificate comes first in its file")
         }
-        // It cannot make anything of the key.
+        // rustls cannot read the key.
         rustls::Error::General(error) => unusable("key", &files.key, &error),
         error => unusable("certificate", &files.certificate, &error),
     })?;
-    // One request on a connection at a time: it is one flow.
+    // One request on a connection at a time is one flow.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config).into())
 }
@@ -112,7 +121,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TransferErr
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TransferError> {
     let unusable = |error: &dyn std::fmt::Display| unusable("key", path, error);
     let text = std::fs::read(path).map_err(|error| unusable(&error))?;
-    // As in PKCS #8 (RFC 7468, section 11), and as openssl wrote it before.
+    // The forms of PKCS #8 (RFC 7468, section 11) and of older openssl.
     let is_encrypted = text.split(|&byte| byte == b'\n').any(|line| {
         line.starts_with(b"-----BEGIN ENCRYPTED") || line.starts_with(b"Proc-Type: 4,ENCRYPTED")
     });

@@ -1,58 +1,54 @@
 //! What a request is answered. Knows nothing of sockets.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use http::header::{
-    ACCEPT_RANGES, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HOST,
-    LAST_MODIFIED, RETRY_AFTER, WWW_AUTHENTICATE,
+    ACCEPT, ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_TYPE, ETAG, HOST, LAST_MODIFIED, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
 };
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version};
 use hyper::body::Incoming;
 
-use super::Site;
-use super::body::FileBody;
 use super::conditions::{Validators, Verdict, evaluate, range_applies};
-use super::digests::{self, REPR_DIGEST};
-use super::files::{Found, NotServed, name_in};
-use super::flow::Flow;
-use super::listing;
-use super::pace::Manner;
-use super::payload::Payload;
+use super::controller::{ResponseGuard, ResponseMode, ResponseTracker};
+use super::files::{Found, NotServed, directory_in, name_in};
+use super::listing::{Listing, Page};
+use super::response::{LogNote, ResponseBody, not_served, with, without_content};
+use super::site::Site;
 use super::write;
-use crate::file_version::{Look, Looks, TICK, wall_clock};
+use crate::blocking::blocking;
+use crate::file_version::wall_clock;
+use crate::http::digest::{REPR_DIGEST, wants_sha256};
 use crate::http::priority::{self, RequestPriority};
-use crate::http::range::ContentRange;
-use crate::http::range::RequestedRange;
-use crate::http::validator::EntityTag;
+use crate::http::range::{ContentRange, RequestedRange};
 
-/// What may be asked of those who change nothing.
+/// The methods of a server that takes no changes.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
 
-/// Answers a request. Where that is with bytes of a file, `flow` is told how
-/// they are to be sent.
-pub(super) async fn answer(
+/// Answers a request. `tracker` hears how a response with a body is sent.
+pub(crate) async fn answer(
     site: &Arc<Site>,
-    flow: &Flow,
+    tracker: &ResponseTracker,
     request: &Parts,
     body: Incoming,
-) -> Response<Payload> {
-    let mut response = respond(site, flow, request, body).await;
-    response
-        .headers_mut()
-        .insert(priority::FAIRBAT_SERVER, priority::fairbat_server_mark());
-    response
+) -> Response<ResponseBody> {
+    marked(respond(site, tracker, request, body).await)
 }
 
-/// Answers any request of a peer that has too many connections, and ends this
-/// one.
-pub(super) fn too_many() -> Response<Payload> {
+/// Answers any request of a peer with too many connections, and ends the
+/// connection.
+pub(crate) fn too_many_connections() -> Response<ResponseBody> {
     let close = HeaderValue::from_static("close");
     let later = HeaderValue::from_static("10");
     let fields = [(CONNECTION, close), (RETRY_AFTER, later)];
-    let mut response = without_content(StatusCode::SERVICE_UNAVAILABLE, fields);
+    marked(without_content(StatusCode::SERVICE_UNAVAILABLE, fields))
+}
+
+/// The response with the mark of a FAIRBAT server.
+fn marked(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     response
         .headers_mut()
         .insert(priority::FAIRBAT_SERVER, priority::fairbat_server_mark());
@@ -61,12 +57,12 @@ pub(super) fn too_many() -> Response<Payload> {
 
 async fn respond(
     site: &Arc<Site>,
-    flow: &Flow,
+    tracker: &ResponseTracker,
     request: &Parts,
     body: Incoming,
-) -> Response<Payload> {
+) -> Response<ResponseBody> {
     let headers = &request.headers;
-    // RFC 9112, section 3.2. Which one it is does not matter here.
+    // RFC 9112, section 3.2. The host itself does not matter here.
     if request.version >= Version::HTTP_11 && headers.get_all(HOST).iter().count() != 1 {
         return without_content(StatusCode::BAD_REQUEST, []);
     }
@@ -77,213 +73,231 @@ async fn respond(
         return without_content(StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, challenge)]);
     }
     if !matches!(request.method, Method::GET | Method::HEAD) {
-        return match &site.writing {
-            Some(writing) => write::answer(site, writing, flow, request, body).await,
+        return match &site.uploads {
+            Some(uploads) => write::answer(site, uploads, tracker, request, body).await,
             None => without_content(StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, METHODS)]),
         };
     }
     let name = name_in(request.uri.path());
-    let found = match &name {
-        Some(name) => found(site, flow, request, name).await,
+    let answered = match &name {
+        Some(name) => file(site, tracker, request, name).await,
         None => Err(NotServed::Absent),
     };
-    match found {
+    match answered {
         Ok(response) => response,
-        Err(NotServed::Absent) if site.writing.is_some() && listing::is_wanted(headers) => {
-            listing::answer(site, flow, request).await
+        Err(NotServed::Absent) if site.uploads.is_some() && wants_listing(headers) => {
+            listing(site, tracker, request).await
         }
-        Err(reason) => refused(site, &name.unwrap_or_default(), &reason),
+        Err(reason) => not_served(site, &name.unwrap_or_default(), &reason),
     }
 }
 
-/// Answers with what is wanted of the file of this name.
+/// A response whose body is under way in the mode that the request asks for.
+fn with_body(
+    site: &Site,
+    tracker: &ResponseTracker,
+    request: &Parts,
+    head: (StatusCode, HeaderMap),
+    length: u64,
+    body: impl FnOnce(ResponseGuard) -> ResponseBody,
+) -> Response<ResponseBody> {
+    let priority = RequestPriority::from_headers(&request.headers);
+    let mode = ResponseMode::of(&priority, length, site.background);
+    let mut response = with(head.0, head.1, body(tracker.begin(mode)));
+    response.extensions_mut().insert(LogNote(mode.to_string()));
+    response
+}
+
+/// Answers with the file of this name.
 ///
-/// Bytes are sent only of a version that counts, so a file that is being
-/// written is waited for, and the answer is that for the version it then is.
-/// Nothing else is worth a wait.
-async fn found(
+/// Bytes are sent only of a settled version. So if bytes are wanted of a file
+/// that is being written, the answer waits, and is the answer for the version
+/// that the file then has. Nothing else waits.
+async fn file(
     site: &Arc<Site>,
-    flow: &Flow,
+    tracker: &ResponseTracker,
     request: &Parts,
     name: &Path,
-) -> Result<Response<Payload>, NotServed> {
-    let mut found = open(site, name.to_owned()).await?;
-    let mut looks = Looks::default();
-    loop {
-        let Reply {
-            status,
-            headers,
-            range,
-        } = reply(site, request, &found);
-        let Some(range) = range else {
-            return Ok(with(status, headers, Payload::empty()));
-        };
-        match looks.look(found.version, wall_clock()) {
-            Look::Counts => {
-                let wish = RequestPriority::from_headers(&request.headers);
-                let manner = Manner::of(&wish, range.end - range.start, site.background);
-                let body = FileBody::of(site, name, found, range, flow.begin(manner));
-                let mut response = with(status, headers, Payload::File(body));
-                response.extensions_mut().insert(manner);
-                return Ok(response);
-            }
-            Look::Again => tokio::time::sleep(TICK).await,
-            Look::Restless => return Err(NotServed::Busy),
-        }
-        found = aside(move || found.again()).await?;
-    }
-}
-
-async fn open(site: &Arc<Site>, name: PathBuf) -> Result<Found, NotServed> {
-    let site = Arc::clone(site);
-    aside(move || site.root.file(&name)).await
-}
-
-/// Has this done by a thread that may block.
-pub(super) async fn aside<T, E>(
-    work: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Result<T, E>
-where
-    T: Send + 'static,
-    E: From<std::io::Error> + Send + 'static,
-{
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|panicked| Err(std::io::Error::other(panicked).into()))
-}
-
-pub(super) fn refused(site: &Site, name: &Path, reason: &NotServed) -> Response<Payload> {
-    match reason {
-        NotServed::Absent => without_content(StatusCode::NOT_FOUND, []),
-        NotServed::Forbidden => without_content(StatusCode::FORBIDDEN, []),
-        NotServed::Busy => {
-            let soon = HeaderValue::from_static("1");
-            without_content(StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, soon)])
-        }
-        NotServed::Broken(error) => {
-            site.warn_of(name, format_args!("cannot be opened: {error}"));
-            without_content(StatusCode::INTERNAL_SERVER_ERROR, [])
+) -> Result<Response<ResponseBody>, NotServed> {
+    let (shared, owned) = (Arc::clone(site), name.to_owned());
+    let mut found = blocking(move || shared.root.file(&owned)).await??;
+    let mut head = file_head(site, request, &found);
+    if head.range.is_some() {
+        let version = found.version;
+        found = found.settled().await?.ok_or(NotServed::Busy)?;
+        if found.version != version {
+            head = file_head(site, request, &found);
         }
     }
+    let FileHead {
+        status,
+        headers,
+        range,
+    } = head;
+    let Some(range) = range else {
+        return Ok(with(status, headers, ResponseBody::empty()));
+    };
+    let length = range.end - range.start;
+    let body = |guard| ResponseBody::file(site, name, found, range, guard);
+    Ok(with_body(
+        site,
+        tracker,
+        request,
+        (status, headers),
+        length,
+        body,
+    ))
 }
 
-/// What is answered of a version of a file.
-struct Reply {
+/// The head of the answer for one version of a file.
+struct FileHead {
     status: StatusCode,
     headers: HeaderMap,
-    /// The bytes that go with it, if any.
+    /// The bytes in the body, if any.
     range: Option<Range<u64>>,
 }
 
-impl Reply {
-    /// Without any.
-    fn bare(status: StatusCode, headers: HeaderMap) -> Self {
-        Self {
-            status,
-            headers,
-            range: None,
-        }
-    }
-}
-
-fn reply(site: &Site, request: &Parts, Found { file, version }: &Found) -> Reply {
-    let (asked, size) = (&request.headers, version.size);
-    let now = wall_clock();
-    let is_settled = version.is_settled(now);
-    let seen = Validators {
-        tag: is_settled
-            .then(|| EntityTag::from_value(&version.entity_tag()))
-            .flatten(),
-        modified: version.last_modified(now).filter(|_| is_settled),
-        is_dated: version.is_dated(),
+fn file_head(site: &Site, request: &Parts, Found { file, version }: &Found) -> FileHead {
+    let without_body = |status, headers| FileHead {
+        status,
+        headers,
+        range: None,
     };
+    let (asked, size, now) = (&request.headers, version.size, wall_clock());
+    let validators = Validators::told(version, now);
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    if let Some(tag) = &seen.tag {
+    if let Some(tag) = &validators.tag {
         headers.insert(ETAG, tag.to_value());
     }
-    if let Some(modified) = seen.modified {
-        let date = httpdate::fmt_http_date(modified);
-        headers.extend(
-            HeaderValue::try_from(date)
-                .ok()
-                .map(|date| (LAST_MODIFIED, date)),
-        );
+    if let Some(modified) = validators.modified {
+        let date = HeaderValue::try_from(httpdate::fmt_http_date(modified)).ok();
+        headers.extend(date.map(|date| (LAST_MODIFIED, date)));
     }
-    if is_settled {
+    if version.is_settled(now) {
         match site.digests.of(version) {
-            Some(digest) => {
-                headers.insert(REPR_DIGEST, digest);
-            }
-            None if digests::is_wanted(asked) => site.digests.want(file, *version),
+            Some(digest) => drop(headers.insert(REPR_DIGEST, digest)),
+            None if wants_sha256(asked) => site.digests.want(file, *version),
             None => {}
         }
     }
-    match evaluate(asked, &seen) {
+    match evaluate(asked, &validators) {
         Verdict::Proceed => {}
-        Verdict::NotModified => return Reply::bare(StatusCode::NOT_MODIFIED, headers),
-        Verdict::Failed => return Reply::bare(StatusCode::PRECONDITION_FAILED, no_content([])),
+        Verdict::NotModified => return without_body(StatusCode::NOT_MODIFIED, headers),
+        Verdict::Failed => {
+            let headers = HeaderMap::from_iter([(CONTENT_LENGTH, 0.into())]);
+            return without_body(StatusCode::PRECONDITION_FAILED, headers);
+        }
     }
-    // A range means something to GET alone (RFC 9110, section 14.2).
+    // A range means something only to GET (RFC 9110, section 14.2).
     let wanted = match request.method {
-        Method::GET if range_applies(asked, &seen) => RequestedRange::from_headers(asked, size),
+        Method::GET if range_applies(asked, &validators) => {
+            RequestedRange::from_headers(asked, size)
+        }
         _ => RequestedRange::Whole,
     };
-    let (status, range) = match wanted {
-        RequestedRange::Whole => (StatusCode::OK, 0..size),
+    let (status, range, content_range) = match wanted {
+        RequestedRange::Whole => (StatusCode::OK, 0..size, None),
         RequestedRange::Part(range) => {
             let part = ContentRange::Bytes {
                 first: range.start,
                 last: range.end - 1,
                 total: Some(size),
             };
-            headers.insert(CONTENT_RANGE, text(part));
-            (StatusCode::PARTIAL_CONTENT, range)
+            (StatusCode::PARTIAL_CONTENT, range, Some(part))
         }
         RequestedRange::Unsatisfiable => {
-            headers.insert(
-                CONTENT_RANGE,
-                text(ContentRange::Unsatisfied { total: size }),
-            );
-            headers.insert(CONTENT_LENGTH, 0.into());
-            return Reply::bare(StatusCode::RANGE_NOT_SATISFIABLE, headers);
+            let none = ContentRange::Unsatisfied { total: size };
+            (StatusCode::RANGE_NOT_SATISFIABLE, 0..0, Some(none))
         }
     };
+    if let Some(range) = content_range {
+        let value = HeaderValue::try_from(range.to_string()).expect("a range is a field value");
+        headers.insert(CONTENT_RANGE, value);
+    }
     let length = range.end - range.start;
-    // Never shown by a browser, whatever is in it.
-    headers.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("application/octet-stream"),
-    );
     headers.insert(CONTENT_LENGTH, length.into());
+    if status != StatusCode::RANGE_NOT_SATISFIABLE {
+        // A browser never shows such a file, whatever is in it.
+        let kind = HeaderValue::from_static("application/octet-stream");
+        headers.insert(CONTENT_TYPE, kind);
+    }
     let is_sent = request.method != Method::HEAD && length > 0;
-    Reply {
+    FileHead {
         status,
         headers,
         range: is_sent.then_some(range),
     }
 }
 
-fn text(range: ContentRange) -> HeaderValue {
-    HeaderValue::try_from(range.to_string()).expect("a range is a field value")
+/// Whether a request asks for a listing. It must name the media type: every
+/// client sends `*/*`.
+fn wants_listing(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(ACCEPT).iter();
+    let ranges = lines.filter_map(|line| line.to_str().ok());
+    ranges.flat_map(|line| line.split(',')).any(|range| {
+        let mut words = range.split(';').map(str::trim);
+        let is_json = words
+            .next()
+            .is_some_and(|media| media.eq_ignore_ascii_case("application/json"));
+        let is_refused = |word: &str| {
+            let weight = word.strip_prefix("q=").or_else(|| word.strip_prefix("Q="));
+            weight.is_some_and(|weight| weight.parse() == Ok(0.0))
+        };
+        is_json && !words.any(is_refused)
+    })
 }
 
-pub(super) fn with(status: StatusCode, headers: HeaderMap, body: Payload) -> Response<Payload> {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    *response.headers_mut() = headers;
-    response
+/// Answers with the listing of a directory.
+async fn listing(
+    site: &Arc<Site>,
+    tracker: &ResponseTracker,
+    request: &Parts,
+) -> Response<ResponseBody> {
+    let Some(name) = directory_in(request.uri.path()) else {
+        return without_content(StatusCode::NOT_FOUND, []);
+    };
+    let Some(page) = Page::of(request.uri.query().unwrap_or_default()) else {
+        let text = "after is a name, percent-encoded, and limit a number above 0";
+        let body = ResponseBody::line(text);
+        return with(StatusCode::BAD_REQUEST, HeaderMap::new(), body);
+    };
+    let (shared, owned) = (Arc::clone(site), name.clone());
+    let begun = blocking(move || Listing::begin(shared, owned, page)).await;
+    let listing = match begun.unwrap_or_else(|lost| Err(lost.into())) {
+        Ok(listing) => listing,
+        Err(reason) => return not_served(site, &name, &reason),
+    };
+    let headers = HeaderMap::from_iter([
+        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (VARY, HeaderValue::from_static("accept")),
+    ]);
+    if request.method == Method::HEAD {
+        return with(StatusCode::OK, headers, ResponseBody::empty());
+    }
+    let body = |guard| ResponseBody::listing(listing, guard);
+    with_body(site, tracker, request, (StatusCode::OK, headers), 0, body)
 }
 
-pub(super) fn without_content<const N: usize>(
-    status: StatusCode,
-    fields: [(HeaderName, HeaderValue); N],
-) -> Response<Payload> {
-    with(status, no_content(fields), Payload::empty())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// These fields, and that there is nothing behind them.
-fn no_content<const N: usize>(fields: [(HeaderName, HeaderValue); N]) -> HeaderMap {
-    let mut headers = HeaderMap::from_iter(fields);
-    headers.insert(CONTENT_LENGTH, 0.into());
-    headers
+    #[test]
+    fn a_listing_is_only_for_clients_that_name_the_type() {
+        for (accept, expected) in [
+            ("application/json", true),
+            ("text/html, Application/JSON;q=0.5", true),
+            ("application/json;q=0", false),
+            ("application/json; q=0.0, */*", false),
+            ("*/*", false),
+            ("application/*", false),
+            ("application/jsonx", false),
+        ] {
+            let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
+            assert_eq!(wants_listing(&headers), expected, "{accept}");
+        }
+        assert!(!wants_listing(&HeaderMap::new()));
+    }
 }

@@ -1,41 +1,123 @@
-//! Whether a request's conditions hold (RFC 9110, section 13). Pure.
+//! The validators of a served file, and the conditions of requests on them (RFC
+//! 9110, sections 8.8 and 13). Pure.
+//!
+//! Two changes within one step of a file system's clock look like one, and the
+//! kernel notes stores through a shared mapping late. So a file that has just been
+//! changed has no validators yet ([`FileVersion::is_settled`]). Databases should
+//! be served as snapshots.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::header::{
     HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
 };
 use http::{HeaderMap, HeaderValue};
+use sha2::{Digest, Sha256};
 
+use crate::checksum::to_hex;
+use crate::file_version::{FileVersion, moment};
+use crate::http::fields::{date, single};
 use crate::http::validator::EntityTag;
 
-/// What tells this version of a file from others.
-#[derive(Debug, Clone)]
-pub(super) struct Validators {
-    /// A strong tag; `None` while the file may still change unnoticed.
-    pub(super) tag: Option<EntityTag>,
-    /// `Last-Modified`; `None` without a tag.
-    pub(super) modified: Option<SystemTime>,
-    /// Whether that date alone names a version.
-    pub(super) is_dated: bool,
+/// Age below which a file may change again without a new time. The coarsest clock
+/// of a file system in use has steps of two seconds (FAT).
+const MIN_SETTLED_AGE: Duration = Duration::from_secs(2);
+
+/// The year 10000, s since 1970: httpdate cannot write dates from here on.
+const END_OF_DATES: i64 = 253_402_300_800;
+
+impl FileVersion {
+    /// Whether every later change shows as another version on every file system,
+    /// because the last change was long enough before `now`. Never true for a
+    /// file from the future.
+    pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
+        let changed = moment(self.changed.0);
+        let age = changed.and_then(|changed| now.duration_since(changed).ok());
+        // The change may have come at the end of its second.
+        age.is_some_and(|age| age >= MIN_SETTLED_AGE + Duration::from_secs(1))
+    }
+
+    /// A strong entity tag with its quotes. Only for a settled version. The tag is
+    /// a digest, so it does not tell inode and device.
+    pub(crate) fn entity_tag(&self) -> HeaderValue {
+        let mut hasher = Sha256::new();
+        for word in [self.device, self.inode, self.size] {
+            hasher.update(word.to_be_bytes());
+        }
+        for (seconds, nanoseconds) in [self.modified, self.changed] {
+            hasher.update(seconds.to_be_bytes());
+            hasher.update(nanoseconds.to_be_bytes());
+        }
+        let tag = format!("\"{}\"", to_hex(&hasher.finalize()[..16]));
+        HeaderValue::try_from(tag).expect("hex is a field value")
+    }
+
+    /// Modification time in whole seconds, for `Last-Modified`; `None` if it
+    /// cannot be written, or is later than `now` (RFC 9110, section 8.8.2.1).
+    pub(crate) fn last_modified(&self, now: SystemTime) -> Option<SystemTime> {
+        let modified = Some(self.modified.0).filter(|&seconds| seconds < END_OF_DATES);
+        modified.and_then(moment).filter(|&moment| moment <= now)
+    }
+
+    /// Whether no other version can have been seen with the same `Last-Modified`:
+    /// the file was last changed when it was last modified.
+    pub(crate) fn is_dated(&self) -> bool {
+        (0..=1).contains(&self.changed.0.saturating_sub(self.modified.0))
+    }
 }
 
-/// What follows for the answer.
+/// What tells one version of a file from others.
+#[derive(Debug, Clone)]
+pub(crate) struct Validators {
+    /// A strong tag; `None` while the file may still change unnoticed.
+    pub(crate) tag: Option<EntityTag>,
+    /// `Last-Modified`; `None` without a tag.
+    pub(crate) modified: Option<SystemTime>,
+    /// Whether that date alone names a version.
+    pub(crate) is_dated: bool,
+}
+
+impl Validators {
+    /// The validators that a response tells: none until the version is settled.
+    pub(crate) fn told(version: &FileVersion, now: SystemTime) -> Self {
+        let validators = Self::of(version, now);
+        if version.is_settled(now) {
+            return validators;
+        }
+        Self {
+            tag: None,
+            modified: None,
+            ..validators
+        }
+    }
+
+    /// The validators that the version will have when it is settled. An upload
+    /// tells them at once.
+    pub(crate) fn of(version: &FileVersion, now: SystemTime) -> Self {
+        Self {
+            tag: EntityTag::from_value(&version.entity_tag()),
+            modified: version.last_modified(now),
+            is_dated: version.is_dated(),
+        }
+    }
+}
+
+/// What follows from the conditions of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Answer as if there were no conditions.
+pub(crate) enum Verdict {
+    /// Answer as without conditions.
     Proceed,
     /// The client has this version: 304.
     NotModified,
-    /// It is not the version that the client means: 412.
+    /// The client expects another version: 412.
     Failed,
 }
 
-/// Evaluates the conditions of a GET or HEAD for a file that exists, in the
-/// order of section 13.2.2.
-pub(super) fn evaluate(headers: &HeaderMap, seen: &Validators) -> Verdict {
+/// Evaluates the conditions of a GET or HEAD request for a file that exists, in
+/// the order of section 13.2.2.
+pub(crate) fn evaluate(headers: &HeaderMap, current: &Validators) -> Verdict {
     let has_tag = |name: HeaderName, compare: fn(&EntityTag, &EntityTag) -> bool| {
-        tags(headers, &name).map(|tags| tags.matches(seen.tag.as_ref(), compare))
+        tags(headers, &name).map(|tags| tags.matches(current.tag.as_ref(), compare))
     };
     let date = |name| date(headers, &name);
     match has_tag(IF_MATCH, EntityTag::strongly_equals) {
@@ -43,7 +125,7 @@ pub(super) fn evaluate(headers: &HeaderMap, seen: &Validators) -> Verdict {
         Some(true) => {}
         None => {
             let date = date(IF_UNMODIFIED_SINCE);
-            if let (Some(date), Some(modified)) = (date, seen.modified)
+            if let (Some(date), Some(modified)) = (date, current.modified)
                 && modified > date
             {
                 return Verdict::Failed;
@@ -53,31 +135,31 @@ pub(super) fn evaluate(headers: &HeaderMap, seen: &Validators) -> Verdict {
     match has_tag(IF_NONE_MATCH, EntityTag::weakly_equals) {
         Some(true) => Verdict::NotModified,
         Some(false) => Verdict::Proceed,
-        None => match (date(IF_MODIFIED_SINCE), seen.modified) {
+        None => match (date(IF_MODIFIED_SINCE), current.modified) {
             (Some(date), Some(modified)) if modified <= date => Verdict::NotModified,
             _ => Verdict::Proceed,
         },
     }
 }
 
-/// Whether a request that changes something depends on what is there.
-pub(super) fn is_conditional(headers: &HeaderMap) -> bool {
+/// Whether a request that changes something has conditions.
+pub(crate) fn is_conditional(headers: &HeaderMap) -> bool {
     let names = [IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE];
     names.iter().any(|name| headers.contains_key(name))
 }
 
-/// Whether a request may change what is there, `None` being nothing.
-///
-/// Who changes something must not be wrong about it: so a date that is not known
-/// is not old enough.
-pub(super) fn permits_change(headers: &HeaderMap, seen: Option<&Validators>) -> bool {
-    let has_tag =
-        |tags: &Tags, compare| seen.is_some_and(|seen| tags.matches(seen.tag.as_ref(), compare));
-    let is_expected = match (tags(headers, &IF_MATCH), seen) {
+/// Whether a request may change the file with these validators; `None` if there
+/// is no file. A date that is not known counts as too new, because a change must
+/// not rest on a wrong assumption.
+pub(crate) fn permits_change(headers: &HeaderMap, current: Option<&Validators>) -> bool {
+    let has_tag = |tags: &Tags, compare| {
+        current.is_some_and(|current| tags.matches(current.tag.as_ref(), compare))
+    };
+    let is_expected = match (tags(headers, &IF_MATCH), current) {
         (Some(tags), _) => has_tag(&tags, EntityTag::strongly_equals),
         (None, None) => true,
-        (None, Some(seen)) => date(headers, &IF_UNMODIFIED_SINCE)
-            .is_none_or(|date| seen.modified.is_some_and(|modified| modified <= date)),
+        (None, Some(current)) => date(headers, &IF_UNMODIFIED_SINCE)
+            .is_none_or(|date| current.modified.is_some_and(|modified| modified <= date)),
     };
     let is_excluded =
         tags(headers, &IF_NONE_MATCH).is_some_and(|tags| has_tag(&tags, EntityTag::weakly_equals));
@@ -85,10 +167,9 @@ pub(super) fn permits_change(headers: &HeaderMap, seen: Option<&Validators>) -> 
 }
 
 /// Whether a range may be answered with a part: there is no `If-Range`, or it
-/// names this version (section 13.1.5).
-///
-/// A date does so only where no other version can have had it.
-pub(super) fn range_applies(headers: &HeaderMap, seen: &Validators) -> bool {
+/// names this version (section 13.1.5). A date names it only if no other version
+/// can have had that date.
+pub(crate) fn range_applies(headers: &HeaderMap, current: &Validators) -> bool {
     if !headers.contains_key(IF_RANGE) {
         return true;
     }
@@ -98,17 +179,17 @@ pub(super) fn range_applies(headers: &HeaderMap, seen: &Validators) -> bool {
     if value.as_bytes().contains(&b'"') {
         let tag = EntityTag::from_value(value).filter(EntityTag::is_quoted);
         return tag
-            .zip(seen.tag.as_ref())
+            .zip(current.tag.as_ref())
             .is_some_and(|(tag, own)| tag.strongly_equals(own));
     }
-    let date = value.to_str().ok().map(httpdate::parse_http_date);
-    seen.is_dated && matches!(date, Some(Ok(date)) if seen.modified == Some(date))
+    let date = date(headers, &IF_RANGE);
+    current.is_dated && date.is_some() && current.modified == date
 }
 
-/// What a list of tags names.
+/// The tags in `If-Match` or `If-None-Match`.
 #[derive(Debug)]
 enum Tags {
-    /// `*`: every version there is.
+    /// `*`: every existing version.
     Any,
     /// One of these.
     Listed(Vec<EntityTag>),
@@ -124,7 +205,7 @@ impl Tags {
     }
 }
 
-/// The tags in a field; `None` if it is not there. What is no tag matches
+/// The tags in a field; `None` without the field. Text that is no tag matches
 /// nothing.
 fn tags(headers: &HeaderMap, name: &HeaderName) -> Option<Tags> {
     let mut listed = Vec::new();
@@ -135,16 +216,16 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Option<Tags> {
         if rest == b"*" {
             return Some(Tags::Any);
         }
-        while let Some((tag, behind)) = first_tag(rest) {
+        while let Some((tag, after)) = first_tag(rest) {
             listed.extend(tag);
-            rest = behind;
+            rest = after;
         }
     }
     is_there.then_some(Tags::Listed(listed))
 }
 
-/// The first tag of a list and what stands behind it; `None` at its end, or
-/// where it is malformed. Tags may contain commas.
+/// The first tag of a list and the rest after it; `None` at the end of the list,
+/// or where it is malformed. Tags may contain commas.
 fn first_tag(list: &[u8]) -> Option<(Option<EntityTag>, &[u8])> {
     let start = list.iter().position(|byte| !b", \t".contains(byte))?;
     let list = &list[start..];
@@ -154,18 +235,6 @@ fn first_tag(list: &[u8]) -> Option<(Option<EntityTag>, &[u8])> {
     let tag = HeaderValue::from_bytes(&list[..end]).ok();
     let tag = tag.and_then(|tag| EntityTag::from_value(&tag));
     Some((tag, &list[end..]))
-}
-
-/// The date in a field, if it is one.
-fn date(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
-    let value = single(headers, name)?.to_str().ok()?;
-    httpdate::parse_http_date(value).ok()
-}
-
-/// The value of a field that is there exactly once.
-fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
-    let mut values = headers.get_all(name).iter();
-    values.next().filter(|_| values.next().is_none())
 }
 
 #[cfg(test)]
@@ -312,5 +381,63 @@ mod tests {
         };
         assert_eq!(restored.modified, seen().modified);
         assert!(!range_applies(&headers(&[(IF_RANGE, DATE)]), &restored));
+    }
+}
+
+#[cfg(test)]
+mod version_tests {
+    use super::*;
+    use crate::file_version::EXAMPLE;
+
+    #[test]
+    fn every_field_makes_another_tag() {
+        let others = [
+            FileVersion {
+                device: 9,
+                ..EXAMPLE
+            },
+            FileVersion {
+                inode: 9,
+                ..EXAMPLE
+            },
+            FileVersion { size: 9, ..EXAMPLE },
+            FileVersion {
+                modified: (1_000, 1),
+                ..EXAMPLE
+            },
+            FileVersion {
+                changed: (2_000, 999_999_998),
+                ..EXAMPLE
+            },
+        ];
+        for other in others {
+            assert_ne!(other.entity_tag(), EXAMPLE.entity_tag(), "{other:?}");
+        }
+        let tag = EXAMPLE.entity_tag();
+        assert!(tag.to_str().unwrap().starts_with('"') && tag.len() == 34);
+    }
+
+    #[test]
+    fn a_file_settles_some_seconds_after_its_last_change() {
+        let at = |seconds| moment(seconds).unwrap();
+        for (now, expected) in [(0, false), (2_000, false), (2_002, false), (2_003, true)] {
+            assert_eq!(EXAMPLE.is_settled(at(now)), expected, "{now}");
+        }
+    }
+
+    #[test]
+    fn impossible_dates_are_not_told() {
+        let now = moment(5_000).unwrap();
+        let modified = |seconds| {
+            let version = FileVersion {
+                modified: (seconds, 0),
+                ..EXAMPLE
+            };
+            version.last_modified(now)
+        };
+        assert_eq!(modified(1_000), moment(1_000));
+        for impossible in [-1, 5_001, END_OF_DATES, i64::MAX, i64::MIN] {
+            assert_eq!(modified(impossible), None, "{impossible}");
+        }
     }
 }

@@ -1,18 +1,18 @@
-//! One connection: requests on it are answered, and it is held back as they
-//! wish, for as long as somebody is there.
+//! One connection: its requests are answered, and it is held back as they ask,
+//! until it ends or its peer is silent for too long.
 //!
-//! Both are parts of one task. A duplicate of the descriptor keeps a
-//! connection open, and this one ends with the task; so when either part ends
-//! the connection is closed.
+//! Answering and holding back are two parts of one task. A duplicate of the
+//! descriptor keeps a connection open, and this task owns the duplicate. So when
+//! either part ends, the connection is closed.
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dalbe::sender::SenderLever;
+use dalbe::sender::{DeliveredBytes, SenderLever};
 use dalbe::socket::TcpSocket;
 use dalbe::weight::FlowTarget;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE};
@@ -27,61 +27,68 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::answer::{answer, too_many};
-use super::body::CHUNK;
-use super::flow::{Carried, Flow};
-use super::linger::linger;
-use super::pace::{Manner, Pace};
-use super::write::Stored;
-use super::{Patience, Site};
+use super::answer::{answer, too_many_connections};
+use super::controller::{ConnectionController, ResponseState, ResponseTracker};
+use super::response::{LogNote, MAX_PIECE};
+use super::site::{Patience, Site};
 
-/// Bytes that may wait in the kernel beyond what the congestion control lets
-/// out (`TCP_NOTSENT_LOWAT`, tcp(7)): more would be sent at the old weight when
-/// a new one comes, and is memory for nothing.
-const UNSENT: u32 = 128 * 1024;
+/// Bytes that may wait in the kernel beyond the congestion window
+/// (`TCP_NOTSENT_LOWAT`, tcp(7)). More would be sent at the old weight when a new
+/// one comes, and would waste memory.
+const MAX_UNSENT: u32 = 128 * 1024;
 
-/// Bytes that hyper gathers, of requests and of responses: a chunk, and room
-/// for the longest head of a request that makes sense.
-const BUFFER: usize = CHUNK as usize;
+/// Bytes that hyper buffers of requests and of responses: one piece of a file,
+/// and more than the longest sensible head of a request.
+const BUFFER: usize = MAX_PIECE as usize;
 
-/// After the last byte of a response has been handed to the kernel, or the
-/// last acknowledgement: what is on its way is still held back.
+/// Time after the last byte of a response went to the kernel, or after the last
+/// acknowledgement, in which the connection is still held back: bytes are on
+/// their way.
 const TAIL: Duration = Duration::from_secs(1);
 
-/// How often a connection that nothing holds back is looked at while it
-/// carries something.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval at which a connection without a lever is sampled while it carries
+/// something.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Serves a connection until it ends; one that is not welcome is only told so.
-pub(super) async fn serve(
+/// Bytes that are read from a peer that goes on sending after the last answer.
+/// This is more than a receive window holds, and enough for clients that read the
+/// answer only after they have sent a body of the usual size.
+const MAX_DISCARDED: usize = 64 * 1024 * 1024;
+
+/// Bytes that are discarded in one read.
+const DISCARD_PIECE: usize = 32 * 1024;
+
+/// Serves a connection until it ends. Without `is_served`, every request is
+/// refused.
+pub(crate) async fn serve(
     site: &Arc<Site>,
     mut stream: TcpStream,
     peer: SocketAddr,
-    is_welcome: bool,
+    is_served: bool,
 ) {
     let socket = match prepare(&stream) {
         Ok(socket) => socket,
         Err(error) => return tracing::debug!("{peer}: cannot be served: {error}"),
     };
-    let (flow, watched) = Flow::new();
-    let answering = Answering {
+    let (tracker, responses) = ResponseTracker::new();
+    let requests = Requests {
         site,
         peer,
-        flow: is_welcome.then_some(&flow),
+        tracker: is_served.then_some(&tracker),
     };
-    let patience = match is_welcome {
+    let patience = match is_served {
         true => site.patience,
-        false => site.patience.with_refused(),
+        false => site.patience.for_refused(),
     };
-    let carried = async {
+    let answered = async {
         let stream = match &site.tls {
             None => {
-                carry(&answering, &mut stream).await;
+                requests.answer(&mut stream).await;
                 stream
             }
             Some(tls) => match tls.accept(stream).into_fallible().await {
                 Ok(mut stream) => {
-                    carry(&answering, &mut stream).await;
+                    requests.answer(&mut stream).await;
                     stream.into_inner().0
                 }
                 Err((error, stream)) => {
@@ -90,14 +97,15 @@ pub(super) async fn serve(
                 }
             },
         };
-        // The last answer may have come before the end of its request.
+        // The last answer may have gone out before the end of its request came.
         linger(&stream, &socket, patience.closing).await;
     };
     tokio::select! {
-        () = carried => {}
-        silence = hold(site, &patience, &socket, watched) => {
+        () = answered => {}
+        silence = hold(site, &patience, &socket, responses) => {
             if silence == Some(Silence::Stalled) {
-                // The kernel is not to go on offering what nobody takes.
+                // The kernel should not keep offering bytes that the peer does
+                // not take.
                 let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
             }
             tracing::debug!("{peer}: {silence:?} for too long, closed");
@@ -107,118 +115,121 @@ pub(super) async fn serve(
 
 fn prepare(stream: &TcpStream) -> io::Result<TcpSocket> {
     stream.set_nodelay(true)?;
-    // Needless where the kernel is too old for it.
-    let _ = SockRef::from(stream).set_tcp_notsent_lowat(UNSENT);
+    // An optimisation: a kernel without the option does without.
+    let _ = SockRef::from(stream).set_tcp_notsent_lowat(MAX_UNSENT);
     Ok(TcpSocket::from_fd(stream.as_fd().try_clone_to_owned()?))
 }
 
-/// What answers the requests of a connection.
-struct Answering<'a> {
+/// Answers the requests of a connection.
+struct Requests<'a> {
     site: &'a Arc<Site>,
     peer: SocketAddr,
-    /// `None` if all that it is told is that there are too many connections.
-    flow: Option<&'a Flow>,
+    /// `None` if every request is refused.
+    tracker: Option<&'a ResponseTracker>,
 }
 
-/// Answers requests until there are no more.
-async fn carry(answering: &Answering<'_>, stream: impl AsyncRead + AsyncWrite + Unpin) {
-    let Answering { site, peer, flow } = answering;
-    let service = service_fn(async |request: Request<Incoming>| {
-        let (request, body) = request.into_parts();
-        let response = match flow {
-            Some(flow) => answer(site, flow, &request, body).await,
-            None => too_many(),
-        };
-        tell(*peer, &request, &response);
-        Ok::<_, Infallible>(response)
-    });
-    let served = http1::Builder::new()
-        .max_buf_size(BUFFER)
-        // Silence is noticed by `hold`: hyper would also count the time in
-        // which a slow client takes the end of a response.
-        .header_read_timeout(None)
-        // Who has said all that it has to say still waits for the answer.
-        .half_close(true)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    if let Err(error) = served {
-        tracing::debug!("{peer}: a connection broke: {error}");
+impl Requests<'_> {
+    /// Answers requests until there are no more.
+    async fn answer(&self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let Self {
+            site,
+            peer,
+            tracker,
+        } = self;
+        let service = service_fn(async |request: Request<Incoming>| {
+            let (request, body) = request.into_parts();
+            let response = match tracker {
+                Some(tracker) => answer(site, tracker, &request, body).await,
+                None => too_many_connections(),
+            };
+            log(*peer, &request, &response);
+            Ok::<_, Infallible>(response)
+        });
+        let served = http1::Builder::new()
+            .max_buf_size(BUFFER)
+            // `hold` notices silence. hyper would also count the time in which a
+            // slow client takes the end of a response.
+            .header_read_timeout(None)
+            // A client that has closed its side still waits for the answer.
+            .half_close(true)
+            .serve_connection(TokioIo::new(stream), service)
+            .await;
+        if let Err(error) = served {
+            tracing::debug!("{peer}: a connection broke: {error}");
+        }
     }
 }
 
-/// A line for each request: who, what, the status, how much, and how it is sent, or
-/// how much was stored.
-/// Without the query, which nobody here needs and may hold a secret.
-fn tell<B>(peer: SocketAddr, request: &Parts, response: &Response<B>) {
+/// Logs a request in one line: peer, method, path, status, length, and how the
+/// response is sent or how much was stored. The query is left out, because it may
+/// hold a secret.
+fn log<B>(peer: SocketAddr, request: &Parts, response: &Response<B>) {
     let (method, path) = (&request.method, request.uri.path());
     let headers = response.headers();
     let length = headers
         .get(CONTENT_RANGE)
         .or_else(|| headers.get(CONTENT_LENGTH));
     let length = length.and_then(|value| value.to_str().ok());
-    let extensions = response.extensions();
-    let manner = extensions.get::<Manner>().map(ToString::to_string);
-    let manner = manner.or_else(|| extensions.get::<Stored>().map(ToString::to_string));
+    let note = response.extensions().get::<LogNote>();
     tracing::info!(
         "{peer} {method} {path} {} {} {}",
         response.status().as_u16(),
         length.unwrap_or("-"),
-        manner.as_deref().unwrap_or("-"),
+        note.map_or("-", |note| &note.0),
     );
 }
 
-/// Why nobody waits for a peer any more.
+/// Why a peer is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Silence {
-    /// It does not take what was sent.
+    /// It does not take the bytes that were sent.
     Stalled,
     /// It has taken everything and asks for nothing more.
     Idle,
 }
 
-/// Holds the connection back as its responses wish. Returns when the peer has
-/// been silent for too long: nothing that we sent was acknowledged.
+/// Holds the connection back as its responses ask. Returns when the peer has been
+/// silent for too long: it acknowledged nothing that we sent.
 ///
-/// Everything that a peer does, other than to read, ends in something that we
-/// send: so this sees those who read nothing of a response, those who keep a
-/// connection idle, and those who send a request without end. While nothing
-/// is left to acknowledge and a response is under way, it is the file that is
-/// waited for, which is not the peer's fault. An upload counts as a response: who
-/// takes it in sees whether it moves.
+/// Everything that a peer does, except reading, makes us send something. So this
+/// notices peers that read nothing of a response, peers that keep a connection
+/// idle, and peers that send a request without end. If nothing is left to
+/// acknowledge while a response is under way, the file is slow, not the peer. An
+/// upload counts as a response; its receiver notices whether it moves.
 async fn hold(
     site: &Site,
     patience: &Patience,
     socket: &TcpSocket,
-    mut watched: watch::Receiver<Carried>,
+    mut responses: watch::Receiver<ResponseState>,
 ) -> Option<Silence> {
-    let mut pace = Pace::new();
-    let mut lever = Lever::Unused;
+    let mut controller = ConnectionController::new();
+    let mut lever = None;
     let (mut begun, mut is_sending) = (0, false);
-    let mut arrived = dalbe::sender::DeliveredBytes::default();
-    let mut seen = 0;
+    let mut delivered = DeliveredBytes::default();
+    let mut acked = 0;
     let mut heard = site.clock.now();
     let mut wait = Duration::ZERO;
     loop {
         let is_news = tokio::select! {
-            changed = watched.changed() => changed.is_ok(),
+            changed = responses.changed() => changed.is_ok(),
             () = tokio::time::sleep(wait) => false,
         };
         let now = site.clock.now();
         if is_news {
-            let carried = *watched.borrow_and_update();
-            if carried.begun > begun {
-                pace.begin(now, carried.manner, now < heard + TAIL);
-                (begun, heard) = (carried.begun, now);
+            let response = *responses.borrow_and_update();
+            if response.begun > begun {
+                controller.begin(now, response.mode, now < heard + TAIL);
+                (begun, heard) = (response.begun, now);
             }
-            is_sending = carried.is_sending;
+            is_sending = response.is_sending;
         }
-        // A connection that is gone is noticed by those who write to it.
+        // The part that writes notices when the connection is gone.
         let info = socket.info().ok()?;
-        let acked = info.bytes_acked.unwrap_or_default();
-        if acked != seen {
-            (seen, heard) = (acked, now);
+        let acked_now = info.bytes_acked.unwrap_or_default();
+        if acked_now != acked {
+            (acked, heard) = (acked_now, now);
         }
-        let (most, silence) = match (info.is_owed(), is_sending) {
+        let (limit, silence) = match (info.is_owed(), is_sending) {
             (true, _) => (patience.sending, Silence::Stalled),
             (false, true) => {
                 heard = now;
@@ -226,54 +237,68 @@ async fn hold(
             }
             (false, false) => (patience.idle, Silence::Idle),
         };
-        let left = (heard + most).saturating_sub(now);
+        let left = (heard + limit).saturating_sub(now);
         if left.is_zero() {
             return Some(silence);
         }
         let is_active = silence == Silence::Stalled || now < heard + TAIL;
         wait = if is_active {
-            let order = pace.look(now, arrived.since_last(&info));
-            lever.follow(site, now, socket, order).min(left)
+            let target = controller.update(now, delivered.since_last(&info));
+            follow(&mut lever, site, now, socket, target).min(left)
         } else {
             left
         };
     }
 }
 
-/// The sender lever of a connection.
-enum Lever {
-    /// Every response so far was an ordinary one.
-    Unused,
-    WindowGuard(SenderLever),
+/// Puts the target on the connection, or lets the connection go without one.
+/// Returns the time until the next sample. The lever is taken for the first
+/// target.
+fn follow(
+    lever: &mut Option<SenderLever>,
+    site: &Site,
+    now: Duration,
+    socket: &TcpSocket,
+    target: Option<FlowTarget>,
+) -> Duration {
+    let done = match (target, &mut *lever) {
+        (None, None) => return SAMPLE_INTERVAL,
+        (None, Some(lever)) => lever.release(socket).map(|()| SAMPLE_INTERVAL),
+        (Some(target), lever) => lever
+            .get_or_insert_with(|| site.levers.take(socket))
+            .update(now, socket, target),
+    };
+    done.unwrap_or_else(|error| {
+        // The last target stays, and the next sample tries again.
+        tracing::debug!("a connection cannot be held back or let go: {error}");
+        SAMPLE_INTERVAL
+    })
 }
 
-impl Lever {
-    /// Does what the order asks for, or lets the connection go if there is
-    /// none; returns the time until the next look.
-    fn follow(
-        &mut self,
-        site: &Site,
-        now: Duration,
-        socket: &TcpSocket,
-        order: Option<FlowTarget>,
-    ) -> Duration {
-        if matches!(self, Self::Unused) && order.is_some() {
-            *self = Self::WindowGuard(site.levers.take(socket));
+/// Closes our side of a connection, and discards what the peer sends until it
+/// closes its side, is silent for `silence` with nothing left to acknowledge, or
+/// has sent [`MAX_DISCARDED`]. `socket` is the stream's.
+///
+/// A socket that is closed while the peer still sends is reset, and the peer's
+/// kernel may then discard the last answer (RFC 9112, section 9.6).
+async fn linger(stream: &TcpStream, socket: &TcpSocket, silence: Duration) {
+    // Fails if the connection is gone already.
+    if SockRef::from(stream).shutdown(Shutdown::Write).is_err() {
+        return;
+    }
+    let mut piece = vec![0; DISCARD_PIECE];
+    let mut discarded = 0;
+    while discarded < MAX_DISCARDED {
+        match tokio::time::timeout(silence, stream.readable()).await {
+            Ok(Ok(())) => {}
+            Err(_) if socket.info().is_ok_and(|info| info.is_owed()) => continue,
+            Ok(Err(_)) | Err(_) => return,
         }
-        let Self::WindowGuard(lever) = self else {
-            return LOOK;
-        };
-        let done = match order {
-            Some(order) => lever.update(now, socket, order),
-            None => lever.release(socket).map(|()| LOOK),
-        };
-        match done {
-            Ok(wait) => wait,
-            // It goes on as it was told last, and is told again.
-            Err(error) => {
-                tracing::debug!("a connection cannot be held back or let go: {error}");
-                LOOK
-            }
+        match stream.try_read(&mut piece) {
+            Ok(0) => return,
+            Ok(read) => discarded += read,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
         }
     }
 }

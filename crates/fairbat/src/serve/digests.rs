@@ -1,10 +1,9 @@
-//! Digests of whole files (RFC 9530), computed in the background, one after
-//! the other, by a thread that takes only what nobody else wants of the
-//! processors.
+//! SHA-256 digests of whole files (RFC 9530). A thread of the lowest priority
+//! computes them in the background, one after the other.
 //!
-//! A response never waits for one. It carries the digest of its file when that
-//! is known; where it is not and the request asks for it, it is computed for
-//! those that come later.
+//! A response never waits for a digest. It carries the digest of its file if that
+//! is known. If not, and the request asks for it, the digest is computed for
+//! later responses.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -14,31 +13,27 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
-use sfv::{BareItem, DictSerializer, Dictionary, KeyRef, ListEntry, Parser};
+use http::HeaderValue;
+use sha2::{Digest, Sha256};
 
-use crate::checksum::Hasher;
 use crate::file_version::FileVersion;
-use crate::settings::Checksum;
+use crate::http::digest::repr_digest_of;
 
-/// The digest of the whole file (RFC 9530, section 3).
-pub(super) const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+/// Digests that are kept, the newest ones: some hundred kilobytes.
+const MAX_KNOWN: usize = 4096;
 
-/// Who wants it (RFC 9530, section 4).
-const WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
-
-/// Digests that are kept, the newest: some hundred kilobytes.
-const MOST_KNOWN: usize = 4096;
-
-/// Files that wait, opened; those beyond have to be asked for again.
-const MOST_WAITING: usize = 16;
+/// Open files that wait for their digest. Requests for more are dropped.
+const MAX_WAITING: usize = 16;
 
 /// Bytes that are read at once.
 const PIECE: usize = 256 * 1024;
 
-/// See the module.
+/// The niceness of the thread: the lowest priority (setpriority(2)).
+const NICENESS: i32 = 19;
+
+/// The known digests, and the thread that computes more.
 #[derive(Debug)]
-pub(super) struct Digests {
+pub(crate) struct Digests {
     state: Arc<Mutex<State>>,
     wanted: SyncSender<(File, FileVersion)>,
 }
@@ -46,39 +41,39 @@ pub(super) struct Digests {
 #[derive(Debug, Default)]
 struct State {
     known: HashMap<FileVersion, HeaderValue>,
-    /// Those in the order in which they came to be known.
+    /// The known versions, the oldest first.
     order: VecDeque<FileVersion>,
-    /// What is computed or waits for it.
+    /// Versions whose digest is being computed or waits for it.
     pending: HashSet<FileVersion>,
 }
 
 impl Digests {
-    /// Starts the thread; it ends with the value returned.
+    /// Starts the thread. It ends when this is dropped.
     ///
     /// # Errors
-    /// There can be no more threads.
-    pub(super) fn start() -> io::Result<Self> {
+    /// The system allows no more threads.
+    pub(crate) fn start() -> io::Result<Self> {
         let state = Arc::<Mutex<State>>::default();
-        let (wanted, inquiries) = sync_channel(MOST_WAITING);
+        let (wanted, requests) = sync_channel(MAX_WAITING);
         let shared = Arc::clone(&state);
         thread::Builder::new()
             .name("digests".to_owned())
-            .spawn(move || compute(&inquiries, &shared))?;
+            .spawn(move || compute(&requests, &shared))?;
         Ok(Self { state, wanted })
     }
 
     /// The value of `Repr-Digest`, if it is known.
-    pub(super) fn of(&self, version: &FileVersion) -> Option<HeaderValue> {
+    pub(crate) fn of(&self, version: &FileVersion) -> Option<HeaderValue> {
         lock(&self.state).known.get(version).cloned()
     }
 
-    /// It has been computed already.
-    pub(super) fn know(&self, version: FileVersion, digest: &[u8; 32]) {
-        lock(&self.state).remember(version, value(digest));
+    /// Adds the SHA-256 of a version that was computed elsewhere.
+    pub(crate) fn add(&self, version: FileVersion, sha256: &[u8; 32]) {
+        lock(&self.state).add(version, repr_digest_of(sha256));
     }
 
-    /// Has it computed, unless that is under way. The version must be settled.
-    pub(super) fn want(&self, file: &File, version: FileVersion) {
+    /// Has the digest computed. The version must be settled.
+    pub(crate) fn want(&self, file: &File, version: FileVersion) {
         let mut state = lock(&self.state);
         if state.known.contains_key(&version) || state.pending.contains(&version) {
             return;
@@ -91,11 +86,11 @@ impl Digests {
 }
 
 impl State {
-    fn remember(&mut self, version: FileVersion, value: HeaderValue) {
+    fn add(&mut self, version: FileVersion, value: HeaderValue) {
         if self.known.insert(version, value).is_none() {
             self.order.push_back(version);
         }
-        if self.order.len() > MOST_KNOWN
+        if self.order.len() > MAX_KNOWN
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);
@@ -103,44 +98,26 @@ impl State {
     }
 }
 
-/// Whether a request asks for a SHA-256 of the whole file: a preference above
-/// 0, which is "not acceptable".
-pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
-    let mut wants = Dictionary::new();
-    for line in headers.get_all(WANT_REPR_DIGEST) {
-        match Parser::new(line.as_bytes()).parse::<Dictionary>() {
-            Ok(line) => wants.extend(line),
-            Err(_) => return false,
-        }
-    }
-    match wants.get("sha-256") {
-        Some(ListEntry::Item(item)) => {
-            matches!(item.bare_item, BareItem::Integer(preference) if i64::from(preference) > 0)
-        }
-        _ => false,
-    }
-}
-
-/// Works through what is wanted until nobody wants anything any more.
-fn compute(inquiries: &Receiver<(File, FileVersion)>, state: &Mutex<State>) {
-    // Of this thread alone, on Linux; where it is not allowed it is as urgent
-    // as the others.
-    let _ = rustix::process::setpriority_process(None, 19);
-    while let Ok((file, version)) = inquiries.recv() {
+/// Computes digests until no more can be wanted.
+fn compute(requests: &Receiver<(File, FileVersion)>, state: &Mutex<State>) {
+    // On Linux this concerns the calling thread alone. If it is not allowed, the
+    // thread has the priority of the others.
+    let _ = rustix::process::setpriority_process(None, NICENESS);
+    while let Ok((file, version)) = requests.recv() {
         let digest = digest(&file, version);
         let mut state = lock(state);
         state.pending.remove(&version);
         match digest {
-            Ok(Some(value)) => state.remember(version, value),
+            Ok(Some(sha256)) => state.add(version, repr_digest_of(&sha256)),
             Ok(None) => {}
             Err(error) => tracing::debug!("cannot compute a digest: {error}"),
         }
     }
 }
 
-/// `None` when the file changed meanwhile.
-fn digest(file: &File, version: FileVersion) -> io::Result<Option<HeaderValue>> {
-    let mut hasher = Hasher::sha256();
+/// `None` if the file changed while it was read.
+fn digest(file: &File, version: FileVersion) -> io::Result<Option<[u8; 32]>> {
+    let mut hasher = Sha256::new();
     let mut piece = vec![0; PIECE];
     let mut offset = 0;
     while offset < version.size {
@@ -151,23 +128,10 @@ fn digest(file: &File, version: FileVersion) -> io::Result<Option<HeaderValue>> 
         hasher.update(&piece[..read]);
         offset += read as u64;
     }
-    if offset != version.size || FileVersion::of(&file.metadata()?) != version {
-        return Ok(None);
-    }
-    Ok(match hasher.finish() {
-        Checksum::Sha256(digest) => Some(value(&digest)),
-        Checksum::Sha512(_) => None,
-    })
+    let is_same = offset == version.size && FileVersion::of(&file.metadata()?) == version;
+    Ok(is_same.then(|| hasher.finalize().into()))
 }
 
-fn value(digest: &[u8]) -> HeaderValue {
-    let mut field = DictSerializer::new();
-    let _ = field.bare_item(KeyRef::constant("sha-256"), digest);
-    let field = field.finish().expect("it has a member");
-    HeaderValue::try_from(field).expect("a structured field is a field value")
-}
-
-/// What is known stays right whatever happens to those who look.
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -177,28 +141,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_is_a_preference_above_0() {
-        for (value, expected) in [
-            ("sha-256=10", true),
-            ("sha-512=3, sha-256=1", true),
-            ("sha-256=0", false),
-            ("sha-512=10", false),
-            ("sha-256", false),
-            ("sha-256=1.5", false),
-            ("sha-256=1,", false),
-        ] {
-            let value_of = HeaderValue::from_static(value);
-            let headers = HeaderMap::from_iter([(WANT_REPR_DIGEST, value_of)]);
-            assert_eq!(is_wanted(&headers), expected, "{value}");
-        }
-        assert!(!is_wanted(&HeaderMap::new()));
-    }
-
-    #[test]
     fn the_newest_digests_are_kept() {
         let directory = tempfile::tempdir().unwrap();
         let mut state = State::default();
-        let versions: Vec<_> = (0..=MOST_KNOWN)
+        let versions: Vec<_> = (0..=MAX_KNOWN)
             .map(|size| {
                 let path = directory.path().join("file");
                 let file = File::options()
@@ -211,10 +157,10 @@ mod tests {
             })
             .collect();
         for version in &versions {
-            state.remember(*version, HeaderValue::from_static("x"));
+            state.add(*version, HeaderValue::from_static("x"));
         }
-        assert_eq!(state.known.len(), MOST_KNOWN);
+        assert_eq!(state.known.len(), MAX_KNOWN);
         assert!(!state.known.contains_key(&versions[0]));
-        assert!(state.known.contains_key(&versions[MOST_KNOWN]));
+        assert!(state.known.contains_key(&versions[MAX_KNOWN]));
     }
 }

@@ -2,11 +2,10 @@
 //! what may be opened under them.
 //!
 //! The kernel resolves every name beneath the directory (openat2(2),
-//! `RESOLVE_BENEATH`): symbolic links that stay inside are followed, those
-//! that lead out, absolute ones among them, are as good as missing, and no
-//! race with somebody who moves directories changes that. Only regular files
-//! are served; others are not even opened, for opening wakes the writer of a
-//! FIFO and rewinds a tape.
+//! `RESOLVE_BENEATH`). Symbolic links that stay inside are followed. Those that
+//! lead out, and absolute ones, count as missing. Moving directories meanwhile
+//! changes nothing about that. Only regular files are served. Others are not even
+//! opened: opening wakes the writer of a FIFO and rewinds a tape.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,59 +18,72 @@ use percent_encoding::percent_decode_str;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
+use crate::blocking::{LostThread, blocking};
 use crate::error::{ErrorKind, TransferError};
-use crate::file_version::FileVersion;
+use crate::file_version::{FileVersion, Look, Looks, TICK, wall_clock};
 
-/// How often a name is resolved again when somebody renames on its way: the
-/// kernel asks for that (openat2(2), `EAGAIN`).
+/// Tries to resolve a name while somebody renames directories on its way. The
+/// kernel asks for another try by `EAGAIN` (openat2(2)).
 const ATTEMPTS: usize = 8;
 
-/// Where uploads are gathered, in the directory that is served: nothing is ever
-/// served out of a directory of this name, nor put into one by a request.
-pub(super) const SCRATCH: &str = ".fairbat-upload";
+/// The directory for unfinished uploads, in the directory that is served. Nothing
+/// is ever served out of a directory of this name, and no request stores anything
+/// there.
+pub(crate) const SCRATCH: &str = ".fairbat-upload";
 
 /// The directory that is served.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(crate) struct Root {
     directory: OwnedFd,
 }
 
-/// A file as it was when it was last looked at.
+/// An open file and its version.
 #[derive(Debug)]
-pub(super) struct Found {
-    pub(super) file: File,
-    pub(super) version: FileVersion,
+pub(crate) struct Found {
+    pub(crate) file: File,
+    pub(crate) version: FileVersion,
 }
 
 impl Found {
-    /// As it is now.
-    pub(super) fn again(self) -> Result<Self, NotServed> {
-        let version = regular(&self.file)?;
-        Ok(Self { version, ..self })
+    /// The same file with its version once every later change shows as another
+    /// one; `None` if somebody keeps writing to the file.
+    pub(crate) async fn settled(mut self) -> Result<Option<Self>, NotServed> {
+        let mut looks = Looks::default();
+        loop {
+            match looks.look(self.version, wall_clock()) {
+                Look::Counts => return Ok(Some(self)),
+                Look::Again => tokio::time::sleep(TICK).await,
+                Look::Restless => return Ok(None),
+            }
+            self = blocking(move || {
+                let version = regular(&self.file)?;
+                Ok::<_, NotServed>(Self { version, ..self })
+            })
+            .await??;
+        }
     }
 }
 
-/// Why there is nothing to send.
+/// Why a name is not served.
 #[derive(Debug)]
-pub(super) enum NotServed {
+pub(crate) enum NotServed {
     /// There is no such regular file within the directory.
     Absent,
     /// This process may not read it.
     Forbidden,
-    /// Not now: too many files are open, directories keep moving, or the file
-    /// is being written.
+    /// Not now: too many files are open, directories keep moving, or somebody
+    /// keeps writing to the file.
     Busy,
     /// The disk fails.
     Broken(io::Error),
 }
 
 impl Root {
-    /// Opens the directory, and makes sure that the kernel can confine names
-    /// to it.
+    /// Opens the directory, and checks that the kernel can confine names to it.
     ///
     /// # Errors
-    /// It is no directory, cannot be read, or the kernel has no openat2.
-    pub(super) fn open(directory: &Path) -> Result<Self, TransferError> {
+    /// It is no directory or cannot be read, or the kernel has no openat2.
+    pub(crate) fn open(directory: &Path) -> Result<Self, TransferError> {
         let refused = |errno: Errno| {
             let message = format!("cannot serve {}: {errno}", directory.display());
             TransferError::new(ErrorKind::Disk, message).with_hint(match errno {
@@ -102,31 +114,30 @@ impl Root {
         }
     }
 
-    /// The directory itself, for the system calls that take one; nothing can be read
-    /// from it.
-    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+    /// The directory itself, for system calls that take one. It cannot be read.
+    pub(crate) fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
 
     /// Opens a regular file.
-    pub(super) fn file(&self, name: &Path) -> Result<Found, NotServed> {
-        let look: File = self.beneath(name, OFlags::PATH)?.into();
-        regular(&look)?;
-        // It may be another one by now: so this does not wait for a FIFO's
-        // writer, and what came is looked at again.
+    pub(crate) fn file(&self, name: &Path) -> Result<Found, NotServed> {
+        let found: File = self.beneath(name, OFlags::PATH)?.into();
+        regular(&found)?;
+        // The name may stand for something else by now. So this does not wait for
+        // the writer of a FIFO, and the opened file is checked again.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file: File = self.beneath(name, flags)?.into();
         let version = regular(&file)?;
         Ok(Found { file, version })
     }
 
-    /// Opens what is under a name within the directory, links followed.
-    pub(super) fn beneath(&self, name: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    /// Opens a name within the directory. Links are followed.
+    pub(crate) fn beneath(&self, name: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         self.resolve(name, flags, ResolveFlags::empty())
     }
 
     /// The same, under further restrictions.
-    pub(super) fn resolve(
+    pub(crate) fn resolve(
         &self,
         name: &Path,
         flags: OFlags,
@@ -160,11 +171,16 @@ impl From<io::Error> for NotServed {
     }
 }
 
+impl From<LostThread> for NotServed {
+    fn from(lost: LostThread) -> Self {
+        Self::Broken(lost.into())
+    }
+}
+
 impl From<Errno> for NotServed {
     fn from(errno: Errno) -> Self {
         match errno {
-            // Outside the directory (XDEV), no such name, or none that could
-            // be one.
+            // Outside the directory (XDEV), no such name, or no possible name.
             Errno::NOENT
             | Errno::NOTDIR
             | Errno::XDEV
@@ -182,18 +198,18 @@ impl From<Errno> for NotServed {
     }
 }
 
-/// The name, below the directory, that the path of a URL means; `None` if it
-/// can mean none.
+/// The name below the directory that the path of a URL stands for; `None` if it
+/// stands for none.
 ///
-/// Decoded once, as bytes: names need not be UTF-8. Each segment is one name,
-/// so `.`, `..`, empty ones, those with an encoded slash and [`SCRATCH`] mean
-/// nothing, wherever they would lead.
-pub(super) fn name_in(url_path: &str) -> Option<PathBuf> {
+/// The path is decoded once, as bytes: names need not be UTF-8. Each segment is
+/// one name. `.`, `..`, empty segments, segments with an encoded slash and
+/// [`SCRATCH`] are refused, wherever they would lead.
+pub(crate) fn name_in(url_path: &str) -> Option<PathBuf> {
     let mut name = PathBuf::new();
     for segment in url_path.strip_prefix('/')?.split('/') {
         let segment: Vec<u8> = percent_decode_str(segment).collect();
         let is_special = matches!(segment.as_slice(), b"" | b"." | b"..")
-            // There are file systems to which it is the same in any case.
+            // Some file systems ignore case.
             || segment.eq_ignore_ascii_case(SCRATCH.as_bytes());
         if is_special || segment.iter().any(|byte| matches!(byte, b'/' | 0)) {
             return None;
@@ -203,9 +219,9 @@ pub(super) fn name_in(url_path: &str) -> Option<PathBuf> {
     Some(name)
 }
 
-/// The same for the path of a directory, which may end with a slash; `.` is the
-/// one that is served.
-pub(super) fn directory_in(url_path: &str) -> Option<PathBuf> {
+/// The same for the path of a directory, which may end with a slash. `.` is the
+/// directory that is served.
+pub(crate) fn directory_in(url_path: &str) -> Option<PathBuf> {
     match url_path {
         "/" => Some(".".into()),
         path => name_in(path.strip_suffix('/').unwrap_or(path)),

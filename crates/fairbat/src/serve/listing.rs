@@ -1,124 +1,96 @@
-//! The names in a directory as a JSON array, for programs that keep a tree in
-//! step: what of them is served, in the order of their bytes, page by page.
+//! A directory as a JSON array, for programs that mirror a tree: the names that
+//! are served, in the order of their bytes, page by page. Blocking.
 //!
-//! Nothing is kept between two pages: each reads the names anew and begins
-//! behind the last one of the page before, so what comes or goes meanwhile
-//! shifts nothing. A page that is shorter than its limit is the last one.
+//! Nothing is kept between two pages. Each page reads the names anew and begins
+//! after the last name of the page before, so names that come or go meanwhile
+//! shift nothing. A page shorter than its limit is the last one.
 //!
 //! An entry is `{"name","type","size","mtime","etag"}`. A name that is no UTF-8
-//! stands there with each of its bytes percent-encoded that is not a letter, a
-//! digit or one of `-._~`, and with `"percent_encoded": true`; all others are
-//! as they are.
+//! stands there with every byte percent-encoded that is not a letter, a digit or
+//! one of `-._~`, and with `"percent_encoded": true`. All other names are
+//! unchanged.
 
-mod names;
-mod page;
-
+use std::collections::BinaryHeap;
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::time::SystemTime;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, VARY};
-use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use hyper::body::{Body, Frame};
-use rustix::fs::OFlags;
-use tokio::task::JoinHandle;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
+use rustix::fs::{Dir, FileType, Mode, OFlags, openat};
+use rustix::io::Errno;
+use serde::Serialize;
 
-use self::names::Names;
-use self::page::Page;
-use super::Site;
-use super::answer::{aside, refused, with, without_content};
-use super::files::{NotServed, directory_in};
-use super::flow::{Flow, Sending};
-use super::pace::Manner;
-use super::payload::Payload;
-use crate::file_version::wall_clock;
-use crate::http::priority::RequestPriority;
+use super::files::{NotServed, SCRATCH};
+use super::site::Site;
+use crate::file_version::{FileVersion, wall_clock};
 
-/// Names that are looked at at once, so that no thread is kept for long.
-const AT_ONCE: usize = 256;
+/// Names that are looked up for one piece, so that no thread is busy for long.
+const NAMES_PER_PIECE: usize = 256;
 
-/// Whether a request asks for a listing, by the very media type: `*/*` would be
-/// every client.
-pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
-    let lines = headers.get_all(ACCEPT).iter();
-    let ranges = lines.filter_map(|line| line.to_str().ok());
-    ranges.flat_map(|line| line.split(',')).any(|range| {
-        let mut words = range.split(';').map(str::trim);
-        let is_json = words
-            .next()
-            .is_some_and(|media| media.eq_ignore_ascii_case("application/json"));
-        let is_refused = |word: &str| {
-            let weight = word.strip_prefix("q=").or_else(|| word.strip_prefix("Q="));
-            weight.is_some_and(|weight| weight.parse() == Ok(0.0))
-        };
-        is_json && !words.any(is_refused)
-    })
+/// All bytes except the unreserved characters of URLs (RFC 3986, section 2.3).
+const RESERVED: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// The part of a listing that a request asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Page {
+    /// The page begins after this name, whether or not it exists.
+    after: Vec<u8>,
+    /// Entries that may still follow; at least 1 in a request.
+    left: usize,
 }
 
-/// Answers with the listing of a directory.
-pub(super) async fn answer(site: &Arc<Site>, flow: &Flow, request: &Parts) -> Response<Payload> {
-    let Some(name) = directory_in(request.uri.path()) else {
-        return without_content(StatusCode::NOT_FOUND, []);
-    };
-    let Some(page) = Page::of(request.uri.query().unwrap_or_default()) else {
-        let text = "after is a name, percent-encoded, and limit a number above 0";
-        return with(
-            StatusCode::BAD_REQUEST,
-            HeaderMap::new(),
-            Payload::line(text),
-        );
-    };
-    let begun = {
-        let (site, name) = (Arc::clone(site), name.clone());
-        aside(move || Listing::begin(site, name, page)).await
-    };
-    let listing = match begun {
-        Ok(listing) => listing,
-        Err(reason) => return refused(site, &name, &reason),
-    };
-    let headers = HeaderMap::from_iter([
-        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (VARY, HeaderValue::from_static("accept")),
-    ]);
-    if request.method == Method::HEAD {
-        return with(StatusCode::OK, headers, Payload::empty());
+impl Page {
+    /// Reads `after=NAME&limit=N`. Either may be missing; other parameters are
+    /// ignored. A name is percent-encoded as in a path: `+` is itself. `None` if
+    /// the limit is no number above 0.
+    pub(crate) fn of(query: &str) -> Option<Self> {
+        let mut page = Self {
+            after: Vec::new(),
+            left: usize::MAX,
+        };
+        for parameter in query.split('&') {
+            match parameter.split_once('=') {
+                Some(("after", name)) => page.after = percent_decode_str(name).collect(),
+                Some(("limit", limit)) => {
+                    page.left = limit.parse().ok().filter(|&limit| limit > 0)?;
+                }
+                _ => {}
+            }
+        }
+        Some(page)
     }
-    let manner = Manner::of(
-        &RequestPriority::from_headers(&request.headers),
-        0,
-        site.background,
-    );
-    let body = ListingBody {
-        state: State::Waiting(Some(Box::new(listing))),
-        _sending: flow.begin(manner),
-    };
-    let mut response = with(StatusCode::OK, headers, Payload::Listing(body));
-    response.extensions_mut().insert(manner);
-    response
 }
 
 /// A listing that is being written.
 #[derive(Debug)]
-struct Listing {
+pub(crate) struct Listing {
     site: Arc<Site>,
-    /// Of the directory, below the one that is served.
+    /// Name of the directory, below the one that is served.
     name: PathBuf,
     directory: OwnedFd,
     names: Names,
-    /// What may still be told.
+    /// What may still follow.
     page: Page,
-    is_begun: bool,
+    has_entries: bool,
     is_over: bool,
 }
 
 impl Listing {
-    fn begin(site: Arc<Site>, name: PathBuf, page: Page) -> Result<Self, NotServed> {
+    /// Opens the directory and reads the first names.
+    ///
+    /// # Errors
+    /// There is no such directory, or it cannot be read.
+    pub(crate) fn begin(site: Arc<Site>, name: PathBuf, page: Page) -> Result<Self, NotServed> {
         let directory = site
             .root
             .beneath(&name, OFlags::RDONLY | OFlags::DIRECTORY)?;
@@ -129,30 +101,47 @@ impl Listing {
             directory,
             names,
             page,
-            is_begun: false,
+            has_entries: false,
             is_over: false,
         })
     }
 
-    /// Some more of the text.
-    fn piece(&mut self) -> io::Result<Bytes> {
+    /// Whether the text is complete.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// The next piece of the text.
+    ///
+    /// # Errors
+    /// The directory cannot be read any more. The log says so: the client sees
+    /// only that the body is short.
+    pub(crate) fn next_piece(&mut self) -> io::Result<Bytes> {
+        let piece = self.write();
+        if let Err(error) = &piece {
+            let trouble = format_args!("cannot be listed, a response is broken off: {error}");
+            self.site.warn_of(&self.name, trouble);
+        }
+        piece
+    }
+
+    fn write(&mut self) -> io::Result<Bytes> {
         let mut text = Vec::new();
-        if !self.is_begun {
+        if !self.has_entries {
             text.push(b'[');
         }
         let now = wall_clock();
-        for _ in 0..AT_ONCE {
+        for _ in 0..NAMES_PER_PIECE {
             let Some(name) = self.next_name()? else {
                 text.extend(b"]\n");
                 self.is_over = true;
                 break;
             };
-            let found = names::look(&self.site.root, &self.name, &self.directory, &name, now)?;
-            if let Some(entry) = found {
-                if self.is_begun {
+            if let Some(entry) = self.entry(&name, now)? {
+                if self.has_entries {
                     text.push(b',');
                 }
-                self.is_begun = true;
+                self.has_entries = true;
                 text.push(b'\n');
                 serde_json::to_writer(&mut text, &entry)?;
                 self.page.left -= 1;
@@ -167,87 +156,203 @@ impl Listing {
             return Ok(None);
         }
         if self.names.is_exhausted() {
-            // What was passed over is made up for.
+            // Some names had no entry, so the page is not full yet.
             self.names = Names::read(&self.directory, &self.page.after, self.page.left)?;
         }
-        Ok(self.names.next())
+        Ok(self.names.read.next())
+    }
+
+    /// The entry of a name in the directory; `None` if it is gone or not served.
+    fn entry(&self, name: &[u8], now: SystemTime) -> io::Result<Option<Entry>> {
+        let os_name = OsStr::from_bytes(name);
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file: File = match openat(&self.directory, os_name, flags, Mode::empty()) {
+            Ok(file) => file.into(),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+        let mut metadata = file.metadata()?;
+        if metadata.is_symlink() {
+            // Resolved as a request for the name would be.
+            let target = self
+                .site
+                .root
+                .beneath(&self.name.join(os_name), OFlags::PATH);
+            match target {
+                Ok(target) => metadata = File::from(target).metadata()?,
+                Err(errno) => match errno.into() {
+                    NotServed::Absent | NotServed::Forbidden => return Ok(None),
+                    NotServed::Busy | NotServed::Broken(_) => return Err(errno.into()),
+                },
+            }
+        }
+        let kind = match metadata.file_type() {
+            kind if kind.is_file() => EntryKind::File,
+            kind if kind.is_dir() => EntryKind::Directory,
+            _ => return Ok(None),
+        };
+        let is_file = matches!(kind, EntryKind::File);
+        let version = FileVersion::of(&metadata);
+        let tag = (is_file && version.is_settled(now)).then(|| version.entity_tag());
+        let text = std::str::from_utf8(name).ok();
+        let (seconds, nanoseconds) = version.modified;
+        Ok(Some(Entry {
+            name: text.map_or_else(
+                || percent_encode(name, &RESERVED).to_string(),
+                str::to_owned,
+            ),
+            percent_encoded: text.is_none(),
+            size: is_file.then_some(version.size),
+            kind,
+            mtime: seconds as f64 + nanoseconds as f64 / 1e9,
+            etag: tag.and_then(|tag| tag.to_str().ok().map(str::to_owned)),
+        }))
     }
 }
 
-/// The text of a listing, written as it is wanted.
-#[derive(Debug)]
-pub(super) struct ListingBody {
-    state: State,
-    /// Ends with the body, however that ends.
-    _sending: Sending,
+/// A file or directory; the field names are an interface.
+#[derive(Debug, Serialize)]
+struct Entry {
+    name: String,
+    #[serde(skip_serializing_if = "is_false")]
+    percent_encoded: bool,
+    #[serde(rename = "type")]
+    kind: EntryKind,
+    /// Bytes; only for a file.
+    size: Option<u64>,
+    /// Seconds since 1970.
+    mtime: f64,
+    /// The entity tag that is served; only for a file whose version is settled.
+    etag: Option<String>,
 }
 
-#[derive(Debug)]
-enum State {
-    /// `None` when all of it is written.
-    Waiting(Option<Box<Listing>>),
-    Writing(JoinHandle<(Box<Listing>, io::Result<Bytes>)>),
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum EntryKind {
+    File,
+    Directory,
 }
 
-impl Body for ListingBody {
-    type Data = Bytes;
-    type Error = io::Error;
+fn is_false(value: &bool) -> bool {
+    !value
+}
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let this = self.get_mut();
-        if let State::Waiting(listing) = &mut this.state {
-            let Some(mut listing) = listing.take() else {
-                return Poll::Ready(None);
-            };
-            this.state = State::Writing(tokio::task::spawn_blocking(move || {
-                let piece = listing.piece();
-                (listing, piece)
-            }));
+/// Names of a directory, in the order of their bytes.
+#[derive(Debug)]
+struct Names {
+    read: std::vec::IntoIter<Box<[u8]>>,
+    /// Whether the directory had more names after the last of these.
+    is_cut: bool,
+}
+
+impl Names {
+    /// The first `limit` names after `after` that may be those of files or
+    /// directories. Memory is taken for these only, however large the directory
+    /// is.
+    fn read(directory: &OwnedFd, after: &[u8], limit: usize) -> io::Result<Self> {
+        let (mut unlimited, mut first) = (Vec::new(), BinaryHeap::<Box<[u8]>>::new());
+        let mut is_cut = false;
+        for entry in Dir::read_from(directory)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            let is_served = !matches!(name, b"." | b"..")
+                && !name.eq_ignore_ascii_case(SCRATCH.as_bytes())
+                && matches!(
+                    entry.file_type(),
+                    FileType::RegularFile
+                        | FileType::Directory
+                        | FileType::Symlink
+                        | FileType::Unknown
+                );
+            if !is_served || name <= after {
+                continue;
+            }
+            if limit == usize::MAX {
+                unlimited.push(name.into());
+            } else if first.len() < limit {
+                first.push(name.into());
+            } else {
+                is_cut = true;
+                if let Some(mut last) = first.peek_mut().filter(|last| ***last > *name) {
+                    *last = name.into();
+                }
+            }
         }
-        let State::Writing(writing) = &mut this.state else {
-            return Poll::Ready(None);
-        };
-        let written = ready!(Pin::new(writing).poll(context)).map_err(io::Error::other);
-        let (listing, piece) = match written {
-            Ok((listing, piece)) => (Some(listing), piece),
-            Err(error) => (None, Err(error)),
-        };
-        if let (Some(listing), Err(error)) = (&listing, &piece) {
-            // The client sees only that it is short.
-            let trouble = format_args!("cannot be listed, a response is broken off: {error}");
-            listing.site.warn_of(&listing.name, trouble);
-        }
-        let rest = listing.filter(|listing| piece.is_ok() && !listing.is_over);
-        this.state = State::Waiting(rest);
-        Poll::Ready(Some(piece.map(Frame::data)))
+        unlimited.append(&mut first.into_vec());
+        unlimited.sort_unstable();
+        Ok(Self {
+            read: unlimited.into_iter(),
+            is_cut,
+        })
     }
 
-    fn is_end_stream(&self) -> bool {
-        matches!(self.state, State::Waiting(None))
+    /// Whether all names here are used, but the directory may have more.
+    fn is_exhausted(&self) -> bool {
+        self.is_cut && self.read.len() == 0
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn names(directory: &OwnedFd, after: &[u8], limit: usize) -> (Vec<Box<[u8]>>, bool) {
+        let names = Names::read(directory, after, limit).unwrap();
+        (names.read.collect(), names.is_cut)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn pages_are_the_listing_cut(
+            made in proptest::collection::btree_set("[a-c\u{e4}]{1,4}", 0..40),
+            limit in 1..9_usize,
+        ) {
+            let temporary = tempfile::tempdir().unwrap();
+            for name in &made {
+                std::fs::write(temporary.path().join(name), "").unwrap();
+            }
+            std::fs::create_dir(temporary.path().join(SCRATCH)).unwrap();
+            let directory: OwnedFd = File::open(temporary.path()).unwrap().into();
+            let all: Vec<Box<[u8]>> = made.iter().map(|name| name.as_bytes().into()).collect();
+            prop_assert_eq!(names(&directory, b"", usize::MAX), (all.clone(), false));
+            let (mut seen, mut after) = (Vec::new(), Vec::new());
+            loop {
+                let (page, is_cut) = names(&directory, &after, limit);
+                prop_assert!(page.len() <= limit);
+                prop_assert!(page.len() == limit || !is_cut);
+                seen.extend(page);
+                let Some(last) = seen.last().filter(|_| is_cut) else { break };
+                after = last.to_vec();
+            }
+            prop_assert_eq!(seen, all);
+        }
+    }
+}
+
+#[cfg(test)]
+mod page_tests {
     use super::*;
 
     #[test]
-    fn only_who_names_the_type_gets_a_listing() {
-        for (accept, expected) in [
-            ("application/json", true),
-            ("text/html, Application/JSON;q=0.5", true),
-            ("application/json;q=0", false),
-            ("application/json; q=0.0, */*", false),
-            ("*/*", false),
-            ("application/*", false),
-            ("application/jsonx", false),
+    fn names_are_bytes_and_limits_are_above_0() {
+        let page = |after: &[u8], left| {
+            let after = after.to_vec();
+            Some(Page { after, left })
+        };
+        for (query, expected) in [
+            ("", page(b"", usize::MAX)),
+            ("limit=7", page(b"", 7)),
+            ("after=a%20b+c%ff&limit=1", page(b"a b+c\xff", 1)),
+            ("limit=2&after=%26%3D&x=y&z", page(b"&=", 2)),
+            ("limit=0", None),
+            ("limit=-1", None),
+            ("limit=", None),
+            ("limit=many", None),
         ] {
-            let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
-            assert_eq!(is_wanted(&headers), expected, "{accept}");
+            assert_eq!(Page::of(query), expected, "{query}");
         }
-        assert!(!is_wanted(&HeaderMap::new()));
     }
 }

@@ -1,53 +1,61 @@
-//! A file server for bulk data, whose responses can be held back at this end:
-//! they yield to other traffic as far as the client's deadline allows.
+//! `fairbat serve`: a file server for bulk data. Its responses are held back at
+//! this end: they yield to other traffic as far as the client's deadline allows.
 //!
 //! [`Server`] answers GET and HEAD for the regular files below one directory,
-//! whole or in single ranges, over HTTP/1.1: one request on a connection at a
-//! time is one flow. Clients say how they want it ([`crate::http::wish`]); those
-//! that say nothing get what any server gives, unless the server is told to
-//! keep to the background. There are no listings: a directory is 404.
+//! whole or in single ranges. It speaks HTTP/1.1: one request on a connection at
+//! a time is one flow. Clients state their priority and deadline
+//! ([`crate::http::priority`]). Other clients get an ordinary response, unless
+//! the server is set to the background. Where uploads are allowed, it also takes
+//! PUT, DELETE, MOVE and MKCOL, and lists directories to programs; otherwise a
+//! directory is a 404.
 //!
-//! Where that is wanted it also takes uploads by PUT, changes names (DELETE, MOVE,
-//! MKCOL), and lists directories to programs.
-//!
-//! It must not know how a flow is held back: that is `dalbe::sender`'s business.
+//! | file | what |
+//! |---|---|
+//! | `site` | what all connections share |
+//! | `limits` | how many connections there may be, in all and for each peer |
+//! | `connection` | one connection: requests, lever, silence, end |
+//! | `controller` | the weight of one connection |
+//! | `answer` | what a request is answered |
+//! | `conditions` | validators of a file, and the conditions on them |
+//! | `response` | responses and their bodies |
+//! | `files` | which names are served, and what may be opened under them |
+//! | `listing` | directories as JSON |
+//! | `digests` | digests of whole files, computed in the background |
+//! | `access` | bearer token and TLS |
+//! | `write` | requests that change something |
 
 mod access;
 mod answer;
-mod body;
 mod conditions;
 mod connection;
+mod controller;
 mod digests;
 mod files;
-mod flow;
-mod linger;
+mod limits;
 mod listing;
-mod pace;
-mod payload;
-mod peers;
-mod room;
-mod validators;
+mod response;
+mod site;
 mod write;
 
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dalbe::sender::{SenderLeverKind, SenderLevers, SenderPolicy};
 use serde::Serialize;
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 
-pub use self::access::Token;
+pub use self::access::{TlsFiles, Token};
 use self::digests::Digests;
 use self::files::Root;
-use self::peers::Peers;
-use self::room::Room;
-use self::write::Writing;
-use crate::accept::{AcceptLimits, Accepted, WarningThrottle, accept_until};
+use self::limits::{ConnectionLimits, Peers};
+pub use self::site::Patience;
+use self::site::Site;
+use self::write::scratch::{UPLOAD_DESCRIPTORS, Uploads};
+use crate::accept::{AcceptLimits, Accepted, accept_until};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 
@@ -58,75 +66,32 @@ pub struct ServeSettings {
     pub directory: PathBuf,
     /// Address to listen on; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Whether responses yield whose requests say nothing of it.
+    /// Whether responses yield if their requests state no priority.
     pub background: bool,
-    /// Which congestion control of our own, where there is any.
+    /// The congestion control to use where FAIRBAT's own are set up.
     pub sender: SenderPolicy,
-    /// Connections at once, at least 1; others wait to be accepted.
+    /// Connections at once, at least 1. Others wait to be accepted.
     pub max_connections: u32,
-    /// Connections of one peer at once, at least 1, and never all that there may
-    /// be; some more are answered 503, others are closed. A peer is an IPv4
-    /// address or an IPv6 network of 64 bits.
+    /// Connections of one peer at once, at least 1. One place is always left to
+    /// other peers. A few more connections are answered 503, the rest are closed.
+    /// A peer is an IPv4 address or an IPv6 network of 64 bits.
     pub max_per_peer: u32,
-    /// What every request must show, if anything.
+    /// The token that every request must show, if any.
     pub token: Option<Token>,
-    /// Serve HTTPS by these.
+    /// The files for HTTPS; `None` serves plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// When a silent peer is given up.
+    /// How long peers may be silent.
     pub patience: Patience,
-    /// Whether files may be changed, and how: on other addresses than loopback
-    /// only with a token.
+    /// Whether files may be changed, and within which limits. On other addresses
+    /// than loopback this needs a token.
     pub uploads: Option<UploadTerms>,
 }
 
-/// What uploads have to keep to.
+/// The limits on uploads.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UploadTerms {
-    /// Size that each may have, bytes.
+    /// Largest size of a file, bytes.
     pub max_size: Option<u64>,
-}
-
-/// Where certificate and key are.
-#[derive(Debug, Clone)]
-pub struct TlsFiles {
-    /// PEM file with the certificate and those that lead to its authority.
-    pub certificate: PathBuf,
-    /// PEM file with the private key.
-    pub key: PathBuf,
-}
-
-/// How long a peer may acknowledge nothing before its connection is closed.
-#[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// While a response is under way.
-    pub sending: Duration,
-    /// Otherwise: before a request has been received, and between two.
-    pub idle: Duration,
-    /// How long a peer may also be silent that does not close its side behind
-    /// the last answer.
-    pub closing: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self {
-            sending: Duration::from_secs(60),
-            idle: Duration::from_secs(30),
-            closing: Duration::from_secs(5),
-        }
-    }
-}
-
-impl Patience {
-    /// With a peer that has too many connections already: for each of them as
-    /// long as for the end of another.
-    fn with_refused(self) -> Self {
-        Self {
-            sending: self.sending.min(self.closing),
-            idle: self.idle.min(self.closing),
-            closing: self.closing,
-        }
-    }
 }
 
 /// What a server tells of itself: the `--json` interface of `fairbat serve`.
@@ -139,11 +104,11 @@ pub enum ServeEvent {
         address: SocketAddr,
         /// Where the files are: `http://ADDRESS/` or `https://ADDRESS/`.
         url: String,
-        /// What holds back the responses that yield ([`SenderLeverKind::name`]).
+        /// The lever on responses that yield ([`SenderLeverKind::name`]).
         lever: &'static str,
-        /// Which congestion control of our own; `None` under another lever.
+        /// FAIRBAT's congestion control in use; `None` under another lever.
         sender: Option<SenderPolicy>,
-        /// Whether it takes uploads.
+        /// Whether the server takes uploads.
         writable: bool,
     },
 }
@@ -158,52 +123,15 @@ pub struct Server {
     site: Arc<Site>,
 }
 
-/// What all connections share.
-struct Site {
-    root: Root,
-    digests: Digests,
-    token: Option<Token>,
-    tls: Option<TlsAcceptor>,
-    background: bool,
-    levers: SenderLevers,
-    clock: Clock,
-    patience: Patience,
-    /// Files that could not be read.
-    warned: Mutex<WarningThrottle<PathBuf>>,
-    /// `None` if nothing is to be changed.
-    writing: Option<Arc<Writing>>,
-}
-
-impl Site {
-    /// Tells people what is wrong with a file. Its name comes from a client, and
-    /// is quoted.
-    fn warn_of(&self, name: &Path, trouble: std::fmt::Arguments<'_>) {
-        // Right whoever panicked.
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        if warned.is_due(self.clock.now(), name.to_owned()) {
-            tracing::warn!("{name:?} {trouble}; not said again of this file for a while");
-        }
-    }
-}
-
-impl std::fmt::Debug for Site {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Site")
-            .field("root", &self.root)
-            .field("levers", &self.levers)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Server {
-    /// Checks everything and begins to listen; needs a tokio runtime.
+    /// Checks the settings and begins to listen. Needs a tokio runtime.
     ///
     /// # Errors
     /// The directory or the certificate cannot be used, the address is in use
-    /// or not of this machine, the kernel is too old, or anybody could change the
-    /// files.
+    /// or not of this machine, the kernel is too old, or everybody on the network
+    /// could change the files.
     pub async fn bind(settings: &ServeSettings) -> Result<Self, TransferError> {
-        check_terms(settings)?;
+        check_uploads(settings)?;
         let root = Root::open(&settings.directory)?;
         let tls = settings.tls.as_ref().map(access::tls).transpose()?;
         let digests = Digests::start().map_err(|error| {
@@ -225,8 +153,8 @@ impl Server {
             .await
             .map_err(cannot_listen)?;
         let address = listener.local_addr().map_err(cannot_listen)?;
-        let begin = |terms| Writing::begin(&root, terms).map(Arc::new);
-        let writing = settings.uploads.as_ref().map(begin).transpose()?;
+        let begin = |terms: &UploadTerms| Uploads::begin(&root, terms.max_size).map(Arc::new);
+        let uploads = settings.uploads.as_ref().map(begin).transpose()?;
         Ok(Self {
             listener,
             address,
@@ -241,19 +169,19 @@ impl Server {
                 levers: SenderLevers::open(settings.sender),
                 clock: Clock::start(),
                 patience: settings.patience,
-                warned: Mutex::default(),
-                writing,
+                warnings: Mutex::default(),
+                uploads,
             }),
         })
     }
 
-    /// The address it listens on, with the port that it got.
+    /// The address that the server listens on, with its port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where the files are.
+    /// The URL of the directory.
     #[must_use]
     pub fn url(&self) -> String {
         let scheme = match self.site.tls {
@@ -263,38 +191,37 @@ impl Server {
         format!("{scheme}://{}/", self.address)
     }
 
-    /// What holds back the responses that yield.
+    /// The lever on responses that yield.
     #[must_use]
-    pub fn rung(&self) -> SenderLeverKind {
+    pub fn lever(&self) -> SenderLeverKind {
         self.site.levers.kind()
     }
 
-    /// How it says that it listens.
+    /// The event of a server that listens.
     #[must_use]
     pub fn listening(&self) -> ServeEvent {
         ServeEvent::Listening {
             address: self.address,
             url: self.url(),
-            lever: self.rung().name(),
+            lever: self.lever().name(),
             sender: self.site.levers.policy(),
-            writable: self.site.writing.is_some(),
+            writable: self.site.uploads.is_some(),
         }
     }
 
-    /// Serves until it is dropped. When there are as many connections as may
-    /// be, others wait in the kernel's queue.
+    /// Serves until the future is dropped, which breaks off all connections.
     pub async fn run(self) -> Infallible {
-        let room = Room::make(
+        let site = self.site;
+        let limits = ConnectionLimits::within_open_files(
             self.max_connections,
-            self.site.writing.as_ref().map_or(0, |_| write::DESCRIPTORS),
+            site.uploads.as_ref().map_or(0, |_| UPLOAD_DESCRIPTORS),
         );
-        let peers = Peers::new(room.of_one_peer(self.max_per_peer), room.refused);
-        let limits = AcceptLimits {
+        let peers = Peers::new(limits.for_one_peer(self.max_per_peer), limits.refused);
+        let accept_limits = AcceptLimits {
             server: "the server",
-            max_connections: room.served as usize,
+            max_connections: limits.served as usize,
             grace: Duration::ZERO,
         };
-        let site = self.site;
         let begin = |accepted: Accepted<TcpListener>| {
             let Accepted {
                 stream,
@@ -302,22 +229,22 @@ impl Server {
                 permit,
                 ..
             } = accepted;
-            let visit = peers.enter(peer.ip(), site.clock.now())?;
-            // A refused connection takes no place from the others.
-            let permit = visit.is_welcome().then_some(permit);
+            let place = peers.enter(peer.ip(), site.clock.now())?;
+            // A refused connection takes no permit from the others.
+            let permit = place.is_served().then_some(permit);
             let site = Arc::clone(&site);
             Some(async move {
-                connection::serve(&site, stream, peer, visit.is_welcome()).await;
-                drop((visit, permit));
+                connection::serve(&site, stream, peer, place.is_served()).await;
+                drop((place, permit));
             })
         };
-        accept_until(self.listener, limits, std::future::pending(), begin).await
+        accept_until(self.listener, accept_limits, std::future::pending(), begin).await
     }
 }
 
-/// Whoever can write files can fill the disk and change what others fetch: not
-/// everybody on a network is to be able to.
-fn check_terms(settings: &ServeSettings) -> Result<(), TransferError> {
+/// Refuses uploads from a network without a token: everybody there could fill the
+/// disk and change what others fetch.
+fn check_uploads(settings: &ServeSettings) -> Result<(), TransferError> {
     let is_open = settings.token.is_none() && !settings.listen.ip().to_canonical().is_loopback();
     if settings.uploads.is_none() || !is_open {
         return Ok(());

@@ -30,7 +30,7 @@ const MAX_DRAINED: u64 = 64 * 1024;
 /// Sends requests. Clones share their connections.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
-    pub(super) client: Client,
+    pub(crate) client: Client,
     settings: HttpSettings,
     netrc: Option<Netrc>,
     /// Whether requests say that their responses may yield.
@@ -41,24 +41,24 @@ pub struct HttpClient {
 
 /// A GET request.
 #[derive(Debug, Clone)]
-pub(super) struct Get<'a> {
+pub(crate) struct Get<'a> {
     /// The URL that the user named. Only its host sees the user's credentials.
-    pub(super) named: &'a Url,
+    pub(crate) named: &'a Url,
     /// The URL to ask first: the named one, or where an earlier redirect led.
-    pub(super) url: &'a Url,
+    pub(crate) url: &'a Url,
     /// The bytes to ask for; `None` for all.
-    pub(super) range: Option<Range<u64>>,
+    pub(crate) range: Option<Range<u64>>,
     /// Makes the range conditional (RFC 9110, section 13.1.5).
-    pub(super) if_range: Option<HeaderValue>,
+    pub(crate) if_range: Option<HeaderValue>,
     /// When the bytes are needed. Only FAIRBAT servers are told.
-    pub(super) hint: Option<&'a DeadlineHint>,
+    pub(crate) hint: Option<&'a DeadlineHint>,
 }
 
 /// A response that is no redirect, and the URL that it came from.
 #[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) response: Response,
-    pub(super) url: Url,
+pub(crate) struct Reply {
+    pub(crate) response: Response,
+    pub(crate) url: Url,
 }
 
 impl HttpClient {
@@ -81,7 +81,7 @@ impl HttpClient {
     }
 
     /// Adds to `builder` what all clients have in common.
-    pub(super) fn build(
+    pub(crate) fn build(
         builder: ClientBuilder,
         settings: &HttpSettings,
         tap: Tap,
@@ -136,7 +136,7 @@ impl HttpClient {
     }
 
     /// Sends a GET and follows redirects.
-    pub(super) async fn get(&self, get: Get<'_>) -> Result<Reply, Failure> {
+    pub(crate) async fn get(&self, get: Get<'_>) -> Result<Reply, Failure> {
         let mut url = get.url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let response = self.send(self.hop(&get, &url)).await?;
@@ -158,7 +158,7 @@ impl HttpClient {
     }
 
     /// Sends one request without following redirects.
-    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+    pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let anchors = match self.settings.cacert {
             Some(_) => TrustAnchors::Named,
             None => TrustAnchors::System,
@@ -188,7 +188,7 @@ impl HttpClient {
 
     /// Adds the user's headers and credentials. They go only to the host that
     /// the user named; other hosts get their credentials from the netrc file.
-    pub(super) fn identify(
+    pub(crate) fn identify(
         &self,
         mut request: RequestBuilder,
         named: &Url,
@@ -249,7 +249,7 @@ impl HttpClient {
 }
 
 /// Reads a short body to its end, so that its connection can be used again.
-pub(super) async fn drain(mut response: Response) {
+pub(crate) async fn drain(mut response: Response) {
     let length = response.content_length();
     if length.is_some_and(|length| length <= MAX_DRAINED) {
         while let Ok(Some(_)) = response.chunk().await {}
@@ -281,7 +281,7 @@ fn is_redirect(status: StatusCode) -> bool {
 ///
 /// # Errors
 /// The URL is malformed, is not http or https, or leads from https to http.
-pub(super) fn next_url(from: &Url, location: &HeaderValue) -> Result<Url, Failure> {
+pub(crate) fn next_url(from: &Url, location: &HeaderValue) -> Result<Url, Failure> {
     let location = String::from_utf8_lossy(location.as_bytes());
     let next = from
         .join(&location)

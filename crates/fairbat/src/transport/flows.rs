@@ -29,7 +29,7 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// Follows `lane` with the connections that come through `opened`, until no more
 /// can come.
-pub(super) async fn follow_lane(mut opened: UnboundedReceiver<Opened>, lane: Lane) {
+pub(crate) async fn follow_lane(mut opened: UnboundedReceiver<Opened>, lane: Lane) {
     let clock = Clock::start();
     let target = lane.flow_target();
     let mut flows: Vec<Flow> = Vec::new();
@@ -82,7 +82,7 @@ struct Flow {
     /// `None` while nothing moves.
     socket: Option<TcpSocket>,
     lever: SenderLever,
-    carried: DeliveredBytes,
+    delivered: DeliveredBytes,
     moved_at: Duration,
     /// The next update of the lever; `None` while there is no socket, or after
     /// the lever has failed.
@@ -104,16 +104,16 @@ impl Flow {
     fn new(opened: Opened, now: Duration) -> Option<Self> {
         let Opened { socket, lever, .. } = opened;
         let (local, peer) = (socket.local_addr().ok()?, socket.peer_addr().ok()?);
-        let mut carried = DeliveredBytes::default();
+        let mut delivered = DeliveredBytes::default();
         if let Ok(info) = socket.info() {
-            carried.update(&info);
+            delivered.update(&info);
         }
         Some(Self {
             local,
             peer,
             socket: Some(socket),
             lever,
-            carried,
+            delivered,
             moved_at: now,
             update_at: Some(now),
             search_at: now,
@@ -132,7 +132,7 @@ impl Flow {
             self.update_at = Some(now);
         }
         let info = self.socket.as_ref()?.info().ok()?;
-        let bytes = self.carried.since_last(&info);
+        let bytes = self.delivered.since_last(&info);
         if bytes > 0 || info.is_owed() {
             self.moved_at = now;
         }

@@ -100,7 +100,7 @@ fn pause(wait: Duration) -> Pause {
 
 /// The body of a request: cut into pieces, within rate limits, counted.
 #[derive(Debug)]
-pub(super) struct RequestBody<B> {
+pub(crate) struct RequestBody<B> {
     body: B,
     rest: Bytes,
     context: RequestContext,
@@ -113,7 +113,7 @@ pub(super) struct RequestBody<B> {
 }
 
 impl<B> RequestBody<B> {
-    pub(super) fn new(
+    pub(crate) fn new(
         body: B,
         context: RequestContext,
         lane: Lane,
@@ -222,7 +222,7 @@ pub struct Received {
 
 /// A connection whose receive window follows the lane.
 #[derive(Debug)]
-pub(super) struct HeldConnection {
+pub(crate) struct HeldConnection {
     windows: Arc<WindowManager>,
     guard: WindowGuard,
     socket: Arc<TcpSocket>,
@@ -234,7 +234,7 @@ pub(super) struct HeldConnection {
 }
 
 /// Takes the connection of a response under control; `None` if it is gone.
-pub(super) fn hold(
+pub(crate) fn hold(
     response: &reqwest::Response,
     windows: &Arc<WindowManager>,
     lane: &Lane,
@@ -267,7 +267,7 @@ impl HeldConnection {
 }
 
 impl Received {
-    pub(super) fn of(
+    pub(crate) fn of(
         response: reqwest::Response,
         context: RequestContext,
         lane: Lane,

@@ -87,7 +87,7 @@ impl SendTap {
 
 /// What is done to every new connection.
 #[derive(Debug, Clone)]
-pub(super) enum Tap {
+pub(crate) enum Tap {
     Receive(ReceiveWindow),
     Send(SendTap),
 }
@@ -105,7 +105,7 @@ impl<S> Layer<S> for Tap {
 
 /// A connector whose connections are tapped.
 #[derive(Debug, Clone)]
-pub(super) struct Tapped<S> {
+pub(crate) struct Tapped<S> {
     connect: S,
     tap: Tap,
 }
@@ -145,7 +145,7 @@ where
 }
 
 /// The socket that carries a response, for as long as its body is read.
-pub(super) fn socket_of(response: &reqwest::Response) -> Option<TcpSocket> {
+pub(crate) fn socket_of(response: &reqwest::Response) -> Option<TcpSocket> {
     response.extensions().get().and_then(find)
 }
 

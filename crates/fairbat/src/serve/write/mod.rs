@@ -1,143 +1,102 @@
-//! Requests that change what is below the directory: PUT, DELETE, MOVE and MKCOL.
+//! Requests that change something: PUT in `put`, and here DELETE, MOVE and MKCOL
+//! (RFC 9110, section 9.3.5, and RFC 4918), which change names and no content.
 //!
-//! Everything is checked here that has to be, whatever the rest of the server has
-//! seen of the request; but who asks has shown the token, if there is one.
-//! Uploads pass no lever: it is the client that holds them back.
+//! The checks here do not rely on those in the rest of the server, except that
+//! the client has shown the token if there is one. Uploads have no lever: the
+//! client holds them back.
 
-mod edit;
-mod expected;
 mod place;
 mod put;
 mod refusal;
-mod scratch;
+pub(crate) mod scratch;
 
 use std::net::IpAddr;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use http::header::HOST;
+use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HOST, RETRY_AFTER};
 use http::request::Parts;
-use http::{HeaderMap, Method, Response};
-use hyper::body::Incoming;
-use rustix::fs::{Access, AtFlags, accessat};
-use tokio::sync::Semaphore;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
+use hyper::body::{Body, Incoming};
 
+use self::place::{Arrival, Arrived, Expected, NotArrived, Occupant, Place, file_name};
 use self::refusal::Refusal;
-use super::files::{Root, SCRATCH};
-use super::flow::Flow;
-use super::pace::Manner;
-use super::payload::Payload;
-use super::{Site, UploadTerms};
-use crate::error::{ErrorKind, TransferError};
+use self::scratch::Uploads;
+use super::controller::{ResponseMode, ResponseTracker};
+use super::files::directory_in;
+use super::response::{ResponseBody, with, without_content};
+use super::site::Site;
+use crate::blocking::blocking;
 
-/// Uploads at once: more than these would only wait for the same disk.
-const MOST_UPLOADS: usize = 64;
+/// The methods of a server that takes changes.
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, PUT, DELETE, MOVE, MKCOL");
 
-/// Descriptors of an upload beyond those that a response with a file has: the
-/// directory it is gathered in, that it comes into, and one more for a moment.
-const DESCRIPTORS_EACH: u64 = 3;
+/// Tries to make the directories of a destination that somebody else removes.
+const ATTEMPTS: usize = 16;
 
-/// Descriptors that uploads take together, beyond those of their connections.
-pub(super) const DESCRIPTORS: u64 = MOST_UPLOADS as u64 * DESCRIPTORS_EACH;
-
-/// What all requests share that change something.
-#[derive(Debug)]
-pub(super) struct Writing {
-    /// Bytes.
-    max_upload: Option<u64>,
-    uploads: Semaphore,
-    /// Number of the next unfinished file.
-    next: AtomicU64,
-    /// Held from the last look at what is there to the change of it.
-    turn: Mutex<()>,
-}
-
-/// How many bytes an upload had; the extension of a response that stands for it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Stored(u64);
-
-impl std::fmt::Display for Stored {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "stored={}", self.0)
-    }
-}
-
-impl Writing {
-    /// Makes sure that there can be uploads, and removes what earlier ones have
-    /// left.
-    ///
-    /// # Errors
-    /// This process may not write to the directory.
-    pub(super) fn begin(root: &Root, terms: &UploadTerms) -> Result<Self, TransferError> {
-        let is_allowed = accessat(root.directory(), ".", Access::WRITE_OK, AtFlags::empty());
-        is_allowed.map_err(|errno| {
-            let message = format!("cannot take uploads: the directory cannot be written: {errno}");
-            TransferError::new(ErrorKind::Disk, message)
-                .with_hint("run as a user that may write to it, or without --writable")
-        })?;
-        let removed = scratch::sweep(root)?;
-        if removed > 0 {
-            tracing::info!("removed {removed} unfinished uploads from {SCRATCH}");
-        }
-        Ok(Self {
-            max_upload: terms.max_size,
-            uploads: Semaphore::new(MOST_UPLOADS),
-            next: AtomicU64::new(0),
-            turn: Mutex::new(()),
-        })
-    }
-
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Answers a request of any other method than GET and HEAD.
-pub(super) async fn answer(
+/// Answers a request with any other method than GET and HEAD.
+pub(crate) async fn answer(
     site: &Arc<Site>,
-    writing: &Arc<Writing>,
-    flow: &Flow,
+    uploads: &Arc<Uploads>,
+    tracker: &ResponseTracker,
     request: &Parts,
     body: Incoming,
-) -> Response<Payload> {
-    // For as long as it takes the connection is not idle.
-    let _busy = flow.begin(Manner::Ordinary);
-    let changed = change(site, writing, request, body).await;
+) -> Response<ResponseBody> {
+    // The connection is not idle until the answer is there.
+    let _guard = tracker.begin(ResponseMode::Ordinary);
+    let changed = change(site, uploads, request, body).await;
     changed.unwrap_or_else(|refusal| {
         if let Refusal::Disk(_) | Refusal::Full = refusal {
             let name = request.uri.path().as_ref();
             site.warn_of(name, format_args!("{}: {refusal}", request.method));
         }
-        refusal.response()
+        refuse(&refusal)
     })
+}
+
+fn refuse(refusal: &Refusal) -> Response<ResponseBody> {
+    let text = refusal.to_string();
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    let mut headers = HeaderMap::from_iter([
+        (CONTENT_TYPE, plain),
+        (CONTENT_LENGTH, (text.len() + 1).into()),
+    ]);
+    let more = match refusal {
+        Refusal::Crowded => Some((RETRY_AFTER, HeaderValue::from_static("10"))),
+        Refusal::Busy => Some((RETRY_AFTER, HeaderValue::from_static("1"))),
+        Refusal::OtherMethod | Refusal::Exists => Some((ALLOW, METHODS)),
+        _ => None,
+    };
+    headers.extend(more);
+    with(refusal.status(), headers, ResponseBody::line(&text))
 }
 
 async fn change(
     site: &Arc<Site>,
-    writing: &Arc<Writing>,
+    uploads: &Arc<Uploads>,
     request: &Parts,
     body: Incoming,
-) -> Result<Response<Payload>, Refusal> {
+) -> Result<Response<ResponseBody>, Refusal> {
     if site.token.is_none() && !names_this_machine(&request.headers) {
         return Err(Refusal::OtherHost);
     }
     match request.method {
-        Method::PUT => put::put(site, writing, request, body).await,
-        Method::DELETE => edit::delete(site, writing, request).await,
+        Method::PUT => put::put(site, uploads, request, body).await,
+        Method::DELETE => delete(site, uploads, request).await,
         _ => match request.method.as_str() {
-            "MOVE" => edit::rename(site, writing, request).await,
-            "MKCOL" => edit::make_directory(site, request, &body).await,
+            "MOVE" => rename(site, uploads, request).await,
+            "MKCOL" => make_directory(site, request, &body).await,
             _ => Err(Refusal::OtherMethod),
         },
     }
 }
 
-/// Whether the host that is asked for is certainly this machine. Without a token
-/// any web page could otherwise have a browser here write files, under a name of
-/// its own that leads to a loopback address (DNS rebinding).
+/// Whether the requested host certainly is this machine. Otherwise, without a
+/// token, a web page could make a browser on this machine write files here: the
+/// page's own host name can lead to a loopback address (DNS rebinding).
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(HOST) else {
-        // Older than browsers that could be abused so.
+        // Every browser sends the field.
         return true;
     };
     let Ok(authority) = http::uri::Authority::try_from(host.as_bytes()) else {
@@ -146,6 +105,141 @@ fn names_this_machine(headers: &HeaderMap) -> bool {
     let name = authority.host().trim_matches(['[', ']']);
     let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
     name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)
+}
+
+/// Removes a file, a link or an empty directory.
+async fn delete(
+    site: &Arc<Site>,
+    uploads: &Arc<Uploads>,
+    request: &Parts,
+) -> Result<Response<ResponseBody>, Refusal> {
+    let name = directory_in(request.uri.path()).ok_or(Refusal::NoName)?;
+    let expected = Expected::by(site, &name, &request.headers).await?;
+    let (site, uploads) = (Arc::clone(site), Arc::clone(uploads));
+    blocking(move || {
+        let place = existing(&site, &name)?;
+        let turn = uploads.turn();
+        expected.check(&site, &name)?;
+        place.remove()?;
+        drop(turn);
+        Ok::<_, Refusal>(place.sync()?)
+    })
+    .await??;
+    Ok(no_content())
+}
+
+/// Makes a directory in one that exists.
+async fn make_directory(
+    site: &Arc<Site>,
+    request: &Parts,
+    body: &Incoming,
+) -> Result<Response<ResponseBody>, Refusal> {
+    if !body.is_end_stream() {
+        return Err(Refusal::Body);
+    }
+    let name = directory_in(request.uri.path()).ok_or(Refusal::NoName)?;
+    let site = Arc::clone(site);
+    blocking(move || {
+        let place = Place::of(&site.root, &name).map_err(|refusal| match refusal {
+            // The name is that of the served directory itself.
+            Refusal::Directory => Refusal::Exists,
+            Refusal::Absent => Refusal::NoDirectory,
+            refusal => refusal,
+        })?;
+        place.make_directory()?;
+        Ok::<_, Refusal>(place.sync()?)
+    })
+    .await??;
+    Ok(without_content(StatusCode::CREATED, []))
+}
+
+/// Gives a file another name.
+async fn rename(
+    site: &Arc<Site>,
+    uploads: &Arc<Uploads>,
+    request: &Parts,
+) -> Result<Response<ResponseBody>, Refusal> {
+    let headers = &request.headers;
+    let from = file_name(request.uri.path())?;
+    let to = destination(headers)?;
+    if from == to {
+        return Err(Refusal::Same);
+    }
+    let arrival = match headers.get("overwrite").map(HeaderValue::as_bytes) {
+        None | Some(b"T" | b"t") => Arrival::Replace,
+        Some(b"F" | b"f") => Arrival::Create,
+        Some(_) => return Err(Refusal::Malformed("Overwrite")),
+    };
+    let expected = Expected::by(site, &from, headers).await?;
+    let (site, uploads) = (Arc::clone(site), Arc::clone(uploads));
+    let arrived = blocking(move || {
+        let source = existing(&site, &from)?;
+        match source.occupant()? {
+            Occupant::File => {}
+            Occupant::Nothing => return Err(Refusal::Absent),
+            Occupant::Directory | Occupant::Link | Occupant::Special => {
+                return Err(Refusal::NoFile);
+            }
+        }
+        for _ in 0..ATTEMPTS {
+            let place = Place::made(&site.root, &to)?;
+            let turn = uploads.turn();
+            expected.check(&site, &from)?;
+            let arrived = place.take(&source, arrival);
+            drop(turn);
+            match arrived {
+                Ok(arrived) => {
+                    // The new name first: a crash must not lose both.
+                    place.sync()?;
+                    source.sync()?;
+                    return Ok(arrived);
+                }
+                Err(NotArrived::Gone) if source.occupant()? == Occupant::Nothing => {
+                    return Err(Refusal::Absent);
+                }
+                Err(NotArrived::Gone) => {}
+                Err(NotArrived::Refused(refusal)) => return Err(refusal),
+            }
+        }
+        Err(Refusal::Busy)
+    })
+    .await??;
+    Ok(match arrived {
+        Arrived::Created => without_content(StatusCode::CREATED, []),
+        Arrived::Replaced => no_content(),
+    })
+}
+
+fn no_content() -> Response<ResponseBody> {
+    with(
+        StatusCode::NO_CONTENT,
+        HeaderMap::new(),
+        ResponseBody::empty(),
+    )
+}
+
+/// The place of something that has to exist.
+fn existing(site: &Site, name: &Path) -> Result<Place, Refusal> {
+    Place::of(&site.root, name).map_err(|refusal| match refusal {
+        Refusal::NoDirectory => Refusal::Absent,
+        refusal => refusal,
+    })
+}
+
+/// The name in `Destination` (RFC 4918, section 10.3): a path, or a URL of the
+/// requested host. The server does not know its other host names.
+fn destination(headers: &HeaderMap) -> Result<PathBuf, Refusal> {
+    let value = headers.get("destination").ok_or(Refusal::NoDestination)?;
+    let url = Uri::try_from(value.as_bytes()).map_err(|_| Refusal::NoDestination)?;
+    if let Some(authority) = url.authority() {
+        let host = headers.get(HOST).map(HeaderValue::as_bytes);
+        let is_own =
+            host.is_some_and(|host| host.eq_ignore_ascii_case(authority.as_str().as_bytes()));
+        if !is_own {
+            return Err(Refusal::Elsewhere);
+        }
+    }
+    file_name(url.path())
 }
 
 #[cfg(test)]
@@ -171,6 +265,39 @@ mod tests {
         ] {
             let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
             assert_eq!(names_this_machine(&headers), expected, "{host}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod destination_tests {
+    use http::HeaderName;
+
+    use super::*;
+
+    #[test]
+    fn a_destination_is_a_name_of_this_server() {
+        let of = |value: &'static str| {
+            destination(&HeaderMap::from_iter([
+                (HOST, HeaderValue::from_static("h:8080")),
+                (
+                    HeaderName::from_static("destination"),
+                    HeaderValue::from_static(value),
+                ),
+            ]))
+        };
+        for (value, expected) in [
+            ("/a/b%20c", "a/b c"),
+            ("http://h:8080/a", "a"),
+            ("https://H:8080/a?x", "a"),
+        ] {
+            assert_eq!(of(value).unwrap(), Path::new(expected), "{value}");
+        }
+        for value in ["http://h/a", "http://other:8080/a", "http://u@h:8080/a"] {
+            assert!(matches!(of(value), Err(Refusal::Elsewhere)), "{value}");
+        }
+        for value in ["", "a", "/../a", "/a%2fb", "http://h:8080", "/a/", "*"] {
+            assert!(of(value).is_err(), "{value}");
         }
     }
 }

@@ -1,39 +1,50 @@
-//! Places below the directory that is served, and what is done in them. Blocking.
+//! Places below the directory that is served, what is done in them, and what a
+//! request expects there (RFC 9110, section 13).
 //!
-//! A place is a directory that is open, and a name in it. The kernel resolves the
-//! way there as it does for reading (`super::super::files`), and besides it stays
-//! within one file system, for nothing can be renamed into another. What is under
-//! the name itself is never followed: a link there is replaced, renamed or removed
-//! as what it is.
+//! A place is an open directory and a name in it. The kernel resolves the way
+//! there as it does for reading (see `files`). The way also stays within one file
+//! system, because rename(2) cannot leave it. A link under the name itself is not
+//! followed: it is replaced, renamed or removed itself.
+//!
+//! The conditions of a request are evaluated once, before its body is taken.
+//! When the change is made, the version found then must still be there. The
+//! server makes one change at a time, so of two requests that expect the same
+//! version one is refused. Everything but [`Expected::by`] blocks.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use http::HeaderMap;
 use rustix::fs::{
     Access, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, accessat, linkat, mkdirat,
     renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
-use super::super::files::Root;
 use super::refusal::Refusal;
 use super::scratch::Scratch;
+use crate::blocking::blocking;
+use crate::file_version::{FileVersion, wall_clock};
+use crate::serve::conditions::{Validators, is_conditional, permits_change};
+use crate::serve::files::{NotServed, Root, directory_in, name_in};
+use crate::serve::site::Site;
 
-/// As the umask has it.
+/// The mode of new directories, before the umask.
 const MODE: Mode = Mode::from_raw_mode(0o777);
 
-/// See the module.
+/// An open directory and a name in it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     directory: File,
     name: OsString,
 }
 
-/// What is in a place.
+/// What is under the name of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Occupant {
+pub(crate) enum Occupant {
     Nothing,
     File,
     Directory,
@@ -42,38 +53,38 @@ pub(super) enum Occupant {
     Special,
 }
 
-/// Whether something new may take the place of something else.
+/// Whether a file may replace what is in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arrival {
-    /// Only where there is nothing.
+pub(crate) enum Arrival {
+    /// Only an empty place is taken.
     Create,
-    /// Of whatever it was, unless it is a directory or special.
+    /// Files and links are replaced, directories and special files are not.
     Replace,
 }
 
-/// What something new has found in its place.
+/// What happened to a file in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arrived {
+pub(crate) enum Arrived {
     Created,
     Replaced,
 }
 
 impl Place {
-    /// That of a name whose directory is there.
-    pub(super) fn of(root: &Root, name: &Path) -> Result<Self, Refusal> {
+    /// The place of a name whose directory exists.
+    pub(crate) fn of(root: &Root, name: &Path) -> Result<Self, Refusal> {
         Ok(Self {
             directory: directory(root, parent(name))?,
             name: last(name)?.to_owned(),
         })
     }
 
-    /// The same, with the directories made that are missing.
-    pub(super) fn made(root: &Root, name: &Path) -> Result<Self, Refusal> {
+    /// The same. Missing directories are made.
+    pub(crate) fn made(root: &Root, name: &Path) -> Result<Self, Refusal> {
         match Self::of(root, name) {
             Err(Refusal::Absent) => {
                 make_directories(root, parent(name))?;
                 match Self::of(root, name) {
-                    // A link to nothing.
+                    // A link on the way leads to nothing.
                     Err(Refusal::Absent) => Err(Refusal::NoDirectory),
                     place => place,
                 }
@@ -82,7 +93,7 @@ impl Place {
         }
     }
 
-    pub(super) fn occupant(&self) -> Result<Occupant, Refusal> {
+    pub(crate) fn occupant(&self) -> Result<Occupant, Refusal> {
         let found = match statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => found,
             Err(Errno::NOENT) => return Ok(Occupant::Nothing),
@@ -96,8 +107,8 @@ impl Place {
         })
     }
 
-    /// Whether a file may come here, replacing what is there if need be.
-    pub(super) fn is_fit(&self) -> Result<(), Refusal> {
+    /// Checks that a file may come here, and replace what is there.
+    fn check_replaceable(&self) -> Result<(), Refusal> {
         match self.occupant()? {
             Occupant::Nothing | Occupant::File | Occupant::Link => Ok(()),
             Occupant::Directory => Err(Refusal::Directory),
@@ -106,21 +117,21 @@ impl Place {
     }
 
     /// Puts a finished file here.
-    pub(super) fn receive(
+    pub(crate) fn receive(
         &self,
         scratch: &mut Scratch,
         arrival: Arrival,
-    ) -> Result<Arrived, Arriving> {
+    ) -> Result<Arrived, NotArrived> {
         let arrived = self.rename_here(&scratch.directory, scratch.name.as_ref(), arrival)?;
         scratch.keep();
         Ok(arrived)
     }
 
-    /// Moves what is in another place here; it has to be a file.
-    pub(super) fn take(&self, from: &Self, arrival: Arrival) -> Result<Arrived, Arriving> {
-        // Of one file under two names rename(2) would leave both.
+    /// Moves the file of another place here.
+    pub(crate) fn take(&self, from: &Self, arrival: Arrival) -> Result<Arrived, NotArrived> {
+        // rename(2) keeps both names of one file.
         if arrival == Arrival::Replace && self.is_same_file(from) {
-            unlinkat(&from.directory, &from.name, AtFlags::empty()).map_err(Arriving::from)?;
+            unlinkat(&from.directory, &from.name, AtFlags::empty()).map_err(NotArrived::from)?;
             return Ok(Arrived::Replaced);
         }
         self.rename_here(&from.directory, &from.name, arrival)
@@ -134,17 +145,17 @@ impl Place {
         number(self).is_some_and(|own| number(other) == Some(own))
     }
 
-    /// The kernel sees to it that nothing is replaced that is not to be, whoever
-    /// else is at work.
+    /// Renames a file to here. The kernel ensures that nothing else is replaced,
+    /// whatever other processes do.
     fn rename_here(
         &self,
         directory: &File,
         name: &OsStr,
         arrival: Arrival,
-    ) -> Result<Arrived, Arriving> {
+    ) -> Result<Arrived, NotArrived> {
         let flags = RenameFlags::NOREPLACE;
         let created = match renameat_with(directory, name, &self.directory, &self.name, flags) {
-            // There are file systems that do not know it, but links.
+            // Some file systems support links, but not this flag.
             Err(Errno::INVAL) => {
                 let flags = AtFlags::empty();
                 linkat(directory, name, &self.directory, &self.name, flags)
@@ -156,7 +167,7 @@ impl Place {
             (Ok(()), _) => Ok(Arrived::Created),
             (Err(Errno::EXIST), Arrival::Create) => Err(Refusal::Failed.into()),
             (Err(Errno::EXIST), Arrival::Replace) => {
-                self.is_fit()?;
+                self.check_replaceable()?;
                 renameat(directory, name, &self.directory, &self.name)?;
                 Ok(Arrived::Replaced)
             }
@@ -164,8 +175,8 @@ impl Place {
         }
     }
 
-    /// Removes what is here; a directory has to be empty.
-    pub(super) fn remove(&self) -> Result<(), Refusal> {
+    /// Removes what is here. A directory has to be empty.
+    pub(crate) fn remove(&self) -> Result<(), Refusal> {
         let flags = match self.occupant()? {
             Occupant::Nothing => return Err(Refusal::Absent),
             Occupant::File | Occupant::Link => AtFlags::empty(),
@@ -176,53 +187,53 @@ impl Place {
     }
 
     /// Makes a directory here.
-    pub(super) fn make_directory(&self) -> Result<(), Refusal> {
+    pub(crate) fn make_directory(&self) -> Result<(), Refusal> {
         mkdirat(&self.directory, &self.name, MODE).map_err(|errno| match errno {
             Errno::EXIST => Refusal::Exists,
             errno => errno.into(),
         })
     }
 
-    /// Returns when the disk has what was done here.
-    pub(super) fn sync(&self) -> io::Result<()> {
+    /// Returns when the changes here are on the disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
         self.directory.sync_all()
     }
 }
 
-/// Why nothing has come into a place.
+/// Why a file has not arrived in its place.
 #[derive(Debug)]
-pub(super) enum Arriving {
-    /// Somebody has removed the directory since it was opened, or what was to come.
+pub(crate) enum NotArrived {
+    /// Somebody has removed the directory since it was opened, or the file.
     Gone,
     Refused(Refusal),
 }
 
-impl From<Refusal> for Arriving {
+impl From<Refusal> for NotArrived {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl From<Errno> for Arriving {
+impl From<Errno> for NotArrived {
     fn from(errno: Errno) -> Self {
         match errno {
             Errno::NOENT => Self::Gone,
-            // Parts of one file system that do not know each other: its subvolumes.
+            // Two subvolumes of one file system.
             errno @ Errno::XDEV => Refusal::Disk(errno.into()).into(),
             errno => Refusal::from(errno).into(),
         }
     }
 }
 
-/// What has to be there before a file can come under this name: makes nothing, and
-/// finds most of what would refuse it in the end.
-pub(super) fn look_ahead(root: &Root, name: &Path) -> Result<(), Refusal> {
+/// Checks most of what could refuse a file under this name in the end. Makes
+/// nothing.
+pub(crate) fn check_ahead(root: &Root, name: &Path) -> Result<(), Refusal> {
     match Place::of(root, name) {
-        // It will be made.
+        // The directory will be made.
         Err(Refusal::Absent) => Ok(()),
         place => {
             let place = place?;
-            place.is_fit()?;
+            place.check_replaceable()?;
             let here = Path::new(".");
             Ok(accessat(
                 &place.directory,
@@ -265,8 +276,77 @@ fn parent(name: &Path) -> &Path {
     }
 }
 
-/// The last name of a path; that of the directory that is served has none, and is
-/// not to be changed.
+/// The last name of a path. The directory that is served has none, and must not
+/// be changed.
 fn last(name: &Path) -> Result<&OsStr, Refusal> {
     name.file_name().ok_or(Refusal::Directory)
+}
+
+/// The name of a file in the path of a URL.
+///
+/// # Errors
+/// The path is that of a directory, or of nothing.
+pub(crate) fn file_name(url_path: &str) -> Result<PathBuf, Refusal> {
+    name_in(url_path).ok_or_else(|| match directory_in(url_path) {
+        Some(_) => Refusal::Directory,
+        None => Refusal::NoName,
+    })
+}
+
+/// What a request expects in a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expected {
+    Anything,
+    /// No file.
+    Nothing,
+    Version(FileVersion),
+}
+
+impl Expected {
+    /// Evaluates the conditions of a request for the file that is there now.
+    ///
+    /// # Errors
+    /// The conditions do not hold, or the version cannot be told.
+    pub(crate) async fn by(
+        site: &Arc<Site>,
+        name: &Path,
+        headers: &HeaderMap,
+    ) -> Result<Self, Refusal> {
+        if !is_conditional(headers) {
+            return Ok(Self::Anything);
+        }
+        let (shared, owned) = (Arc::clone(site), name.to_owned());
+        let version = match blocking(move || shared.root.file(&owned)).await? {
+            Ok(found) => Some(found.settled().await?.ok_or(Refusal::Busy)?.version),
+            Err(NotServed::Absent) => None,
+            Err(reason) => return Err(reason.into()),
+        };
+        let validators = version.map(|version| Validators::of(&version, wall_clock()));
+        if !permits_change(headers, validators.as_ref()) {
+            return Err(Refusal::Failed);
+        }
+        Ok(version.map_or(Self::Nothing, Self::Version))
+    }
+
+    /// Checks that what is there is what the request expects. Blocking.
+    pub(crate) fn check(&self, site: &Site, name: &Path) -> Result<(), Refusal> {
+        let expected = match self {
+            // `Self::arrival` has the kernel check this for a file that arrives.
+            Self::Anything | Self::Nothing => return Ok(()),
+            Self::Version(version) => version,
+        };
+        match site.root.file(name) {
+            Ok(found) if found.version == *expected => Ok(()),
+            Ok(_) | Err(NotServed::Absent) => Err(Refusal::Failed),
+            Err(reason) => Err(reason.into()),
+        }
+    }
+
+    /// How a file arrives where this is expected.
+    pub(crate) fn arrival(self) -> Arrival {
+        match self {
+            Self::Nothing => Arrival::Create,
+            Self::Anything | Self::Version(_) => Arrival::Replace,
+        }
+    }
 }

@@ -1,15 +1,14 @@
-//! PUT: a file comes into being, or is replaced, at once and as a whole.
+//! PUT: creates or replaces a file as a whole.
 //!
-//! The body goes to a file of its own ([`Scratch`]), which is written to the disk,
-//! and then renamed, and then that is written to the disk. So under its name there
-//! is never a part of it, whatever ends the process or the machine, and who is told
-//! that it is stored will find it. What can be refused is refused before the body
-//! is asked for (`100 Continue`).
+//! The body goes to a file of its own ([`Scratch`]). That file is synced to the
+//! disk, then renamed, then the directory is synced. So the name never shows a
+//! part of the file, whatever ends the process or the machine, and a file that is
+//! reported as stored is there after a crash. Refusals come before the body is
+//! asked for (`100 Continue`) wherever they can.
 
-use std::fs::File;
 use std::future::poll_fn;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -19,94 +18,84 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use hyper::body::{Body, Incoming};
 
-use super::super::Site;
-use super::super::answer::{aside, with, without_content};
-use super::super::files::{directory_in, name_in};
-use super::super::payload::Payload;
-use super::expected::Expected;
-use super::place::{Arrived, Arriving, Place, look_ahead};
+use super::place::{Arrived, Expected, NotArrived, Place, check_ahead, file_name};
 use super::refusal::Refusal;
-use super::scratch::Scratch;
-use super::{Stored, Writing};
-use crate::file_version::{FileVersion, Look, Looks, TICK, wall_clock};
+use super::scratch::{Scratch, Uploads};
+use crate::blocking::blocking;
+use crate::file_version::FileVersion;
 use crate::http::digest::StatedDigests;
+use crate::serve::files::Found;
+use crate::serve::response::{LogNote, ResponseBody, with, without_content};
+use crate::serve::site::Site;
 
-/// How often the directories of a file are made again that somebody removes.
+/// Tries to make the directories of a file that somebody else removes.
 const ATTEMPTS: usize = 16;
 
 /// Takes a file.
-pub(super) async fn put(
+pub(crate) async fn put(
     site: &Arc<Site>,
-    writing: &Arc<Writing>,
+    uploads: &Arc<Uploads>,
     request: &Parts,
     body: Incoming,
-) -> Result<Response<Payload>, Refusal> {
+) -> Result<Response<ResponseBody>, Refusal> {
     let name = file_name(request.uri.path())?;
     let headers = &request.headers;
     check_form(headers)?;
-    let stated = StatedDigests::from_headers(headers).map_err(Refusal::Malformed)?;
+    let digests = StatedDigests::from_headers(headers).map_err(Refusal::Malformed)?;
     let length = body.size_hint().exact();
-    if let (Some(length), Some(most)) = (length, writing.max_upload)
-        && length > most
-    {
-        return Err(Refusal::TooLarge(most));
-    }
-    let _place = writing
-        .uploads
-        .try_acquire()
-        .map_err(|_| Refusal::Crowded)?;
+    uploads.check_size(length.unwrap_or_default())?;
+    let _slot = uploads.slots.try_acquire().map_err(|_| Refusal::Crowded)?;
     let expected = Expected::by(site, &name, headers).await?;
     let scratch = {
-        let (site, writing, name) = (Arc::clone(site), Arc::clone(writing), name.clone());
-        aside(move || {
-            look_ahead(&site.root, &name)?;
-            let scratch = Scratch::make(&site.root, &writing.next)?;
+        let (site, uploads, name) = (Arc::clone(site), Arc::clone(uploads), name.clone());
+        blocking(move || {
+            check_ahead(&site.root, &name)?;
+            let scratch = Scratch::make(&site.root, &uploads.next_number)?;
             scratch.reserve(length.unwrap_or_default())?;
             Ok::<_, Refusal>(scratch)
         })
     };
     let upload = Upload {
-        scratch: scratch.await?,
-        stated,
+        scratch: scratch.await??,
+        digests,
         length: 0,
     };
-    let upload = receive(site, writing, upload, body).await?;
-    let length = upload.length;
-    let digest = upload.stated.check().map_err(|found| Refusal::Corrupt {
+    let Upload {
+        scratch,
+        digests,
+        length,
+    } = receive(site, uploads, upload, body).await?;
+    let sha256 = digests.check().map_err(|found| Refusal::Corrupt {
         algorithm: found.algorithm(),
         found: found.hex(),
     })?;
-    let (arrived, file) = {
-        let (site, writing, scratch) = (Arc::clone(site), Arc::clone(writing), upload.scratch);
-        aside(move || finish(&site, &writing, &name, scratch, expected)).await?
-    };
-    let status = match arrived {
-        Arrived::Created => StatusCode::CREATED,
-        Arrived::Replaced => StatusCode::NO_CONTENT,
+    let (arrived, found) = {
+        let (site, uploads) = (Arc::clone(site), Arc::clone(uploads));
+        blocking(move || finish(&site, &uploads, &name, scratch, expected)).await??
     };
     let mut response = match arrived {
-        Arrived::Created => without_content(status, []),
-        Arrived::Replaced => with(status, HeaderMap::new(), Payload::empty()),
+        Arrived::Created => without_content(StatusCode::CREATED, []),
+        Arrived::Replaced => with(
+            StatusCode::NO_CONTENT,
+            HeaderMap::new(),
+            ResponseBody::empty(),
+        ),
     };
-    if let Some(version) = settled(file).await? {
-        if let Some(digest) = digest {
-            site.digests.know(version, &digest);
+    // Without a tag if somebody writes to the file already. The file stays open
+    // until then, so no other file can have its inode number.
+    if let Some(found) = found.settled().await? {
+        if let Some(sha256) = sha256 {
+            site.digests.add(found.version, &sha256);
         }
-        response.headers_mut().insert(ETAG, version.entity_tag());
+        let tag = found.version.entity_tag();
+        response.headers_mut().insert(ETAG, tag);
     }
-    response.extensions_mut().insert(Stored(length));
+    let note = LogNote(format!("stored={length}"));
+    response.extensions_mut().insert(note);
     Ok(response)
 }
 
-/// The name of a file; that of a directory is one, but no file can be there.
-pub(super) fn file_name(url_path: &str) -> Result<PathBuf, Refusal> {
-    name_in(url_path).ok_or_else(|| match directory_in(url_path) {
-        Some(_) => Refusal::Directory,
-        None => Refusal::NoName,
-    })
-}
-
-/// Whether the body is the file itself (RFC 9110, section 14.5 and 8.4).
+/// Checks that the body is the file itself (RFC 9110, sections 14.5 and 8.4).
 fn check_form(headers: &HeaderMap) -> Result<(), Refusal> {
     if headers.contains_key(CONTENT_RANGE) {
         return Err(Refusal::Part);
@@ -118,10 +107,10 @@ fn check_form(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A body as far as it has come.
+/// The part of a body that has come.
 struct Upload {
     scratch: Scratch,
-    stated: StatedDigests,
+    digests: StatedDigests,
     /// Bytes.
     length: u64,
 }
@@ -129,18 +118,17 @@ struct Upload {
 impl Upload {
     /// Blocking.
     fn write(mut self, piece: &Bytes) -> Result<Self, Refusal> {
-        self.stated.update(piece);
+        self.digests.update(piece);
         self.scratch.file.write_all_at(piece, self.length)?;
         self.length += piece.len() as u64;
         Ok(self)
     }
 }
 
-/// Takes all of a body. Who sends nothing for as long as one may who takes nothing
-/// of a response is not waited for.
+/// Takes the whole body. A client may be silent for as long as during a response.
 async fn receive(
     site: &Site,
-    writing: &Writing,
+    uploads: &Uploads,
     mut upload: Upload,
     mut body: Incoming,
 ) -> Result<Upload, Refusal> {
@@ -152,62 +140,40 @@ async fn receive(
         let Some(frame) = frame else {
             return Ok(upload);
         };
-        // Trailers say nothing that is wanted.
+        // Trailers are ignored.
         let Ok(piece) = frame.map_err(|_| Refusal::Broken)?.into_data() else {
             continue;
         };
-        let length = upload.length + piece.len() as u64;
-        if let Some(most) = writing.max_upload.filter(|&most| length > most) {
-            return Err(Refusal::TooLarge(most));
-        }
-        upload = aside(move || upload.write(&piece)).await?;
+        uploads.check_size(upload.length + piece.len() as u64)?;
+        upload = blocking(move || upload.write(&piece)).await??;
     }
 }
 
-/// Puts a file in its place, when it is on the disk, and returns when that is there
-/// too. Blocking.
+/// Syncs a file, puts it in its place, and syncs that. Blocking.
 fn finish(
     site: &Site,
-    writing: &Writing,
+    uploads: &Uploads,
     name: &Path,
     mut scratch: Scratch,
     expected: Expected,
-) -> Result<(Arrived, File), Refusal> {
+) -> Result<(Arrived, Found), Refusal> {
     scratch.file.sync_all()?;
     for _ in 0..ATTEMPTS {
         let place = Place::made(&site.root, name)?;
-        let turn = writing.turn();
+        let turn = uploads.turn();
         expected.check(site, name)?;
         let arrived = place.receive(&mut scratch, expected.arrival());
         drop(turn);
         match arrived {
             Ok(arrived) => {
                 place.sync()?;
-                return Ok((arrived, scratch.file.try_clone()?));
+                let file = scratch.file.try_clone()?;
+                let version = FileVersion::of(&file.metadata()?);
+                return Ok((arrived, Found { file, version }));
             }
-            Err(Arriving::Gone) => {}
-            Err(Arriving::Refused(refusal)) => return Err(refusal),
+            Err(NotArrived::Gone) => {}
+            Err(NotArrived::Refused(refusal)) => return Err(refusal),
         }
     }
     Err(Refusal::Busy)
-}
-
-/// The version of a file that was just renamed, once every later change shows;
-/// `None` if somebody writes to it already.
-///
-/// The file stays open for so long, so no other can have its number in the same
-/// tick.
-async fn settled(file: File) -> Result<Option<FileVersion>, Refusal> {
-    let mut looks = Looks::default();
-    let file = Arc::new(file);
-    loop {
-        let shared = Arc::clone(&file);
-        let metadata = aside(move || shared.metadata().map_err(Refusal::from)).await?;
-        let version = FileVersion::of(&metadata);
-        match looks.look(version, wall_clock()) {
-            Look::Counts => return Ok(Some(version)),
-            Look::Again => tokio::time::sleep(TICK).await,
-            Look::Restless => return Ok(None),
-        }
-    }
 }

@@ -1,21 +1,16 @@
-//! Why a request changed nothing, in words and as a status. Knows nothing of
-//! what was asked.
+//! Why a request changed nothing: a line of text and a status.
 
 use std::io;
 
-use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::StatusCode;
 use rustix::io::Errno;
 
-use super::super::files::NotServed;
-use super::super::payload::Payload;
+use crate::blocking::LostThread;
+use crate::serve::files::NotServed;
 
-/// The methods that a path may be asked by where changes are taken.
-const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, PUT, DELETE, MOVE, MKCOL");
-
-/// See the module.
+/// Why a request changed nothing.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     #[error("this is no name: segments that are empty, . or .., or have a slash name nothing")]
     NoName,
     #[error(
@@ -87,7 +82,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::NoName
             | Self::Part
@@ -110,28 +105,6 @@ impl Refusal {
             Self::Full => StatusCode::INSUFFICIENT_STORAGE,
             Self::Disk(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
-    }
-
-    /// How it is answered.
-    pub(super) fn response(&self) -> Response<Payload> {
-        let text = self.to_string();
-        let mut headers = HeaderMap::from_iter([
-            (
-                CONTENT_TYPE,
-                HeaderValue::from_static("text/plain; charset=utf-8"),
-            ),
-            (CONTENT_LENGTH, (text.len() + 1).into()),
-        ]);
-        match self {
-            Self::Crowded => drop(headers.insert(RETRY_AFTER, HeaderValue::from_static("10"))),
-            Self::Busy => drop(headers.insert(RETRY_AFTER, HeaderValue::from_static("1"))),
-            Self::OtherMethod | Self::Exists => drop(headers.insert(ALLOW, METHODS)),
-            _ => {}
-        }
-        let mut response = Response::new(Payload::line(&text));
-        *response.status_mut() = self.status();
-        *response.headers_mut() = headers;
-        response
     }
 }
 
@@ -170,5 +143,11 @@ impl From<NotServed> for Refusal {
             NotServed::Busy => Self::Busy,
             NotServed::Broken(error) => Self::Disk(error),
         }
+    }
+}
+
+impl From<LostThread> for Refusal {
+    fn from(lost: LostThread) -> Self {
+        Self::Disk(lost.into())
     }
 }

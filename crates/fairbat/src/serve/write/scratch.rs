@@ -1,50 +1,115 @@
-//! Files that are not finished: where an upload is gathered until all of it is on
-//! the disk. Blocking.
+//! Unfinished uploads: the files that bodies are written to until they are
+//! complete and on the disk. Blocking.
 //!
-//! They are in one directory of the file system that is served, so that finishing
-//! one is a rename. Whoever writes one holds a lock on it (flock(2)), which ends
-//! with the process whatever ends that: so what nobody holds is left over from one
-//! that died, and is removed when the next one starts.
+//! They lie in one directory of the served file system, so that a rename finishes
+//! an upload. A process holds a lock on each file that it writes (flock(2)), and
+//! the lock ends with the process. So a file without a lock is left over from a
+//! process that died. The next server removes it when it starts.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
-    AtFlags, Dir, FallocateFlags, FlockOperation, Mode, OFlags, ResolveFlags, fallocate, fchmod,
-    flock, mkdirat, openat, unlinkat,
+    Access, AtFlags, Dir, FallocateFlags, FlockOperation, Mode, OFlags, ResolveFlags, accessat,
+    fallocate, fchmod, flock, mkdirat, openat, unlinkat,
 };
 use rustix::io::Errno;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
-use super::super::files::{Root, SCRATCH};
 use super::refusal::Refusal;
 use crate::error::{ErrorKind, TransferError};
+use crate::serve::files::{Root, SCRATCH};
 
-/// How often a name, or the directory, is tried that somebody else took away.
+/// Tries to make a file whose name is taken, or whose directory somebody removes.
 const ATTEMPTS: usize = 1000;
 
-/// Nobody else looks into the directory.
+/// Uploads at once. More would only wait for the same disk.
+const MAX_UPLOADS: usize = 64;
+
+/// Descriptors of an upload beyond those of a response with a file: the scratch
+/// directory, the directory of its place, and one more for a moment.
+const DESCRIPTORS_PER_UPLOAD: u64 = 3;
+
+/// Descriptors of all uploads together, beyond those of their connections.
+pub(crate) const UPLOAD_DESCRIPTORS: u64 = MAX_UPLOADS as u64 * DESCRIPTORS_PER_UPLOAD;
+
+/// The mode of the scratch directory: nobody else may look into it.
 const PRIVATE: Mode = Mode::RWXU;
 
-/// As the umask has it: it is the directory that hides what is unfinished, and
-/// the mode is that of the finished file.
+/// The mode of the finished file, before the umask. The directory hides the file
+/// until then.
 const MODE: Mode = Mode::from_raw_mode(0o666);
 
-/// A file that goes away with this, unless it is kept.
+/// What all requests that change something share.
 #[derive(Debug)]
-pub(super) struct Scratch {
-    pub(super) file: File,
+pub(crate) struct Uploads {
+    /// Bytes of one upload.
+    max_size: Option<u64>,
+    /// One permit for each upload.
+    pub(crate) slots: Semaphore,
+    /// Number of the next unfinished file.
+    pub(crate) next_number: AtomicU64,
+    /// Held from the last check of what is there until it is changed.
+    turn: Mutex<()>,
+}
+
+impl Uploads {
+    /// Checks that files can be written, and removes unfinished files of earlier
+    /// servers.
+    ///
+    /// # Errors
+    /// This process may not write to the directory.
+    pub(crate) fn begin(root: &Root, max_size: Option<u64>) -> Result<Self, TransferError> {
+        let is_allowed = accessat(root.directory(), ".", Access::WRITE_OK, AtFlags::empty());
+        is_allowed.map_err(|errno| {
+            let message = format!("cannot take uploads: the directory cannot be written: {errno}");
+            TransferError::new(ErrorKind::Disk, message)
+                .with_hint("run as a user that may write to it, or without --writable")
+        })?;
+        let removed = sweep(root)?;
+        if removed > 0 {
+            tracing::info!("removed {removed} unfinished uploads from {SCRATCH}");
+        }
+        Ok(Self {
+            max_size,
+            slots: Semaphore::new(MAX_UPLOADS),
+            next_number: AtomicU64::new(0),
+            turn: Mutex::new(()),
+        })
+    }
+
+    /// Waits until no other request changes anything. No other one does until the
+    /// guard is dropped.
+    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Refuses an upload of more bytes than allowed.
+    pub(crate) fn check_size(&self, bytes: u64) -> Result<(), Refusal> {
+        match self.max_size {
+            Some(limit) if bytes > limit => Err(Refusal::TooLarge(limit)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// An unfinished file. It is removed when this is dropped, unless it is kept.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    pub(crate) file: File,
     /// The directory that it is in.
-    pub(super) directory: File,
-    pub(super) name: String,
+    pub(crate) directory: File,
+    pub(crate) name: String,
     is_kept: bool,
 }
 
 impl Scratch {
-    /// A new one; `next` counts those of this process.
-    pub(super) fn make(root: &Root, next: &AtomicU64) -> Result<Self, Refusal> {
+    /// Makes a new file. `next` is the number of this process's next file.
+    pub(crate) fn make(root: &Root, next: &AtomicU64) -> Result<Self, Refusal> {
         for _ in 0..ATTEMPTS {
             let directory = open_or_make(root)?;
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -52,7 +117,7 @@ impl Scratch {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             let file: File = match openat(&directory, &name, flags, MODE) {
                 Ok(file) => file.into(),
-                // Another process has it; or the directory went away.
+                // The name is taken, or the directory is gone.
                 Err(Errno::EXIST | Errno::NOENT) => continue,
                 Err(errno) => return Err(errno.into()),
             };
@@ -69,20 +134,19 @@ impl Scratch {
         Err(Refusal::Busy)
     }
 
-    /// Whether it is ours now: one that starts may have taken it for a remainder,
-    /// and removes it then.
+    /// Whether the file is locked now. Another server that starts may have taken
+    /// it for a leftover, and removes it then.
     fn lock(&self) -> io::Result<bool> {
         match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(std::os::unix::fs::MetadataExt::nlink(&self.file.metadata()?) > 0),
             Err(Errno::AGAIN) => Ok(false),
-            // There are file systems without locks: nothing is removed there.
+            // On a file system without locks no server removes anything.
             Err(_) => Ok(true),
         }
     }
 
-    /// Makes sure that there is room for a file of this size, where the file
-    /// system can.
-    pub(super) fn reserve(&self, size: u64) -> Result<(), Refusal> {
+    /// Reserves disk space for a file of this size, where the file system can.
+    pub(crate) fn reserve(&self, size: u64) -> Result<(), Refusal> {
         if size == 0 {
             return Ok(());
         }
@@ -92,8 +156,8 @@ impl Scratch {
         }
     }
 
-    /// It has another name, and is no longer to be removed.
-    pub(super) fn keep(&mut self) {
+    /// Keeps the file: it has its final name now.
+    pub(crate) fn keep(&mut self) {
         self.is_kept = true;
     }
 }
@@ -101,12 +165,12 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if !self.is_kept {
-            // With the last descriptor goes what is on the disk, which takes a while
-            // for large files: not here, where others wait.
+            // Closing the last descriptor frees the disk space. For a large file
+            // that takes a while, and other requests would wait here.
             if let (Ok(runtime), Ok(last)) = (Handle::try_current(), self.file.try_clone()) {
                 runtime.spawn_blocking(move || drop(last));
             }
-            // The next start removes what cannot be removed now.
+            // If this fails, the next server removes the file.
             let _ = unlinkat(&self.directory, &self.name, AtFlags::empty());
         }
     }
@@ -130,19 +194,18 @@ fn open_or_make(root: &Root) -> Result<File, Refusal> {
         }
         opened => opened?,
     };
-    // Somebody may have opened it to others, who would see what is unfinished.
+    // Somebody may have opened the directory to other users.
     if std::os::unix::fs::PermissionsExt::mode(&made.metadata()?.permissions()) & 0o077 != 0 {
         fchmod(&made, PRIVATE)?;
     }
     Ok(made)
 }
 
-/// Removes what processes have left that are no more; returns how many files that
-/// were.
+/// Removes the unfinished files of processes that ended. Returns their number.
 ///
 /// # Errors
-/// The directory is there, but cannot be used.
-pub(super) fn sweep(root: &Root) -> Result<usize, TransferError> {
+/// The directory exists, but cannot be used.
+fn sweep(root: &Root) -> Result<usize, TransferError> {
     let unusable = |errno: Errno| {
         let message = format!("cannot take uploads: {SCRATCH} cannot be used: {errno}");
         TransferError::new(ErrorKind::Disk, message).with_hint(

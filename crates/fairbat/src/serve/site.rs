@@ -1,0 +1,84 @@
+//! What all connections of a server share.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use dalbe::sender::SenderLevers;
+use tokio_rustls::TlsAcceptor;
+
+use super::access::Token;
+use super::digests::Digests;
+use super::files::Root;
+use super::write::scratch::Uploads;
+use crate::accept::WarningThrottle;
+use crate::clock::Clock;
+
+/// How long a peer may acknowledge nothing before its connection is closed.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// While a response is under way.
+    pub sending: Duration,
+    /// Before a request has been received, and between two requests.
+    pub idle: Duration,
+    /// After the last answer, until the peer closes its side.
+    pub closing: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            sending: Duration::from_secs(60),
+            idle: Duration::from_secs(30),
+            closing: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Patience {
+    /// The patience with connections that are refused: never longer than
+    /// [`Patience::closing`].
+    pub(crate) fn for_refused(self) -> Self {
+        Self {
+            sending: self.sending.min(self.closing),
+            idle: self.idle.min(self.closing),
+            closing: self.closing,
+        }
+    }
+}
+
+/// What all connections share.
+pub(crate) struct Site {
+    pub(crate) root: Root,
+    pub(crate) digests: Digests,
+    pub(crate) token: Option<Token>,
+    pub(crate) tls: Option<TlsAcceptor>,
+    /// Whether responses yield if their requests state no priority.
+    pub(crate) background: bool,
+    pub(crate) levers: SenderLevers,
+    pub(crate) clock: Clock,
+    pub(crate) patience: Patience,
+    /// Warnings of files that could not be read.
+    pub(crate) warnings: Mutex<WarningThrottle<PathBuf>>,
+    /// `None` if nothing may be changed.
+    pub(crate) uploads: Option<Arc<Uploads>>,
+}
+
+impl Site {
+    /// Warns of a file. Its name comes from a client, so the log quotes it.
+    pub(crate) fn warn_of(&self, name: &Path, trouble: std::fmt::Arguments<'_>) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if warnings.is_due(self.clock.now(), name.to_owned()) {
+            tracing::warn!("{name:?} {trouble}; not said again of this file for a while");
+        }
+    }
+}
+
+impl std::fmt::Debug for Site {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Site")
+            .field("root", &self.root)
+            .field("levers", &self.levers)
+            .finish_non_exhaustive()
+    }
+}
