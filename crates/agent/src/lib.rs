@@ -12,6 +12,7 @@ pub mod manifest;
 pub mod metrics;
 pub mod object_name;
 mod percent;
+mod response;
 pub mod scan;
 pub mod state;
 pub mod status;

@@ -6,9 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use fairbat_agent::daemon::handle::channel;
-use fairbat_agent::status::{AgentStatus, FileFailure, LaneDirection, LastRun, Outcomes, TaskKind};
-use scene::{Serving, at, night, status, task};
+use scene::{Serving, night, status};
 
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -44,11 +42,12 @@ fn serving_night() -> Serving {
 }
 
 #[test]
-fn there_are_three_pages_each_of_its_type_and_for_nobody_else() {
+fn there_are_four_documents_each_of_its_type_and_for_nobody_else() {
     let serving = serving_night();
     for (path, kind) in [
         ("/", "text/html; charset=utf-8"),
         ("/metrics", "text/plain; version=0.0.4; charset=utf-8"),
+        ("/status.json", "application/json"),
         ("/history.json", "application/json"),
     ] {
         let answer = get(&serving, path);
@@ -81,7 +80,7 @@ fn there_are_three_pages_each_of_its_type_and_for_nobody_else() {
 fn head_is_get_without_a_body_and_nothing_else_is_allowed() {
     let serving = serving_night();
     let host = serving.address.to_string();
-    for path in ["/", "/metrics", "/history.json"] {
+    for path in ["/", "/metrics", "/status.json", "/history.json"] {
         let answer = ask(&serving, "HEAD", path, &host);
         assert_eq!(body(&answer), "", "{path}");
         assert!(answer.contains("content-length: "), "{answer}");
@@ -99,7 +98,7 @@ fn head_is_get_without_a_body_and_nothing_else_is_allowed() {
 #[test]
 fn who_calls_it_by_a_name_is_refused_and_learns_nothing() {
     let serving = serving_night();
-    for path in ["/", "/metrics", "/history.json", "/nothing"] {
+    for path in ["/", "/metrics", "/status.json", "/history.json", "/nothing"] {
         for host in ["rebound.example", "localhost.rebound.example:9797"] {
             let answer = ask(&serving, "GET", path, host);
             assert!(answer.starts_with("HTTP/1.1 421 "), "{host}: {answer}");
@@ -111,99 +110,6 @@ fn who_calls_it_by_a_name_is_refused_and_learns_nothing() {
     }
     let answer = exchange(&serving, "GET / HTTP/1.0\r\n\r\n");
     assert!(answer.contains(" 400 "), "{answer}");
-}
-
-#[test]
-fn the_page_tells_times_and_amounts_as_people_do() {
-    let serving = serving_night();
-    let answer = get(&serving, "/");
-    let page = body(&answer);
-    for words in [
-        "<h1>1 task needs a look</h1>",
-        "Wed 25 Mar, 02:14:07",
-        ">06:00<",
-        "in 3 h 46 min",
-        "about 05:48",
-        "12 min early",
-        "25 min late",
-        "57 % done; an even pace would be at 53 %",
-        "136 GB of 238 GB",
-        "1,482 of 2,311 files",
-        "the disk of the store is full",
-        "make room on the store, then: fairbat run mail",
-        "3 files failed",
-        "yesterday 23:02",
-        "58 min early",
-        "From this machine",
-        "To this machine",
-        "10.9 MB/s",
-    ] {
-        assert!(page.contains(words), "{words}\n{page}");
-    }
-    // Four charts for each lane, and no space for what is not there.
-    assert_eq!(page.matches("<figure").count(), 8);
-    assert_eq!(page.matches("<path class=\"line").count(), 12);
-    assert!(!page.contains("NaN") && !page.contains("inf%"), "{page}");
-}
-
-#[test]
-fn nothing_that_others_say_is_markup() {
-    let evil = "<script>alert(1)</script>\"'&\u{202e}";
-    let mut odd = task(evil, TaskKind::Job, LaneDirection::Push);
-    (odd.from, odd.to) = (evil.into(), evil.into());
-    odd.last = Some(LastRun {
-        began: at("2026-03-25T00:00:00Z"),
-        ended: at("2026-03-25T01:00:00Z"),
-        ok: false,
-        in_time: None,
-        problem: Some(evil.into()),
-        hint: Some(evil.into()),
-        files: Outcomes::default(),
-        failures: vec![FileFailure {
-            path: evil.into(),
-            problem: evil.into(),
-            hint: Some(format!("{evil}!")),
-        }],
-    });
-    let mut status = AgentStatus {
-        version: evil.into(),
-        tasks: vec![odd],
-        ..status(0)
-    };
-    status.lanes[0].lever = evil.into();
-    let (handle, port) = channel(status);
-    let serving = Serving::begin(handle, port);
-    let answer = get(&serving, "/");
-    let page = body(&answer);
-    assert!(!page.contains("<script>alert"), "{page}");
-    assert_eq!(page.matches("<script>").count(), 1);
-    let escaped = "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;\u{202e}";
-    // Name, from, to, problem, hint, a file, why it failed and what to do about it, the
-    // id of their list, lever and version.
-    assert_eq!(page.matches(escaped).count(), 11, "{page}");
-}
-
-#[test]
-fn an_agent_without_anything_has_a_page_too() {
-    let mut status = status(0);
-    status.tasks.clear();
-    let (handle, port) = channel(status);
-    let serving = Serving::begin(handle, port);
-    let answer = get(&serving, "/");
-    let page = body(&answer);
-    assert!(page.contains("There is nothing to do"), "{page}");
-    assert!(page.contains("Nothing was measured"), "{page}");
-    assert!(!page.contains("<figure"), "{page}");
-}
-
-#[test]
-fn a_lane_that_cannot_yield_says_what_to_do() {
-    let mut status = status(0);
-    status.lanes[1].can_yield = false;
-    let (handle, port) = channel(status);
-    let serving = Serving::begin(handle, port);
-    let answer = get(&serving, "/");
-    assert_eq!(body(&answer).matches("fairbat doctor").count(), 1);
 }
 
 #[test]
@@ -226,13 +132,52 @@ fn the_history_has_the_hour_that_was_told() {
 }
 
 #[test]
-fn what_is_told_is_shown_at_once() {
+fn the_status_has_the_zone_and_all_that_the_page_shows() {
     let serving = serving_night();
-    assert!(body(&get(&serving, "/")).contains("1 task needs a look"));
+    let answer = get(&serving, "/status.json");
+    let mut told: serde_json::Value = serde_json::from_str(body(&answer)).expect("JSON");
+    assert_eq!(told["zone"], "Europe/Berlin");
+    told.as_object_mut().expect("an object").remove("zone");
+    let expected = serde_json::to_string(&status(0)).expect("a status");
+    let expected: serde_json::Value = serde_json::from_str(&expected).expect("JSON");
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn what_is_published_is_told_at_once() {
+    let serving = serving_night();
+    assert!(body(&get(&serving, "/status.json")).contains("\"mail\""));
     let mut later = status(0);
     later.tasks.truncate(1);
     serving.port.publish(later);
-    assert!(body(&get(&serving, "/")).contains("All is well"));
+    assert!(!body(&get(&serving, "/status.json")).contains("\"mail\""));
+}
+
+#[test]
+fn the_page_is_the_same_for_everybody_and_makes_markup_of_no_text() {
+    let serving = serving_night();
+    let answer = get(&serving, "/");
+    let page = body(&answer);
+    assert!(!page.contains("mail"), "no status is in the page itself");
+    assert_eq!(page.matches("<script>").count(), 1);
+    for sink in [
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "createContextualFragment",
+        "document.write",
+        "DOMParser",
+        "srcdoc",
+        "eval(",
+        "Function(",
+    ] {
+        assert!(!page.contains(sink), "{sink}");
+    }
+    let head = answer.split_once("\r\n\r\n").expect("a head").0;
+    assert!(
+        head.contains("default-src 'none'; style-src 'sha256-"),
+        "{head}"
+    );
 }
 
 #[test]

@@ -1,122 +1,188 @@
-//! What a request is answered. Knows nothing of sockets.
+//! The answers to requests, without the sockets that they come from.
 
 use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE};
+use fairbat::accept::Stopping;
+use futures_util::stream::{Stream, unfold};
+use http::header::ALLOW;
 use http::request::Parts;
-use http::{HeaderValue, Response, StatusCode};
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, StreamBody};
+use http::{HeaderValue, Method, StatusCode};
+use http_body::{Body, Frame};
+use http_body_util::{BodyExt, LengthLimitError, Limited, StreamBody};
 use hyper::body::Incoming;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::hiding::Hiding;
-use super::refusal::Refusal;
-use super::route::{Order, Route};
-use super::{Patience, ask, body, watching};
+use super::ApiTimeouts;
+use super::command::{CommandKind, HiddenCredentials, read_command};
+use super::refusal::{ApiRefusal, MAX_BODY};
 use crate::daemon::handle::{CommandAccepted, Handle};
+use crate::response::{AgentResponse, JSON, json, response};
+use crate::status::{AgentStatus, LaneDirection};
 
-/// The body of an answer.
-pub(super) type Payload = UnsyncBoxBody<Bytes, Infallible>;
-
-/// What answers the requests of a connection.
-#[derive(Debug)]
-pub(super) struct Answering {
-    handle: Handle,
-    patience: Patience,
-    /// Whether the agent stops.
-    end: watch::Receiver<bool>,
+/// What a path of the API is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Route {
+    Status,
+    /// The last hour of a lane.
+    History(LaneDirection),
+    Command(CommandKind),
 }
 
-/// A new task, or one that was named.
+impl Route {
+    fn of(path: &str) -> Option<Self> {
+        Some(match path {
+            "/v1/status" => Self::Status,
+            "/v1/history/push" => Self::History(LaneDirection::Push),
+            "/v1/history/pull" => Self::History(LaneDirection::Pull),
+            "/v1/run" => Self::Command(CommandKind::Run),
+            "/v1/pause" => Self::Command(CommandKind::Pause),
+            "/v1/resume" => Self::Command(CommandKind::Resume),
+            "/v1/cancel" => Self::Command(CommandKind::Cancel),
+            "/v1/add" => Self::Command(CommandKind::Add),
+            "/v1/restore" => Self::Command(CommandKind::Restore),
+            _ => return None,
+        })
+    }
+
+    /// The one method that the path takes.
+    fn method(self) -> Method {
+        match self {
+            Self::Status | Self::History(_) => Method::GET,
+            Self::Command(_) => Method::POST,
+        }
+    }
+}
+
+/// Answers the requests of a connection.
+#[derive(Debug)]
+pub(crate) struct Responder {
+    handle: Handle,
+    timeouts: ApiTimeouts,
+    stopping: Stopping,
+}
+
+/// The answer to a command.
 #[derive(Debug, Serialize)]
-struct Done {
+struct AcceptedDocument {
     id: String,
 }
 
-impl Answering {
-    pub(super) fn new(handle: Handle, patience: Patience, end: watch::Receiver<bool>) -> Self {
+impl Responder {
+    pub(crate) fn new(handle: Handle, timeouts: ApiTimeouts, stopping: Stopping) -> Self {
         Self {
             handle,
-            patience,
-            end,
+            timeouts,
+            stopping,
         }
     }
 
     /// Answers a request.
-    pub(super) async fn answer(&self, head: &Parts, body: Incoming) -> Response<Payload> {
-        let answered = self.answered(head, body).await;
-        answered.unwrap_or_else(|refusal| refused(&refusal))
+    pub(crate) async fn answer(&self, head: &Parts, body: Incoming) -> AgentResponse {
+        let answer = self.accept(head, body).await;
+        answer.unwrap_or_else(|refusal| refuse(&refusal))
     }
 
-    async fn answered(&self, head: &Parts, body: Incoming) -> Result<Response<Payload>, Refusal> {
-        let route = Route::of(head.uri.path()).ok_or_else(Refusal::no_such_path)?;
+    async fn accept(&self, head: &Parts, body: Incoming) -> Result<AgentResponse, ApiRefusal> {
+        let route = Route::of(head.uri.path()).ok_or_else(ApiRefusal::no_such_path)?;
         if head.method != route.method() {
-            return Err(Refusal::method(route.method()));
+            return Err(ApiRefusal::method(route.method()));
         }
         match (route, head.uri.query()) {
             (Route::Status, None) => Ok(ok(&*self.handle.status())),
-            (Route::Status, Some("watch")) => {
-                let (status, end) = (self.handle.watch(), self.end.clone());
-                let lines = watching::lines(status, end, self.patience.lines);
-                let lines = StreamBody::new(lines).boxed_unsync();
-                Ok(with(StatusCode::OK, "application/x-ndjson", lines))
-            }
+            (Route::Status, Some("watch")) => Ok(self.watch()),
             (Route::History(direction), None) => Ok(ok(&self.handle.history(direction))),
-            (Route::Order(order), None) => {
-                let body = body::whole(body, self.patience.idle).await?;
-                let accepted = self.order(order, &body).await?;
-                Ok(ok(&Done { id: accepted.id }))
+            (Route::Command(kind), None) => {
+                let body = whole_body(body, self.timeouts.idle).await?;
+                let accepted = self.command(kind, &body).await?;
+                Ok(ok(&AcceptedDocument { id: accepted.id }))
             }
-            (_, Some(_)) => Err(Refusal::malformed("this query means nothing here")
+            (_, Some(_)) => Err(ApiRefusal::malformed("this query means nothing here")
                 .with_hint("/v1/status takes ?watch, and nothing else takes any")),
         }
     }
 
-    async fn order(&self, order: Order, body: &[u8]) -> Result<CommandAccepted, Refusal> {
-        let command = ask::command(order, body)?;
-        let hiding = Hiding::of(&command);
+    async fn command(&self, kind: CommandKind, body: &[u8]) -> Result<CommandAccepted, ApiRefusal> {
+        let command = read_command(kind, body)?;
+        let hidden = HiddenCredentials::of(&command);
         let done = self.handle.command(command).await;
-        done.map_err(|refused| hiding.of_refused(refused).into())
+        done.map_err(|error| hidden.remove_from(error).into())
+    }
+
+    /// JSON lines: the status now, and each change of it.
+    fn watch(&self) -> AgentResponse {
+        let lines = status_lines(
+            self.handle.watch(),
+            self.stopping.clone(),
+            self.timeouts.lines,
+        );
+        let lines = StreamBody::new(lines).boxed_unsync();
+        response(StatusCode::OK, "application/x-ndjson", Bytes::new()).map(|_| lines)
     }
 }
 
-/// Answers any request of a connection that is one too many.
-pub(super) fn too_many() -> Response<Payload> {
-    refused(&Refusal::too_many())
+/// Refuses any request on a connection that is one too many.
+pub(crate) fn too_many() -> AgentResponse {
+    refuse(&ApiRefusal::too_many())
 }
 
-fn refused(refusal: &Refusal) -> Response<Payload> {
-    let mut response = document(refusal.status, &refusal.document);
-    let allow = refusal.allow.as_ref().map(http::Method::as_str);
+fn refuse(refusal: &ApiRefusal) -> AgentResponse {
+    let mut response = response(refusal.status, JSON, json(&refusal.document));
+    let allow = refusal.allow.as_ref().map(Method::as_str);
     if let Some(Ok(allow)) = allow.map(HeaderValue::from_str) {
         response.headers_mut().insert(ALLOW, allow);
     }
     response
 }
 
-fn ok(value: &impl Serialize) -> Response<Payload> {
-    document(StatusCode::OK, value)
+fn ok(value: &impl Serialize) -> AgentResponse {
+    response(StatusCode::OK, JSON, json(value))
 }
 
-fn document(status: StatusCode, value: &impl Serialize) -> Response<Payload> {
-    let body = Full::new(json(value)).boxed_unsync();
-    with(status, "application/json", body)
+/// Reads a body of at most [`MAX_BODY`] bytes, within `timeout`.
+///
+/// # Errors
+/// The body is too long, does not arrive in time, or breaks off.
+async fn whole_body(body: Incoming, timeout: Duration) -> Result<Bytes, ApiRefusal> {
+    if body.size_hint().lower() > MAX_BODY as u64 {
+        return Err(ApiRefusal::too_large());
+    }
+    let collected = Limited::new(body, MAX_BODY).collect();
+    match tokio::time::timeout(timeout, collected).await {
+        Ok(Ok(whole)) => Ok(whole.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiRefusal::too_large()),
+        Ok(Err(_)) => Err(ApiRefusal::malformed("the body breaks off")),
+        Err(_) => Err(ApiRefusal::malformed("the body does not come")),
+    }
 }
 
-fn with(status: StatusCode, media_type: &'static str, body: Payload) -> Response<Payload> {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    let media_type = HeaderValue::from_static(media_type);
-    response.headers_mut().insert(CONTENT_TYPE, media_type);
-    response
-}
-
-/// A value as one line of JSON.
-pub(super) fn json(value: &impl Serialize) -> Bytes {
-    let mut line = serde_json::to_vec(value).expect("texts, numbers and lists only");
-    line.push(b'\n');
-    line.into()
+/// The status now, and then each change, with at least `pause` between two lines. If it
+/// changes more often, the last change counts. The stream ends with the daemon or the
+/// API.
+fn status_lines(
+    status: watch::Receiver<Arc<AgentStatus>>,
+    stopping: Stopping,
+    pause: Duration,
+) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
+    let first = true;
+    unfold(
+        (status, stopping, first),
+        move |(mut status, mut stopping, first)| async move {
+            if !first {
+                let change = async {
+                    tokio::time::sleep(pause).await;
+                    status.changed().await.ok()
+                };
+                tokio::select! {
+                    change = change => change?,
+                    () = stopping.wait() => return None,
+                }
+            }
+            let latest = Arc::clone(&status.borrow_and_update());
+            Some((Ok(Frame::data(json(&*latest))), (status, stopping, false)))
+        },
+    )
 }

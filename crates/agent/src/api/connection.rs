@@ -1,57 +1,58 @@
-//! One connection of the API: requests on it are answered one after the other, for
-//! as long as somebody is there. Knows nothing of what is asked.
+//! One connection of the API. Requests on it are answered one after the other, until
+//! the peer leaves or is idle for too long.
 
 use std::convert::Infallible;
-use std::pin::pin;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use fairbat::accept::{Stopping, serve_until};
 use http::{Method, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
-use tokio::sync::watch;
+use tokio::time::Sleep;
 
-use super::answer::{self, Answering};
-use super::over;
-use super::patient::Patient;
+use super::GRACE;
+use super::answer::{Responder, too_many};
 
-/// Bytes that are gathered of a request's head, and of an answer.
+/// Size of the buffers for the head of a request and for an answer, bytes.
 const BUFFER: usize = 64 * 1024;
 
-/// See the module.
+/// A connection that was accepted.
 #[derive(Debug)]
-pub(super) struct Visit {
-    /// The connection.
-    pub(super) stream: UnixStream,
-    /// `None` if all that it is told is that there are too many connections.
-    pub(super) answering: Option<Answering>,
-    /// How long it may be silent.
-    pub(super) idle: Duration,
-    /// Whether the agent stops.
-    pub(super) end: watch::Receiver<bool>,
+pub(crate) struct Connection {
+    pub(crate) stream: UnixStream,
+    /// `None` for a connection that is one too many.
+    pub(crate) responder: Option<Responder>,
+    /// How long the peer may be idle.
+    pub(crate) idle: Duration,
+    pub(crate) stopping: Stopping,
 }
 
-impl Visit {
-    /// Serves it until it ends.
-    pub(super) async fn serve(self) {
+impl Connection {
+    /// Serves the connection until it ends.
+    pub(crate) async fn serve(self) {
         let Self {
             stream,
-            answering,
+            responder,
             idle,
-            mut end,
+            mut stopping,
         } = self;
         let user = stream.peer_cred().map(|peer| peer.uid()).ok();
         let service = service_fn(async |request: Request<Incoming>| {
             let (head, body) = request.into_parts();
-            let response = match &answering {
-                Some(answering) => answering.answer(&head, body).await,
-                None => answer::too_many(),
+            let response = match &responder {
+                Some(responder) => responder.answer(&head, body).await,
+                None => too_many(),
             };
             let (method, path) = (&head.method, head.uri.path());
             let status = response.status().as_u16();
-            // What changes something is worth a line, by whom included.
+            // The log names every command and the user who gave it.
             if *method == Method::POST {
                 tracing::info!(user, "{method} {path}: {status}");
             } else {
@@ -59,23 +60,96 @@ impl Visit {
             }
             Ok::<_, Infallible>(response)
         });
-        let stream = TokioIo::new(Patient::new(stream, idle));
+        let stream = TokioIo::new(WriteTimeout::new(stream, idle));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(idle)
-            .keep_alive(answering.is_some())
+            .keep_alive(responder.is_some())
             .max_buf_size(BUFFER)
             .serve_connection(stream, service);
-        let mut connection = pin!(connection);
-        let served = tokio::select! {
-            served = connection.as_mut() => served,
-            () = over(&mut end) => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        };
-        if let Err(error) = served {
+        if let Err(error) = serve_until(connection, stopping.wait(), GRACE).await {
             tracing::debug!(user, "a connection of the API broke: {error}");
         }
+    }
+}
+
+/// A stream on which a write fails when the peer takes nothing for too long. hyper has
+/// a timeout for reading a request, but none for writing an answer.
+#[derive(Debug)]
+struct WriteTimeout {
+    stream: UnixStream,
+    timeout: Duration,
+    /// Runs since the last write that had to wait.
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl WriteTimeout {
+    fn new(stream: UnixStream, timeout: Duration) -> Self {
+        Self {
+            stream,
+            timeout,
+            waiting: None,
+        }
+    }
+
+    fn within_time<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.waiting = None;
+            return written;
+        }
+        let timeout = self.timeout;
+        let waiting = self
+            .waiting
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+        let over = waiting.as_mut().poll(context);
+        over.map(|()| Err(io::Error::from(io::ErrorKind::TimedOut)))
+    }
+}
+
+impl AsyncRead for WriteTimeout {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for WriteTimeout {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.within_time(context, written)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
+        this.within_time(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
     }
 }

@@ -1,5 +1,5 @@
-//! The socket that the API listens on: who may open it, and what becomes of one
-//! that another agent has left behind.
+//! The socket of the API: its permissions, and the socket that a dead agent has left
+//! behind.
 
 use std::fs;
 use std::io;
@@ -10,19 +10,20 @@ use rustix::fs::Mode;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::UnixListener;
 
-/// Those who may speak to the agent: its user, and the group that the directory or
-/// the service gives.
+/// Mode of the socket: the agent's user and group may open it. The group comes from the
+/// directory or from the service.
 const MODE: u32 = 0o660;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 64;
 
-/// Begins to listen at `path`, in a directory that is there already; needs a tokio
-/// runtime. The socket of an agent that has died is replaced.
+/// Listens at `path`, in an existing directory. Replaces the socket of a dead agent.
+/// Needs a tokio runtime.
 ///
 /// # Errors
-/// [`io::ErrorKind::AddrInUse`] while an agent listens there; otherwise what the
-/// system says, or that something else is there. Each names the path.
+/// [`io::ErrorKind::AddrInUse`] while another agent listens there,
+/// [`io::ErrorKind::AlreadyExists`] if the path is not a socket, or the error of the
+/// system. Each names the path.
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
     let named = |error: io::Error| {
         let what = format!("cannot listen at {}: {error}", path.display());
@@ -35,8 +36,8 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     let address = SockAddr::unix(path)?;
     make_room(path, &address)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    // The kernel gives the file the mode of the socket, so that it never lets in
-    // more than it should, and takes the umask from it, so that it needs it again.
+    // The kernel gives the file the mode of the socket less the umask. So the file is
+    // never too open, and its mode has to be set once more.
     rustix::fs::fchmod(&socket, Mode::from_raw_mode(MODE))?;
     socket.bind(&address).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::new(
@@ -51,7 +52,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     UnixListener::from_std(std::os::fd::OwnedFd::from(socket).into())
 }
 
-/// Removes a socket that nobody listens on.
+/// Removes a socket on which no process listens.
 fn make_room(path: &Path, address: &SockAddr) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -62,7 +63,7 @@ fn make_room(path: &Path, address: &SockAddr) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
     }
     let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    // An agent that hangs and accepts nothing is alive, too.
+    // An agent that hangs and accepts nothing is still alive.
     probe.set_nonblocking(true)?;
     match probe.connect(address) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),

@@ -1,66 +1,64 @@
-//! Why a request is refused: the status, and the document that goes with it.
+//! Refused requests: the status code, and the document that explains it.
 
 use http::{Method, StatusCode};
 use serde::Serialize;
 
 use crate::daemon::handle::CommandError;
 
-/// Bytes of a request's body that are taken.
-pub(super) const MOST: usize = 64 * 1024;
+/// Upper limit of the body of a request, bytes.
+pub(crate) const MAX_BODY: usize = 64 * 1024;
 
-/// Why a request is refused.
+/// A refused request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
-    /// What kind of refusal.
-    pub(super) status: StatusCode,
-    /// The one method that would be taken, with 405.
-    pub(super) allow: Option<Method>,
-    /// What is told.
-    pub(super) document: Document,
+pub(crate) struct ApiRefusal {
+    pub(crate) status: StatusCode,
+    /// The one method that the path takes; only with 405.
+    pub(crate) allow: Option<Method>,
+    pub(crate) document: RefusalDocument,
 }
 
-/// What is told of a refusal: an interface, `docs/agent-api.md`.
+/// The body of the answer. It is an interface: see `docs/agent-api.md`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Document {
-    /// What was wrong, in one sentence.
-    pub(super) error: String,
+pub(crate) struct RefusalDocument {
+    /// The problem, in one sentence.
+    pub(crate) error: String,
     /// What to do about it.
-    pub(super) hint: Option<String>,
+    pub(crate) hint: Option<String>,
 }
 
-impl Refusal {
+impl ApiRefusal {
     fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self {
             status,
             allow: None,
-            document: Document {
+            document: RefusalDocument {
                 error: error.into(),
                 hint: None,
             },
         }
     }
 
-    /// The same with a piece of advice.
-    pub(super) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+    /// Adds a hint.
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.document.hint = Some(hint.into());
         self
     }
 
     /// The request makes no sense.
-    pub(super) fn malformed(error: impl Into<String>) -> Self {
+    pub(crate) fn malformed(error: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
-    /// There is no such path.
-    pub(super) fn no_such_path() -> Self {
+    /// The API has no such path.
+    pub(crate) fn no_such_path() -> Self {
         Self::new(StatusCode::NOT_FOUND, "there is nothing at this path").with_hint(
             "the paths are /v1/status, /v1/history/push, /v1/history/pull, /v1/run, \
                 /v1/pause, /v1/resume, /v1/cancel, /v1/add and /v1/restore",
         )
     }
 
-    /// That is not how this path is asked.
-    pub(super) fn method(allow: Method) -> Self {
+    /// The path takes another method.
+    pub(crate) fn method(allow: Method) -> Self {
         let error = format!("this path takes {allow} only");
         Self {
             allow: Some(allow),
@@ -68,16 +66,16 @@ impl Refusal {
         }
     }
 
-    /// There is too much of it.
-    pub(super) fn too_large() -> Self {
+    /// The body is too long.
+    pub(crate) fn too_large() -> Self {
         Self::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the body has more than {MOST} bytes"),
+            format!("the body has more than {MAX_BODY} bytes"),
         )
     }
 
-    /// There are too many connections.
-    pub(super) fn too_many() -> Self {
+    /// Too many connections are open.
+    pub(crate) fn too_many() -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "too many connections to the agent are open",
@@ -86,7 +84,7 @@ impl Refusal {
     }
 }
 
-impl From<CommandError> for Refusal {
+impl From<CommandError> for ApiRefusal {
     fn from(refused: CommandError) -> Self {
         let error = refused.to_string();
         match refused {

@@ -14,7 +14,7 @@ use super::*;
 use crate::daemon::handle::{DaemonPort, channel};
 use crate::status::{AgentStatus, HistorySample, LaneDirection, LaneStatus};
 
-const SHORT: Patience = Patience {
+const SHORT_TIMEOUTS: ApiTimeouts = ApiTimeouts {
     idle: Duration::from_millis(300),
     refused: Duration::from_millis(300),
     lines: Duration::from_millis(50),
@@ -38,7 +38,7 @@ struct Api {
 }
 
 impl Api {
-    fn start(patience: Patience) -> Self {
+    fn start(timeouts: ApiTimeouts) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let listener = listen(&directory.path().join("s")).unwrap();
         let (handle, port) = channel(status());
@@ -48,7 +48,7 @@ impl Api {
             directory,
             port,
             stop: Some(stop),
-            serving: tokio::spawn(serve_with(patience, listener, handle, stopped)),
+            serving: tokio::spawn(serve_with(timeouts, listener, handle, stopped)),
         }
     }
 
@@ -89,7 +89,7 @@ const WATCH: &[u8] = b"GET /v1/status?watch HTTP/1.1\r\nHost: agent\r\n\r\n";
 
 #[tokio::test]
 async fn who_says_nothing_is_left() {
-    let api = Api::start(SHORT);
+    let api = Api::start(SHORT_TIMEOUTS);
     let mut silent = api.connect().await;
     let mut halfway = api.connect().await;
     halfway.write_all(&GET[..20]).await.unwrap();
@@ -108,7 +108,7 @@ async fn who_says_nothing_is_left() {
 
 #[tokio::test]
 async fn who_takes_nothing_is_left() {
-    let api = Api::start(SHORT);
+    let api = Api::start(SHORT_TIMEOUTS);
     let mut port = status();
     port.version = "v".repeat(100_000);
     api.port.publish(port);
@@ -126,12 +126,12 @@ async fn who_takes_nothing_is_left() {
 
 #[tokio::test]
 async fn who_watches_is_waited_for_and_hears_of_each_change() {
-    let api = Api::start(SHORT);
+    let api = Api::start(SHORT_TIMEOUTS);
     let mut watching = api.connect().await;
     watching.write_all(WATCH).await.unwrap();
     until(&mut watching, "\"version\":\"1\"").await;
     // Longer than who says nothing may stay.
-    tokio::time::sleep(SHORT.idle * 2).await;
+    tokio::time::sleep(SHORT_TIMEOUTS.idle * 2).await;
     for version in ["2", "3"] {
         let mut next = status();
         next.version = version.to_owned();
@@ -142,11 +142,11 @@ async fn who_watches_is_waited_for_and_hears_of_each_change() {
 
 #[tokio::test]
 async fn who_watches_hears_the_last_of_many_changes() {
-    let patience = Patience {
+    let timeouts = ApiTimeouts {
         lines: Duration::from_millis(500),
-        ..SHORT
+        ..SHORT_TIMEOUTS
     };
-    let api = Api::start(patience);
+    let api = Api::start(timeouts);
     let mut watching = api.connect().await;
     watching.write_all(WATCH).await.unwrap();
     until(&mut watching, "\"version\":\"1\"").await;
@@ -161,7 +161,7 @@ async fn who_watches_hears_the_last_of_many_changes() {
 
 #[tokio::test]
 async fn watching_ends_with_the_daemon_and_with_the_api() {
-    let api = Api::start(SHORT);
+    let api = Api::start(SHORT_TIMEOUTS);
     let mut watching = api.connect().await;
     watching.write_all(WATCH).await.unwrap();
     until(&mut watching, "\"version\":\"1\"").await;
@@ -169,7 +169,7 @@ async fn watching_ends_with_the_daemon_and_with_the_api() {
     // The last chunk: it ends as it should, and is not broken off.
     until(&mut watching, "0\r\n\r\n").await;
 
-    let mut api = Api::start(SHORT);
+    let mut api = Api::start(SHORT_TIMEOUTS);
     let mut watching = api.connect().await;
     watching.write_all(WATCH).await.unwrap();
     until(&mut watching, "\"version\":\"1\"").await;
@@ -181,11 +181,12 @@ async fn watching_ends_with_the_daemon_and_with_the_api() {
 }
 
 #[tokio::test]
-async fn an_order_under_way_is_answered_when_the_api_stops() {
-    let mut api = Api::start(SHORT);
+async fn a_command_under_way_is_answered_when_the_api_stops() {
+    let mut api = Api::start(SHORT_TIMEOUTS);
     let mut stream = api.connect().await;
-    let order = b"POST /v1/run HTTP/1.1\r\nHost: a\r\nContent-Length: 14\r\n\r\n{\"job\":\"home\"}";
-    stream.write_all(order).await.unwrap();
+    let command =
+        b"POST /v1/run HTTP/1.1\r\nHost: a\r\nContent-Length: 14\r\n\r\n{\"job\":\"home\"}";
+    stream.write_all(command).await.unwrap();
     let (_, answer) = api.port.next_command().await.unwrap();
     drop(api.stop.take());
     let accepted = crate::daemon::handle::CommandAccepted {
@@ -199,9 +200,9 @@ async fn an_order_under_way_is_answered_when_the_api_stops() {
 
 #[tokio::test]
 async fn of_too_many_some_are_told_so_and_room_comes_back() {
-    let api = Api::start(Patience::default());
+    let api = Api::start(ApiTimeouts::default());
     let mut open = Vec::new();
-    for _ in 0..SERVED {
+    for _ in 0..MAX_SERVED {
         let mut stream = api.connect().await;
         stream.write_all(WATCH).await.unwrap();
         until(&mut stream, "\"version\"").await;
@@ -228,7 +229,7 @@ async fn of_too_many_some_are_told_so_and_room_comes_back() {
 
 #[tokio::test]
 async fn the_history_has_the_samples_of_its_lane() {
-    let api = Api::start(SHORT);
+    let api = Api::start(SHORT_TIMEOUTS);
     let sample = |t| HistorySample {
         t,
         n: 0.0,

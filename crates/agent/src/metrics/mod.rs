@@ -1,77 +1,70 @@
-//! How the agent stands, in the text format of Prometheus.
+//! The status of the agent in the text format of Prometheus (version 0.0.4).
 //!
-//! Each rendering starts from nothing, so what is not known (any more) is absent
-//! and never an old value or a 0. Counters only grow while the agent runs: what
-//! downloads have counted that were forgotten since stays counted.
-//!
-//! It must not know who asks, nor over what.
+//! Each rendering starts empty. So an unknown value is absent, and never an old value
+//! or a 0. Counters only grow while the agent runs: they keep the counts of ad-hoc
+//! tasks that are listed no longer.
 
-mod added;
-mod catalogue;
-mod sheet;
+mod adhoc;
+mod families;
 
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-pub use self::catalogue::NAMES;
+use self::adhoc::{ADHOC_LABEL, AdHocTotals, TaskDates};
+pub use self::families::NAMES;
+use self::families::{self as family, Exposition};
+use crate::status::{AgentStatus, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
 
-use self::added::{ADDED, Added, Dates};
-use self::catalogue as family;
-use self::sheet::Sheet;
-use crate::status::{
-    AgentStatus, LaneStatus, Outcomes, Phase, Retries, TaskKind, TaskStatus, Totals,
-};
-
-/// What the answer is, as a content type.
+/// Media type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// See the module. One for as long as the agent runs.
+/// Renders the metrics. One exists for as long as the agent runs.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    added: Mutex<Added>,
+    adhoc: Mutex<AdHocTotals>,
 }
 
 impl Metrics {
-    /// Nothing was counted yet.
+    /// All counters start at 0.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All there is to tell.
+    /// Renders all metrics.
     #[must_use]
     pub fn render(&self, status: &AgentStatus) -> String {
-        let sheet = Sheet::new();
-        agent(&sheet, status);
+        let out = Exposition::new();
+        agent(&out, status);
         for lane in &status.lanes {
-            of_lane(&sheet, lane);
+            self::lane(&out, lane);
         }
-        for task in &status.tasks {
-            match task.kind {
-                TaskKind::Job => of_job(&sheet, task),
-                TaskKind::Download | TaskKind::Restore => {}
-            }
+        let jobs = status
+            .tasks
+            .iter()
+            .filter(|task| task.kind == TaskKind::Job);
+        for task in jobs {
+            job(&out, task);
         }
-        // Right whoever panicked.
-        let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
-        added.see(&status.tasks);
-        of_added(&sheet, &added, &status.tasks);
-        drop(added);
-        sheet.render()
+        let mut adhoc = self.adhoc.lock().unwrap_or_else(PoisonError::into_inner);
+        adhoc.update(&status.tasks);
+        adhoc_tasks(&out, &adhoc, &status.tasks);
+        drop(adhoc);
+        out.render()
     }
 }
 
-fn agent(sheet: &Sheet, status: &AgentStatus) {
-    sheet.gauge(
+fn agent(out: &Exposition, status: &AgentStatus) {
+    out.gauge(
         &family::BUILD_INFO,
         &[("version", status.version.as_str())],
         1.0,
     );
-    sheet.gauge(&family::START, &[], seconds(status.started));
+    out.gauge(&family::START, &[], seconds(status.started));
 }
 
-fn of_lane(sheet: &Sheet, lane: &LaneStatus) {
+fn lane(out: &Exposition, lane: &LaneStatus) {
     let direction = ("direction", lane.direction.name());
     let sample = &lane.sample;
     let known = [
@@ -83,7 +76,7 @@ fn of_lane(sheet: &Sheet, lane: &LaneStatus) {
         (&family::LANE_CAN_YIELD, flag(lane.can_yield)),
     ];
     for (family, value) in known {
-        sheet.gauge(family, &[direction], value);
+        out.gauge(family, &[direction], value);
     }
     let perhaps = [
         (&family::LANE_DEMANDED, sample.zeta),
@@ -94,115 +87,76 @@ fn of_lane(sheet: &Sheet, lane: &LaneStatus) {
     ];
     for (family, value) in perhaps {
         if let Some(value) = value {
-            sheet.gauge(family, &[direction], value);
+            out.gauge(family, &[direction], value);
         }
     }
     let lever = ("lever", lane.lever.as_str());
-    sheet.gauge(&family::LANE_LEVER, &[direction, lever], 1.0);
-    sheet.count(&family::LANE_BYTES, &[direction], lane.bytes);
-    // Whole seconds are enough of something that lasts for hours.
-    sheet.count(&family::LANE_YIELDED, &[direction], lane.yielded_s as u64);
+    out.gauge(&family::LANE_LEVER, &[direction, lever], 1.0);
+    out.count(&family::LANE_BYTES, &[direction], lane.bytes);
+    // A counter is a whole number, and whole seconds are precise enough for hours.
+    out.count(&family::LANE_YIELDED, &[direction], lane.yielded_s as u64);
 }
 
-fn of_job(sheet: &Sheet, task: &TaskStatus) {
+fn job(out: &Exposition, task: &TaskStatus) {
     let name = task.id.as_str();
-    moved(sheet, name, task.direction.name(), &task.totals);
-    counted(sheet, name, &task.totals);
-    dated(sheet, name, &Dates::of(task));
+    moved(out, name, task.direction.name(), &task.totals);
+    counted(out, name, &task.totals);
+    dated(out, name, &TaskDates::of(task));
     if let Some(succeeded) = task.succeeded {
         let labels = [("task", name)];
-        sheet.gauge(&family::TASK_SUCCESS, &labels, seconds(succeeded));
+        out.gauge(&family::TASK_SUCCESS, &labels, seconds(succeeded));
     }
-    under_way(sheet, name, is_under_way(task), remaining(task));
+    under_way(out, name, is_under_way(task), remaining(task));
 }
 
-/// What was added has one label for all, or there would be more series with each
-/// download. When one was last successful says nothing: none is repeated.
-fn of_added(sheet: &Sheet, added: &Added, tasks: &[TaskStatus]) {
+/// All ad-hoc tasks share one label, or each download would add series. They have no
+/// time of a last success, because none is repeated.
+fn adhoc_tasks(out: &Exposition, adhoc: &AdHocTotals, tasks: &[TaskStatus]) {
     let mut all = Totals::default();
-    for (direction, totals) in added.totals() {
-        moved(sheet, ADDED, direction.name(), &totals);
-        added::add(&mut all, &totals);
+    for (direction, totals) in adhoc.totals() {
+        moved(out, ADHOC_LABEL, direction.name(), &totals);
+        all.add(&totals);
     }
-    if added.is_empty() {
+    if adhoc.is_empty() {
         return;
     }
-    counted(sheet, ADDED, &all);
-    let open = || tasks.iter().filter(|task| added::is_open(task));
-    if let Some(dates) = Dates::nearest(open()) {
-        dated(sheet, ADDED, &dates);
+    counted(out, ADHOC_LABEL, &all);
+    let open = || tasks.iter().filter(|task| adhoc::is_open(task));
+    if let Some(dates) = TaskDates::nearest(open()) {
+        dated(out, ADHOC_LABEL, &dates);
     }
     let left = open().map(remaining).sum();
-    under_way(sheet, ADDED, open().any(is_under_way), left);
+    under_way(out, ADHOC_LABEL, open().any(is_under_way), left);
 }
 
-fn moved(sheet: &Sheet, task: &str, direction: &str, totals: &Totals) {
+fn moved(out: &Exposition, task: &str, direction: &str, totals: &Totals) {
     let labels = [("task", task), ("direction", direction)];
-    sheet.count(&family::BYTES, &labels, totals.bytes);
-    sheet.count(&family::CHUNKS, &labels, totals.chunks);
+    out.count(&family::BYTES, &labels, totals.bytes);
+    out.count(&family::CHUNKS, &labels, totals.chunks);
 }
 
-fn counted(sheet: &Sheet, task: &str, totals: &Totals) {
-    let Totals {
-        files,
-        retries,
-        succeeded,
-        failed,
-        late,
-        ..
-    } = totals;
-    let Outcomes {
-        same,
-        moved,
-        deleted,
-        changed,
-        failed: files_failed,
-    } = *files;
-    let files = [
-        ("same", same),
-        ("moved", moved),
-        ("deleted", deleted),
-        ("changed", changed),
-        ("failed", files_failed),
+fn counted(out: &Exposition, task: &str, totals: &Totals) {
+    let Totals { files, retries, .. } = totals;
+    let counts = [
+        (&family::FILES, "outcome", "same", files.same),
+        (&family::FILES, "outcome", "moved", files.moved),
+        (&family::FILES, "outcome", "deleted", files.deleted),
+        (&family::FILES, "outcome", "changed", files.changed),
+        (&family::FILES, "outcome", "failed", files.failed),
+        (&family::RETRIES, "reason", "network", retries.network),
+        (&family::RETRIES, "reason", "server", retries.server),
+        (&family::RETRIES, "reason", "busy", retries.busy),
+        (&family::RETRIES, "reason", "integrity", retries.integrity),
+        (&family::RUNS, "outcome", "succeeded", totals.succeeded),
+        (&family::RUNS, "outcome", "failed", totals.failed),
     ];
-    let Retries {
-        network,
-        server,
-        busy,
-        integrity,
-    } = *retries;
-    let retries = [
-        ("network", network),
-        ("server", server),
-        ("busy", busy),
-        ("integrity", integrity),
-    ];
-    let runs = [("succeeded", *succeeded), ("failed", *failed)];
-    for (outcome, count) in files {
-        sheet.count(
-            &family::FILES,
-            &[("task", task), ("outcome", outcome)],
-            count,
-        );
+    for (family, label, value, count) in counts {
+        out.count(family, &[("task", task), (label, value)], count);
     }
-    for (reason, count) in retries {
-        sheet.count(
-            &family::RETRIES,
-            &[("task", task), ("reason", reason)],
-            count,
-        );
-    }
-    for (outcome, count) in runs {
-        sheet.count(
-            &family::RUNS,
-            &[("task", task), ("outcome", outcome)],
-            count,
-        );
-    }
-    sheet.count(&family::LATE_RUNS, &[("task", task)], *late);
+    out.count(&family::LATE_RUNS, &[("task", task)], totals.late);
 }
 
-fn dated(sheet: &Sheet, task: &str, dates: &Dates) {
+fn dated(out: &Exposition, task: &str, dates: &TaskDates) {
     let known = [
         (&family::TASK_DEADLINE, dates.deadline.map(seconds)),
         (&family::TASK_PREDICTED, dates.predicted.map(seconds)),
@@ -210,15 +164,15 @@ fn dated(sheet: &Sheet, task: &str, dates: &Dates) {
     ];
     for (family, value) in known {
         if let Some(value) = value {
-            sheet.gauge(family, &[("task", task)], value);
+            out.gauge(family, &[("task", task)], value);
         }
     }
 }
 
-fn under_way(sheet: &Sheet, task: &str, is_under_way: bool, left: u64) {
+fn under_way(out: &Exposition, task: &str, is_running: bool, left: u64) {
     let labels = [("task", task)];
-    sheet.gauge(&family::TASK_RUNNING, &labels, flag(is_under_way));
-    sheet.gauge(&family::TASK_REMAINING, &labels, left as f64);
+    out.gauge(&family::TASK_RUNNING, &labels, flag(is_running));
+    out.gauge(&family::TASK_REMAINING, &labels, left as f64);
 }
 
 fn is_under_way(task: &TaskStatus) -> bool {

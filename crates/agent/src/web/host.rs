@@ -1,8 +1,8 @@
-//! By what name a client may call us.
+//! The host names that a request may use.
 //!
-//! A page of somebody else can let its own name lead to this machine (DNS
-//! rebinding), and its script then asks us under that name. Addresses cannot be
-//! made to lead elsewhere, and `localhost` is not looked up.
+//! Another site can let its own name resolve to this machine (DNS rebinding). Its
+//! script could then read this server under that name. So only IP addresses and
+//! `localhost` are accepted: a browser resolves neither by DNS.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,30 +10,33 @@ use http::header::HOST;
 use http::request::Parts;
 use http::uri::Authority;
 
-/// What is wrong with the name of a request's host.
+/// Why the host of a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unfit {
-    /// There is none, or more than one, or it is no name at all.
+pub(crate) enum HostError {
+    /// The request has no host, several, or one that cannot be parsed.
     Malformed,
-    /// It is one that could lead anywhere.
+    /// The host is a name that could resolve to any address.
     Foreign,
 }
 
-/// Looks at the names in a request: the header's, and that of an absolute URL.
-pub(super) fn check(request: &Parts) -> Result<(), Unfit> {
+/// Checks the host in the `Host` field, and in the target if that is an absolute URL.
+///
+/// # Errors
+/// [`HostError`].
+pub(crate) fn check(request: &Parts) -> Result<(), HostError> {
     let mut hosts = request.headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
-        return Err(Unfit::Malformed);
+        return Err(HostError::Malformed);
     };
-    let host = Authority::try_from(host.as_bytes()).map_err(|_| Unfit::Malformed)?;
+    let host = Authority::try_from(host.as_bytes()).map_err(|_| HostError::Malformed)?;
     let named = [Some(&host), request.uri.authority()];
     match named.into_iter().flatten().all(is_ours) {
         true => Ok(()),
-        false => Err(Unfit::Foreign),
+        false => Err(HostError::Foreign),
     }
 }
 
-/// Whether it can only be us. The port may be another: that of a tunnel.
+/// Whether the host can only be this machine. The port may differ, as in a tunnel.
 fn is_ours(authority: &Authority) -> bool {
     let host = authority.host();
     if authority.as_str().contains('@') {
@@ -55,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    fn checked(target: &str, hosts: &[&str]) -> Result<(), Unfit> {
+    fn checked(target: &str, hosts: &[&str]) -> Result<(), HostError> {
         let mut request = Request::get(target);
         for host in hosts {
             request = request.header(HOST, *host);
@@ -92,10 +95,10 @@ mod tests {
             "user@127.0.0.1",
             "127.0.0.1@evil.example",
         ] {
-            assert_eq!(checked("/", &[host]), Err(Unfit::Foreign), "{host}");
+            assert_eq!(checked("/", &[host]), Err(HostError::Foreign), "{host}");
         }
         let hidden = checked("http://evil.example/", &["127.0.0.1"]);
-        assert_eq!(hidden, Err(Unfit::Foreign));
+        assert_eq!(hidden, Err(HostError::Foreign));
     }
 
     #[test]
@@ -107,7 +110,7 @@ mod tests {
             &["[::1"],
             &["a b"],
         ] {
-            assert_eq!(checked("/", hosts), Err(Unfit::Malformed), "{hosts:?}");
+            assert_eq!(checked("/", hosts), Err(HostError::Malformed), "{hosts:?}");
         }
     }
 }

@@ -1,142 +1,236 @@
-//! What the agent shows over HTTP: metrics for Prometheus, a page for people, and
-//! what the page's script reads. Nothing can be changed here.
+//! The web server of the agent: metrics for Prometheus, and a page for people with the
+//! two JSON documents that it reads. It changes nothing.
 //!
-//! Everybody who reaches the address may look: there is neither password nor TLS,
-//! which is why the address is one of this machine unless somebody says otherwise.
-//! Pages of others, which a browser of this machine may have open, see nothing:
-//! names that lead here are refused (see `host`), and no other origin is allowed.
+//! Everybody who reaches the address may read: there is neither a password nor TLS. So
+//! the default address is one of this machine. A page of another site, open in a
+//! browser on this machine, sees nothing: foreign host names are refused (see `host`),
+//! and no other origin is allowed.
 
-mod answer;
 mod history;
 mod host;
-mod page;
-mod series;
 
 use std::convert::Infallible;
-use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use http::Request;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fairbat::accept::{AcceptLimits, Accepted, accept_until, serve_until};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::request::Parts;
+use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jiff::tz::TimeZone;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
-use self::answer::answer;
+use self::history::History;
+use self::host::HostError;
 use crate::daemon::handle::Handle;
-use crate::metrics::Metrics;
+use crate::metrics::{self, Metrics};
+use crate::response::{AgentResponse, JSON, json, response};
+use crate::status::AgentStatus;
 
-/// Connections at once; others wait in the kernel's queue.
-const CONNECTIONS: usize = 64;
+/// Connections at once. Others wait in the kernel's queue.
+const MAX_CONNECTIONS: usize = 64;
 
-/// How long a client may take for the head of a request, and be idle before the
-/// next: more than the usual 15 s between two scrapes.
-const HEAD: Duration = Duration::from_secs(30);
+/// Time for the head of a request, and for an idle connection: more than the usual 15 s
+/// between two scrapes.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a connection lasts at most; then it ends after the response that is
-/// under way.
-const LIFE: Duration = Duration::from_secs(120);
+/// Lifetime of a connection. It ends after the response that is under way then.
+const MAX_LIFETIME: Duration = Duration::from_secs(120);
 
-/// How long that response may still take, and those at the end of the agent.
+/// Time for the last response of a connection, at the end of its lifetime or of the
+/// agent.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Bytes that are gathered of a request: a head that makes sense.
-const BUFFER: usize = 16 * 1024;
+/// Size of the buffer for the head of a request, bytes.
+const MAX_HEAD: usize = 16 * 1024;
 
-/// Pause after a failed accept: what is missing (descriptors, memory) is
-/// seldom there a moment later.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+const PLAIN: &str = "text/plain; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
+
+/// The page. Its style and its script are inline, and it loads nothing else but the
+/// JSON documents of this server.
+const PAGE: &str = include_str!("index.html");
+
+/// The Content-Security-Policy of the page (W3C CSP Level 3): it runs its own inline
+/// style and script, by their hashes, and requests only from this server. No other
+/// page may frame it.
+static POLICY: LazyLock<String> = LazyLock::new(|| {
+    let hash = |start: &str, end: &str| {
+        let inline = PAGE
+            .split_once(start)
+            .and_then(|(_, rest)| rest.split_once(end));
+        STANDARD.encode(Sha256::digest(inline.map_or("", |(inline, _)| inline)))
+    };
+    format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; \
+         connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        hash("<style>", "</style>"),
+        hash("<script>", "</script>")
+    )
+});
 
 /// What all connections share.
 #[derive(Debug)]
-struct Site {
+struct WebServer {
     handle: Handle,
     metrics: Metrics,
-    /// In which the page tells the time.
+    /// The time zone of the times on the page.
     zone: TimeZone,
 }
 
-/// Answers until `stop` resolves, and then lets go of everybody within seconds.
-/// Times of day are those of `zone`.
+/// The status as the page reads it.
+#[derive(Serialize)]
+struct PageStatus<'a> {
+    /// IANA name of the agent's time zone, or its present offset from UTC.
+    zone: String,
+    #[serde(flatten)]
+    status: &'a AgentStatus,
+}
+
+/// Answers requests until `stop` completes, and then ends all connections within
+/// seconds. The page shows times in `zone`.
 pub async fn serve(
     listener: TcpListener,
     handle: Handle,
     zone: TimeZone,
     stop: impl Future<Output = ()>,
 ) {
-    let site = Arc::new(Site {
+    let server = Arc::new(WebServer {
         handle,
         metrics: Metrics::new(),
         zone,
     });
-    let free = Arc::new(Semaphore::new(CONNECTIONS));
-    let stopping = Arc::new(Semaphore::new(0));
-    let mut visits = JoinSet::new();
-    let mut stop = std::pin::pin!(stop);
-    loop {
-        let entered = async {
-            let place = Arc::clone(&free).acquire_owned().await;
-            (place, listener.accept().await)
-        };
-        tokio::select! {
-            () = &mut stop => break,
-            Some(_) = visits.join_next() => {}
-            (place, accepted) = entered => match accepted {
-                Ok((stream, _)) => {
-                    let (site, stopping) = (Arc::clone(&site), Arc::clone(&stopping));
-                    visits.spawn(async move {
-                        visit(site, stream, &stopping).await;
-                        drop(place);
-                    });
-                }
-                // Gone before it was accepted.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(error) => {
-                    tracing::warn!("metrics and page: cannot accept a connection: {error}");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
-        }
-    }
-    drop(listener);
-    stopping.close();
-    while visits.join_next().await.is_some() {}
+    let limits = AcceptLimits {
+        server: "metrics and page",
+        max_connections: MAX_CONNECTIONS,
+        grace: GRACE,
+    };
+    accept_until(listener, limits, stop, |accepted| {
+        Some(connection(Arc::clone(&server), accepted))
+    })
+    .await;
 }
 
-/// Serves one connection, until it ends or has lasted long enough, or `stopping`
-/// is closed.
-async fn visit(site: Arc<Site>, stream: TcpStream, stopping: &Semaphore) {
+async fn connection(server: Arc<WebServer>, accepted: Accepted<TcpListener>) {
+    let mut stopping = accepted.stopping;
+    let stream: TcpStream = accepted.stream;
     let service = service_fn(async |request: Request<Incoming>| {
         let (request, _) = request.into_parts();
-        Ok::<_, Infallible>(answer(&site, &request))
+        Ok::<_, Infallible>(server.answer(&request))
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .max_buf_size(BUFFER)
+        .header_read_timeout(IDLE_TIMEOUT)
+        .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = &mut connection => Some(ended),
-        () = tokio::time::sleep(LIFE) => None,
-        _ = stopping.acquire() => None,
-    };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            match tokio::time::timeout(GRACE, connection).await {
-                Ok(ended) => ended,
-                Err(_) => return tracing::debug!("metrics and page: a client takes too long"),
-            }
+    let end = async {
+        tokio::select! {
+            () = tokio::time::sleep(MAX_LIFETIME) => {}
+            () = stopping.wait() => {}
         }
     };
-    if let Err(error) = ended {
+    if let Err(error) = serve_until(connection, end, GRACE).await {
         tracing::debug!("metrics and page: a connection broke: {error}");
     }
+    drop(accepted.permit);
+}
+
+impl WebServer {
+    fn answer(&self, request: &Parts) -> AgentResponse {
+        match host::check(request) {
+            Ok(()) => {}
+            Err(HostError::Malformed) => {
+                return private(StatusCode::BAD_REQUEST, PLAIN, "One Host is needed.\n");
+            }
+            Err(HostError::Foreign) => {
+                let text = "Host names other than localhost are refused, because a page of \
+                            another site could read this. Use the address, or localhost.\n";
+                return private(StatusCode::MISDIRECTED_REQUEST, PLAIN, text);
+            }
+        }
+        let render: fn(&Self) -> AgentResponse = match request.uri.path() {
+            "/" => |_| page(),
+            "/status.json" => Self::status,
+            "/history.json" => Self::history,
+            "/metrics" => Self::metrics,
+            _ => {
+                let text = "There is nothing here. There are /, /status.json, /history.json and \
+                            /metrics.\n";
+                return private(StatusCode::NOT_FOUND, PLAIN, text);
+            }
+        };
+        if ![Method::GET, Method::HEAD].contains(&request.method) {
+            let text = "Nothing can be changed here.\n";
+            let mut answer = private(StatusCode::METHOD_NOT_ALLOWED, PLAIN, text);
+            let headers = answer.headers_mut();
+            headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return answer;
+        }
+        render(self)
+    }
+
+    fn status(&self) -> AgentResponse {
+        let status = self.handle.status();
+        let known = |name: &&str| *name != "Etc/Unknown";
+        let zone = match self.zone.iana_name().filter(known) {
+            Some(name) => name.to_owned(),
+            None => self.zone.to_offset(status.now).to_string(),
+        };
+        let status = PageStatus {
+            zone,
+            status: &status,
+        };
+        private(StatusCode::OK, JSON, json(&status))
+    }
+
+    fn history(&self) -> AgentResponse {
+        private(StatusCode::OK, JSON, json(&History::of(&self.handle)))
+    }
+
+    fn metrics(&self) -> AgentResponse {
+        let text = self.metrics.render(&self.handle.status());
+        private(StatusCode::OK, metrics::CONTENT_TYPE, text)
+    }
+}
+
+fn page() -> AgentResponse {
+    let mut answer = private(StatusCode::OK, HTML, PAGE);
+    if let Ok(policy) = HeaderValue::from_str(&POLICY) {
+        answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    }
+    answer
+}
+
+/// A response that no cache stores and no other site reads.
+fn private(
+    status: StatusCode,
+    media_type: &'static str,
+    body: impl Into<bytes::Bytes>,
+) -> AgentResponse {
+    let mut answer = response(status, media_type, body);
+    let headers = answer.headers_mut();
+    let fixed = [
+        (CACHE_CONTROL, "no-store"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    answer
 }

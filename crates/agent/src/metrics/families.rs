@@ -1,0 +1,127 @@
+//! The metrics: their names, kinds and help texts, and the text format that they are
+//! written in.
+//!
+//! The label of a task is `task`, because Prometheus itself labels every series with
+//! the `job` of its configuration.
+
+use metrics::{Key, Label, Level, Metadata, Recorder as _};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
+
+/// A metric with all its labels.
+#[derive(Debug)]
+pub(crate) struct MetricFamily {
+    pub(crate) name: &'static str,
+    kind: MetricKind,
+    help: &'static str,
+}
+
+/// How the values of a metric change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MetricKind {
+    /// It only grows, and starts again at 0 with the agent.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+}
+
+/// Defines each family, and the list of all of them.
+macro_rules! families {
+    ($($constant:ident: $kind:ident $name:literal, $help:literal;)*) => {
+        $(pub(crate) static $constant: MetricFamily = MetricFamily {
+            name: $name,
+            kind: MetricKind::$kind,
+            help: $help,
+        };)*
+
+        pub(crate) static ALL: &[&MetricFamily] = &[$(&$constant),*];
+
+        /// The names of all metrics.
+        pub const NAMES: &[&str] = &[$($name),*];
+    };
+}
+
+families! {
+    BUILD_INFO: Gauge "fairbat_build_info", "The version of the agent, as a label; always 1.";
+    START: Gauge "fairbat_start_timestamp_seconds", "Start of the agent, s since 1970.";
+
+    BYTES: Counter "fairbat_bytes_total", "Bytes of files moved, repeated transfers included.";
+    CHUNKS: Counter "fairbat_chunks_total", "Chunks moved: requests that carried data.";
+    FILES: Counter "fairbat_files_total", "Files by outcome: same, moved, deleted, changed (during every try to read them), failed.";
+    RETRIES: Counter "fairbat_retries_total", "Failed tries that were repeated, by reason: network, server, busy, integrity.";
+    RUNS: Counter "fairbat_runs_total", "Runs that ended, by outcome: succeeded, failed.";
+    LATE_RUNS: Counter "fairbat_late_runs_total", "Runs that ended after their deadline, whatever their outcome. Stopped runs do not count.";
+
+    TASK_RUNNING: Gauge "fairbat_task_running", "Whether a run is under way: 1 while it scans, moves data or waits for another try.";
+    TASK_REMAINING: Gauge "fairbat_task_remaining_bytes", "Bytes left to move in this run, as far as known.";
+    TASK_DEADLINE: Gauge "fairbat_task_deadline_timestamp_seconds", "Deadline of the run under way, or of the last run, s since 1970.";
+    TASK_PREDICTED: Gauge "fairbat_task_predicted_finish_timestamp_seconds", "Predicted end of the run, after the tasks before it in its lane, s since 1970. Absent when nothing moves.";
+    TASK_LATE: Gauge "fairbat_task_late_seconds", "How late the run is predicted to be, or the last run was. 0 when in time, or late by at most 5 % of the time left.";
+    TASK_SUCCESS: Gauge "fairbat_task_last_success_timestamp_seconds", "End of the last successful run, s since 1970.";
+
+    LANE_BYTES: Counter "fairbat_lane_bytes_total", "Bytes of files moved by all tasks of the direction, repeated transfers included.";
+    LANE_RATE: Gauge "fairbat_lane_rate_bytes_per_second", "Mean rate over the last second.";
+    LANE_DEMANDED: Gauge "fairbat_lane_demanded_rate_bytes_per_second", "Lowest rate that still meets the deadlines (zeta). Absent without deadlines.";
+    LANE_WEIGHT: Gauge "fairbat_lane_weight", "Weight of each connection (w), 0.02 to 1; 1 is one best-effort flow.";
+    LANE_INACTIVE: Gauge "fairbat_lane_inactive_chunks", "Chunks that are due and wait for a connection (n).";
+    LANE_LIMIT: Gauge "fairbat_lane_connection_limit", "Limit on the active connections (m). Fractions alternate between two whole numbers.";
+    LANE_ACTIVE: Gauge "fairbat_lane_active_connections", "Connections in use.";
+    LANE_RTT: Gauge "fairbat_lane_rtt_seconds", "Round-trip time.";
+    LANE_QUEUE: Gauge "fairbat_lane_queue_seconds", "Queueing delay: the round-trip time less its minimum over the last 600 samples.";
+    LANE_WINDOW: Gauge "fairbat_lane_window_bytes", "Mean window of the connections in use: the congestion window for push, the receive window for pull.";
+    LANE_FORESEEN: Gauge "fairbat_lane_foreseen_rate_bytes_per_second", "The rate that predictions use. Absent when nothing has moved for a minute.";
+    LANE_YIELDED: Counter "fairbat_lane_yielded_seconds_total", "How long the connections have had less than full weight while data moved or waited.";
+    LANE_LEVER: Gauge "fairbat_lane_lever_info", "The lever that makes the connections yield, as a label; always 1.";
+    LANE_CAN_YIELD: Gauge "fairbat_lane_can_yield", "Whether the lever makes the connections yield at all.";
+}
+
+/// The interface of the recorder needs it. It has no effect.
+const METADATA: Metadata<'static> = Metadata::new("fairbat", Level::INFO, None);
+
+/// One rendering: values go in, and the text comes out. Each rendering has a recorder of
+/// its own, because a recorder keeps the series of tasks and deadlines that are gone.
+pub(crate) struct Exposition {
+    recorder: PrometheusRecorder,
+}
+
+impl Exposition {
+    pub(crate) fn new() -> Self {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        for family in ALL {
+            let (name, help) = (family.name.into(), family.help.into());
+            match family.kind {
+                MetricKind::Counter => recorder.describe_counter(name, None, help),
+                MetricKind::Gauge => recorder.describe_gauge(name, None, help),
+            }
+        }
+        Self { recorder }
+    }
+
+    /// Sets a counter.
+    pub(crate) fn count(&self, family: &MetricFamily, labels: &[(&'static str, &str)], value: u64) {
+        debug_assert_eq!(family.kind, MetricKind::Counter, "{}", family.name);
+        let counter = self
+            .recorder
+            .register_counter(&key(family, labels), &METADATA);
+        counter.absolute(value);
+    }
+
+    /// Sets a gauge. A value that is not finite counts as unknown and is left out.
+    pub(crate) fn gauge(&self, family: &MetricFamily, labels: &[(&'static str, &str)], value: f64) {
+        debug_assert_eq!(family.kind, MetricKind::Gauge, "{}", family.name);
+        if value.is_finite() {
+            let gauge = self
+                .recorder
+                .register_gauge(&key(family, labels), &METADATA);
+            gauge.set(value);
+        }
+    }
+
+    pub(crate) fn render(&self) -> String {
+        self.recorder.handle().render()
+    }
+}
+
+fn key(family: &MetricFamily, labels: &[(&'static str, &str)]) -> Key {
+    let label = |&(name, value): &(&'static str, &str)| Label::new(name, value.to_owned());
+    Key::from_parts(family.name, labels.iter().map(label).collect::<Vec<_>>())
+}
