@@ -1,6 +1,6 @@
 //! What must hold for any text given as a deadline.
 
-use fairbat::deadline::{DeadlineError, parse_deadline};
+use fairbat::units::{DeadlineError, parse_deadline};
 use jiff::civil::date;
 use jiff::tz::TimeZone;
 

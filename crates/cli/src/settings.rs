@@ -19,12 +19,12 @@ use std::time::Duration;
 
 use dalbe::receive_window::ReceiverPolicy;
 use dalbe::weight::MIN_WEIGHT;
-use fairbat::deadline::{DeadlineError, parse_deadline};
-use fairbat::duration::parse_duration;
 use fairbat::settings::{
     FileAllocation, HttpSettings, RetrySettings, Settings, Target, TransferRequest,
 };
-use fairbat::size::{SizeError, parse_size};
+use fairbat::units::parse_duration;
+use fairbat::units::{DeadlineError, parse_deadline};
+use fairbat::units::{SizeError, parse_size};
 
 pub(crate) use self::agent::{addition, restoration};
 pub(crate) use self::plan::{Question, question};

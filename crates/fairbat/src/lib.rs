@@ -21,9 +21,7 @@ pub mod accept;
 pub mod blocking;
 pub mod checksum;
 mod clock;
-pub mod deadline;
 pub mod download;
-pub mod duration;
 pub mod error;
 pub mod event;
 mod file_version;
@@ -35,8 +33,8 @@ pub mod ranges;
 pub mod retry;
 pub mod serve;
 pub mod settings;
-pub mod size;
 pub mod transport;
+pub mod units;
 pub mod upload;
 
 #[cfg(test)]

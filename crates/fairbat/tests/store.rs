@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fairbat::download::part::error::StoreError;
+use fairbat::download::part::StoreError;
 use fairbat::download::part::file::PartFile;
 use fairbat::download::part::journal::Journal;
 use fairbat::download::part::name::name_for;

@@ -106,13 +106,13 @@ pub enum Due {
 
 impl Due {
     /// The deadline of a run that started then. A time of day follows the rules
-    /// of [`fairbat::deadline`]. `None` at the end of the calendar.
+    /// of [`fairbat::units`]. `None` at the end of the calendar.
     #[must_use]
     pub fn after(self, start: &Zoned) -> Option<Timestamp> {
         match self {
             Self::By(time) => {
                 let text = time.strftime("%H:%M").to_string();
-                fairbat::deadline::parse_deadline(&text, start).ok()
+                fairbat::units::parse_deadline(&text, start).ok()
             }
             Self::Within(span) => start.timestamp().checked_add(span).ok(),
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint, value_parser};
-use fairbat::size::parse_size;
+use fairbat::units::parse_size;
 
 use super::shared::{LogArgs, SenderMethod};
 

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use fairbat::duration::parse_duration;
 use fairbat::settings::HttpSettings;
+use fairbat::units::parse_duration;
 use jiff::{Timestamp, Zoned};
 use url::Url;
 

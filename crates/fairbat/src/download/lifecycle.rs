@@ -1,23 +1,26 @@
 //! A transfer's way through the lane: probed, moving, verified, done; and
 //! back to the start when the server's file is no longer the same.
 
+use std::io::Read as _;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::finish::{self, Expected};
 use super::message::{Completion, Finished, Message, Probed, TransferId};
 use super::mode::Outcome;
 use super::part::Opened;
-use super::part::error::StoreError;
+use super::part::StoreError;
 use super::part::file::PartFile;
 use super::pieces::{Pieces, Work};
 use super::state::Run;
 use super::transfer::{Moving, Phase, Then, host_of};
+use super::worker::StopSignal;
+use crate::checksum::Hasher;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::Event;
 use crate::http::Failure;
 use crate::ranges::RangeSet;
+use crate::settings::{Checksum, Target};
 use crate::transport::Source;
 
 impl Run {
@@ -96,7 +99,7 @@ impl Run {
         };
         self.emit(event);
         self.verify(id, length, move |expected, stop| {
-            finish::verify_complete(&path, &source, expected, &stop)
+            verify_complete(&path, &source, expected, &stop)
         });
     }
 
@@ -121,7 +124,7 @@ impl Run {
             return;
         };
         self.verify(id, length, move |expected, stop| {
-            finish::finish(&part, &source, expected, &target, &stop)
+            finish(&part, &source, expected, &target, &stop)
         });
     }
 
@@ -256,4 +259,117 @@ impl Run {
             completion.send(Message::Checkpointed(id, result));
         });
     }
+}
+
+/// Bytes read at once while hashing.
+const READ: usize = 1024 * 1024;
+
+/// What a finished file must be.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    /// Its size.
+    pub(crate) length: u64,
+    /// What the user asked for.
+    pub(crate) asked: Option<Checksum>,
+}
+
+/// Verifies the part and puts the file in its place.
+pub(crate) fn finish(
+    part: &PartFile,
+    source: &Source,
+    expected: &Expected,
+    target: &Target,
+    stop: &StopSignal,
+) -> Result<Finished, TransferError> {
+    let reader = part.reader()?;
+    let sha256 = match verify(reader, part.target(), source, expected, stop) {
+        Err(error) if error.kind == ErrorKind::Integrity => {
+            part.discard()?;
+            return Err(error);
+        }
+        result => result?,
+    };
+    let replace = matches!(target, Target::File(_));
+    part.finish(expected.length, source.modified, replace)?;
+    Ok(Finished {
+        path: part.target().to_owned(),
+        bytes: expected.length,
+        sha256,
+    })
+}
+
+/// Verifies a file that was already in its place.
+pub(crate) fn verify_complete(
+    path: &std::path::Path,
+    source: &Source,
+    expected: &Expected,
+    stop: &StopSignal,
+) -> Result<Finished, TransferError> {
+    let reader = std::fs::File::open(path).map_err(|error| StoreError::io("read", path, error))?;
+    let sha256 = verify(reader, path, source, expected, stop).map_err(|error| {
+        let hint = "remove the file to download it again";
+        error.with_hint(hint)
+    })?;
+    Ok(Finished {
+        path: path.to_owned(),
+        bytes: expected.length,
+        sha256,
+    })
+}
+
+/// Compares the bytes with every digest there is; returns the SHA-256 if one
+/// of them is.
+fn verify(
+    mut reader: std::fs::File,
+    path: &std::path::Path,
+    source: &Source,
+    expected: &Expected,
+    stop: &StopSignal,
+) -> Result<Option<String>, TransferError> {
+    let asked = expected.asked.iter().map(|sum| (sum, "was asked for"));
+    let sent = source
+        .digest
+        .iter()
+        .map(|sum| (sum, "the server sent with it"));
+    let mut checks: Vec<(Hasher, &Checksum, &str)> = asked
+        .chain(sent)
+        .map(|(sum, whose)| (sum.hasher(), sum, whose))
+        .collect();
+    if checks.is_empty() {
+        return Ok(None);
+    }
+    let failed = |error| StoreError::io("read", path, error);
+    let mut buffer = vec![0; READ];
+    let mut left = expected.length;
+    while left > 0 {
+        if *stop.borrow() {
+            return Err(TransferError::new(
+                ErrorKind::Interrupted,
+                "stopped while verifying",
+            ));
+        }
+        let want = usize::try_from(left).unwrap_or(READ).min(READ);
+        reader.read_exact(&mut buffer[..want]).map_err(failed)?;
+        for (hasher, ..) in &mut checks {
+            hasher.update(&buffer[..want]);
+        }
+        left -= want as u64;
+    }
+    let mut sha256 = None;
+    for (hasher, wanted, whose) in checks {
+        let found = hasher.finish();
+        if found != *wanted {
+            return Err(TransferError::new(
+                ErrorKind::Integrity,
+                format!("the file's digest is {found}, but {wanted} {whose}"),
+            )
+            .with_hint(
+                "the download was discarded; check the URL and the digest, then try again",
+            ));
+        }
+        if matches!(found, Checksum::Sha256(_)) {
+            sha256 = Some(found.hex());
+        }
+    }
+    Ok(sha256)
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use dalbe::socket::TcpSocket;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::chunk_size::FinishedChunk;
 use super::part::Opened;
-use super::part::error::StoreError;
+use super::part::StoreError;
+use super::pieces::FinishedChunk;
 use crate::error::TransferError;
 use crate::http::Failure;
 use crate::transport::{Body, Source};

@@ -12,10 +12,8 @@
 //!   [`sink`]: from response body to disk; [`finish`]: from the last byte to the file;
 //! - [`part`]: part files, their journals and names.
 
-mod chunk_size;
 mod deadlines;
 mod dispatch;
-mod finish;
 mod lifecycle;
 mod message;
 mod mode;
@@ -23,7 +21,6 @@ pub mod part;
 pub mod pieces;
 mod recovery;
 mod run;
-mod sink;
 mod state;
 mod transfer;
 mod worker;

@@ -16,9 +16,9 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::chunk_size::ChunkSizer;
 use super::message::{Message, Outcome as WorkerOutcome, TransferId, WorkerId};
 use super::mode::{LanePlace, Outcome, Report};
+use super::pieces::ChunkSizer;
 use super::pieces::{LeaseError, LeaseId};
 use super::transfer::{Phase, Transfer, host_of};
 use super::worker::RunContext;

@@ -17,11 +17,9 @@
 //! Knows nothing of the command line.
 
 mod answer;
-mod body;
 mod flow;
 mod send;
 mod source;
-mod target;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,8 +35,8 @@ use crate::error::{ErrorKind, TransferError};
 use crate::event::TimedEvent;
 use crate::settings::{HttpSettings, RetrySettings};
 
+pub use self::answer::target_url;
 use self::send::Upload;
-pub use self::target::target_url;
 use crate::transport::{HttpClient, SendTap};
 
 /// One file to send.

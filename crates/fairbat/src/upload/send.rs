@@ -19,9 +19,8 @@ use tokio::time::{Interval, MissedTickBehavior};
 use url::Url;
 
 use super::answer::{Verdict, verdict};
-use super::body::body;
 use super::flow::Flow;
-use super::source::Source;
+use super::source::{Source, body};
 use super::{UploadRequest, UploadSettings};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use dalbe::weight::MIN_WEIGHT;
-use fairbat::duration::parse_duration;
-use fairbat::size::parse_size;
+use fairbat::units::parse_duration;
+use fairbat::units::parse_size;
 use toml::{Spanned, Value};
 use url::Url;
 

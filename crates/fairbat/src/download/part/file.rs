@@ -14,8 +14,8 @@ use bytes::Bytes;
 use rustix::fs::{CWD, FallocateFlags, RenameFlags, fallocate, renameat_with};
 use rustix::io::Errno;
 
-use super::error::StoreError;
 use super::journal::{self, Record};
+use super::paths::StoreError;
 use super::paths::{Durability, Paths, remove_if_there};
 use super::{Incoming, owner};
 use crate::ranges::RangeSet;

@@ -4,7 +4,6 @@
 //! under a lock on the part file, so that two processes do not write the same
 //! part. Blocking; nothing here knows HTTP requests or the queue.
 
-pub mod error;
 pub mod file;
 pub mod journal;
 pub mod name;
@@ -18,11 +17,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use self::error::StoreError;
 use self::file::PartFile;
 use self::journal::{Journal, Record};
 use self::name::FileName;
 use self::paths::Paths;
+pub use self::paths::StoreError;
 use crate::http::validator::{Validator, Version};
 use crate::ranges::RangeSet;
 use crate::settings::{FileAllocation, Target};

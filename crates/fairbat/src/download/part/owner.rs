@@ -11,8 +11,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, OFlags, StatxFlags, XattrFlags, fgetxattr, fsetxattr, statx};
 
-use super::error::StoreError;
-use super::paths::Paths;
+use super::paths::{Paths, StoreError};
 use crate::checksum::sha256_hex;
 
 /// The attribute that marks our files.

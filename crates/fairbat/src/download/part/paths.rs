@@ -1,11 +1,12 @@
-//! The names of one transfer's files, and the steps that make changes to them
-//! atomic and durable.
+//! The names of one transfer's files, the steps that make changes to them atomic and
+//! durable, and what the disk can refuse.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::journal::{self, Record};
+use crate::error::{ErrorKind, TransferError};
 use crate::ranges::RangeSet;
 
 /// The three names of one transfer.
@@ -114,5 +115,130 @@ pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,
+    }
+}
+
+/// Why a part file could not be opened, written or finished.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The operating system said no.
+    #[error("cannot {action} {}: {error}", path.display())]
+    Io {
+        /// What was being done, as a verb.
+        action: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The disk is full.
+    #[error("the disk is full: {} needs {missing} more bytes in {}", path.display(), directory.display())]
+    Full {
+        /// The part file.
+        path: PathBuf,
+        /// The directory it is in.
+        directory: PathBuf,
+        /// Bytes that would have to be freed.
+        missing: u64,
+    },
+    /// Another process has the part file locked.
+    #[error("another process is already downloading {}", .0.display())]
+    Busy(PathBuf),
+    /// There is a part file with no journal beside it: not one of ours.
+    #[error("{} exists and was not made by fairbat", .0.display())]
+    ForeignPart(PathBuf),
+    /// A name stands for something that no file can be written to.
+    #[error("{} is not a regular file", .0.display())]
+    NotAFile(PathBuf),
+    /// The part file was removed or replaced while it was being written.
+    #[error("{} is no longer the file this download was written to", .0.display())]
+    Stolen(PathBuf),
+    /// The file system lost bytes that it had taken.
+    #[error("{} could not be written to the disk", .0.display())]
+    SyncFailed(PathBuf),
+    /// Bytes are missing that were reported as written; a defect.
+    #[error("{} is not complete", .0.display())]
+    Incomplete(PathBuf),
+    /// The path given for a file is a directory.
+    #[error("{} is a directory", .0.display())]
+    IsDirectory(PathBuf),
+    /// Every numbered variant of a name is taken.
+    #[error("no free name beside {}", .0.display())]
+    NoFreeName(PathBuf),
+}
+
+impl StoreError {
+    /// An error of the operating system.
+    pub fn io(action: &'static str, path: &Path, error: io::Error) -> Self {
+        Self::Io {
+            action,
+            path: path.to_owned(),
+            error,
+        }
+    }
+
+    /// An error of writing a part file or its journal; `remaining` is how many
+    /// bytes were still to come.
+    pub(crate) fn write(paths: &Paths, remaining: u64, error: io::Error) -> Self {
+        if !matches!(
+            error.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        ) {
+            return Self::io("write", &paths.part, error);
+        }
+        let directory = paths.directory();
+        let free = rustix::fs::statvfs(directory).map_or(0, |fs| fs.f_bavail * fs.f_frsize);
+        Self::Full {
+            path: paths.part.clone(),
+            directory: directory.to_owned(),
+            // At least one, even when the journal was what did not fit.
+            missing: remaining.saturating_sub(free).max(1),
+        }
+    }
+
+    /// What the user can do about it.
+    fn hint(&self) -> String {
+        match self {
+            Self::Io { error, path, .. } => match error.kind() {
+                io::ErrorKind::NotFound => match path.parent() {
+                    Some(directory) if !directory.as_os_str().is_empty() && !directory.exists() => {
+                        format!("create the directory first: mkdir -p {}", directory.display())
+                    }
+                    _ => String::new(),
+                },
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    "choose a directory you can write to with -d or -o".to_owned()
+                }
+                io::ErrorKind::NotADirectory => "the directory given is a file".to_owned(),
+                io::ErrorKind::AlreadyExists => {
+                    "the complete download is kept beside it; move the file away and run the same command again"
+                        .to_owned()
+                }
+                _ => String::new(),
+            },
+            Self::Full { missing, .. } => format!(
+                "free {missing} bytes or choose another directory, then run the same command again: what is there is kept"
+            ),
+            Self::Busy(_) => "wait for it, or choose another name with -o".to_owned(),
+            Self::ForeignPart(path) => {
+                format!("move {} away, or choose another name with -o", path.display())
+            }
+            Self::NotAFile(_) => "choose another name with -o".to_owned(),
+            Self::Stolen(_) => {
+                "somebody removed or renamed it; run the same command again".to_owned()
+            }
+            Self::SyncFailed(_) => {
+                "check the disk; the same command fetches again what was lost".to_owned()
+            }
+            Self::Incomplete(_) => "run the same command again".to_owned(),
+            Self::IsDirectory(path) => format!("use -d {} or name a file in it", path.display()),
+            Self::NoFreeName(_) => "choose a name with -o".to_owned(),
+        }
+    }
+}
+
+impl From<StoreError> for TransferError {
+    fn from(error: StoreError) -> Self {
+        Self::new(ErrorKind::Disk, error.to_string()).with_hint(error.hint())
     }
 }

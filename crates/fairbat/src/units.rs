@@ -1,11 +1,10 @@
-//! Soft deadlines as people write them: a moment, a time of day or a duration.
+//! Deadlines, durations and sizes as people write them.
 
 use std::time::Duration;
 
 use jiff::civil::{DateTime, Time};
-use jiff::{Timestamp, Zoned};
-
-use crate::duration::parse_duration;
+use jiff::{Span, SpanRelativeTo, Timestamp, Zoned};
+use parse_size::{Config, Error};
 
 /// Why a text is not a deadline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -106,8 +105,72 @@ fn moment(text: &str) -> Result<Timestamp, DeadlineError> {
     })
 }
 
+/// A text that is not a duration, or one of more than about 20,000 years.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a duration; write for example 500ms, 30s, 45m, 1h30m or 2d")]
+pub struct DurationError(pub String);
+
+/// Reads a duration: a bare number of seconds, or numbers with units from `ns`
+/// to `w` (weeks), largest first, as in `1h30m`; the last number may have a
+/// fraction. A day is 24 hours.
+///
+/// # Errors
+///
+/// If the text has another form; a sign is another form too.
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    let trimmed = text.trim_ascii();
+    let duration = if trimmed.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+        with_units(&format!("{trimmed}s"))
+    } else {
+        with_units(trimmed)
+    };
+    duration.ok_or_else(|| DurationError(text.to_owned()))
+}
+
+/// Numbers with units. jiff reads ISO 8601, signs and `10:30:00` as well; they
+/// are not offered, the last because it looks like a time of day.
+fn with_units(text: &str) -> Option<Duration> {
+    let offered = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b' ');
+    if !text.starts_with(|c: char| c.is_ascii_digit()) || !text.bytes().all(offered) {
+        return None;
+    }
+    let span: Span = text.parse().ok()?;
+    let duration = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
+    Duration::try_from(duration).ok()
+}
+
+/// Why a text is not a size.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SizeError {
+    /// Not of the form that is read.
+    #[error("{0:?} is not a size; write for example 4096, 500K, 1.5M or 2GiB")]
+    Unrecognised(String),
+    /// Nothing: no size or rate in FAIRBAT can be zero.
+    #[error("{0:?} is zero; it must be more")]
+    Zero(String),
+    /// 16 EiB or more.
+    #[error("{0:?} is too large")]
+    TooLarge(String),
+}
+
+/// Reads a number of bytes (for a rate: per second), at least 1: `500K`, `1M`,
+/// `1.5G`. K, M, G, T, P and E are powers of 1024 in either case; `B` or `iB`
+/// may follow and changes nothing. Fractions are rounded to whole bytes.
+///
+/// # Errors
+///
+/// If the text has another form, or the number is 0 or does not fit 64 bits.
+pub fn parse_size(text: &str) -> Result<u64, SizeError> {
+    match Config::new().with_binary().parse_size(text) {
+        Ok(0) => Err(SizeError::Zero(text.to_owned())),
+        Ok(bytes) => Ok(bytes),
+        Err(Error::PosOverflow) => Err(SizeError::TooLarge(text.to_owned())),
+        Err(_) => Err(SizeError::Unrecognised(text.to_owned())),
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod deadline_tests {
     use jiff::tz::TimeZone;
     use proptest::prelude::*;
 
@@ -277,6 +340,145 @@ mod tests {
             let moment = Timestamp::new(seconds, nanos).unwrap();
             let now = Zoned::new(Timestamp::UNIX_EPOCH, TimeZone::UTC);
             prop_assert_eq!(parse_deadline(&moment.to_string(), &now), Ok(moment));
+        }
+    }
+}
+
+#[cfg(test)]
+mod duration_tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn reads_the_offered_forms() {
+        for (text, milliseconds) in [
+            ("500ms", 500),
+            ("90s", 90_000),
+            ("45m", 45 * 60_000),
+            ("4h", 4 * 3_600_000),
+            ("1h30m", 90 * 60_000),
+            ("1h 30m", 90 * 60_000),
+            ("1.5h", 90 * 60_000),
+            ("2d", 48 * 3_600_000),
+            ("1w", 7 * 24 * 3_600_000),
+            ("30", 30_000),
+            ("0.25", 250),
+            ("0", 0),
+            (" 5s ", 5_000),
+        ] {
+            assert_eq!(
+                parse_duration(text),
+                Ok(Duration::from_millis(milliseconds)),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn refuses_everything_else() {
+        for text in [
+            "",
+            " ",
+            "s",
+            ".",
+            ".5s",
+            "1.",
+            "1.2.3",
+            "-5s",
+            "+5s",
+            "5s ago",
+            "5x",
+            "5 5",
+            "1M",
+            "1mo",
+            "1y",
+            "30m1h",
+            "10:30:00",
+            "PT5S",
+            "1h30",
+            "99999999999999999999",
+            "631107417601000000s",
+            "\u{661}s",
+        ] {
+            let expected = Err(DurationError(text.to_owned()));
+            assert_eq!(parse_duration(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_error_says_what_to_write() {
+        let message = parse_duration("soon").unwrap_err().to_string();
+        assert!(message.contains("\"soon\"") && message.contains("1h30m"));
+    }
+
+    proptest! {
+        #[test]
+        fn every_sum_of_units_is_read(d in 0..1000_u64, h in 0..100_u64, m in 0..100_u64, ms in 0..9999_u64) {
+            let expected = Duration::from_millis(((d * 24 + h) * 60 + m) * 60_000 + ms);
+            prop_assert_eq!(parse_duration(&format!("{d}d{h}h{m}m{ms}ms")), Ok(expected));
+        }
+
+        #[test]
+        fn any_text_is_taken_without_panic(text in "[0-9a-z. :+-]{0,20}|\\PC{0,10}") {
+            let _ = parse_duration(&text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod size_tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn reads_the_offered_forms() {
+        for (text, bytes) in [
+            ("1", 1),
+            ("4096", 4096),
+            ("5B", 5),
+            ("500K", 500 << 10),
+            ("500k", 500 << 10),
+            ("1M", 1 << 20),
+            ("1.5G", 3 << 29),
+            ("10KB", 10 << 10),
+            ("10KiB", 10 << 10),
+            ("1T", 1 << 40),
+            ("15E", 15 << 60),
+            ("0.3K", 307),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_everything_else() {
+        for text in [
+            "", "K", "-1", "+1", "1X", "1,5M", "1.5.5", "500K/s", "0x10", "fast",
+        ] {
+            let expected = Err(SizeError::Unrecognised(text.to_owned()));
+            assert_eq!(parse_size(text), expected, "{text}");
+        }
+        for text in ["0", "0K", "0.0001K"] {
+            assert_eq!(parse_size(text), Err(SizeError::Zero(text.to_owned())));
+        }
+        for text in ["16E", "18446744073709551616"] {
+            assert_eq!(parse_size(text), Err(SizeError::TooLarge(text.to_owned())));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn units_are_powers_of_1024(number in 1..1_u64 << 14, power in 0..6_u32) {
+            let unit = ["", "K", "M", "G", "T", "P"][power as usize];
+            prop_assert_eq!(parse_size(&format!("{number}{unit}")), Ok(number << (10 * power)));
+        }
+
+        #[test]
+        fn any_text_is_taken_without_panic(text in "[0-9a-zA-Z. _+-]{0,20}|\\PC{0,10}") {
+            let _ = parse_size(&text);
         }
     }
 }
