@@ -1,5 +1,7 @@
-//! A transfer's way through the lane: probed, moving, verified, done; and
-//! back to the start when the server's file is no longer the same.
+//! A transfer's way through the run: probed, moving, verified, done. It goes back to the
+//! start when the server's file is no longer the same.
+//!
+//! Verifying a file and putting it in its place blocks, and runs off the event loop.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -24,7 +26,7 @@ use crate::settings::{Checksum, Target};
 use crate::transport::Source;
 
 impl Run {
-    /// A probe has brought what there is to know.
+    /// A probe has succeeded.
     pub(crate) fn on_probed(&mut self, id: TransferId, probed: Probed) {
         if !matches!(self.transfer(id).phase, Phase::Probing) {
             return;
@@ -85,7 +87,7 @@ impl Run {
         }
     }
 
-    /// The finished file was there already.
+    /// The finished file is there already.
     fn on_complete(&mut self, id: TransferId, source: Arc<Source>, path: std::path::PathBuf) {
         let length = source.total.unwrap_or_default();
         let transfer = self.transfer(id);
@@ -207,8 +209,8 @@ impl Run {
         self.transfer(id).close(then);
     }
 
-    /// Takes the next step of closing, once the transfer's tasks have ended:
-    /// a last checkpoint, then the plan.
+    /// Takes the next step of closing once the tasks of the transfer have ended: a last
+    /// checkpoint, then what was planned.
     pub(crate) fn settle(&mut self, id: TransferId) {
         let transfer = self.transfer(id);
         if transfer.tasks > 0 {
@@ -264,12 +266,12 @@ impl Run {
 /// Bytes read at once while hashing.
 const READ: usize = 1024 * 1024;
 
-/// What a finished file must be.
+/// What a finished file is checked for.
 #[derive(Debug)]
 pub(crate) struct Expected {
     /// Its size.
     pub(crate) length: u64,
-    /// What the user asked for.
+    /// The digest that the user asked for.
     pub(crate) asked: Option<Checksum>,
 }
 
@@ -317,8 +319,7 @@ pub(crate) fn verify_complete(
     })
 }
 
-/// Compares the bytes with every digest there is; returns the SHA-256 if one
-/// of them is.
+/// Compares the bytes with every known digest; returns the SHA-256, if that is among them.
 fn verify(
     mut reader: std::fs::File,
     path: &std::path::Path,

@@ -43,18 +43,18 @@ pub(crate) enum Outcome {
     Probed(Box<Probed>),
     /// A range or stream has been written whole.
     Fetched(FinishedChunk),
-    /// It gave its connection up for a fresh one, with this much of its range
-    /// written; the rest may be asked for at once.
+    /// It gave its connection up for a fresh one, with this much of its range written. The
+    /// rest may be requested at once.
     Cut(FinishedChunk),
-    /// It failed; what it has written is written.
+    /// It failed; what it has written stays.
     Failed(Failure),
     /// It was told to stop.
     Stopped,
-    /// It vanished without a word.
+    /// It panicked or was dropped, without a result.
     Lost,
 }
 
-/// A probed file and what is there of it.
+/// A probed file and its part file.
 #[derive(Debug)]
 pub(crate) struct Probed {
     pub(crate) source: Source,
@@ -70,8 +70,8 @@ pub(crate) struct Finished {
     pub(crate) sha256: Option<String>,
 }
 
-/// A task's promise to tell the loop how it ended; a task that panics tells
-/// the fallback.
+/// Sends the loop exactly one message when a task ends. A task that panics sends the
+/// fallback.
 #[derive(Debug)]
 pub(crate) struct Completion {
     messages: UnboundedSender<Message>,
@@ -101,8 +101,8 @@ impl Drop for Completion {
     }
 }
 
-/// A worker's tie to the run. Whatever becomes of its holder, the event
-/// loop hears of the end exactly once.
+/// Ties a worker to the run: whatever happens to the worker, the event loop hears of its end
+/// exactly once.
 #[derive(Debug)]
 pub(crate) struct WorkerGuard {
     worker: WorkerId,
@@ -119,7 +119,7 @@ impl WorkerGuard {
         }
     }
 
-    /// The holder is done.
+    /// The worker is done.
     pub(crate) fn end(mut self, outcome: Outcome) {
         self.outcome = outcome;
     }

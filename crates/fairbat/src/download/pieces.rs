@@ -257,33 +257,32 @@ impl Pieces {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Length of the first chunk, when no rate is known: about a second at
-/// 10 Mbit/s, the paper's link.
-const START: u64 = MIB;
-/// Shortest chunk: below it request headers and round trips outweigh data.
-const SHORTEST: u64 = 256 * KIB;
-/// Longest chunk: bounds what one lease holds of a transfer.
-const LONGEST: u64 = 1 << 30;
-/// Lengths are whole multiples of this, so that writes stay page-aligned.
+/// Length of the first chunk, when no rate is known, bytes: about a second at 10 Mbit/s, the
+/// paper's link.
+const FIRST_LENGTH: u64 = MIB;
+/// Shortest chunk, bytes: below it request headers and round trips outweigh data.
+const MIN_LENGTH: u64 = 256 * KIB;
+/// Longest chunk, bytes: bounds what one lease holds of a transfer.
+const MAX_LENGTH: u64 = 1 << 30;
+/// Lengths are multiples of this, bytes, so that writes stay page-aligned.
 const MULTIPLE: u64 = 64 * KIB;
-/// Largest step up after one finished chunk: a first rate may be measured on
-/// a burst.
-const GROWTH: u64 = 4;
-/// How long a chunk should last at least, s.
-const DURATION_LEAST: f64 = 4.0;
-/// A chunk lasts this many times the gap before its first byte: the gap is
+/// Largest step up after one finished chunk: the first rate may be that of a burst.
+const MAX_GROWTH: u64 = 4;
+/// Shortest time that a chunk should last, s.
+const MIN_DURATION: f64 = 4.0;
+/// A chunk lasts at least this many times the gap before its first byte, which is then
 /// under 1 % of the time.
 const GAPS_PER_CHUNK: f64 = 100.0;
-/// Time constant of the rate's memory, s: two chunks. The mean is over time,
-/// not over chunks, because servers let the first bytes of a response pass
-/// unbraked: a short chunk says little, however fast it was.
-const MEMORY: f64 = 2.0 * DURATION_LEAST;
+/// Time constant of the mean rate, s: two chunks. The mean is over time, not over chunks,
+/// because servers let the first bytes of a response pass at full speed: a short chunk says
+/// little, however fast it was.
+const MEMORY: f64 = 2.0 * MIN_DURATION;
 /// Weight of a chunk in the moving average of the gap.
-const WEIGHT: f64 = 0.5;
-/// Least duration that is believed, s: below it clocks measure themselves.
-const TICK: f64 = 1e-6;
+const GAP_WEIGHT: f64 = 0.5;
+/// Shortest duration that is believed, s: below it clocks measure themselves.
+const MIN_TIME: f64 = 1e-6;
 
-/// What was measured on one finished chunk.
+/// A finished chunk, as it was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FinishedChunk {
     /// Bytes it brought.
@@ -320,7 +319,7 @@ impl ChunkSizer {
     pub(crate) fn new(fixed: Option<NonZeroU64>) -> Self {
         Self {
             fixed,
-            length: START,
+            length: FIRST_LENGTH,
             flow: None,
         }
     }
@@ -331,10 +330,9 @@ impl ChunkSizer {
         self.fixed
     }
 
-    /// Length that the rate asks for, also where a fixed one overrides it,
-    /// bytes: 256 KiB to 1 GiB in multiples of 64 KiB. The unit of a
-    /// shortfall, so that FAIRBAT's gains mean the same whatever pieces the
-    /// user wants files cut into.
+    /// Length that the rate asks for, also where a fixed one overrides it, bytes: 256 KiB to
+    /// 1 GiB in multiples of 64 KiB. It is the unit of a shortfall, so that FAIRBAT's gains
+    /// mean the same whatever pieces the user cuts files into.
     #[must_use]
     pub(crate) fn natural_length(&self) -> NonZeroU64 {
         NonZeroU64::new(self.length).unwrap_or(NonZeroU64::MIN)
@@ -348,8 +346,8 @@ impl ChunkSizer {
         let gap = chunk.gap.min(chunk.duration).as_secs_f64();
         let body = chunk.duration.as_secs_f64() - gap;
         // A body that came with its first byte says nothing without the gap.
-        let time = if body > TICK { body } else { body + gap };
-        let time = time.max(TICK);
+        let time = if body > MIN_TIME { body } else { body + gap };
+        let time = time.max(MIN_TIME);
         let kept = (-time / MEMORY).exp();
         let old = self.flow.unwrap_or(Flow {
             bytes: 0.0,
@@ -359,14 +357,14 @@ impl ChunkSizer {
         let flow = Flow {
             bytes: old.bytes * kept + chunk.bytes as f64,
             time: old.time * kept + time,
-            gap: old.gap + WEIGHT * (gap - old.gap),
+            gap: old.gap + GAP_WEIGHT * (gap - old.gap),
         };
         self.flow = Some(flow);
-        let wanted = flow.bytes / flow.time * (flow.gap * GAPS_PER_CHUNK).max(DURATION_LEAST);
+        let wanted = flow.bytes / flow.time * (flow.gap * GAPS_PER_CHUNK).max(MIN_DURATION);
         // The cast saturates; the value is positive and finite.
         let bounded = (wanted as u64)
-            .min(self.length.saturating_mul(GROWTH))
-            .clamp(SHORTEST, LONGEST);
+            .min(self.length.saturating_mul(MAX_GROWTH))
+            .clamp(MIN_LENGTH, MAX_LENGTH);
         self.length = bounded / MULTIPLE * MULTIPLE;
     }
 }
@@ -504,9 +502,9 @@ mod chunk_size_tests {
                     gap: Duration::from_nanos(gap),
                 });
                 let length = sizer.natural_length().get();
-                prop_assert!((SHORTEST..=LONGEST).contains(&length));
+                prop_assert!((MIN_LENGTH..=MAX_LENGTH).contains(&length));
                 prop_assert_eq!(length % MULTIPLE, 0);
-                prop_assert!(length <= before * GROWTH);
+                prop_assert!(length <= before * MAX_GROWTH);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What the lane does when something fails: wait and try the same again, ask
-//! the server again, start over, or give up.
+//! What follows a failure: wait and try the same again, probe again, start over, or give
+//! up.
 
 use super::message::TransferId;
 use super::state::Run;
@@ -9,9 +9,8 @@ use crate::event::{Event, RetryCause};
 use crate::http::{Failure, Transient};
 use crate::retry::Decision;
 
-/// How often in a row a transfer may have to be probed again, or its part
-/// thrown away, before it is given up: a file that changes faster than it can
-/// be fetched never ends otherwise.
+/// A transfer is given up after this many probes in a row that found another file, or parts
+/// thrown away. Otherwise a file that changes faster than it can be fetched never ends.
 const MAX_CHANGES: u32 = 5;
 
 impl Run {
@@ -45,7 +44,7 @@ impl Run {
         }
     }
 
-    /// Waits before the next try; false when there is none.
+    /// Waits before the next try; false when there is no next one.
     fn back_off(&mut self, id: TransferId, failure: &Transient) -> bool {
         let may_retry = self.may_retry(id, failure);
         if !may_retry {
@@ -63,8 +62,8 @@ impl Run {
         if failure.kind == ErrorKind::Server {
             transfer.backoff.answered();
         }
-        // Several connections that break at once are one failure, but each
-        // may bring a wish of the server.
+        // Several connections that break at once are one failure, but each may bring a
+        // Retry-After of the server.
         let is_news = transfer.not_before <= now;
         let decision = if is_news {
             transfer.backoff.failure(failure.retry_after, &mut self.rng)
@@ -113,8 +112,7 @@ impl Run {
         }
     }
 
-    /// A probe or a stream starts again from the probe, a range from where it
-    /// broke.
+    /// A probe or a stream starts again from the probe, a range where it broke.
     fn retry_phase(&mut self, id: TransferId) {
         if !self.transfer(id).is_resumable() {
             self.ask_again(id);
@@ -139,7 +137,7 @@ impl Run {
         self.close(id, Then::Probe);
     }
 
-    /// Notes that a part was thrown away; false when that was once too often.
+    /// Notes that a part was thrown away; false when that happened too often.
     pub(crate) fn may_start_over(&mut self, id: TransferId, reason: &str) -> bool {
         let transfer = self.transfer(id);
         transfer.discards += 1;

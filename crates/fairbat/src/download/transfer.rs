@@ -1,4 +1,4 @@
-//! One transfer's state as the event loop sees it. Pure bookkeeping: no I/O.
+//! The state of one transfer, as the event loop keeps it. No I/O.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,19 +39,18 @@ pub(crate) struct Transfer {
     /// Size, if known.
     pub(crate) total: Option<u64>,
     pub(crate) backoff: Backoff,
-    /// Not to be tried again before this.
+    /// It is not tried again before this.
     pub(crate) not_before: Duration,
     /// When its first probe started.
     pub(crate) started: Option<Duration>,
-    /// Probes that found something else than the one before, without any
-    /// progress in between.
+    /// Probes that found another file than the probe before, without progress in between.
     pub(crate) reprobes: u32,
-    /// How often a server that claims to serve ranges sent the whole file,
-    /// without any progress in between.
+    /// How often a server that claims to serve ranges sent the whole file, without progress
+    /// in between.
     pub(crate) range_refusals: u32,
     /// Parts that had to be thrown away.
     pub(crate) discards: u32,
-    /// Tasks that are at work for it and may hold its part file.
+    /// Tasks that work for it and may hold its part file.
     pub(crate) tasks: u32,
     /// Tells those tasks to stop.
     stop: watch::Sender<bool>,
@@ -73,7 +72,7 @@ pub(crate) enum Phase {
         /// What comes after that.
         then: Then,
     },
-    /// All bytes are there; being verified and put in place.
+    /// All bytes are there; the file is being verified and put in place.
     Finishing,
     /// Done or given up.
     Ended(Outcome),
@@ -151,13 +150,13 @@ impl Transfer {
         }
     }
 
-    /// For a task that is about to start.
+    /// Counts a task that starts; returns its stop signal.
     pub(crate) fn begin_task(&mut self) -> StopSignal {
         self.tasks += 1;
         self.stop.subscribe()
     }
 
-    /// Lets the tasks end; then `then`.
+    /// Ends the tasks; `then` follows.
     pub(crate) fn close(&mut self, then: Then) {
         self.stop.send_replace(true);
         let part = match &self.phase {
@@ -190,7 +189,7 @@ impl Transfer {
 
     /// What the next probe is to find out.
     pub(crate) fn inquiry(&self, hint: Option<DeadlineHint>) -> Inquiry {
-        // Once may be an accident on the way, and a part would be thrown away.
+        // One refusal may be an accident on the way, and a part would be thrown away.
         let mode = if self.range_refusals < 2 {
             Mode::Ranges
         } else {
@@ -204,14 +203,14 @@ impl Transfer {
         }
     }
 
-    /// Forgets failures: bytes have arrived that stay.
+    /// Forgets failures: bytes have arrived, and they stay.
     pub(crate) fn progress(&mut self) {
         self.backoff.progress();
         self.reprobes = 0;
         self.range_refusals = 0;
     }
 
-    /// Whether it moves in one go, and would start over.
+    /// Whether it moves in one request that starts over when it fails.
     pub(crate) fn is_stream(&self) -> bool {
         matches!(self.phase, Phase::Moving(_)) && !self.is_resumable()
     }

@@ -1,5 +1,6 @@
-//! A worker: one probe or one range, on one connection. It holds a guard,
-//! reports what it has written, and decides nothing.
+//! A worker: one probe or one range, on one connection. It reports what it has written,
+//! and decides nothing. Pieces of the body are gathered and written in one go, while the
+//! next ones are being received.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,14 +25,14 @@ use crate::http::{Failure, without_credentials};
 use crate::settings::Target;
 use crate::transport::{Body, HttpClient, Probe, RateLimit, Source, WindowGuard, WindowManager};
 
-/// Gathered bytes are written after this time even when they are few: they
-/// are what a killed process loses. The receive window is looked after as
-/// often: well within a round trip of any path on which it matters.
+/// Gathered bytes are written after this time even when they are few: they are what a killed
+/// process loses. The receive window is adjusted as often, well within a round trip of any
+/// path on which it matters.
 const FLUSH_EVERY: Duration = Duration::from_millis(20);
 
-/// A response with no more than this to come is not cut short, bytes: if all
-/// of it is here already the connection stays open, and would be used again.
-const TAIL: u64 = 64 * 1024;
+/// A response with no more than this to come is not cut short, bytes. If all of it is here
+/// already, the connection stays open and is used again.
+const MIN_CUT: u64 = 64 * 1024;
 
 /// What all workers of a run share.
 #[derive(Debug)]
@@ -44,30 +45,30 @@ pub(crate) struct RunContext {
     pub(crate) messages: UnboundedSender<Message>,
 }
 
-/// Set to true when a transfer's workers shall stop.
+/// True once the workers of a transfer have to stop.
 pub(crate) type StopSignal = watch::Receiver<bool>;
 
-/// Resolves when the signal is given (or nobody is left to give it).
+/// Resolves when the signal is given, or can no longer be given.
 async fn stopped(stop: &mut StopSignal) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// What a probing worker is to find out.
+/// What a probe asks for.
 #[derive(Debug)]
 pub(crate) struct Inquiry {
     pub(crate) url: Url,
     pub(crate) target: Target,
     pub(crate) mode: Mode,
-    /// By when it is needed, should it be answered with all of the file.
+    /// The deadline, for a server that answers with the whole file.
     pub(crate) hint: Option<DeadlineHint>,
 }
 
-/// How a file is to be fetched, if it can be.
+/// How a file is fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// In ranges.
     Ranges,
-    /// In one go, whatever the server says of ranges.
+    /// In one request, whatever the server says of ranges.
     Stream,
 }
 
@@ -128,7 +129,7 @@ fn incoming(source: &Source, mode: Mode) -> Incoming {
     }
 }
 
-/// What a fetching worker is to do.
+/// What a worker fetches.
 #[derive(Debug)]
 pub(crate) enum Job {
     /// Ask for a range.
@@ -136,9 +137,9 @@ pub(crate) enum Job {
         part: Arc<PartFile>,
         source: Arc<Source>,
         range: Range<u64>,
-        /// Bytes of the file that are missing besides.
+        /// Other bytes of the file that are missing.
         beyond: u64,
-        /// By when it is needed, for servers that can do something about it.
+        /// The deadline, for servers that can act on it.
         hint: Option<DeadlineHint>,
     },
     /// Read an answer to its end.
@@ -220,14 +221,14 @@ struct Receiver<'a> {
     guard: &'a WorkerGuard,
     sink: Sink,
     received: u64,
-    /// The offset the loop knows to be written.
+    /// The loop knows that everything before this offset is written.
     reported: u64,
-    /// Bytes of the file that are missing besides those of this response;
-    /// `None` if the response cannot be cut short.
+    /// Missing bytes of the file besides those of this response; `None` if the response
+    /// cannot be cut short.
     beyond: Option<u64>,
 }
 
-/// The time between two reads, where the brake wants some.
+/// The time between two reads, where the window lever asks for it.
 #[derive(Debug, Default)]
 struct Pauses {
     length: Option<Duration>,
@@ -244,16 +245,16 @@ impl Pauses {
 
 impl<'a> Receiver<'a> {
     /// Receives the body; returns why it ended, and how many bytes came.
-    /// However it ends, they have been written.
+    /// They are written, however it ends.
     async fn run(mut self, mut body: Body, stop: &mut StopSignal) -> Result<(End, u64), Failure> {
         let expected = body.expected;
         let socket = body.socket.take().map(Arc::new);
         if let Some(socket) = &socket {
             self.guard.connected(Arc::clone(socket));
         }
-        let mut brake = self.brake(socket.as_ref());
-        let received = self.receive(&mut body, stop, brake.as_mut()).await;
-        drop(brake);
+        let mut window = self.window_guard(socket.as_ref());
+        let received = self.receive(&mut body, stop, window.as_mut()).await;
+        drop(window);
         let written = self.sink.finish().await;
         self.report();
         written.map_err(disk_failure)?;
@@ -270,7 +271,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    fn brake(&self, socket: Option<&Arc<TcpSocket>>) -> Option<WindowGuard> {
+    fn window_guard(&self, socket: Option<&Arc<TcpSocket>>) -> Option<WindowGuard> {
         let window_manager = self.context.window_manager.as_ref()?;
         window_manager.engage(self.context.clock.now(), socket?)
     }
@@ -280,7 +281,7 @@ impl<'a> Receiver<'a> {
         &mut self,
         body: &mut Body,
         stop: &mut StopSignal,
-        mut brake: Option<&mut WindowGuard>,
+        mut window: Option<&mut WindowGuard>,
     ) -> Result<End, Failure> {
         let expected = body.expected;
         let mut flush = tokio::time::interval(FLUSH_EVERY);
@@ -292,10 +293,10 @@ impl<'a> Receiver<'a> {
                 () = stopped(stop) => return Ok(End::Stopped),
                 _ = flush.tick() => {
                     let now = self.context.clock.now();
-                    if let Some(brake) = &mut brake {
+                    if let Some(window) = &mut window {
                         let remaining = expected.map(|bytes| bytes.saturating_sub(self.received));
-                        pauses.length = brake.update(now, remaining);
-                        if self.is_stale(brake, remaining) {
+                        pauses.length = window.update(now, remaining);
+                        if self.is_stale(window, remaining) {
                             return Ok(End::Stale);
                         }
                     }
@@ -332,11 +333,11 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    fn is_stale(&self, brake: &mut WindowGuard, remaining: Option<u64>) -> bool {
+    fn is_stale(&self, window: &mut WindowGuard, remaining: Option<u64>) -> bool {
         let (Some(here), Some(beyond)) = (remaining, self.beyond) else {
             return false;
         };
-        here > TAIL && brake.is_outgrown(self.context.clock.now(), here.saturating_add(beyond))
+        here > MIN_CUT && window.is_outgrown(self.context.clock.now(), here.saturating_add(beyond))
     }
 
     async fn flush(&mut self) -> Result<(), Failure> {
@@ -365,10 +366,9 @@ fn disk_failure(error: StoreError) -> Failure {
     Failure::Fatal(error.into())
 }
 
-/// Bytes that are gathered for one write. Large enough that handing them to
-/// another thread costs nothing, small enough that a few connections stay
-/// far below 64 MB.
-const GATHER: usize = 1024 * 1024;
+/// Bytes gathered for one write: so many that handing them to another thread costs nothing,
+/// and so few that some connections stay far below 64 MB.
+const WRITE_SIZE: usize = 1024 * 1024;
 
 /// Writes one contiguous range, in order.
 #[derive(Debug)]
@@ -409,7 +409,7 @@ impl Sink {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.gathered_bytes >= GATHER
+        self.gathered_bytes >= WRITE_SIZE
     }
 
     /// The file offset up to which everything is written.

@@ -163,7 +163,7 @@ pub struct AdmissionSettings {
     pub kappa: f64,
     /// T: time from one update to the next.
     pub period: Duration,
-    /// Smallest limit, connections; above 0. Below 1 there is none at times.
+    /// Smallest limit, connections; above 0. Below 1 there is no connection at times.
     pub m_min: f64,
     /// Largest limit, connections; at least 1, and at least `m_min`.
     pub m_max: u32,
@@ -191,10 +191,10 @@ pub enum InvalidSettings {
 }
 
 impl AdmissionSettings {
-    /// For immediate release: jobs that arrive at random, the paper's case.
+    /// For a stream: jobs that arrive at random, the paper's case.
     /// T is [`T_CHUNKS`](super::T_CHUNKS) mean chunk times
-    /// ([`Period`](super::Period)), and `period` is what it is before any is
-    /// known; what follows is per mean chunk time.
+    /// ([`Period`](super::Period)); `period` is its value before any chunk has ended. What
+    /// follows is per mean chunk time.
     ///
     /// One connection more serves B = k / (m + k) chunks more beside k
     /// long-lived flows: 0.2 to 0.7. Arrivals and ends of chunks are noise of
@@ -226,13 +226,13 @@ impl AdmissionSettings {
     ///   followed within 14 chunk times, one down in 17 to 24, with a fifth of
     ///   the long-lived flows left in 83. Without this a cold start can take
     ///   32, as the gain is spent before the limit is reached.
-    /// - m_min = 1: of plain TCP a smaller limit would keep the queue at tau where
-    ///   less than one connection is enough, and no web flow would gain. Flows
-    ///   that can be held back want their least weight, 0.02, here: then one
-    ///   yields for the rest of the time. The paper names none.
+    /// - m_min = 1: with plain TCP a smaller limit would keep the queue at tau where less
+    ///   than one connection is enough, and no web flow would gain. Where a lever holds
+    ///   flows, m_min should be their smallest weight, 0.02: then one connection yields for
+    ///   the rest of the time. The paper names no m_min.
     ///
-    /// In a single run chance rules: the chunks of the first 40 to 200 chunk
-    /// times do not tell the limit to 20 %, whatever the law.
+    /// A single run varies by chance: the chunks of its first 40 to 200 chunk times do not
+    /// tell the limit to 20 %, whatever the law.
     #[must_use]
     pub fn immediate() -> Self {
         Self {
@@ -251,8 +251,8 @@ impl AdmissionSettings {
         }
     }
 
-    /// For paced release: the queue is a shortfall, a smooth quantity, and a
-    /// deadline may be a minute away.
+    /// By deadline: the queue is a shortfall, a smooth quantity, and a deadline may be a
+    /// minute away.
     ///
     /// - tau = 4 chunks. A chunk is four seconds of one flow, and a standing
     ///   shortfall of 4 costs nothing: zeta already counts what remains.

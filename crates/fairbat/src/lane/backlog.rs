@@ -1,45 +1,45 @@
-//! What counts in FAIRBAT's n (how much work is released to the admission
-//! controller).
+//! What counts in FAIRBAT's n: how much of the backlog is released to the admission
+//! controller.
 //!
-//! In the paper every waiting chunk counts: it is due as soon as it arrives.
-//! A file with a deadline is all there from the start and due bit by bit, so
-//! of it only the *shortfall* counts: what the plan at rate zeta wanted and
-//! the flows, already as aggressive as they may be, did not carry. Knows
-//! nothing of connections or clocks.
+//! - *Stream* ([`BacklogPolicy::Immediate`], the paper's case): every waiting chunk. It is
+//!   due as soon as it arrives.
+//! - *By deadline* ([`BacklogPolicy::Paced`]): a file is there from the start and due bit
+//!   by bit. So only the *shortfall* counts: what the plan at rate zeta wanted and the
+//!   flows, already at full weight, did not carry. Without a deadline nothing is ever
+//!   behind, and the lane *scavenges* with its fewest connections.
+//! - Both in one lane ([`BacklogPolicy::Mixed`]): the shortfall of the transfers with a
+//!   deadline, and every waiting chunk of the others.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
 
 use dalbe::deadline::Demand;
 
-/// What is known about a lane at the end of a period.
+/// A lane at the end of a period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation {
     /// Time since the start of the run.
     pub now: Duration,
-    /// Inactive chunks; where the release is mixed, those without a deadline.
+    /// Inactive chunks; under a mixed policy those without a deadline.
     pub inactive: u64,
     /// What the deadlines ask for.
     pub demand: Option<Demand>,
     /// Mean rate of the lane since the last observation, byte/s.
     pub rate: f64,
-    /// Smallest weight the flows had since then; 1 = no brake at all.
+    /// Smallest weight of the flows since then; 1 means that no lever holds them.
     pub w: f64,
-    /// Unit of a shortfall, bytes:
-    /// the length that the measured rate asks for.
+    /// Unit of a shortfall, bytes: the chunk length that the measured rate asks for.
     pub chunk_len: NonZeroU64,
 }
 
-/// Which work counts as waiting.
+/// Which work counts in n.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BacklogPolicy {
     /// Every inactive chunk: a stream of jobs without deadlines.
     Immediate,
-    /// Only what is behind the plan: transfers with deadlines. Without any
-    /// deadline nothing is ever behind.
+    /// Only what is behind the plan of the transfers with deadlines.
     Paced(Shortfall),
-    /// Each as it is: what is behind the plan, and every inactive chunk that
-    /// has no deadline.
+    /// What is behind the plan, and every inactive chunk without a deadline.
     Mixed(Shortfall),
 }
 
@@ -53,19 +53,19 @@ pub struct Shortfall {
 }
 
 impl BacklogPolicy {
-    /// Paced release with nothing behind.
+    /// A paced policy with nothing behind.
     #[must_use]
     pub fn paced() -> Self {
         Self::Paced(Shortfall::default())
     }
 
-    /// Mixed release with nothing behind.
+    /// A mixed policy with nothing behind.
     #[must_use]
     pub fn mixed() -> Self {
         Self::Mixed(Shortfall::default())
     }
 
-    /// The plan goes on from `now`: what lies before counts for nothing.
+    /// The plan goes on from `now`. What lies before does not count.
     pub fn restart(&mut self, now: Duration) {
         if let Self::Paced(shortfall) | Self::Mixed(shortfall) = self
             && let Some((since, _)) = &mut shortfall.plan
@@ -74,8 +74,8 @@ impl BacklogPolicy {
         }
     }
 
-    /// Whether so many inactive chunks ask for connections by their number
-    /// alone, however light the flows are.
+    /// Whether the number of inactive chunks alone asks for connections, whatever the
+    /// weight of the flows.
     #[must_use]
     pub fn wants(&self, inactive: u64) -> bool {
         match self {
@@ -84,8 +84,7 @@ impl BacklogPolicy {
         }
     }
 
-    /// Whether so many inactive chunks are of jobs that share a lane, and come
-    /// and go.
+    /// Whether the inactive chunks belong to jobs that come and go in a shared lane.
     #[must_use]
     pub fn mixes(&self, inactive: u64) -> bool {
         matches!(self, Self::Mixed(_)) && inactive > 0
@@ -102,10 +101,9 @@ impl BacklogPolicy {
 }
 
 impl Shortfall {
-    /// Adds what the plan wanted since the last observation and did not get,
-    /// unless a brake (w < 1) explains it: then it is the business of the
-    /// faster loop. Progress beyond the plan always pays back. What is past
-    /// its deadline is due as a whole.
+    /// Adds what the plan wanted since the last observation and did not get. A weight
+    /// below 1 explains a lag, and then the faster loop makes up for it. Progress beyond
+    /// the plan always pays back. Bytes past their deadline are due as a whole.
     fn update(&mut self, seen: &Observation) -> f64 {
         let gained = self.plan.map_or(0.0, |(since, zeta)| {
             let elapsed = seen.now.saturating_sub(since).as_secs_f64();

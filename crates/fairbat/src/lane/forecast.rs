@@ -1,30 +1,28 @@
-//! When it is known well enough that a deadline will be missed, and by how
-//! much: the same rule for downloads and uploads. Pure.
-//!
-//! Knows nothing of what is moved, nor of who is told.
+//! When it is clear that a deadline will be missed, and by how much; and how far a
+//! transfer is from an even pace. Downloads and uploads share these rules. Pure.
 
 use std::time::Duration;
 
 use dalbe::weight::MAX_SAMPLE_GAP;
 
-/// A deadline will be missed when the flows have been at their full weight
-/// for this share of the time left, ...
+/// The flows have shown what they carry once they had their full weight for the time
+/// left over this number.
 const SATURATED_SHARE: u32 = 20;
-/// ... and for so long, ...
-const SATURATED_LEAST: Duration = Duration::from_secs(5);
-/// ... and so many times as long while there may be more of them, ...
-const PATIENCE: u32 = 3;
-/// ... and the end is later than the deadline by this share of the time left:
-/// the rate of a short while says no more.
+/// They had it for at least this long.
+const MIN_SATURATED: Duration = Duration::from_secs(5);
+/// While more connections may come, it takes this many times as long.
+const GROWTH_PATIENCE: u32 = 3;
+/// Share of the time left by which an end must be late to be reported: a rate over a
+/// short while is no more exact than that.
 const CLEARLY_LATE: f64 = 0.05;
 
-/// Share of a new sample in the rate that the path gives.
+/// Share of a new sample in the smoothed rate.
 const RATE_WEIGHT: f64 = 0.2;
 
 /// What flows at their full weight carry.
 #[derive(Debug, Default)]
 pub(crate) struct Saturation {
-    /// `None` while they have not got it.
+    /// `None` while they weigh less.
     run: Option<Run>,
 }
 
@@ -37,14 +35,14 @@ struct Run {
     rate: f64,
 }
 
-/// One look at the flows.
+/// The flows at a sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SaturationSample {
     /// Since the run's start.
     pub(crate) now: Duration,
     /// Their weight.
     pub(crate) w: f64,
-    /// What all of them carried since the last look, byte/s.
+    /// What all of them carried since the last sample, byte/s.
     pub(crate) rate: f64,
     /// Time to the nearest deadline; zero when all are over.
     pub(crate) left: Duration,
@@ -73,35 +71,35 @@ impl Saturation {
         run.last = now;
         run.rate += RATE_WEIGHT * (rate - run.rate);
         // While more may come nothing is certain.
-        let patience = if seen.may_grow { PATIENCE } else { 1 };
-        let enough = (seen.left / SATURATED_SHARE).max(SATURATED_LEAST) * patience;
+        let patience = if seen.may_grow { GROWTH_PATIENCE } else { 1 };
+        let enough = (seen.left / SATURATED_SHARE).max(MIN_SATURATED) * patience;
         (now >= run.since + enough).then_some(run.rate)
     }
 
-    /// They are others from now on.
+    /// Other flows take over from now on.
     pub(crate) fn forget(&mut self) {
         self.run = None;
     }
 }
 
-/// The rate, in byte/s, at which the end can be foretold, where `zeta` is what
-/// the deadlines ask for and `shown` what the flows have shown that they can
-/// carry. A ceiling of the user's that is less than zeta needs no proof.
-pub(crate) fn attainable_rate(zeta: f64, ceiling: Option<f64>, shown: Option<f64>) -> Option<f64> {
-    match (ceiling.filter(|&ceiling| ceiling < zeta), shown) {
-        (Some(ceiling), Some(rate)) => Some(rate.min(ceiling)),
-        (ceiling, shown) => ceiling.or(shown),
+/// The rate to forecast with, byte/s; `zeta` is what the deadlines ask for, and `shown`
+/// what the flows have shown that they can carry. A limit of the user below zeta needs no
+/// proof.
+pub(crate) fn attainable_rate(zeta: f64, limit: Option<f64>, shown: Option<f64>) -> Option<f64> {
+    match (limit.filter(|&limit| limit < zeta), shown) {
+        (Some(limit), Some(rate)) => Some(rate.min(limit)),
+        (limit, shown) => limit.or(shown),
     }
 }
 
-/// How late so many bytes will be at this rate, in s, if that is clear; of a
-/// deadline that was over when the run began nobody needs to be told.
+/// How late `bytes` will be at this rate, in s, if that is clear. A deadline that was over
+/// when the lane started is not reported.
 pub(crate) fn lateness(now: Duration, by: Duration, bytes: u64, rate: f64) -> Option<f64> {
     if by.is_zero() {
         return None;
     }
     let left = by.as_secs_f64() - now.as_secs_f64();
-    // No rate at all makes it infinitely late: then nothing is known.
+    // Without any rate the lateness is infinite, and nothing is known.
     let late_s = bytes as f64 / rate - left;
     (late_s.is_finite() && late_s > CLEARLY_LATE * left.max(0.0)).then_some(late_s)
 }

@@ -1,24 +1,21 @@
-//! gamma over time: "starting with a high value and gradually decreasing it
-//! while convergence is achieved" (FAIRBAT, section III).
+//! gamma over time: "starting with a high value and gradually decreasing it while
+//! convergence is achieved" (FAIRBAT, section III).
 //!
-//! The rule is Kesten's (Accelerated Stochastic Approximation, Annals of
-//! Mathematical Statistics 29, 1958): the gain decreases only when the error
-//! changes its sign, for errors of changing signs surround the solution,
-//! while errors of one sign say that it is still far. Here the gain after k
-//! changes is initial/(1 + k), which satisfies the paper's conditions (the
-//! gains sum to infinity, their squares do not), but no less than a floor,
-//! for the load keeps moving. A step in load shows as a long run of errors of
-//! one sign and restores the initial gain.
+//! [`Gain::Decreasing`] is Kesten's rule (Accelerated Stochastic Approximation, Annals of
+//! Mathematical Statistics 29, 1958). The gain decreases only when the error changes its
+//! sign: errors of changing signs surround the solution, errors of one sign say that it is
+//! still far. After k changes the gain is initial/(1 + k). That satisfies the paper's
+//! conditions (the gains sum to infinity, their squares do not), down to a floor, because
+//! the load keeps moving. A step in load shows as a long run of errors of one sign and
+//! restores the initial gain. A smaller gain makes m quieter, not stable: without damping
+//! (kappa) the loop of eq. (2) oscillates at any gain.
 //!
-//! A smaller gain makes m quieter, not stable: without damping (kappa) the
-//! loop of eq. (2) swings on at any gain.
-//!
-//! With damping the error of a settled loop keeps its sign for some hundred
-//! chunk times by chance alone, so its runs tell no step in load from noise.
-//! There the gain decreases with time, and the damping with it (Robbins and
-//! Monro, A Stochastic Approximation Method, Annals of Mathematical Statistics
-//! 22, 1951: kappa goes as 1/t), down to a floor; a queue that is far too long,
-//! or empty for a while, is what restores both.
+//! [`Gain::Settling`] is for a loop with damping. There the error of a settled loop keeps
+//! its sign for some hundred chunk times by chance alone, so its runs do not tell a step
+//! in load from noise. The gain decreases with time, and the damping with it (Robbins and
+//! Monro, A Stochastic Approximation Method, Annals of Mathematical Statistics 22, 1951:
+//! kappa goes as 1/t), down to a floor. A queue that is far too long, or empty for a
+//! while, restores both.
 
 /// How gamma behaves over time; in connections per chunk and period.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,16 +41,15 @@ pub enum Gain {
         initial: f64,
         /// No gain is smaller.
         floor: f64,
-        /// kappa is half of its first value after so many periods, and a third
-        /// after twice as many; above 0.
+        /// kappa is half of its first value after this many periods, and a third after
+        /// twice as many; above 0.
         half_after: f64,
-        /// A queue that is by so many chunks longer than its target is a step
-        /// in load; above 0.
+        /// A queue that is longer than its target by this many chunks is a step in load;
+        /// above 0.
         far: f64,
-        /// So is one that is empty for so many periods in a row, unless m is
-        /// m_min; above 0. In each period after that the gain is larger by the
-        /// initial one: a queue that cannot get shorter does not show how much
-        /// too large m is.
+        /// So is a queue that is empty for this many periods in a row, unless m is m_min;
+        /// above 0. In each further period the gain grows by the initial one: a queue
+        /// that cannot get shorter does not show how much too large m is.
         empty_after: u32,
     },
 }
@@ -79,7 +75,7 @@ impl Gain {
     }
 }
 
-/// What a step sees of the queue.
+/// The queue before a step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueueState {
     /// n − tau, chunks.
@@ -88,7 +84,7 @@ pub(crate) struct QueueState {
     pub(crate) is_idle: bool,
 }
 
-/// What a step is made with.
+/// The gains of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct StepGain {
     /// Connections per chunk.

@@ -1,22 +1,20 @@
 //! How many connections each host tolerates.
 //!
-//! A host that answers 429 or 503, or refuses connections, is asked for one
-//! connection less than it had, and asked again with one more only after a
-//! long quiet time. Knows nothing of HTTP, sockets or clocks: what counts as
-//! a push-back, and how long to wait after it, is the caller's business.
+//! A host that answers 429 or 503, or refuses connections, gets one connection less than
+//! it had. It gets one more only after a long quiet time. What counts as a push-back, and
+//! how long to wait after it, is the caller's decision.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Push-backs that come within this time of a step down belong to the same
-/// event: connections opened together are refused together.
-const EVENT: Duration = Duration::from_secs(2);
-/// Quiet time before one more connection is tried. A cap on the server's
-/// side does not go away, so trying it costs it one refused request a minute
-/// at most.
-const QUIET: Duration = Duration::from_secs(60);
+/// Push-backs within this time of a step down belong to the same event: connections opened
+/// together are refused together.
+const EVENT_DURATION: Duration = Duration::from_secs(2);
+/// Quiet time before one more connection is tried. A limit at the server does not go away,
+/// so this costs it at most one refused request a minute.
+const MIN_QUIET: Duration = Duration::from_secs(60);
 /// The quiet time doubles with each step down, up to this.
-const QUIET_MOST: Duration = Duration::from_secs(16 * 60);
+const MAX_QUIET: Duration = Duration::from_secs(16 * 60);
 
 /// Per-host limits on connections, learnt from push-backs.
 ///
@@ -42,7 +40,7 @@ struct Host {
 }
 
 impl HostLimits {
-    /// No host has pushed back yet.
+    /// No host has pushed back.
     #[must_use]
     pub(crate) fn new() -> Self {
         Self::default()
@@ -52,10 +50,9 @@ impl HostLimits {
     /// refused one included, and wants no new request before `not_before`
     /// (its Retry-After, or the caller's back-off).
     ///
-    /// The limit becomes one less than `active`, at least 1, and never rises
-    /// by this. One less and not half: a cap on connections per client, the
-    /// usual reason, is found exactly, and from the few connections in use
-    /// half would hardly be sooner.
+    /// The limit becomes one less than `active`, at least 1, and never rises here. One
+    /// less and not half: that finds a limit per client exactly, which is the usual reason.
+    /// With few connections in use, half would hardly be faster.
     pub(crate) fn pushed_back(
         &mut self,
         host: &str,
@@ -69,7 +66,7 @@ impl HostLimits {
             limit,
             stepped: None,
             quiet_since: now,
-            quiet: QUIET / 2,
+            quiet: MIN_QUIET / 2,
             not_before: wait_until,
         });
         // What had been regained is now part of the limit.
@@ -78,16 +75,15 @@ impl HostLimits {
         state.quiet_since = state.not_before;
         let same_event = state
             .stepped
-            .is_some_and(|stepped| now < stepped.saturating_add(EVENT));
+            .is_some_and(|stepped| now < stepped.saturating_add(EVENT_DURATION));
         if !same_event {
             state.limit = limit.min(active.saturating_sub(1)).max(1);
-            state.quiet = (state.quiet * 2).min(QUIET_MOST);
+            state.quiet = (state.quiet * 2).min(MAX_QUIET);
             state.stepped = Some(now);
         }
     }
 
-    /// Connections the host is thought to tolerate; `u32::MAX` for one that
-    /// never pushed back.
+    /// Connections that the host tolerates; `u32::MAX` if it never pushed back.
     #[must_use]
     pub(crate) fn limit(&self, host: &str, now: Duration) -> u32 {
         self.hosts.get(host).map_or(u32::MAX, |host| {
@@ -98,8 +94,8 @@ impl HostLimits {
         })
     }
 
-    /// The moment before which the host wants no new request; `None` for one
-    /// that never pushed back.
+    /// The moment before which the host wants no new request; `None` if it never pushed
+    /// back.
     #[must_use]
     pub(crate) fn not_before(&self, host: &str) -> Option<Duration> {
         self.hosts.get(host).map(|host| host.not_before)

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A lane after a sample.
+/// A lane at a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LaneSample {
     /// n of FAIRBAT, chunks.
@@ -12,8 +12,7 @@ pub struct LaneSample {
     pub m: f64,
     /// Connections in use.
     pub active: usize,
-    /// Chunks that somebody stands ready to move as soon as there is a
-    /// connection for them.
+    /// Requests that wait for a connection.
     pub waiting: usize,
     /// Weight of each flow, 0.02 to 1.
     pub w: f64,
@@ -32,9 +31,8 @@ pub struct LaneSample {
     /// What the path carries when nobody else uses it, as far as has been seen,
     /// byte/s; 0 before anything is known.
     pub capacity: f64,
-    /// What the flows at their full weight have shown that they can carry, or
-    /// the ceiling, where one of them is less than what the deadlines ask for,
-    /// byte/s.
+    /// What the flows at their full weight have shown that they can carry, or the limit on
+    /// the rate, where the deadlines ask for more, byte/s.
     pub attainable: Option<f64>,
 }
 
@@ -58,9 +56,9 @@ impl Default for LaneSample {
 }
 
 impl LaneSample {
-    /// The rate that ends are foretold by, byte/s: what the flows at their full
-    /// weight have shown, or the ceiling, where that is not enough; otherwise the
-    /// mean of the last minute. `None` when nothing moves.
+    /// The rate that forecasts are made with, byte/s: what the flows at their full weight
+    /// have shown, or the limit, where that is not enough; otherwise the mean of the last
+    /// minute. `None` when nothing moves.
     #[must_use]
     pub fn forecast_rate(&self) -> Option<f64> {
         self.mean.map(|mean| self.attainable.unwrap_or(mean))
@@ -74,15 +72,17 @@ impl LaneSample {
     }
 }
 
-/// The mean is taken over so long.
+/// The mean is taken over this time.
 const MEAN_OVER: Duration = Duration::from_secs(60);
 
-/// See the module.
+/// The rate over the last minute of moving, which predictions are made from. Time in which
+/// no connection is in use says nothing about the path and does not count. After a minute
+/// without a byte the rate is unknown.
 #[derive(Debug, Default)]
 pub(crate) struct RecentRate {
-    /// How long, and how many bytes then; the oldest first.
+    /// Length and bytes of each span; the oldest first.
     spans: VecDeque<(Duration, u64)>,
-    /// Bytes since the last look.
+    /// Bytes since the last sample.
     bytes: u64,
     sampled: Duration,
     /// When the last byte was seen.
@@ -90,12 +90,12 @@ pub(crate) struct RecentRate {
 }
 
 impl RecentRate {
-    /// So many bytes more.
+    /// Counts bytes.
     pub(crate) fn moved(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// A while is over, in which connections were in use or not.
+    /// Ends a span, in which connections were in use or not.
     pub(crate) fn sample(&mut self, now: Duration, is_in_use: bool) {
         let span = now.saturating_sub(self.sampled);
         let bytes = std::mem::take(&mut self.bytes);
@@ -106,7 +106,7 @@ impl RecentRate {
             self.spans.clear();
             return;
         }
-        // Before the first byte there was only the way to the server.
+        // Before the first byte there was only the time to reach the server.
         let is_known = bytes > 0 || !self.spans.is_empty();
         if bytes > 0 || (is_in_use && is_known) {
             self.spans.push_back((span, bytes));
@@ -116,7 +116,7 @@ impl RecentRate {
         }
     }
 
-    /// byte/s, more than 0.
+    /// The mean, byte/s; more than 0.
     pub(crate) fn rate(&self) -> Option<f64> {
         let bytes: u64 = self.spans.iter().map(|&(_, bytes)| bytes).sum();
         let rate = bytes as f64 / self.length().as_secs_f64();

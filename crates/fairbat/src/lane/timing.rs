@@ -13,20 +13,20 @@
 
 use std::time::Duration;
 
-/// T, in mean chunk times. The queue is not watched more closely than it
-/// changes; half of that with half the gains settles no sooner.
+/// T, in mean chunk times: the queue does not change faster. Half of that with half the
+/// gains settles no sooner.
 pub const T_CHUNKS: f64 = 1.0;
 
 /// Connections are counted in slots of a second; see [`Fraction`].
 const MIN_PERIOD: Duration = Duration::from_secs(1);
-/// However long chunks take, the queue is looked at once a minute.
+/// The law steps at least once a minute, however long chunks take.
 const MAX_PERIOD: Duration = Duration::from_secs(60);
 
-/// The mean is over about so many chunks: it has to follow m, and at
-/// exponential sizes so many tell it to a quarter.
+/// The mean is over about this many chunks: it has to follow m, and with exponential sizes
+/// 16 chunks give it to within a quarter.
 const MEAN_OVER_CHUNKS: f64 = 16.0;
 
-/// What measures it.
+/// Measures T.
 #[derive(Debug, Clone)]
 pub struct Period {
     /// T before any chunk has ended.
@@ -48,15 +48,14 @@ impl Period {
         }
     }
 
-    /// A chunk has ended that was on its connection for so long.
+    /// A chunk has ended that was on its connection for this long.
     pub fn ended(&mut self, took: Duration) {
         self.chunks = (self.chunks + 1.0).min(MEAN_OVER_CHUNKS);
         self.mean += (took.as_secs_f64() - self.mean) / self.chunks;
     }
 
-    /// How many mean chunk times T is: more than [`T_CHUNKS`] where chunks are over
-    /// sooner than connections can be counted, less where they take very long; 1
-    /// until one has ended.
+    /// T in mean chunk times: more than [`T_CHUNKS`] where chunks end faster than
+    /// connections are counted, less where they take very long; 1 until one has ended.
     #[must_use]
     pub fn chunk_times(&self) -> f64 {
         if self.mean > 0.0 {
@@ -78,11 +77,11 @@ impl Period {
     }
 }
 
-/// Most connection-seconds that are caught up with: one connection for a
-/// slot of a second. Time without work is not saved up.
+/// At most this many connection-seconds are caught up with: one connection for a slot of
+/// one second. Time without work is not saved up.
 const MAX_OWED: f64 = 1.0;
-/// Most connection-seconds that are worked off: a connection that hangs for
-/// longer should not bar another one for as long again.
+/// At most this many connection-seconds are worked off: a connection that hangs for longer
+/// must not bar another one for as long again.
 const MAX_DEBT: f64 = 600.0;
 
 /// Turns m into the number of connections allowed in each slot.
@@ -91,8 +90,7 @@ const MAX_DEBT: f64 = 600.0;
 /// one second. Moments are durations since the start of the run.
 #[derive(Debug, Clone, Default)]
 pub struct Fraction {
-    /// Connection-seconds that m promised and that were not used; negative
-    /// when more were used.
+    /// Connection-seconds that m promised and nobody used; negative when more were used.
     owed: f64,
     active: u32,
     /// Connection-seconds used in this slot, up to `since`.
@@ -102,7 +100,7 @@ pub struct Fraction {
 }
 
 impl Fraction {
-    /// No connection active, no error made yet, at the start of the run.
+    /// No connection is active, at the start of the run.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -119,8 +117,8 @@ impl Fraction {
     /// Ends a slot, and tells how many connections are allowed in the next:
     /// floor(m) or ceil(m).
     ///
-    /// Use outside floor(m)..=ceil(m) is not made up for: below it there was
-    /// no work, above it m has just fallen.
+    /// Use outside floor(m)..=ceil(m) is not made up for: below it there was no work, above
+    /// it m has just fallen.
     pub fn decide(&mut self, now: Duration, m: f64) -> u32 {
         self.active(now, self.active);
         let m = m.max(0.0).min(f64::from(u32::MAX));

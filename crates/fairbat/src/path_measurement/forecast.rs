@@ -1,9 +1,9 @@
-//! Whether a file can be there by its deadline, and when its download has to
-//! start: what the deadline needs beside what a measurement got.
+//! Whether a file can be there by its deadline, and when its download has to start at the
+//! latest: the rate that the deadline needs against the rates of a measurement.
 //!
 //! The rate that is needed is zeta of DA-LBE (Hayes et al. 2017, NEAT D3.2
 //! Appendix B, eq. (6)), aimed a little early, as [`dalbe::deadline`] has it.
-//! Pure: knows nothing of servers, and moments are spans of time.
+//! Pure.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 /// rest is for what others want of the path later.
 const COMFORTABLE_SHARE: f64 = 0.8;
 
-/// To what the latest start is found.
+/// Precision of the latest start.
 const PRECISION: Duration = Duration::from_millis(1);
 
 /// What a measurement got of the path.

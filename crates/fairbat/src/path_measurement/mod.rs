@@ -1,7 +1,6 @@
-//! A look at a file before it is downloaded: its size, what the path gives to
-//! one connection that yields to others, and, for a moment at the end, what it
-//! gives to one that does not: a link's rate does not show while yielding.
-//! Bytes are thrown away; nothing here knows files or deadlines.
+//! Measures a path before a download: the size of the file, the rate of one connection that
+//! yields to others, and, for a moment at the end, the rate of one that does not. The rate of
+//! a link does not show while yielding. The bytes are thrown away.
 
 pub mod forecast;
 
@@ -20,26 +19,24 @@ use crate::http::Failure;
 use crate::settings::HttpSettings;
 use crate::transport::{Body, HttpClient, ReceiveWindow, Source};
 
-/// Part of the time in which the connection yields; in the rest it is one
-/// best-effort flow.
+/// Share of the time in which the connection yields. In the rest it is one best-effort flow.
 const POLITE_SHARE: f64 = 0.75;
 
-/// How often the receive window is looked after.
-const BRAKE_EVERY: Duration = Duration::from_millis(20);
+/// How often the receive window is adjusted.
+const WINDOW_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a look at a file has found.
+/// What a measurement has found.
 #[derive(Debug, Clone)]
 pub struct PathMeasurement {
     /// Size in bytes, if the server told it.
     pub bytes: Option<u64>,
     /// Whether the server serves ranges of it that can be trusted.
     pub ranges: bool,
-    /// What was measured; `None` when there was nothing to measure with: no
-    /// ranges, no bytes, or no time.
+    /// What was measured; `None` without ranges, bytes or time to measure with.
     pub measurement: Option<Measurement>,
 }
 
-/// What came of a measurement.
+/// The rates of a measurement, and what it took.
 #[derive(Debug, Clone, Copy)]
 pub struct Measurement {
     /// What the path gave.
@@ -54,7 +51,7 @@ pub struct Measurement {
 /// `at_most` or until all of it has come. Zero measures nothing.
 ///
 /// # Errors
-/// As the server and the network have it: nothing is tried again.
+/// Any failure of the server or the network: nothing is tried again.
 pub async fn survey(
     http: &HttpSettings,
     url: &Url,
@@ -160,7 +157,7 @@ impl Measuring {
         {
             tracing::debug!(%error, "receive window not known");
         }
-        let mut tick = tokio::time::interval(BRAKE_EVERY);
+        let mut tick = tokio::time::interval(WINDOW_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let piece = tokio::select! {

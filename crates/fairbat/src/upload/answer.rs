@@ -12,15 +12,15 @@ use crate::error::{ErrorKind, TransferError};
 use crate::http::Failure;
 use crate::transport::Answer;
 
-/// All but what RFC 3986 section 2.3 calls unreserved.
+/// All characters but those that RFC 3986 section 2.3 calls unreserved.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// Where a file goes: to `url` itself, or, when its path ends with `/`, under
-/// the file's own name there. `None` when the file has no name (`..`).
+/// Where a file goes: to `url` itself, or under its own name there when the path of `url`
+/// ends with `/`. `None` when the file has no name (`..`).
 #[must_use]
 pub fn target_url(url: &Url, file: &Path) -> Option<Url> {
     let mut target = url.clone();
@@ -31,9 +31,8 @@ pub fn target_url(url: &Url, file: &Path) -> Option<Url> {
     Some(target)
 }
 
-/// Whether this may be the URL of a directory, without the `/` that would say
-/// so: it ends neither with the name of the file nor with one that looks like a
-/// file's.
+/// Whether this may be the URL of a directory with its `/` left out: it ends neither with
+/// the name of the file nor with one that looks like a file's.
 pub(crate) fn may_be_directory(url: &Url, file: &Path) -> bool {
     let last = url.path().rsplit('/').next().unwrap_or_default();
     let last: Vec<u8> = percent_decode_str(last).collect();
@@ -41,9 +40,9 @@ pub(crate) fn may_be_directory(url: &Url, file: &Path) -> bool {
     !last.is_empty() && !last.contains(&b'.') && !is_the_name
 }
 
-/// A server that answers 500 has often had all of the file, and what is wrong
-/// there (nginx: a missing directory) stays wrong: so many tries are enough.
-const TRIES_AT_500: u32 = 3;
+/// Tries before an answer of 500 is final. Such a server has often had the whole file, and
+/// what is wrong there (nginx: a missing directory) stays wrong.
+const MAX_TRIES_AT_500: u32 = 3;
 
 /// What follows from an answer.
 #[derive(Debug)]
@@ -153,7 +152,7 @@ fn refusal(answer: &Answer, may_be_directory: bool, tries: u32) -> Failure {
                 error.with_hint("free space there, then run the same command again"),
             );
         }
-        StatusCode::INTERNAL_SERVER_ERROR if tries >= TRIES_AT_500 => {
+        StatusCode::INTERNAL_SERVER_ERROR if tries >= MAX_TRIES_AT_500 => {
             let error = TransferError::new(
                 ErrorKind::Server,
                 format!("the server answered {status} (tried {tries} times)"),
@@ -291,7 +290,7 @@ mod tests {
                 verdict(&answer(500), &url, Path::new("a"), tries),
                 Err(Failure::Fatal(_))
             );
-            assert_eq!(is_final, tries >= TRIES_AT_500, "{tries}");
+            assert_eq!(is_final, tries >= MAX_TRIES_AT_500, "{tries}");
         }
     }
 

@@ -8,21 +8,21 @@ use dalbe::receive_window::ReceiveWindowState;
 use dalbe::sender::DeliveredBytes;
 use dalbe::weight::FlowTarget;
 
-/// Looks at a connection are no nearer to each other than this.
+/// Shortest time between two updates of the lever.
 const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// See the module.
+/// A connection that carries an upload.
 #[derive(Debug)]
 pub(crate) struct Flow {
     connection: Opened,
     /// When it was opened, since the run's start.
     began: Duration,
-    /// When the lever wants to look at it again; `None` when it fails.
+    /// When the lever is updated next; `None` once it has failed.
     look_at: Option<Duration>,
     /// Bytes of the body that have arrived, as far as can be told.
     acked: u64,
     arrived: DeliveredBytes,
-    /// When something last moved, or nothing had to.
+    /// When something last moved, or had nothing to move.
     moved_at: Duration,
 }
 
@@ -38,7 +38,7 @@ impl Flow {
         }
     }
 
-    /// When the lever has to be looked after.
+    /// When the lever has to be updated.
     pub(crate) fn look_at(&self) -> Option<Duration> {
         self.look_at
     }
@@ -52,9 +52,8 @@ impl Flow {
     /// handed to the connection; returns how much of it is new, and how much has
     /// arrived in all, in order or not.
     ///
-    /// What the connection counts includes the head of the request and what
-    /// TLS adds, together some hundred bytes and 0.2 %: so much too early it
-    /// seems to be through.
+    /// The connection also counts the head of the request and what TLS adds, together some
+    /// hundred bytes and 0.2 %. The body seems to be through that much too early.
     pub(crate) fn measure(&mut self, now: Duration, handed: u64) -> (u64, u64) {
         let info = self.connection.socket.info().ok();
         let counted = info.as_ref().and_then(|info| {
@@ -73,10 +72,9 @@ impl Flow {
         (new, carried)
     }
 
-    /// Whether it has been silent for longer than it may, when nothing has to
-    /// be for longer than `limit`. A reader that is slow, or held back, is no
-    /// silence; and the answer may take as long as the body took besides:
-    /// there are servers that pass all of it on before they answer.
+    /// Whether the server has been silent for longer than `limit`. A slow or limited reader of
+    /// the file is no silence of the server. The answer may take as long as the body took
+    /// besides, because some servers pass all of it on before they answer.
     pub(crate) fn is_stalled(
         &mut self,
         now: Duration,
@@ -94,10 +92,10 @@ impl Flow {
         self.acked < handed && silent > limit
     }
 
-    /// Does with the connection what the order asks for.
-    pub(crate) fn follow(&mut self, now: Duration, order: FlowTarget) {
+    /// Updates the lever towards this target.
+    pub(crate) fn follow(&mut self, now: Duration, target: FlowTarget) {
         let socket = &self.connection.socket;
-        self.look_at = match self.connection.lever.update(now, socket, order) {
+        self.look_at = match self.connection.lever.update(now, socket, target) {
             Ok(after) => Some(now + after.max(MIN_LOOK_INTERVAL)),
             Err(error) => {
                 tracing::debug!(%error, "the lever does not act any more");
@@ -115,8 +113,8 @@ impl Flow {
         })
     }
 
-    /// The answer of a server that broke off while it was still being sent
-    /// the body, if it gave one.
+    /// The answer of a server that closed the connection before it had the whole body, if it
+    /// sent one.
     pub(crate) fn unread_answer(&self) -> Option<Answer> {
         unread_answer(&self.connection.socket)
     }

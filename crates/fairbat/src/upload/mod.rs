@@ -1,20 +1,17 @@
 //! Uploads: one file, by one HTTP PUT (RFC 9110 section 9.3.4) over one
 //! connection, which yields to other traffic as far as a deadline allows.
 //!
-//! [`run`] waits for the next thing that happens and applies it to the upload,
-//! which has one owner, so there is no lock.
-//!
 //! A PUT can be sent again at any time: the server has the old file or the
-//! new one. So a try that broke starts over, from the file, and nothing is
-//! resumed. There are two ways to send only the rest, and neither is safe
-//! yet. A partial PUT (`Content-Range`, RFC 9110 section 14.5) makes a server
-//! that does not know it replace the file by its tail, nothing that a server
-//! says tells beforehand, and one that knows it (Apache's mod_dav) writes into
-//! the file that others read. The resumable uploads of
-//! draft-ietf-httpbis-resumable-upload change their header fields from draft
-//! to draft, and no common server takes them where it takes a PUT.
+//! new one. So a try that broke starts over, and nothing is resumed. Two ways exist to send
+//! only the rest, and neither is safe yet:
+//! - A partial PUT (`Content-Range`, RFC 9110 section 14.5). A server that does not know it
+//!   replaces the file by its tail, and nothing tells that beforehand. One that knows it
+//!   (Apache's mod_dav) writes into the file that others read.
+//! - The resumable uploads of draft-ietf-httpbis-resumable-upload. Their header fields change
+//!   from draft to draft, and no common server takes them where it takes a PUT.
 //!
-//! Knows nothing of the command line.
+//! [`send`] holds the upload and its tries, [`source`] the file and the request body,
+//! [`flow`] the connection, and [`answer`] what servers answer.
 
 mod answer;
 mod flow;
@@ -49,24 +46,23 @@ pub struct UploadRequest {
     pub url: Url,
     /// Soft deadline: the moment by which the server should have it.
     pub deadline: Option<jiff::Timestamp>,
-    /// Replace nothing: only where nothing is yet.
+    /// Upload only where no file is yet.
     pub create_only: bool,
 }
 
-/// Everything an upload may be told, besides its file.
+/// What a caller may choose for an upload.
 #[derive(Debug, Clone)]
 pub struct UploadSettings {
-    /// How to speak to servers. The time of silence counts while something is
-    /// on its way that the server has not acknowledged.
+    /// How to speak to servers. Silence counts while sent bytes are not acknowledged.
     pub http: HttpSettings,
     /// w_min: weight that the connection has at least, 0.02 (yield to
     /// anybody) to 1 (never yield).
     pub weight: f64,
     /// Which congestion control decides, where there is a choice.
     pub sender: SenderPolicy,
-    /// How failures are retried. Each try starts over, so none is progress.
+    /// How failures are retried. Each try starts over, so no try makes progress.
     pub retry: RetrySettings,
-    /// RateLimit on the rate, byte/s.
+    /// Limit on the rate, byte/s.
     pub limit_rate: Option<u64>,
     /// Hard limit on the duration of the run.
     pub max_time: Option<Duration>,
@@ -76,7 +72,7 @@ pub struct UploadSettings {
 
 /// Uploads a file: the server has taken it, or it is given up, or stopped.
 ///
-/// Events go to `events`; nobody needs to listen. The first `interrupt` of
+/// Events go to `events`; a caller need not listen. The first `interrupt` of
 /// `stop` ends the run, and with it the request.
 ///
 /// # Errors

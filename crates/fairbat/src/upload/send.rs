@@ -97,7 +97,7 @@ impl Upload {
         })
     }
 
-    /// Says hello.
+    /// Announces the upload.
     pub(crate) fn start(&self, levers: &SenderLevers) {
         self.emit(Event::Sending {
             urls: vec![self.url.clone()],
@@ -110,7 +110,7 @@ impl Upload {
     /// Tries until the server has taken the file; returns its answer.
     ///
     /// # Errors
-    /// It will not, or the file cannot be read.
+    /// The server refuses it, or the file cannot be read.
     pub(crate) async fn send(
         &mut self,
         mut connections: UnboundedReceiver<Opened>,
@@ -139,7 +139,7 @@ impl Upload {
                 }
                 Err(failure) => {
                     self.back_off(failure).await?;
-                    // Where it led may be over as well.
+                    // The redirect may be over as well.
                     url = self.request.url.clone();
                     redirects = 0;
                 }
@@ -150,7 +150,7 @@ impl Upload {
     /// Waits for the next try.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no next try.
     async fn back_off(&mut self, failure: Failure) -> Result<(), TransferError> {
         let failure = match failure {
             Failure::Fatal(error) | Failure::Expired(error) => return Err(error),
@@ -190,7 +190,7 @@ impl Upload {
         }
     }
 
-    /// Control periods, from now on.
+    /// The ticks of control periods, from now on.
     pub(crate) fn ticks(&self) -> Interval {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -217,7 +217,7 @@ impl Upload {
         self.report_late();
     }
 
-    /// There is a connection, so the host is no slip of the pen.
+    /// A connection is open, so the host exists.
     fn connected(&mut self) {
         self.backoff.answered();
         self.lane.with_core(|core, now| core.connected(now));
@@ -307,7 +307,7 @@ impl Upload {
         deadline_met
     }
 
-    /// It will not.
+    /// The upload has failed.
     pub(crate) fn failed(&self, error: TransferError) {
         self.emit(Event::Error {
             url: self.url.clone(),
@@ -331,7 +331,7 @@ impl Upload {
         url: &Url,
         connections: &mut UnboundedReceiver<Opened>,
     ) -> Result<Answer, Failure> {
-        // The lane's only connection; nobody else asks for it.
+        // The only connection of the lane. It is free.
         let _permit = self.member.admit().await;
         let source = self.open().await.map_err(Failure::Fatal)?;
         let total = source.version().size;
@@ -341,7 +341,7 @@ impl Upload {
         if self.request.create_only {
             self.refuse_if_there(url).await?;
         }
-        // Those of earlier requests are of no use any more.
+        // Connections of earlier requests are of no use.
         while connections.try_recv().is_ok() {}
         let (body, reader, handed) = body(source);
         let put = Put {
@@ -359,7 +359,7 @@ impl Upload {
             let look_at = flow.as_ref().and_then(Flow::look_at);
             tokio::select! {
                 biased;
-                // First: why the file broke off explains why the request did.
+                // First: an error of the file explains why the request broke off.
                 read = &mut reading, if !is_read => {
                     is_read = true;
                     read.map_err(Failure::Fatal)?;
@@ -390,7 +390,7 @@ impl Upload {
         }
     }
 
-    /// Opens the file, which must be the one that it was.
+    /// Opens the file, which must not have changed since an earlier try.
     async fn open(&self) -> Result<Arc<Source>, TransferError> {
         let (path, version) = (self.request.file.clone(), self.version);
         let opened = tokio::task::spawn_blocking(move || Source::open(&path, version));
@@ -398,10 +398,9 @@ impl Upload {
         opened.await.unwrap_or_else(|_| Err(lost())).map(Arc::new)
     }
 
-    /// Asks whether there is something at `url` already: not every server
-    /// knows the condition that the request itself carries. Goes on when there
-    /// is nothing, or the server does not answer such questions; what else it
-    /// says is a failure.
+    /// Asks whether a file is at `url` already, because not every server knows the condition
+    /// that the request itself carries. Goes on when there is none, or when the server does
+    /// not answer such questions. Any other answer is a failure.
     async fn refuse_if_there(&self, url: &Url) -> Result<(), Failure> {
         let asked = self.client.head(&self.request.url, url);
         let answer = match self.settings.http.stall_timeout {
@@ -429,7 +428,7 @@ impl Upload {
         }
     }
 
-    /// Notes what has arrived since the last look.
+    /// Notes what has arrived since the last call.
     fn moved(&mut self, flow: Option<&mut Flow>, handed: &watch::Receiver<u64>) {
         if let Some(flow) = flow {
             let now = self.clock.now();
@@ -463,9 +462,8 @@ fn said_before(failure: Failure, flow: Option<&Flow>) -> Result<Answer, Failure>
     flow.and_then(Flow::unread_answer).ok_or(failure)
 }
 
-/// A server that says it has the file before it can have it does not have it.
-/// What is known of a connection that was not found is how much of the body it
-/// was handed.
+/// A success that comes before the whole file can have arrived is no success. Of a
+/// connection whose socket was not found, only the bytes handed to it are known.
 fn check(answer: Answer, flow: Option<&Flow>, handed: u64, total: u64) -> Result<Answer, Failure> {
     let arrived = flow.map_or(handed, Flow::acked);
     if answer.status.is_success() && arrived < total {

@@ -41,11 +41,11 @@ impl Source {
     /// if it has been open before.
     pub(crate) fn open(path: &Path, expected: Option<FileVersion>) -> Result<Self, TransferError> {
         let unreadable = |error: io::Error| disk_error("read", path, &error);
-        // Looked at before it is opened: opening a device may do something.
+        // Checked before it is opened: opening a device may have effects.
         regular(path, &path.metadata().map_err(unreadable)?)?;
         let file = OpenOptions::new()
             .read(true)
-            // Nor may a FIFO that took its place keep us waiting.
+            // A FIFO that took its place must not block.
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
             .open(path)
             .map_err(unreadable)?;
@@ -85,7 +85,7 @@ impl Source {
     pub(crate) fn read(&self, offset: u64, length: usize) -> Result<Bytes, TransferError> {
         let mut piece = vec![0; length];
         let read = self.file.read_exact_at(&mut piece, offset);
-        // First: what has become shorter has changed, and is not unreadable.
+        // First: a file that has become shorter has changed, and is not unreadable.
         self.check()?;
         match read {
             Ok(()) => Ok(piece.into()),
@@ -155,11 +155,10 @@ fn disk_error(done: &str, path: &Path, error: &io::Error) -> TransferError {
 /// Bytes read at once.
 const PIECE: u64 = 128 * 1024;
 
-/// Under a ceiling on the rate a piece is no more than this part of a second,
-/// so that the rate is even, ...
+/// Under a rate limit a piece is at most this part of a second, so that the rate is even.
 const PIECES_PER_SECOND: u64 = 20;
-/// ... and no less than this, bytes.
-const PIECE_LEAST: u64 = 1024;
+/// Smallest piece under a rate limit, bytes.
+const MIN_PIECE: u64 = 1024;
 
 /// A body of known length whose bytes come out of a channel.
 #[derive(Debug)]
@@ -207,7 +206,7 @@ impl Body for FileBody {
     }
 }
 
-/// What reads the file into a body.
+/// Reads the file into a body.
 #[derive(Debug)]
 pub(crate) struct Reader {
     source: Arc<Source>,
@@ -234,7 +233,7 @@ pub(crate) fn body(source: Arc<Source>) -> (FileBody, Reader, watch::Receiver<u6
 }
 
 impl Reader {
-    /// Reads to the end of the file, or until nobody wants more.
+    /// Reads to the end of the file, or until the request ends.
     ///
     /// # Errors
     /// The file cannot be read, or has changed; its last byte is not handed
@@ -246,7 +245,7 @@ impl Reader {
     ) -> Result<(), TransferError> {
         let size = self.source.version().size;
         let most = limiter.as_ref().map_or(PIECE, |limiter| {
-            (limiter.rate() / PIECES_PER_SECOND).clamp(PIECE_LEAST, PIECE)
+            (limiter.rate() / PIECES_PER_SECOND).clamp(MIN_PIECE, PIECE)
         });
         let mut offset = 0;
         while offset < size {
