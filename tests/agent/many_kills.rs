@@ -152,14 +152,11 @@ async fn kill_many(name: &str, sizes: &[usize]) {
 async fn watch(store: Arc<Store>, lengths: BTreeMap<String, u64>, is_over: Arc<AtomicBool>) -> u64 {
     let mut looks = 0;
     while !is_over.load(Ordering::Relaxed) {
-        let mut half = Vec::new();
-        let listed = store.list("home", |object| {
+        let mut half = store.list("home").await.expect("list objects");
+        half.retain(|object| {
             let length = lengths.get(&object.key);
-            if length.is_some_and(|length| *length != object.size) {
-                half.push(object);
-            }
+            length.is_some_and(|length| *length != object.size)
         });
-        listed.await.expect("list objects");
         assert!(half.is_empty(), "{half:?}");
         looks += 1;
         tokio::time::sleep(Duration::from_millis(300)).await;

@@ -1,7 +1,7 @@
-//! A local directory as a store: a disk that is mounted, or a share.
+//! A local directory as a store: a mounted disk, or a share.
 //!
-//! Files are written aside, in `.fairbat/unfinished`, synced, and renamed into
-//! their place, so that nothing is ever seen half.
+//! A file is written in `.fairbat/unfinished`, synced, and renamed into its place,
+//! so no reader ever sees half a file.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,39 +11,35 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use fairbat::lane::Lane;
 use fairbat::transport::RequestContext;
 use futures_util::stream::{self, StreamExt};
 use rustix::fs::{CWD, RenameFlags};
 
-use super::dav::unfinished;
+use super::backend::{Backend, ContentStream, DIRECTORY_IN_THE_WAY, Object, Part, PutMode};
 use super::error::{StoreError, StoreErrorKind};
-use super::{ContentStream, Object, PendingUpload, PutMode, Stored};
+use super::unfinished::{self, PendingUpload, UNFINISHED};
 
-/// Where unfinished files are, below the root.
-const UNFINISHED: &str = ".fairbat/unfinished";
-
-/// What is read of a file at once, bytes.
+/// How much of a file is read or written at once, bytes.
 const PIECE: usize = 1024 * 1024;
 
-/// In the names of the unfinished files of this process, and of no other: its number
-/// alone would be that of the next one as well, where each is the first in its
-/// container.
+/// Part of the names of this process's unfinished files, and of no other process's.
+/// The process ID would not do: in containers it is often the same.
 static OWN: LazyLock<String> = LazyLock::new(|| format!("~{:016x}-", unfinished::token()));
 
-/// See the module.
+/// A directory as a store.
 #[derive(Debug, Clone)]
-pub(super) struct Local {
+pub(crate) struct LocalStore {
     root: PathBuf,
     lane: Lane,
 }
 
-impl Local {
+impl LocalStore {
     /// # Errors
-    /// When there is no such directory: nothing is made in place of a disk that
-    /// is not mounted.
-    pub(super) fn open(root: &Path, lane: Lane) -> Result<Self, StoreError> {
+    /// The directory does not exist. It is not made: a disk may not be mounted.
+    pub(crate) fn open(root: &Path, lane: Lane) -> Result<Self, StoreError> {
         if !root.is_dir() {
             return Err(StoreError::new(
                 StoreErrorKind::Refused,
@@ -57,48 +53,7 @@ impl Local {
         })
     }
 
-    pub(super) async fn put(
-        &self,
-        key: &str,
-        content: Bytes,
-        mode: PutMode,
-        passage: RequestContext,
-    ) -> Result<Stored, StoreError> {
-        if content.len() > PIECE {
-            let (this, of) = (self.clone(), key.to_owned());
-            let begun = self.blocking(key, "beginning", move || {
-                let (upload, _) = this.create(&of)?;
-                let aside = Aside(this.unfinished(&upload));
-                Ok((upload, aside))
-            });
-            let (upload, _aside) = begun.await?;
-            self.put_part(key, &upload, 0, content, passage).await?;
-            return self.place(key, &upload, mode).await;
-        }
-        passage.wait(content.len()).await;
-        let moved = content.len() as u64;
-        let to = self.path(key)?;
-        let (this, of) = (self.clone(), key.to_owned());
-        // In one go: from one thread to another takes longer than a small file.
-        self.blocking(key, "storing", move || {
-            let (upload, file) = this.create(&of)?;
-            let from = Aside(this.unfinished(&upload));
-            file.write_all_at(&content, 0)?;
-            put_in_place(&file, &from.0, &to, mode)
-        })
-        .await?;
-        passage.count(moved, &self.lane);
-        self.lane.moved(moved, None);
-        Ok(Stored { etag: None })
-    }
-
-    pub(super) async fn begin(&self, key: &str) -> Result<String, StoreError> {
-        let (this, of) = (self.clone(), key.to_owned());
-        self.blocking(key, "beginning", move || Ok(this.create(&of)?.0))
-            .await
-    }
-
-    /// A new unfinished file, and its name. Blocking.
+    /// Makes an unfinished file and returns its name. Blocking.
     fn create(&self, key: &str) -> io::Result<(String, File)> {
         let head = unfinished::head(key);
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -112,160 +67,48 @@ impl Local {
         Ok((upload, file))
     }
 
-    /// Writes a part at its place, `offset` bytes from the beginning.
-    pub(super) async fn put_part(
+    /// Writes content at an offset, bytes, into an unfinished file.
+    async fn write(
         &self,
         key: &str,
         upload: &str,
         offset: u64,
         content: Bytes,
-        passage: RequestContext,
+        context: RequestContext,
     ) -> Result<(), StoreError> {
         let mut written = 0;
         while written < content.len() {
             let piece = content.slice(written..content.len().min(written + PIECE));
             let at = offset + written as u64;
             written += piece.len();
-            passage.wait(piece.len()).await;
+            context.wait(piece.len()).await;
             let moved = piece.len() as u64;
             let path = self.unfinished(upload);
             self.blocking(key, "writing", move || {
                 let file = OpenOptions::new().write(true).open(path)?;
                 file.write_all_at(&piece, at)?;
-                // It counts as arrived.
+                // From now on the part counts as stored.
                 file.sync_data()
             })
             .await
             .map_err(|error| gone(error, self, upload))?;
-            passage.count(moved, &self.lane);
+            context.count(moved, &self.lane);
             self.lane.moved(moved, None);
         }
         Ok(())
     }
 
-    /// Puts a finished file into its place.
-    pub(super) async fn place(
-        &self,
-        key: &str,
-        upload: &str,
-        mode: PutMode,
-    ) -> Result<Stored, StoreError> {
+    /// Renames an unfinished file into its place.
+    async fn finish(&self, key: &str, upload: &str, mode: PutMode) -> Result<(), StoreError> {
         let (from, to) = (self.unfinished(upload), self.path(key)?);
         let placed = self.blocking(key, "finishing", move || {
             put_in_place(&File::open(&from)?, &from, &to, mode)
         });
         placed.await.map_err(|error| gone(error, self, upload))?;
-        Ok(Stored { etag: None })
-    }
-
-    pub(super) async fn abort(&self, key: &str, upload: &str) -> Result<(), StoreError> {
-        let path = self.unfinished(upload);
-        self.blocking(key, "giving up", move || {
-            absent_is_fine(std::fs::remove_file(path))
-        })
-        .await
-    }
-
-    /// Unfinished files of keys below `prefix`, but for those that this process is
-    /// writing.
-    pub(super) async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
-        let prefix = prefix.to_owned();
-        let directory = self.root.join(UNFINISHED);
-        self.blocking(UNFINISHED, "listing", move || {
-            let entries = match std::fs::read_dir(directory) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-                entries => entries?,
-            };
-            let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-            // Those of this process are another job's, or come to their end.
-            let names = names.filter(|name| !name.contains(OWN.as_str()));
-            Ok(names
-                .filter_map(|name| unfinished::pending(&name, &prefix))
-                .collect())
-        })
-        .await
-    }
-
-    pub(super) async fn get(
-        &self,
-        key: &str,
-        range: Option<Range<u64>>,
-        passage: RequestContext,
-    ) -> Result<ContentStream, StoreError> {
-        let path = self.path(key)?;
-        let opened = self.blocking(key, "reading", move || {
-            let file = File::open(path)?;
-            let size = file.metadata()?.len();
-            Ok((file, size))
-        });
-        let (file, size) = opened.await?;
-        let range = range.map_or(0..size, |range| range.start..range.end.min(size));
-        let reading = Reading {
-            store: self.clone(),
-            key: key.to_owned(),
-            file: file.into(),
-            range,
-            passage,
-        };
-        Ok(stream::try_unfold(reading, Reading::next).boxed())
-    }
-
-    pub(super) async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
-        for key in keys {
-            let path = self.path(&key)?;
-            let root = self.root.clone();
-            self.blocking(&key, "deleting", move || {
-                absent_is_fine(std::fs::remove_file(&path))?;
-                // Directories that were made for it, and have nothing else.
-                for parent in path.ancestors().skip(1) {
-                    if parent == root || std::fs::remove_dir(parent).is_err() {
-                        break;
-                    }
-                }
-                Ok(())
-            })
-            .await?;
-        }
         Ok(())
     }
 
-    pub(super) async fn list(
-        &self,
-        prefix: &str,
-        mut each: impl FnMut(Object),
-    ) -> Result<(), StoreError> {
-        let start = self.path(prefix)?;
-        let root = self.root.clone();
-        let found = self.blocking(prefix, "listing", move || {
-            let (mut found, mut directories) = (Vec::new(), vec![start]);
-            while let Some(directory) = directories.pop() {
-                let entries = match std::fs::read_dir(&directory) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                    entries => entries?,
-                };
-                for entry in entries {
-                    let entry = entry?;
-                    let (path, metadata) = (entry.path(), entry.metadata()?);
-                    if metadata.is_dir() {
-                        directories.push(path);
-                    } else if let Ok(key) = path.strip_prefix(&root)
-                        && let Some(key) = key.to_str()
-                        && !key.starts_with(UNFINISHED)
-                    {
-                        found.push(Object {
-                            key: key.to_owned(),
-                            size: metadata.len(),
-                        });
-                    }
-                }
-            }
-            Ok(found)
-        });
-        found.await?.into_iter().for_each(&mut each);
-        Ok(())
-    }
-
-    pub(super) fn unfinished(&self, upload: &str) -> PathBuf {
+    fn unfinished(&self, upload: &str) -> PathBuf {
         self.root.join(UNFINISHED).join(upload)
     }
 
@@ -290,32 +133,196 @@ impl Local {
     }
 }
 
-/// An unfinished file that is deleted with this, unless it has come into its place.
-struct Aside(PathBuf);
+#[async_trait]
+impl Backend for LocalStore {
+    async fn put(
+        &self,
+        key: &str,
+        content: Bytes,
+        mode: PutMode,
+        context: RequestContext,
+    ) -> Result<(), StoreError> {
+        if content.len() > PIECE {
+            let (this, of) = (self.clone(), key.to_owned());
+            let begun = self.blocking(key, "beginning", move || {
+                let (upload, _) = this.create(&of)?;
+                let delete = DeleteOnDrop(this.unfinished(&upload));
+                Ok((upload, delete))
+            });
+            let (upload, _delete) = begun.await?;
+            self.write(key, &upload, 0, content, context).await?;
+            return self.finish(key, &upload, mode).await;
+        }
+        context.wait(content.len()).await;
+        let moved = content.len() as u64;
+        let to = self.path(key)?;
+        let (this, of) = (self.clone(), key.to_owned());
+        // In one step: changing threads takes longer than writing a small file.
+        self.blocking(key, "storing", move || {
+            let (upload, file) = this.create(&of)?;
+            let from = DeleteOnDrop(this.unfinished(&upload));
+            file.write_all_at(&content, 0)?;
+            put_in_place(&file, &from.0, &to, mode)
+        })
+        .await?;
+        context.count(moved, &self.lane);
+        self.lane.moved(moved, None);
+        Ok(())
+    }
 
-impl Drop for Aside {
+    async fn begin(&self, key: &str, _mark: &str) -> Result<String, StoreError> {
+        let (this, of) = (self.clone(), key.to_owned());
+        self.blocking(key, "beginning", move || Ok(this.create(&of)?.0))
+            .await
+    }
+
+    async fn put_part(
+        &self,
+        key: &str,
+        upload: &str,
+        part: Part,
+        context: RequestContext,
+    ) -> Result<String, StoreError> {
+        let write = self.write(key, upload, part.offset, part.content, context);
+        write.await.map(|()| String::new())
+    }
+
+    async fn complete(
+        &self,
+        key: &str,
+        upload: &str,
+        _parts: Vec<String>,
+    ) -> Result<(), StoreError> {
+        self.finish(key, upload, PutMode::Replace).await
+    }
+
+    async fn abort(&self, key: &str, upload: &str) -> Result<(), StoreError> {
+        let path = self.unfinished(upload);
+        self.blocking(key, "giving up", move || {
+            ignore_missing(std::fs::remove_file(path))
+        })
+        .await
+    }
+
+    async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
+        let prefix = prefix.to_owned();
+        let directory = self.root.join(UNFINISHED);
+        self.blocking(UNFINISHED, "listing", move || {
+            let entries = match std::fs::read_dir(directory) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+                entries => entries?,
+            };
+            let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+            // This process is still writing its own, perhaps for another job.
+            let names = names.filter(|name| !name.contains(OWN.as_str()));
+            Ok(names
+                .filter_map(|name| unfinished::pending(&name, &prefix))
+                .collect())
+        })
+        .await
+    }
+
+    async fn get(
+        &self,
+        key: &str,
+        range: Option<Range<u64>>,
+        context: RequestContext,
+    ) -> Result<ContentStream, StoreError> {
+        let path = self.path(key)?;
+        let opened = self.blocking(key, "reading", move || {
+            let file = File::open(path)?;
+            let size = file.metadata()?.len();
+            Ok((file, size))
+        });
+        let (file, size) = opened.await?;
+        let range = range.map_or(0..size, |range| range.start..range.end.min(size));
+        let reading = FileReading {
+            store: self.clone(),
+            key: key.to_owned(),
+            file: file.into(),
+            range,
+            context,
+        };
+        Ok(stream::try_unfold(reading, FileReading::next).boxed())
+    }
+
+    async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
+        for key in keys {
+            let path = self.path(&key)?;
+            let root = self.root.clone();
+            self.blocking(&key, "deleting", move || {
+                ignore_missing(std::fs::remove_file(&path))?;
+                // Also the directories that became empty.
+                for parent in path.ancestors().skip(1) {
+                    if parent == root || std::fs::remove_dir(parent).is_err() {
+                        break;
+                    }
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<Object>, StoreError> {
+        let start = self.path(prefix)?;
+        let root = self.root.clone();
+        self.blocking(prefix, "listing", move || {
+            let (mut found, mut directories) = (Vec::new(), vec![start]);
+            while let Some(directory) = directories.pop() {
+                let entries = match std::fs::read_dir(&directory) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    entries => entries?,
+                };
+                for entry in entries {
+                    let entry = entry?;
+                    let (path, metadata) = (entry.path(), entry.metadata()?);
+                    if metadata.is_dir() {
+                        directories.push(path);
+                    } else if let Ok(key) = path.strip_prefix(&root)
+                        && let Some(key) = key.to_str()
+                        && !key.starts_with(UNFINISHED)
+                    {
+                        found.push(Object {
+                            key: key.to_owned(),
+                            size: metadata.len(),
+                        });
+                    }
+                }
+            }
+            Ok(found)
+        })
+        .await
+    }
+}
+
+/// Deletes an unfinished file when dropped; a renamed file is not affected.
+struct DeleteOnDrop(PathBuf);
+
+impl Drop for DeleteOnDrop {
     fn drop(&mut self) {
-        // What went wrong before counts, and not whether this does.
+        // An earlier error counts; this one does not.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// A file that is being read.
-struct Reading {
-    store: Local,
+/// A file that is being read, piece by piece.
+struct FileReading {
+    store: LocalStore,
     key: String,
     file: std::sync::Arc<File>,
     range: Range<u64>,
-    passage: RequestContext,
+    context: RequestContext,
 }
 
-impl Reading {
+impl FileReading {
     async fn next(mut self) -> Result<Option<(Bytes, Self)>, StoreError> {
         let length = (self.range.end - self.range.start).min(PIECE as u64) as usize;
         if length == 0 {
             return Ok(None);
         }
-        self.passage.wait(length).await;
+        self.context.wait(length).await;
         let (file, at) = (std::sync::Arc::clone(&self.file), self.range.start);
         let piece = self.store.blocking(&self.key, "reading", move || {
             let mut piece = vec![0; length];
@@ -324,13 +331,13 @@ impl Reading {
         });
         let piece = piece.await?;
         self.range.start += length as u64;
-        self.passage.count(length as u64, &self.store.lane);
+        self.context.count(length as u64, &self.store.lane);
         self.store.lane.moved(length as u64, None);
         Ok(Some((piece, self)))
     }
 }
 
-/// Puts a file that is whole into its place, and both on the disk.
+/// Syncs a finished file, renames it into its place and syncs the directory.
 fn put_in_place(file: &File, from: &Path, to: &Path, mode: PutMode) -> io::Result<()> {
     file.sync_all()?;
     let parent = to.parent().unwrap_or(Path::new("."));
@@ -343,15 +350,15 @@ fn put_in_place(file: &File, from: &Path, to: &Path, mode: PutMode) -> io::Resul
     File::open(parent)?.sync_all()
 }
 
-fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
 }
 
-/// What is missing is the unfinished file.
-fn gone(error: StoreError, store: &Local, upload: &str) -> StoreError {
+/// Tells a missing unfinished file from other missing files.
+fn gone(error: StoreError, store: &LocalStore, upload: &str) -> StoreError {
     if error.kind == StoreErrorKind::Missing && !store.unfinished(upload).exists() {
         StoreError {
             kind: StoreErrorKind::UploadGone,
@@ -369,7 +376,7 @@ fn disk_error(doing: &str, path: &Path, error: &io::Error) -> StoreError {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             (StoreErrorKind::Full, "make room on the disk of the store")
         }
-        io::ErrorKind::IsADirectory => (StoreErrorKind::Refused, super::IN_THE_WAY),
+        io::ErrorKind::IsADirectory => (StoreErrorKind::Refused, DIRECTORY_IN_THE_WAY),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => (
             StoreErrorKind::Refused,
             "give the agent the right to write there",

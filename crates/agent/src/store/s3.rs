@@ -1,56 +1,75 @@
-//! An S3-compatible store, by `object_store`.
+//! S3-compatible stores, by `object_store`, which signs and parses.
 //!
-//! What is sent carries its SHA-256, which the store compares. Uploads in parts
-//! are named by the ids that the store gives, so that they can be continued by
-//! another process.
-
-mod uploads;
+//! Every object carries its SHA-256, which the store checks. An upload in parts
+//! has a name from the store, so another process can continue it.
+//!
+//! `object_store` passes neither a request's context on nor an error document
+//! back. So each call gets a connector of its own ([`Connector`]), which knows
+//! the context and keeps the error.
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use fairbat::transport::{LaneClient, RequestContext};
 use futures_util::stream::{StreamExt, TryStreamExt};
+use http::{Method, Request};
+use http_body_util::{BodyExt, Empty, Full};
 use object_store::aws::{AmazonS3, AmazonS3Builder, Checksum};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+    HttpResponseBody, HttpService,
+};
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
+use object_store::signer::{SignedUrlOptions, Signer};
 use object_store::{
-    Attribute, BackoffConfig, GetOptions, GetRange, ObjectStore, PutMultipartOptions, PutOptions,
-    PutPayload, RetryConfig,
+    Attribute, BackoffConfig, ClientOptions, GetOptions, GetRange, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, RetryConfig,
 };
+use serde::{Deserialize, Serialize};
 
-use super::call::Call;
-use super::connector::Connector;
-use super::error::{StoreError, StoreErrorKind};
-use super::{ContentStream, Object, PutMode, S3Settings, Stored};
+use super::backend::{Backend, ContentStream, ListedPart, Object, Part, PartDigest, PutMode};
+use super::error::{Refusal, RequestError, StoreError, StoreErrorKind};
+use super::settings::S3Settings;
+use super::unfinished::PendingUpload;
 
-/// The least part that S3 takes, but for the last one, bytes.
-const PART_LEAST: u64 = 5 * 1024 * 1024;
+/// Smallest part but for the last one, bytes (Amazon S3 multipart upload limits).
+const MIN_PART_SIZE: u64 = 5 * 1024 * 1024;
 
-/// The most parts that S3 takes.
-const PARTS_MOST: u64 = 10_000;
+/// Most parts of an upload (Amazon S3 multipart upload limits).
+const MAX_PARTS: u64 = 10_000;
 
-/// Lengths of parts are multiples of this, bytes.
-const PART_STEP: u64 = 1024 * 1024;
+/// The length of a part is a multiple of this, bytes.
+const PART_SIZE_STEP: u64 = 1024 * 1024;
 
-/// The user metadata that says which upload made an object.
+/// The user metadata that names the upload that made an object.
 const MARK: Attribute = Attribute::Metadata(Cow::Borrowed("fairbat-mark"));
 
-/// For so long a signed request is good: it is sent at once.
-const SIGNED_FOR: Duration = Duration::from_secs(300);
+/// How long a signed URL is valid. It is used at once.
+const SIGNATURE_VALIDITY: Duration = Duration::from_secs(300);
 
-/// See the module.
+/// The length of the parts of a file of this size, bytes.
+pub(crate) fn part_size(size: u64) -> u64 {
+    let least = size.div_ceil(MAX_PARTS).next_multiple_of(PART_SIZE_STEP);
+    least.max(MIN_PART_SIZE)
+}
+
+/// An S3-compatible store.
 #[derive(Debug)]
-pub(super) struct S3 {
-    store: AmazonS3,
-    carrier: LaneClient,
+pub(crate) struct S3Store {
+    builder: AmazonS3Builder,
+    client: LaneClient,
     prefix: String,
 }
 
-impl S3 {
-    pub(super) fn open(settings: &S3Settings, carrier: LaneClient) -> Result<Self, StoreError> {
+impl S3Store {
+    pub(crate) fn open(settings: &S3Settings, client: LaneClient) -> Result<Self, StoreError> {
         let no_retries = RetryConfig {
             backoff: BackoffConfig::default(),
             max_retries: 0,
@@ -64,182 +83,50 @@ impl S3 {
             .with_virtual_hosted_style_request(!settings.path_style)
             .with_allow_http(true)
             .with_checksum_algorithm(Checksum::SHA256)
-            .with_retry(no_retries)
-            .with_http_connector(Connector(carrier.clone()));
+            .with_retry(no_retries);
         if let Some(endpoint) = &settings.endpoint {
             builder = builder.with_endpoint(endpoint.as_str().trim_end_matches('/'));
         }
         if let Some(token) = &settings.session_token {
             builder = builder.with_token(token);
         }
-        let store = builder.build().map_err(|error| {
-            StoreError::new(
-                StoreErrorKind::Refused,
-                format!("this is no S3 store: {error}"),
-            )
-        })?;
-        Ok(Self {
-            store,
-            carrier,
+        let store = Self {
+            builder,
+            client,
             prefix: settings.prefix.trim_matches('/').to_owned(),
+        };
+        // Settings that `object_store` refuses show here.
+        store.call(RequestContext::default(), "")?;
+        Ok(store)
+    }
+
+    /// One call of `object_store`; `doing` says what for.
+    fn call(&self, context: RequestContext, doing: impl Into<String>) -> Result<Call, StoreError> {
+        let error = Arc::default();
+        let connector = Connector {
+            client: self.client.clone(),
+            context,
+            error: Arc::clone(&error),
+        };
+        let builder = self.builder.clone().with_http_connector(connector);
+        let store = builder.build().map_err(|error| {
+            let message = format!("this is no S3 store: {error}");
+            StoreError::new(StoreErrorKind::Refused, message)
+        })?;
+        Ok(Call {
+            store,
+            doing: doing.into(),
+            error,
         })
     }
 
-    /// The length of the parts of a file of this size, bytes.
-    pub(super) fn part_size(size: u64) -> u64 {
-        let least = size.div_ceil(PARTS_MOST).next_multiple_of(PART_STEP);
-        least.max(PART_LEAST)
+    /// The same for a call that moves no content of files.
+    fn control(&self, doing: impl Into<String>) -> Result<Call, StoreError> {
+        self.call(RequestContext::default(), doing)
     }
 
-    pub(super) async fn put(
-        &self,
-        key: &str,
-        content: Bytes,
-        mode: PutMode,
-        passage: RequestContext,
-    ) -> Result<Stored, StoreError> {
-        let options = PutOptions::from(match mode {
-            PutMode::Replace => object_store::PutMode::Overwrite,
-            PutMode::Create => object_store::PutMode::Create,
-        });
-        let path = self.path(key)?;
-        let put = self
-            .store
-            .put_opts(&path, PutPayload::from_bytes(content), options);
-        let result = Call::run(passage, &format!("storing {key}"), put).await?;
-        Ok(Stored { etag: result.e_tag })
-    }
-
-    pub(super) async fn begin(&self, key: &str, mark: &str) -> Result<String, StoreError> {
-        let path = self.path(key)?;
-        let doing = format!("beginning the upload of {key}");
-        let options = PutMultipartOptions {
-            attributes: [(MARK, mark.to_owned())].into_iter().collect(),
-            ..PutMultipartOptions::default()
-        };
-        let begun = self.store.create_multipart_opts(&path, options);
-        Call::run(RequestContext::default(), &doing, begun).await
-    }
-
-    /// The mark of the upload that made an object.
-    pub(super) async fn mark(&self, key: &str) -> Result<Option<String>, StoreError> {
-        let path = self.path(key)?;
-        let doing = format!("looking at {key}");
-        let options = GetOptions {
-            head: true,
-            ..GetOptions::default()
-        };
-        let got = self.store.get_opts(&path, options);
-        match Call::run(RequestContext::default(), &doing, got).await {
-            Ok(result) => Ok(result
-                .attributes
-                .get(&MARK)
-                .map(|mark| mark.as_ref().to_owned())),
-            Err(error) if error.kind == StoreErrorKind::Missing => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Sends a part; `index` is from 0. Returns what it is called.
-    pub(super) async fn put_part(
-        &self,
-        key: &str,
-        upload: &str,
-        index: u32,
-        content: Bytes,
-        passage: RequestContext,
-    ) -> Result<String, StoreError> {
-        let path = self.path(key)?;
-        let upload = upload.to_owned();
-        let payload = PutPayload::from_bytes(content);
-        let put = self.store.put_part(&path, &upload, index as usize, payload);
-        let doing = format!("storing part {} of {key}", index + 1);
-        Ok(Call::run(passage, &doing, put).await?.content_id)
-    }
-
-    pub(super) async fn complete(
-        &self,
-        key: &str,
-        upload: &str,
-        parts: Vec<String>,
-    ) -> Result<Stored, StoreError> {
-        let path = self.path(key)?;
-        let parts = parts.into_iter().map(|content_id| PartId { content_id });
-        let upload = upload.to_owned();
-        let complete = self
-            .store
-            .complete_multipart(&path, &upload, parts.collect());
-        let doing = format!("completing the upload of {key}");
-        let result = Call::run(RequestContext::default(), &doing, complete).await?;
-        Ok(Stored { etag: result.e_tag })
-    }
-
-    pub(super) async fn abort(&self, key: &str, upload: &str) -> Result<(), StoreError> {
-        let path = self.path(key)?;
-        let upload = upload.to_owned();
-        let doing = format!("giving up the upload of {key}");
-        let aborted = self.store.abort_multipart(&path, &upload);
-        match Call::run(RequestContext::default(), &doing, aborted).await {
-            Err(error) if error.kind == StoreErrorKind::UploadGone => Ok(()),
-            other => other,
-        }
-    }
-
-    pub(super) async fn get(
-        &self,
-        key: &str,
-        range: Option<Range<u64>>,
-        passage: RequestContext,
-    ) -> Result<ContentStream, StoreError> {
-        let options = GetOptions {
-            range: range.map(GetRange::Bounded),
-            ..GetOptions::default()
-        };
-        let path = self.path(key)?;
-        let doing = format!("fetching {key}");
-        let result = Call::run(passage, &doing, self.store.get_opts(&path, options)).await?;
-        let broken = move |error: object_store::Error| {
-            StoreError::new(StoreErrorKind::Network, format!("{doing}: {error}"))
-        };
-        Ok(result.into_stream().map_err(broken).boxed())
-    }
-
-    pub(super) async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
-        let paths = keys.iter().map(|key| self.path(key));
-        let paths = paths.collect::<Result<Vec<_>, _>>()?;
-        let paths = futures_util::stream::iter(paths.into_iter().map(Ok)).boxed();
-        let deleted = self
-            .store
-            .delete_stream(paths)
-            .try_for_each(|_| async { Ok(()) });
-        Call::run(RequestContext::default(), "deleting objects", deleted).await
-    }
-
-    /// Tells `each` of all that is below `prefix`.
-    pub(super) async fn list(
-        &self,
-        prefix: &str,
-        mut each: impl FnMut(Object) + Send,
-    ) -> Result<(), StoreError> {
-        let full = self.full(prefix);
-        let below = if full.is_empty() {
-            None
-        } else {
-            Some(self.path(prefix)?)
-        };
-        let listed = self.store.list(below.as_ref()).try_for_each(|meta| {
-            if let Some(key) = self.own(meta.location.as_ref()) {
-                each(Object {
-                    key,
-                    size: meta.size,
-                });
-            }
-            std::future::ready(Ok(()))
-        });
-        Call::run(RequestContext::default(), "listing objects", listed).await
-    }
-
-    pub(super) fn full(&self, key: &str) -> String {
+    /// The key in the bucket.
+    fn full(&self, key: &str) -> String {
         match (self.prefix.as_str(), key) {
             ("", key) => key.to_owned(),
             (prefix, "") => prefix.to_owned(),
@@ -247,7 +134,7 @@ impl S3 {
         }
     }
 
-    /// The key without our prefix; `None` where it is not below it.
+    /// The key without the prefix; `None` if it is not below the prefix.
     fn own(&self, full: &str) -> Option<String> {
         let rest = full.strip_prefix(&self.prefix)?;
         Some(rest.trim_start_matches('/').to_owned())
@@ -257,5 +144,452 @@ impl S3 {
         Path::parse(self.full(key)).map_err(|error| {
             StoreError::new(StoreErrorKind::Refused, format!("{key} is no key: {error}"))
         })
+    }
+
+    /// Sends a signed GET that `object_store` does not know, and parses the XML of
+    /// the answer.
+    async fn query<T: for<'de> Deserialize<'de>>(
+        &self,
+        path: &Path,
+        query: Vec<(&str, String)>,
+        doing: &str,
+    ) -> Result<T, StoreError> {
+        let refused =
+            |error: String| StoreError::new(StoreErrorKind::Refused, format!("{doing}: {error}"));
+        let options = SignedUrlOptions::new().with_query(query);
+        let call = self.control(doing)?;
+        let signed = call
+            .store
+            .signed_url_opts(Method::GET, path, SIGNATURE_VALIDITY, &options)
+            .await
+            .map_err(|error| refused(error.to_string()))?;
+        let request = Request::get(signed.as_str()).body(Empty::<Bytes>::new());
+        let request = request.map_err(|error| refused(error.to_string()))?;
+        let sent = self.client.carry(request, RequestContext::default());
+        let response = sent.await?;
+        if !response.status().is_success() {
+            return Err(Refusal::read(response).await.1.error(doing));
+        }
+        let body = response.into_body().collect().await;
+        let body = body
+            .map_err(|error| StoreError::senseless(doing, error))?
+            .to_bytes();
+        quick_xml::de::from_reader(&*body).map_err(|error| StoreError::senseless(doing, error))
+    }
+}
+
+#[async_trait]
+impl Backend for S3Store {
+    fn stores_aside(&self) -> bool {
+        false
+    }
+
+    fn is_shared_by_all(&self, prefix: &str) -> bool {
+        self.full(prefix).is_empty()
+    }
+
+    async fn put(
+        &self,
+        key: &str,
+        content: Bytes,
+        mode: PutMode,
+        context: RequestContext,
+    ) -> Result<(), StoreError> {
+        let options = PutOptions::from(match mode {
+            PutMode::Replace => object_store::PutMode::Overwrite,
+            PutMode::Create => object_store::PutMode::Create,
+        });
+        let (path, call) = (
+            self.path(key)?,
+            self.call(context, format!("storing {key}"))?,
+        );
+        let payload = PutPayload::from_bytes(content);
+        let put = call.store.put_opts(&path, payload, options).await;
+        call.result(put).map(drop)
+    }
+
+    async fn begin(&self, key: &str, mark: &str) -> Result<String, StoreError> {
+        let call = self.control(format!("beginning the upload of {key}"))?;
+        let options = PutMultipartOptions {
+            attributes: [(MARK, mark.to_owned())].into_iter().collect(),
+            ..PutMultipartOptions::default()
+        };
+        let path = self.path(key)?;
+        call.result(call.store.create_multipart_opts(&path, options).await)
+    }
+
+    async fn mark(&self, key: &str) -> Result<Option<String>, StoreError> {
+        let call = self.control(format!("looking at {key}"))?;
+        let options = GetOptions {
+            head: true,
+            ..GetOptions::default()
+        };
+        let found = call.store.get_opts(&self.path(key)?, options).await;
+        match call.result(found) {
+            Ok(result) => {
+                let mark = result.attributes.get(&MARK);
+                Ok(mark.map(|mark| mark.as_ref().to_owned()))
+            }
+            Err(error) if error.kind == StoreErrorKind::Missing => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn put_part(
+        &self,
+        key: &str,
+        upload: &str,
+        part: Part,
+        context: RequestContext,
+    ) -> Result<String, StoreError> {
+        let doing = format!("storing part {} of {key}", part.index + 1);
+        let (path, call) = (self.path(key)?, self.call(context, doing)?);
+        let payload = PutPayload::from_bytes(part.content);
+        let (upload, index) = (upload.to_owned(), part.index as usize);
+        let put = call.store.put_part(&path, &upload, index, payload).await;
+        Ok(call.result(put)?.content_id)
+    }
+
+    async fn complete(
+        &self,
+        key: &str,
+        upload: &str,
+        parts: Vec<String>,
+    ) -> Result<(), StoreError> {
+        let call = self.control(format!("completing the upload of {key}"))?;
+        let parts = parts.into_iter().map(|content_id| PartId { content_id });
+        let (path, upload) = (self.path(key)?, upload.to_owned());
+        let complete = call
+            .store
+            .complete_multipart(&path, &upload, parts.collect());
+        call.result(complete.await).map(drop)
+    }
+
+    async fn abort(&self, key: &str, upload: &str) -> Result<(), StoreError> {
+        let call = self.control(format!("giving up the upload of {key}"))?;
+        let (path, upload) = (self.path(key)?, upload.to_owned());
+        match call.result(call.store.abort_multipart(&path, &upload).await) {
+            Err(error) if error.kind == StoreErrorKind::UploadGone => Ok(()),
+            other => other,
+        }
+    }
+
+    async fn get(
+        &self,
+        key: &str,
+        range: Option<Range<u64>>,
+        context: RequestContext,
+    ) -> Result<ContentStream, StoreError> {
+        let options = GetOptions {
+            range: range.map(GetRange::Bounded),
+            ..GetOptions::default()
+        };
+        let call = self.call(context, format!("fetching {key}"))?;
+        let result = call.store.get_opts(&self.path(key)?, options).await;
+        let result = call.result(result)?;
+        let doing = call.doing;
+        let broken = move |error: object_store::Error| {
+            StoreError::new(StoreErrorKind::Network, format!("{doing}: {error}"))
+        };
+        Ok(result.into_stream().map_err(broken).boxed())
+    }
+
+    async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
+        let call = self.control("deleting objects")?;
+        let paths = keys.iter().map(|key| self.path(key));
+        let paths = paths.collect::<Result<Vec<_>, _>>()?;
+        let paths = futures_util::stream::iter(paths.into_iter().map(Ok)).boxed();
+        let deleted = call.store.delete_stream(paths);
+        call.result(deleted.try_for_each(|_| async { Ok(()) }).await)
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<Object>, StoreError> {
+        let call = self.control("listing objects")?;
+        let below = match self.full(prefix).is_empty() {
+            true => None,
+            false => Some(self.path(prefix)?),
+        };
+        let objects = call.store.list(below.as_ref()).try_filter_map(|meta| {
+            let object = self.own(meta.location.as_ref()).map(|key| Object {
+                key,
+                size: meta.size,
+            });
+            std::future::ready(Ok(object))
+        });
+        call.result(objects.try_collect().await)
+    }
+
+    async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
+        let full = match self.full(prefix) {
+            full if full.is_empty() => full,
+            full => full + "/",
+        };
+        let mut pending = Vec::new();
+        let mut after: Option<(String, String)> = None;
+        loop {
+            let mut query = vec![("uploads", String::new()), ("prefix", full.clone())];
+            if let Some((key, upload)) = after.take() {
+                query.push(("key-marker", key));
+                query.push(("upload-id-marker", upload));
+            }
+            let bucket = Path::default();
+            let doing = "listing unfinished uploads";
+            let page: UploadsPage = self.query(&bucket, query, doing).await?;
+            for ListedUpload { key, upload_id } in page.upload {
+                let upload = upload_id;
+                pending.extend(self.own(&key).map(|key| PendingUpload { key, upload }));
+            }
+            match (page.is_truncated, page.next_key_marker) {
+                (true, Some(key)) => {
+                    after = Some((key, page.next_upload_id_marker.unwrap_or_default()));
+                }
+                _ => return Ok(pending),
+            }
+        }
+    }
+
+    async fn parts(&self, key: &str, upload: &str) -> Result<Vec<ListedPart>, StoreError> {
+        let path = self.path(key)?;
+        let doing = format!("listing the parts of {key}");
+        let mut parts = Vec::new();
+        let mut after: Option<u32> = None;
+        loop {
+            let mut query = vec![("uploadId", upload.to_owned())];
+            if let Some(after) = after.take() {
+                query.push(("part-number-marker", after.to_string()));
+            }
+            let page: PartsPage = self.query(&path, query, &doing).await?;
+            parts.extend(page.part.into_iter().filter_map(PartElement::named));
+            match (page.is_truncated, page.next_part_number_marker) {
+                (true, Some(last)) => after = Some(last),
+                _ => return Ok(parts),
+            }
+        }
+    }
+}
+
+/// One call of `object_store`.
+struct Call {
+    store: AmazonS3,
+    doing: String,
+    error: Arc<Mutex<Option<RequestError>>>,
+}
+
+impl Call {
+    /// The result of the call. Its error is what the store said, rather than what
+    /// `object_store` makes of it.
+    fn result<T>(&self, result: object_store::Result<T>) -> Result<T, StoreError> {
+        result.map_err(|error| {
+            let mut seen = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+            match seen.take() {
+                Some(seen) => seen.error(&self.doing),
+                None => StoreError::senseless(&self.doing, error),
+            }
+        })
+    }
+}
+
+/// The connections of one call: those of a lane client, so that each socket has
+/// its lever.
+#[derive(Debug, Clone)]
+struct Connector {
+    client: LaneClient,
+    context: RequestContext,
+    /// Why the last request of the call failed.
+    error: Arc<Mutex<Option<RequestError>>>,
+}
+
+impl Connector {
+    fn failed(&self, error: RequestError) {
+        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl HttpService for Connector {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let response = match self.client.carry(request, self.context.clone()).await {
+            Ok(response) => response,
+            Err(failure) => {
+                let error = StoreError::from(failure);
+                self.failed(error.clone().into());
+                // `object_store` must not retry.
+                return Err(HttpError::new(HttpErrorKind::Unknown, error));
+            }
+        };
+        let status = response.status();
+        if status.is_success() || status.is_informational() {
+            return Ok(response.map(|body| {
+                HttpResponseBody::new(body.map_err(|error| {
+                    HttpError::new(HttpErrorKind::Unknown, StoreError::from(error))
+                }))
+            }));
+        }
+        let (response, refusal) = Refusal::read(response).await;
+        self.failed(RequestError::Refused(refusal));
+        Ok(response
+            .map(|body| HttpResponseBody::new(Full::new(body).map_err(|never| match never {}))))
+    }
+}
+
+/// ListMultipartUploads (Amazon S3 API reference).
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct UploadsPage {
+    #[serde(default)]
+    is_truncated: bool,
+    next_key_marker: Option<String>,
+    next_upload_id_marker: Option<String>,
+    #[serde(default)]
+    upload: Vec<ListedUpload>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ListedUpload {
+    key: String,
+    upload_id: String,
+}
+
+/// ListParts (Amazon S3 API reference).
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct PartsPage {
+    #[serde(default)]
+    is_truncated: bool,
+    next_part_number_marker: Option<u32>,
+    #[serde(default)]
+    part: Vec<PartElement>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct PartElement {
+    part_number: u32,
+    size: u64,
+    #[serde(rename = "ETag")]
+    etag: Option<String>,
+    #[serde(rename = "ChecksumSHA256")]
+    sha256: Option<String>,
+}
+
+/// The name of a part, in the form of `object_store`.
+#[derive(Debug, Serialize)]
+struct PartMetadata {
+    e_tag: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checksum_sha256: Option<String>,
+}
+
+impl PartElement {
+    /// `None` for a part without an entity tag: completing an upload needs the
+    /// tag.
+    fn named(self) -> Option<ListedPart> {
+        let sha256 = self.sha256.as_ref().and_then(|text| {
+            let bytes = STANDARD.decode(text).ok()?;
+            bytes.try_into().ok().map(PartDigest::Sha256)
+        });
+        let digest = sha256.or_else(|| md5(self.etag.as_ref()?).map(PartDigest::Md5));
+        let name = quick_xml::se::to_string(&PartMetadata {
+            e_tag: self.etag.filter(|etag| !etag.is_empty())?,
+            checksum_sha256: self.sha256,
+        });
+        Some(ListedPart {
+            index: self.part_number.checked_sub(1)?,
+            size: self.size,
+            name: name.ok()?,
+            digest,
+        })
+    }
+}
+
+/// The MD5 in an entity tag; `None` if the tag is something else.
+fn md5(etag: &str) -> Option<[u8; 16]> {
+    let digits = etag.trim_matches('"').as_bytes();
+    let mut bytes = [0; 16];
+    if digits.len() != 2 * bytes.len() {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(document: &str) -> Vec<ListedPart> {
+        let page: PartsPage = quick_xml::de::from_str(document).unwrap();
+        page.part
+            .into_iter()
+            .filter_map(PartElement::named)
+            .collect()
+    }
+
+    #[test]
+    fn only_what_can_be_named_is_a_part() {
+        let hash = STANDARD.encode([7; 32]);
+        let document = format!(
+            "<?xml version=\"1.0\"?><ListPartsResult><UploadId>u</UploadId>\
+             <IsTruncated>false</IsTruncated>\
+             <Part><PartNumber>2</PartNumber><ETag>&quot;a&quot;</ETag><Size>5</Size></Part>\
+             <Part><PartNumber>1</PartNumber><ETag>b</ETag><Size>6</Size>\
+             <ChecksumSHA256>{hash}</ChecksumSHA256></Part>\
+             <Part><PartNumber>3</PartNumber><Size>7</Size></Part>\
+             <Part><PartNumber>4</PartNumber>\
+             <ETag>&quot;000102030405060708090a0b0C0D0E0F&quot;</ETag><Size>9</Size></Part>\
+             <Part><PartNumber>0</PartNumber><ETag>c</ETag><Size>8</Size></Part>\
+             </ListPartsResult>"
+        );
+        let parts = parts(&document);
+        let found: Vec<_> = parts
+            .iter()
+            .map(|part| (part.index, part.size, part.digest))
+            .collect();
+        let md5 = std::array::from_fn(|i| i as u8);
+        assert_eq!(
+            found,
+            [
+                (1, 5, None),
+                (0, 6, Some(PartDigest::Sha256([7; 32]))),
+                (3, 9, Some(PartDigest::Md5(md5)))
+            ]
+        );
+        assert!(parts[1].name.contains(&hash), "{}", parts[1].name);
+        assert!(parts[0].name.contains("\"a\""), "{}", parts[0].name);
+    }
+
+    #[test]
+    fn an_entity_tag_may_be_no_md5() {
+        let quoted = format!("\"{}\"", "a0".repeat(16));
+        assert_eq!(md5(&quoted), Some([0xa0; 16]));
+        let others = [
+            "",
+            "\"\"",
+            &"x".repeat(32),
+            &"é".repeat(16),
+            &"a".repeat(31),
+        ];
+        for other in others {
+            assert_eq!(md5(other), None, "{other}");
+        }
+        assert_eq!(md5(&format!("{}-2", "a".repeat(32))), None);
+    }
+
+    #[test]
+    fn an_upload_may_have_no_part() {
+        assert_eq!(
+            parts("<ListPartsResult><UploadId>u</UploadId></ListPartsResult>"),
+            []
+        );
     }
 }

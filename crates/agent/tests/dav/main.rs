@@ -111,12 +111,8 @@ pub(crate) async fn fetch(
 }
 
 async fn listed(store: &Store, prefix: &str) -> BTreeMap<String, u64> {
-    let mut listed = BTreeMap::new();
-    let each = |object: Object| {
-        listed.insert(object.key, object.size);
-    };
-    store.list(prefix, each).await.unwrap();
-    listed
+    let objects = store.list(prefix).await.unwrap().into_iter();
+    objects.map(|Object { key, size }| (key, size)).collect()
 }
 
 /// Pushes a tree twice, then changes it and pushes it again; the server has what it

@@ -1,4 +1,4 @@
-//! What is in a file: all of it, or a range of its bytes, exactly those.
+//! Reading a file of a server: all of it, or exactly a range of its bytes.
 
 use std::ops::Range;
 
@@ -10,44 +10,44 @@ use http::header::{CONTENT_ENCODING, CONTENT_RANGE, RANGE};
 use http::{HeaderValue, Method, Response, StatusCode};
 use http_body_util::{BodyDataStream, BodyExt, Empty};
 
-use super::super::ContentStream;
-use super::super::error::{StoreError, StoreErrorKind};
-use super::wire::{Wire, makes_no_sense};
+use super::client::DavClient;
+use crate::store::backend::ContentStream;
+use crate::store::error::{StoreError, StoreErrorKind};
 
-/// Fetches what is behind a URL.
-pub(super) async fn get(
-    wire: &Wire,
+/// Fetches the file at a URL, or exactly a range of its bytes.
+pub(crate) async fn get(
+    client: &DavClient,
     url: &str,
     range: Option<Range<u64>>,
-    passage: RequestContext,
+    context: RequestContext,
     doing: String,
 ) -> Result<ContentStream, StoreError> {
     if range.as_ref().is_some_and(Range::is_empty) {
         return Ok(stream::empty().boxed());
     }
-    let mut request = wire.request(Method::GET, url);
+    let mut request = client.request(Method::GET, url);
     if let Some(Range { start, end }) = &range {
         request = request.header(RANGE, format!("bytes={start}-{}", end - 1));
     }
-    let response = wire.send(request, Empty::<Bytes>::new(), passage).await;
-    let response = response.map_err(|trouble| trouble.error(&doing))?;
-    let reading = Reading::of(response, range, doing)?;
-    Ok(stream::try_unfold(reading, Reading::next).boxed())
+    let response = client.send(request, Empty::<Bytes>::new(), context).await;
+    let response = response.map_err(|error| error.error(&doing))?;
+    let reading = BodyReading::of(response, range, doing)?;
+    Ok(stream::try_unfold(reading, BodyReading::next).boxed())
 }
 
-/// A body that is being read.
-struct Reading {
+/// The body of an answer, piece by piece.
+struct BodyReading {
     body: BodyDataStream<Received>,
-    /// Bytes to pass over.
+    /// Bytes to skip first.
     skip: u64,
-    /// Bytes that are wanted of it.
+    /// Bytes to deliver after that.
     left: u64,
-    /// Whether it must have them all.
+    /// Whether a shorter body is an error.
     is_exact: bool,
     doing: String,
 }
 
-impl Reading {
+impl BodyReading {
     fn of(
         response: Response<Received>,
         range: Option<Range<u64>>,
@@ -56,11 +56,11 @@ impl Reading {
         let headers = response.headers();
         let encoding = headers.get(CONTENT_ENCODING);
         if encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
-            return Err(makes_no_sense(&doing, "it is encoded"));
+            return Err(StoreError::senseless(&doing, "it is encoded"));
         }
         let (skip, left, is_exact) = match (response.status(), range) {
             (StatusCode::OK, None) => (0, u64::MAX, false),
-            // There are servers that know no ranges.
+            // Some servers do not know ranges and send the whole file.
             (StatusCode::OK, Some(range)) => (range.start, range.end - range.start, false),
             (StatusCode::PARTIAL_CONTENT, Some(range)) => {
                 let answered = headers.get(CONTENT_RANGE).map(HeaderValue::as_bytes);
@@ -68,11 +68,11 @@ impl Reading {
                     .and_then(|value| ContentRange::parse(value).ok())
                     .and_then(|answered| length_of(answered, &range));
                 let length = length.ok_or_else(|| {
-                    makes_no_sense(&doing, "it is not the range that was asked for")
+                    StoreError::senseless(&doing, "it is not the range that was asked for")
                 })?;
                 (0, length, true)
             }
-            (status, _) => return Err(makes_no_sense(&doing, status)),
+            (status, _) => return Err(StoreError::senseless(&doing, status)),
         };
         Ok(Self {
             body: response.into_body().into_data_stream(),
@@ -92,13 +92,8 @@ impl Reading {
                 }
                 return Ok(None);
             };
-            let mut piece = piece.map_err(|error| {
-                let error = StoreError::from_broken(error);
-                StoreError {
-                    message: format!("{}: {}", self.doing, error.message),
-                    ..error
-                }
-            })?;
+            let mut piece =
+                piece.map_err(|error| StoreError::from(error).while_doing(&self.doing))?;
             let skipped = self.skip.min(piece.len() as u64);
             self.skip -= skipped;
             let _ = piece.split_to(skipped as usize);
@@ -112,8 +107,8 @@ impl Reading {
     }
 }
 
-/// How many bytes an answer has, if it is the range that was asked for, as far as
-/// the file goes.
+/// The length of an answer, bytes, if it is the range that was asked for, cut at the
+/// end of the file.
 fn length_of(answered: ContentRange, asked: &Range<u64>) -> Option<u64> {
     let ContentRange::Bytes { first, last, total } = answered else {
         return None;

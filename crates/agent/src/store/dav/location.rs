@@ -1,32 +1,31 @@
-//! Where keys are: from a key to a URL, and from what a server calls things back
-//! to names. Knows nothing of requests.
+//! URLs of keys, and names from the references in a server's answers. Pure.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::Url;
 
-use super::super::error::{StoreError, StoreErrorKind};
+use crate::store::error::{StoreError, StoreErrorKind};
 
-/// What stands for itself wherever it is in a URL (RFC 3986, section 2.3), is not
-/// encoded.
+/// The characters that are encoded: all but the unreserved ones (RFC 3986, section
+/// 2.3).
 const RESERVED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// The collection below which everything is.
+/// The collection that holds all objects of a store.
 #[derive(Debug, Clone)]
-pub(super) struct Root {
+pub(crate) struct RootUrl {
     /// Ends with a slash, and has neither credentials nor a query.
     url: Url,
     /// The names of its path, decoded.
     names: Vec<Vec<u8>>,
 }
 
-impl Root {
+impl RootUrl {
     /// # Errors
-    /// It is no URL of HTTP.
-    pub(super) fn new(url: &Url) -> Result<Self, StoreError> {
+    /// The scheme is neither `http` nor `https`.
+    pub(crate) fn new(url: &Url) -> Result<Self, StoreError> {
         let refused = || {
             let message = "the URL of this store is none of http or https";
             StoreError::new(StoreErrorKind::Refused, message)
@@ -49,11 +48,11 @@ impl Root {
     /// The URL of the file under a key.
     ///
     /// # Errors
-    /// It is no key.
-    pub(super) fn file(&self, key: &str) -> Result<String, StoreError> {
+    /// The key is invalid.
+    pub(crate) fn file(&self, key: &str) -> Result<String, StoreError> {
         let mut url = self.url.to_string();
         for (i, name) in key.split('/').enumerate() {
-            // There is no way to write these that does not mean something else.
+            // URLs give these names another meaning.
             if matches!(name, "" | "." | "..") {
                 let message = format!("{key} is no key");
                 return Err(StoreError::new(StoreErrorKind::Refused, message));
@@ -66,57 +65,57 @@ impl Root {
         Ok(url)
     }
 
-    /// The URL of the collection under a key; the empty one is all of the store.
+    /// The URL of the collection under a key; the empty key is the whole store.
     ///
     /// # Errors
-    /// It is no key.
-    pub(super) fn collection(&self, key: &str) -> Result<String, StoreError> {
+    /// The key is invalid.
+    pub(crate) fn collection(&self, key: &str) -> Result<String, StoreError> {
         match key {
             "" => Ok(self.url.to_string()),
             key => Ok(self.file(key)? + "/"),
         }
     }
 
-    /// What a reference in the answer about the collection under a key means.
-    pub(super) fn meant(&self, key: &str, reference: &str) -> Meant {
+    /// Resolves a reference in an answer about the collection under a key.
+    pub(crate) fn resolve(&self, key: &str, reference: &str) -> Reference {
         let Ok(url) = self.url.join(reference) else {
-            return Meant::Elsewhere;
+            return Reference::Elsewhere;
         };
         let names = names_of(url.path());
         let own = key.split('/').filter(|name| !name.is_empty());
         let own = own.map(|name| name.as_bytes().to_vec());
         let asked: Vec<_> = self.names.iter().cloned().chain(own).collect();
         let Some(below) = names.strip_prefix(asked.as_slice()) else {
-            return Meant::Elsewhere;
+            return Reference::Elsewhere;
         };
         match below {
-            [] => Meant::Itself,
+            [] => Reference::Itself,
             [name] => match std::str::from_utf8(name) {
                 Ok(name) if !name.contains('/') && !matches!(name, "." | "..") => {
-                    Meant::Member(name.to_owned())
+                    Reference::Member(name.to_owned())
                 }
-                Ok(_) | Err(_) => Meant::NoKey,
+                Ok(_) | Err(_) => Reference::NoKey,
             },
-            _ => Meant::Elsewhere,
+            _ => Reference::Elsewhere,
         }
     }
 }
 
-/// What a reference means.
+/// What a reference stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Meant {
-    /// What was asked about.
+pub(crate) enum Reference {
+    /// The collection itself.
     Itself,
-    /// What has this name in it.
+    /// The member of this name.
     Member(String),
-    /// Something in it that can have no key.
+    /// A member whose name cannot be part of a key.
     NoKey,
-    /// Something that was not asked about.
+    /// Something outside of the collection.
     Elsewhere,
 }
 
-/// A name in a query.
-pub(super) fn encoded(name: &str) -> String {
+/// Encodes a name for a query.
+pub(crate) fn encoded(name: &str) -> String {
     utf8_percent_encode(name, &RESERVED).to_string()
 }
 
@@ -131,8 +130,8 @@ fn names_of(path: &str) -> Vec<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn root(url: &str) -> Root {
-        Root::new(&url.parse().unwrap()).unwrap()
+    fn root(url: &str) -> RootUrl {
+        RootUrl::new(&url.parse().unwrap()).unwrap()
     }
 
     #[test]
@@ -152,29 +151,29 @@ mod tests {
         for key in ["", "/a", "a/", "a//b", "..", "a/../b", "."] {
             assert!(root.file(key).is_err(), "{key:?}");
         }
-        assert!(Root::new(&"ftp://h/".parse().unwrap()).is_err());
+        assert!(RootUrl::new(&"ftp://h/".parse().unwrap()).is_err());
     }
 
     #[test]
     fn names_come_back_however_a_server_writes_them() {
         let root = root("http://h/my files");
-        let member = |name: &str| Meant::Member(name.to_owned());
+        let member = |name: &str| Reference::Member(name.to_owned());
         for (reference, meant) in [
-            ("/my%20files/a/", Meant::Itself),
-            ("http://h/my%20files/a", Meant::Itself),
-            ("http://other:81/my files/a/", Meant::Itself),
+            ("/my%20files/a/", Reference::Itself),
+            ("http://h/my%20files/a", Reference::Itself),
+            ("http://other:81/my files/a/", Reference::Itself),
             ("/my%20files/a/b%2525c", member("b%25c")),
             ("/%6dy%20files/a/b/", member("b")),
             ("/my%20files/a/b+c&amp;", member("b+c&amp;")),
-            ("/my%20files/a/b%2Fc", Meant::NoKey),
-            ("/my%20files/a/b%FFc", Meant::NoKey),
-            ("/my%20files/a/b/c", Meant::Elsewhere),
-            ("/my%20files/a/%2e%2e/c", Meant::Elsewhere),
-            ("/my%20files/", Meant::Elsewhere),
-            ("http://[", Meant::Elsewhere),
+            ("/my%20files/a/b%2Fc", Reference::NoKey),
+            ("/my%20files/a/b%FFc", Reference::NoKey),
+            ("/my%20files/a/b/c", Reference::Elsewhere),
+            ("/my%20files/a/%2e%2e/c", Reference::Elsewhere),
+            ("/my%20files/", Reference::Elsewhere),
+            ("http://[", Reference::Elsewhere),
         ] {
-            assert_eq!(root.meant("a", reference), meant, "{reference}");
+            assert_eq!(root.resolve("a", reference), meant, "{reference}");
         }
-        assert_eq!(root.meant("", "/my%20files/x"), member("x"));
+        assert_eq!(root.resolve("", "/my%20files/x"), member("x"));
     }
 }

@@ -1,96 +1,147 @@
-//! Storing on a `fairbat serve --writable`: its PUT is atomic, makes directories,
-//! and checks what it is told of the content.
+//! `fairbat serve --writable` as a store. Its PUT is atomic, makes directories, and
+//! checks the digest of the content.
 
+use std::ops::Range;
+
+use async_trait::async_trait;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use fairbat::transport::RequestContext;
-use http::header::{ETAG, IF_NONE_MATCH};
-use http::{HeaderValue, Method};
+use http::Method;
+use http::header::IF_NONE_MATCH;
+use http_body::Body;
 use http_body_util::Full;
 use sha2::{Digest, Sha256};
 
-use super::super::error::StoreError;
-use super::super::{PutMode, Stored};
-use super::location::Root;
-use super::webdav::is_absent;
-use super::wire::{Trouble, Wire};
+use super::client::{DavClient, StreamBody, error_of_key, is_absent};
+use super::location::RootUrl;
+use super::{content, listing};
+use crate::store::backend::{Backend, BoxError, ContentStream, Object, Pieces, PutMode};
+use crate::store::error::{RequestError, StoreError};
+use crate::store::settings::Dialect;
+use crate::store::unfinished::{PendingUpload, StagedFile};
 
-/// See the module.
+/// A `fairbat serve --writable`.
 #[derive(Debug)]
-pub(super) struct Serve {
-    pub(super) wire: Wire,
-    pub(super) root: Root,
+pub(crate) struct ServeStore {
+    pub(crate) client: DavClient,
+    pub(crate) root: RootUrl,
 }
 
-impl Serve {
-    pub(super) async fn put(
-        &self,
-        key: &str,
-        content: Bytes,
-        mode: PutMode,
-        passage: RequestContext,
-    ) -> Result<Stored, StoreError> {
-        let digest = BASE64_STANDARD.encode(Sha256::digest(&content));
-        // RFC 9530.
-        let digest = format!("sha-256=:{digest}:");
-        let body = Full::new(content);
-        self.send(key, body, mode, Some(digest), passage).await
-    }
-
-    /// Sends a file, of whose content nothing is known yet, to its place.
-    pub(super) async fn send<B>(
+impl ServeStore {
+    /// Sends a file to its place.
+    async fn send<B>(
         &self,
         key: &str,
         body: B,
         mode: PutMode,
         digest: Option<String>,
-        passage: RequestContext,
-    ) -> Result<Stored, StoreError>
+        context: RequestContext,
+    ) -> Result<(), StoreError>
     where
-        B: http_body::Body<Data = Bytes> + Send + Sync + Unpin + 'static,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: Body<Data = Bytes> + Send + Sync + Unpin + 'static,
+        B::Error: Into<BoxError>,
     {
         let url = self.root.file(key)?;
-        let mut request = self.wire.put(&url, body.size_hint().exact());
+        let mut request = self.client.put(&url, body.size_hint().exact());
         if let Some(digest) = digest {
             request = request.header("content-digest", digest);
         }
         if mode == PutMode::Create {
             request = request.header(IF_NONE_MATCH, "*");
         }
-        let stored = self.wire.done(request, body, passage).await;
-        let stored = stored.map_err(|trouble| trouble.error_of_key(&format!("storing {key}")))?;
-        let etag = stored.headers().get(ETAG).map(HeaderValue::to_str);
-        Ok(Stored {
-            etag: etag.and_then(Result::ok).map(str::to_owned),
+        let stored = self.client.done(request, body, context).await;
+        let doing = format!("storing {key}");
+        stored
+            .map(drop)
+            .map_err(|error| error_of_key(error, &doing))
+    }
+
+    async fn remove(&self, key: &str) -> Result<(), RequestError> {
+        let url = self.root.file(key)?;
+        let request = self.client.request(Method::DELETE, &url);
+        self.client.ask(request).await.map(drop)
+    }
+}
+
+#[async_trait]
+impl Backend for ServeStore {
+    fn takes_parts(&self) -> bool {
+        false
+    }
+
+    async fn put(
+        &self,
+        key: &str,
+        content: Bytes,
+        mode: PutMode,
+        context: RequestContext,
+    ) -> Result<(), StoreError> {
+        let digest = BASE64_STANDARD.encode(Sha256::digest(&content));
+        // RFC 9530, section 2.
+        let digest = format!("sha-256=:{digest}:");
+        let body = Full::new(content);
+        self.send(key, body, mode, Some(digest), context).await
+    }
+
+    async fn put_stream(
+        &self,
+        key: &str,
+        size: u64,
+        pieces: Pieces,
+        context: RequestContext,
+    ) -> Result<StagedFile, StoreError> {
+        let body = StreamBody::new(pieces, size);
+        let sent = self.send(key, body, PutMode::Replace, None, context);
+        sent.await?;
+        Ok(StagedFile {
+            key: key.to_owned(),
+            unfinished: None,
+            is_in_doubt: false,
         })
     }
 
-    /// Deletes files, and the directories that have nothing else: a file may come
-    /// under their name. The server removes no other.
-    pub(super) async fn delete(&self, keys: &[String]) -> Result<(), StoreError> {
+    async fn get(
+        &self,
+        key: &str,
+        range: Option<Range<u64>>,
+        context: RequestContext,
+    ) -> Result<ContentStream, StoreError> {
+        let doing = format!("fetching {key}");
+        content::get(&self.client, &self.root.file(key)?, range, context, doing).await
+    }
+
+    async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
         let mut parents: Vec<&str> = Vec::new();
-        for key in keys {
+        for key in &keys {
             match self.remove(key).await {
-                Err(trouble) if !is_absent(&trouble) => {
-                    return Err(trouble.error_of_key(&format!("deleting {key}")));
+                Err(error) if !is_absent(&error) => {
+                    return Err(error_of_key(error, &format!("deleting {key}")));
                 }
                 _ => parents.extend(key.match_indices('/').map(|(at, _)| &key[..at])),
             }
         }
         parents.sort_unstable();
         parents.dedup();
-        // What is in a directory comes behind it.
+        // Also the directories that became empty, the innermost first: a file may
+        // take their name. The server refuses to remove the others.
         for parent in parents.into_iter().rev() {
             let _ = self.remove(parent).await;
         }
         Ok(())
     }
 
-    async fn remove(&self, key: &str) -> Result<(), Trouble> {
-        let url = self.root.file(key)?;
-        let request = self.wire.request(Method::DELETE, &url);
-        self.wire.ask(request).await.map(drop)
+    async fn list(&self, prefix: &str) -> Result<Vec<Object>, StoreError> {
+        listing::list_tree(&self.client, &self.root, Dialect::Fairbat, prefix).await
+    }
+
+    // The server deletes its own unfinished files.
+    async fn pending(&self, _prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn abort(&self, _key: &str, _upload: &str) -> Result<(), StoreError> {
+        Ok(())
     }
 }

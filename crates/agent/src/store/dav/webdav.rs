@@ -1,133 +1,129 @@
-//! Storing on a WebDAV server: a file comes under a name aside, and then MOVE puts
-//! it under its key, so that it is there as a whole or not at all.
+//! A WebDAV server as a store. A file is sent under a temporary name, and MOVE puts
+//! it under its key, so it is there as a whole or not at all.
 //!
-//! Servers differ in what they answer where a collection is missing, and RFC 4918
-//! is hard on what is in the way of a MOVE: a collection goes with everything in
-//! it, and some servers delete it first and only then look what there is to move.
-//! So nothing is replaced before that has been looked at.
+//! Servers answer differently where a collection is missing. And a MOVE onto a
+//! collection deletes all its members (RFC 4918, section 9.9.3); some servers even
+//! delete it before they look for the source. So a key is checked before anything
+//! under it is replaced.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use fairbat::transport::RequestContext;
 use http::{Method, StatusCode};
+use http_body::Body;
+use http_body_util::Full;
 
-use super::super::error::{StoreError, StoreErrorKind};
-use super::super::{IN_THE_WAY, PutMode};
-use super::location::Root;
-use super::names;
-use super::unfinished::{Aside, Unfinished, key_of};
-use super::wire::{Trouble, Wire};
+use super::client::{DavClient, StreamBody, error_of_key, is_absent};
+use super::location::RootUrl;
+use super::{content, listing};
+use crate::store::backend::{
+    Backend, BoxError, ContentStream, DIRECTORY_IN_THE_WAY, Object, Pieces, PutMode,
+};
+use crate::store::error::{RequestError, StoreError, StoreErrorKind};
+use crate::store::settings::Dialect;
+use crate::store::unfinished::{
+    PendingUpload, StagedFile, UNFINISHED, UnfinishedFiles, key_of, pending,
+};
 
-/// What to do where nothing can be made.
+/// What to do if the server cannot make a collection.
 const NO_ROOT: &str = "make the collection that the URL of this store names, or check the URL";
 
-/// See the module.
+/// A WebDAV server.
 #[derive(Debug)]
-pub(super) struct Webdav {
-    pub(super) wire: Wire,
-    pub(super) root: Root,
-    pub(super) aside: Arc<Aside>,
-    /// Whether the collection of files aside has been made, as far as is known.
+pub(crate) struct WebdavStore {
+    client: DavClient,
+    root: RootUrl,
+    files: Arc<UnfinishedFiles>,
+    /// Whether the collection of unfinished files is known to exist.
     is_ready: AtomicBool,
 }
 
-/// A file that the server has all of.
-#[derive(Debug)]
-pub(super) struct Arrived {
-    key: String,
-    unfinished: Unfinished,
-    /// Whether a MOVE was sent whose answer was none.
-    is_in_doubt: bool,
-}
-
-impl Webdav {
-    pub(super) fn new(wire: Wire, root: Root) -> Self {
+impl WebdavStore {
+    pub(crate) fn new(client: DavClient, root: RootUrl) -> Self {
         Self {
-            wire,
+            client,
             root,
-            aside: Aside::new(),
+            files: UnfinishedFiles::new(),
             is_ready: AtomicBool::new(false),
         }
     }
 
-    /// Sends a file, aside.
-    pub(super) async fn send<B>(
+    /// Sends a file under a temporary name.
+    async fn send<B>(
         &self,
         key: &str,
         body: B,
-        passage: RequestContext,
-    ) -> Result<Arrived, StoreError>
+        context: RequestContext,
+    ) -> Result<StagedFile, StoreError>
     where
-        B: http_body::Body<Data = Bytes> + Send + Sync + Unpin + 'static,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: Body<Data = Bytes> + Send + Sync + Unpin + 'static,
+        B::Error: Into<BoxError>,
     {
-        // A key that is none is refused before anything is sent.
+        // Refuses an invalid key before anything is sent.
         self.root.file(key)?;
-        self.delete_left().await;
-        let unfinished = self.aside.name(key);
+        self.delete_abandoned().await;
+        let unfinished = self.files.name(key);
         if !self.is_ready.load(Ordering::Relaxed) {
             self.make_parents(&unfinished.key()).await?;
             self.is_ready.store(true, Ordering::Relaxed);
         }
         let url = self.root.file(&unfinished.key())?;
-        let request = self.wire.put(&url, body.size_hint().exact());
+        let request = self.client.put(&url, body.size_hint().exact());
         let doing = format!("storing {key}");
-        match self.wire.done(request, body, passage).await {
-            Ok(_) => Ok(Arrived {
+        match self.client.done(request, body, context).await {
+            Ok(_) => Ok(StagedFile {
                 key: key.to_owned(),
-                unfinished,
+                unfinished: Some(unfinished),
                 is_in_doubt: false,
             }),
-            Err(trouble) => {
-                // Perhaps somebody has removed the collection.
+            Err(error) => {
+                // The collection may be gone.
                 self.is_ready.store(false, Ordering::Relaxed);
-                Err(put_error(trouble, &doing))
+                Err(put_error(error, &doing))
             }
         }
     }
 
-    /// Puts a file that has arrived under its key.
-    pub(super) async fn place(
-        &self,
-        arrived: &mut Arrived,
-        mode: PutMode,
-    ) -> Result<(), StoreError> {
-        let Arrived { key, .. } = &*arrived;
-        let (key, aside) = (key.clone(), arrived.unfinished.key());
+    /// Moves a sent file under its key.
+    async fn finish(&self, staged: &mut StagedFile, mode: PutMode) -> Result<(), StoreError> {
+        let Some(unfinished) = &mut staged.unfinished else {
+            return Ok(());
+        };
+        let (key, aside) = (staged.key.clone(), unfinished.key());
         let doing = format!("putting {key} into its place");
-        if std::mem::replace(&mut arrived.is_in_doubt, true) && !self.is_there(&aside).await? {
+        if std::mem::replace(&mut staged.is_in_doubt, true) && !self.exists(&aside).await? {
             return Err(gone(&doing));
         }
         let mut moved = self.rename(&aside, &key, PutMode::Create).await;
-        let status = moved.as_ref().err().and_then(Trouble::status);
+        let status = moved.as_ref().err().and_then(RequestError::status);
         if status == Some(StatusCode::PRECONDITION_FAILED) && mode == PutMode::Replace {
-            self.refuse_to_bury(&key, &doing).await?;
+            self.refuse_to_replace_collection(&key, &doing).await?;
             moved = self.rename(&aside, &key, PutMode::Replace).await;
         }
-        if let Err(trouble) = moved {
-            let is_absent = match trouble.status() {
-                Some(StatusCode::FORBIDDEN | StatusCode::NOT_FOUND) => {
-                    !self.is_there(&aside).await?
-                }
+        if let Err(error) = moved {
+            let is_absent = match error.status() {
+                Some(StatusCode::FORBIDDEN | StatusCode::NOT_FOUND) => !self.exists(&aside).await?,
                 _ => false,
             };
             return Err(match is_absent {
                 true => gone(&doing),
-                false => trouble.error_of_key(&doing),
+                false => error_of_key(error, &doing),
             });
         }
-        arrived.unfinished.placed();
+        unfinished.placed();
         Ok(())
     }
 
-    /// Moves a file, and makes the collections that it goes to, if need be.
-    async fn rename(&self, from: &str, to: &str, mode: PutMode) -> Result<(), Trouble> {
+    /// Moves a file, and makes the collections around its new place if needed.
+    async fn rename(&self, from: &str, to: &str, mode: PutMode) -> Result<(), RequestError> {
         let moved = self.rename_once(from, to, mode).await;
-        let status = moved.as_ref().err().and_then(Trouble::status);
+        let status = moved.as_ref().err().and_then(RequestError::status);
         match status {
-            // RFC 4918 has 409; what comes of file systems is 404, or 403.
+            // RFC 4918 says 409; servers on file systems also say 404 or 403.
             Some(StatusCode::CONFLICT | StatusCode::NOT_FOUND | StatusCode::FORBIDDEN)
                 if to.contains('/') =>
             {
@@ -138,60 +134,65 @@ impl Webdav {
         }
     }
 
-    async fn rename_once(&self, from: &str, to: &str, mode: PutMode) -> Result<(), Trouble> {
+    async fn rename_once(&self, from: &str, to: &str, mode: PutMode) -> Result<(), RequestError> {
         let (from, to) = (self.root.file(from)?, self.root.file(to)?);
         let overwrite = match mode {
             PutMode::Replace => "T",
             PutMode::Create => "F",
         };
         let request = self
-            .wire
+            .client
             .request(method(b"MOVE"), &from)
             .header("destination", to)
             .header("overwrite", overwrite);
-        self.wire.ask(request).await.map(drop)
+        self.client.ask(request).await.map(drop)
     }
 
-    /// Fails if what is in the way is a collection with something in it.
-    async fn refuse_to_bury(&self, key: &str, doing: &str) -> Result<(), StoreError> {
-        let found = names::of_webdav(&self.wire, &self.root, key, doing).await;
+    /// Fails if the key is that of a collection with members.
+    async fn refuse_to_replace_collection(&self, key: &str, doing: &str) -> Result<(), StoreError> {
+        let found = listing::of_webdav(&self.client, &self.root, key, doing).await;
         match found {
             Ok(Some(members)) if !members.is_empty() => {
                 let message = format!("{doing}: there is a collection with something in it");
-                Err(StoreError::new(StoreErrorKind::Refused, message).with_hint(IN_THE_WAY))
+                Err(StoreError::new(StoreErrorKind::Refused, message)
+                    .with_hint(DIRECTORY_IN_THE_WAY))
             }
             Ok(_) => Ok(()),
-            // It is no collection, or the server does not tell.
-            Err(trouble) if trouble.status().is_some_and(|it| it.is_client_error()) => Ok(()),
-            Err(trouble) if trouble.status() == Some(StatusCode::NOT_IMPLEMENTED) => Ok(()),
-            Err(trouble) => Err(trouble.error(doing)),
+            // It is no collection, or the server does not say.
+            Err(error) if error.status().is_some_and(|it| it.is_client_error()) => Ok(()),
+            Err(error) if error.status() == Some(StatusCode::NOT_IMPLEMENTED) => Ok(()),
+            Err(error) => Err(error.error(doing)),
         }
     }
 
-    async fn is_there(&self, key: &str) -> Result<bool, StoreError> {
+    async fn exists(&self, key: &str) -> Result<bool, StoreError> {
         let url = self.root.file(key)?;
-        match self.wire.ask(self.wire.request(Method::HEAD, &url)).await {
+        match self
+            .client
+            .ask(self.client.request(Method::HEAD, &url))
+            .await
+        {
             Ok(_) => Ok(true),
-            Err(trouble) if trouble.status() == Some(StatusCode::NOT_FOUND) => Ok(false),
-            Err(trouble) => Err(trouble.error("looking for what was sent")),
+            Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => Ok(false),
+            Err(error) => Err(error.error("looking for what was sent")),
         }
     }
 
-    /// Makes the collections that are missing on the way to a key.
+    /// Makes the collections around a key that are missing.
     async fn make_parents(&self, key: &str) -> Result<(), StoreError> {
-        // From the innermost one outwards, until one is there, and back.
+        // From the innermost outwards until one exists, and back.
         let mut missing = Vec::new();
         for parent in key.rmatch_indices('/').map(|(at, _)| &key[..at]) {
-            let Err(trouble) = self.make_collection(parent).await else {
+            let Err(error) = self.make_collection(parent).await else {
                 break;
             };
-            let status = trouble.status();
+            let status = error.status();
             let is_early = matches!(status, Some(StatusCode::CONFLICT | StatusCode::NOT_FOUND));
             if is_early && parent.contains('/') {
                 missing.push(parent);
                 continue;
             }
-            let error = trouble.error(&format!("making {parent}"));
+            let error = error.error(&format!("making {parent}"));
             return Err(match is_early {
                 true => StoreError {
                     kind: StoreErrorKind::Refused,
@@ -203,57 +204,122 @@ impl Webdav {
         }
         for parent in missing.into_iter().rev() {
             let made = self.make_collection(parent).await;
-            made.map_err(|trouble| trouble.error(&format!("making {parent}")))?;
+            made.map_err(|error| error.error(&format!("making {parent}")))?;
         }
         Ok(())
     }
 
-    /// One that is there is fine.
-    async fn make_collection(&self, key: &str) -> Result<(), Trouble> {
+    /// An existing collection is no error.
+    async fn make_collection(&self, key: &str) -> Result<(), RequestError> {
         let url = self.root.collection(key)?;
-        let request = self.wire.request(method(b"MKCOL"), &url);
-        match self.wire.ask(request).await {
-            Err(trouble) if trouble.status() == Some(StatusCode::METHOD_NOT_ALLOWED) => Ok(()),
+        let request = self.client.request(method(b"MKCOL"), &url);
+        match self.client.ask(request).await {
+            Err(error) if error.status() == Some(StatusCode::METHOD_NOT_ALLOWED) => Ok(()),
             made => made.map(drop),
         }
     }
 
-    /// Deletes a file; one that is not there is fine.
-    pub(super) async fn delete(&self, key: &str) -> Result<(), StoreError> {
+    /// Deletes a file. A missing file is no error.
+    async fn delete_file(&self, key: &str) -> Result<(), StoreError> {
         match self.remove(key).await {
-            Err(trouble) if !is_absent(&trouble) => {
-                Err(trouble.error_of_key(&format!("deleting {key}")))
+            Err(error) if !is_absent(&error) => {
+                Err(error_of_key(error, &format!("deleting {key}")))
             }
             _ => Ok(()),
         }
     }
 
-    async fn remove(&self, key: &str) -> Result<(), Trouble> {
+    async fn remove(&self, key: &str) -> Result<(), RequestError> {
         let url = self.root.file(key)?;
-        // Of a collection that would be no request (RFC 4918, section 9.6.1): it
-        // would go with everything in it.
-        let request = self.wire.request(Method::DELETE, &url).header("depth", "0");
-        self.wire.ask(request).await.map(drop)
+        // A DELETE of a collection would delete all its members; with this depth
+        // it is invalid (RFC 4918, section 9.6.1).
+        let request = self
+            .client
+            .request(Method::DELETE, &url)
+            .header("depth", "0");
+        self.client.ask(request).await.map(drop)
     }
 
-    /// Deletes what earlier tries have left, as far as that is possible now. A server
-    /// that has not seen yet that a request broke off may say that a file is
-    /// deleted, and go on with it; so each is asked for until it is not there.
-    async fn delete_left(&self) {
-        for name in self.aside.take_left() {
+    /// Deletes the files of failed attempts, as far as the server does it now. A
+    /// server that has not noticed yet that a request broke off may report the
+    /// file as deleted and still write it. So each is deleted until it is missing.
+    async fn delete_abandoned(&self) {
+        for name in self.files.take_left() {
             match self.remove(&key_of(&name)).await {
-                Err(trouble) if is_absent(&trouble) => {}
-                _ => self.aside.leave(name),
+                Err(error) if is_absent(&error) => {}
+                _ => self.files.leave(name),
             }
         }
     }
 }
 
-pub(super) fn is_absent(trouble: &Trouble) -> bool {
-    matches!(
-        trouble.status(),
-        Some(StatusCode::NOT_FOUND | StatusCode::GONE)
-    )
+#[async_trait]
+impl Backend for WebdavStore {
+    fn takes_parts(&self) -> bool {
+        false
+    }
+
+    async fn put(
+        &self,
+        key: &str,
+        content: Bytes,
+        mode: PutMode,
+        context: RequestContext,
+    ) -> Result<(), StoreError> {
+        let mut staged = self.send(key, Full::new(content), context).await?;
+        self.finish(&mut staged, mode).await
+    }
+
+    async fn put_stream(
+        &self,
+        key: &str,
+        size: u64,
+        pieces: Pieces,
+        context: RequestContext,
+    ) -> Result<StagedFile, StoreError> {
+        self.send(key, StreamBody::new(pieces, size), context).await
+    }
+
+    async fn place(&self, staged: &mut StagedFile) -> Result<(), StoreError> {
+        self.finish(staged, PutMode::Replace).await
+    }
+
+    async fn get(
+        &self,
+        key: &str,
+        range: Option<Range<u64>>,
+        context: RequestContext,
+    ) -> Result<ContentStream, StoreError> {
+        let doing = format!("fetching {key}");
+        content::get(&self.client, &self.root.file(key)?, range, context, doing).await
+    }
+
+    async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
+        for key in &keys {
+            self.delete_file(key).await?;
+        }
+        Ok(())
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<Object>, StoreError> {
+        listing::list_tree(&self.client, &self.root, Dialect::Webdav, prefix).await
+    }
+
+    /// Leaves out the files that this process is sending.
+    async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
+        let doing = "listing unfinished files";
+        let found = listing::of_webdav(&self.client, &self.root, UNFINISHED, doing).await;
+        let members = found.map_err(|error| error.error(doing))?;
+        let names = members.into_iter().flatten().map(|member| member.name);
+        Ok(names
+            .filter(|name| !self.files.is_under_way(name))
+            .filter_map(|name| pending(&name, prefix))
+            .collect())
+    }
+
+    async fn abort(&self, _key: &str, upload: &str) -> Result<(), StoreError> {
+        self.delete_file(&key_of(upload)).await
+    }
 }
 
 fn method(name: &[u8]) -> Method {
@@ -265,13 +331,13 @@ fn gone(doing: &str) -> StoreError {
     StoreError::new(StoreErrorKind::UploadGone, message)
 }
 
-/// What a refused PUT means. There are servers whose words for a full disk, and for
-/// a file that cannot be written, are these.
-fn put_error(trouble: Trouble, doing: &str) -> StoreError {
-    let status = trouble.status();
-    let error = trouble.error(doing);
+/// The error of a refused PUT. Some servers answer 405 when their disk is full or a
+/// file cannot be written.
+fn put_error(error: RequestError, doing: &str) -> StoreError {
+    let status = error.status();
+    let error = error.error(doing);
     match status {
-        // The collection is gone: the next try makes it.
+        // The collection is gone. The next attempt makes it.
         Some(StatusCode::NOT_FOUND | StatusCode::CONFLICT) => StoreError {
             kind: StoreErrorKind::Server,
             ..error

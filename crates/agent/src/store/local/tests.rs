@@ -5,17 +5,17 @@ use fairbat::transport::RateLimit;
 
 use super::*;
 
-fn store(root: &Path) -> Local {
+fn store(root: &Path) -> LocalStore {
     let lane = Lane::start(LaneSettings {
         max_connections: 1,
         weight: 1.0,
         limit_rate: None,
         is_held: false,
     });
-    Local::open(root, lane.unwrap()).unwrap()
+    LocalStore::open(root, lane.unwrap()).unwrap()
 }
 
-async fn put(store: &Local, key: &str, length: usize) -> Result<Stored, StoreError> {
+async fn put(store: &LocalStore, key: &str, length: usize) -> Result<(), StoreError> {
     let content = Bytes::from(vec![7; length]);
     store
         .put(key, content, PutMode::Replace, RequestContext::default())
@@ -54,13 +54,13 @@ async fn what_cannot_be_stored_leaves_nothing() {
         assert!(failed.is_err(), "{failed:?}");
         assert_eq!(unfinished(root.path()), [""; 0]);
     }
-    // Nor does what is broken off while it keeps to a ceiling.
-    let passage = RequestContext {
+    // A put that is dropped while it waits for a rate limit leaves nothing either.
+    let context = RequestContext {
         ceilings: vec![RateLimit::new(1).into()],
         ..RequestContext::default()
     };
     let content = Bytes::from(vec![7; 4 * PIECE]);
-    let mut storing = Box::pin(store.put("a", content, PutMode::Replace, passage));
+    let mut storing = Box::pin(store.put("a", content, PutMode::Replace, context));
     while !root.path().join(UNFINISHED).exists() || unfinished(root.path()).is_empty() {
         tokio::select! {
             stored = &mut storing => panic!("it is stored: {stored:?}"),
@@ -75,7 +75,7 @@ async fn what_cannot_be_stored_leaves_nothing() {
 async fn what_a_process_with_the_same_number_has_left_is_pending() {
     let root = tempfile::tempdir().unwrap();
     let store = store(root.path());
-    let own = store.begin("home/own").await.unwrap();
+    let own = store.begin("home/own", "").await.unwrap();
     let left = format!("home%2Fa~{}-0-0", std::process::id());
     std::fs::write(store.unfinished(&left), b"half").unwrap();
     let pending = store.pending("home").await.unwrap();

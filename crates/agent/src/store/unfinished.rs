@@ -1,42 +1,51 @@
-//! Files that a server has under a name aside, before they come under their key:
-//! what they are called, and what becomes of those that never get there.
+//! Unfinished files of stores that write a file under a temporary name first: the
+//! names, and the cleaning up.
 //!
-//! A name begins with the key, so that who cleans up sees whose it is, and ends
-//! with what no other process, and no other try, has.
+//! A name begins with the key, so that a cleaner sees which job it belongs to. It
+//! ends with a token that no other process and no other attempt has.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::super::PendingUpload;
 use crate::percent;
 
-/// Where they are.
-pub(super) const UNFINISHED: &str = ".fairbat/unfinished";
+/// An unfinished upload, or an unfinished file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingUpload {
+    /// The key it is for; empty if that is unknown.
+    pub key: String,
+    /// Its name.
+    pub upload: String,
+}
 
-/// So much of an encoded key is in a name, bytes: file systems take names of 255.
-const HEAD_MOST: usize = 150;
+/// The directory of unfinished files, below the root of a store.
+pub(crate) const UNFINISHED: &str = ".fairbat/unfinished";
 
-/// What stands at the end of a key that was cut. No encoded key ends with it.
+/// Longest beginning of an encoded key in a name, bytes. File systems take names of
+/// 255 bytes, and the token needs the rest.
+const MAX_HEAD: usize = 150;
+
+/// Marks a key that was cut. No encoded key ends with it.
 const CUT: char = '%';
 
-/// What is under a name aside, as far as this process knows.
+/// The unfinished files that this process has in a store.
 #[derive(Debug)]
-pub(super) struct Aside(Mutex<Names>);
+pub(crate) struct UnfinishedFiles(Mutex<UnfinishedNames>);
 
 #[derive(Debug)]
-struct Names {
-    /// Differs from process to process.
+struct UnfinishedNames {
+    /// Unique to this process.
     token: u64,
     next: u64,
     under_way: BTreeSet<String>,
-    /// Those that nobody wants any more.
+    /// Abandoned files, to be deleted.
     left: Vec<String>,
 }
 
-impl Aside {
-    pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Names {
+impl UnfinishedFiles {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(UnfinishedNames {
             token: token(),
             next: 0,
             under_way: BTreeSet::new(),
@@ -44,63 +53,63 @@ impl Aside {
         })))
     }
 
-    /// A new name for the file under a key.
-    pub(super) fn name(self: &Arc<Self>, key: &str) -> Unfinished {
+    /// Names a new file for a key.
+    pub(crate) fn name(self: &Arc<Self>, key: &str) -> Unfinished {
         let mut names = self.names();
         let name = format!("{}~{:016x}-{}", head(key), names.token, names.next);
         names.next += 1;
         names.under_way.insert(name.clone());
         drop(names);
         Unfinished {
-            aside: Arc::clone(self),
+            files: Arc::clone(self),
             name,
             is_placed: false,
         }
     }
 
-    /// Takes the names that nobody wants any more.
-    pub(super) fn take_left(&self) -> Vec<String> {
+    /// Takes the names of the abandoned files.
+    pub(crate) fn take_left(&self) -> Vec<String> {
         std::mem::take(&mut self.names().left)
     }
 
-    /// This one may still be there.
-    pub(super) fn leave(&self, name: String) {
+    /// Returns a name whose file may still exist.
+    pub(crate) fn leave(&self, name: String) {
         self.names().left.push(name);
     }
 
-    pub(super) fn is_under_way(&self, name: &str) -> bool {
+    pub(crate) fn is_under_way(&self, name: &str) -> bool {
         self.names().under_way.contains(name)
     }
 
-    fn names(&self) -> MutexGuard<'_, Names> {
+    fn names(&self) -> MutexGuard<'_, UnfinishedNames> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A file under a name aside. One that is dropped before it is placed is left to
-/// be deleted.
+/// An unfinished file. Dropped before it is placed, it counts as abandoned and is
+/// deleted later.
 #[derive(Debug)]
-pub(super) struct Unfinished {
-    aside: Arc<Aside>,
+pub(crate) struct Unfinished {
+    files: Arc<UnfinishedFiles>,
     name: String,
     is_placed: bool,
 }
 
 impl Unfinished {
-    /// Where it is.
-    pub(super) fn key(&self) -> String {
+    /// The key of the file itself.
+    pub(crate) fn key(&self) -> String {
         key_of(&self.name)
     }
 
-    /// It has another name now.
-    pub(super) fn placed(&mut self) {
+    /// The file has its final name now.
+    pub(crate) fn placed(&mut self) {
         self.is_placed = true;
     }
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        let mut names = self.aside.names();
+        let mut names = self.files.names();
         names.under_way.remove(&self.name);
         if !self.is_placed {
             names.left.push(std::mem::take(&mut self.name));
@@ -108,19 +117,31 @@ impl Drop for Unfinished {
     }
 }
 
-/// What nobody else has.
-pub(in crate::store) fn token() -> u64 {
-    // The standard library keys its hash tables from the system's random source.
+/// A large file that a store has received. It still has to be placed under its
+/// key. If it is dropped before, its content is deleted later.
+#[derive(Debug)]
+pub struct StagedFile {
+    /// Its key.
+    pub(crate) key: String,
+    /// `None` if the store has placed it already.
+    pub(crate) unfinished: Option<Unfinished>,
+    /// Whether a request to place it was sent whose answer is unknown.
+    pub(crate) is_in_doubt: bool,
+}
+
+/// A random number.
+pub(crate) fn token() -> u64 {
+    // The standard library seeds its hash tables from the system's random source.
     RandomState::new().build_hasher().finish()
 }
 
-/// The key of what is called so.
-pub(super) fn key_of(name: &str) -> String {
+/// The key of the unfinished file of this name.
+pub(crate) fn key_of(name: &str) -> String {
     format!("{UNFINISHED}/{name}")
 }
 
-/// What a name says, if it is one of ours for a key below this prefix.
-pub(in crate::store) fn pending(name: &str, prefix: &str) -> Option<PendingUpload> {
+/// Reads a name. `None` if it is not ours, or its key is not below `prefix`.
+pub(crate) fn pending(name: &str, prefix: &str) -> Option<PendingUpload> {
     let (head, _) = name.rsplit_once('~')?;
     let (head, is_cut) = match head.strip_suffix(CUT) {
         Some(head) => (head, true),
@@ -138,13 +159,13 @@ pub(in crate::store) fn pending(name: &str, prefix: &str) -> Option<PendingUploa
     })
 }
 
-/// A key as the beginning of a name: encoded, and cut where it is long.
-pub(in crate::store) fn head(key: &str) -> String {
+/// The beginning of a name for a key: encoded, and cut if long.
+pub(crate) fn head(key: &str) -> String {
     let encoded = percent::encode(key.as_bytes(), |_, character| character != '/');
-    if encoded.len() <= HEAD_MOST {
+    if encoded.len() <= MAX_HEAD {
         return encoded;
     }
-    let mut end = encoded.floor_char_boundary(HEAD_MOST);
+    let mut end = encoded.floor_char_boundary(MAX_HEAD);
     if let Some(sign) = encoded[..end].rfind('%')
         && sign + 3 > end
     {
@@ -159,8 +180,8 @@ mod tests {
 
     #[test]
     fn a_name_says_whose_it_is() {
-        let aside = Aside::new();
-        let name = |key: &str| aside.name(key).name.clone();
+        let files = UnfinishedFiles::new();
+        let name = |key: &str| files.name(key).name.clone();
         for key in ["a", "home/a~b/c%20d", "home/%", "home/a%", "é/日本"] {
             let name = name(key);
             assert!(!name.contains('/'), "{name}");
@@ -178,11 +199,11 @@ mod tests {
 
     #[test]
     fn long_keys_are_cut_between_characters() {
-        let aside = Aside::new();
+        let files = UnfinishedFiles::new();
         for length in 130..160 {
             for filler in ["x", "é", "%25", "/y"] {
                 let key = format!("home/{}{}", "a".repeat(length), filler.repeat(100));
-                let name = aside.name(&key).name.clone();
+                let name = files.name(&key).name.clone();
                 assert!(name.len() < 200, "{name}");
                 let pending = pending(&name, "home").unwrap();
                 assert_eq!((pending.key.as_str(), &pending.upload), ("", &name));
@@ -192,15 +213,15 @@ mod tests {
 
     #[test]
     fn what_is_not_placed_is_left() {
-        let aside = Aside::new();
-        let (mut first, second) = (aside.name("a"), aside.name("a"));
+        let files = UnfinishedFiles::new();
+        let (mut first, second) = (files.name("a"), files.name("a"));
         assert_ne!(first.name, second.name);
         let name = second.name.clone();
-        assert!(aside.is_under_way(&name));
+        assert!(files.is_under_way(&name));
         first.placed();
         drop((first, second));
-        assert!(!aside.is_under_way(&name));
-        assert_eq!(aside.take_left(), [name]);
-        assert!(aside.take_left().is_empty());
+        assert!(!files.is_under_way(&name));
+        assert_eq!(files.take_left(), [name]);
+        assert!(files.take_left().is_empty());
     }
 }

@@ -1,0 +1,200 @@
+//! The interface of a store: what each back-end does, and the types it speaks in.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::pin::Pin;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use fairbat::transport::RequestContext;
+use futures_util::stream::{BoxStream, Stream};
+
+use super::error::{StoreError, StoreErrorKind};
+use super::unfinished::{PendingUpload, StagedFile};
+
+/// What to do when a directory stands where a file belongs.
+pub(crate) const DIRECTORY_IN_THE_WAY: &str = "the store has a directory of that name, with files \
+    that were kept: a job deletes none unless it says delete = \"mirror\"; remove the directory \
+    there, or move it elsewhere";
+
+/// Whether a put may replace an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutMode {
+    /// It may.
+    Replace,
+    /// It may not: an existing object is [`StoreErrorKind::Exists`].
+    Create,
+}
+
+/// An object in a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// Its key.
+    pub key: String,
+    /// Its length, bytes.
+    pub size: u64,
+}
+
+/// A part of a file, to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its number, from 0.
+    pub index: u32,
+    /// Where it begins in the file, bytes.
+    pub offset: u64,
+    /// Its content.
+    pub content: Bytes,
+}
+
+/// A part that an upload has, as the store lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedPart {
+    /// Its number, from 0.
+    pub index: u32,
+    /// Its length, bytes.
+    pub size: u64,
+    /// Its name, as [`Backend::put_part`] returns it.
+    pub name: String,
+    /// A digest of its content; `None` if the store gives none.
+    pub digest: Option<PartDigest>,
+}
+
+/// What a store tells about the content of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartDigest {
+    /// Its SHA-256.
+    Sha256([u8; 32]),
+    /// Its MD5, taken from the entity tag. The tag is an MD5 unless the store
+    /// encrypts with keys of its own.
+    Md5([u8; 16]),
+}
+
+/// The content of an object, piece by piece.
+pub type ContentStream = BoxStream<'static, Result<Bytes, StoreError>>;
+
+/// Why a body broke off.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The pieces of a file that is sent in one request.
+pub(crate) type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, BoxError>> + Send + Sync>>;
+
+/// A back-end: one kind of store. An object appears under its key as a whole or
+/// not at all. No method retries.
+#[async_trait]
+pub trait Backend: Debug + Send + Sync {
+    /// Stores an object in one request. If that fails, the old object stays.
+    async fn put(
+        &self,
+        key: &str,
+        content: Bytes,
+        mode: PutMode,
+        context: RequestContext,
+    ) -> Result<(), StoreError>;
+
+    /// Fetches an object, or a range of its bytes. A missing object is
+    /// [`StoreErrorKind::Missing`].
+    async fn get(
+        &self,
+        key: &str,
+        range: Option<Range<u64>>,
+        context: RequestContext,
+    ) -> Result<ContentStream, StoreError>;
+
+    /// Deletes objects. A missing object is no error. On an error, some may be
+    /// deleted.
+    async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError>;
+
+    /// Lists all objects below `prefix`.
+    async fn list(&self, prefix: &str) -> Result<Vec<Object>, StoreError>;
+
+    /// Lists the unfinished uploads to keys below `prefix`, including those of
+    /// other agents.
+    async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError>;
+
+    /// Aborts an upload. An upload that is gone is no error.
+    async fn abort(&self, key: &str, upload: &str) -> Result<(), StoreError>;
+
+    /// Whether large files are sent in parts. If not, [`Backend::put_stream`]
+    /// sends them, and the methods for parts fail.
+    fn takes_parts(&self) -> bool {
+        true
+    }
+
+    /// Whether a small object, too, has an unfinished form while it is stored. A
+    /// killed process leaves that behind.
+    fn stores_aside(&self) -> bool {
+        true
+    }
+
+    /// Whether `prefix` covers the whole store, including other users' objects.
+    fn is_shared_by_all(&self, _prefix: &str) -> bool {
+        false
+    }
+
+    /// Sends a file of `size` bytes in one request. Pieces are read as they can
+    /// be sent. An error among them breaks the request off, and nothing is
+    /// stored. The file still has to be placed ([`Backend::place`]).
+    async fn put_stream(
+        &self,
+        key: &str,
+        _size: u64,
+        _pieces: Pieces,
+        _context: RequestContext,
+    ) -> Result<StagedFile, StoreError> {
+        let message = format!("storing {key}: this store takes large files in parts");
+        Err(StoreError::new(StoreErrorKind::Refused, message))
+    }
+
+    /// Moves a sent file under its key. May be repeated after an error.
+    /// [`StoreErrorKind::UploadGone`] means that the sent file is gone.
+    async fn place(&self, _staged: &mut StagedFile) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Begins an upload in parts and returns its name. Stores that can remember
+    /// `mark` with the object ([`Backend::mark`]).
+    async fn begin(&self, key: &str, _mark: &str) -> Result<String, StoreError> {
+        Err(takes_no_parts(key))
+    }
+
+    /// Sends a part of an upload, in any order, and returns the part's name.
+    /// [`StoreErrorKind::UploadGone`] means that the upload is unknown.
+    async fn put_part(
+        &self,
+        key: &str,
+        _upload: &str,
+        _part: Part,
+        _context: RequestContext,
+    ) -> Result<String, StoreError> {
+        Err(takes_no_parts(key))
+    }
+
+    /// Makes an object of all parts, in their order.
+    /// [`StoreErrorKind::UploadGone`] means that the upload is unknown.
+    async fn complete(
+        &self,
+        key: &str,
+        _upload: &str,
+        _parts: Vec<String>,
+    ) -> Result<(), StoreError> {
+        Err(takes_no_parts(key))
+    }
+
+    /// The mark of the upload that made an object; `None` if there is none or the
+    /// store keeps no marks. It tells whether an upload was completed when the
+    /// answer was lost.
+    async fn mark(&self, _key: &str) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+
+    /// Lists the parts that the store has of an upload, including parts whose
+    /// answer was lost. Empty if the store cannot list them.
+    async fn parts(&self, _key: &str, _upload: &str) -> Result<Vec<ListedPart>, StoreError> {
+        Ok(Vec::new())
+    }
+}
+
+fn takes_no_parts(key: &str) -> StoreError {
+    let message = format!("storing {key}: this store takes no parts");
+    StoreError::new(StoreErrorKind::Refused, message)
+}

@@ -1,0 +1,231 @@
+//! Requests to a server that takes whole files.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use fairbat::transport::{LaneClient, Received, RequestContext};
+use futures_util::Stream;
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode, request};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt, Empty, Full, LengthLimitError, Limited};
+
+use crate::store::backend::BoxError;
+use crate::store::error::{Refusal, RequestError, StoreError, StoreErrorKind};
+use crate::store::settings::Login;
+
+/// How much of an unneeded body is read, bytes. A connection whose answer is read to
+/// its end can be used again.
+const MAX_DRAINED: usize = 64 * 1024;
+
+/// Longest listing of one collection, or one page of it, bytes: about 100,000 names.
+const MAX_LISTING: usize = 64 * 1024 * 1024;
+
+/// A server, with the credentials for it.
+#[derive(Debug)]
+pub(crate) struct DavClient {
+    client: LaneClient,
+    authorization: Option<HeaderValue>,
+}
+
+impl DavClient {
+    /// # Errors
+    /// The credentials do not fit into a header.
+    pub(crate) fn new(client: LaneClient, login: &Login) -> Result<Self, StoreError> {
+        let authorization = match login {
+            Login::Anonymous => None,
+            Login::Password { user, password } => {
+                let both = BASE64_STANDARD.encode(format!("{user}:{password}"));
+                Some(format!("Basic {both}"))
+            }
+            Login::Token(token) => Some(format!("Bearer {token}")),
+        };
+        let authorization = authorization.map(|text| {
+            let mut value = HeaderValue::try_from(text).map_err(|_| {
+                let message = "the token of this store has characters that no token has";
+                StoreError::new(StoreErrorKind::Credentials, message)
+            })?;
+            value.set_sensitive(true);
+            Ok::<_, StoreError>(value)
+        });
+        Ok(Self {
+            client,
+            authorization: authorization.transpose()?,
+        })
+    }
+
+    /// Begins a request, with the headers that all requests have.
+    pub(crate) fn request(&self, method: Method, url: &str) -> request::Builder {
+        let request = Request::builder()
+            .method(method)
+            .uri(url)
+            .header(ACCEPT_ENCODING, "identity");
+        match &self.authorization {
+            Some(value) => request.header(AUTHORIZATION, value),
+            None => request,
+        }
+    }
+
+    /// Begins a PUT of `length` bytes. The header also states a length of 0: some
+    /// servers demand it.
+    pub(crate) fn put(&self, url: &str, length: Option<u64>) -> request::Builder {
+        let request = self
+            .request(Method::PUT, url)
+            .header(CONTENT_TYPE, "application/octet-stream");
+        match length {
+            Some(length) => request.header(CONTENT_LENGTH, length),
+            None => request,
+        }
+    }
+
+    /// Sends a request and returns a successful answer.
+    pub(crate) async fn send<B>(
+        &self,
+        request: request::Builder,
+        body: B,
+        context: RequestContext,
+    ) -> Result<Response<Received>, RequestError>
+    where
+        B: Body<Data = Bytes> + Send + Sync + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let request = request
+            .body(body)
+            .map_err(|error| StoreError::new(StoreErrorKind::Refused, error.to_string()))?;
+        let response = self.client.carry(request, context).await;
+        let response = response.map_err(StoreError::from)?;
+        if response.status().is_success() {
+            Ok(response)
+        } else {
+            Err(RequestError::Refused(Refusal::read(response).await.1))
+        }
+    }
+
+    /// Sends a request and drains the body of a successful answer.
+    pub(crate) async fn done<B>(
+        &self,
+        request: request::Builder,
+        body: B,
+        context: RequestContext,
+    ) -> Result<Response<()>, RequestError>
+    where
+        B: Body<Data = Bytes> + Send + Sync + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let (head, body) = self.send(request, body, context).await?.into_parts();
+        if head.status == StatusCode::MULTI_STATUS {
+            // Some of several resources were refused (RFC 4918, section 13). All
+            // requests here are about one.
+            let refusal = Refusal::new(head.status, None, b"");
+            return Err(RequestError::Refused(refusal));
+        }
+        // Errors do not matter here: the server has done what it was asked.
+        let _ = Limited::new(body, MAX_DRAINED).collect().await;
+        Ok(Response::from_parts(head, ()))
+    }
+
+    /// Sends a request without a body and without rate limits.
+    pub(crate) async fn ask(
+        &self,
+        request: request::Builder,
+    ) -> Result<Response<()>, RequestError> {
+        let nothing = Empty::<Bytes>::new();
+        self.done(request, nothing, RequestContext::default()).await
+    }
+
+    /// Sends a small request and reads the body of the answer.
+    pub(crate) async fn listing(
+        &self,
+        request: request::Builder,
+        body: impl Into<Bytes>,
+    ) -> Result<(StatusCode, Bytes), RequestError> {
+        let body = Full::new(body.into());
+        let response = self.send(request, body, RequestContext::default()).await?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), MAX_LISTING);
+        let read = body.collect().await.map_err(|error| {
+            let kind = match error.is::<LengthLimitError>() {
+                true => StoreErrorKind::Refused,
+                false => StoreErrorKind::Network,
+            };
+            StoreError::new(kind, error.to_string())
+        });
+        Ok((status, read?.to_bytes()))
+    }
+}
+
+/// The error of a refused change under one key. That the server forbids it says
+/// nothing about other keys: servers forbid single names, and directories.
+pub(crate) fn error_of_key(error: RequestError, doing: &str) -> StoreError {
+    let is_forbidden = error.status() == Some(StatusCode::FORBIDDEN);
+    let error = error.error(doing);
+    match is_forbidden {
+        true => StoreError {
+            kind: StoreErrorKind::Refused,
+            hint: "check whether the server may write there, and takes that name".to_owned(),
+            ..error
+        },
+        false => error,
+    }
+}
+
+/// Whether the server has nothing under the key.
+pub(crate) fn is_absent(error: &RequestError) -> bool {
+    matches!(
+        error.status(),
+        Some(StatusCode::NOT_FOUND | StatusCode::GONE)
+    )
+}
+
+/// The body of a PUT that comes from a stream. A stream of another length than the
+/// stated one is an error.
+#[derive(Debug)]
+pub(crate) struct StreamBody<S> {
+    pieces: S,
+    /// Remaining bytes.
+    left: u64,
+}
+
+impl<S> StreamBody<S> {
+    /// A body of `size` bytes.
+    pub(crate) fn new(pieces: S, size: u64) -> Self {
+        Self { pieces, left: size }
+    }
+}
+
+impl<S, E> Body for StreamBody<S>
+where
+    S: Stream<Item = Result<Bytes, E>> + Unpin,
+    E: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let piece = match ready!(Pin::new(&mut self.pieces).poll_next(context)) {
+            Some(piece) => piece.map_err(Into::into),
+            None if self.left == 0 => return Poll::Ready(None),
+            None => Err("the pieces are fewer than their size".into()),
+        };
+        let piece = piece.and_then(|piece| {
+            let left = self.left.checked_sub(piece.len() as u64);
+            self.left = left.ok_or("the pieces are more than their size")?;
+            Ok(Frame::data(piece))
+        });
+        Poll::Ready(Some(piece))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}

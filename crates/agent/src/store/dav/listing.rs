@@ -1,0 +1,463 @@
+//! The members of a collection, from PROPFIND of WebDAV or the JSON of `fairbat
+//! serve`.
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{Method, StatusCode};
+use quick_xml::NsReader;
+use quick_xml::events::Event;
+use quick_xml::name::{Namespace, ResolveResult};
+use serde::Deserialize;
+
+use super::client::DavClient;
+use super::location::{Reference, RootUrl, encoded};
+use crate::store::backend::Object;
+use crate::store::error::{RequestError, StoreError};
+use crate::store::settings::Dialect;
+use crate::store::unfinished::UNFINISHED;
+
+/// Entries per page of a listing of `fairbat serve`.
+const PAGE_SIZE: usize = 10_000;
+
+/// The body of PROPFIND (RFC 4918, section 9.1).
+const PROPFIND_BODY: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
+     <D:propfind xmlns:D=\"DAV:\"><D:prop><D:resourcetype/><D:getcontentlength/></D:prop></D:propfind>";
+
+/// A file or a collection in a collection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CollectionMember {
+    pub(crate) name: String,
+    pub(crate) kind: MemberKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MemberKind {
+    Collection,
+    File {
+        /// Bytes.
+        size: u64,
+    },
+}
+
+/// Lists the collection under a key of a WebDAV server. `None` if there is no such
+/// collection.
+pub(crate) async fn of_webdav(
+    client: &DavClient,
+    root: &RootUrl,
+    key: &str,
+    doing: &str,
+) -> Result<Option<Vec<CollectionMember>>, RequestError> {
+    let url = root.collection(key)?;
+    let method = Method::from_bytes(b"PROPFIND").expect("a method");
+    let request = client.request(method, &url).header("depth", "1");
+    let request = request.header(CONTENT_TYPE, "application/xml; charset=utf-8");
+    let (status, xml) = match client.listing(request, PROPFIND_BODY).await {
+        Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => return Ok(None),
+        answer => answer?,
+    };
+    if status != StatusCode::MULTI_STATUS {
+        return Err(StoreError::senseless(doing, status).into());
+    }
+    let resources = parse_multistatus(&xml).map_err(|why| StoreError::senseless(doing, why))?;
+    let (mut members, mut is_collection) = (Vec::new(), false);
+    for resource in resources {
+        let name = match root.resolve(key, &resource.href) {
+            Reference::Member(name) => name,
+            Reference::Itself => {
+                is_collection = resource.is_collection;
+                continue;
+            }
+            Reference::NoKey => continue,
+            Reference::Elsewhere => {
+                let why = "it names what is elsewhere; is the URL of this store the one that the \
+                           server knows?";
+                return Err(StoreError::senseless(doing, why).into());
+            }
+        };
+        let kind = match (resource.is_collection, resource.length) {
+            (true, _) => MemberKind::Collection,
+            (false, Some(size)) => MemberKind::File { size },
+            (false, None) => return Err(StoreError::senseless(doing, "a length is missing").into()),
+        };
+        members.push(CollectionMember { name, kind });
+    }
+    Ok(is_collection.then_some(members))
+}
+
+/// Lists the directory under a key of `fairbat serve`. `None` if there is none.
+async fn of_fairbat(
+    client: &DavClient,
+    root: &RootUrl,
+    key: &str,
+    doing: &str,
+) -> Result<Option<Vec<CollectionMember>>, RequestError> {
+    let url = root.collection(key)?;
+    let (mut members, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = format!("{url}?limit={PAGE_SIZE}&after={after}");
+        let request = client.request(Method::GET, &page);
+        let request = request.header(ACCEPT, "application/json");
+        let (_, json) = match client.listing(request, Bytes::new()).await {
+            Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => return Ok(None),
+            answer => answer?,
+        };
+        let entries: Vec<ListedEntry> =
+            serde_json::from_slice(&json).map_err(|why| StoreError::senseless(doing, why))?;
+        let is_last = entries.len() < PAGE_SIZE;
+        if let Some(last) = entries.last() {
+            after = match last.percent_encoded {
+                true => last.name.clone(),
+                false => encoded(&last.name),
+            };
+        }
+        for entry in entries {
+            members.extend(
+                entry
+                    .member()
+                    .map_err(|why| StoreError::senseless(doing, why))?,
+            );
+        }
+        if is_last {
+            return Ok(Some(members));
+        }
+    }
+}
+
+/// Lists all files below `prefix`. Unfinished files are left out.
+pub(crate) async fn list_tree(
+    client: &DavClient,
+    root: &RootUrl,
+    dialect: Dialect,
+    prefix: &str,
+) -> Result<Vec<Object>, StoreError> {
+    let doing = "listing files";
+    let (mut objects, mut collections) = (Vec::new(), vec![prefix.to_owned()]);
+    while let Some(collection) = collections.pop() {
+        let members = match dialect {
+            Dialect::Webdav => of_webdav(client, root, &collection, doing).await,
+            Dialect::Fairbat => of_fairbat(client, root, &collection, doing).await,
+        };
+        let members = members.map_err(|error| error.error(doing))?;
+        for CollectionMember { name, kind } in members.unwrap_or_default() {
+            let key = match collection.as_str() {
+                "" => name,
+                collection => format!("{collection}/{name}"),
+            };
+            match kind {
+                MemberKind::Collection if key == UNFINISHED => {}
+                MemberKind::Collection => collections.push(key),
+                MemberKind::File { size } => objects.push(Object { key, size }),
+            }
+        }
+    }
+    Ok(objects)
+}
+
+/// An entry of a listing of `fairbat serve`.
+#[derive(Debug, Deserialize)]
+struct ListedEntry {
+    name: String,
+    #[serde(default)]
+    percent_encoded: bool,
+    #[serde(rename = "type")]
+    kind: ListedKind,
+    size: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ListedKind {
+    File,
+    Directory,
+}
+
+impl ListedEntry {
+    /// `None` for a name that cannot be part of a key.
+    fn member(self) -> Result<Option<CollectionMember>, &'static str> {
+        if self.percent_encoded {
+            return Ok(None);
+        }
+        if matches!(self.name.as_str(), "" | "." | "..") || self.name.contains('/') {
+            return Err("there is something in it that is no name");
+        }
+        let kind = match (self.kind, self.size) {
+            (ListedKind::Directory, _) => MemberKind::Collection,
+            (ListedKind::File, Some(size)) => MemberKind::File { size },
+            (ListedKind::File, None) => return Err("a length is missing"),
+        };
+        let name = self.name;
+        Ok(Some(CollectionMember { name, kind }))
+    }
+}
+
+const DAV: Namespace<'_> = Namespace(b"DAV:");
+
+/// Deepest nesting of elements. The known elements need seven levels.
+const MAX_DEPTH: usize = 64;
+
+/// A resource in an answer to PROPFIND.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Resource {
+    /// A URL, or the path of a URL.
+    href: String,
+    is_collection: bool,
+    /// Length, bytes.
+    length: Option<u64>,
+}
+
+/// Why an answer is no multistatus.
+#[derive(Debug, thiserror::Error)]
+enum InvalidMultistatus {
+    #[error("it is no XML: {0}")]
+    Xml(#[from] quick_xml::Error),
+    #[error("it is no XML: {0}")]
+    Encoding(#[from] quick_xml::encoding::EncodingError),
+    #[error("it is no DAV:multistatus, or only a part of one")]
+    Other,
+}
+
+/// The elements that matter here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ElementTag {
+    Multistatus,
+    Response,
+    Href,
+    Status,
+    Propstat,
+    Prop,
+    Resourcetype,
+    Collection,
+    Length,
+    Other,
+}
+
+impl ElementTag {
+    fn of(namespace: &ResolveResult<'_>, name: &[u8]) -> Self {
+        if *namespace != ResolveResult::Bound(DAV) {
+            return Self::Other;
+        }
+        match name {
+            b"multistatus" => Self::Multistatus,
+            b"response" => Self::Response,
+            b"href" => Self::Href,
+            b"status" => Self::Status,
+            b"propstat" => Self::Propstat,
+            b"prop" => Self::Prop,
+            b"resourcetype" => Self::Resourcetype,
+            b"collection" => Self::Collection,
+            b"getcontentlength" => Self::Length,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Parses an answer to PROPFIND (RFC 4918, section 13). Pure.
+///
+/// Elements count by their namespace, whatever their prefix. Elements of other
+/// namespaces and misplaced ones are skipped.
+///
+/// # Errors
+/// The XML is no complete DAV:multistatus.
+fn parse_multistatus(xml: &[u8]) -> Result<Vec<Resource>, InvalidMultistatus> {
+    let mut reader = NsReader::from_reader(xml);
+    reader.config_mut().expand_empty_elements = true;
+    let (mut reading, mut buffer) = (MultistatusReader::default(), Vec::new());
+    loop {
+        buffer.clear();
+        let (namespace, event) = reader.read_resolved_event_into(&mut buffer)?;
+        match event {
+            Event::Start(start) => {
+                reading.start(ElementTag::of(&namespace, start.local_name().as_ref()))?;
+            }
+            Event::End(_) => reading.end(),
+            Event::Text(text) => reading.text.push_str(&text.xml10_content()?),
+            Event::CData(text) => reading.text.push_str(&text.decode()?),
+            Event::GeneralRef(reference) => match reference.resolve_char_ref()? {
+                Some(character) => reading.text.push(character),
+                None => {
+                    let name = reference.decode()?;
+                    let text = quick_xml::escape::resolve_predefined_entity(&name);
+                    reading
+                        .text
+                        .push_str(text.ok_or(InvalidMultistatus::Other)?);
+                }
+            },
+            Event::Eof if reading.is_over => return Ok(reading.resources),
+            Event::Eof => return Err(InvalidMultistatus::Other),
+            Event::Empty(_)
+            | Event::Comment(_)
+            | Event::Decl(_)
+            | Event::PI(_)
+            | Event::DocType(_) => {}
+        }
+    }
+}
+
+/// The part of an answer that has been read.
+#[derive(Debug, Default)]
+struct MultistatusReader {
+    open: Vec<ElementTag>,
+    /// Text since the last start of an element.
+    text: String,
+    response: ResponseElement,
+    properties: PropstatElement,
+    resources: Vec<Resource>,
+    is_over: bool,
+}
+
+#[derive(Debug, Default)]
+struct ResponseElement {
+    href: Option<String>,
+    is_missing: bool,
+    is_collection: bool,
+    length: Option<u64>,
+}
+
+/// Properties of one `propstat`.
+#[derive(Debug, Default)]
+struct PropstatElement {
+    are_missing: bool,
+    is_collection: bool,
+    length: Option<u64>,
+}
+
+impl MultistatusReader {
+    fn start(&mut self, tag: ElementTag) -> Result<(), InvalidMultistatus> {
+        if self.open.len() >= MAX_DEPTH || self.is_over {
+            return Err(InvalidMultistatus::Other);
+        }
+        match (self.open.last(), tag) {
+            (Some(ElementTag::Multistatus), ElementTag::Response) => {
+                self.response = ResponseElement::default()
+            }
+            (Some(ElementTag::Response), ElementTag::Propstat) => {
+                self.properties = PropstatElement::default()
+            }
+            (Some(ElementTag::Resourcetype), ElementTag::Collection) => {
+                self.properties.is_collection = true
+            }
+            _ => {}
+        }
+        self.open.push(tag);
+        self.text.clear();
+        Ok(())
+    }
+
+    /// The XML reader makes sure that starts and ends match.
+    fn end(&mut self) {
+        let Some(tag) = self.open.pop() else { return };
+        let text = self.text.trim();
+        match (self.open.last(), tag) {
+            (None, ElementTag::Multistatus) => self.is_over = true,
+            (Some(ElementTag::Multistatus), ElementTag::Response) => {
+                let response = std::mem::take(&mut self.response);
+                if let (Some(href), false) = (response.href, response.is_missing) {
+                    self.resources.push(Resource {
+                        href,
+                        is_collection: response.is_collection,
+                        length: response.length,
+                    });
+                }
+            }
+            (Some(ElementTag::Response), ElementTag::Href) => {
+                self.response.href.get_or_insert_with(|| text.to_owned());
+            }
+            (Some(ElementTag::Response), ElementTag::Status) => {
+                self.response.is_missing = !is_success(text)
+            }
+            (Some(ElementTag::Response), ElementTag::Propstat) if !self.properties.are_missing => {
+                self.response.is_collection |= self.properties.is_collection;
+                self.response.length = self.response.length.or(self.properties.length);
+            }
+            (Some(ElementTag::Propstat), ElementTag::Status) => {
+                self.properties.are_missing = !is_success(text)
+            }
+            (Some(ElementTag::Prop), ElementTag::Length) => {
+                self.properties.length = text.parse().ok()
+            }
+            _ => {}
+        }
+        self.text.clear();
+    }
+}
+
+/// Whether a status line such as `HTTP/1.1 200 OK` states success.
+fn is_success(line: &str) -> bool {
+    let code = line.split_whitespace().nth(1);
+    code.is_some_and(|code| code.len() == 3 && code.starts_with('2'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn file(href: &str, length: u64) -> Resource {
+        Resource {
+            href: href.to_owned(),
+            is_collection: false,
+            length: Some(length),
+        }
+    }
+
+    fn collection(href: &str) -> Resource {
+        Resource {
+            href: href.to_owned(),
+            is_collection: true,
+            length: None,
+        }
+    }
+
+    #[test]
+    fn prefixes_mean_nothing_and_namespaces_everything() {
+        let xml = br#"<?xml version="1.0" encoding="utf-8"?>
+<!-- of somebody -->
+<multistatus xmlns="DAV:" xmlns:x="urn:x">
+  <response>
+    <href>/dav/a/</href>
+    <propstat><prop><resourcetype><collection/></resourcetype></prop>
+      <status>HTTP/1.1 200 OK</status></propstat>
+  </response>
+  <q:response xmlns:q="DAV:">
+    <q:href>http://h/dav/a/b%26&amp;c&#x64;<![CDATA[&e]]></q:href>
+    <q:propstat><q:prop><q:resourcetype><x:collection/></q:resourcetype>
+      <q:getcontentlength> 12 </q:getcontentlength>
+      <x:getcontentlength>13</x:getcontentlength>
+      <q:lockdiscovery><q:href>/elsewhere</q:href></q:lockdiscovery></q:prop>
+      <q:status>HTTP/1.1 200 OK</q:status></q:propstat>
+    <q:propstat><q:prop><q:resourcetype><q:collection/></q:resourcetype></q:prop>
+      <q:status>HTTP/1.1 404 Not Found</q:status></q:propstat>
+  </q:response>
+  <response><href>/dav/a/gone</href><status>HTTP/1.1 404 Not Found</status></response>
+  <x:response><href>/no</href></x:response>
+</multistatus>"#;
+        let expected = [collection("/dav/a/"), file("http://h/dav/a/b%26&cd&e", 12)];
+        assert_eq!(parse_multistatus(xml).unwrap(), expected);
+    }
+
+    #[test]
+    fn half_an_answer_is_none() {
+        let xml = br#"<D:multistatus xmlns:D="DAV:"><D:response><D:href>/a</D:href></D:response></D:multistatus>"#;
+        assert_eq!(parse_multistatus(xml).unwrap().len(), 1);
+        for end in 0..xml.len() {
+            assert!(parse_multistatus(&xml[..end]).is_err(), "{end}");
+        }
+        for other in [
+            "<html><body>hello</body></html>",
+            "<multistatus/>",
+            "<D:multistatus xmlns:D='DAV:'><D:response><D:href>&nope;</D:href></D:response></D:multistatus>",
+        ] {
+            assert!(parse_multistatus(other.as_bytes()).is_err(), "{other}");
+        }
+        let deep = "<a>".repeat(10_000);
+        assert!(parse_multistatus(deep.as_bytes()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_an_answer_or_none(xml in "(<|>|/|D:|multistatus|response|href|&amp;|xmlns:D='DAV:'| |a){0,40}") {
+            let _ = parse_multistatus(xml.as_bytes());
+        }
+    }
+}
