@@ -12,7 +12,7 @@ use crate::scan::Unreadable;
 /// stamps a file when a write begins, by a clock that steps each jiffy: another
 /// change within that has the same time, and so has the end of a write that waits
 /// for the disk.
-pub(crate) const WHOLE_AFTER_S: i64 = 2;
+pub(crate) const SETTLE_TIME_S: i64 = 2;
 
 /// An entry as it was when it was synced.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,7 +189,7 @@ fn judge(entry: Entry, old: KnownEntry, trusted_before: Moment) -> EntryChange {
 
 fn surely_before(moment: Moment) -> Moment {
     Moment {
-        seconds: moment.seconds.saturating_sub(WHOLE_AFTER_S),
+        seconds: moment.seconds.saturating_sub(SETTLE_TIME_S),
         ..moment
     }
 }

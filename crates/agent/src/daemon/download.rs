@@ -48,10 +48,10 @@ pub(crate) async fn download(
     let member = download
         .lane
         .enter(&authority(&download.url), download.deadline);
-    progress.joins(&member);
+    progress.join(&member);
     let place = LanePlace {
         member,
-        context: progress.passage(&download.rate_limits),
+        context: progress.context(&download.rate_limits),
         chunks: progress.chunks(),
     };
     let settings = Settings {
@@ -99,7 +99,7 @@ pub(crate) async fn download(
         outcome = async { tokio::join!(run, follow(seen, &progress, &mut last_error)).0 } => outcome,
         () = stopping => unreachable!("it never resolves"),
     };
-    report.count(&progress.standing());
+    report.count(&progress);
     match outcome {
         Ok(outcome) => match outcome.outcomes.first() {
             Some(Outcome::Done { .. }) => report.sent = 1,

@@ -143,7 +143,7 @@ impl TaskEntry {
         let progress = self
             .active
             .as_ref()
-            .map(|active| active.progress.standing())
+            .map(|active| active.progress.totals())
             .unwrap_or_default();
         let is_scanning = self.active.is_some() && !progress.is_planned;
         let schedule = &self.schedule;

@@ -86,7 +86,7 @@ impl Daemon {
         let active = entry.active.take();
         let moved = active
             .as_ref()
-            .map(|active| active.progress.standing().bytes_moved);
+            .map(|active| active.progress.totals().bytes_moved);
         entry.schedule.end(report, moved.unwrap_or_default(), &now);
         // A reload may have given the job another place during the run.
         let place = active.and_then(|active| active.place);

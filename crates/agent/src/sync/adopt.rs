@@ -1,42 +1,45 @@
-//! Goes on with a place in a store of which nothing is remembered: after a new
-//! installation, or a state that was lost, nothing has to be sent again.
+//! Continues a place in a store that the state does not know: after a new
+//! installation or a lost state, nothing has to be sent again.
 //!
-//! What is remembered of one place is not true of another, so a job that has another
-//! destination begins like a new one.
+//! State of one place does not hold for another. So a job with a new destination
+//! begins like a new job.
 
+use fairbat::blocking::blocking;
 use tokio::runtime::Handle;
 
-use super::fetched::Fetched;
-use super::manifests::Current;
-use super::push::{Job, blocking};
+use super::job::PushJob;
+use super::manifest_store::{FetchedManifests, ManifestPointer};
 use super::report::RunProblem;
-use crate::entry::FileState;
+use crate::entry::{FileState, Moment};
 use crate::manifest::{ItemContent, ManifestItem};
 use crate::state::{JobRecord, ManifestRecord, PlaceRecord, StateChange, Synced, SyncedKind};
 
-impl Job {
-    /// What is remembered of the job, after a look at what the store has.
-    pub(super) async fn adopt(&self, record: JobRecord) -> Result<JobRecord, RunProblem> {
+impl PushJob {
+    /// The record of the job, once it agrees with the store.
+    pub(crate) async fn adopt(&self, record: JobRecord) -> Result<JobRecord, RunProblem> {
         let record = self.of_this_place(record).await?;
         let prefix = &self.settings.prefix;
-        let current = self.insist(|| Current::read(&self.store, prefix)).await?;
+        let current = self
+            .store
+            .with_retry(|| ManifestPointer::read(&self.store, prefix))
+            .await?;
         let known = record.manifest;
         let Some(current) = current else {
             if known.base == 0 {
                 return Ok(record);
             }
-            // Somebody has emptied it, or it is another store under this name.
+            // The store was emptied, or is another one under the same name.
             tracing::warn!("the store has nothing of this job any more: all of it is sent again");
             let record = JobRecord {
                 manifest: ManifestRecord::default(),
                 ..record
             };
             let forgotten = StateChange::Forgotten(record.clone());
-            self.writer.keep(self.id, forgotten).await?;
+            self.keep(forgotten).await?;
             return Ok(record);
         };
         if known.base > 0 {
-            // What was told, or what was about to be remembered as told.
+            // The published manifest, or one whose publication was not noted.
             let is_ours = current.writer == known.writer
                 && (current.base, current.last) >= (known.base, known.last);
             return if is_ours {
@@ -46,7 +49,7 @@ impl Job {
             };
         }
         tracing::info!("taking over what the store has");
-        let mut fetched = Fetched::fetch(&self.store, prefix, &current).await?;
+        let mut fetched = FetchedManifests::fetch(&self.store, prefix, &current).await?;
         let entries = fetched.entries;
         let (writer, id) = (self.writer.clone(), self.id);
         let runtime = Handle::current();
@@ -71,14 +74,12 @@ impl Job {
             },
             ..record
         };
-        self.writer
-            .keep(self.id, StateChange::Job(record.clone()))
-            .await?;
+        self.keep(StateChange::Job(record.clone())).await?;
         Ok(record)
     }
 
-    /// What is remembered, if it is of the place that the job writes to; else that
-    /// is forgotten.
+    /// The record, if it is of the place that the job writes to. Otherwise the record
+    /// is reset.
     async fn of_this_place(&self, record: JobRecord) -> Result<JobRecord, RunProblem> {
         let here = PlaceRecord {
             store: self.settings.address.clone(),
@@ -103,20 +104,21 @@ impl Job {
         let change = if is_known_store {
             let (state, id) = (self.state.clone(), self.id);
             for (path, upload) in blocking(move || state.uploads(id)).await?? {
-                self.leave(&path, &upload).await?;
+                self.abandon(&path, &upload).await?;
             }
             StateChange::Forgotten(record.clone())
         } else {
-            // They are where nobody asks any more: those are for the collector.
+            // The uploads are in a store that this job does not use any more: `collect`
+            // aborts them.
             StateChange::Moved(record.clone())
         };
-        self.writer.keep(self.id, change).await?;
+        self.keep(change).await?;
         Ok(record)
     }
 }
 
-/// An entry of which only the store knew: which version of a file it was, is for
-/// its content to show.
+/// An entry that only the store knew. The version of a file shows when its content is
+/// compared.
 fn taken_over(item: ManifestItem) -> Synced {
     Synced {
         attributes: item.attributes,
@@ -124,7 +126,7 @@ fn taken_over(item: ManifestItem) -> Synced {
             ItemContent::File { size, sha256 } => SyncedKind::File {
                 state: FileState {
                     size,
-                    changed: crate::entry::Moment::default(),
+                    changed: Moment::default(),
                     inode: 0,
                     device: 0,
                 },

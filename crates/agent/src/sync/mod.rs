@@ -1,35 +1,39 @@
-//! Bringing a store in step with a directory: one way, by what was synced last.
+//! Brings a store in step with a directory, or a directory with a store: one way, by
+//! what was synced last.
 //!
-//! A run scans, sends what is new or changed, and deletes what is gone if it is
-//! told to. Whatever happens to it, the next one goes on from where it was: what
-//! the store has is remembered file by file, and part by part.
+//! - push: `push` follows a `plan` (from a scan and the state) and sends each file by
+//!   `upload`; `publisher` writes the manifests; `adopt` continues a place that the
+//!   state does not know; `orphans` aborts abandoned uploads. `job` is what they share.
+//! - pull: `pull` reads the manifests (`manifest_store`), compares them with the disk,
+//!   fetches, and installs by `install`
+//! - both: `retry_store` retries requests, `progress` counts, `report` says how a run
+//!   ended, `spool` keeps long lists, `stop` ends a run
+//!
+//! However a run ends, the next one continues: the state knows each file and each
+//! part that the store has.
 
 mod adopt;
-mod attempts;
-mod begun;
-mod fetched;
-mod ledger;
-mod manifests;
+mod install;
+mod job;
+mod manifest_store;
 mod orphans;
-mod placing;
 mod plan;
+mod progress;
+mod publisher;
 mod pull;
 mod push;
-mod removal;
 mod report;
-mod sending;
+mod retry_store;
 mod source;
 mod spool;
-mod tell;
-mod teller;
-mod unsettled;
+mod stop;
 mod upload;
-mod window;
 
-pub use self::ledger::{Progress, ProgressTotals};
+pub use self::job::{PushContext, PushSettings};
 pub use self::orphans::collect;
+pub use self::progress::{Progress, ProgressTotals};
+pub use self::publisher::PUBLISH_INTERVAL;
 pub use self::pull::{MANIFEST_PAUSES, PullOrigin, PullSettings, pull};
-pub use self::push::{PushContext, PushSettings, push};
+pub use self::push::push;
 pub use self::report::{EntryFailure, RunProblem, RunReport};
-pub use self::teller::PUBLISH_INTERVAL;
 pub use crate::config::{Delete, Detect, MaxDelete, Verify};

@@ -1,26 +1,25 @@
-//! Uploads that nobody goes on with: of versions that are gone, of processes that
-//! were killed before they heard what an upload is called, and those that could
-//! not be given up when it was time to.
+//! Aborts abandoned uploads: those of versions that are gone, of processes that were
+//! killed before they knew an upload's name, and those that could not be aborted in
+//! time.
 //!
-//! What is ours is remembered before a store is asked for it, so uploads of other
-//! jobs and other agents stay. A store is asked once: what it does not do now is
-//! left to the next run, for a run is there to send files.
+//! The state knows of an upload before the store is asked to begin it, so uploads of
+//! other jobs and agents stay. There are no retries: the next run tries again.
 
 use std::collections::HashSet;
 
-use super::push::{Job, blocking};
+use fairbat::blocking::blocking;
+
+use super::job::PushJob;
 use super::report::RunProblem;
-use crate::entry::TreePath;
-use crate::state::{JobId, StateChange, StateDatabase, StateError, StateWriter, UploadRecord};
+use crate::state::{JobId, StateChange, StateDatabase, StateError, StateWriter};
 use crate::store::{PendingUpload, Store, StoreError};
 
-/// Gives up the uploads of a job that nobody will go on with, and those below its
-/// place that this agent does not remember: an agent whose state was lost has begun
-/// them. Returns how many. Where a place is all of a bucket, only the former are
-/// looked for.
+/// Aborts the abandoned uploads of a job, and the uploads below its place that the
+/// state does not know: an agent whose state was lost has begun them. Returns how
+/// many. If the place is a whole bucket, unknown uploads stay.
 ///
 /// # Errors
-/// The state, or the store: what could not be given up is remembered.
+/// The state or the store failed. A later call continues.
 pub async fn collect(
     state: &StateDatabase,
     writer: &StateWriter,
@@ -30,67 +29,45 @@ pub async fn collect(
 ) -> Result<u64, RunProblem> {
     let (known, job) = (state.clone(), job.to_owned());
     let (id, _) = blocking(move || known.job(&job)).await??;
-    let place = Place {
+    let place = JobPlace {
         state,
         writer,
         id,
         store,
         prefix,
     };
-    let (given_up, failed) = place.give_up(true).await?;
+    let (aborted_count, failed) = place.abort_all(true).await?;
     writer.flush().await;
     match failed {
         Some(error) => Err(error.into()),
-        None => Ok(given_up),
+        None => Ok(aborted_count),
     }
 }
 
-impl Job {
-    /// Nobody will go on with an upload: gives it up, now or, where the store does
-    /// not do that now, in a later run.
-    pub(super) async fn leave(
-        &self,
-        path: &TreePath,
-        upload: &UploadRecord,
-    ) -> Result<(), StateError> {
-        self.writer
-            .keep(self.id, StateChange::Left(path.clone()))
-            .await?;
-        let permit = self.member.admit().await;
-        let aborted = self.store.abort(&upload.key, &upload.name).await;
-        drop(permit);
-        match aborted {
-            Ok(()) => self.note(StateChange::Aborted(upload.name.clone())).await,
-            Err(error) => {
-                tracing::warn!(%error, "an upload is left to a later run");
-                Ok(())
-            }
-        }
-    }
-
-    /// Gives up what earlier runs have left; returns how many uploads.
-    pub(super) async fn give_up_orphans(&self) -> Result<u64, RunProblem> {
-        let place = Place {
+impl PushJob {
+    /// Aborts what earlier runs have left. Returns how many uploads.
+    pub(crate) async fn abort_orphans(&self) -> Result<u64, RunProblem> {
+        let place = JobPlace {
             state: &self.state,
             writer: &self.writer,
             id: self.id,
             store: &self.store,
             prefix: &self.settings.prefix,
         };
-        // Small objects that broke off are not remembered one by one.
+        // The state does not know single small objects that broke off.
         let is_swept = self.store.stores_aside();
-        let permit = self.member.admit().await;
-        let (given_up, failed) = place.give_up(is_swept).await?;
-        drop(permit);
+        let admission = self.store.admit(0).await;
+        let (aborted_count, failed) = place.abort_all(is_swept).await?;
+        drop(admission);
         if let Some(error) = failed {
             tracing::warn!(%error, "uploads are left to a later run");
         }
-        Ok(given_up)
+        Ok(aborted_count)
     }
 }
 
-/// Where a job keeps its files.
-struct Place<'a> {
+/// The place of a job in a store.
+struct JobPlace<'a> {
     state: &'a StateDatabase,
     writer: &'a StateWriter,
     id: JobId,
@@ -98,34 +75,34 @@ struct Place<'a> {
     prefix: &'a str,
 }
 
-impl Place<'_> {
-    /// Returns how many uploads were given up, and why others could not be.
-    async fn give_up(&self, is_swept: bool) -> Result<(u64, Option<StoreError>), RunProblem> {
+impl JobPlace<'_> {
+    /// Returns how many uploads were aborted, and why others were not.
+    async fn abort_all(&self, is_swept: bool) -> Result<(u64, Option<StoreError>), RunProblem> {
         let (state, id) = (self.state.clone(), self.id);
-        let suspicion = blocking(move || Suspicion::of(&state, id)).await??;
+        let known_uploads = blocking(move || KnownUploads::of(&state, id)).await??;
         let is_swept = is_swept && !self.store.is_shared_by_all(self.prefix);
-        let listed = if is_swept || !suspicion.beginning.is_empty() {
+        let listed = if is_swept || !known_uploads.begun.is_empty() {
             self.store.pending(self.prefix).await
         } else {
             Ok(Vec::new())
         };
         let is_listed = listed.is_ok();
-        let (mut given_up, mut failed) = (0, None);
+        let (mut aborted_count, mut failed) = (0, None);
         let pending = listed.unwrap_or_else(|error| {
             tracing::warn!(%error, "unfinished uploads cannot be listed");
-            // Some stores never tell.
+            // Some stores cannot list them.
             failed = error.may_pass().then_some(error);
             Vec::new()
         });
-        for orphan in suspicion.orphans(pending, is_swept) {
+        for orphan in known_uploads.orphans(pending, is_swept) {
             match self.store.abort(&orphan.key, &orphan.upload).await {
                 Ok(()) => {
-                    given_up += 1;
+                    aborted_count += 1;
                     let aborted = StateChange::Aborted(orphan.upload);
                     self.writer.note(self.id, aborted).await?;
                 }
                 Err(error) => {
-                    // Nor would it do the others.
+                    // It would refuse the others, too.
                     let is_of_store = error.is_of_store();
                     failed = Some(error);
                     if is_of_store {
@@ -135,36 +112,36 @@ impl Place<'_> {
             }
         }
         if is_listed && failed.is_none() {
-            for key in suspicion.beginning {
+            for key in known_uploads.begun {
                 self.writer.note(self.id, StateChange::Certain(key)).await?;
             }
         }
-        Ok((given_up, failed))
+        Ok((aborted_count, failed))
     }
 }
 
-/// What is remembered of uploads.
+/// What the state knows about uploads.
 #[derive(Debug, Default)]
-struct Suspicion {
-    /// Names of those that are gone on with, by whichever job.
+struct KnownUploads {
+    /// Names of the uploads that continue, of all jobs.
     known: HashSet<String>,
-    /// Those of the job that are to be given up: key and name.
+    /// Keys and names of the abandoned uploads of the job.
     left: Vec<(String, String)>,
-    /// Keys for which there may be one that nobody knows.
-    beginning: HashSet<String>,
+    /// Keys that may have an upload of unknown name.
+    begun: HashSet<String>,
 }
 
-impl Suspicion {
+impl KnownUploads {
     fn of(state: &StateDatabase, id: JobId) -> Result<Self, StateError> {
         Ok(Self {
             known: state.upload_names()?,
             left: state.left(id)?,
-            beginning: state.beginning(id)?,
+            begun: state.beginning(id)?,
         })
     }
 
-    /// What is to be given up, given what is pending; all that is not known if
-    /// `is_swept`.
+    /// The uploads to abort, given the pending ones. With `is_swept`, that includes
+    /// all unknown ones.
     fn orphans(&self, pending: Vec<PendingUpload>, is_swept: bool) -> Vec<PendingUpload> {
         let left = self.left.iter().map(|(key, upload)| PendingUpload {
             key: key.clone(),
@@ -175,7 +152,7 @@ impl Suspicion {
             left.any(|(_, upload)| *upload == pending.upload)
         };
         let unknown = pending.into_iter().filter(|pending| {
-            (is_swept || self.beginning.contains(&pending.key))
+            (is_swept || self.begun.contains(&pending.key))
                 && !self.known.contains(&pending.upload)
                 && !is_left(pending)
         });
@@ -188,11 +165,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_ours_is_given_up() {
-        let suspicion = Suspicion {
+    fn only_what_is_ours_is_aborted_count() {
+        let known_uploads = KnownUploads {
             known: HashSet::from(["under way".to_owned()]),
             left: vec![("a".to_owned(), "left".to_owned())],
-            beginning: HashSet::from(["home/b".to_owned()]),
+            begun: HashSet::from(["home/b".to_owned()]),
         };
         let pending = || {
             let found = [
@@ -210,9 +187,9 @@ mod tests {
             let names = orphans.into_iter().map(|orphan| orphan.upload);
             names.collect::<Vec<_>>()
         };
-        let own = suspicion.orphans(pending().into(), false);
+        let own = known_uploads.orphans(pending().into(), false);
         assert_eq!(names(own), ["left", "unheard"]);
-        let all = suspicion.orphans(pending().into(), true);
+        let all = known_uploads.orphans(pending().into(), true);
         assert_eq!(names(all), ["left", "unheard", "of somebody else"]);
     }
 }

@@ -1,60 +1,61 @@
-//! What is to be done to bring a store in step with a source: a scan of the
-//! source, compared with what was synced last. Blocking; asks no store.
+//! The plan of a push: a scan of the source, compared with the state. Blocking; asks
+//! no store.
 
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::report::{EntryFailure, RunReport};
 use super::source::now;
 use super::spool::{Spool, Spooled};
-use super::unsettled::Unsettled;
 use crate::compare::{EntryChange, KnownEntry, compare};
 use crate::entry::{Attributes, Entry, EntryKind, FileState, Moment, TreePath};
 use crate::filter::Filter;
 use crate::scan::{MountPoint, Scan, ScanError, ScanOptions};
 use crate::state::{JobId, JobRecord, StateDatabase, StateError, Synced, SyncedKind, UploadRecord};
 
-/// Paths of what was left out are named up to this number.
-const NAMED: usize = 20;
+/// How many unreadable entries are named.
+const MAX_NAMED_UNREADABLE: usize = 20;
 
-/// How a source is looked at.
+/// Which entries of a source are scanned, and how.
 #[derive(Debug, Clone)]
-pub(super) struct Looking {
-    pub(super) source: PathBuf,
-    pub(super) filter: Filter,
-    pub(super) one_file_system: bool,
-    /// Whether contents are compared even where nothing speaks for a change.
-    pub(super) by_content: bool,
+pub(crate) struct SourceOptions {
+    pub(crate) source: PathBuf,
+    pub(crate) filter: Filter,
+    pub(crate) one_file_system: bool,
+    /// Whether content is compared even without a sign of a change.
+    pub(crate) by_content: bool,
 }
 
-/// Something to be done, but for removals.
+/// A task of a push, other than a removal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Todo {
-    /// A file whose content the store does not have; perhaps another in its place.
+pub(crate) enum PushTask {
+    /// Send a file. The store may have other content under its key.
     Send {
         path: TreePath,
         size: u64,
         replaces: bool,
     },
-    /// A file whose content the store may have: it does if it is this one.
+    /// Compare a file with the version that the store has.
     Examine {
         path: TreePath,
         size: u64,
-        had: Remembered,
+        had: StoredVersion,
     },
-    /// Something to be remembered, that is nothing to send.
+    /// Note an entry without content to send.
     Note(TreePath, Synced),
 }
 
-/// What the store has of a file, as far as it is remembered.
+/// The version of a file that the store has, according to the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Remembered {
-    pub(super) sha256: [u8; 32],
-    pub(super) attributes: Attributes,
+pub(crate) struct StoredVersion {
+    pub(crate) sha256: [u8; 32],
+    pub(crate) attributes: Attributes,
 }
 
-impl Remembered {
+impl StoredVersion {
     fn of(known: &KnownEntry, sha256: [u8; 32]) -> Self {
         Self {
             sha256,
@@ -63,54 +64,66 @@ impl Remembered {
     }
 }
 
-/// What there is to do.
+/// The work of a push.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) todos: Spooled<Todo>,
-    /// Entries in step that are gone from the source.
-    pub(super) removed: Spooled<(TreePath, Synced)>,
-    /// Those that something else has taken the place of: what was in a directory
-    /// that is none any more, and files that are links now. None of them has a path
-    /// any more.
-    pub(super) displaced: Spooled<(TreePath, Synced)>,
-    /// Files that directories have taken the place of.
-    pub(super) replaced: Spooled<(TreePath, Synced)>,
-    /// Uploads of what is gone, or is another version now.
-    pub(super) left: Vec<(TreePath, UploadRecord)>,
-    pub(super) totals: Totals,
-    /// What the next scan is to be told.
-    pub(super) began: Moment,
-    pub(super) mounts: Vec<MountPoint>,
+pub(crate) struct Plan {
+    pub(crate) tasks: Spooled<PushTask>,
+    /// Entries that are gone from the source.
+    pub(crate) removed: Spooled<(TreePath, Synced)>,
+    /// Entries whose place another entry has taken: members of a directory that is
+    /// no directory now, and files that are links now.
+    pub(crate) displaced: Spooled<(TreePath, Synced)>,
+    /// Files whose place a directory has taken.
+    pub(crate) replaced: Spooled<(TreePath, Synced)>,
+    /// Uploads of files that are gone or have changed.
+    pub(crate) abandoned: Vec<(TreePath, UploadRecord)>,
+    pub(crate) totals: PlanTotals,
+    /// When the scan began. The next scan needs it.
+    pub(crate) began: Moment,
+    pub(crate) mounts: Vec<MountPoint>,
 }
 
-/// What a scan comes to.
+/// The numbers of a scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Totals {
+pub(crate) struct PlanTotals {
     /// Entries of the source.
-    pub(super) entries: u64,
-    /// Files that are as they were.
-    pub(super) same: u64,
-    /// Files to send or to examine.
-    pub(super) files: u64,
+    pub(crate) entries: u64,
+    /// Unchanged files.
+    pub(crate) same: u64,
+    /// Files to send or to compare.
+    pub(crate) files: u64,
     /// Their bytes.
-    pub(super) bytes: u64,
-    /// Entries in step that are gone.
-    pub(super) removed: u64,
-    /// Regular files among them, and among those that were displaced.
-    pub(super) removed_files: u64,
-    /// Regular files among those that were in step.
-    pub(super) known_files: u64,
-    /// What could not be read, and why: the first of them.
-    pub(super) unreadable: Vec<(TreePath, String)>,
-    /// How many there are.
-    pub(super) unreadable_count: u64,
+    pub(crate) bytes: u64,
+    /// Entries that are gone.
+    pub(crate) removed: u64,
+    /// Regular files among them and among the displaced entries.
+    pub(crate) removed_files: u64,
+    /// Regular files in the state.
+    pub(crate) known_files: u64,
+    /// The first unreadable entries, and why.
+    pub(crate) unreadable: Vec<(TreePath, String)>,
+    /// Number of unreadable entries.
+    pub(crate) unreadable_count: u64,
     /// Devices, sockets and pipes.
-    pub(super) specials: u64,
+    pub(crate) specials: u64,
+}
+
+impl PlanTotals {
+    /// Fills in what a report says of the scan.
+    pub(crate) fn fill(&self, report: &mut RunReport) {
+        report.entries = self.entries;
+        report.same = self.same;
+        report.specials = self.specials;
+        for (path, why) in self.unreadable.iter().cloned() {
+            report.failed(path, EntryFailure::Unreadable(why));
+        }
+        report.failed = self.unreadable_count;
+    }
 }
 
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PlanError {
+pub(crate) enum PlanError {
     #[error(transparent)]
     Scan(#[from] ScanError),
     #[error(transparent)]
@@ -121,67 +134,67 @@ pub(super) enum PlanError {
     Stopped,
 }
 
-/// Looks at the source; `stop` ends it early.
-pub(super) fn plan(
-    looking: &Looking,
+/// Makes the plan; `stop` ends it early.
+pub(crate) fn plan(
+    options: &SourceOptions,
     state: &StateDatabase,
     job: JobId,
     record: &JobRecord,
     stop: &dyn Fn() -> bool,
 ) -> Result<Plan, PlanError> {
     let began = now();
-    let options = ScanOptions {
-        one_file_system: looking.one_file_system,
+    let scan_options = ScanOptions {
+        one_file_system: options.one_file_system,
         mounted: mounts_of(record),
     };
-    let mut scan = Scan::open(&looking.source, looking.filter.clone(), options)?;
+    let mut scan = Scan::open(&options.source, options.filter.clone(), scan_options)?;
     let known = state.entries(job)?;
     let known = known.map(|entry| entry.map(|(path, synced)| known_of(path, &synced)));
     let last = record.scanned.unwrap_or_default();
-    let mut sorter = Sorter {
-        by_content: looking.by_content,
-        todos: Spool::new(),
+    let mut builder = PlanBuilder {
+        by_content: options.by_content,
+        tasks: Spool::new(),
         removed: Spool::new(),
         displaced: Spool::new(),
         replaced: Spool::new(),
         displacing: None,
         unsettled: Unsettled::of(state, job)?,
-        totals: Totals::default(),
+        totals: PlanTotals::default(),
     };
     for change in compare(&mut scan, known, last) {
         if stop() {
             return Err(PlanError::Stopped);
         }
-        sorter.sort(change?)?;
+        builder.sort(change?)?;
     }
     let outcome = scan.finish();
-    let mut totals = sorter.totals;
+    let mut totals = builder.totals;
     totals.specials = outcome.specials.count;
     Ok(Plan {
-        todos: sorter.todos.finish()?,
-        removed: sorter.removed.finish()?,
-        displaced: sorter.displaced.finish()?,
-        replaced: sorter.replaced.finish()?,
-        left: sorter.unsettled.left(),
+        tasks: builder.tasks.finish()?,
+        removed: builder.removed.finish()?,
+        displaced: builder.displaced.finish()?,
+        replaced: builder.replaced.finish()?,
+        abandoned: builder.unsettled.abandoned(),
         totals,
         began,
         mounts: outcome.mounts,
     })
 }
 
-struct Sorter {
+struct PlanBuilder {
     by_content: bool,
-    todos: Spool<Todo>,
+    tasks: Spool<PushTask>,
     removed: Spool<(TreePath, Synced)>,
     displaced: Spool<(TreePath, Synced)>,
     replaced: Spool<(TreePath, Synced)>,
-    /// What was a directory last time, and is none now.
+    /// A former directory, whose members are displaced.
     displacing: Option<TreePath>,
     unsettled: Unsettled,
-    totals: Totals,
+    totals: PlanTotals,
 }
 
-impl Sorter {
+impl PlanBuilder {
     fn sort(&mut self, change: EntryChange) -> Result<(), PlanError> {
         match change {
             EntryChange::Same(known) => {
@@ -193,7 +206,7 @@ impl Sorter {
                         self.bring(known.entry, true)?;
                     }
                     (EntryKind::File(state), Some(sha256)) if self.by_content => {
-                        self.examine(&known.entry, *state, Remembered::of(&known, sha256))?;
+                        self.examine(&known.entry, *state, StoredVersion::of(&known, sha256))?;
                     }
                     (EntryKind::File(_), _) => self.totals.same += 1,
                     _ => {}
@@ -207,7 +220,7 @@ impl Sorter {
                 self.met(Some(&old));
                 match (same_at_first_sight(&entry, &old), old.sha256) {
                     (Some(state), Some(sha256)) => {
-                        self.examine(&entry, state, Remembered::of(&old, sha256))?;
+                        self.examine(&entry, state, StoredVersion::of(&old, sha256))?;
                     }
                     _ => {
                         self.displace(&entry, old)?;
@@ -219,7 +232,7 @@ impl Sorter {
                 self.met(Some(&old));
                 match (&entry.kind, old.sha256) {
                     (EntryKind::File(state), Some(sha256)) => {
-                        self.examine(&entry, *state, Remembered::of(&old, sha256))?;
+                        self.examine(&entry, *state, StoredVersion::of(&old, sha256))?;
                     }
                     _ => self.bring(entry, true)?,
                 }
@@ -229,14 +242,14 @@ impl Sorter {
                 if self.unsettled.may_be_replaced(&entry.path) {
                     self.bring(entry, true)?;
                 } else if let Some(synced) = synced_of(&entry, old.sha256) {
-                    self.todos.push(&Todo::Note(entry.path, synced))?;
+                    self.tasks.push(&PushTask::Note(entry.path, synced))?;
                 }
             }
             EntryChange::Removed(old) => self.remove(&old)?,
             EntryChange::Unknown(unreadable) => {
                 self.unsettled.unreadable(&unreadable.path);
                 self.totals.unreadable_count += 1;
-                if self.totals.unreadable.len() < NAMED {
+                if self.totals.unreadable.len() < MAX_NAMED_UNREADABLE {
                     let why = unreadable.cause.to_string();
                     self.totals.unreadable.push((unreadable.path, why));
                 }
@@ -258,7 +271,7 @@ impl Sorter {
         }
     }
 
-    /// Something that was there is now something else.
+    /// An entry has taken the place of another kind.
     fn displace(&mut self, entry: &Entry, old: KnownEntry) -> Result<(), PlanError> {
         let is_file = |kind: &EntryKind| matches!(kind, EntryKind::File(_));
         if matches!(old.entry.kind, EntryKind::Directory) {
@@ -298,18 +311,17 @@ impl Sorter {
         Ok(())
     }
 
-    /// Something that the store does not have as it is, but perhaps as something
-    /// else.
+    /// An entry that has to be sent or noted.
     fn bring(&mut self, entry: Entry, replaces: bool) -> Result<(), PlanError> {
         if let EntryKind::File(state) = entry.kind {
             self.count(&entry.path, state);
-            self.todos.push(&Todo::Send {
+            self.tasks.push(&PushTask::Send {
                 path: entry.path,
                 size: state.size,
                 replaces,
             })?;
         } else if let Some(synced) = synced_of(&entry, None) {
-            self.todos.push(&Todo::Note(entry.path, synced))?;
+            self.tasks.push(&PushTask::Note(entry.path, synced))?;
         }
         Ok(())
     }
@@ -318,32 +330,75 @@ impl Sorter {
         &mut self,
         entry: &Entry,
         state: FileState,
-        had: Remembered,
+        had: StoredVersion,
     ) -> Result<(), PlanError> {
         let path = entry.path.clone();
         self.count(&path, state);
         let size = state.size;
-        Ok(self.todos.push(&if self.unsettled.may_be_replaced(&path) {
-            Todo::Send {
+        Ok(self.tasks.push(&if self.unsettled.may_be_replaced(&path) {
+            PushTask::Send {
                 path,
                 size,
                 replaces: true,
             }
         } else {
-            Todo::Examine { path, size, had }
+            PushTask::Examine { path, size, had }
         })?)
     }
 
     fn count(&mut self, path: &TreePath, state: FileState) {
-        self.unsettled.wanted(path, &state);
+        self.unsettled.will_send(path, &state);
         self.totals.files += 1;
         self.totals.bytes += state.size;
     }
 }
 
-/// The state of a file that has the size and the time of its last change that it
-/// had, and differs in what a copy of a disk, or a file system that numbers its
-/// files anew, changes as well: it is cheaper to read it than to send it.
+/// Results of earlier runs that the plan has to respect: objects whose version is
+/// unknown, and uploads to be continued.
+#[derive(Debug, Default)]
+struct Unsettled {
+    /// Entries whose object may have been replaced.
+    replacing: HashSet<TreePath>,
+    uploads: HashMap<TreePath, UploadRecord>,
+}
+
+impl Unsettled {
+    fn of(state: &StateDatabase, job: JobId) -> Result<Self, StateError> {
+        Ok(Self {
+            replacing: state.replacing(job)?,
+            uploads: state.uploads(job)?.into_iter().collect(),
+        })
+    }
+
+    /// Whether the store may have other content than the state says. Then the file is
+    /// sent in any case.
+    fn may_be_replaced(&self, path: &TreePath) -> bool {
+        self.replacing.contains(path)
+    }
+
+    /// This version of a file will be sent. An upload of it continues.
+    fn will_send(&mut self, path: &TreePath, state: &FileState) {
+        let is_of_it = |upload: &UploadRecord| upload.state == *state;
+        if self.uploads.get(path).is_some_and(is_of_it) {
+            self.uploads.remove(path);
+        }
+    }
+
+    /// An entry is unreadable. Its uploads may continue later.
+    fn unreadable(&mut self, path: &TreePath) {
+        self.uploads
+            .retain(|uploaded, _| !uploaded.is_at_or_below(path));
+    }
+
+    /// The uploads that will not continue.
+    fn abandoned(self) -> Vec<(TreePath, UploadRecord)> {
+        self.uploads.into_iter().collect()
+    }
+}
+
+/// The state of a file whose size and time of change are the same as before. It
+/// differs only in numbers that copying a disk or renumbering inodes changes as well,
+/// so reading it is cheaper than sending it.
 fn same_at_first_sight(entry: &Entry, old: &KnownEntry) -> Option<FileState> {
     let (EntryKind::File(now), EntryKind::File(then)) = (&entry.kind, &old.entry.kind) else {
         return None;
@@ -374,7 +429,7 @@ fn known_of(path: TreePath, synced: &Synced) -> KnownEntry {
     }
 }
 
-/// `None` for a file whose content is not known.
+/// `None` for a file without a known digest.
 fn synced_of(entry: &Entry, sha256: Option<[u8; 32]>) -> Option<Synced> {
     let kind = match &entry.kind {
         EntryKind::File(state) => SyncedKind::File {
@@ -402,8 +457,58 @@ fn mounts_of(record: &JobRecord) -> Vec<MountPoint> {
     mounts.collect()
 }
 
-/// Whether there is nothing at all in a source: more often a disk that is not
-/// mounted than a directory that somebody has emptied.
-pub(super) fn is_empty(source: &Path) -> bool {
+/// Whether a source is empty. More often a disk is not mounted than a directory was
+/// emptied.
+pub(crate) fn is_empty(source: &Path) -> bool {
     std::fs::read_dir(source).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(name: &str) -> TreePath {
+        TreePath::from_bytes(name.as_bytes()).unwrap()
+    }
+
+    fn version(inode: u64) -> FileState {
+        FileState {
+            size: 9,
+            changed: Moment::default(),
+            inode,
+            device: 1,
+        }
+    }
+
+    fn upload(inode: u64) -> UploadRecord {
+        UploadRecord {
+            name: "u".to_owned(),
+            key: "k".to_owned(),
+            part_size: 5,
+            state: version(inode),
+            modified: Moment::default(),
+        }
+    }
+
+    #[test]
+    fn only_uploads_of_what_is_gone_or_changed_are_left() {
+        let names = ["same", "changed", "gone", "d\0unreadable", "dx"];
+        let mut unsettled = Unsettled {
+            replacing: HashSet::from([path("same")]),
+            uploads: names.map(|name| (path(name), upload(1))).into(),
+        };
+        unsettled.will_send(&path("same"), &version(1));
+        unsettled.will_send(&path("changed"), &version(2));
+        unsettled.will_send(&path("new"), &version(1));
+        unsettled.unreadable(&path("d"));
+        assert!(unsettled.may_be_replaced(&path("same")));
+        assert!(!unsettled.may_be_replaced(&path("changed")));
+        let mut left: Vec<_> = unsettled
+            .abandoned()
+            .into_iter()
+            .map(|(path, _)| path.to_string())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["changed", "dx", "gone"]);
+    }
 }

@@ -1,122 +1,57 @@
-//! A run of a job that pushes: scan, send, delete, tell.
+//! A push: scan, send, delete, publish.
 
-use std::path::PathBuf;
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
-use fairbat::lane::{Lane, Member};
-use fairbat::transport::RateLimit;
+use fairbat::blocking::blocking;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
 
-use super::attempts::Attempts;
-use super::ledger::Progress;
-use super::plan::{Looking, Plan, PlanError, is_empty, plan};
-use super::report::{RunProblem, RunReport};
-use super::tell::Occasion;
-use super::teller::{Teller, now};
-use super::window::Window;
-use crate::config::{Delete, Detect, MaxDelete, Verify};
-use crate::filter::Filter;
+use super::job::{PushContext, PushJob, PushSettings};
+use super::plan::{Plan, PlanError, PushTask, SourceOptions, is_empty, plan};
+use super::progress::Progress;
+use super::publisher::{ManifestPublisher, PublishReason, now};
+use super::report::{EntryFailure, RunProblem, RunReport, check_deletions};
+use super::retry_store::{RetryStore, Window};
+use super::source::ReadError;
+use super::stop::{StopOnDrop, until_stopped};
+use super::upload::{KnownObject, UploadError, UploadOutcome};
+use crate::config::{Delete, Detect};
+use crate::entry::TreePath;
 use crate::scan::{MountPoint, Scan, ScanOptions};
-use crate::state::{JobId, JobRecord, StateChange, StateDatabase, StateError, StateWriter};
-use crate::store::{Store, StoreError};
+use crate::state::{JobRecord, StateChange, Synced, SyncedKind};
 
-/// How often the lane is told what is left.
-pub(super) const TELL: Duration = Duration::from_secs(1);
+/// Files are due this share of the remaining time before the deadline, which leaves
+/// time for the manifest, ...
+const MANIFEST_SHARE: i32 = 50;
+/// ... but at most this long before it.
+const MAX_MANIFEST_TIME: SignedDuration = SignedDuration::from_secs(30);
 
-/// All files are to be there a fiftieth of the time before the deadline, ...
-const FILES_EARLIER: i32 = 50;
-/// ... but no earlier than so.
-const FILES_EARLIER_MOST: SignedDuration = SignedDuration::from_secs(30);
+/// Files that are open beyond the number of connections. When an upload ends, the
+/// next one begins without a gap.
+const FILES_AHEAD: usize = 2;
 
-/// What a run is to do.
-#[derive(Debug, Clone)]
-pub struct PushSettings {
-    /// The directory.
-    pub source: PathBuf,
-    /// Which store it is: what tells it from every other, without credentials.
-    pub address: String,
-    /// Where in the store; may be empty.
-    pub prefix: String,
-    /// What of it.
-    pub filter: Filter,
-    /// Whether other file systems that are mounted below it are left out.
-    pub one_file_system: bool,
-    /// By what changes are seen.
-    pub detect: Detect,
-    /// What becomes of what is gone from the source.
-    pub delete: Delete,
-    /// What is enough to call a file sent.
-    pub verify: Verify,
-    /// Soft deadline.
-    pub deadline: Option<Timestamp>,
-    /// w_min of the connections while this has something to move, 0.02 to 1.
-    pub weight: f64,
-    /// Ceilings on the rate.
-    pub rate_limits: Vec<Arc<RateLimit>>,
-    /// Most connections.
-    pub connections: u32,
-    /// Seed of the delays between tries.
-    pub seed: u64,
-    /// Names this agent among those that may push to a store; not 0.
-    pub identity: u64,
-    /// How often the store is told during the run what has come:
-    /// [`PUBLISH_INTERVAL`](super::PUBLISH_INTERVAL), but for tests.
-    pub publish_interval: Duration,
-}
+/// Most keys of one delete request (Amazon S3 DeleteObjects).
+const MAX_KEYS_PER_DELETE: usize = 1_000;
 
-/// What a run works with.
-#[derive(Debug, Clone)]
-pub struct PushContext {
-    /// What is remembered.
-    pub state: StateDatabase,
-    /// What writes that.
-    pub writer: StateWriter,
-    /// Where files go.
-    pub store: Arc<Store>,
-    /// Whom the store is a host of.
-    pub host: String,
-    /// What it shares with other jobs.
-    pub lane: Lane,
-}
+/// A file, its length in the plan (bytes), and how its upload ended.
+type EndedUpload = (TreePath, u64, Result<UploadOutcome, UploadError>);
 
-/// A run, as its parts see it.
-#[derive(Debug)]
-pub(super) struct Job {
-    pub(super) id: JobId,
-    pub(super) settings: PushSettings,
-    pub(super) state: StateDatabase,
-    pub(super) writer: StateWriter,
-    pub(super) store: Arc<Store>,
-    pub(super) member: Member,
-    pub(super) ledger: Progress,
-    pub(super) attempts: Attempts,
-    pub(super) window: Window,
-}
-
-/// Brings the store in step with a directory. Ends early, with everything to be
-/// continued, when `stop` becomes true. How it stands is in `ledger` meanwhile.
+/// Brings the store in step with a directory. Ends early when `stop` becomes true;
+/// the next run continues. `progress` shows how far it is meanwhile.
 pub async fn push(
     context: PushContext,
     name: &str,
     settings: PushSettings,
-    ledger: Progress,
+    progress: Progress,
     stop: watch::Receiver<bool>,
 ) -> RunReport {
     let mut report = RunReport::default();
-    let seen = ledger.clone();
-    let run = run(context, name, settings, ledger, &mut report);
-    let mut stopped = stop;
-    tokio::select! {
-        biased;
-        _ = stopped.wait_for(|stop| *stop) => report.problem = Some(RunProblem::Stopped),
-        result = run => if let Err(problem) = result {
-            report.problem = Some(problem);
-        },
-    }
-    report.count(&seen.standing());
+    let run = run(context, name, settings, progress.clone(), &mut report);
+    let problem = until_stopped(run, stop).await.err();
+    report.end(problem, &progress);
     report
 }
 
@@ -124,7 +59,7 @@ async fn run(
     context: PushContext,
     name: &str,
     settings: PushSettings,
-    ledger: Progress,
+    progress: Progress,
     report: &mut RunReport,
 ) -> Result<(), RunProblem> {
     let PushContext {
@@ -141,23 +76,32 @@ async fn run(
     let due = settings.deadline.map(|deadline| files_due(deadline, now()));
     let member = lane.enter(&host, due);
     member.set_weight(settings.weight);
-    ledger.joins(&member);
-    let job = Arc::new(Job {
-        window: Window::new(settings.deadline.is_some()),
-        id,
+    let window = match settings.deadline {
+        Some(_) => Window::unlimited(),
+        None => Window::limited(),
+    };
+    let limits = settings.rate_limits.clone();
+    let store = RetryStore::new(
+        store,
         member,
-        attempts: Attempts::new(settings.seed, ledger.clone()),
-        ledger,
+        window,
+        progress.clone(),
+        limits,
+        settings.seed,
+    );
+    let job = Arc::new(PushJob {
+        id,
         settings,
         state,
         writer,
         store,
+        progress,
     });
     let record = job.adopt(record).await?;
-    let mut teller = Teller::new(record, job.settings.publish_interval);
-    // What a run that was killed has brought.
-    teller.tell(&job, Occasion::During).await?;
-    let plan = job.plan(&teller.record).await?;
+    let mut publisher = ManifestPublisher::new(Arc::clone(&job), record);
+    // Also what an earlier run that was killed has sent.
+    publisher.publish(PublishReason::During).await?;
+    let plan = job.plan(&publisher.record).await?;
     let totals = &plan.totals;
     tracing::info!(
         entries = totals.entries,
@@ -166,29 +110,29 @@ async fn run(
         removed = totals.removed,
         "scanned"
     );
-    report.scanned(totals);
-    job.ledger.expect(totals.files, totals.bytes);
-    let telling = tokio::spawn(tell(Arc::downgrade(&job)));
-    let done = job.follow(plan, &mut teller, report).await;
-    telling.abort();
-    done
+    totals.fill(report);
+    job.progress.expect(totals.files, totals.bytes);
+    tokio::select! {
+        done = job.follow(plan, &mut publisher, report) => done,
+        never = job.store.report_backlog(|bytes| job.store.part_size(bytes)) => match never {},
+    }
 }
 
-impl Job {
+impl PushJob {
     async fn plan(&self, record: &JobRecord) -> Result<Plan, RunProblem> {
-        let looking = Looking {
+        let source = SourceOptions {
             source: self.settings.source.clone(),
             filter: self.settings.filter.clone(),
             one_file_system: self.settings.one_file_system,
             by_content: self.settings.detect == Detect::Content,
         };
         let (state, id, record) = (self.state.clone(), self.id, record.clone());
-        // A run that is dropped ends its scan as well.
+        // A dropped run also ends its scan.
         let stop = StopOnDrop::default();
         let stopped = Arc::clone(&stop.0);
         let planned = blocking(move || {
             let stop = || stopped.load(Ordering::Relaxed);
-            plan(&looking, &state, id, &record, &stop)
+            plan(&source, &state, id, &record, &stop)
         });
         Ok(planned.await??)
     }
@@ -196,39 +140,39 @@ impl Job {
     async fn follow(
         self: &Arc<Self>,
         plan: Plan,
-        teller: &mut Teller,
+        publisher: &mut ManifestPublisher,
         report: &mut RunReport,
     ) -> Result<(), RunProblem> {
         self.refuse_to_empty(&plan)?;
-        for (path, upload) in &plan.left {
-            self.leave(path, upload).await?;
+        for (path, upload) in &plan.abandoned {
+            self.abandon(path, upload).await?;
         }
-        report.orphans = self.give_up_orphans().await?;
+        report.orphans = self.abort_orphans().await?;
         let (gone, known) = (plan.totals.removed_files, plan.totals.known_files);
         let may_delete = match self.settings.delete {
             Delete::Mirror { max } => check_deletions(gone, known, max),
             Delete::Never => Ok(()),
         };
-        // A directory needs the place of what was a file, as a new version does.
-        self.remove(plan.replaced, teller, report).await?;
-        self.displace(plan.displaced, may_delete.is_ok(), teller, report)
+        // Deleted first: a directory needs the place of the file.
+        self.remove(plan.replaced, publisher, report).await?;
+        self.displace(plan.displaced, may_delete.is_ok(), publisher, report)
             .await?;
-        self.send(plan.todos, teller, report).await?;
+        self.send(plan.tasks, publisher, report).await?;
         if report.gone > 0 {
             self.refuse_to_lose(plan.mounts.clone()).await?;
         }
-        let record = &mut teller.record;
+        let record = &mut publisher.record;
         record.scanned = Some(plan.began);
         record.mounts = plan
             .mounts
             .into_iter()
             .map(|mount| (mount.path.as_bytes().to_vec(), mount.device))
             .collect();
-        self.writer
-            .keep(self.id, StateChange::Job(record.clone()))
-            .await?;
-        // First what has come: whatever becomes of the rest, it can be pulled.
-        teller.tell(self, Occasion::End).await?;
+        let record = StateChange::Job(record.clone());
+        self.keep(record).await?;
+        // Published before anything is deleted: if the rest fails, the new files can
+        // be pulled.
+        publisher.publish(PublishReason::End).await?;
         may_delete?;
         if matches!(self.settings.delete, Delete::Never) {
             return Ok(());
@@ -237,11 +181,11 @@ impl Job {
             tracing::warn!("nothing is deleted, because not everything could be sent");
             return Ok(());
         }
-        self.remove(plan.removed, teller, report).await?;
-        teller.tell(self, Occasion::End).await
+        self.remove(plan.removed, publisher, report).await?;
+        publisher.publish(PublishReason::End).await
     }
 
-    /// Whether this would be deleting everything because nothing is there.
+    /// Refuses to delete everything because the source is empty.
     fn refuse_to_empty(&self, plan: &Plan) -> Result<(), RunProblem> {
         let is_mirror = matches!(self.settings.delete, Delete::Mirror { .. });
         if is_mirror && plan.totals.known_files > 0 && is_empty(&self.settings.source) {
@@ -250,7 +194,7 @@ impl Job {
         Ok(())
     }
 
-    /// Whether files are gone because the source itself is.
+    /// Checks that files are gone for another reason than a source that is gone.
     async fn refuse_to_lose(&self, mounted: Vec<MountPoint>) -> Result<(), RunProblem> {
         let (source, filter) = (self.settings.source.clone(), self.settings.filter.clone());
         let options = ScanOptions {
@@ -260,64 +204,178 @@ impl Job {
         let opened = blocking(move || Scan::open(&source, filter, options).map(drop));
         opened.await?.map_err(|error| PlanError::from(error).into())
     }
-}
 
-/// By when the files have to be there: after them comes the manifest, and what the
-/// store says to it.
-fn files_due(deadline: Timestamp, now: Timestamp) -> Timestamp {
-    let left = deadline.duration_since(now).max(SignedDuration::ZERO);
-    deadline - (left / FILES_EARLIER).min(FILES_EARLIER_MOST)
-}
+    /// Sends files, several at once.
+    async fn send(
+        self: &Arc<Self>,
+        tasks: impl Iterator<Item = std::io::Result<PushTask>>,
+        publisher: &mut ManifestPublisher,
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
+        let max = self.settings.connections as usize + FILES_AHEAD;
+        let mut running = JoinSet::new();
+        for task in tasks {
+            let (path, size, known) = match task.map_err(PlanError::Spool)? {
+                PushTask::Note(path, entry) => {
+                    self.note(StateChange::Synced(path, entry)).await?;
+                    report.noted += 1;
+                    continue;
+                }
+                PushTask::Send {
+                    path,
+                    size,
+                    replaces: false,
+                } => (path, size, KnownObject::Nothing),
+                PushTask::Send { path, size, .. } => (path, size, KnownObject::Something),
+                PushTask::Examine { path, size, had } => (path, size, KnownObject::Version(had)),
+            };
+            while running.len() >= max {
+                self.one_ends(&mut running, publisher, report).await?;
+            }
+            let job = Arc::clone(self);
+            running.spawn(async move {
+                let done = job.upload(&path, size, known).await;
+                (path, size, done)
+            });
+        }
+        while !running.is_empty() {
+            self.one_ends(&mut running, publisher, report).await?;
+        }
+        Ok(())
+    }
 
-pub(super) fn check_deletions(gone: u64, known: u64, most: MaxDelete) -> Result<(), RunProblem> {
-    let allowed = match most {
-        MaxDelete::Files(files) => files,
-        MaxDelete::Share(share) => (known as f64 * share) as u64,
-    };
-    if gone > allowed {
-        Err(RunProblem::TooManyDeletions { gone, allowed })
-    } else {
+    /// Waits for the end of one upload. Publishes a manifest meanwhile if one is due.
+    async fn one_ends(
+        &self,
+        running: &mut JoinSet<EndedUpload>,
+        publisher: &mut ManifestPublisher,
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
+        loop {
+            tokio::select! {
+                ended = running.join_next() => return self.ended(ended, report),
+                () = publisher.due() => publisher.publish(PublishReason::During).await?,
+            }
+        }
+    }
+
+    fn ended(
+        &self,
+        ended: Option<Result<EndedUpload, JoinError>>,
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
+        let Some(ended) = ended else { return Ok(()) };
+        let (path, size, done) = ended.map_err(|_| RunProblem::Lost)?;
+        match done {
+            Ok(UploadOutcome::Sent) => {
+                self.progress.file_done(0);
+                report.sent += 1;
+            }
+            Ok(UploadOutcome::Same) => {
+                self.progress.file_done(size);
+                report.same += 1;
+            }
+            Ok(UploadOutcome::Gone) => {
+                self.progress.file_done(size);
+                report.gone += 1;
+            }
+            Err(UploadError::State(error)) => return Err(error.into()),
+            Err(UploadError::Lost) => return Err(RunProblem::Lost),
+            Err(UploadError::Store(error)) if error.is_of_store() => return Err(error.into()),
+            Err(UploadError::Store(error)) => {
+                self.progress.file_done(size);
+                tracing::warn!(file = %path, %error, "not sent");
+                report.failed(path, EntryFailure::Store(error));
+            }
+            Err(UploadError::Read(error)) => {
+                self.progress.file_done(size);
+                tracing::warn!(file = %path, %error, "not sent");
+                report.failed(
+                    path,
+                    match error {
+                        ReadError::Changed => EntryFailure::Changed,
+                        other => EntryFailure::Unreadable(other.to_string()),
+                    },
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles entries whose place another entry has taken. If the job may delete,
+    /// their objects are deleted before the new ones are sent. Otherwise the store
+    /// keeps them, though no pull restores them.
+    async fn displace(
+        &self,
+        displaced: impl Iterator<Item = std::io::Result<(TreePath, Synced)>>,
+        may_delete: bool,
+        publisher: &mut ManifestPublisher,
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
+        if may_delete && matches!(self.settings.delete, Delete::Mirror { .. }) {
+            return self.remove(displaced, publisher, report).await;
+        }
+        for item in displaced {
+            let (path, _) = item.map_err(PlanError::Spool)?;
+            tracing::warn!(%path, "something else is in its place; the store keeps what it was");
+            self.note(StateChange::Removed(path)).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the objects of files that are gone.
+    async fn remove(
+        &self,
+        removed: impl Iterator<Item = std::io::Result<(TreePath, Synced)>>,
+        publisher: &mut ManifestPublisher,
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
+        let mut gathered = VecDeque::new();
+        let mut removed = removed.peekable();
+        while let Some(item) = removed.next() {
+            gathered.push_back(item.map_err(PlanError::Spool)?);
+            if gathered.len() >= MAX_KEYS_PER_DELETE || removed.peek().is_none() {
+                self.delete(std::mem::take(&mut gathered), report).await?;
+                publisher.publish_if_due().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn delete(
+        &self,
+        gone: VecDeque<(TreePath, Synced)>,
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
+        let files = gone.iter().filter(|(_, entry)| is_file(entry));
+        let keys: Vec<_> = files.map(|(path, _)| self.key(path)).collect();
+        let count = keys.len() as u64;
+        if !keys.is_empty() {
+            // While the outcome is unknown, none of them counts as stored.
+            let paths = gone.iter().map(|(path, _)| path.clone()).collect();
+            self.writer
+                .keep(self.id, StateChange::Replacing(paths))
+                .await?;
+            self.store
+                .with_retry(|| self.store.delete(keys.clone()))
+                .await?;
+        }
+        for (path, _) in gone {
+            self.note(StateChange::Removed(path)).await?;
+        }
+        report.deleted += count;
         Ok(())
     }
 }
 
-async fn tell(job: std::sync::Weak<Job>) {
-    while let Some(job) = job.upgrade() {
-        let standing = job.ledger.standing();
-        let part = job.store.part_size(standing.bytes);
-        job.member.set_backlog(job.ledger.backlog(part));
-        drop(job);
-        tokio::time::sleep(TELL).await;
-    }
+fn is_file(entry: &Synced) -> bool {
+    matches!(entry.kind, SyncedKind::File { .. })
 }
 
-/// Tells the threads that work for a run to end when nobody waits for it any more.
-#[derive(Debug, Default)]
-pub(super) struct StopOnDrop(pub(super) Arc<AtomicBool>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, RunProblem> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| RunProblem::Lost)
-}
-
-impl From<StateError> for RunProblem {
-    fn from(error: StateError) -> Self {
-        Self::State(error.to_string())
-    }
-}
-
-impl From<StoreError> for RunProblem {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
+/// When the files are due: the manifest follows them.
+fn files_due(deadline: Timestamp, now: Timestamp) -> Timestamp {
+    let left = deadline.duration_since(now).max(SignedDuration::ZERO);
+    deadline - (left / MANIFEST_SHARE).min(MAX_MANIFEST_TIME)
 }
 
 impl From<PlanError> for RunProblem {

@@ -1,74 +1,76 @@
-//! What became of a run.
+//! The outcome of a run: numbers, failures, and why it ended early.
 
 use std::path::PathBuf;
 
+use fairbat::blocking::LostThread;
+
+use super::progress::Progress;
+use super::retry_store::MayBeStoreError;
+use crate::config::MaxDelete;
 use crate::entry::TreePath;
+use crate::state::StateError;
 use crate::status::Retries;
 use crate::store::StoreError;
 
-use super::ledger::ProgressTotals;
-use super::plan::Totals;
+/// How many failed files a report names.
+const MAX_NAMED_FAILURES: usize = 20;
 
-/// Files that could not be brought in step are named up to this number.
-const NAMED: usize = 20;
-
-/// What to do about contents that a manifest does not know.
-pub(super) const PUSH_UNDER_WAY: &str = "run it again when the push is through; if none is under \
+/// What to do about content that the manifest does not know.
+pub(crate) const PUSH_UNDER_WAY: &str = "run it again when the push is through; if none is under \
     way, run the job that pushes: it goes on with the one that was broken off";
 
-/// What became of a run: in numbers, and what stood in the way.
+/// The outcome of a run.
 #[derive(Debug, Clone, Default)]
 pub struct RunReport {
     /// Entries of the source.
     pub entries: u64,
-    /// Files whose content the store had.
+    /// Files whose content was there already.
     pub same: u64,
     /// Files sent.
     pub sent: u64,
-    /// Entries without content, or only with new attributes, that were noted.
+    /// Entries that changed without content to send.
     pub noted: u64,
     /// Files that were gone before they could be read.
     pub gone: u64,
     /// Files deleted from the store.
     pub deleted: u64,
-    /// Unfinished uploads that nobody remembered, and that were given up.
+    /// Abandoned uploads that were aborted.
     pub orphans: u64,
-    /// Requests that were tried again, by reason.
+    /// Retried requests, by reason.
     pub retries: Retries,
     /// Requests that carried data.
     pub requests: u64,
-    /// Entries that a pull could not give their owner, because the agent is not
-    /// root.
+    /// Entries whose owner a pull could not set, because the agent is not root.
     pub unowned: u64,
     /// Devices, sockets and pipes, which are left out.
     pub specials: u64,
-    /// Files that are not in step: the first of them, and why.
+    /// The first failed entries, and why they failed.
     pub failures: Vec<(TreePath, EntryFailure)>,
-    /// How many there are.
+    /// Number of failed entries.
     pub failed: u64,
-    /// Those of them that changed while they were read, or in the store since its
-    /// manifest was written.
+    /// Failed entries that changed while they were read, or changed in the store
+    /// after its manifest was written.
     pub changed: u64,
     /// Why the run ended early, if it did.
     pub problem: Option<RunProblem>,
 }
 
-/// Why a file is not in step.
+/// Why an entry failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryFailure {
-    /// It changed while it was read, each time.
+    /// It changed during each attempt to read it.
     #[error("it kept changing while it was read")]
     Changed,
-    /// The store has another version than its manifest says.
+    /// The store has another version than the manifest.
     #[error("it changed in the store since the manifest was written: a push is under way")]
     Newer,
     /// It, or a directory, cannot be read.
     #[error("{0}")]
     Unreadable(String),
-    /// It cannot be put where it belongs.
+    /// It cannot be put into its place.
     #[error("{0}")]
     Unwritable(String),
-    /// The store does not take it, or does not have it.
+    /// The store refused it, or does not have it.
     #[error("{0}")]
     Store(StoreError),
 }
@@ -91,26 +93,25 @@ impl EntryFailure {
     }
 }
 
-/// Why a run ended early. What was done is done, and the next run goes on from
-/// there.
+/// Why a run ended early. The next run continues where it ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunProblem {
     /// The source cannot be scanned.
     #[error("{0}")]
     Scan(String),
-    /// There is nothing in a source that is mirrored.
+    /// The source of a mirror is empty.
     #[error("{} is empty: nothing is deleted for that", .0.display())]
     EmptySource(PathBuf),
-    /// There is nothing in a directory that an earlier pull has filled.
+    /// A directory that an earlier pull has filled is empty.
     #[error("nothing is in {} any more: nothing is fetched for that", .0.display())]
     EmptyTarget(PathBuf),
-    /// There is nothing in the store that a mirror could be in step with.
+    /// The store has nothing for a mirror.
     #[error("nothing that is to be kept is in the store: nothing is deleted for that")]
     EmptyOrigin,
-    /// Another run fills the same directory.
+    /// Another run is filling the same directory.
     #[error("another pull or restore is at work in {}", .0.display())]
     Busy(PathBuf),
-    /// More would be deleted than may be.
+    /// More files would be deleted than allowed.
     #[error("{gone} files would be deleted, and only {allowed} may be: nothing is")]
     TooManyDeletions {
         /// Files that are gone from the source.
@@ -118,31 +119,31 @@ pub enum RunProblem {
         /// Files that may be deleted.
         allowed: u64,
     },
-    /// The store as a whole.
+    /// The store as a whole failed.
     #[error("{0}")]
     Store(StoreError),
-    /// What is remembered.
+    /// The state.
     #[error("{0}")]
     State(String),
     /// The manifest.
     #[error("{0}")]
     Manifest(String),
-    /// The disk that files are fetched to, or with temporary files.
+    /// The disk of the fetched files or of temporary files.
     #[error("{0}")]
     Disk(String),
-    /// There is no such job to restore.
+    /// The job to restore does not exist.
     #[error("job {0} is not configured any more")]
     NoJob(String),
-    /// There is nothing to pull.
+    /// Nothing has been pushed yet.
     #[error("nothing was pushed to this place in the store yet")]
     NothingPushed,
-    /// What was pushed is not all yet, so that nothing can be said to be gone.
+    /// The first push is not complete, so nothing can be deleted.
     #[error("not all files are in the store yet: the first push is still under way")]
     FirstPush,
-    /// Somebody else pushes to the same place.
+    /// Another agent pushes to the same place.
     #[error("another agent pushes to this place in the store")]
     OtherWriter,
-    /// Somebody stopped it.
+    /// It was stopped.
     #[error("stopped")]
     Stopped,
     /// A task ended without a result.
@@ -185,44 +186,79 @@ impl RunProblem {
 }
 
 impl RunReport {
-    /// Whether everything that was seen is in step.
+    /// Whether the run ended well and no entry failed.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.failed == 0 && self.problem.is_none()
     }
 
-    /// Takes over what failed elsewhere.
-    pub(super) fn add_failures(&mut self, other: Self) {
+    /// Takes over the failures of another report.
+    pub(crate) fn add_failures(&mut self, other: Self) {
         self.failed += other.failed;
         self.changed += other.changed;
-        let room = NAMED.saturating_sub(self.failures.len());
+        let room = MAX_NAMED_FAILURES.saturating_sub(self.failures.len());
         self.failures.extend(other.failures.into_iter().take(room));
     }
 
-    /// What was counted while it ran.
-    pub(crate) fn count(&mut self, standing: &ProgressTotals) {
-        self.retries = standing.retries;
-        self.requests = standing.requests;
+    /// Notes how the run ended, and what was counted meanwhile.
+    pub(crate) fn end(&mut self, problem: Option<RunProblem>, progress: &Progress) {
+        self.problem = problem;
+        self.count(progress);
     }
 
-    pub(super) fn scanned(&mut self, totals: &Totals) {
-        self.entries = totals.entries;
-        self.same = totals.same;
-        self.specials = totals.specials;
-        let unreadable = totals.unreadable.iter().cloned();
-        for (path, why) in unreadable {
-            self.failed(path, EntryFailure::Unreadable(why));
-        }
-        self.failed = totals.unreadable_count;
+    /// Takes over what was counted during the run.
+    pub(crate) fn count(&mut self, progress: &Progress) {
+        let totals = progress.totals();
+        (self.retries, self.requests) = (totals.retries, totals.requests);
     }
 
-    pub(super) fn failed(&mut self, path: TreePath, failure: EntryFailure) {
+    pub(crate) fn failed(&mut self, path: TreePath, failure: EntryFailure) {
         self.failed += 1;
         if matches!(failure, EntryFailure::Changed | EntryFailure::Newer) {
             self.changed += 1;
         }
-        if self.failures.len() < NAMED {
+        if self.failures.len() < MAX_NAMED_FAILURES {
             self.failures.push((path, failure));
         }
+    }
+}
+
+impl From<LostThread> for RunProblem {
+    fn from(_: LostThread) -> Self {
+        Self::Lost
+    }
+}
+
+impl From<StateError> for RunProblem {
+    fn from(error: StateError) -> Self {
+        Self::State(error.to_string())
+    }
+}
+
+impl From<StoreError> for RunProblem {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl MayBeStoreError for RunProblem {
+    fn store_error(&self) -> Option<&StoreError> {
+        match self {
+            Self::Store(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Refuses to delete `gone` of `known` files if that is more than allowed.
+pub(crate) fn check_deletions(gone: u64, known: u64, max: MaxDelete) -> Result<(), RunProblem> {
+    let allowed = match max {
+        MaxDelete::Files(files) => files,
+        MaxDelete::Share(share) => (known as f64 * share) as u64,
+    };
+    if gone > allowed {
+        Err(RunProblem::TooManyDeletions { gone, allowed })
+    } else {
+        Ok(())
     }
 }

@@ -1,11 +1,10 @@
-//! A regular file below a source, read as one version of itself. Blocking.
+//! A regular file of a source, read as one version. Blocking.
 //!
-//! It is opened name by name from the root, and no link is followed: whoever may
-//! write into the source cannot make the agent read what is outside of it.
+//! It is opened name by name from the root, and no link is followed. So users who may
+//! write into the source cannot make the agent read files outside of it.
 //!
-//! Which version it is, is asked before the first read and after each: what is
-//! handed on is of one version. A change within the tick of the last one would
-//! not show, so that tick is waited for.
+//! The version is checked before the first read and after each read. A change within
+//! the clock tick of the last change would not show, so that tick has to be over.
 
 use std::fs::File;
 use std::io;
@@ -16,26 +15,26 @@ use std::time::Duration;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::compare::WHOLE_AFTER_S;
+use crate::compare::SETTLE_TIME_S;
 use crate::entry::{Attributes, FileState, Moment, TreePath};
 
-/// Longest step of the clock by which Linux stamps files: a jiffy, 10 ms at
-/// most; here twice that.
-const TICK: Duration = Duration::from_millis(20);
+/// Twice the longest tick of the clock that stamps files. Linux stamps by jiffies, at
+/// most 10 ms (CONFIG_HZ=100).
+const CLOCK_TICK: Duration = Duration::from_millis(20);
 
-/// How often a file is looked at that keeps changing.
-const LOOKS: usize = 8;
+/// How often the version of a changing file is read.
+const MAX_VERSION_CHECKS: usize = 8;
 
 /// Why a file cannot be read as one version.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ReadError {
-    /// It is there no more, or is no regular file any more.
+pub(crate) enum ReadError {
+    /// It is gone, or is no regular file any more.
     #[error("it is gone")]
     Gone,
     /// It is being written.
     #[error("it changed while it was read")]
     Changed,
-    /// The disk, or the rights.
+    /// The disk failed, or permission is missing.
     #[error("it cannot be read: {0}")]
     Disk(io::Error),
 }
@@ -54,56 +53,56 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// See the module.
+/// An open file of a source.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(crate) struct SourceFile {
     file: File,
     state: FileState,
     attributes: Attributes,
 }
 
-impl Source {
-    pub(super) fn open(root: &Path, path: &TreePath) -> Result<Self, ReadError> {
+impl SourceFile {
+    pub(crate) fn open(root: &Path, path: &TreePath) -> Result<Self, ReadError> {
         let file = open_below(root, path)?;
-        let (state, attributes) = look(&file)?;
+        let (state, attributes) = status(&file)?;
         let mut source = Self {
             file,
             state,
             attributes,
         };
-        for _ in 0..LOOKS {
-            if is_past(source.state.changed) {
+        for _ in 0..MAX_VERSION_CHECKS {
+            if tick_is_over(source.state.changed) {
                 return Ok(source);
             }
-            std::thread::sleep(TICK);
-            (source.state, source.attributes) = look(&source.file)?;
+            std::thread::sleep(CLOCK_TICK);
+            (source.state, source.attributes) = status(&source.file)?;
         }
         Err(ReadError::Changed)
     }
 
-    /// Which version it is.
-    pub(super) fn state(&self) -> FileState {
+    /// The version.
+    pub(crate) fn state(&self) -> FileState {
         self.state
     }
 
-    /// Its attributes in that version.
-    pub(super) fn attributes(&self) -> Attributes {
+    /// The attributes of the version.
+    pub(crate) fn attributes(&self) -> Attributes {
         self.attributes
     }
 
-    /// So many bytes of that version, from `offset` on.
-    pub(super) fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, ReadError> {
+    /// Reads `length` bytes of the version from `offset` on.
+    pub(crate) fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, ReadError> {
         let mut content = vec![0; length];
         let read = self.file.read_exact_at(&mut content, offset);
-        // First: what has become shorter has changed.
+        // Checked first: a file that has become shorter has changed.
         self.check()?;
         read.map_err(ReadError::Disk)?;
         Ok(content)
     }
 
-    /// Whether it still is that version.
-    pub(super) fn check(&self) -> Result<(), ReadError> {
-        let (state, attributes) = look(&self.file)?;
+    /// Checks that the file is still that version.
+    pub(crate) fn check(&self) -> Result<(), ReadError> {
+        let (state, attributes) = status(&self.file)?;
         if (state, attributes.modified) == (self.state, self.attributes.modified) {
             Ok(())
         } else {
@@ -124,18 +123,18 @@ fn open_below(root: &Path, path: &TreePath) -> Result<File, ReadError> {
         let flags = directory | OFlags::NOFOLLOW;
         here = openat(&here, *name, flags, Mode::empty()).map_err(os)?;
     }
-    // Nor may a FIFO that took its place keep us waiting.
+    // Non-blocking, in case a FIFO has taken its place.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let quiet = openat(&here, *last, flags | OFlags::NOATIME, Mode::empty());
     let opened = match quiet {
-        // Only who owns a file may read it without a trace.
+        // Only the owner may open a file without changing its access time.
         Err(rustix::io::Errno::PERM) => openat(&here, *last, flags, Mode::empty()),
         other => other,
     };
     Ok(opened.map_err(os)?.into())
 }
 
-fn look(file: &File) -> Result<(FileState, Attributes), ReadError> {
+fn status(file: &File) -> Result<(FileState, Attributes), ReadError> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(ReadError::Gone);
@@ -160,8 +159,8 @@ fn look(file: &File) -> Result<(FileState, Attributes), ReadError> {
     Ok((state, attributes))
 }
 
-/// The moment now, by the clock that stamps files.
-pub(super) fn now() -> Moment {
+/// The current time of the clock that stamps files.
+pub(crate) fn now() -> Moment {
     let now = clock_gettime(ClockId::RealtimeCoarse);
     Moment {
         seconds: now.tv_sec,
@@ -169,22 +168,21 @@ pub(super) fn now() -> Moment {
     }
 }
 
-/// Whether the last change of a file is so old that no other can have had the same
-/// time.
-pub(super) fn is_settled(changed: Moment) -> bool {
-    changed.seconds < now().seconds - WHOLE_AFTER_S
+/// Whether a change is so old that no later change can have the same time.
+pub(crate) fn is_settled(changed: Moment) -> bool {
+    changed.seconds < now().seconds - SETTLE_TIME_S
 }
 
-/// Whether the tick of a change is over. A file from the future is as past as it
-/// will be for long.
-fn is_past(changed: Moment) -> bool {
+/// Whether the tick of a change is over. Waiting does not help with times in the
+/// future, so those count as over.
+fn tick_is_over(changed: Moment) -> bool {
     let now = now();
     if changed.seconds > now.seconds + 1 {
         return true;
     }
     let since = (now.seconds - changed.seconds) * 1_000_000_000 + i64::from(now.nanoseconds)
         - i64::from(changed.nanoseconds);
-    since >= TICK.as_nanos() as i64
+    since >= CLOCK_TICK.as_nanos() as i64
 }
 
 #[cfg(test)]
@@ -204,12 +202,12 @@ mod tests {
         fs::create_dir(root.path().join("d")).unwrap();
         let file = root.path().join("d/f");
         fs::write(&file, b"0123456789").unwrap();
-        let source = Source::open(root.path(), &path("d\0f")).unwrap();
+        let source = SourceFile::open(root.path(), &path("d\0f")).unwrap();
         assert_eq!(source.state().size, 10);
         assert_eq!(source.read(3, 4).unwrap(), b"3456");
         fs::write(&file, b"9876543210").unwrap();
         assert!(matches!(source.read(0, 10), Err(ReadError::Changed)));
-        let source = Source::open(root.path(), &path("d\0f")).unwrap();
+        let source = SourceFile::open(root.path(), &path("d\0f")).unwrap();
         fs::write(&file, b"012").unwrap();
         assert!(matches!(source.read(0, 10), Err(ReadError::Changed)));
     }
@@ -222,11 +220,11 @@ mod tests {
         symlink(outside.path(), root.path().join("d")).unwrap();
         symlink(outside.path().join("secret"), root.path().join("f")).unwrap();
         for name in ["d\0secret", "f", "missing", "d"] {
-            let opened = Source::open(root.path(), &path(name));
+            let opened = SourceFile::open(root.path(), &path(name));
             assert!(matches!(opened, Err(ReadError::Gone)), "{name}: {opened:?}");
         }
         let link = root.path().join("link");
         symlink(outside.path(), &link).unwrap();
-        assert!(Source::open(&link, &path("secret")).is_ok());
+        assert!(SourceFile::open(&link, &path("secret")).is_ok());
     }
 }

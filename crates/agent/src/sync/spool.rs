@@ -1,5 +1,5 @@
-//! A list that may be longer than memory is for: it is written to a file without a
-//! name once it has outgrown a few megabytes, and read once, in its order.
+//! A list that may outgrow memory. Beyond a few megabytes it is written to a temporary
+//! file. It is read once, in order.
 
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::marker::PhantomData;
@@ -8,39 +8,39 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::SpooledTempFile;
 
-/// Up to here it stays in memory, bytes.
-const IN_MEMORY: usize = 4 * 1024 * 1024;
+/// Longest list in memory, bytes.
+const MAX_IN_MEMORY: usize = 4 * 1024 * 1024;
 
 /// A list that is being written.
 #[derive(Debug)]
-pub(super) struct Spool<T> {
+pub(crate) struct Spool<T> {
     file: BufWriter<SpooledTempFile>,
     items: PhantomData<T>,
 }
 
-/// The list, to be read.
+/// A finished list, which is an iterator.
 #[derive(Debug)]
-pub(super) struct Spooled<T> {
+pub(crate) struct Spooled<T> {
     file: BufReader<SpooledTempFile>,
     items: PhantomData<T>,
 }
 
 impl<T: Serialize + DeserializeOwned> Spool<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            file: BufWriter::new(SpooledTempFile::new(IN_MEMORY)),
+            file: BufWriter::new(SpooledTempFile::new(MAX_IN_MEMORY)),
             items: PhantomData,
         }
     }
 
-    pub(super) fn push(&mut self, item: &T) -> io::Result<()> {
+    pub(crate) fn push(&mut self, item: &T) -> io::Result<()> {
         let bytes = postcard::to_stdvec(item).map_err(io::Error::other)?;
         let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
         self.file.write_all(&length.to_le_bytes())?;
         self.file.write_all(&bytes)
     }
 
-    pub(super) fn finish(self) -> io::Result<Spooled<T>> {
+    pub(crate) fn finish(self) -> io::Result<Spooled<T>> {
         let mut file = self
             .file
             .into_inner()

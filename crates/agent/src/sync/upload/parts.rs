@@ -1,47 +1,49 @@
-//! A large file, in parts. They belong to an upload that outlives this process: the
-//! next one goes on with it, as long as the file is the version that it was.
+//! A large file, in parts. The upload outlives its process: the next process
+//! continues it, as long as the file is the same version.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use fairbat::lane::Permit;
+use fairbat::blocking::blocking;
+use fairbat::checksum::to_hex;
 use md5::Md5;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 
-use super::super::push::Job;
-use super::super::source::{Source, is_settled};
-use super::super::window::Place;
-use super::{FileError, Had, blocking, check, hash, read};
+use super::{KnownObject, UploadError, check, hash, read};
 use crate::entry::{FileState, Moment, TreePath};
 use crate::state::{StateChange, UploadRecord, UploadedPart};
-use crate::store::{self, PartDigest, StoreError, StoreErrorKind};
+use crate::store::{Part, PartDigest, StoreError, StoreErrorKind};
+use crate::sync::job::PushJob;
+use crate::sync::retry_store::Admission;
+use crate::sync::source::{SourceFile, is_settled};
 
-impl Job {
-    /// Sends a file in parts, those that the store does not have yet.
+impl PushJob {
+    /// Sends the parts of a file that the store does not have yet.
     pub(super) async fn send_parts(
         self: &Arc<Self>,
         path: &TreePath,
-        source: &Arc<Source>,
-        had: Had,
+        source: &Arc<SourceFile>,
+        known: KnownObject,
         credited: &Arc<AtomicU64>,
-    ) -> Result<[u8; 32], FileError> {
+    ) -> Result<[u8; 32], UploadError> {
         let key = self.key(path);
         let (upload, arrived) = match self.resume(path, &key, source).await? {
-            Resumed::UnderWay(upload, arrived) => (upload, arrived),
-            Resumed::Complete => {
+            Resumption::UnderWay(upload, arrived) => (upload, arrived),
+            Resumption::Complete => {
                 let (of, size) = (Arc::clone(source), source.state().size);
                 let sha256 = blocking(move || hash(&of)).await??;
-                self.ledger.found(size);
+                self.progress.found(size);
                 credited.fetch_add(size, Ordering::Relaxed);
                 return Ok(sha256);
             }
         };
         let upload = Arc::new(upload);
-        // Those that wait to be tried again count as well: a store that fails is
-        // not asked for ever more of them.
+        // Parts that wait for a retry count as well: a failing store gets no
+        // further ones.
         let most = self.settings.connections as usize;
         let mut whole = Sha256::new();
         let mut names = BTreeMap::new();
@@ -51,7 +53,7 @@ impl Job {
                 true => sending.try_join_next(),
                 false => sending.join_next().await,
             } {
-                let (index, name) = sent.map_err(|_| FileError::Lost)??;
+                let (index, name) = sent.map_err(|_| UploadError::Lost)??;
                 names.insert(index, name);
             }
             let length = range.end - range.start;
@@ -59,92 +61,90 @@ impl Job {
                 let (content, sha256) = read(source, range.start, length).await?;
                 whole.update(&content);
                 if is_of(part.digest, content, sha256).await? {
-                    self.ledger.found(length);
+                    self.progress.found(length);
                     credited.fetch_add(length, Ordering::Relaxed);
                     names.insert(index, part.name.clone());
                     continue;
                 }
             }
-            // Before it is read: what waits is not in memory.
-            let place = self.window.enter(length).await;
-            let permit = self.member.admit().await;
+            // Admitted before it is read: content that waits is not in memory.
+            let admission = self.store.admit(length).await;
             let (content, sha256) = read(source, range.start, length).await?;
             if !arrived.contains_key(&index) {
                 whole.update(&content);
             }
-            let part = store::Part {
+            let part = Part {
                 index,
                 offset: range.start,
                 content,
             };
             sending.spawn(Arc::clone(self).send_part(
-                (place, permit),
+                admission,
                 part,
-                Sending {
+                PartUpload {
                     source: Arc::clone(source),
                     path: path.clone(),
-                    key: key.clone(),
-                    upload: Arc::clone(&upload),
+                    record: Arc::clone(&upload),
                     sha256,
                     credited: Arc::clone(credited),
                 },
             ));
         }
         while let Some(sent) = sending.join_next().await {
-            let (index, name) = sent.map_err(|_| FileError::Lost)??;
+            let (index, name) = sent.map_err(|_| UploadError::Lost)??;
             names.insert(index, name);
         }
         check(source).await?;
-        self.replacing(path, had).await?;
+        self.replacing(path, known).await?;
         self.complete(path, &upload, names.into_values().collect())
             .await?;
         Ok(whole.finalize().into())
     }
 
-    /// Makes an object of the parts. An answer that was lost leaves an upload
-    /// that is not known any more, and the object that it made.
+    /// Makes an object of the parts. If an answer was lost, the upload may be gone
+    /// because it has made the object.
     async fn complete(
         &self,
         path: &TreePath,
         upload: &UploadRecord,
         names: Vec<String>,
-    ) -> Result<(), FileError> {
-        let mut tries = self.attempts.tries();
+    ) -> Result<(), UploadError> {
+        let mut retries = self.store.retries();
         loop {
-            let permit = self.member.admit().await;
+            let admission = self.store.admit(0).await;
             let complete = self
                 .store
                 .complete(&upload.key, &upload.name, names.clone());
             let Err(error) = complete.await else {
                 return Ok(());
             };
-            drop(permit);
+            drop(admission);
             if error.kind == StoreErrorKind::UploadGone {
                 let (version, modified) = (upload.state, upload.modified);
                 let marks = [true, false].map(|settled| mark(version, modified, settled));
-                if self.has_made(&upload.key, &marks).await? {
+                if self.was_made_by(&upload.key, &marks).await? {
                     return Ok(());
                 }
             }
-            tries.after(&self.member, error.clone()).await?;
+            retries.after(error.clone()).await?;
             if error.kind == StoreErrorKind::Integrity {
-                // What it has is not what it said it has: asking again would not
-                // mend that, and so no part counts any more.
-                self.leave(path, upload).await?;
+                // The store has other parts than it said. A retry cannot cure
+                // that: all parts are sent again.
+                self.abandon(path, upload).await?;
                 let kind = StoreErrorKind::UploadGone;
                 return Err(StoreError { kind, ..error }.into());
             }
         }
     }
 
-    /// The upload of this version that is under way, with the parts that the
-    /// store has, or a new one.
+    /// Finds the upload of this version, with the parts that the store has, or
+    /// begins one.
     async fn resume(
         &self,
         path: &TreePath,
         key: &str,
-        source: &Arc<Source>,
-    ) -> Result<Resumed, FileError> {
+        source: &Arc<SourceFile>,
+    ) -> Result<Resumption, UploadError> {
         let (state, job, of) = (self.state.clone(), self.id, path.clone());
         let known = blocking(move || state.upload(job, &of)).await??;
         let version = source.state();
@@ -154,18 +154,21 @@ impl Job {
             let is_same = (upload.state, upload.modified) == (version, modified)
                 && (upload.key.as_str(), upload.part_size) == (key, part_size);
             if !is_same {
-                self.leave(path, &upload).await?;
+                self.abandon(path, &upload).await?;
             } else if let Some(arrived) = self.arrived(&upload, parts).await {
-                return Ok(Resumed::UnderWay(upload, arrived));
-            } else if self.has_made(key, &[mark(version, modified, true)]).await? {
-                // Who completed it was killed before the last part was remembered.
-                return Ok(Resumed::Complete);
+                return Ok(Resumption::UnderWay(upload, arrived));
+            } else if self
+                .was_made_by(key, &[mark(version, modified, true)])
+                .await?
+            {
+                // An earlier process completed it and was killed before it noted that.
+                return Ok(Resumption::Complete);
             } else {
                 self.note(StateChange::Gone(path.clone())).await?;
             }
         }
         let mark = mark(version, modified, is_settled(version.changed));
-        let begun = self.begin::<FileError>(key, &mark).await?;
+        let begun = self.begin::<UploadError>(key, &mark).await?;
         let upload = UploadRecord {
             name: begun.name,
             key: key.to_owned(),
@@ -173,26 +176,25 @@ impl Job {
             state: version,
             modified,
         };
-        let under_way = StateChange::Begun(path.clone(), upload.clone());
-        self.writer.keep(self.id, under_way).await?;
+        self.keep(StateChange::Begun(path.clone(), upload.clone()))
+            .await?;
         if begun.is_only {
             self.note(StateChange::Certain(key.to_owned())).await?;
         }
-        Ok(Resumed::UnderWay(upload, BTreeMap::new()))
+        Ok(Resumption::UnderWay(upload, BTreeMap::new()))
     }
 
-    /// The parts of an upload that the store has: those that are remembered, and
-    /// those of which nobody heard that they had arrived. `None` if the store does
-    /// not know it any more.
+    /// The parts that the store has: those in the state, and those whose answer was
+    /// lost. `None` if the store does not know the upload any more.
     async fn arrived(
         &self,
         upload: &UploadRecord,
         known: BTreeMap<u32, UploadedPart>,
-    ) -> Option<BTreeMap<u32, Arrived>> {
+    ) -> Option<BTreeMap<u32, StoredPart>> {
         let known = known.into_iter().map(|(index, part)| {
             let UploadedPart { name, sha256 } = part;
             let digest = PartDigest::Sha256(sha256);
-            (index, Arrived { name, digest })
+            (index, StoredPart { name, digest })
         });
         let mut arrived: BTreeMap<_, _> = known.collect();
         let lengths: BTreeMap<_, _> = parts(upload.state.size, upload.part_size)
@@ -201,25 +203,25 @@ impl Job {
         if arrived.len() == lengths.len() {
             return Some(arrived);
         }
-        let permit = self.member.admit().await;
+        let admission = self.store.admit(0).await;
         let listed = self.store.parts(&upload.key, &upload.name).await;
-        drop(permit);
+        drop(admission);
         let listed = match listed {
             Ok(listed) => listed,
             Err(error) if error.kind == StoreErrorKind::UploadGone => return None,
-            // They are sent again.
+            // The parts are sent again.
             Err(error) => {
                 tracing::info!(%error, "it is not known which parts have arrived");
                 Vec::new()
             }
         };
         for part in listed {
-            // What broke off may have left less; and what does not show what is in
-            // it is sent again.
+            // A request that broke off may have left a shorter part. A part
+            // without a digest is sent again.
             if lengths.get(&part.index) == Some(&part.size)
                 && let Some(digest) = part.digest
             {
-                let found = Arrived {
+                let found = StoredPart {
                     name: part.name,
                     digest,
                 };
@@ -229,106 +231,101 @@ impl Job {
         Some(arrived)
     }
 
-    /// Sends a part that has been read and has its place. While it waits to be
-    /// tried again it keeps neither: nothing else waits for that.
+    /// Sends a part that has been admitted and read. It is read again for each
+    /// retry.
     async fn send_part(
         self: Arc<Self>,
-        admitted: (Place, Permit),
-        part: store::Part,
-        sending: Sending,
-    ) -> Result<(u32, String), FileError> {
-        let Sending {
-            source,
-            path,
-            key,
-            upload,
-            sha256,
-            credited,
-        } = sending;
-        let (index, offset) = (part.index, part.offset);
-        let bytes = part.content.len() as u64;
-        let (mut admitted, mut part) = (admitted, part);
-        let mut tries = self.attempts.tries();
-        let name = loop {
-            let flight = self.ledger.take_off(bytes, &self.settings.rate_limits);
-            let put = self
-                .store
-                .put_part(&key, &upload.name, part, flight.passage());
-            let error = match put.await {
-                Ok(name) => {
-                    flight.landed();
-                    credited.fetch_add(bytes, Ordering::Relaxed);
-                    break name;
-                }
-                Err(error) => error,
-            };
-            drop((flight, admitted));
-            tries.after(&self.member, error).await?;
-            let place = self.window.enter(bytes).await;
-            admitted = (place, self.member.admit().await);
-            // It is the same version, or an error.
-            let (content, _) = read(&source, offset, bytes).await?;
-            part = store::Part {
-                index,
-                offset,
-                content,
-            };
-        };
+        admission: Admission,
+        part: Part,
+        upload: PartUpload,
+    ) -> Result<(u32, String), UploadError> {
+        let Part {
+            index,
+            offset,
+            content,
+        } = part;
+        let bytes = content.len() as u64;
+        let (job, upload) = (&self, &upload);
+        let mut content = Some(content);
+        let sent = self.store.with_retry_admitted(admission, || {
+            let content = content.take();
+            async move {
+                // The same version, or an error.
+                let content = match content {
+                    Some(content) => content,
+                    None => read(&upload.source, offset, bytes).await?.0,
+                };
+                let part = Part {
+                    index,
+                    offset,
+                    content,
+                };
+                let request = job.store.begin_request(bytes);
+                let record = &upload.record;
+                let put = job
+                    .store
+                    .put_part(&record.key, &record.name, part, request.context());
+                let name = put.await?;
+                request.finish();
+                upload.credited.fetch_add(bytes, Ordering::Relaxed);
+                Ok::<_, UploadError>(name)
+            }
+        });
         let part = UploadedPart {
-            name: name.clone(),
-            sha256,
+            name: sent.await?,
+            sha256: upload.sha256,
         };
-        self.note(StateChange::Arrived(path, index, part)).await?;
+        let name = part.name.clone();
+        self.note(StateChange::Arrived(upload.path.clone(), index, part))
+            .await?;
         Ok((index, name))
     }
 }
 
-/// What there is to go on with.
-enum Resumed {
-    UnderWay(UploadRecord, BTreeMap<u32, Arrived>),
-    /// Nothing: the store has made the object of it.
+/// Where an upload continues.
+enum Resumption {
+    UnderWay(UploadRecord, BTreeMap<u32, StoredPart>),
+    /// The store has made the object already.
     Complete,
 }
 
 /// A part that the store has.
-struct Arrived {
+struct StoredPart {
     name: String,
-    /// Of what it has.
+    /// Digest of its content.
     digest: PartDigest,
 }
 
-/// Whether a digest is that of some content, whose SHA-256 is known.
-async fn is_of(digest: PartDigest, content: Bytes, sha256: [u8; 32]) -> Result<bool, FileError> {
+/// Whether a digest matches the content, whose SHA-256 is known.
+async fn is_of(digest: PartDigest, content: Bytes, sha256: [u8; 32]) -> Result<bool, UploadError> {
     match digest {
         PartDigest::Sha256(has) => Ok(has == sha256),
-        PartDigest::Md5(has) => blocking(move || Md5::digest(&content)[..] == has).await,
+        PartDigest::Md5(has) => Ok(blocking(move || Md5::digest(&content)[..] == has).await?),
     }
 }
 
-/// A part that is being sent.
-struct Sending {
-    source: Arc<Source>,
+/// Where a part comes from and goes to.
+struct PartUpload {
+    source: Arc<SourceFile>,
     path: TreePath,
-    key: String,
-    upload: Arc<UploadRecord>,
+    record: Arc<UploadRecord>,
     sha256: [u8; 32],
-    /// Bytes of the version that count as moved.
+    /// Bytes of this version that count as moved.
     credited: Arc<AtomicU64>,
 }
 
-/// The parts of a file of this size: their numbers, and their bytes.
-fn parts(size: u64, part_size: u64) -> impl Iterator<Item = (u32, std::ops::Range<u64>)> {
+/// The parts of a file of this size: their numbers and ranges.
+fn parts(size: u64, part_size: u64) -> impl Iterator<Item = (u32, Range<u64>)> {
     let starts = (0..size).step_by(part_size as usize);
     let ranges = starts.map(move |start| start..(start + part_size).min(size));
     (0..).zip(ranges)
 }
 
-/// By what it is known which version an upload has made an object of. Only one that
-/// was `settled` when the upload began is known by that for good: what was read of
-/// another may be less than what has the same time now.
+/// Identifies the version of a file, so that its object can be recognised. Only a
+/// version that was `settled` when the upload began is identified for good: another
+/// one may have changed since without a new time.
 fn mark(state: FileState, modified: Moment, settled: bool) -> String {
     let version = postcard::to_stdvec(&(state, modified, settled));
     let version = version.expect("our records can be written down");
-    let digest = Sha256::digest(version);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    to_hex(&Sha256::digest(version))
 }

@@ -1,8 +1,8 @@
-//! Gives files, directories and links their owner, their mode and their time, as
-//! far as the process may. Blocking.
+//! Sets the owner, mode and time of files, directories and links, as far as the process
+//! may. Blocking.
 //!
-//! Who is no root cannot give files away. Then what would run with the rights of
-//! the owner does not get the bits that say so: it would run with ours.
+//! Only root may change an owner. If the owner is wrong, the set-user-ID bit is left
+//! out: the file would run as the agent.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,14 +17,14 @@ use rustix::io::Errno;
 
 use crate::entry::{Attributes, Moment};
 
-/// Run with the rights of the owner.
+/// The set-user-ID bit.
 const SET_USER: u32 = 0o4000;
-/// Run with the rights of the group.
+/// The set-group-ID bit.
 const SET_GROUP: u32 = 0o2000;
 
-/// Whether somebody has what the manifest says.
+/// Whether owner and group are those of the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Owned {
+pub(crate) struct Owned {
     user: bool,
     group: bool,
 }
@@ -35,11 +35,11 @@ impl Owned {
         group: true,
     };
 
-    pub(super) fn is_fully(self) -> bool {
+    pub(crate) fn is_fully(self) -> bool {
         self == Self::FULLY
     }
 
-    /// The mode that something may have.
+    /// The mode that the entry may have.
     fn mode(self, wanted: &Attributes) -> u32 {
         let mut mode = wanted.mode;
         if !self.user {
@@ -52,8 +52,8 @@ impl Owned {
     }
 }
 
-/// What something has.
-pub(super) fn of(stat: &Stat) -> Attributes {
+/// The attributes in a status.
+pub(crate) fn of(stat: &Stat) -> Attributes {
     Attributes {
         mode: stat.st_mode & 0o7777,
         uid: stat.st_uid,
@@ -65,18 +65,18 @@ pub(super) fn of(stat: &Stat) -> Attributes {
     }
 }
 
-/// Gives a file that has just been written its attributes.
-pub(super) fn give(file: &File, wanted: &Attributes) -> io::Result<Owned> {
+/// Sets the attributes of a file that has just been written.
+pub(crate) fn give(file: &File, wanted: &Attributes) -> io::Result<Owned> {
     let has = of(&fstat(file)?);
-    // Giving a file away takes its set-user-ID bit: first the owner.
+    // The owner comes first: changing it clears the set-user-ID bit.
     let owned = own(&has, wanted, |uid, gid| fchown(file, uid, gid))?;
     fchmod(file, Mode::from_raw_mode(owned.mode(wanted)))?;
     futimens(file, &times(wanted))?;
     Ok(owned)
 }
 
-/// Gives a symbolic link its attributes: it has no mode.
-pub(super) fn give_link(
+/// Sets the attributes of a symbolic link. Links have no mode.
+pub(crate) fn give_link(
     parent: BorrowedFd<'_>,
     name: &OsStr,
     wanted: &Attributes,
@@ -92,9 +92,8 @@ pub(super) fn give_link(
     Ok(owned)
 }
 
-/// Gives what is there, a file or a directory, the attributes that it does not
-/// have.
-pub(super) fn correct(
+/// Corrects the attributes of an existing file or directory.
+pub(crate) fn correct(
     parent: BorrowedFd<'_>,
     name: &OsStr,
     wanted: &Attributes,
@@ -109,7 +108,7 @@ pub(super) fn correct(
         chownat(parent, name, uid, gid, flags)
     })?;
     let mode = owned.mode(wanted);
-    // Giving something away takes these bits.
+    // Changing the owner clears these bits.
     let is_taken =
         (has.uid, has.gid) != (wanted.uid, wanted.gid) && mode & (SET_USER | SET_GROUP) != 0;
     if has.mode != mode || is_taken {
@@ -121,8 +120,8 @@ pub(super) fn correct(
     Ok(owned)
 }
 
-/// Lets the owner of a directory work in it.
-pub(super) fn open_up(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+/// Makes sure that the owner of a directory may write in it.
+pub(crate) fn open_up(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
     let mode = stat.st_mode & 0o7777;
@@ -130,7 +129,7 @@ pub(super) fn open_up(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
         return Ok(());
     }
     match change_mode(parent, name, mode | 0o700) {
-        // Somebody else's; whether it matters will show.
+        // It is another user's directory. Whether that matters will show.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         other => other,
     }
@@ -138,7 +137,7 @@ pub(super) fn open_up(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
 
 fn change_mode(parent: BorrowedFd<'_>, name: &OsStr, mode: u32) -> io::Result<()> {
     let mode = Mode::from_raw_mode(mode);
-    // Opened, so that no link that takes its place is followed.
+    // Opened first, so that no link in its place is followed.
     let open = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match openat(parent, name, open, Mode::empty()) {
         Ok(opened) => fchmod(&opened, mode)?,
@@ -157,7 +156,7 @@ fn own(
     if is_user && is_group {
         return Ok(Owned::FULLY);
     }
-    // An owner that a user namespace does not know is an invalid one.
+    // An owner that the user namespace does not know is invalid.
     let given = |result| match result {
         Ok(()) => Ok(true),
         Err(Errno::PERM | Errno::INVAL) => Ok(false),

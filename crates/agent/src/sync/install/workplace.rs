@@ -1,8 +1,8 @@
-//! Where unfinished files are: a directory at the top of the one that is filled,
-//! for one run at a time. Blocking.
+//! The directory of temporary files, at the top of the directory that is filled. One
+//! run at a time uses it. Blocking.
 //!
-//! A lock says who is at work, and goes with its process, however that ends: what
-//! is there without a lock is left over, and is removed by the next run.
+//! The run holds a lock, which ends with its process in any case. Files without a
+//! lock are left over, and the next run removes them.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -17,56 +17,56 @@ use rustix::io::Errno;
 
 use crate::entry::TreePath;
 
-/// Its name.
-const NAME: &str = ".fairbat-unfinished";
+/// Name of the directory.
+const DIRECTORY_NAME: &str = ".fairbat-unfinished";
 
-/// Name of the lock in it.
-const LOCK: &str = "lock";
+/// Name of the lock file.
+const LOCK_NAME: &str = "lock";
 
-/// A run that was stopped a moment ago may still have to put its last files into
-/// place: so often it is looked whether it has ended, ...
-const LOOKS: u32 = 50;
-/// ... and so long after each look: 5 s together.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How often the lock is tried: a run that was just stopped may still be installing
+/// its last files. ...
+const MAX_LOCK_ATTEMPTS: u32 = 50;
+/// ... The pause after each attempt; 5 s in all.
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
-/// Why nothing can be placed.
+/// Why nothing can be installed.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::sync) enum OpenError {
-    /// Another run is at work there, of this process or another.
+pub(crate) enum InstallError {
+    /// Another run is filling the directory.
     #[error("somebody is at work there")]
     Busy,
-    /// This run has been stopped.
+    /// This run was stopped.
     #[error("stopped")]
     Stopped,
-    /// The disk, or the rights.
+    /// The disk failed, or permission is missing.
     #[error(transparent)]
     Disk(#[from] io::Error),
 }
 
-/// See the module. Dropped, it is gone with all that is in it.
+/// The directory of temporary files. Removed when dropped.
 #[derive(Debug)]
-pub(super) struct Workplace {
+pub(crate) struct Workplace {
     root: OwnedFd,
     directory: OwnedFd,
     lock: File,
     next: AtomicU64,
 }
 
-/// A file that is being written. Dropped, it is given up, unless it was placed.
+/// A file that is being written. Deleted when dropped, unless it was installed.
 #[derive(Debug)]
-pub(in crate::sync) struct Aside {
-    pub(in crate::sync) file: File,
-    pub(super) name: String,
-    pub(super) is_placed: bool,
+pub(crate) struct TemporaryFile {
+    pub(crate) file: File,
+    pub(crate) name: String,
+    pub(crate) is_installed: bool,
     workplace: Arc<Workplace>,
 }
 
 impl Workplace {
-    /// That of the directory `root`, once nobody else is at work there.
-    pub(super) fn open(root: OwnedFd, is_stopped: &dyn Fn() -> bool) -> Result<Self, OpenError> {
-        for _ in 0..LOOKS {
+    /// Opens the directory below `root` once no other run uses it.
+    pub(crate) fn open(root: OwnedFd, is_stopped: &dyn Fn() -> bool) -> Result<Self, InstallError> {
+        for _ in 0..MAX_LOCK_ATTEMPTS {
             if is_stopped() {
-                return Err(OpenError::Stopped);
+                return Err(InstallError::Stopped);
             }
             if let Some((directory, lock)) = locked(&root)? {
                 let workplace = Self {
@@ -78,47 +78,46 @@ impl Workplace {
                 workplace.clear()?;
                 return Ok(workplace);
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(LOCK_PAUSE);
         }
-        Err(OpenError::Busy)
+        Err(InstallError::Busy)
     }
 
-    /// A name that nothing in it has.
-    pub(super) fn name(&self) -> String {
+    /// An unused name.
+    pub(crate) fn name(&self) -> String {
         self.next.fetch_add(1, Ordering::Relaxed).to_string()
     }
 
-    /// The directory.
-    pub(super) fn directory(&self) -> &OwnedFd {
+    /// Its descriptor.
+    pub(crate) fn directory(&self) -> &OwnedFd {
         &self.directory
     }
 
-    /// A new file.
-    pub(super) fn begin(self: &Arc<Self>) -> io::Result<Aside> {
+    /// Makes a file.
+    pub(crate) fn begin(self: &Arc<Self>) -> io::Result<TemporaryFile> {
         let name = self.name();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o600);
         let file = openat(&self.directory, name.as_str(), flags, mode)?;
-        Ok(Aside {
+        Ok(TemporaryFile {
             file: file.into(),
             name,
-            is_placed: false,
+            is_installed: false,
             workplace: Arc::clone(self),
         })
     }
 
-    /// Waits until everything that was written to this file system is on its
-    /// disk.
-    pub(super) fn sync(&self) -> io::Result<()> {
+    /// Waits until all writes to this file system are on its disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
         Ok(syncfs(&self.lock)?)
     }
 
-    /// Removes what a process that was killed has left.
+    /// Removes the files of a killed process.
     fn clear(&self) -> io::Result<()> {
         for entry in Dir::read_from(&self.directory)? {
             let entry = entry?;
             let name = entry.file_name();
-            if [c".", c".."].contains(&name) || name.to_bytes() == LOCK.as_bytes() {
+            if [c".", c".."].contains(&name) || name.to_bytes() == LOCK_NAME.as_bytes() {
                 continue;
             }
             match unlinkat(&self.directory, name, AtFlags::empty()) {
@@ -132,35 +131,35 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        // What cannot be removed now, the next run removes.
+        // The next run removes what cannot be removed now.
         let _ = self.clear();
-        let _ = unlinkat(&self.directory, LOCK, AtFlags::empty());
-        let _ = unlinkat(&self.root, NAME, AtFlags::REMOVEDIR);
+        let _ = unlinkat(&self.directory, LOCK_NAME, AtFlags::empty());
+        let _ = unlinkat(&self.root, DIRECTORY_NAME, AtFlags::REMOVEDIR);
     }
 }
 
-impl Drop for Aside {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        if !self.is_placed {
+        if !self.is_installed {
             let name = self.name.as_str();
             let _ = unlinkat(&self.workplace.directory, name, AtFlags::empty());
         }
     }
 }
 
-/// The directory and its lock; `None` while somebody else has it.
+/// The directory and its lock. `None` while another run holds the lock.
 fn locked(root: impl AsFd) -> io::Result<Option<(OwnedFd, File)>> {
-    match mkdirat(&root, NAME, Mode::from_raw_mode(0o700)) {
+    match mkdirat(&root, DIRECTORY_NAME, Mode::from_raw_mode(0o700)) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(error.into()),
     }
     let open = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = match openat(&root, NAME, open, Mode::empty()) {
+    let directory = match openat(&root, DIRECTORY_NAME, open, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(None),
         other => other?,
     };
     let open = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let lock = match openat(&directory, LOCK, open, Mode::from_raw_mode(0o600)) {
+    let lock = match openat(&directory, LOCK_NAME, open, Mode::from_raw_mode(0o600)) {
         Err(Errno::NOENT) => return Ok(None),
         other => File::from(other?),
     };
@@ -169,8 +168,8 @@ fn locked(root: impl AsFd) -> io::Result<Option<(OwnedFd, File)>> {
         Err(TryLockError::WouldBlock) => return Ok(None),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    // Who had it may have removed it in between: then it locks nothing.
-    let there = match statat(&directory, LOCK, AtFlags::SYMLINK_NOFOLLOW) {
+    // The last holder may have removed the file. Then the lock is void.
+    let there = match statat(&directory, LOCK_NAME, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(None),
         other => other?,
     };
@@ -178,9 +177,9 @@ fn locked(root: impl AsFd) -> io::Result<Option<(OwnedFd, File)>> {
     Ok(is_there.then_some((directory, lock)))
 }
 
-/// Whether a path is that of unfinished files.
-pub(in crate::sync) fn is_unfinished(path: &TreePath) -> bool {
+/// Whether a path is that of temporary files.
+pub(crate) fn is_temporary(path: &TreePath) -> bool {
     path.names()
         .next()
-        .is_some_and(|name| name.as_bytes() == NAME.as_bytes())
+        .is_some_and(|name| name.as_bytes() == DIRECTORY_NAME.as_bytes())
 }

@@ -1,15 +1,13 @@
-//! Makes entries of a tree below a directory: each aside first, then renamed into
-//! its place, with its attributes. Blocking.
+//! Installs entries below a directory. A file is written under a temporary name, gets
+//! its attributes, and is renamed into its place. Blocking.
 //!
-//! It goes name by name from the root, and follows no link: what a manifest says
-//! cannot lead elsewhere, whatever is in the directory already. What a file had is
-//! on the disk before the file has its name, so that after a loss of power there
-//! is the file of before, or the new one, and never a half. Files are placed
-//! many at once, for what is to be on the disk is waited for once for all of
-//! them.
+//! Paths are opened name by name from the root, and no link is followed, so a manifest
+//! cannot lead outside, whatever the directory contains. A file is on the disk before
+//! it has its name: after a power loss the old file or the new one is there. Files
+//! are installed in batches, because one wait for the disk serves a whole batch.
 
 mod attributes;
-mod way;
+mod directory_cache;
 mod workplace;
 
 use std::ffi::OsStr;
@@ -28,35 +26,35 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use self::attributes::Owned;
-pub(super) use self::way::Way;
+pub(crate) use self::directory_cache::DirectoryCache;
 use self::workplace::Workplace;
-pub(super) use self::workplace::{Aside, OpenError, is_unfinished};
+pub(crate) use self::workplace::{InstallError, TemporaryFile, is_temporary};
 use crate::entry::{Attributes, TreePath};
 
-/// Up to so many files are synced one by one. For more, the whole file system is:
-/// that is one commit of its journal instead of one for each, though it waits for
-/// what others have written as well.
-const FEW: usize = 4;
+/// Most files that are synced one by one. Larger batches sync the whole file system:
+/// one commit of its journal instead of one per file, though that also waits for
+/// other programs' writes.
+const MAX_SINGLE_SYNCS: usize = 4;
 
-/// See the module.
+/// Installs entries below a directory.
 #[derive(Debug)]
-pub(super) struct Placing {
+pub(crate) struct Installer {
     root: OwnedFd,
     workplace: Arc<Workplace>,
-    /// Entries whose owner could not be set.
+    /// Number of entries whose owner could not be set.
     unowned: AtomicU64,
 }
 
-/// A file that has its content and its attributes, and not yet its name.
+/// A file with its content and attributes, but without its name.
 #[derive(Debug)]
-pub(super) struct Finished {
-    aside: Aside,
-    pub(super) path: TreePath,
+pub(crate) struct FinishedFile {
+    aside: TemporaryFile,
+    pub(crate) path: TreePath,
 }
 
-/// What is at a path.
+/// What is at a path now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(crate) enum Existing {
     Nothing,
     File {
         size: u64,
@@ -68,12 +66,12 @@ pub(super) enum Found {
     Other,
 }
 
-impl Placing {
-    /// Places entries below `root`, which is made if it is not there. What an
-    /// earlier process left unfinished is removed.
-    pub(super) fn new(root: &Path, is_stopped: &dyn Fn() -> bool) -> Result<Self, OpenError> {
+impl Installer {
+    /// Opens `root`, and makes it if needed. Removes the temporary files of earlier
+    /// processes.
+    pub(crate) fn new(root: &Path, is_stopped: &dyn Fn() -> bool) -> Result<Self, InstallError> {
         std::fs::create_dir_all(root)?;
-        // Held open: what is mounted over it, or instead of it, is another.
+        // Held open: later mounts over this path do not matter then.
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, root, flags, Mode::empty()).map_err(io::Error::from)?;
         let workplace = Workplace::open(root.try_clone()?, is_stopped)?;
@@ -84,96 +82,109 @@ impl Placing {
         })
     }
 
-    /// A way, for many paths.
-    pub(super) fn way(&self) -> Way<'_> {
-        Way::from(&self.root)
+    /// A directory cache, for many paths.
+    pub(crate) fn cache(&self) -> DirectoryCache<'_> {
+        DirectoryCache::new(&self.root)
     }
 
-    /// What is there now.
-    pub(super) fn look(&self, way: &mut Way<'_>, path: &TreePath) -> io::Result<Found> {
-        let (parent, name) = match way.parent(path, false) {
+    /// Looks at a path.
+    pub(crate) fn status(
+        &self,
+        cache: &mut DirectoryCache<'_>,
+        path: &TreePath,
+    ) -> io::Result<Existing> {
+        let (parent, name) = match cache.parent(path, false) {
             Ok(found) => found,
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Found::Nothing),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Existing::Nothing),
             Err(error) => return Err(error.into()),
         };
         let stat = match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
-            Err(Errno::NOENT) => return Ok(Found::Nothing),
+            Err(Errno::NOENT) => return Ok(Existing::Nothing),
             Err(error) => return Err(error.into()),
         };
         Ok(match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Found::File {
+            FileType::RegularFile => Existing::File {
                 size: stat.st_size as u64,
                 attributes: attributes::of(&stat),
             },
-            FileType::Directory => Found::Directory,
-            FileType::Symlink => Found::Symlink,
-            _ => Found::Other,
+            FileType::Directory => Existing::Directory,
+            FileType::Symlink => Existing::Symlink,
+            _ => Existing::Other,
         })
     }
 
     /// Opens a file to read it.
-    pub(super) fn open(&self, way: &mut Way<'_>, path: &TreePath) -> io::Result<File> {
-        let (parent, name) = way.parent(path, false)?;
+    pub(crate) fn open(&self, cache: &mut DirectoryCache<'_>, path: &TreePath) -> io::Result<File> {
+        let (parent, name) = cache.parent(path, false)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(openat(parent, name, flags, Mode::empty())?.into())
     }
 
-    /// A new file aside.
-    pub(super) fn begin(&self) -> io::Result<Aside> {
+    /// Makes a temporary file.
+    pub(crate) fn begin(&self) -> io::Result<TemporaryFile> {
         self.workplace.begin()
     }
 
-    /// Gives a file that has been written its attributes.
-    pub(super) fn finish(
+    /// Sets the attributes of a written file.
+    pub(crate) fn finish(
         &self,
-        aside: Aside,
+        aside: TemporaryFile,
         path: TreePath,
         attributes: &Attributes,
-    ) -> io::Result<Finished> {
+    ) -> io::Result<FinishedFile> {
         self.count(attributes::give(&aside.file, attributes)?);
-        Ok(Finished { aside, path })
+        Ok(FinishedFile { aside, path })
     }
 
-    /// Puts files that are finished into their places, once they are on the disk,
-    /// until `is_stopped`. Returns what became of each.
+    /// Waits until files are on the disk and renames them into their places, until
+    /// `is_stopped`. Returns the result of each.
     ///
     /// # Errors
-    /// They do not come to the disk; then none is placed.
-    pub(super) fn place(
+    /// The files cannot be synced. Then none is installed.
+    pub(crate) fn install(
         &self,
-        mut files: Vec<Finished>,
+        mut files: Vec<FinishedFile>,
         is_stopped: &dyn Fn() -> bool,
     ) -> io::Result<Vec<(TreePath, io::Result<()>)>> {
-        if files.len() > FEW {
+        if files.len() > MAX_SINGLE_SYNCS {
             self.workplace.sync()?;
         } else {
             files
                 .iter()
                 .try_for_each(|file| file.aside.file.sync_all())?;
         }
-        // So that one is beside the other.
+        // Neighbours share cached directories.
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut way = self.way();
+        let mut cache = self.cache();
         let files = files.into_iter().take_while(|_| !is_stopped());
         let placed = files.map(|file| {
-            let done = self.rename(&mut way, file.aside, &file.path);
+            let done = self.rename(&mut cache, file.aside, &file.path);
             (file.path, done)
         });
         Ok(placed.collect())
     }
 
-    fn rename(&self, way: &mut Way<'_>, mut aside: Aside, path: &TreePath) -> io::Result<()> {
-        let (parent, last) = clear(way, path, FileType::RegularFile)?;
+    fn rename(
+        &self,
+        cache: &mut DirectoryCache<'_>,
+        mut aside: TemporaryFile,
+        path: &TreePath,
+    ) -> io::Result<()> {
+        let (parent, last) = make_room(cache, path, FileType::RegularFile)?;
         let from = self.workplace.directory();
         renameat(from, aside.name.as_str(), parent, last)?;
-        aside.is_placed = true;
+        aside.is_installed = true;
         Ok(())
     }
 
-    /// Makes a directory. Its attributes come when all is in it.
-    pub(super) fn directory(&self, way: &mut Way<'_>, path: &TreePath) -> io::Result<()> {
-        let (parent, name) = clear(way, path, FileType::Directory)?;
+    /// Makes a directory. Its attributes are set when its members are installed.
+    pub(crate) fn directory(
+        &self,
+        cache: &mut DirectoryCache<'_>,
+        path: &TreePath,
+    ) -> io::Result<()> {
+        let (parent, name) = make_room(cache, path, FileType::Directory)?;
         match mkdirat(parent, name, Mode::from_raw_mode(0o700)) {
             Ok(()) => Ok(()),
             Err(Errno::EXIST) => attributes::open_up(parent, name),
@@ -181,15 +192,15 @@ impl Placing {
         }
     }
 
-    /// Makes a symbolic link, unless it is there.
-    pub(super) fn link(
+    /// Makes a symbolic link unless it exists.
+    pub(crate) fn link(
         &self,
-        way: &mut Way<'_>,
+        cache: &mut DirectoryCache<'_>,
         path: &TreePath,
         target: &OsStr,
         attributes: &Attributes,
     ) -> io::Result<()> {
-        let (parent, last) = clear(way, path, FileType::Symlink)?;
+        let (parent, last) = make_room(cache, path, FileType::Symlink)?;
         let is_there = readlinkat(parent, last, Vec::new())
             .is_ok_and(|there| there.as_bytes() == target.as_bytes());
         if is_there {
@@ -208,22 +219,25 @@ impl Placing {
         placed
     }
 
-    /// Gives a file or a directory the attributes that it does not have.
-    pub(super) fn dress(
+    /// Corrects the attributes of a file or a directory.
+    pub(crate) fn set_attributes(
         &self,
-        way: &mut Way<'_>,
+        cache: &mut DirectoryCache<'_>,
         path: &TreePath,
         attributes: &Attributes,
     ) -> io::Result<()> {
-        let (parent, name) = way.parent(path, false)?;
+        let (parent, name) = cache.parent(path, false)?;
         self.count(attributes::correct(parent, name, attributes)?);
         Ok(())
     }
 
-    /// Removes a file, a link, or an empty directory; one that is not there is
-    /// fine. Returns whether something was removed.
-    pub(super) fn remove(&self, way: &mut Way<'_>, path: &TreePath) -> io::Result<bool> {
-        let (parent, name) = match way.parent(path, false) {
+    /// Removes a file, a link, or an empty directory. Returns whether it existed.
+    pub(crate) fn remove(
+        &self,
+        cache: &mut DirectoryCache<'_>,
+        path: &TreePath,
+    ) -> io::Result<bool> {
+        let (parent, name) = match cache.parent(path, false) {
             Ok(found) => found,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(false),
             Err(error) => return Err(error.into()),
@@ -239,15 +253,13 @@ impl Placing {
         }
     }
 
-    /// Waits until everything that was placed is on the disk, names and attributes
-    /// as well.
-    pub(super) fn sync(&self) -> io::Result<()> {
+    /// Waits until all that was installed is on the disk, with names and attributes.
+    pub(crate) fn sync(&self) -> io::Result<()> {
         self.workplace.sync()
     }
 
-    /// How many entries have another owner than they should, since this was last
-    /// asked.
-    pub(super) fn take_unowned(&self) -> u64 {
+    /// The number of entries with a wrong owner since the last call.
+    pub(crate) fn take_unowned(&self) -> u64 {
         self.unowned.swap(0, Ordering::Relaxed)
     }
 
@@ -258,14 +270,14 @@ impl Placing {
     }
 }
 
-/// The parent of a path, and its last name, once nothing of another kind is in its
-/// place. Parents that are not there are made.
-fn clear<'w, 'p>(
-    way: &'w mut Way<'_>,
+/// Removes an entry of another kind from a path. Returns the parent and the last name
+/// of the path. Makes missing parents.
+fn make_room<'w, 'p>(
+    cache: &'w mut DirectoryCache<'_>,
     path: &'p TreePath,
     kind: FileType,
 ) -> io::Result<(BorrowedFd<'w>, &'p OsStr)> {
-    let (parent, name) = way.parent(path, true)?;
+    let (parent, name) = cache.parent(path, true)?;
     let found = match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => FileType::from_raw_mode(stat.st_mode),
         Err(Errno::NOENT) => return Ok((parent, name)),
@@ -275,15 +287,14 @@ fn clear<'w, 'p>(
         (FileType::Directory, FileType::Directory) => {}
         (FileType::Directory, _) => unlinkat(parent, name, AtFlags::REMOVEDIR)?,
         (_, FileType::Directory) => unlinkat(parent, name, AtFlags::empty())?,
-        // A rename replaces it.
+        // A rename replaces the others.
         _ => {}
     }
     Ok((parent, name))
 }
 
-/// Whether an error is one of the disk as a whole: then nothing else will go well
-/// either.
-pub(super) fn is_of_disk(error: &io::Error) -> bool {
+/// Whether an error concerns the whole disk. Then nothing else can succeed.
+pub(crate) fn is_of_disk(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(
         errno,

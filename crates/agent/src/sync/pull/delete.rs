@@ -1,105 +1,102 @@
-//! Deletes what a mirror has and the store has not. Blocking.
+//! Deletes what a mirror has and the store does not. Blocking.
 
 use std::io;
 
-use super::sifting::Sifted;
-use super::{Run, disk, spool};
+use super::plan::FilteredItems;
+use super::run::{PullRun, spool};
 use crate::config::MaxDelete;
 use crate::entry::{EntryKind, TreePath};
 use crate::scan::{Scan, ScanOptions};
-use crate::sync::fetched::Fetched;
-use crate::sync::placing::{is_of_disk, is_unfinished};
-use crate::sync::push::check_deletions;
-use crate::sync::report::{EntryFailure, RunProblem, RunReport};
+use crate::sync::install::is_temporary;
+use crate::sync::manifest_store::FetchedManifests;
+use crate::sync::report::{RunProblem, RunReport, check_deletions};
 use crate::sync::spool::{Spool, Spooled};
 
-/// Something that is to be deleted, and whether it is a file.
-type Other = (TreePath, bool);
+/// An entry to delete, and whether it is a file.
+type Surplus = (TreePath, bool);
 
-/// What is to be deleted, in the order of paths.
-struct Others {
-    paths: Spooled<Other>,
-    /// The files among them.
+/// The entries to delete, ordered by path.
+struct SurplusEntries {
+    paths: Spooled<Surplus>,
+    /// Number of files among them.
     gone: u64,
-    /// All files that there are.
+    /// Number of all files.
     all: u64,
 }
 
-impl Run {
-    /// Deletes what the manifest has not; what the filter leaves out is no concern
-    /// of it. Returns how many files, and what failed.
+impl PullRun {
+    /// Deletes what the manifest does not have. Entries that the filter leaves out stay.
+    /// Returns the number of files, and failures.
     ///
     /// # Errors
-    /// More would be deleted than may be, or everything: then nothing is.
-    pub(super) fn delete_others(
+    /// More files would be deleted than allowed, or all. Then none is deleted.
+    pub(crate) fn delete_others(
         &self,
-        fetched: &mut Fetched,
-        most: MaxDelete,
+        fetched: &mut FetchedManifests,
+        max: MaxDelete,
     ) -> Result<RunReport, RunProblem> {
         let others = self.others(fetched)?;
-        check_deletions(others.gone, others.all, most)?;
+        check_deletions(others.gone, others.all, max)?;
         self.remove(others.paths)
     }
 
-    /// Deletes what is in the way: directories, and what is in them, where a file or
-    /// a link belongs. If more would be deleted than may be, nothing is.
-    pub(super) fn make_room(
+    /// Deletes directories, with their members, from the places of files and links. If
+    /// more files would be deleted than allowed, none is.
+    pub(crate) fn make_room(
         &self,
-        fetched: &mut Fetched,
-        most: MaxDelete,
+        fetched: &mut FetchedManifests,
+        max: MaxDelete,
         blocked: &[TreePath],
     ) -> Result<RunReport, RunProblem> {
         let others = self.others(fetched)?;
-        if let Err(problem) = check_deletions(others.gone, others.all, most) {
+        if let Err(problem) = check_deletions(others.gone, others.all, max) {
             tracing::warn!(%problem, hint = problem.hint(), "directories are in the way of files");
             return Ok(RunReport::default());
         }
         let is_blocking = |path: &TreePath| {
-            // The last of them that is not behind it: none is below another.
+            // The last one that is not after the path. None of them is below another.
             let before = blocked.partition_point(|blocked| blocked <= path);
             before > 0 && path.is_at_or_below(&blocked[before - 1])
         };
-        let is_blocking =
-            |other: &io::Result<Other>| other.as_ref().map_or(true, |(path, _)| is_blocking(path));
+        let is_blocking = |other: &io::Result<Surplus>| {
+            other.as_ref().map_or(true, |(path, _)| is_blocking(path))
+        };
         self.remove(others.paths.filter(is_blocking))
     }
 
-    /// In the order of paths, each with whether it is a file.
+    /// Removes entries, which come ordered by path.
     fn remove(
         &self,
-        others: impl Iterator<Item = io::Result<Other>>,
+        others: impl Iterator<Item = io::Result<Surplus>>,
     ) -> Result<RunReport, RunProblem> {
         let others = others.collect::<Result<Vec<_>, _>>();
         let mut report = RunReport::default();
-        let mut way = self.placing.way();
-        // What is in a directory goes before it.
+        let mut cache = self.installer.cache();
+        // Members go before their directory.
         for (path, is_file) in others.map_err(|error| spool(&error))?.into_iter().rev() {
             self.check_stopped()?;
-            match self.placing.remove(&mut way, &path) {
+            match self.installer.remove(&mut cache, &path) {
                 Ok(_) => report.deleted += u64::from(is_file),
-                Err(error) if is_of_disk(&error) => {
-                    return Err(disk(&path.under(&self.settings.to), &error));
-                }
-                Err(error) => report.failed(path, EntryFailure::Unwritable(error.to_string())),
+                Err(error) => self.note_failure(path, &error, &mut report)?,
             }
         }
         Ok(report)
     }
 
-    fn others(&self, fetched: &mut Fetched) -> Result<Others, RunProblem> {
+    fn others(&self, fetched: &mut FetchedManifests) -> Result<SurplusEntries, RunProblem> {
         let filter = &self.settings.filter;
         let scan = Scan::open(&self.settings.to, filter.clone(), ScanOptions::default());
         let scan = scan.map_err(|error| RunProblem::Scan(error.to_string()))?;
-        let mut wanted = Sifted::new(fetched.items()?, filter);
+        let mut wanted = FilteredItems::new(fetched.items()?, filter);
         let mut next = wanted.next().transpose()?;
         let is_nothing = next.is_none();
         let mut others = Spool::new();
         let (mut gone, mut all) = (0, 0);
         for entry in scan {
             self.check_stopped()?;
-            // What cannot be read is no reason to delete anything.
+            // Unreadable entries stay.
             let Ok(entry) = entry else { continue };
-            if is_unfinished(&entry.path) {
+            if is_temporary(&entry.path) {
                 continue;
             }
             let is_file = matches!(entry.kind, EntryKind::File(_));
@@ -114,14 +111,14 @@ impl Run {
                     .map_err(|error| spool(&error))?;
             }
         }
-        // That the manifest is whole is known at its end.
+        // Only its end shows that the manifest is complete.
         while next.is_some() {
             next = wanted.next().transpose()?;
         }
         if is_nothing && gone > 0 {
             return Err(RunProblem::EmptyOrigin);
         }
-        Ok(Others {
+        Ok(SurplusEntries {
             paths: others.finish().map_err(|error| spool(&error))?,
             gone,
             all,

@@ -1,5 +1,5 @@
-//! The way from the root to what is placed, name by name, following no link. The
-//! directories on it stay open for the next path, which mostly has the same.
+//! Opens the directories of a path, name by name, without following links. They stay
+//! open, because the next path mostly has the same ones.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,20 +9,20 @@ use rustix::io::Errno;
 
 use crate::entry::TreePath;
 
-/// So many directories are kept open; what is deeper is opened anew each time.
-const KEPT: usize = 32;
+/// Most directories that stay open. Deeper ones are opened again for each path.
+const MAX_OPEN_DIRECTORIES: usize = 32;
 
-/// See the module. For as long as nothing else moves directories about: a pass, or
-/// a batch of files.
+/// The open directories of the last path. Valid as long as nothing moves directories:
+/// for a pass, or a batch of files.
 #[derive(Debug)]
-pub(in crate::sync) struct Way<'r> {
+pub(crate) struct DirectoryCache<'r> {
     root: &'r OwnedFd,
     kept: Vec<(OsString, OwnedFd)>,
     beyond: Option<OwnedFd>,
 }
 
-impl<'r> Way<'r> {
-    pub(super) fn from(root: &'r OwnedFd) -> Self {
+impl<'r> DirectoryCache<'r> {
+    pub(crate) fn new(root: &'r OwnedFd) -> Self {
         Self {
             root,
             kept: Vec::new(),
@@ -30,9 +30,9 @@ impl<'r> Way<'r> {
         }
     }
 
-    /// The directory that an entry is in, and its name there. Directories that
-    /// are not there are made, if they may be.
-    pub(super) fn parent<'p>(
+    /// The directory of an entry, and its name there. Makes missing directories if
+    /// `is_made`.
+    pub(crate) fn parent<'p>(
         &mut self,
         path: &'p TreePath,
         is_made: bool,
@@ -47,7 +47,7 @@ impl<'r> Way<'r> {
         self.beyond = None;
         for name in &parents[known..] {
             let opened = open(self.here(), name, is_made)?;
-            if self.kept.len() < KEPT {
+            if self.kept.len() < MAX_OPEN_DIRECTORIES {
                 self.kept.push(((*name).to_owned(), opened));
             } else {
                 self.beyond = Some(opened);
@@ -86,12 +86,12 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let opened = openat(CWD, root.path(), flags, Mode::empty()).unwrap();
-        let mut way = Way::from(&opened);
-        let deep = vec!["d"; KEPT + 10].join("\0");
+        let mut cache = DirectoryCache::new(&opened);
+        let deep = vec!["d"; MAX_OPEN_DIRECTORIES + 10].join("\0");
         let paths = ["a\0b\0f", "a\0c\0f", "f", &format!("{deep}\0f"), "a\0b\0g"];
         for path in paths.iter().chain(paths.iter().rev()) {
             let path = TreePath::from_bytes(path.as_bytes()).unwrap();
-            let (parent, name) = way.parent(&path, true).unwrap();
+            let (parent, name) = cache.parent(&path, true).unwrap();
             let flags = OFlags::WRONLY | OFlags::CREATE;
             openat(parent, name, flags, Mode::from_raw_mode(0o600)).unwrap();
             assert!(path.under(root.path()).is_file(), "{path}");

@@ -1,0 +1,273 @@
+//! A pull, or a restore: brings a directory in step with what a job has pushed.
+//!
+//! A file with the size and time of the manifest is unchanged; any other file is
+//! replaced, even if it was changed here. While a push is running, the store may have
+//! newer content than the manifest. Such files wait for the next manifest. Until the
+//! first push is complete, the manifest is incomplete, and nothing is deleted.
+
+mod delete;
+mod fetch;
+mod plan;
+mod run;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use fairbat::blocking::blocking;
+use tokio::sync::watch;
+
+pub use self::run::{MANIFEST_PAUSES, PullOrigin, PullSettings};
+use self::run::{PullRun, disk};
+use super::install::{InstallError, Installer, is_temporary};
+use super::manifest_store::{FetchedManifests, ManifestPointer};
+use super::progress::Progress;
+use super::report::{RunProblem, RunReport};
+use super::retry_store::{RetryStore, Window};
+use super::stop::{StopOnDrop, until_stopped};
+use crate::config::Delete;
+use crate::entry::{Attributes, TreePath};
+use crate::store::StoreErrorKind;
+
+/// How often manifests are read that are replaced before they are read to the end.
+const MAX_MANIFEST_READS: u32 = 5;
+
+/// Brings a directory in step with what was pushed to a place in a store. Ends early
+/// when `stop` becomes true; the next run fetches the missing files.
+pub async fn pull(
+    origin: PullOrigin,
+    settings: PullSettings,
+    progress: Progress,
+    stop: watch::Receiver<bool>,
+) -> RunReport {
+    let mut report = RunReport::default();
+    let run = run(origin, settings, progress.clone(), &mut report);
+    let problem = until_stopped(run, stop).await.err();
+    report.end(problem, &progress);
+    report
+}
+
+async fn run(
+    origin: PullOrigin,
+    settings: PullSettings,
+    progress: Progress,
+    report: &mut RunReport,
+) -> Result<(), RunProblem> {
+    let PullOrigin { store, host, lane } = origin;
+    // The threads of the run end when this is dropped.
+    let stop = StopOnDrop::default();
+    let member = lane.enter(&host, settings.deadline);
+    member.set_weight(settings.weight);
+    let limits = settings.rate_limits.clone();
+    let (window, seed) = (Window::unlimited(), settings.seed);
+    let store = RetryStore::new(store, member, window, progress.clone(), limits, seed);
+    let first = manifest(&store, &settings.prefix).await?;
+    if settings.was_filled && first.1.bytes > 0 && is_empty(&settings.to) {
+        return Err(RunProblem::EmptyTarget(settings.to));
+    }
+    let (to, stopped) = (settings.to.clone(), Arc::clone(&stop.0));
+    let installer = blocking(move || Installer::new(&to, &|| stopped.load(Ordering::Relaxed)));
+    let installer = installer.await?.map_err(|error| match error {
+        InstallError::Busy => RunProblem::Busy(settings.to.clone()),
+        InstallError::Stopped => RunProblem::Stopped,
+        InstallError::Disk(error) => disk(&settings.to, &error),
+    })?;
+    let run = Arc::new(PullRun {
+        settings,
+        store,
+        progress,
+        installer: Arc::new(installer),
+        stopped: Arc::clone(&stop.0),
+    });
+    tokio::select! {
+        done = run.follow(first, report) => done,
+        never = run.store.report_backlog(|_| run.store.part_size(0)) => match never {},
+    }
+}
+
+/// The valid manifests, and the pointer to them.
+type ValidManifests = (ManifestPointer, FetchedManifests);
+
+/// What remains after a pass.
+struct PassResult {
+    fetched: FetchedManifests,
+    directories: Vec<(TreePath, Attributes)>,
+    /// Files that the store has in a newer version than the manifest.
+    newer: u64,
+}
+
+impl PullRun {
+    async fn follow(
+        self: &Arc<Self>,
+        first: ValidManifests,
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
+        let (mut pointer, mut fetched) = first;
+        let mut pauses = self.settings.pauses.iter();
+        let passed = loop {
+            let passed = self.pass(fetched, !pointer.is_partial, report).await?;
+            if passed.newer == 0 && !pointer.is_partial {
+                break passed;
+            }
+            tracing::info!(
+                files = passed.newer,
+                "a push is under way: waiting for its manifest"
+            );
+            let Some(renewed) = self.renewed(pointer, &mut pauses).await? else {
+                break passed;
+            };
+            (pointer, fetched) = renewed;
+            self.set_directory_attributes(passed.directories, &mut RunReport::default())
+                .await?;
+        };
+        if !pointer.is_partial {
+            self.delete(passed.fetched, report).await?;
+        }
+        // After all changes of their members.
+        self.set_directory_attributes(passed.directories, report)
+            .await?;
+        report.unowned = self.installer.take_unowned();
+        if report.unowned > 0 {
+            tracing::warn!(
+                entries = report.unowned,
+                "owners could not be set: the agent is not root"
+            );
+        }
+        // The pull is complete only when the disk has it.
+        let run = Arc::clone(self);
+        let synced = blocking(move || run.installer.sync()).await?;
+        synced.map_err(|error| disk(&self.settings.to, &error))?;
+        match pointer.is_partial {
+            true => Err(RunProblem::FirstPush),
+            false => Ok(()),
+        }
+    }
+
+    /// Brings the directory in step with the manifests, except for files that the
+    /// store has in a newer version. Deletes what is in the way if the job and
+    /// `may_delete` allow it. The report is that of this pass, except for the numbers
+    /// of fetched and deleted files.
+    async fn pass(
+        self: &Arc<Self>,
+        mut fetched: FetchedManifests,
+        may_delete: bool,
+        report: &mut RunReport,
+    ) -> Result<PassResult, RunProblem> {
+        self.installer.take_unowned();
+        let run = Arc::clone(self);
+        let (sorted, fetched) = blocking(move || {
+            let mut sorted = run.plan(&mut fetched)?;
+            if let Delete::Mirror { max } = run.settings.delete
+                && may_delete
+                && !sorted.blocked.is_empty()
+            {
+                let made = run.make_room(&mut fetched, max, &sorted.blocked)?;
+                sorted.report.deleted += made.deleted;
+                sorted.report.add_failures(made);
+            }
+            let linked = run.link_all(std::mem::take(&mut sorted.links))?;
+            sorted.report.add_failures(linked);
+            Ok::<_, RunProblem>((sorted, fetched))
+        })
+        .await??;
+        let (sent, deleted) = (report.sent, report.deleted);
+        *report = RunReport {
+            sent,
+            deleted: deleted + sorted.report.deleted,
+            // Files of an earlier pass were not there before the run.
+            same: sorted.report.same.saturating_sub(sent),
+            ..sorted.report
+        };
+        let (files, bytes) = sorted.wanted;
+        self.progress.expect(files, bytes);
+        let newer = self.fetch_all(sorted.files, report).await?;
+        Ok(PassResult {
+            fetched,
+            directories: sorted.directories,
+            newer,
+        })
+    }
+
+    /// Deletes what the store does not have, if the job does that.
+    async fn delete(
+        self: &Arc<Self>,
+        mut fetched: FetchedManifests,
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
+        let Delete::Mirror { max } = self.settings.delete else {
+            return Ok(());
+        };
+        if !report.is_clean() {
+            tracing::warn!("nothing is deleted, because not everything could be fetched");
+            return Ok(());
+        }
+        let run = Arc::clone(self);
+        let deleted = blocking(move || run.delete_others(&mut fetched, max)).await??;
+        report.deleted += deleted.deleted;
+        report.add_failures(deleted);
+        Ok(())
+    }
+
+    /// Sets the attributes of directories.
+    async fn set_directory_attributes(
+        self: &Arc<Self>,
+        directories: Vec<(TreePath, Attributes)>,
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
+        let run = Arc::clone(self);
+        let done = blocking(move || run.set_all_attributes(directories)).await??;
+        report.add_failures(done);
+        Ok(())
+    }
+
+    /// Waits for other manifests than these. `None` if none come in time.
+    async fn renewed(
+        &self,
+        known: ManifestPointer,
+        pauses: &mut (impl Iterator<Item = &Duration> + Send),
+    ) -> Result<Option<ValidManifests>, RunProblem> {
+        for pause in pauses {
+            tokio::time::sleep(*pause).await;
+            let prefix = &self.settings.prefix;
+            let found = manifest(&self.store, prefix).await?;
+            if found.0 != known {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Reads the valid manifests. A new base replaces the old manifests and deletes them,
+/// perhaps while they are being read; then they are read again.
+async fn manifest(store: &RetryStore, prefix: &str) -> Result<ValidManifests, RunProblem> {
+    for _ in 1..MAX_MANIFEST_READS {
+        match store.with_retry(|| read(store, prefix)).await {
+            Err(RunProblem::Store(error)) if error.kind == StoreErrorKind::Missing => {}
+            result => return result,
+        }
+    }
+    store.with_retry(|| read(store, prefix)).await
+}
+
+async fn read(store: &RetryStore, prefix: &str) -> Result<ValidManifests, RunProblem> {
+    let pointer = ManifestPointer::read(store, prefix).await?;
+    let pointer = pointer.ok_or(RunProblem::NothingPushed)?;
+    let fetched = FetchedManifests::fetch(store, prefix, &pointer).await?;
+    Ok((pointer, fetched))
+}
+
+/// Whether nothing is in a directory, or it is not there.
+fn is_empty(directory: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return !directory.exists();
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let is_ours = |name: &std::ffi::OsStr| {
+        TreePath::root()
+            .join(name)
+            .is_ok_and(|path| is_temporary(&path))
+    };
+    names.filter(|name| !is_ours(name)).count() == 0
+}

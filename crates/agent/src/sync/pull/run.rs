@@ -1,0 +1,118 @@
+//! A running pull, as its parts see it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use fairbat::lane::Lane;
+use fairbat::transport::RateLimit;
+use jiff::Timestamp;
+
+use crate::config::{Delete, Detect};
+use crate::entry::TreePath;
+use crate::filter::Filter;
+use crate::store::Store;
+use crate::sync::install::{Installer, is_of_disk};
+use crate::sync::progress::Progress;
+use crate::sync::report::{EntryFailure, RunProblem, RunReport};
+use crate::sync::retry_store::RetryStore;
+
+/// Pauses before a pull looks for a new manifest, when the store has newer content than
+/// the manifest: a running push publishes about once a minute. About four minutes in
+/// all.
+pub const MANIFEST_PAUSES: [Duration; 4] = [
+    Duration::from_secs(15),
+    Duration::from_secs(30),
+    Duration::from_secs(60),
+    Duration::from_secs(120),
+];
+
+/// What a pull does.
+#[derive(Debug, Clone)]
+pub struct PullSettings {
+    /// Path in the store; may be empty.
+    pub prefix: String,
+    /// The directory to fill. It is made if needed.
+    pub to: PathBuf,
+    /// Whether an earlier run has filled the directory. Then, if it is empty, a disk is
+    /// not mounted, and the pull refuses.
+    pub was_filled: bool,
+    /// Which entries are pulled. The others are neither fetched nor deleted.
+    pub filter: Filter,
+    /// How an unchanged file is recognised.
+    pub detect: Detect,
+    /// What happens to files that the store does not have.
+    pub delete: Delete,
+    /// Pauses before each new look at the manifest while a push is under way.
+    /// [`MANIFEST_PAUSES`], except in tests.
+    pub pauses: Vec<Duration>,
+    /// Soft deadline.
+    pub deadline: Option<Timestamp>,
+    /// Least weight of the connections (w_min), 0.02 to 1.
+    pub weight: f64,
+    /// Limits on the rate.
+    pub rate_limits: Vec<Arc<RateLimit>>,
+    /// Most connections.
+    pub connections: u32,
+    /// Seed of the delays between attempts.
+    pub seed: u64,
+}
+
+/// Where a pull fetches from.
+#[derive(Debug, Clone)]
+pub struct PullOrigin {
+    /// The store.
+    pub store: Arc<Store>,
+    /// The store's host, as the lane knows it.
+    pub host: String,
+    /// The lane, shared with other jobs.
+    pub lane: Lane,
+}
+
+/// A running pull.
+pub(crate) struct PullRun {
+    pub(crate) settings: PullSettings,
+    pub(crate) store: RetryStore,
+    pub(crate) progress: Progress,
+    pub(crate) installer: Arc<Installer>,
+    pub(crate) stopped: Arc<AtomicBool>,
+}
+
+impl PullRun {
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn check_stopped(&self) -> Result<(), RunProblem> {
+        match self.is_stopped() {
+            true => Err(RunProblem::Stopped),
+            false => Ok(()),
+        }
+    }
+
+    /// Notes an entry that could not be installed in the report.
+    ///
+    /// # Errors
+    /// The error concerns the whole disk.
+    pub(crate) fn note_failure(
+        &self,
+        path: TreePath,
+        error: &std::io::Error,
+        report: &mut RunReport,
+    ) -> Result<(), RunProblem> {
+        if is_of_disk(error) {
+            return Err(disk(&path.under(&self.settings.to), error));
+        }
+        report.failed(path, EntryFailure::Unwritable(error.to_string()));
+        Ok(())
+    }
+}
+
+pub(crate) fn disk(path: &Path, error: &std::io::Error) -> RunProblem {
+    RunProblem::Disk(format!("{}: {error}", path.display()))
+}
+
+pub(crate) fn spool(error: &std::io::Error) -> RunProblem {
+    RunProblem::Disk(format!("temporary files: {error}"))
+}

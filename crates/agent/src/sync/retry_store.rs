@@ -1,0 +1,291 @@
+//! A store whose requests enter a lane and are retried.
+//!
+//! Each attempt holds a permit of the lane, and returns it while it waits for the
+//! next attempt.
+
+use std::convert::Infallible;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use fairbat::lane::{Member, Permit};
+use fairbat::retry::{Backoff, Decision};
+use fairbat::settings::RetrySettings;
+use fairbat::transport::{RateLimit, RequestContext};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::progress::{ActiveRequest, Progress};
+use crate::store::{Store, StoreError, StoreErrorKind};
+
+/// Failures in a row before a request is given up. With the delays below that takes
+/// about a quarter of an hour. A later run tries again.
+const MAX_FAILURES: u32 = 20;
+
+/// Delay after the first failure.
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+
+/// Longest delay.
+const MAX_DELAY: Duration = Duration::from_secs(60);
+
+/// How often the lane is told how much is left.
+const BACKLOG_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Content that may be under way at once without a deadline, KiB; a single larger
+/// request may be under way alone. One connection carries that as well as several,
+/// and a killed process has to send it again.
+const WINDOW_KIB: u32 = 2 * 1024;
+
+/// Smaller requests do not count in the window, bytes. They wait for the store more
+/// than for the path.
+const MIN_COUNTED: u64 = 128 * 1024;
+
+/// A store, with the lane member whose permits its requests need. [`Deref`] leads to
+/// the store itself, for requests without retries.
+#[derive(Debug)]
+pub(crate) struct RetryStore {
+    store: Arc<Store>,
+    member: Member,
+    window: Window,
+    progress: Progress,
+    rate_limits: Vec<Arc<RateLimit>>,
+    /// Seed of the next request's delays.
+    seed: AtomicU64,
+}
+
+/// The right to send one attempt. Returned when dropped.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    _permit: Permit,
+    _place: WindowPlace,
+    /// Content in the attempt, bytes; 0 if it does not count in the window.
+    bytes: u64,
+}
+
+impl RetryStore {
+    /// The same seed leads to the same delays.
+    pub(crate) fn new(
+        store: Arc<Store>,
+        member: Member,
+        window: Window,
+        progress: Progress,
+        rate_limits: Vec<Arc<RateLimit>>,
+        seed: u64,
+    ) -> Self {
+        progress.join(&member);
+        Self {
+            store,
+            member,
+            window,
+            progress,
+            rate_limits,
+            seed: AtomicU64::new(seed),
+        }
+    }
+
+    /// Waits until an attempt with so many bytes of content may begin.
+    pub(crate) async fn admit(&self, bytes: u64) -> Admission {
+        let place = self.window.enter(bytes).await;
+        Admission {
+            _permit: self.member.admit().await,
+            _place: place,
+            bytes,
+        }
+    }
+
+    /// Makes a request until it succeeds, fails for good, or has failed
+    /// [`MAX_FAILURES`] times and once more.
+    pub(crate) async fn with_retry<T, E, F>(&self, request: impl FnMut() -> F) -> Result<T, E>
+    where
+        E: MayBeStoreError,
+        F: Future<Output = Result<T, E>>,
+    {
+        let admission = self.admit(0).await;
+        self.with_retry_admitted(admission, request).await
+    }
+
+    /// The same, when the first attempt has been admitted. Later attempts are
+    /// admitted with the same number of bytes.
+    pub(crate) async fn with_retry_admitted<T, E, F>(
+        &self,
+        mut admission: Admission,
+        mut request: impl FnMut() -> F,
+    ) -> Result<T, E>
+    where
+        E: MayBeStoreError,
+        F: Future<Output = Result<T, E>>,
+    {
+        let bytes = admission.bytes;
+        let mut retries = self.retries();
+        loop {
+            let error = match request().await {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            drop(admission);
+            retries.after(error).await?;
+            admission = self.admit(bytes).await;
+        }
+    }
+
+    /// The retries of one request, for a caller that does more between attempts
+    /// than wait.
+    pub(crate) fn retries(&self) -> Retries<'_> {
+        let seed = self.seed.fetch_add(1, Ordering::Relaxed);
+        Retries {
+            store: self,
+            rng: StdRng::seed_from_u64(seed),
+            backoff: Backoff::new(RetrySettings {
+                limit: Some(MAX_FAILURES),
+                limit_before_contact: Some(MAX_FAILURES),
+                base: FIRST_DELAY,
+                cap: MAX_DELAY,
+            }),
+        }
+    }
+
+    /// Counts a request that moves so many bytes of a file.
+    pub(crate) fn begin_request(&self, bytes: u64) -> ActiveRequest {
+        self.progress.begin(bytes, &self.rate_limits)
+    }
+
+    /// The context of a request for anything but a file of the job.
+    pub(crate) fn context(&self) -> RequestContext {
+        RequestContext {
+            ceilings: self.rate_limits.clone(),
+            ..RequestContext::default()
+        }
+    }
+
+    /// Tells the lane once a second how much is left, for as long as it is polled.
+    /// `part_size` gives the length of a part from the bytes of the job.
+    pub(crate) async fn report_backlog(&self, part_size: impl Fn(u64) -> u64) -> Infallible {
+        loop {
+            let part = part_size(self.progress.totals().bytes);
+            self.member.set_backlog(self.progress.backlog(part));
+            tokio::time::sleep(BACKLOG_INTERVAL).await;
+        }
+    }
+}
+
+impl Deref for RetryStore {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.store
+    }
+}
+
+/// The failures of one request so far.
+#[derive(Debug)]
+pub(crate) struct Retries<'a> {
+    store: &'a RetryStore,
+    rng: StdRng,
+    backoff: Backoff,
+}
+
+impl Retries<'_> {
+    /// Waits after a failed attempt until the next one is due. The attempt must
+    /// have returned its admission.
+    ///
+    /// # Errors
+    /// Returns the error if there is to be no next attempt.
+    pub(crate) async fn after<E: MayBeStoreError>(&mut self, error: E) -> Result<(), E> {
+        let Some(store) = error.store_error().filter(|store| store.may_pass()) else {
+            return Err(error);
+        };
+        let decision = self.backoff.failure(store.retry_after, &mut self.rng);
+        let Decision::Retry { after } = decision else {
+            return Err(error);
+        };
+        if store.kind == StoreErrorKind::Busy {
+            self.store.member.pushed_back(store.retry_after);
+        }
+        tracing::info!(%store, after_s = after.as_secs_f64(), "trying again");
+        self.store.progress.retried(store.kind);
+        tokio::time::sleep(after).await;
+        Ok(())
+    }
+}
+
+/// An error that may have come from a store.
+pub(crate) trait MayBeStoreError {
+    /// The store's error, if it is one.
+    fn store_error(&self) -> Option<&StoreError>;
+}
+
+impl MayBeStoreError for StoreError {
+    fn store_error(&self) -> Option<&StoreError> {
+        Some(self)
+    }
+}
+
+/// A limit on the content that is under way at once. A run without a deadline has
+/// one; with a deadline, only the lane counts connections.
+#[derive(Debug)]
+pub(crate) struct Window(Option<Arc<Semaphore>>);
+
+#[derive(Debug)]
+struct WindowPlace {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Window {
+    /// A window of [`WINDOW_KIB`].
+    pub(crate) fn limited() -> Self {
+        Self(Some(Arc::new(Semaphore::new(WINDOW_KIB as usize))))
+    }
+
+    /// No limit.
+    pub(crate) fn unlimited() -> Self {
+        Self(None)
+    }
+
+    async fn enter(&self, bytes: u64) -> WindowPlace {
+        let Some(room) = self.0.as_ref().filter(|_| bytes >= MIN_COUNTED) else {
+            return WindowPlace { _permit: None };
+        };
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(WINDOW_KIB);
+        let permit = Arc::clone(room).acquire_many_owned(kib.min(WINDOW_KIB));
+        WindowPlace {
+            // The semaphore is never closed.
+            _permit: permit.await.ok(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    const MIB: u64 = 1024 * 1024;
+
+    fn enters(window: &Window, bytes: u64) -> Option<WindowPlace> {
+        window.enter(bytes).now_or_never()
+    }
+
+    #[test]
+    fn a_part_is_alone_and_small_files_are_not_counted() {
+        let window = Window::limited();
+        let part = enters(&window, 100 * MIB).expect("nothing is under way");
+        assert!(enters(&window, MIB).is_none());
+        assert!(enters(&window, 4096).is_some());
+        drop(part);
+        let (first, second) = (enters(&window, MIB), enters(&window, MIB));
+        assert!(first.is_some() && second.is_some());
+        assert!(enters(&window, MIB).is_none());
+        drop(first);
+        assert!(enters(&window, MIB).is_some());
+    }
+
+    #[test]
+    fn with_a_deadline_only_the_lane_counts() {
+        let window = Window::unlimited();
+        let all: Vec<_> = (0..9).map(|_| enters(&window, 100 * MIB)).collect();
+        assert!(all.iter().all(Option::is_some));
+    }
+}
