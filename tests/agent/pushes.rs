@@ -385,7 +385,7 @@ async fn what_reads_back_wrong_counts_once() {
         .push_on(&ledger, scene.source.path(), verified)
         .await;
     assert_eq!((pushed.sent, pushed.failed), (0, 2), "{pushed:#?}");
-    let standing = ledger.standing();
+    let standing = ledger.totals();
     assert_eq!(standing.bytes, 1_000 + large().len() as u64);
     assert_eq!(standing.bytes_done, standing.bytes, "{standing:?}");
     assert_eq!(standing.bytes_moved, standing.bytes, "{standing:?}");

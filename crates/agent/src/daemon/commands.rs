@@ -96,7 +96,7 @@ impl Daemon {
             return Ok((id, keeping));
         };
         self.entries.retain(|entry| entry.id != id);
-        let keeping = self.writer.set_extra(number, None);
+        let keeping = self.writer.set_ad_hoc_task(number, None);
         Ok((id, Some(keeping)))
     }
 
@@ -115,7 +115,7 @@ impl Daemon {
                 let _ = reply.send(Err(error));
                 return None;
             }
-            let number = writer.add_extra(task.to_json()).done().await;
+            let number = writer.add_ad_hoc_task(task.to_json()).done().await;
             Some(BackgroundResult::Added(Box::new(AddedTask {
                 task,
                 number,
@@ -145,7 +145,7 @@ impl Daemon {
             TaskWork::Job(_) => self.record_state(index),
             TaskWork::AdHoc(number, task) => {
                 task.is_paused = entry.schedule.is_paused;
-                Some(self.writer.set_extra(*number, Some(task.to_json())))
+                Some(self.writer.set_ad_hoc_task(*number, Some(task.to_json())))
             }
         }
     }

@@ -136,7 +136,7 @@ impl Daemon {
         }
         let written = state.to_json();
         entry.recorded = state;
-        Some(self.writer.set_standing(&entry.id, written))
+        Some(self.writer.set_task_state(&entry.id, written))
     }
 
     /// The status of the agent now.

@@ -38,7 +38,7 @@ pub(crate) fn prepare(
         file: file.to_owned(),
         error,
     };
-    let states: BTreeMap<_, _> = state.standings().map_err(state_error)?;
+    let states: BTreeMap<_, _> = state.task_states().map_err(state_error)?;
     let mut prepared = Vec::new();
     for job in &config.jobs {
         let filter = Filter::new(&job.include, &job.exclude).map_err(|error| StartError::Job {
@@ -92,7 +92,7 @@ impl Daemon {
         let now = clock::now();
         let jobs = prepare(&state, &file, &config, |_| false)?.into_iter();
         let mut entries: Vec<_> = jobs.map(|job| TaskEntry::job(job, &now)).collect();
-        for (number, json) in state.extras().map_err(state_error)? {
+        for (number, json) in state.ad_hoc_tasks().map_err(state_error)? {
             match serde_json::from_slice::<AdHocTask>(&json) {
                 Ok(task) => entries.push(TaskEntry::adhoc(number, task, &now)),
                 Err(error) => tracing::error!(number, %error, "an ad-hoc task cannot be read"),

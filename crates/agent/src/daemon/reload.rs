@@ -105,7 +105,7 @@ impl Daemon {
                 last: entry.schedule.last.clone(),
                 ..TaskState::default()
             };
-            drop(self.writer.set_standing(&entry.id, state.to_json()));
+            drop(self.writer.set_task_state(&entry.id, state.to_json()));
         }
     }
 

@@ -116,7 +116,7 @@ impl Daemon {
                 }
             }
             (TaskWork::AdHoc(number, _), _) if entry.schedule.is_over() => {
-                drop(self.writer.set_extra(*number, None));
+                drop(self.writer.set_ad_hoc_task(*number, None));
             }
             (TaskWork::Job(_) | TaskWork::AdHoc(..), _) => {}
         }

@@ -1,64 +1,65 @@
-//! What is to be remembered, and how it changes the tables.
+//! Changes of the state, and how they change the tables.
 
 use std::collections::{HashMap, HashSet};
 
 use redb::{ReadableTable, WriteTransaction};
 
-use super::record::{decode, encode};
-use super::{
-    BEGINNING, ENTRIES, JOBS, JobId, JobRecord, LEFT, PARTS, PlaceRecord, REPLACING, StateError,
-    Synced, SyncedKind, UNTOLD, UPLOADS, UploadRecord, UploadedPart,
+use super::record::{
+    JobRecord, PlaceRecord, Synced, SyncedKind, UploadRecord, UploadedPart, decode, encode,
+};
+use super::tables::{
+    BEGINNING, ENTRIES, JOBS, JobId, LEFT, PARTS, REPLACING, StateError, UNTOLD, UPLOADS, paths_of,
+    texts_of,
 };
 use crate::entry::TreePath;
 
-/// What is to be remembered of a job.
+/// A change of a job's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateChange {
-    /// An entry is in step, as it is here; an upload of it that was under way is
-    /// left. The manifest does not know yet.
+    /// An entry is in step. Its upload, if any, is abandoned. The change is not in the
+    /// manifest yet.
     Synced(TreePath, Synced),
-    /// The same, by an upload in parts that is complete.
+    /// The same, by a completed upload in parts.
     Completed(TreePath, Synced),
-    /// An entry is as it was, but for what the state alone keeps.
+    /// An entry changed only in ways that the manifest does not show.
     Refreshed(TreePath, Synced),
-    /// An entry is gone from the store; an upload of it is left. The manifest does
-    /// not know yet.
+    /// An entry is gone from the store. Its upload is abandoned. The change is not in
+    /// the manifest yet.
     Removed(TreePath),
-    /// The objects of these entries may be replaced or deleted from now on: what is
-    /// remembered of them is not to be relied on until they are in step again.
+    /// The objects of these entries may be replaced or deleted from now on. Their state
+    /// is unreliable until they are in step again.
     Replacing(Vec<TreePath>),
-    /// An upload for this key may begin from now on, and nobody may hear its name.
+    /// An upload for this key may begin from now on, perhaps with an unknown name.
     Beginning(String),
     /// All uploads for this key are known.
     Certain(String),
-    /// An upload in parts was begun; an earlier one is left.
+    /// An upload in parts has begun. An earlier one is abandoned.
     Begun(TreePath, UploadRecord),
     /// The store has this part of an upload.
     Arrived(TreePath, u32, UploadedPart),
-    /// An upload is left: nobody will continue it, and the store still has it.
+    /// An upload is abandoned, and the store still has it.
     Left(TreePath),
     /// An upload is gone from the store.
     Gone(TreePath),
-    /// An upload that was left, by its name, is gone from the store.
+    /// An abandoned upload, by its name, is gone from the store.
     Aborted(String),
-    /// The manifest is about to be told what it has not been told by now.
+    /// A manifest of all changes so far is about to be written.
     Telling,
-    /// The manifest has that.
+    /// That manifest is in the store.
     Told(JobRecord),
-    /// What is known of the job.
+    /// The record of the job.
     Job(JobRecord),
-    /// Nothing of a job is in step; and what else is known of it.
+    /// No entry of the job is in step any more; and the new record.
     Forgotten(JobRecord),
-    /// The same, and nothing is known of its uploads: the job has another store,
-    /// which has none of them.
+    /// The same, and its uploads are forgotten: the job has another store.
     Moved(JobRecord),
 }
 
 impl StateChange {
-    /// What would have to be sent again if it were forgotten, bytes.
-    pub(super) fn at_risk(&self) -> u64 {
+    /// Bytes that would be sent again if the change were lost.
+    pub(crate) fn at_risk(&self) -> u64 {
         match self {
-            // A part takes longer to send again than a commit.
+            // Sending a part again takes longer than a commit.
             Self::Arrived(..) => u64::MAX,
             Self::Synced(_, entry) | Self::Completed(_, entry) => match &entry.kind {
                 SyncedKind::File { state, .. } => state.size,
@@ -69,44 +70,44 @@ impl StateChange {
     }
 }
 
-/// What has changed since a manifest was begun that is not told yet: the paths, by
-/// job. That manifest does not have them, whatever becomes of it.
+/// The paths that changed while a manifest was being written, by job. That manifest
+/// does not have these changes.
 #[derive(Debug, Default)]
-pub(super) struct Telling(HashMap<JobId, HashSet<TreePath>>);
+pub(crate) struct UnpublishedChanges(HashMap<JobId, HashSet<TreePath>>);
 
-impl Telling {
-    fn missed(&mut self, job: JobId, path: &TreePath) {
-        if let Some(missed) = self.0.get_mut(&job) {
-            missed.insert(path.clone());
+impl UnpublishedChanges {
+    fn add(&mut self, job: JobId, path: &TreePath) {
+        if let Some(paths) = self.0.get_mut(&job) {
+            paths.insert(path.clone());
         }
     }
 }
 
-/// What becomes of an upload.
+/// How an upload ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// The store does not have it any more.
+enum UploadEnd {
+    /// It is gone from the store.
     Over,
-    /// It is to be given up.
+    /// It is to be aborted.
     Left,
 }
 
-/// Writes a change down.
-pub(super) fn apply(
+/// Applies a change to the tables.
+pub(crate) fn apply(
     transaction: &WriteTransaction,
     id: JobId,
     change: StateChange,
-    telling: &mut Telling,
+    unpublished: &mut UnpublishedChanges,
 ) -> Result<(), StateError> {
     let job = id.0;
     match change {
         StateChange::Synced(path, entry) => {
-            in_step(transaction, job, &path, &entry, Fate::Left)?;
-            telling.missed(id, &path);
+            in_step(transaction, job, &path, &entry, UploadEnd::Left)?;
+            unpublished.add(id, &path);
         }
         StateChange::Completed(path, entry) => {
-            in_step(transaction, job, &path, &entry, Fate::Over)?;
-            telling.missed(id, &path);
+            in_step(transaction, job, &path, &entry, UploadEnd::Over)?;
+            unpublished.add(id, &path);
         }
         StateChange::Refreshed(path, entry) => {
             let key = (job, path.as_bytes());
@@ -119,8 +120,8 @@ pub(super) fn apply(
             transaction.open_table(ENTRIES)?.remove(key)?;
             transaction.open_table(UNTOLD)?.insert(key, ())?;
             transaction.open_table(REPLACING)?.remove(key)?;
-            end_upload(transaction, key, Fate::Left)?;
-            telling.missed(id, &path);
+            end_upload(transaction, key, UploadEnd::Left)?;
+            unpublished.add(id, &path);
         }
         StateChange::Replacing(paths) => {
             let mut replacing = transaction.open_table(REPLACING)?;
@@ -138,7 +139,7 @@ pub(super) fn apply(
         }
         StateChange::Begun(path, upload) => {
             let key = (job, path.as_bytes());
-            end_upload(transaction, key, Fate::Left)?;
+            end_upload(transaction, key, UploadEnd::Left)?;
             transaction
                 .open_table(UPLOADS)?
                 .insert(key, encode(&upload).as_slice())?;
@@ -149,18 +150,22 @@ pub(super) fn apply(
                 .open_table(PARTS)?
                 .insert(key, encode(&part).as_slice())?;
         }
-        StateChange::Left(path) => end_upload(transaction, (job, path.as_bytes()), Fate::Left)?,
-        StateChange::Gone(path) => end_upload(transaction, (job, path.as_bytes()), Fate::Over)?,
+        StateChange::Left(path) => {
+            end_upload(transaction, (job, path.as_bytes()), UploadEnd::Left)?
+        }
+        StateChange::Gone(path) => {
+            end_upload(transaction, (job, path.as_bytes()), UploadEnd::Over)?
+        }
         StateChange::Aborted(name) => {
             let key = (job, name.as_str());
             transaction.open_table(LEFT)?.remove(key)?;
         }
         StateChange::Telling => {
-            telling.0.insert(id, HashSet::new());
+            unpublished.0.insert(id, HashSet::new());
         }
         StateChange::Told(record) => {
-            let missed = telling.0.remove(&id).unwrap_or_default();
-            forget_untold(transaction, job, &missed)?;
+            let changed = unpublished.0.remove(&id).unwrap_or_default();
+            forget_untold(transaction, job, &changed)?;
             set_job(transaction, job, &record)?;
         }
         StateChange::Forgotten(record) => {
@@ -182,7 +187,7 @@ fn in_step(
     job: u32,
     path: &TreePath,
     entry: &Synced,
-    upload: Fate,
+    upload: UploadEnd,
 ) -> Result<(), StateError> {
     let key = (job, path.as_bytes());
     transaction
@@ -195,32 +200,29 @@ fn in_step(
 
 fn forget_entries(transaction: &WriteTransaction, job: u32) -> Result<(), StateError> {
     forget_untold(transaction, job, &HashSet::new())?;
-    let range = (job, &[][..])..(job + 1, &[][..]);
     transaction
         .open_table(ENTRIES)?
-        .retain_in::<(u32, &[u8]), _>(range.clone(), |_, _| false)?;
+        .retain_in::<(u32, &[u8]), _>(paths_of(job), |_, _| false)?;
     transaction
         .open_table(REPLACING)?
-        .retain_in::<(u32, &[u8]), _>(range, |_, ()| false)?;
+        .retain_in::<(u32, &[u8]), _>(paths_of(job), |_, ()| false)?;
     Ok(())
 }
 
 fn forget_uploads(transaction: &WriteTransaction, job: u32) -> Result<(), StateError> {
-    let range = (job, &[][..])..(job + 1, &[][..]);
     transaction
         .open_table(UPLOADS)?
-        .retain_in::<(u32, &[u8]), _>(range, |_, _| false)?;
+        .retain_in::<(u32, &[u8]), _>(paths_of(job), |_, _| false)?;
     let range = (job, &[][..], 0)..(job + 1, &[][..], 0);
     transaction
         .open_table(PARTS)?
         .retain_in::<(u32, &[u8], u32), _>(range, |_, _| false)?;
-    let range = (job, "")..(job + 1, "");
     transaction
         .open_table(BEGINNING)?
-        .retain_in::<(u32, &str), _>(range.clone(), |_, ()| false)?;
+        .retain_in::<(u32, &str), _>(texts_of(job), |_, ()| false)?;
     transaction
         .open_table(LEFT)?
-        .retain_in::<(u32, &str), _>(range, |_, _| false)?;
+        .retain_in::<(u32, &str), _>(texts_of(job), |_, _| false)?;
     Ok(())
 }
 
@@ -230,17 +232,16 @@ fn forget_untold(
     but: &HashSet<TreePath>,
 ) -> Result<(), StateError> {
     let but: HashSet<&[u8]> = but.iter().map(TreePath::as_bytes).collect();
-    let range = (job, &[][..])..(job + 1, &[][..]);
     transaction
         .open_table(UNTOLD)?
-        .retain_in::<(u32, &[u8]), _>(range, |(_, path), ()| but.contains(path))?;
+        .retain_in::<(u32, &[u8]), _>(paths_of(job), |(_, path), ()| but.contains(path))?;
     Ok(())
 }
 
 fn end_upload(
     transaction: &WriteTransaction,
     key: (u32, &[u8]),
-    fate: Fate,
+    end: UploadEnd,
 ) -> Result<(), StateError> {
     let had = transaction
         .open_table(UPLOADS)?
@@ -252,7 +253,7 @@ fn end_upload(
     transaction
         .open_table(PARTS)?
         .retain_in::<(u32, &[u8], u32), _>(range, |_, _| false)?;
-    if fate == Fate::Left {
+    if end == UploadEnd::Left {
         transaction
             .open_table(LEFT)?
             .insert((key.0, upload.name.as_str()), upload.key.as_str())?;
@@ -260,7 +261,8 @@ fn end_upload(
     Ok(())
 }
 
-pub(super) fn succeeded(
+/// Notes a successful run of a job at a place, s since 1970.
+pub(crate) fn succeeded(
     transaction: &WriteTransaction,
     name: &str,
     place: PlaceRecord,

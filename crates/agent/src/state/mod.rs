@@ -1,14 +1,19 @@
-//! What the agent remembers: which entries are in step, which uploads are under
-//! way, and what it has told stores. In one file, by `redb`, which is never
-//! half-written whatever happens.
+//! The agent's state: which entries are in step, which uploads continue, and which
+//! manifests are in the store. One file, by `redb`, which survives a crash at any
+//! moment.
 //!
-//! Everything here blocks. Changes go through a [`StateWriter`], which commits many
-//! of them together. Knows neither stores nor directories.
+//! - `tables`: the tables and errors
+//! - `record`: the records
+//! - `change`: how changes change the tables
+//! - `writer`: the thread that commits changes
+//!
+//! Reading blocks. Changes go through a [`StateWriter`], which commits many at once. A
+//! change that makes the state uncertain is written before the store is asked, so that a
+//! crash leaves nothing that no run looks after.
 
-mod asked;
 mod change;
 mod record;
-mod unsure;
+mod tables;
 mod writer;
 
 use std::collections::{BTreeMap, HashSet};
@@ -17,98 +22,45 @@ use std::sync::Arc;
 
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
 
-pub use self::asked::CommitHandle;
 pub use self::change::StateChange;
 pub use self::record::{
     JobRecord, ManifestRecord, PlaceRecord, Synced, SyncedKind, UnreadableRecord, UploadRecord,
     UploadedPart,
 };
 use self::record::{decode, encode};
-use self::unsure::{BEGINNING, LEFT, REPLACING};
-pub use self::writer::StateWriter;
-use crate::entry::{InvalidPath, TreePath};
+use self::tables::{
+    AD_HOC_TASKS, BEGINNING, ENTRIES, JOBS, LEFT, META, PARTS, REPLACING, TASK_STATES, UNTOLD,
+    UPLOADS, paths_of, texts_of,
+};
+pub use self::tables::{JobId, StateError};
+pub use self::writer::{CommitHandle, StateWriter};
+use crate::entry::TreePath;
 
-/// What is kept in memory of the file, bytes.
-const CACHE: usize = 32 * 1024 * 1024;
+/// Cache of the database, bytes.
+const CACHE_SIZE: usize = 32 * 1024 * 1024;
 
-/// The form in which things are written down here.
+/// Version of the records.
 const FORM: u64 = 2;
 
-const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
-const JOBS: TableDefinition<&str, (u32, &[u8])> = TableDefinition::new("jobs");
-/// By job and path.
-const ENTRIES: TableDefinition<(u32, &[u8]), &[u8]> = TableDefinition::new("entries");
-/// Entries that the manifest at the store does not have as they are.
-const UNTOLD: TableDefinition<(u32, &[u8]), ()> = TableDefinition::new("untold");
-const UPLOADS: TableDefinition<(u32, &[u8]), &[u8]> = TableDefinition::new("uploads");
-/// By job, path and index.
-const PARTS: TableDefinition<(u32, &[u8], u32), &[u8]> = TableDefinition::new("parts");
+/// An upload that continues, and its stored parts by number.
+pub type ResumableUpload = (UploadRecord, BTreeMap<u32, UploadedPart>);
 
-/// Why the state cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum StateError {
-    /// The database.
-    #[error("the state cannot be used: {0}")]
-    Database(#[from] redb::Error),
-    /// A record in it.
-    #[error(transparent)]
-    Record(#[from] UnreadableRecord),
-    /// A path in it.
-    #[error("the state names a path that is none: {0}")]
-    Path(#[from] InvalidPath),
-    /// It was written by a later version.
-    #[error("the state was written by a later version of fairbat-agent (form {0})")]
-    Later(u64),
-    /// It was written by an earlier version, of which no release was made.
-    #[error(
-        "the state was written by an earlier version of fairbat-agent (form {0}): move it away, \
-         and what stores have is taken over"
-    )]
-    Earlier(u64),
-    /// The thread that writes has ended.
-    #[error("the state cannot be written any more")]
-    Closed,
-}
-
-macro_rules! from_redb {
-    ($($error:ident),*) => {$(
-        impl From<redb::$error> for StateError {
-            fn from(error: redb::$error) -> Self {
-                Self::Database(error.into())
-            }
-        }
-    )*};
-}
-from_redb!(
-    DatabaseError,
-    TransactionError,
-    TableError,
-    StorageError,
-    CommitError
-);
-
-/// Number of a job in the state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JobId(u32);
-
-/// An upload that is under way, and the parts of it that the store has, by their
-/// numbers.
-pub type Unfinished = (UploadRecord, BTreeMap<u32, UploadedPart>);
-
-/// See the module. Clones are the same state.
+/// The state database. Clones share it.
 #[derive(Debug, Clone)]
 pub struct StateDatabase {
     database: Arc<Database>,
 }
 
 impl StateDatabase {
-    /// Opens the state in this file, which is made if there is none. Only one
-    /// process can have it open.
+    /// Opens the state in a file, and makes it if needed. Only one process can have it
+    /// open.
     ///
     /// # Errors
     /// See [`StateError`].
     pub fn open(file: &Path) -> Result<Self, StateError> {
-        let database = Database::builder().set_cache_size(CACHE).create(file)?;
+        let database = Database::builder()
+            .set_cache_size(CACHE_SIZE)
+            .create(file)?;
         let begun = database.begin_write()?;
         {
             let mut meta = begun.open_table(META)?;
@@ -121,13 +73,14 @@ impl StateDatabase {
                     meta.insert("form", FORM)?;
                 }
             }
-            // So that readers find them.
+            // Readers need existing tables.
             begun.open_table(JOBS)?;
             begun.open_table(ENTRIES)?;
             begun.open_table(UNTOLD)?;
             begun.open_table(UPLOADS)?;
             begun.open_table(PARTS)?;
-            asked::make_tables(&begun)?;
+            begun.open_table(AD_HOC_TASKS)?;
+            begun.open_table(TASK_STATES)?;
             begun.open_table(REPLACING)?;
             begun.open_table(BEGINNING)?;
             begun.open_table(LEFT)?;
@@ -138,8 +91,8 @@ impl StateDatabase {
         })
     }
 
-    /// Names this state among those of all machines: `fresh` when it is new. Not
-    /// 0.
+    /// The identity of this state among all machines; not 0. A new state takes
+    /// `fresh`.
     ///
     /// # Errors
     /// See [`StateError`].
@@ -161,14 +114,13 @@ impl StateDatabase {
         Ok(identity)
     }
 
-    /// What writes to it.
+    /// Starts the writer.
     #[must_use]
     pub fn writer(&self) -> StateWriter {
         StateWriter::start(Arc::clone(&self.database))
     }
 
-    /// The job of this name, which is entered if it is new, and what is known
-    /// of it.
+    /// The number and record of a job. A new job is added.
     ///
     /// # Errors
     /// See [`StateError`].
@@ -198,7 +150,7 @@ impl StateDatabase {
         Ok(found)
     }
 
-    /// All entries of a job that are in step, in the order of their paths.
+    /// All entries of a job that are in step, ordered by path.
     ///
     /// # Errors
     /// See [`StateError`]; and each item may be one.
@@ -208,7 +160,7 @@ impl StateDatabase {
     ) -> Result<impl Iterator<Item = Result<(TreePath, Synced), StateError>> + use<>, StateError>
     {
         let table = self.table(ENTRIES)?;
-        let range = table.range::<(u32, &[u8])>((job.0, &[][..])..(job.0 + 1, &[][..]))?;
+        let range = table.range::<(u32, &[u8])>(paths_of(job.0))?;
         Ok(range.map(|item| {
             let (key, value) = item?;
             let path = TreePath::from_bytes(key.value().1)?;
@@ -216,7 +168,7 @@ impl StateDatabase {
         }))
     }
 
-    /// An entry of a job that is in step.
+    /// One entry of a job, if it is in step.
     ///
     /// # Errors
     /// See [`StateError`].
@@ -226,8 +178,8 @@ impl StateDatabase {
         Ok(found.map(|found| decode(found.value())).transpose()?)
     }
 
-    /// The entries that the manifest at the store does not have as they are, in
-    /// the order of their paths; `None` for one that is gone.
+    /// The entries that have changed since the last manifest, ordered by path; `None`
+    /// for one that is gone.
     ///
     /// # Errors
     /// See [`StateError`]; and each item may be one.
@@ -241,7 +193,7 @@ impl StateDatabase {
         let read = self.database.begin_read()?;
         let untold: ReadOnlyTable<(u32, &[u8]), ()> = read.open_table(UNTOLD)?;
         let entries: ReadOnlyTable<(u32, &[u8]), &[u8]> = read.open_table(ENTRIES)?;
-        let range = untold.range::<(u32, &[u8])>((job.0, &[][..])..(job.0 + 1, &[][..]))?;
+        let range = untold.range::<(u32, &[u8])>(paths_of(job.0))?;
         Ok(range.map(move |item| {
             let (key, _) = item?;
             let (job, path) = key.value();
@@ -251,12 +203,15 @@ impl StateDatabase {
         }))
     }
 
-    /// The upload that is under way for a file, and the parts of it that the
-    /// store has.
+    /// The upload of a file that continues, with its stored parts.
     ///
     /// # Errors
     /// See [`StateError`].
-    pub fn upload(&self, job: JobId, path: &TreePath) -> Result<Option<Unfinished>, StateError> {
+    pub fn upload(
+        &self,
+        job: JobId,
+        path: &TreePath,
+    ) -> Result<Option<ResumableUpload>, StateError> {
         let key = (job.0, path.as_bytes());
         let Some(upload) = self.table(UPLOADS)?.get(key)? else {
             return Ok(None);
@@ -272,13 +227,13 @@ impl StateDatabase {
         Ok(Some((decode(upload.value())?, parts)))
     }
 
-    /// All uploads of a job that are under way.
+    /// All uploads of a job that continue.
     ///
     /// # Errors
     /// See [`StateError`].
     pub fn uploads(&self, job: JobId) -> Result<Vec<(TreePath, UploadRecord)>, StateError> {
         let table = self.table(UPLOADS)?;
-        let range = table.range::<(u32, &[u8])>((job.0, &[][..])..(job.0 + 1, &[][..]))?;
+        let range = table.range::<(u32, &[u8])>(paths_of(job.0))?;
         range
             .map(|item| {
                 let (key, value) = item?;
@@ -288,7 +243,7 @@ impl StateDatabase {
             .collect()
     }
 
-    /// The names of all uploads that are under way, of whichever job.
+    /// The names of all uploads that continue, of all jobs.
     ///
     /// # Errors
     /// See [`StateError`].
@@ -299,6 +254,67 @@ impl StateDatabase {
             Ok(upload.name)
         });
         names.collect()
+    }
+
+    /// Entries whose object may have been replaced, so its content is unknown.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn replacing(&self, job: JobId) -> Result<HashSet<TreePath>, StateError> {
+        let table = self.table(REPLACING)?;
+        let range = table.range::<(u32, &[u8])>(paths_of(job.0))?;
+        let paths = range.map(|item| Ok(TreePath::from_bytes(item?.0.value().1)?));
+        paths.collect()
+    }
+
+    /// Keys for which the store may have an upload of unknown name.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn beginning(&self, job: JobId) -> Result<HashSet<String>, StateError> {
+        let table = self.table(BEGINNING)?;
+        let range = table.range::<(u32, &str)>(texts_of(job.0))?;
+        range.map(|item| Ok(item?.0.value().1.to_owned())).collect()
+    }
+
+    /// Keys and names of the abandoned uploads that the store may still have.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn left(&self, job: JobId) -> Result<Vec<(String, String)>, StateError> {
+        let table = self.table(LEFT)?;
+        let range = table.range::<(u32, &str)>(texts_of(job.0))?;
+        let left = range.map(|item| {
+            let (name, key) = item?;
+            Ok((key.value().to_owned(), name.value().1.to_owned()))
+        });
+        left.collect()
+    }
+
+    /// The ad-hoc tasks, by number.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn ad_hoc_tasks(&self) -> Result<Vec<(u64, Vec<u8>)>, StateError> {
+        let table = self.table(AD_HOC_TASKS)?;
+        let items = table.iter()?.map(|item| {
+            let (number, task) = item?;
+            Ok((number.value(), task.value().to_vec()))
+        });
+        items.collect()
+    }
+
+    /// The task states of the jobs, by name.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn task_states(&self) -> Result<BTreeMap<String, Vec<u8>>, StateError> {
+        let table = self.table(TASK_STATES)?;
+        let items = table.iter()?.map(|item| {
+            let (name, state) = item?;
+            Ok((name.value().to_owned(), state.value().to_vec()))
+        });
+        items.collect()
     }
 
     fn table<K: redb::Key + 'static, V: redb::Value + 'static>(

@@ -1,106 +1,90 @@
-//! What is kept of jobs and entries, and how it is written down.
+//! The records of jobs and entries, and their encoding (postcard).
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::entry::{Attributes, EntryKind, FileState, Moment};
+use crate::entry::{Attributes, FileState, Moment};
 
-/// An entry as it was when it was synced last.
+/// An entry as it was at its last sync.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Synced {
-    /// What else is kept of it.
+    /// Its attributes.
     pub attributes: Attributes,
-    /// What it was.
+    /// Its kind.
     pub kind: SyncedKind,
 }
 
-/// What a synced entry was.
+/// The kind of a synced entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SyncedKind {
     /// A regular file.
     File {
-        /// As it was when it was read.
+        /// Its state when it was read.
         state: FileState,
-        /// SHA-256 of what was read.
+        /// SHA-256 of its content.
         sha256: [u8; 32],
     },
     /// A directory.
     Directory,
-    /// A symbolic link, and where it led.
+    /// A symbolic link, with its target.
     Symlink(Box<[u8]>),
-}
-
-impl Synced {
-    /// Whether an entry is of the same kind.
-    #[must_use]
-    pub fn is_kind_of(&self, kind: &EntryKind) -> bool {
-        matches!(
-            (&self.kind, kind),
-            (SyncedKind::File { .. }, EntryKind::File(_))
-                | (SyncedKind::Directory, EntryKind::Directory)
-                | (SyncedKind::Symlink(_), EntryKind::Symlink(_))
-        )
-    }
 }
 
 /// An upload in parts that was begun and is not complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UploadRecord {
-    /// What the store calls it.
+    /// The store's name for it.
     pub name: String,
-    /// The key it is for.
+    /// Its key.
     pub key: String,
-    /// The length of its parts but for the last, bytes.
+    /// Length of its parts except the last one, bytes.
     pub part_size: u64,
-    /// The file that it sends, as it was when it was begun.
+    /// State of the file when the upload began.
     pub state: FileState,
-    /// Last change of that file's content.
+    /// Time of the last change of the file's content.
     pub modified: Moment,
 }
 
-/// A part of such an upload, that the store has.
+/// A part of an upload that the store has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UploadedPart {
-    /// What the store calls it.
+    /// The store's name for it.
     pub name: String,
     /// SHA-256 of its content.
     pub sha256: [u8; 32],
 }
 
-/// What is known of a job between its runs.
+/// The state of a job between its runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRecord {
-    /// When the last scan that was synced began, by the clock that stamps files.
+    /// When the last synced scan began, by the clock that stamps files.
     pub scanned: Option<Moment>,
-    /// Where other file systems were mounted below the source then: each path,
-    /// as [`crate::entry::TreePath::as_bytes`] has it, and device.
+    /// Mount points below the source during that scan: the path
+    /// ([`crate::entry::TreePath::as_bytes`]) and the device.
     pub mounts: Vec<(Vec<u8>, u64)>,
-    /// The manifest at the store.
+    /// The manifest in the store.
     pub manifest: ManifestRecord,
-    /// When the last run ended that went well, s since 1970.
+    /// When the last successful run ended, s since 1970.
     pub succeeded: Option<i64>,
-    /// Where the job wrote: all that is known of it, and all that is in step, is so
-    /// there and nowhere else. `None` before its first run.
+    /// The place that the rest of the state is about. `None` before the first run.
     pub place: Option<PlaceRecord>,
 }
 
-/// A place that a job writes to, told from every other whatever the configuration
-/// calls it.
+/// A place that a job writes to, whatever its name in the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaceRecord {
-    /// The store, by what it is reached at; without credentials.
+    /// Address of the store, without credentials.
     pub store: String,
-    /// Where in it; may be empty.
+    /// Path in the store; may be empty.
     pub path: String,
 }
 
-/// What of the manifest is at the store.
+/// The manifest in the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestRecord {
-    /// Names this job's manifest, so that nobody else's is continued; 0 before
-    /// there is one.
+    /// The agent that wrote it; 0 if there is none.
     pub writer: u64,
-    /// Sequence number of the base; 0 before there is one.
+    /// Sequence number of the base; 0 if there is none.
     pub base: u64,
     /// Entries in the base.
     pub base_entries: u64,
@@ -108,8 +92,8 @@ pub struct ManifestRecord {
     pub last: u64,
     /// Entries in all deltas.
     pub delta_entries: u64,
-    /// Whether no run has got through since the first of them: what they do not
-    /// have may still have to be sent.
+    /// Whether no run has completed since the base. Then missing entries may still
+    /// have to be sent.
     pub is_partial: bool,
 }
 
@@ -118,10 +102,10 @@ pub struct ManifestRecord {
 #[error("a record of the state cannot be read: {0}")]
 pub struct UnreadableRecord(#[from] postcard::Error);
 
-pub(super) fn encode<T: Serialize>(record: &T) -> Vec<u8> {
+pub(crate) fn encode<T: Serialize>(record: &T) -> Vec<u8> {
     postcard::to_stdvec(record).expect("our records can be written down")
 }
 
-pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, UnreadableRecord> {
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, UnreadableRecord> {
     Ok(postcard::from_bytes(bytes)?)
 }

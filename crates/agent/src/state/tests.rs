@@ -401,3 +401,38 @@ fn a_second_process_is_refused_and_so_is_another_form() {
         Err(StateError::Earlier(_))
     ));
 }
+
+#[tokio::test]
+async fn what_was_asked_for_is_there_after_a_restart_in_the_order_of_asking() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("state");
+    let state = StateDatabase::open(&file).unwrap();
+    let writer = state.writer();
+    let first = writer
+        .add_ad_hoc_task(b"one".to_vec())
+        .done()
+        .await
+        .unwrap();
+    let second = writer
+        .add_ad_hoc_task(b"two".to_vec())
+        .done()
+        .await
+        .unwrap();
+    // Nobody waits for these.
+    let _ = writer.set_ad_hoc_task(first, None);
+    let _ = writer.set_task_state("home", Some(b"x".to_vec()));
+    let _ = writer.set_task_state("home", Some(b"y".to_vec()));
+    let _ = writer.set_task_state("etc", Some(b"x".to_vec()));
+    let last = writer.set_task_state("etc", None);
+    last.done().await.unwrap();
+    let third = writer
+        .add_ad_hoc_task(b"three".to_vec())
+        .done()
+        .await
+        .unwrap();
+    assert_eq!((second, third), (first + 1, first + 2));
+    let tasks = [(second, b"two".to_vec()), (third, b"three".to_vec())];
+    assert_eq!(state.ad_hoc_tasks().unwrap(), tasks);
+    let states = BTreeMap::from([("home".to_owned(), b"y".to_vec())]);
+    assert_eq!(state.task_states().unwrap(), states);
+}
