@@ -1,5 +1,5 @@
-//! The one place that reads clocks. Everything else gets `now` as an
-//! argument, in time since the run's start.
+//! The one place that reads clocks. Everything else gets `now` as an argument, in time since
+//! the start of the run.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ impl Clock {
         }
     }
 
-    /// One whose wall clock showed this at the start.
+    /// A clock whose wall clock showed this at the start.
     #[cfg(test)]
     pub(crate) fn starting_at(wall_start: jiff::Timestamp) -> Self {
         Self {
@@ -71,8 +71,8 @@ impl Clock {
         jiff::Timestamp::now().duration_since(self.wall_start) - passed
     }
 
-    /// A wall-clock moment on this clock, when the wall clock is off by
-    /// `drift`; the past is the start itself.
+    /// A wall-clock moment on this clock, when the wall clock has been set by `drift`. The
+    /// past is the start itself.
     pub(crate) fn since_start(&self, moment: jiff::Timestamp, drift: SignedDuration) -> Duration {
         moment_since(self.wall_start, moment, drift)
     }

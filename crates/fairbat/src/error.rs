@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The closed set of reasons for which a transfer ends without its file.
+/// The reasons for which a transfer ends without its file.
 ///
 /// The kind decides the exit code of `fairbat` and the `kind` of the `error`
 /// event.

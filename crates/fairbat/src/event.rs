@@ -1,4 +1,4 @@
-//! What a run tells the outside while it works: the `--json` interface.
+//! What a run reports while it works: the `--json` interface.
 //!
 //! The field names are an interface (documented in `docs/json.md`);
 //! units are bytes, seconds and bytes per second unless a name says otherwise.
@@ -33,8 +33,7 @@ pub enum Event {
         urls: Vec<String>,
         /// The lever the flows of this run are under.
         lever: LeverKind,
-        /// What decides how far the flows yield; `None` where nothing does,
-        /// under another lever or at weight 1.
+        /// The law for how far the flows yield; `None` under another lever, and at weight 1.
         receiver: Option<ReceiverPolicy>,
     },
     /// An upload starts.
@@ -44,10 +43,10 @@ pub enum Event {
         urls: Vec<String>,
         /// The lever its connection is under, by [`SenderLeverKind::name`].
         lever: SenderLeverKind,
-        /// Which congestion control of our own decides how far it yields;
-        /// `None` under another lever, and at weight 1.
+        /// The congestion control of FAIRBAT that decides how far it yields; `None` under
+        /// another lever, and at weight 1.
         sender: Option<SenderPolicy>,
-        /// The least weight of the connection; at 1 no lever acts.
+        /// w_min of the connection; at 1 no lever acts.
         weight: f64,
     },
     /// A transfer has been probed and planned; bytes begin to move.
@@ -66,8 +65,8 @@ pub enum Event {
     },
     /// The state of the control loop, once a second.
     Control(Control),
-    /// A deadline will probably be missed; said once for each transfer, as
-    /// soon as the flows have shown what they can do.
+    /// A deadline will probably be missed; reported once for each transfer, as soon as the
+    /// flows have shown what they can carry.
     Forecast {
         /// The URL as given, without credentials.
         url: String,
@@ -118,8 +117,7 @@ pub enum Event {
         bytes: u64,
         /// Seconds this took.
         elapsed_s: f64,
-        /// What the server answered (RFC 9110 section 15.3); 202 is a promise
-        /// and no more.
+        /// The status of the answer (RFC 9110 section 15.3); 202 is only a promise.
         status: u16,
         /// Whether the soft deadline was met; `None` without a deadline.
         deadline_met: Option<bool>,
@@ -137,7 +135,7 @@ pub enum Event {
     },
 }
 
-/// What kind of failure makes something be tried again.
+/// What kind of failure is followed by another try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryCause {
     /// The network.
@@ -172,11 +170,12 @@ pub struct Control {
     pub active: usize,
     /// Weight of each flow, 1 = one best-effort flow.
     pub w: f64,
-    /// The lever's value: mean receive window of the active connections,
-    /// bytes; `None` when there is none to ask, and when the lever is another.
+    /// Mean receive window of the active connections, bytes; `None` without a connection, and
+    /// under another lever.
     pub window: Option<f64>,
-    /// What the brakes of the active connections do: `Yielding` if any of
-    /// them does and all together carry less than they could; `None` when there is none, and when the lever is another.
+    /// What the receive windows of the active connections do: `Yielding` if any of them does
+    /// and all together carry less than they could; `None` without a connection, and under
+    /// another lever.
     pub brake: Option<ReceiveWindowState>,
     /// Lowest rate that still meets the deadline(s), byte/s; `None` without
     /// one.
@@ -186,8 +185,7 @@ pub struct Control {
     pub lag: Option<f64>,
     /// Mean rate over the last period, byte/s.
     pub rate: f64,
-    /// Mean round-trip time over the active connections, ms; `None` when
-    /// there is none to ask.
+    /// Mean round-trip time over the active connections, ms; `None` without one.
     pub rtt_ms: Option<f64>,
     /// Bytes of all transfers that are on disk, earlier runs included; of an
     /// upload those that the other end's machine has acknowledged.

@@ -1,33 +1,28 @@
-//! Which version of a file this is, by what fstat(2) says of it, and when that
-//! is certain: the same rule for what is uploaded and what is served.
+//! Versions of a file, as fstat(2) tells them apart, and when a version is certain. Uploads
+//! and the server share this rule. Pure.
 //!
-//! Size, modification time, change time, inode and device. The change time is
-//! what makes it strong: every write and every change of the modification time
-//! sets it, and nobody can set it back but with the clock itself. So a file of
-//! the same size that was given its old modification time (`rsync --times`,
-//! `touch -r`) is another version, and so is another file in its place.
+//! A version is size, modification time, change time, inode and device. The change time makes
+//! it strong: every write and every change of the modification time sets it, and only setting
+//! the clock can set it back. So a file of the same size that was given its old modification
+//! time (`rsync --times`, `touch -r`) is another version, and so is another file in its place.
 //!
-//! That clock has ticks, and before Linux 6.13 two changes within one have the
-//! same time. So a version counts only once the tick of its last change is over
-//! ([`Looks`]): whatever changes after that shows. What escapes are stores
-//! through a shared mapping, which the kernel notes when it writes them back,
-//! and changes on a file system with coarser times (FAT) or with a clock of its
-//! own (NFS) within one step of them.
-//!
-//! Pure; it must not know who looks, nor what for.
+//! That clock has ticks, and before Linux 6.13 two changes within one tick have the same time.
+//! So a version counts only once the tick of its last change is over ([`StabilityCheck`]):
+//! later changes show. Two kinds of change escape: stores through a shared mapping, which the
+//! kernel notes when it writes them back, and changes within one step of a file system with
+//! coarser times (FAT) or with a clock of its own (NFS).
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
-/// Longest step of the clock by which Linux stamps files: a jiffy, 10 ms at
-/// most; here twice that.
+/// Longest step of the clock by which Linux stamps files: twice a jiffy of at most 10 ms.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
 
-/// How often a file is looked at that keeps changing.
-const MOST_LOOKS: u32 = 8;
+/// A file that keeps changing is observed this many times.
+const MAX_OBSERVATIONS: u32 = 8;
 
-/// See the module.
+/// A version of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FileVersion {
     pub(crate) device: u64,
@@ -41,7 +36,7 @@ pub(crate) struct FileVersion {
 }
 
 impl FileVersion {
-    /// What `fstat` says.
+    /// The version that fstat(2) reports.
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
@@ -52,7 +47,7 @@ impl FileVersion {
         }
     }
 
-    /// Whether the last change was a tick ago. Never for a file from the future.
+    /// Whether the last change was at least a tick ago; false for a change in the future.
     fn is_past(&self, now: SystemTime) -> bool {
         let nanoseconds = Duration::from_nanos(self.changed.1.unsigned_abs());
         let changed = moment(self.changed.0).and_then(|changed| changed.checked_add(nanoseconds));
@@ -61,41 +56,41 @@ impl FileVersion {
     }
 }
 
-/// Looks at one file, one [`TICK`] or more apart, until its version counts.
+/// Observes one file, every [`TICK`] or less often, until its version counts.
 #[derive(Debug, Default)]
-pub(crate) struct Looks {
+pub(crate) struct StabilityCheck {
     last: Option<FileVersion>,
     count: u32,
 }
 
-/// What a look at a file says.
+/// What an observation of a file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum Stability {
     /// Every later change shows as another version.
-    Counts,
-    /// It may be changing: wait a tick and look again.
-    Again,
-    /// It is written without a pause, and nobody should wait for its end.
-    Restless,
+    Settled,
+    /// It may be changing: wait a tick and observe it again.
+    Changing,
+    /// It is written without a pause; waiting for its end is pointless.
+    Unstable,
 }
 
-impl Looks {
-    /// The file is found to be this version.
-    pub(crate) fn look(&mut self, version: FileVersion, now: SystemTime) -> Look {
-        // What stood for a tick has got past it, whatever the clocks say.
+impl StabilityCheck {
+    /// The file has this version now.
+    pub(crate) fn observe(&mut self, version: FileVersion, now: SystemTime) -> Stability {
+        // A version that lasted for a tick is past it, whatever the clocks say.
         let has_stood = self.last.replace(version) == Some(version);
         self.count += 1;
         if has_stood || version.is_past(now) {
-            Look::Counts
-        } else if self.count < MOST_LOOKS {
-            Look::Again
+            Stability::Settled
+        } else if self.count < MAX_OBSERVATIONS {
+            Stability::Changing
         } else {
-            Look::Restless
+            Stability::Unstable
         }
     }
 }
 
-/// Now, in the time of files.
+/// Now, on the clock that stamps files.
 #[allow(
     clippy::disallowed_methods,
     reason = "the age of a file is told by the clock that stamped it"
@@ -104,7 +99,7 @@ pub(crate) fn wall_clock() -> SystemTime {
     SystemTime::now()
 }
 
-/// This many seconds after the start of 1970; `None` for those before it.
+/// This many seconds after the start of 1970; `None` for moments before it.
 pub(crate) fn moment(seconds: i64) -> Option<SystemTime> {
     let since_1970 = Duration::from_secs(u64::try_from(seconds).ok()?);
     SystemTime::UNIX_EPOCH.checked_add(since_1970)
@@ -131,34 +126,37 @@ mod tests {
     #[test]
     fn one_look_is_enough_when_the_last_change_was_a_tick_ago() {
         for (now, expected) in [
-            (0, Look::Again),
-            (990, Look::Again),
-            (1_000, Look::Again),
-            (1_015, Look::Again),
-            (1_020, Look::Counts),
-            (9_000, Look::Counts),
+            (0, Stability::Changing),
+            (990, Stability::Changing),
+            (1_000, Stability::Changing),
+            (1_015, Stability::Changing),
+            (1_020, Stability::Settled),
+            (9_000, Stability::Settled),
         ] {
-            let look = Looks::default().look(EXAMPLE, after(now));
+            let look = StabilityCheck::default().look(EXAMPLE, after(now));
             assert_eq!(look, expected, "{now}");
         }
     }
 
     #[test]
     fn what_stands_for_a_tick_counts_though_the_clock_was_set_back() {
-        let mut looks = Looks::default();
-        assert_eq!(looks.look(EXAMPLE, after(0)), Look::Again);
-        assert_eq!(looks.look(EXAMPLE, after(20)), Look::Counts);
+        let mut check = StabilityCheck::default();
+        assert_eq!(check.observe(EXAMPLE, after(0)), Stability::Changing);
+        assert_eq!(check.observe(EXAMPLE, after(20)), Stability::Settled);
     }
 
     #[test]
     fn what_keeps_changing_is_given_up() {
-        let mut looks = Looks::default();
+        let mut check = StabilityCheck::default();
         let mut seen = Vec::new();
-        for size in 0..u64::from(MOST_LOOKS) {
+        for size in 0..u64::from(MAX_OBSERVATIONS) {
             let version = FileVersion { size, ..EXAMPLE };
-            seen.push(looks.look(version, after(1_000)));
+            seen.push(check.observe(version, after(1_000)));
         }
-        assert_eq!(seen.pop(), Some(Look::Restless));
-        assert!(seen.iter().all(|look| *look == Look::Again), "{seen:?}");
+        assert_eq!(seen.pop(), Some(Stability::Unstable));
+        assert!(
+            seen.iter().all(|look| *look == Stability::Changing),
+            "{seen:?}"
+        );
     }
 }

@@ -27,7 +27,6 @@ pub mod event;
 mod file_version;
 pub mod http;
 pub mod lane;
-mod limiter;
 pub mod path_measurement;
 pub mod ranges;
 pub mod retry;

@@ -1,14 +1,10 @@
-//! Sets of bytes of one file, kept as ranges: what is written, what is still
-//! to fetch.
-//!
-//! A set costs memory per run of adjacent bytes, never per byte or per chunk.
-//! It knows nothing of transfers, time or files.
+//! Sets of bytes of one file, kept as ranges: bytes that are written, or still to fetch. A
+//! set costs memory per run of adjacent bytes, never per byte or per chunk.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A set of byte offsets, kept as sorted half-open ranges of which no two
-/// touch.
+/// A set of byte offsets, kept as sorted half-open ranges that do not touch.
 ///
 /// Empty and inverted ranges are allowed as arguments and mean no bytes.
 /// Changes cost O(log n) for n runs, plus one step per run they swallow.
@@ -48,7 +44,7 @@ impl RangeSet {
         self.put(start, end);
     }
 
-    /// Takes these bytes out; those that are not in the set do not matter.
+    /// Takes these bytes out, as far as they are in the set.
     pub fn remove(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;

@@ -14,7 +14,7 @@ pub enum Decision {
         /// How long to wait.
         after: Duration,
     },
-    /// Enough failures in a row: try no more.
+    /// Too many failures in a row: give up.
     GiveUp,
 }
 
@@ -43,8 +43,8 @@ impl Backoff {
         self.failures
     }
 
-    /// The server has answered something, be it an error: from now on the
-    /// general limit applies. No progress by itself.
+    /// The server has answered, perhaps with an error: from now on the general limit applies.
+    /// That is no progress.
     pub fn answered(&mut self) {
         self.answered = true;
     }
@@ -57,10 +57,10 @@ impl Backoff {
 
     /// A try has failed; `retry_after` is what the server asked to wait.
     ///
-    /// A limit of N means N retries: failure N + 1 in a row is the last. The
-    /// delay after failure k is min(cap, base * 2^(k-1)), times a factor drawn
-    /// evenly from \[0.5, 1) so that clients that failed together do not come
-    /// back together; never less than `retry_after`.
+    /// A limit of N means N retries: failure N + 1 in a row is the last. The delay after
+    /// failure k is min(cap, base * 2^(k-1)), times a factor drawn evenly from \[0.5, 1).
+    /// So clients that failed together do not come back together. The delay is never
+    /// shorter than `retry_after`.
     pub fn failure(&mut self, retry_after: Option<Duration>, rng: &mut impl Rng) -> Decision {
         self.failures = self.failures.saturating_add(1);
         let limit = if self.answered {

@@ -1,5 +1,5 @@
-//! What a caller may choose. Resolved values only: parsing flags, environment
-//! and configuration files is the binaries' business.
+//! What a caller may choose, as resolved values. The binaries parse flags, environment and
+//! configuration files.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,8 +25,8 @@ pub struct TransferRequest {
 /// Where a finished file goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// To this very path. A file that is already there is replaced, at once
-    /// and only when the new one is complete: the user named it.
+    /// To this very path, which the user named. A file that is already there is replaced in
+    /// one step, once the new one is complete.
     File(PathBuf),
     /// Into this directory, under the name that the server or the URL
     /// suggests. Never replaces a file: a free name (`NAME.1`) is taken.
@@ -42,20 +42,19 @@ pub enum Checksum {
     Sha512([u8; 64]),
 }
 
-/// Everything a run may be told, besides its transfers.
+/// What a caller may choose for a run, besides its transfers.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// How to speak to servers.
     pub http: HttpSettings,
-    /// m_min: connections that may be active even when nothing is behind
-    /// schedule; at least 1.
+    /// m_min: connections that may be active although nothing is behind schedule; at least 1.
     pub split: u32,
-    /// m_max: connections that are never exceeded; at least `split`.
+    /// m_max: the run never uses more connections; at least `split`.
     pub max_connections: u32,
-    /// w_min: weight that every flow has at least, 0.02 (yield to anybody) to
-    /// 1 (one best-effort flow: never yield).
+    /// w_min: every flow has at least this weight, from 0.02 (yield to everything) to 1 (one
+    /// best-effort flow: never yield).
     pub weight: f64,
-    /// What decides on the window of a flow that yields.
+    /// The law for the receive window of a flow that yields.
     pub receiver: ReceiverPolicy,
     /// Fixed chunk length in bytes; `None` lets it follow the measured rate.
     pub chunk_size: Option<u64>,
@@ -63,7 +62,7 @@ pub struct Settings {
     pub file_allocation: FileAllocation,
     /// How failures are retried.
     pub retry: RetrySettings,
-    /// RateLimit on the rate of the whole run, byte/s.
+    /// Limit on the rate of the whole run, byte/s.
     pub limit_rate: Option<u64>,
     /// Whether part files of earlier runs are continued.
     pub resume: bool,
@@ -81,7 +80,7 @@ pub struct HttpSettings {
     /// User name and password for Basic authentication, sent only to the host
     /// the user named.
     pub user: Option<Credentials>,
-    /// A netrc file to look hosts up in.
+    /// A netrc file with credentials by host.
     pub netrc: Option<PathBuf>,
     /// PEM file with the only certificate authorities to trust; `None` trusts
     /// the system's.

@@ -1,4 +1,5 @@
-//! Deadlines, durations and sizes as people write them.
+//! Deadlines, durations and sizes as people write them, and the errors that say which forms
+//! are read.
 
 use std::time::Duration;
 
@@ -9,16 +10,16 @@ use parse_size::{Config, Error};
 /// Why a text is not a deadline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeadlineError {
-    /// Not of a form that is read.
+    /// The text has no form that is read.
     #[error(
         "{0:?} is not a deadline; write a moment (2026-05-01T06:00:00+02:00), \
          a time of day (06:00) or a duration (90s, 45m, 4h, 1h30m, 2d)"
     )]
     Unrecognised(String),
-    /// A date and perhaps a time, but of which time zone?
+    /// A date, and perhaps a time, without a time zone.
     #[error("{0:?} says no time zone; write it in full, as in 2026-05-01T06:00:00+02:00 or ...Z")]
     NoOffset(String),
-    /// A moment that is over.
+    /// The moment is over.
     #[error("{moment} lies in the past: it is {now} now; a deadline must lie in the future")]
     Past {
         /// The deadline.
@@ -37,8 +38,8 @@ pub enum DeadlineError {
 ///   the day a clock change skips it, it is later by the length of the gap; on
 ///   the day it comes twice, the first one counts (RFC 5545's rule, jiff's
 ///   "compatible");
-/// - a duration from `now`: `90s`, `45m`, `4h`, `1h30m`, `2d`; a day is 24
-///   hours. A bare number is none: it could as well be an hour or a year.
+/// - a duration from `now`: `90s`, `45m`, `4h`, `1h30m`, `2d`; a day is 24 hours. A bare
+///   number is refused, because it could as well be an hour or a year.
 ///
 /// # Errors
 ///
@@ -142,10 +143,10 @@ fn with_units(text: &str) -> Option<Duration> {
 /// Why a text is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
-    /// Not of the form that is read.
+    /// The text has no form that is read.
     #[error("{0:?} is not a size; write for example 4096, 500K, 1.5M or 2GiB")]
     Unrecognised(String),
-    /// Nothing: no size or rate in FAIRBAT can be zero.
+    /// Zero, which is no size or rate in FAIRBAT.
     #[error("{0:?} is zero; it must be more")]
     Zero(String),
     /// 16 EiB or more.

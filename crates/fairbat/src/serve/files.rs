@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use crate::blocking::{LostThread, blocking};
 use crate::error::{ErrorKind, TransferError};
-use crate::file_version::{FileVersion, Look, Looks, TICK, wall_clock};
+use crate::file_version::{FileVersion, Stability, StabilityCheck, TICK, wall_clock};
 
 /// Tries to resolve a name while somebody renames directories on its way. The
 /// kernel asks for another try by `EAGAIN` (openat2(2)).
@@ -48,12 +48,12 @@ impl Found {
     /// The same file with its version once every later change shows as another
     /// one; `None` if somebody keeps writing to the file.
     pub(crate) async fn settled(mut self) -> Result<Option<Self>, NotServed> {
-        let mut looks = Looks::default();
+        let mut check = StabilityCheck::default();
         loop {
-            match looks.look(self.version, wall_clock()) {
-                Look::Counts => return Ok(Some(self)),
-                Look::Again => tokio::time::sleep(TICK).await,
-                Look::Restless => return Ok(None),
+            match check.observe(self.version, wall_clock()) {
+                Stability::Settled => return Ok(Some(self)),
+                Stability::Changing => tokio::time::sleep(TICK).await,
+                Stability::Unstable => return Ok(None),
             }
             self = blocking(move || {
                 let version = regular(&self.file)?;

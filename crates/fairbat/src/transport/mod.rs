@@ -18,6 +18,7 @@
 
 mod client;
 mod flows;
+mod rate_limit;
 mod request;
 mod source;
 mod tap;
@@ -39,7 +40,8 @@ use tokio::sync::mpsc::unbounded_channel;
 
 pub use self::client::HttpClient;
 pub(crate) use self::client::MAX_REDIRECTS;
-pub use self::request::{BrokenOff, RateLimit, Received, RequestContext};
+pub use self::rate_limit::RateLimit;
+pub use self::request::{BrokenOff, Received, RequestContext};
 use self::request::{RequestBody, hold};
 pub use self::source::{Body, Probe, Source};
 pub use self::tap::ReceiveWindow;

@@ -15,12 +15,12 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
+use super::rate_limit::RateLimit;
 use super::tap::socket_of;
 use super::window_manager::{WindowGuard, WindowManager};
 use crate::clock::Clock;
 use crate::http::Failure;
 use crate::lane::Lane;
-use crate::limiter::RateLimiter;
 
 /// Bytes of a request's body that are handed on in one piece. The connection asks
 /// for the next piece when it has room, so all counted bytes but two or three
@@ -30,30 +30,6 @@ const PIECE: usize = 64 * 1024;
 /// Interval at which a receive window is adjusted: well within a round trip of
 /// any path on which the window matters.
 const WINDOW_INTERVAL: Duration = Duration::from_millis(20);
-
-/// A limit on the rate of several requests together.
-#[derive(Debug)]
-pub struct RateLimit {
-    limiter: RateLimiter,
-    clock: Clock,
-}
-
-impl RateLimit {
-    /// A limit of `rate` byte/s, at least 1.
-    #[must_use]
-    pub fn new(rate: u64) -> Self {
-        Self {
-            limiter: RateLimiter::new(rate),
-            clock: Clock::start(),
-        }
-    }
-
-    /// Counts `bytes`, and returns the wait before the next ones may move.
-    #[must_use]
-    pub fn reserve(&self, bytes: usize) -> Duration {
-        self.limiter.reserve(self.clock.now(), bytes)
-    }
-}
 
 /// The limits and counters of one request.
 #[derive(Debug, Clone, Default)]

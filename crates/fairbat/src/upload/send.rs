@@ -30,9 +30,8 @@ use crate::http::{Failure, Transient, without_credentials};
 use crate::lane::handle::TICK;
 use crate::lane::settings::Mode;
 use crate::lane::{Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member};
-use crate::limiter::RateLimiter;
 use crate::retry::{Backoff, Decision};
-use crate::transport::{Answer, HttpClient, MAX_REDIRECTS, Opened, Put};
+use crate::transport::{Answer, HttpClient, MAX_REDIRECTS, Opened, Put, RateLimit};
 
 /// An upload.
 #[derive(Debug)]
@@ -41,7 +40,7 @@ pub(crate) struct Upload {
     pub(crate) request: UploadRequest,
     pub(crate) client: HttpClient,
     pub(crate) clock: Clock,
-    pub(crate) limiter: Option<Arc<RateLimiter>>,
+    limit: Option<Arc<RateLimit>>,
     lane: Lane,
     /// Its place in the lane.
     member: Member,
@@ -78,7 +77,7 @@ impl Upload {
         let lane = Lane::of_run(limits, Mode::SingleConnection, clock)?;
         let member = lane.enter(&request.url.to_string(), request.deadline);
         Ok(Self {
-            limiter: settings.limit_rate.map(RateLimiter::new).map(Arc::new),
+            limit: settings.limit_rate.map(RateLimit::new).map(Arc::new),
             deadline: lane.with_core(|core, _| core.deadline(member.id())),
             even_pace: EvenPace::new(Duration::ZERO, 0),
             lane,
@@ -351,7 +350,7 @@ impl Upload {
             create_only: self.request.create_only,
         };
         let clock = self.clock;
-        let mut reading = pin!(reader.run(clock, self.limiter.clone()));
+        let mut reading = pin!(reader.run(self.limit.clone()));
         let mut answering = pin!(client.put(&put, body));
         let (mut is_read, mut flow) = (false, None);
         let mut tick = self.ticks();

@@ -23,10 +23,9 @@ use rustix::fs::OFlags;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::watch;
 
-use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
-use crate::file_version::{FileVersion, Look, Looks, TICK, wall_clock};
-use crate::limiter::RateLimiter;
+use crate::file_version::{FileVersion, Stability, StabilityCheck, TICK, wall_clock};
+use crate::transport::RateLimit;
 
 /// A version of a file, open for reading.
 #[derive(Debug)]
@@ -65,12 +64,12 @@ impl Source {
 
     /// Waits until every later change shows.
     fn wait(&mut self) -> Result<(), TransferError> {
-        let mut looks = Looks::default();
+        let mut check = StabilityCheck::default();
         loop {
-            match looks.look(self.version, wall_clock()) {
-                Look::Counts => return Ok(()),
-                Look::Again => std::thread::sleep(TICK),
-                Look::Restless => return Err(self.changed()),
+            match check.observe(self.version, wall_clock()) {
+                Stability::Settled => return Ok(()),
+                Stability::Changing => std::thread::sleep(TICK),
+                Stability::Unstable => return Err(self.changed()),
             }
             self.version = self.look()?;
         }
@@ -238,14 +237,10 @@ impl Reader {
     /// # Errors
     /// The file cannot be read, or has changed; its last byte is not handed
     /// on before that is sure.
-    pub(crate) async fn run(
-        self,
-        clock: Clock,
-        limiter: Option<Arc<RateLimiter>>,
-    ) -> Result<(), TransferError> {
+    pub(crate) async fn run(self, limit: Option<Arc<RateLimit>>) -> Result<(), TransferError> {
         let size = self.source.version().size;
-        let most = limiter.as_ref().map_or(PIECE, |limiter| {
-            (limiter.rate() / PIECES_PER_SECOND).clamp(MIN_PIECE, PIECE)
+        let most = limit.as_ref().map_or(PIECE, |limit| {
+            (limit.rate() / PIECES_PER_SECOND).clamp(MIN_PIECE, PIECE)
         });
         let mut offset = 0;
         while offset < size {
@@ -253,8 +248,8 @@ impl Reader {
             let source = Arc::clone(&self.source);
             let read = tokio::task::spawn_blocking(move || source.read(offset, length));
             let piece = read.await.unwrap_or_else(|_| Err(lost()))?;
-            if let Some(limiter) = &limiter {
-                tokio::time::sleep(limiter.reserve(clock.now(), length)).await;
+            if let Some(limit) = &limit {
+                tokio::time::sleep(limit.reserve(length)).await;
             }
             if self.pieces.send(piece).await.is_err() {
                 return Ok(());

@@ -1,8 +1,7 @@
 //! `NAME.part` and its journal while a transfer runs: positional writes,
 //! checkpoints, and the step that turns the part into the finished file.
 //!
-//! Everything here blocks; callers run it off the event loop. Nothing here
-//! knows HTTP or the queue.
+//! Everything here blocks; callers run it off the event loop.
 
 use std::fs::{File, FileTimes};
 use std::io::{self, IoSlice, Seek as _, Write as _};
@@ -47,7 +46,7 @@ struct OpenJournal {
     synced_bytes: u64,
 }
 
-/// What may still be done to the files.
+/// What may still happen to the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,

@@ -14,8 +14,6 @@
 //! a killed process but not the kernel, so the tail counts only within the
 //! boot, mount and file that it was written under. A torn or damaged line ends
 //! the tail.
-//!
-//! This module knows the format only: no files, no clock.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -122,8 +120,7 @@ impl Journal {
         })
     }
 
-    /// The bytes that may be trusted where `instance` is what identifies boot,
-    /// mount and file.
+    /// The bytes that may be trusted where `instance` identifies boot, mount and file.
     #[must_use]
     pub fn trusted(&self, instance: &str) -> RangeSet {
         let mut trusted = RangeSet::new();

@@ -1,8 +1,7 @@
 //! Files: names, part files, journals, and what an earlier run left.
 //!
-//! The rules (what may be resumed, what may be replaced) are decided here,
-//! under a lock on the part file, so that two processes do not write the same
-//! part. Blocking; nothing here knows HTTP requests or the queue.
+//! The rules of what may be resumed and what may be replaced are here. They apply under a
+//! lock on the part file, so that two processes do not write the same part. All calls block.
 
 pub mod file;
 pub mod journal;
@@ -29,7 +28,7 @@ use crate::settings::{FileAllocation, Target};
 /// How many names `NAME.1`, `NAME.2`, … are tried before giving up.
 const MAX_NAMES: u32 = 10_000;
 
-/// What the server said about a file, as far as the disk is concerned.
+/// What the server said about a file that matters for the disk.
 #[derive(Debug, Clone)]
 pub struct Incoming {
     /// The URL without credentials and query.
@@ -191,7 +190,7 @@ impl Store {
             .map(Some)
     }
 
-    /// Decides what of a part that is ours may be kept.
+    /// Decides what may be kept of a part that fairbat made.
     fn open_part(
         &self,
         paths: Paths,
@@ -257,7 +256,7 @@ fn regular_file(path: &Path) -> Result<PathBuf, StoreError> {
     }
 }
 
-/// Why an earlier part cannot be continued, if it cannot.
+/// Why an earlier part cannot be continued; `None` if it can.
 fn reason_to_start_over(
     left: &Record,
     trusted: &RangeSet,
@@ -279,10 +278,9 @@ fn reason_to_start_over(
 }
 
 impl Incoming {
-    /// Whether a part with this record may be of the same file: the same URL,
-    /// or one that differs in the query only (signed URLs change with every
-    /// visit) with the same strong tag and length. Other URLs never are: a
-    /// tag is unique under its own URL only.
+    /// Whether a part with this record may be of the same file. It may with the same URL, or
+    /// with one that differs in the query only (signed URLs change with every visit) and has
+    /// the same strong tag and length. A tag is unique under its own URL only.
     fn may_continue(&self, left: &Record) -> bool {
         left.resource == self.resource
             || left.url == self.url && self.has_strong_tag() && left.version == self.version

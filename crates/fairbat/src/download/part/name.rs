@@ -1,9 +1,8 @@
 //! File names made of what a server or a URL suggests.
 //!
 //! A [`FileName`] is always the name of a visible direct child of whatever
-//! directory it is joined to, and never the name of a part file or a journal.
-//! Pure text: whether the name is free is for the caller to find out. Knows
-//! nothing of header fields.
+//! directory it is joined to, and never the name of a part file or a journal. The caller
+//! finds out whether the name is free.
 
 use std::fmt;
 use std::path::Path;
@@ -35,7 +34,7 @@ pub const MAX_LEN: usize = NAME_MAX - JOURNAL_SUFFIX.len() - LONGEST_NUMBER.len(
 /// its dot.
 const MAX_EXTENSION: usize = 16;
 
-/// The name when neither the server nor the URL has one to offer.
+/// The name when neither the server nor the URL suggests one.
 const FALLBACK: &str = "download";
 
 /// The name of a file in a directory.
@@ -92,8 +91,7 @@ fn name_in_url(url: &Url) -> Option<FileName> {
     }
 }
 
-/// The file name in what somebody else suggests, or `None` if nothing usable
-/// is left of it.
+/// The file name in a suggestion, or `None` if nothing usable is left of it.
 ///
 /// Of a path only the last component counts, after `/` as well as `\`.
 /// Control characters and those that reorder text on a terminal are dropped.

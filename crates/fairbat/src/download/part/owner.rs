@@ -1,8 +1,8 @@
 //! Whose part file it is, and which file a finished one was: locks, inode
 //! checks and the extended attribute `user.fairbat`.
 //!
-//! Names can change hands while a file is open, so everything here is about
-//! the open file; names are only compared with it.
+//! A name can come to stand for another file while one is open. So everything here acts on
+//! the open file, and names are only compared with it.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -23,8 +23,7 @@ const PART: &str = "part";
 /// STATX_MNT_ID_UNIQUE (Linux 6.8): like STATX_MNT_ID, but never reused.
 const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
-/// Opens nothing but the file of this very name, and does not wait for the
-/// other end of a pipe.
+/// Opens only the file of this very name, and does not wait for the other end of a pipe.
 const PLAIN: i32 = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .bits()
@@ -64,7 +63,7 @@ pub(crate) fn lock(paths: &Paths) -> Result<Option<File>, StoreError> {
     }
 }
 
-/// Reads a whole file; what is no regular file is empty.
+/// Reads a whole file; anything but a regular file counts as empty.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if std::fs::symlink_metadata(path)?.is_file() {
@@ -137,9 +136,9 @@ fn get(file: &File) -> Option<Vec<u8>> {
     Some(value)
 }
 
-/// Identifies the kernel's run, the mount and the file: only where all three
-/// are the same do bytes that were written but not synced still exist. Empty,
-/// which is never the same as anything, when the kernel does not tell.
+/// Identifies the boot, the mount and the file. Bytes that were written but not synced
+/// still exist only where all three are the same. Empty when the kernel does not tell; then
+/// nothing is the same.
 pub(crate) fn instance(file: &File) -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     let stat = statx(file, c"", AtFlags::EMPTY_PATH, MNT_ID_UNIQUE)

@@ -58,8 +58,7 @@ impl Paths {
             bytes.extend_from_slice(journal::tail_line(&range).as_bytes());
         }
         let fresh = with_suffix(&self.journal, ".new");
-        // Whatever has this name, perhaps a link to elsewhere, is not written
-        // to.
+        // Never writes through an existing file of this name: it may be a link.
         remove_if_there(&fresh)?;
         let replaced = OpenOptions::new()
             .write(true)
@@ -93,8 +92,8 @@ impl Paths {
         }
     }
 
-    /// Removes the journal, unless a new part file has taken the place of
-    /// ours: then it is that one's.
+    /// Removes the journal, unless it belongs to a new part file that has taken the place of
+    /// this one.
     pub(crate) fn remove_journal(&self) -> io::Result<()> {
         match std::fs::symlink_metadata(&self.part) {
             Ok(_) => Ok(()),
@@ -144,7 +143,7 @@ pub enum StoreError {
     /// Another process has the part file locked.
     #[error("another process is already downloading {}", .0.display())]
     Busy(PathBuf),
-    /// There is a part file with no journal beside it: not one of ours.
+    /// The part file has no journal: another program made it.
     #[error("{} exists and was not made by fairbat", .0.display())]
     ForeignPart(PathBuf),
     /// A name stands for something that no file can be written to.

@@ -407,4 +407,42 @@ fn the_period_of_a_stream_is_the_time_of_its_chunks() {
     assert!(short >= 3 * long && long >= 2, "{short} and {long}");
 }
 
+#[test]
+fn one_upload_is_weighed_as_its_connection_would_be_alone() {
+    let limit = Some(3e6);
+    let mut alone = FlowWeightController::new(W_MIN, limit);
+    let mut controller = RateController::of_connection(W_MIN, limit).unwrap();
+    let load = |zeta| Load {
+        inactive: 0,
+        demand: Some(Demand {
+            zeta,
+            remaining: 1 << 30,
+            overdue: 0,
+        }),
+        chunk_len: MIN_UNIT,
+        tolerated: 1,
+        time_left: Some(SECOND * 60),
+        rtt: None,
+    };
+    let closed = controller.sample(SECOND, &load(1e6));
+    assert_eq!((closed.rate, closed.w, closed.m), (0.0, W_MIN, 1.0));
+    assert!(!controller.is_measuring());
+    let mut now = SECOND;
+    controller.connected(now);
+    alone.begin(now);
+    for second in 0..60 {
+        let share = 1.0 / f64::from(1 + second % 7);
+        now += SECOND;
+        let bytes = (4e6 * share) as u64;
+        controller.moved(now, bytes, true);
+        alone.delivered(now, bytes);
+        let demand = load(4e6 * f64::from(second % 11) / 10.0);
+        let sample = controller.sample(now, &demand);
+        assert_eq!(sample.rate, alone.sample(now, demand.demand));
+        assert_eq!(controller.flow_target(now), alone.target(now), "{second}");
+    }
+    controller.disconnected();
+    assert_eq!(controller.sample(now + SECOND, &load(1e6)).rate, 0.0);
+}
+
 mod recorded;
