@@ -133,7 +133,7 @@ mod tests {
             (1_020, Stability::Settled),
             (9_000, Stability::Settled),
         ] {
-            let look = StabilityCheck::default().look(EXAMPLE, after(now));
+            let look = StabilityCheck::default().observe(EXAMPLE, after(now));
             assert_eq!(look, expected, "{now}");
         }
     }
