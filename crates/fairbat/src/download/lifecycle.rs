@@ -72,14 +72,14 @@ impl Run {
                 let is_whole = missing.is_none();
                 // Nothing is waiting of an empty set.
                 let work = missing.unwrap_or(Work::Ranges(RangeSet::new()));
-                self.transfer(id).phase = Phase::Moving(Moving {
+                self.transfer(id).phase = Phase::Moving(Box::new(Moving {
                     source,
                     part,
                     pieces: Pieces::new(work),
                     body,
                     in_checkpoint: false,
                     last_checkpoint,
-                });
+                }));
                 if is_whole {
                     self.begin_finish(id, have.total());
                 }
@@ -121,10 +121,11 @@ impl Run {
         transfer.total = Some(length);
         let target = transfer.request.target.clone();
         let phase = std::mem::replace(&mut transfer.phase, Phase::Waiting);
-        let Phase::Moving(Moving { source, part, .. }) = phase else {
+        let Phase::Moving(moving) = phase else {
             transfer.phase = phase;
             return;
         };
+        let Moving { source, part, .. } = *moving;
         self.verify(id, length, move |expected, stop| {
             finish(&part, &source, expected, &target, &stop)
         });

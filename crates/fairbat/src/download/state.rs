@@ -24,6 +24,7 @@ use super::transfer::{Phase, Transfer, host_of};
 use super::worker::RunContext;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, TimedEvent};
+use crate::lane::core::Core;
 use crate::lane::{Lane, LaneSample, Permit, PermitRequest};
 use crate::settings::{RetrySettings, Settings, TransferRequest};
 use crate::transport::RequestContext;
@@ -421,7 +422,7 @@ impl Run {
             core.set_chunk_len(natural);
         });
         let sample = self.lane.sample();
-        for late in self.lane.with_core(|core, now| core.report_late(now)) {
+        for late in self.lane.with_core(Core::report_late) {
             let mut transfers = self.transfers.iter();
             if let Some(transfer) = transfers.find(|transfer| transfer.member.id() == late.id) {
                 self.emit(Event::Forecast {

@@ -64,7 +64,7 @@ pub(crate) enum Phase {
     /// Being probed.
     Probing,
     /// Bytes are moving, or waiting for a connection.
-    Moving(Moving),
+    Moving(Box<Moving>),
     /// Its tasks are ending.
     Closing {
         /// The part file, until its last checkpoint is taken.

@@ -27,6 +27,7 @@ use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, RetryCause, TimedEvent};
 use crate::file_version::FileVersion;
 use crate::http::{Failure, Transient, without_credentials};
+use crate::lane::core::Core;
 use crate::lane::handle::TICK;
 use crate::lane::settings::Mode;
 use crate::lane::{Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member};
@@ -75,7 +76,8 @@ impl Upload {
             is_held: true,
         };
         let lane = Lane::of_run(limits, Mode::SingleConnection, clock)?;
-        let member = lane.enter(&request.url.to_string(), request.deadline);
+        let host = request.url.host_str().unwrap_or_default();
+        let member = lane.enter(host, request.deadline);
         Ok(Self {
             limit: settings.limit_rate.map(RateLimit::new).map(Arc::new),
             deadline: lane.with_core(|core, _| core.deadline(member.id())),
@@ -219,7 +221,7 @@ impl Upload {
     /// A connection is open, so the host exists.
     fn connected(&mut self) {
         self.backoff.answered();
-        self.lane.with_core(|core, now| core.connected(now));
+        self.lane.with_core(Core::connected);
     }
 
     /// Bytes of the body are acknowledged, and `carried` have arrived in all.
@@ -277,7 +279,7 @@ impl Upload {
 
     /// Reports once that the deadline will probably be missed, as soon as that is known.
     fn report_late(&self) {
-        for late in self.lane.with_core(|core, now| core.report_late(now)) {
+        for late in self.lane.with_core(Core::report_late) {
             self.emit(Event::Forecast {
                 url: self.url.clone(),
                 late_s: late.late_s,
