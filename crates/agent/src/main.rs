@@ -1,6 +1,4 @@
-//! The `fairbat-agent` command: arguments → configuration → one call → exit code.
-//!
-//! It must not know how anything is transferred: that is the library's business.
+//! The `fairbat-agent` command: arguments → configuration → one library call → exit code.
 
 mod cli;
 

@@ -1,12 +1,12 @@
 //! The API as another program sees it: curl on a real socket. The test plays the
 //! daemon.
 
+/// The documents as `fairbat` reads them.
+#[allow(dead_code, reason = "the command uses the rest")]
+#[path = "../../cli/src/agent/api.rs"]
+mod documents;
 #[allow(dead_code, reason = "tests of the command use the rest")]
 mod scripted;
-/// What `fairbat` reads of the answers.
-#[allow(dead_code, reason = "the command uses the rest")]
-#[path = "../../cli/src/agent/words.rs"]
-mod words;
 
 use std::process::Command as Process;
 
@@ -252,7 +252,7 @@ fn the_command_reads_what_the_agent_says() {
         .collect();
     let told = status("2026-03-02T01:00:00Z", &tasks);
     let told = serde_json::to_value(&told).expect("a status");
-    let read: words::Status = serde_json::from_value(told.clone()).expect("it is understood");
+    let read: documents::Status = serde_json::from_value(told.clone()).expect("it is understood");
     let again = serde_json::to_value(&read).expect("it is written");
     let compared = assert_within(&again, &told, "status");
     // Of a lane 7 values are read, of a task 29.

@@ -169,7 +169,7 @@ destination = "DIR/b"
         ("store `open`: ", &format!("chmod 600 {path}/credentials")),
         ("store `open`: ", "/ca.pem: No such file"),
         ("store `s3`: ", "the secret access key is missing"),
-        ("job `a`: ", "no moment that is still to come"),
+        ("job `a`: ", "no moment in the future"),
         ("job `a`: ", "/a: No such file"),
     ] {
         let start = format!("warning: {start}");
@@ -204,7 +204,7 @@ fn secrets_in_plain_text_are_warned_of() {
         fs::set_permissions(&credentials, mode).expect("a file of our own");
         let output = check(directory.path(), &["--config", "agent.toml"], &[]);
         let warnings = text(&output.stderr);
-        let expected = "warning: store `nas`: the token goes over the network in plain text; \
+        let expected = "warning: store `nas`: the token crosses the network unencrypted; \
                         use https\n";
         assert_eq!(warnings, if is_warned { expected } else { "" }, "{url}");
     }

@@ -1,132 +1,113 @@
-//! The commands that speak to the agent: `status`, `add`, `pause`, `resume`,
-//! `cancel`, `run` and `restore`.
-//!
-//! What they say to each other is `docs/agent-api.md`; nothing here knows how the
-//! agent does it.
+//! The commands that talk to fairbat-agent: `status`, `add`, `pause`, `resume`,
+//! `cancel`, `run` and `restore`. `docs/agent-api.md` describes the API.
 
+mod api;
 mod client;
-mod order;
-mod rate;
+mod request;
 mod status;
 mod table;
-mod wait;
-mod words;
 
-use std::future::Future;
-use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
+use jiff::{Timestamp, Zoned};
+use serde::Serialize;
 use serde_json::json;
+use tokio::runtime::Builder;
 
-use self::client::{Agent, Trouble};
-use self::order::{Run, Told};
+use self::client::{Agent, AgentError};
+use self::request::{RunRequest, Success, send};
 use crate::args::{
     AddArgs, CancelArgs, PauseArgs, RestoreArgs, ResumeArgs, RunArgs, SocketArgs, StatusArgs,
 };
-use crate::clock;
 use crate::console::Console;
 use crate::exit::ExitCode;
-use crate::progress;
-use crate::session;
-use crate::settings::{self, UsageError};
-use crate::signals::Signals;
+use crate::session::{self, Signals, now, runtime};
+use crate::settings::{UsageError, optional_deadline, urls};
 
-/// Tells how it stands.
+/// Shows the tasks.
 pub(crate) fn status(args: &StatusArgs) -> ExitCode {
     drive(&args.agent, "", status::run(args))
 }
 
-/// Has it download a file.
+/// Lets the agent download a file.
 pub(crate) fn add(args: &AddArgs) -> ExitCode {
-    let asked = here().and_then(|here| settings::addition(args, &clock::now(), &here));
-    session::prepared(asked, |addition| {
+    let download = current_directory().and_then(|here| download(args, &now(), &here));
+    session::with_valid(download, |download| {
         drive(&args.agent, "", async {
             let agent = Agent::at(&args.agent.socket)?;
             let json = args.agent.json;
-            order::give(&agent, "/v1/add", &addition, Told::Name, json).await?;
+            send(&agent, "/v1/add", &download, Success::PrintName, json).await?;
             Ok(ExitCode::Done)
         })
     })
 }
 
-/// Stops tasks for now.
+/// Pauses tasks.
 pub(crate) fn pause(args: &PauseArgs) -> ExitCode {
-    let tasks = &args.tasks;
-    drive(&tasks.agent, "", order::each(tasks, "/v1/pause", "paused"))
+    let request = request::send_each(&args.tasks, "/v1/pause", "paused");
+    drive(&args.tasks.agent, "", request)
 }
 
-/// Goes on with tasks.
+/// Resumes paused tasks.
 pub(crate) fn resume(args: &ResumeArgs) -> ExitCode {
-    let tasks = &args.tasks;
-    let given = order::each(tasks, "/v1/resume", "resumed");
-    drive(&tasks.agent, "", given)
+    let request = request::send_each(&args.tasks, "/v1/resume", "resumed");
+    drive(&args.tasks.agent, "", request)
 }
 
-/// Ends runs, and forgets tasks.
+/// Ends the runs of jobs and removes other tasks.
 pub(crate) fn cancel(args: &CancelArgs) -> ExitCode {
-    let tasks = &args.tasks;
-    let given = order::each(tasks, "/v1/cancel", "cancelled");
-    drive(&tasks.agent, "", given)
+    let request = request::send_each(&args.tasks, "/v1/cancel", "cancelled");
+    drive(&args.tasks.agent, "", request)
 }
 
-/// Has it run a job.
+/// Lets the agent run a job.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
-    let run = Run {
+    let request = RunRequest {
         path: "/v1/run",
-        order: json!({"job": args.job}),
-        told: Told::Deed("started"),
+        body: json!({"job": args.job}),
+        success: Success::Announce("started"),
         wait: args.wait,
         agent: &args.agent,
     };
-    drive(&args.agent, goes_on(args.wait), run.see())
+    drive(&args.agent, stopping(args.wait), request.run())
 }
 
-/// Has it bring back what a job has stored.
+/// Lets the agent restore the files of a job.
 pub(crate) fn restore(args: &RestoreArgs) -> ExitCode {
-    let asked = here().and_then(|here| settings::restoration(args, &clock::now(), &here));
-    session::prepared(asked, |restoration| {
-        let run = Run {
+    let body = current_directory().and_then(|here| restoration(args, &now(), &here));
+    session::with_valid(body, |body| {
+        let request = RunRequest {
             path: "/v1/restore",
-            order: restoration,
-            told: Told::Name,
+            body,
+            success: Success::PrintName,
             wait: args.wait,
             agent: &args.agent,
         };
-        drive(&args.agent, goes_on(args.wait), run.see())
+        drive(&args.agent, stopping(args.wait), request.run())
     })
 }
 
-/// What is said when a signal ends the waiting.
-fn goes_on(wait: bool) -> &'static str {
+/// The message when a signal ends the wait.
+fn stopping(wait: bool) -> &'static str {
     match wait {
-        true => "waiting no longer; what the agent has taken goes on, see fairbat status",
+        true => "no longer waiting; the task goes on in the agent, see fairbat status",
         false => "",
     }
 }
 
-fn here() -> Result<std::path::PathBuf, UsageError> {
-    std::env::current_dir()
-        .map_err(|error| UsageError::new(format!("there is no current directory: {error}")))
-}
-
-/// Does what was asked, until a signal ends it; then `stopping` is said.
+/// Does the work until a signal comes, and then prints `stopping`.
 fn drive(
     agent: &SocketArgs,
     stopping: &str,
-    work: impl Future<Output = Result<ExitCode, Trouble>>,
+    work: impl Future<Output = Result<ExitCode, AgentError>>,
 ) -> ExitCode {
-    let other =
-        |what: &str, error: &io::Error| Trouble::new(ExitCode::Other, format!("{what}: {error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| other("cannot start", &error));
-    let ended = runtime.and_then(|runtime| {
+    let result = runtime(&mut Builder::new_current_thread()).map_err(AgentError::from);
+    let result = result.and_then(|runtime| {
         runtime.block_on(async {
-            let mut signals =
-                Signals::listen().map_err(|error| other("cannot catch signals", &error))?;
+            let mut signals = Signals::listen()?;
             tokio::select! {
-                ended = work => ended,
-                () = signals.next() => {
+                result = work => result,
+                _ = signals.next() => {
                     if !stopping.is_empty() {
                         Console::plain().line(stopping);
                     }
@@ -135,18 +116,88 @@ fn drive(
             }
         })
     });
-    ended.unwrap_or_else(|trouble| {
-        tell_trouble(&trouble, agent.json);
-        trouble.code
+    result.unwrap_or_else(|error| {
+        error.print(agent.json);
+        error.code
     })
 }
 
-/// Says what went wrong: what the API said to programs, in words to people.
-fn tell_trouble(trouble: &Trouble, json: bool) {
-    if let (true, Some(document)) = (json, &trouble.document) {
-        // Nobody is left to hear of it if that fails.
-        let mut out = io::stdout().lock();
-        let _ = out.write_all(document).and_then(|()| out.flush());
-    }
-    Console::plain().line(&progress::error(&trouble.message, &trouble.hint));
+fn current_directory() -> Result<PathBuf, UsageError> {
+    std::env::current_dir()
+        .map_err(|error| UsageError::new(format!("there is no current directory: {error}")))
 }
+
+/// A download: the body of `POST /v1/add`.
+#[derive(Debug, Serialize)]
+struct DownloadRequest {
+    /// With its user name and password, if it has them.
+    url: String,
+    /// An absolute path. A directory ends with a slash.
+    to: String,
+    deadline: Option<Timestamp>,
+}
+
+/// A restore: the body of `POST /v1/restore`.
+#[derive(Debug, Serialize)]
+struct RestoreRequest {
+    job: String,
+    /// An absolute path.
+    to: String,
+    deadline: Option<Timestamp>,
+}
+
+/// Turns the arguments of `fairbat add`, given at `now` in the directory `here`, into a
+/// request.
+///
+/// # Errors
+/// The first invalid argument.
+fn download(args: &AddArgs, now: &Zoned, here: &Path) -> Result<DownloadRequest, UsageError> {
+    let url = urls::one(&args.url)?;
+    let directory = args.directory.as_deref().unwrap_or(Path::new(""));
+    let to = match &args.output {
+        Some(file) if file.as_os_str().as_encoded_bytes().ends_with(b"/") => {
+            return Err(UsageError::new(format!(
+                "--output: {} is not the name of a file; use -d for a directory",
+                file.display()
+            )));
+        }
+        Some(file) => absolute("--output", &here.join(directory).join(file))?,
+        None => {
+            let directory = absolute("--directory", &here.join(directory))?;
+            format!("{}/", directory.trim_end_matches('/'))
+        }
+    };
+    Ok(DownloadRequest {
+        url: url.into(),
+        to,
+        deadline: optional_deadline(args.deadline.as_deref(), now)?,
+    })
+}
+
+/// Turns the arguments of `fairbat restore`, given at `now` in the directory `here`, into
+/// a request.
+///
+/// # Errors
+/// The first invalid argument.
+fn restoration(args: &RestoreArgs, now: &Zoned, here: &Path) -> Result<RestoreRequest, UsageError> {
+    Ok(RestoreRequest {
+        job: args.job.clone(),
+        to: absolute("--to", &here.join(&args.to))?,
+        deadline: optional_deadline(args.deadline.as_deref(), now)?,
+    })
+}
+
+/// The path as text. The agent needs an absolute path, because it runs in another
+/// directory. `..` stays: only the file system knows where it leads after a link.
+fn absolute(flag: &str, path: &Path) -> Result<String, UsageError> {
+    let path: PathBuf = path.components().collect();
+    path.into_os_string().into_string().map_err(|path| {
+        UsageError::new(format!(
+            "{flag}: {} is not UTF-8, which the agent's API requires; choose another name",
+            path.display()
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests;

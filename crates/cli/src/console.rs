@@ -1,12 +1,18 @@
-//! Standard error, where people read: whole lines that do not tear the
-//! progress bars, and never a panic when nobody reads any more.
-//!
-//! It must not know what the lines say.
+//! Standard error, for people: messages and log records, above the progress bars.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use indicatif::MultiProgress;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::{Format, Full, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::args::LogArgs;
+use crate::exit::ExitCode;
+use crate::settings::UsageError;
 
 /// Writes lines to standard error, above the progress bars if there are any.
 #[derive(Debug, Clone)]
@@ -20,16 +26,16 @@ impl Console {
         Self { bars: None }
     }
 
-    /// Standard error with these progress bars at its bottom.
+    /// Standard error with these progress bars at the bottom.
     pub(crate) fn with_bars(bars: MultiProgress) -> Self {
         Self { bars: Some(bars) }
     }
 
-    /// Writes `text` and a line break. Control characters are made visible:
-    /// servers choose part of the text, and a terminal would obey them.
+    /// Writes `text` and a line break. Control characters are escaped, because servers
+    /// choose parts of the text and a terminal would execute them.
     pub(crate) fn line(&self, text: &str) {
         let text = printable(text);
-        // Nowhere to report to if standard error itself fails.
+        // An error of standard error cannot be reported anywhere.
         let _ = match &self.bars {
             Some(bars) => bars.println(text),
             None => writeln!(io::stderr(), "{text}"),
@@ -37,7 +43,7 @@ impl Console {
     }
 }
 
-/// `text` with every control character but the line break escaped.
+/// `text` with all control characters escaped, except line breaks.
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -50,19 +56,94 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
-/// Log records go the same way as all other lines.
-impl MakeWriter<'_> for Console {
-    type Writer = LogLine;
-
-    fn make_writer(&self) -> LogLine {
-        LogLine(self.clone())
+/// The exit code of a command that only writes to standard output. A closed pipe is no
+/// error: in `fairbat man | head`, the reader is satisfied.
+pub(crate) fn written(result: io::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::Done,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::Done,
+        Err(error) => {
+            Console::plain().line(&format!("error: {error}"));
+            ExitCode::Other
+        }
     }
 }
 
-/// Receives one whole log record per write, as `tracing-subscriber` does it.
-pub(crate) struct LogLine(Console);
+/// The log filter: `FAIRBAT_LOG`, or else the one for `--verbose` and `--quiet`.
+///
+/// # Errors
+/// `FAIRBAT_LOG` is not a filter.
+pub(crate) fn log_filter(args: &LogArgs) -> Result<EnvFilter, UsageError> {
+    let directives = match std::env::var("FAIRBAT_LOG") {
+        Ok(directives) if !directives.is_empty() => directives,
+        _ => match (args.verbose, args.quiet) {
+            (0, true) => "error",
+            (0, false) => "warn",
+            (1, _) => "warn,fairbat=info,dalbe=info",
+            (2, _) => "warn,fairbat=debug,dalbe=debug",
+            _ => "debug,fairbat=trace,dalbe=trace",
+        }
+        .to_owned(),
+    };
+    EnvFilter::builder().parse(&directives).map_err(|error| {
+        UsageError::new(format!(
+            "FAIRBAT_LOG={directives}: {error}; write a level such as info, or TARGET=LEVEL,..."
+        ))
+    })
+}
 
-impl Write for LogLine {
+/// Starts the log on this console.
+pub(crate) fn start_log(filter: EnvFilter, args: &LogArgs, console: &Console) {
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(console.clone())
+        .event_format(LogFormat(
+            tracing_subscriber::fmt::format()
+                .with_target(args.verbose > 0)
+                .with_level(false)
+                .without_time(),
+        ))
+        .init();
+}
+
+/// Writes log records in the form of all other messages: `warning: ...`.
+struct LogFormat(Format<Full, ()>);
+
+impl<S, N> FormatEvent<S, N> for LogFormat
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let level = match *event.metadata().level() {
+            Level::ERROR => "error",
+            Level::WARN => "warning",
+            Level::INFO => "info",
+            Level::DEBUG => "debug",
+            Level::TRACE => "trace",
+        };
+        write!(writer, "{level}: ")?;
+        self.0.format_event(context, writer, event)
+    }
+}
+
+impl MakeWriter<'_> for Console {
+    type Writer = LogRecord;
+
+    fn make_writer(&self) -> LogRecord {
+        LogRecord(self.clone())
+    }
+}
+
+/// Takes one log record. `tracing-subscriber` writes each record with a single call.
+pub(crate) struct LogRecord(Console);
+
+impl Write for LogRecord {
     fn write(&mut self, record: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(record);
         self.0.line(text.trim_end_matches('\n'));

@@ -1,8 +1,5 @@
-//! `fairbat doctor`: what this machine offers and what transfers use of it,
-//! in plain words or as one JSON object.
-//!
-//! Whether something works is found out by `dalbe::capability`; here it is only
-//! told.
+//! `fairbat doctor`: shows what this machine supports and what transfers use of it, as
+//! text or as one JSON object. `dalbe::capability` does the tests.
 
 use std::io::{self, Write};
 
@@ -11,12 +8,12 @@ use dalbe::sender::KernelCongestionControls;
 use dalbe::sender::SenderLeverKind;
 use serde::Serialize;
 
-/// Columns of a line for people.
+/// Columns of a text line.
 const WIDTH: usize = 80;
 /// Columns before a reason: indent, yes or no, title.
 const REASON_COLUMN: usize = 33;
 
-/// Tries what this machine offers and tells it on standard output.
+/// Tests what this machine supports and prints it on standard output.
 ///
 /// # Errors
 /// Standard output cannot be written.
@@ -27,12 +24,12 @@ pub(crate) fn run(json: bool) -> io::Result<()> {
         serde_json::to_writer(&mut out, &Findings::of(&support))?;
         writeln!(out)?;
     } else {
-        tell(&support, &mut out)?;
+        print(&support, &mut out)?;
     }
     out.flush()
 }
 
-/// The JSON object. Its field names are an interface.
+/// The JSON object. Its field names are an interface, described in `docs/json.md`.
 #[derive(Serialize)]
 struct Findings<'a> {
     version: &'static str,
@@ -47,7 +44,7 @@ struct Findings<'a> {
     root_could: Option<&'a RootAddition>,
 }
 
-/// A capability and whether transfers use it.
+/// A capability, and whether transfers use it.
 #[derive(Serialize)]
 struct Finding<'a> {
     #[serde(flatten)]
@@ -78,8 +75,8 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// The same for people.
-fn tell(support: &Capabilities, out: &mut impl Write) -> io::Result<()> {
+/// Writes the text for people.
+fn print(support: &Capabilities, out: &mut impl Write) -> io::Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     let kernel = support.kernel.as_deref().unwrap_or("(version unknown)");
     let lever = support.best_lever();
@@ -97,11 +94,11 @@ fn tell(support: &Capabilities, out: &mut impl Write) -> io::Result<()> {
         .capabilities
         .iter()
         .partition(|c| transfers_use(c.name, sender));
-    writeln!(out, "\nUsed by transfers, where there is a yes")?;
-    tell_capabilities(&used, out)?;
+    writeln!(out, "\nUsed by transfers, if available")?;
+    print_capabilities(&used, out)?;
     if !unused.is_empty() {
-        writeln!(out, "\nNot used, for something else is in its place")?;
-        tell_capabilities(&unused, out)?;
+        writeln!(out, "\nNot used, because transfers have something better")?;
+        print_capabilities(&unused, out)?;
     }
     if let Some(RootAddition { command, gain }) = &support.root_could {
         writeln!(out, "\nRoot could add: sudo {command}")?;
@@ -112,7 +109,7 @@ fn tell(support: &Capabilities, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn tell_capabilities(capabilities: &[&Capability], out: &mut impl Write) -> io::Result<()> {
+fn print_capabilities(capabilities: &[&Capability], out: &mut impl Write) -> io::Result<()> {
     for capability in capabilities {
         let answer = if capability.available { "yes" } else { "no" };
         let mut left = format!("  {answer:<5}{}", feature_title(capability.name));
@@ -126,8 +123,10 @@ fn tell_capabilities(capabilities: &[&Capability], out: &mut impl Write) -> io::
 
 fn lever_title(lever: LeverKind) -> &'static str {
     match lever {
-        LeverKind::ObservedReceiveWindow => "observed-receive-window, by the times of each packet",
-        LeverKind::ReceiveWindow => "receive-window, how much a download lets its server send",
+        LeverKind::ObservedReceiveWindow => {
+            "observed-receive-window, with the times of each packet"
+        }
+        LeverKind::ReceiveWindow => "receive-window, limits how much a server may send at once",
         LeverKind::DscpLe => "dscp-le, the Lower-Effort mark",
         LeverKind::None => "none",
     }
@@ -142,7 +141,7 @@ fn sender_title(lever: SenderLeverKind) -> &'static str {
     }
 }
 
-/// Short enough to leave a gap before [`REASON_COLUMN`].
+/// The title of a feature. It leaves a gap before [`REASON_COLUMN`].
 fn feature_title(feature: Feature) -> &'static str {
     match feature {
         Feature::LowerEffortV4 => "Lower-Effort mark, IPv4",
@@ -157,7 +156,7 @@ fn feature_title(feature: Feature) -> &'static str {
     }
 }
 
-/// Whether transfers do anything with it, under this lever of uploads.
+/// Whether transfers use a feature, if uploads have this lever.
 fn transfers_use(feature: Feature, sender: SenderLeverKind) -> bool {
     match feature {
         Feature::LowerEffortV4
@@ -172,7 +171,7 @@ fn transfers_use(feature: Feature, sender: SenderLeverKind) -> bool {
     }
 }
 
-/// The text in lines of at most `width` characters, broken between words.
+/// The text in lines of at most `width` bytes, broken between words.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -221,7 +220,7 @@ mod tests {
     #[test]
     fn people_get_aligned_lines_that_fit_the_terminal() {
         let mut out = Vec::new();
-        tell(&a_machine_without_ipv6(), &mut out).expect("memory");
+        print(&a_machine_without_ipv6(), &mut out).expect("memory");
         let text = String::from_utf8(out).expect("text");
         assert!(text.contains("Lever of downloads: dscp-le"), "{text}");
         assert!(

@@ -1,31 +1,31 @@
-//! The exit codes: one table for the process, the help and the manual page.
+//! The exit codes: one table for the process, the help and the manual pages.
 
 use fairbat::download::{Outcome, Report};
 use fairbat::error::ErrorKind;
 use fairbat::path_measurement::forecast::Verdict;
 
-/// What the process tells its caller.
+/// The result of a command, for its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ExitCode {
-    /// Everything is there.
+    /// All files are complete.
     Done = 0,
-    /// An error that no other code covers.
+    /// An error without a code of its own.
     Other = 1,
     /// The command line or the environment is wrong.
     Usage = 2,
-    /// Some files are there, some are not.
+    /// Some files are complete, some are not.
     Partial = 3,
-    /// The bytes are not what was promised.
+    /// The data does not match its checksum or its version.
     Integrity = 4,
-    /// The network or a server: worth trying again.
+    /// A problem of the network or a server. Another try may help.
     Temporary = 5,
-    /// The local disk.
+    /// A problem of the local disk.
     Disk = 6,
     /// Stopped by `--max-time`.
     MaxTime = 10,
-    /// Everything is there, too late, and `--fail-late` was given; or `plan`
-    /// finds that it would be.
+    /// With `--fail-late`: all files are complete, but late. In `plan`: the deadline
+    /// cannot be met.
     Late = 11,
     /// Stopped by SIGINT or SIGTERM (128 + SIGINT, as shells report it).
     Interrupted = 130,
@@ -46,30 +46,29 @@ impl ExitCode {
         Self::Interrupted,
     ];
 
-    /// What the code means, for the help and the manual page.
+    /// The meaning of the code, for the help and the manual pages.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
-            Self::Done => "done (also late, unless --fail-late)",
-            Self::Other => "another error, such as a server's refusal (404, 403)",
+            Self::Done => "done; also if late, without --fail-late",
+            Self::Other => "the server refuses (404, 403), or another error",
             Self::Usage => "wrong usage",
             Self::Partial => {
-                "of several URLs some failed (1, 5), the rest is done; 130, 10, 4 and 6 go first"
+                "some of several URLs failed with 1 or 5; codes 130, 10, 4 and 6 take precedence"
             }
-            Self::Integrity => "wrong checksum, or the content kept changing",
-            Self::Temporary => "network or server trouble: worth trying again",
-            Self::Disk => "disk full, not writable or missing",
-            Self::MaxTime => "stopped by --max-time; can be resumed",
-            Self::Late => "done, but after the deadline (with --fail-late); plan: impossible",
-            Self::Interrupted => "interrupted; can be resumed",
+            Self::Integrity => "wrong checksum, or the file kept changing",
+            Self::Temporary => "a problem of the network or the server; try again",
+            Self::Disk => "the disk is full, missing or not writable",
+            Self::MaxTime => "stopped by --max-time; the same command continues",
+            Self::Late => "done after the deadline, with --fail-late; plan: impossible",
+            Self::Interrupted => "interrupted; the same command continues",
         }
     }
 
     /// The code of a run.
     ///
-    /// An interruption or the time limit explains every other failure, so
-    /// they come first. A mixed result is [`ExitCode::Partial`] unless
-    /// something happened that must not be overlooked: wrong bytes or a
-    /// broken disk.
+    /// An interruption and the time limit come first, because they explain all other
+    /// failures. Wrong data and a broken disk come next, because a user must not miss
+    /// them. Any other mixed result is [`ExitCode::Partial`].
     pub(crate) fn of_report(report: &Report, fail_late: bool) -> Self {
         let mut any_done = false;
         let mut any_late = false;
@@ -96,7 +95,7 @@ impl ExitCode {
         }
     }
 
-    /// The code of a failure of this kind, standing alone.
+    /// The code of a single failure of this kind.
     pub(crate) fn of_kind(kind: ErrorKind) -> Self {
         match kind {
             ErrorKind::Refused | ErrorKind::Other => Self::Other,
@@ -108,8 +107,8 @@ impl ExitCode {
         }
     }
 
-    /// The code of a plan: what cannot be done by one connection should stop a
-    /// script now, before it is late.
+    /// The code of a forecast. A deadline that one connection cannot meet stops a script
+    /// early, before the transfer is late.
     pub(crate) fn of_verdict(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Comfortable | Verdict::Tight | Verdict::Unknown => Self::Done,
@@ -117,7 +116,7 @@ impl ExitCode {
         }
     }
 
-    /// Which of two failures of one run decides: the higher.
+    /// The rank of a failure: the highest of a run decides its code.
     fn severity(self) -> u8 {
         match self {
             Self::Interrupted => 6,

@@ -1,63 +1,148 @@
-//! `fairbat get`: resolve, call the library once, show what it reports, and
-//! turn the result into an exit code.
+//! `fairbat get`: turns its flags into settings and makes the library call.
 
 use std::io;
+use std::path::PathBuf;
 
+use dalbe::receive_window::ReceiverPolicy;
 use fairbat::download::{self, RunMode};
-use fairbat::settings::{Settings, TransferRequest};
-use tracing_subscriber::EnvFilter;
+use fairbat::settings::{FileAllocation, Settings, Target, TransferRequest};
+use fairbat::units::parse_size;
 
-use crate::args::GetArgs;
-use crate::clock;
+use crate::args::{AllocationMethod, GetArgs, ReceiverMethod};
+use crate::console::log_filter;
 use crate::exit::ExitCode;
-use crate::log;
-use crate::session::{self, Manner, random_seed, warn_if_late};
-use crate::settings::{self, Surroundings, UsageError};
+use crate::session::{self, Options, now, random_seed, warn_if_late};
+use crate::settings::urls;
+use crate::settings::{
+    Environment, UsageError, http, limit_rate, max_time, optional, optional_deadline, retry, weight,
+};
+
+/// Default of `--max-connections` (m_max). Four connections are enough to catch up on a
+/// long path, and no server minds them.
+const DEFAULT_MAX_CONNECTIONS: u32 = 4;
 
 /// Runs the command.
 pub(crate) fn run(args: &GetArgs) -> ExitCode {
-    session::prepared(prepare(args), |prepared| transfer(args, prepared))
-}
-
-/// What is known to be right before anything starts.
-struct Prepared {
-    settings: Settings,
-    requests: Vec<TransferRequest>,
-    filter: EnvFilter,
-}
-
-fn prepare(args: &GetArgs) -> Result<Prepared, UsageError> {
-    let (settings, requests) = settings::resolve(
+    let arguments = resolve(
         args,
-        &mut Surroundings {
-            now: &clock::now(),
+        &mut Environment {
+            now: &now(),
             variable: &|name| std::env::var_os(name),
             stdin: &mut io::stdin().lock(),
             seed: random_seed(),
         },
-    )?;
-    Ok(Prepared {
-        settings,
-        requests,
-        filter: log::filter(&args.log)?,
+    );
+    let arguments = arguments.and_then(|arguments| Ok((arguments, log_filter(&args.log)?)));
+    session::with_valid(arguments, |((settings, requests), filter)| {
+        let options = Options {
+            messages: &args.messages,
+            log: &args.log,
+            filter,
+            fail_late: args.limits.fail_late,
+            stopping: "stopping; run the same command again to resume",
+        };
+        session::run(options, |stop, events| {
+            warn_if_late(requests.iter().filter_map(|request| request.deadline));
+            download::run(settings, RunMode::Batch(requests), stop, events)
+        })
     })
 }
 
-fn transfer(args: &GetArgs, prepared: Prepared) -> ExitCode {
-    let Prepared {
-        settings,
-        requests,
-        filter,
-    } = prepared;
-    let manner = Manner {
-        messages: &args.messages,
-        log: &args.log,
-        filter,
-        fail_late: args.pace.fail_late,
-        stopping: "stopping; run the same command again to resume",
+/// Turns the arguments into the arguments of the library call.
+///
+/// # Errors
+/// The first invalid argument.
+pub(crate) fn resolve(
+    args: &GetArgs,
+    environment: &mut Environment<'_>,
+) -> Result<(Settings, Vec<TransferRequest>), UsageError> {
+    let settings = Settings {
+        http: http(&args.requests, &args.timeouts, environment.variable)?,
+        split: args.speed.split,
+        max_connections: max_connections(args.speed.split, args.speed.max_connections)?,
+        weight: weight(&args.speed.weight)?,
+        receiver: match args.speed.receiver {
+            ReceiverMethod::Delay => ReceiverPolicy::Delay,
+            ReceiverMethod::Vulture => ReceiverPolicy::Vulture,
+        },
+        chunk_size: optional("--chunk-size", args.speed.chunk_size.as_deref(), parse_size)?,
+        file_allocation: match args.files.file_allocation {
+            AllocationMethod::None => FileAllocation::None,
+            AllocationMethod::Falloc => FileAllocation::Falloc,
+        },
+        retry: retry(&args.failures)?,
+        limit_rate: limit_rate(args.limits.limit_rate.as_deref())?,
+        resume: args.files.resume,
+        max_time: max_time(args.limits.max_time.as_deref())?,
+        seed: args.messages.seed.unwrap_or(environment.seed),
     };
-    session::run(manner, |stop, events| {
-        warn_if_late(requests.iter().filter_map(|request| request.deadline));
-        download::run(settings, RunMode::Batch(requests), stop, events)
-    })
+    Ok((settings, transfers(args, environment)?))
 }
+
+fn max_connections(split: u32, given: Option<u32>) -> Result<u32, UsageError> {
+    match given {
+        None => Ok(DEFAULT_MAX_CONNECTIONS.max(split)),
+        Some(max) if max < split => Err(UsageError::new(format!(
+            "--max-connections {max} is less than --split {split}: raise the first or lower \
+             the second"
+        ))),
+        Some(max) => Ok(max),
+    }
+}
+
+fn transfers(
+    args: &GetArgs,
+    environment: &mut Environment<'_>,
+) -> Result<Vec<TransferRequest>, UsageError> {
+    let deadline = optional_deadline(args.speed.deadline.as_deref(), environment.now)?;
+    let checksum = optional("--checksum", args.files.checksum.as_deref(), str::parse)?;
+    let urls = urls::all(&args.urls, args.files.input_file.as_deref(), environment)?;
+    let only_one = |flag: &str, advice: &str| {
+        let count = urls.len();
+        UsageError::new(format!(
+            "{flag} is for one URL, but there are {count}: {advice}"
+        ))
+    };
+    if urls.len() > 1 && args.files.output.is_some() {
+        return Err(only_one("--output", "use --directory for several"));
+    }
+    if urls.len() > 1 && checksum.is_some() {
+        return Err(only_one("--checksum", "run one command for each"));
+    }
+    let target = target(args)?;
+    let request = |listed: urls::ListedUrl| TransferRequest {
+        url: listed.url,
+        target: target.clone(),
+        deadline: listed.deadline.or(deadline),
+        checksum: checksum.clone(),
+    };
+    Ok(urls.into_iter().map(request).collect())
+}
+
+/// Joins `--output` to `--directory`, as curl and aria2 do. So a directory from the
+/// environment and a name on the command line go together.
+fn target(args: &GetArgs) -> Result<Target, UsageError> {
+    let directory = args.files.directory.clone();
+    let Some(output) = &args.files.output else {
+        return Ok(Target::Directory(directory.unwrap_or_default()));
+    };
+    if output.as_os_str() == "-" {
+        return Err(UsageError::new(
+            "--output -: a file that is checked before it appears cannot go to standard \
+             output; name a file (./- for a file named -)",
+        ));
+    }
+    if output.file_name().is_none() || output.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Err(UsageError::new(format!(
+            "--output {}: not the name of a file; use --directory to name a directory",
+            output.display()
+        )));
+    }
+    Ok(Target::File(match directory {
+        Some(directory) => directory.join(output),
+        None => PathBuf::from(output),
+    }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,18 +1,19 @@
 //! The `fairbat` command: arguments → settings → one library call → exit code.
 //!
-//! It must not know how files are moved: that is the library's business.
+//! - `args`: the flags as typed, with their help and the manual
+//! - `settings`: values that several commands parse and check
+//! - `get`, `put`, `plan`, `serve`: from arguments to the library call
+//! - `agent`: the commands that talk to fairbat-agent
+//! - `doctor`, `setup`: what this machine supports, and its kernel parts
+//! - `session`, `progress`, `console`: what surrounds a library call
+//! - `exit`: the exit codes
 
 mod agent;
 mod args;
-mod clock;
-mod completions;
 mod console;
 mod doctor;
 mod exit;
 mod get;
-mod json;
-mod log;
-mod man;
 mod plan;
 mod progress;
 mod put;
@@ -20,13 +21,11 @@ mod serve;
 mod session;
 mod settings;
 mod setup;
-mod signals;
 
-use std::io;
+use fairbat::manual::{write_completions, write_pages};
 
 use crate::args::Command;
-use crate::console::Console;
-use crate::exit::ExitCode;
+use crate::console::written;
 
 fn main() -> std::process::ExitCode {
     match args::parse() {
@@ -43,21 +42,11 @@ fn main() -> std::process::ExitCode {
         Command::Restore(args) => agent::restore(&args),
         Command::Doctor(args) => written(doctor::run(args.json)),
         Command::Setup(args) => setup::run(&args),
-        Command::Completions(args) => written(completions::run(args.shell)),
-        Command::Man(args) => written(man::run(args.dir.as_deref())),
-    }
-    .into()
-}
-
-/// The exit code of a command that only writes: a reader who has seen enough
-/// (`fairbat man | head`) is no error.
-fn written(result: io::Result<()>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::Done,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::Done,
-        Err(error) => {
-            Console::plain().line(&format!("error: {error}"));
-            ExitCode::Other
+        Command::Completions(args) => written(write_completions(&mut args::command(), args.shell)),
+        Command::Man(args) => {
+            let pages = args::pages();
+            written(pages.and_then(|pages| write_pages(&pages, args.dir.as_deref())))
         }
     }
+    .into()
 }

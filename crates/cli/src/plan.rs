@@ -1,97 +1,282 @@
-//! `fairbat plan`: look at a file, forecast, tell the answer on standard
-//! output. Writes no file.
+//! `fairbat plan`: measures the path to a file and prints a forecast. Writes no file.
 
-mod answer;
-
+use std::ffi::OsString;
+use std::fmt::{self, Display};
 use std::io::{self, Write};
+use std::time::Duration;
 
 use fairbat::error::{ErrorKind, TransferError};
 use fairbat::http::without_credentials;
+use fairbat::path_measurement::forecast::{Forecast, Verdict};
 use fairbat::path_measurement::{PathMeasurement, survey};
-use tracing_subscriber::EnvFilter;
+use fairbat::settings::HttpSettings;
+use fairbat::units::parse_duration;
+use indicatif::BinaryBytes;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, Zoned};
+use serde::Serialize;
+use tokio::runtime::Builder;
+use url::Url;
 
-use self::answer::Answer;
 use crate::args::PlanArgs;
-use crate::clock;
-use crate::console::Console;
+use crate::console::{Console, log_filter, start_log, written};
 use crate::exit::ExitCode;
-use crate::log;
 use crate::progress::failed;
-use crate::settings::{self, Question, UsageError};
-use crate::signals::Signals;
+use crate::session::{self, Signals, now, runtime};
+use crate::settings::{UsageError, deadline, http, urls, value};
 
 /// Runs the command.
 pub(crate) fn run(args: &PlanArgs) -> ExitCode {
-    let console = Console::plain();
-    let (question, filter) = match prepare(args) {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            console.line(&format!("error: {error}"));
-            return ExitCode::Usage;
-        }
-    };
-    log::begin(filter, &args.log, &console);
-    let url = without_credentials(&question.url);
-    if !args.log.quiet && !question.measure.is_zero() {
-        let most = question.measure;
-        console.line(&format!("looking at {url}, for at most {most:?}"));
-    }
-    match look(&question) {
-        Ok(survey) => {
-            let answer = Answer::new(&question, &survey, &clock::now());
-            tell(&answer, args.messages.json)
-        }
-        Err(error) => {
-            let said = failed(url.as_str(), error.kind, &error.message, &error.hint);
-            said.iter().for_each(|text| console.line(text));
-            ExitCode::of_kind(error.kind)
-        }
-    }
-}
-
-fn prepare(args: &PlanArgs) -> Result<(Question, EnvFilter), UsageError> {
     let variable = |name: &str| std::env::var_os(name);
-    Ok((
-        settings::question(args, &clock::now(), &variable)?,
-        log::filter(&args.log)?,
-    ))
+    let arguments = resolve(args, &now(), &variable);
+    let arguments = arguments.and_then(|question| Ok((question, log_filter(&args.log)?)));
+    session::with_valid(arguments, |(question, filter)| {
+        let console = Console::plain();
+        start_log(filter, &args.log, &console);
+        let url = without_credentials(&question.url);
+        if !args.log.quiet && !question.measure.is_zero() {
+            let limit = question.measure;
+            console.line(&format!("looking at {url}, for at most {limit:?}"));
+        }
+        match measure(&question) {
+            Ok(measured) => print(
+                &Answer::new(&question, &measured, &now()),
+                args.messages.json,
+            ),
+            Err(error) => {
+                let message = failed(url.as_str(), error.kind, &error.message, &error.hint);
+                message.iter().for_each(|text| console.line(text));
+                ExitCode::of_kind(error.kind)
+            }
+        }
+    })
 }
 
-/// The one library call, until a signal ends it.
-fn look(question: &Question) -> Result<PathMeasurement, TransferError> {
-    let other = |what: &str, error: &io::Error| {
-        TransferError::new(ErrorKind::Other, format!("{what}: {error}"))
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| other("cannot start", &error))?;
+/// The arguments, checked: can this file be here by then?
+#[derive(Debug)]
+struct Question {
+    url: Url,
+    deadline: Timestamp,
+    /// Longest time of the measurement; zero means none.
+    measure: Duration,
+    http: HttpSettings,
+}
+
+/// Checks the arguments.
+///
+/// # Errors
+/// The first invalid argument.
+fn resolve(
+    args: &PlanArgs,
+    now: &Zoned,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Question, UsageError> {
+    Ok(Question {
+        url: urls::one(&args.url)?,
+        deadline: value("--deadline", &args.deadline, |text| deadline(text, now))?,
+        measure: value("--measure", &args.measure, parse_duration)?,
+        http: http(&args.requests, &args.timeouts, variable)?,
+    })
+}
+
+/// Makes the library call, until a signal ends it.
+fn measure(question: &Question) -> Result<PathMeasurement, TransferError> {
+    let runtime = runtime(&mut Builder::new_current_thread())?;
     let result = runtime.block_on(async {
-        let mut signals =
-            Signals::listen().map_err(|error| other("cannot catch signals", &error))?;
+        let mut signals = Signals::listen()?;
         tokio::select! {
-            survey = survey(&question.http, &question.url, question.measure) => survey,
-            () = signals.next() => {
+            measured = survey(&question.http, &question.url, question.measure) => measured,
+            _ = signals.next() => {
                 Err(TransferError::new(ErrorKind::Interrupted, "interrupted"))
             }
         }
     });
-    // The name service may be asked in a thread that would be waited for.
+    // Do not wait for a thread that may still resolve a host name.
     runtime.shutdown_background();
     result
 }
 
-fn tell(answer: &Answer, json: bool) -> ExitCode {
-    let mut text = if json {
+fn print(answer: &Answer, json: bool) -> ExitCode {
+    let text = if json {
         answer.json()
     } else {
         answer.to_string()
     };
-    text.push('\n');
     let mut out = io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    match crate::written(written) {
+    match written(writeln!(out, "{text}").and_then(|()| out.flush())) {
         ExitCode::Done => ExitCode::of_verdict(answer.verdict),
         failed => failed,
     }
 }
+
+/// The forecast. Its field names are an interface, described in `docs/json.md`.
+#[derive(Debug, Serialize)]
+struct Answer {
+    /// The URL as given, without credentials.
+    url: String,
+    /// Size, bytes.
+    bytes: Option<u64>,
+    /// Whether the server serves ranges that can be trusted.
+    ranges: bool,
+    /// The moment of the forecast.
+    #[serde(serialize_with = "moment")]
+    now: Timestamp,
+    #[serde(serialize_with = "moment")]
+    deadline: Timestamp,
+    /// byte/s.
+    needed_rate: Option<f64>,
+    measured_s: Option<f64>,
+    measured_bytes: Option<u64>,
+    /// byte/s.
+    polite_rate: Option<f64>,
+    /// byte/s.
+    peak_rate: Option<f64>,
+    verdict: Verdict,
+    /// The reason for the verdict.
+    explanation: &'static str,
+    #[serde(serialize_with = "optional_moment")]
+    latest_start: Option<Timestamp>,
+    latest_start_past: Option<bool>,
+    /// The local time zone, for people. Programs get UTC.
+    #[serde(skip)]
+    zone: TimeZone,
+}
+
+impl Answer {
+    /// The answer at `now`, in the time zone of `now`.
+    fn new(question: &Question, measured: &PathMeasurement, now: &Zoned) -> Self {
+        let deadline = question.deadline;
+        let at = now.timestamp();
+        // A past deadline leaves no time.
+        let left = Duration::try_from(deadline.duration_since(at)).unwrap_or_default();
+        let measurement = measured.measurement;
+        let rates = measurement.map(|measurement| measurement.rates);
+        let forecast = Forecast::new(left, measured.bytes, rates);
+        let latest_start = forecast
+            .lead
+            .and_then(|lead| deadline.checked_sub(lead).ok());
+        Self {
+            url: without_credentials(&question.url).into(),
+            bytes: measured.bytes,
+            ranges: measured.ranges,
+            now: at,
+            deadline,
+            needed_rate: forecast.needed,
+            measured_s: measurement.map(|measurement| measurement.elapsed.as_secs_f64()),
+            measured_bytes: measurement.map(|measurement| measurement.bytes),
+            polite_rate: rates.map(|rates| rates.polite),
+            peak_rate: rates.map(|rates| rates.peak),
+            verdict: forecast.verdict,
+            explanation: explanation(&forecast, measured, left),
+            latest_start,
+            latest_start_past: latest_start.map(|start| start < at),
+            zone: now.time_zone().clone(),
+        }
+    }
+
+    /// The answer as one line of JSON.
+    fn json(&self) -> String {
+        serde_json::to_string(self).expect("numbers, texts and options only")
+    }
+
+    fn size(&self) -> String {
+        let ranges = match self.ranges {
+            true => "served in ranges",
+            false => "not served in ranges",
+        };
+        match self.bytes {
+            Some(bytes) => format!("{}, {ranges}", BinaryBytes(bytes)),
+            None => format!("unknown to the server; {ranges}"),
+        }
+    }
+
+    fn measured(&self) -> String {
+        match (self.polite_rate, self.peak_rate, self.measured_s) {
+            (Some(polite), Some(peak), Some(seconds)) => format!(
+                "{} on average while yielding, {} at best, in {seconds:.1} s",
+                rate(polite),
+                rate(peak)
+            ),
+            _ => "nothing".to_owned(),
+        }
+    }
+
+    fn when(&self, moment: Timestamp) -> String {
+        let local = moment.to_zoned(self.zone.clone());
+        let from_now = moment.duration_since(self.now);
+        let span = |span: SignedDuration| {
+            let whole = SignedDuration::from_secs(span.as_secs());
+            format!("{whole:#}")
+        };
+        let relation = if from_now.is_negative() {
+            format!("already past, by {}", span(-from_now))
+        } else {
+            format!("in {}", span(from_now))
+        };
+        format!("{}, {relation}", local.strftime("%Y-%m-%d %H:%M:%S %Z"))
+    }
+}
+
+impl Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let needed = match self.needed_rate {
+            Some(needed) => format!("{} from now on", rate(needed)),
+            None if self.deadline <= self.now => "there is no time left".to_owned(),
+            None => "unknown".to_owned(),
+        };
+        let latest_start = match self.latest_start {
+            Some(start) => self.when(start),
+            None => "unknown".to_owned(),
+        };
+        let verdict = match self.verdict {
+            Verdict::Comfortable => "comfortable",
+            Verdict::Tight => "tight",
+            Verdict::Impossible => "impossible as best effort",
+            Verdict::Unknown => "unknown",
+        };
+        writeln!(f, "size          {}", self.size())?;
+        writeln!(f, "deadline      {}", self.when(self.deadline))?;
+        writeln!(f, "needed        {needed}")?;
+        writeln!(f, "measured      {}", self.measured())?;
+        writeln!(f, "verdict       {verdict}: {}", self.explanation)?;
+        write!(f, "latest start  {latest_start}")
+    }
+}
+
+fn explanation(forecast: &Forecast, measured: &PathMeasurement, left: Duration) -> &'static str {
+    match forecast.verdict {
+        Verdict::Comfortable if measured.bytes == Some(0) => "the file is empty",
+        Verdict::Comfortable => "at most 80 % of the average is needed",
+        Verdict::Tight => "more than 80 % of the average is needed, but no more than the best",
+        Verdict::Impossible if left.is_zero() => "the deadline is over",
+        Verdict::Impossible => "more than the best is needed; one connection cannot carry it",
+        Verdict::Unknown if measured.bytes.is_none() => "the server does not tell the size",
+        Verdict::Unknown if !measured.ranges => {
+            "without ranges that can be trusted nothing was measured"
+        }
+        Verdict::Unknown => "nothing was measured",
+    }
+}
+
+/// A rate for people; a rate beyond u64 is cut off.
+fn rate(rate: f64) -> String {
+    format!("{}/s", BinaryBytes(rate as u64))
+}
+
+/// RFC 3339 in UTC, to the millisecond.
+fn moment<S: serde::Serializer>(moment: &Timestamp, out: S) -> Result<S::Ok, S::Error> {
+    out.collect_str(&format_args!("{moment:.3}"))
+}
+
+fn optional_moment<S: serde::Serializer>(
+    at: &Option<Timestamp>,
+    out: S,
+) -> Result<S::Ok, S::Error> {
+    match at {
+        Some(at) => moment(at, out),
+        None => out.serialize_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

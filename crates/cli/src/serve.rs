@@ -1,42 +1,37 @@
-//! `fairbat serve`: resolve, listen, say where, and serve until a signal.
+//! `fairbat serve`: turns its flags into settings, prints its address, and serves until a
+//! signal.
 
 use std::io::{self, Write};
 use std::time::Duration;
 
 use dalbe::sender::{SenderLeverKind, SenderPolicy};
-use fairbat::error::{ErrorKind, TransferError};
+use fairbat::error::TransferError;
 use fairbat::serve::{Patience, ServeEvent, ServeSettings, Server, TlsFiles, Token, UploadTerms};
+use tokio::runtime::Builder;
 
 use crate::args::ServeArgs;
-use crate::console::Console;
+use crate::console::{Console, log_filter, start_log};
 use crate::exit::ExitCode;
-use crate::log;
 use crate::progress::failed_to_start;
-use crate::signals::{Asked, Signals};
+use crate::session::{self, Signals, StopSignal, runtime};
 
-/// How long uploads that are broken off may take to be removed. What is not, the
-/// next start removes.
-const END: Duration = Duration::from_secs(1);
+/// Time to remove unfinished uploads at the end. The next start removes the rest.
+const CLEAN_UP_TIME: Duration = Duration::from_secs(1);
 
 /// Runs the command.
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
-    let console = Console::plain();
-    match log::filter(&args.log) {
-        Ok(filter) => log::begin(filter, &args.log, &console),
-        Err(error) => {
-            console.line(&format!("error: {error}"));
-            return ExitCode::Usage;
+    session::with_valid(log_filter(&args.log), |filter| {
+        let console = Console::plain();
+        start_log(filter, &args.log, &console);
+        match settings(args).and_then(|settings| serve(&settings, args, &console)) {
+            Ok(StopSignal::Terminate) => ExitCode::Done,
+            Ok(StopSignal::Interrupt) => ExitCode::Interrupted,
+            Err(error) => {
+                console.line(&failed_to_start(&error));
+                ExitCode::of_kind(error.kind)
+            }
         }
-    }
-    let ended = settings(args).and_then(|settings| serve(&settings, args, &console));
-    match ended {
-        Ok(Asked::Terminate) => ExitCode::Done,
-        Ok(Asked::Interrupt) => ExitCode::Interrupted,
-        Err(error) => {
-            console.line(&failed_to_start(&error));
-            ExitCode::of_kind(error.kind)
-        }
-    }
+    })
 }
 
 fn settings(args: &ServeArgs) -> Result<ServeSettings, TransferError> {
@@ -45,10 +40,13 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, TransferError> {
     Ok(ServeSettings {
         directory: args.directory.clone(),
         listen: args.listen,
-        background: args.pace.background,
-        sender: args.pace.sender.map_or_else(Default::default, Into::into),
-        max_connections: args.pace.max_connections,
-        max_per_peer: args.pace.max_connections_per_peer,
+        background: args.sending.background,
+        sender: args
+            .sending
+            .sender
+            .map_or_else(Default::default, Into::into),
+        max_connections: args.sending.max_connections,
+        max_per_peer: args.sending.max_connections_per_peer,
         token: access.token_file.as_deref().map(Token::read).transpose()?,
         tls: files.map(|(certificate, key)| TlsFiles {
             certificate: certificate.clone(),
@@ -61,90 +59,82 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, TransferError> {
     })
 }
 
-/// Serves until a signal says that it is enough; what is under way then is
-/// broken off.
+/// Serves until a signal comes. Requests in progress are then cut off.
 fn serve(
     settings: &ServeSettings,
     args: &ServeArgs,
     console: &Console,
-) -> Result<Asked, TransferError> {
-    let other = |what: &str, error: &io::Error| {
-        TransferError::new(ErrorKind::Other, format!("{what}: {error}"))
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| other("cannot start threads", &error))?;
-    let asked = runtime.block_on(async {
-        let mut signals =
-            Signals::listen().map_err(|error| other("cannot catch signals", &error))?;
+) -> Result<StopSignal, TransferError> {
+    let runtime = runtime(&mut Builder::new_multi_thread())?;
+    let stopped = runtime.block_on(async {
+        let mut signals = Signals::listen()?;
         let server = Server::bind(settings).await?;
         announce(settings, args, &server, console);
         tokio::select! {
             never = server.run() => match never {},
-            asked = signals.which() => Ok(asked),
+            signal = signals.next() => Ok(signal),
         }
     });
-    // A disk that hangs is not waited for.
+    // Do not wait for a disk that hangs.
     match settings.uploads {
-        Some(_) => runtime.shutdown_timeout(END),
+        Some(_) => runtime.shutdown_timeout(CLEAN_UP_TIME),
         None => runtime.shutdown_background(),
     }
-    asked
+    stopped
 }
 
-/// Says where the files are, and who can get at them.
+/// Prints the address, and warns if others can read the files or the token.
 fn announce(settings: &ServeSettings, args: &ServeArgs, server: &Server, console: &Console) {
     if !args.log.quiet {
-        let taken = settings.uploads.map_or("", |_| " and takes uploads");
+        let taken = settings.uploads.map_or("", |_| " and accepts uploads");
         console.line(&format!(
             "{} serves {}{taken}; background responses are {}",
             server.url(),
             settings.directory.display(),
-            held_back(server.lever(), settings.sender)
+            method(server.lever(), settings.sender)
         ));
     }
     if args.messages.json {
-        tell(&server.listening());
+        print(&server.listening());
     }
-    if let Some(policy) = args.pace.sender.map(SenderPolicy::from)
+    if let Some(policy) = args.sending.sender.map(SenderPolicy::from)
         && server.lever() != SenderLeverKind::Congestion
     {
         tracing::warn!(
-            "--sender {} has no effect here until root has set up the congestion controls: sudo \
-             fairbat setup",
+            "--sender {} has no effect until root loads the congestion controls: sudo fairbat \
+             setup",
             policy.name()
         );
     }
     if !server.address().ip().to_canonical().is_loopback() {
         match (&settings.token, &settings.tls) {
             (None, _) => tracing::warn!(
-                "whoever reaches {} can read all files there; --token-file asks for a token",
+                "anyone who can reach {} can read all files; --token-file requires a token",
                 server.address()
             ),
             (Some(_), None) => tracing::warn!(
-                "the token crosses the network in clear text; --tls-cert and --tls-key hide it"
+                "the token crosses the network in clear text; --tls-cert and --tls-key encrypt it"
             ),
             (Some(_), Some(_)) => {}
         }
     }
 }
 
-/// How what yields is sent.
-fn held_back(rung: SenderLeverKind, policy: SenderPolicy) -> String {
-    match rung {
+/// How responses that yield are sent.
+fn method(lever: SenderLeverKind, policy: SenderPolicy) -> String {
+    match lever {
         SenderLeverKind::Congestion => {
             let policy = policy.name();
             format!("held back by fairbat's congestion control ({policy})")
         }
-        SenderLeverKind::Pacing => "held back by the rate of their packets".to_owned(),
-        SenderLeverKind::Stock => "held back by a congestion control of the kernel's".to_owned(),
+        SenderLeverKind::Pacing => "held back by their packet rate".to_owned(),
+        SenderLeverKind::Stock => "held back by a congestion control of the kernel".to_owned(),
         SenderLeverKind::Mark => "not held back, only marked Lower-Effort (RFC 8622)".to_owned(),
     }
 }
 
-/// Writes an event; a reader that goes away ends the lines, not the server.
-fn tell(event: &ServeEvent) {
+/// Writes an event as a JSON line. The server goes on if the reader has gone.
+fn print(event: &ServeEvent) {
     let mut out = io::stdout().lock();
     let written = serde_json::to_string(event)
         .map_err(io::Error::from)

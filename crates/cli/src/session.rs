@@ -1,54 +1,61 @@
-//! One library call with everything around it: progress and JSON lines while
-//! it works, an ear for signals, and its result as an exit code.
-//!
-//! It must not know what is transferred, or in which direction.
+//! What surrounds the library call of a command: the runtime, signals, progress, JSON
+//! lines and the exit code.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::mpsc;
 use std::thread;
 
 use fairbat::download::{Report, Stop};
 use fairbat::error::{ErrorKind, TransferError};
-use fairbat::event::TimedEvent;
-use tokio::runtime::Runtime;
+use fairbat::event::{Event, TimedEvent};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{LogArgs, MessageArgs};
-use crate::clock;
-use crate::console::Console;
+use crate::console::{self, Console};
 use crate::exit::ExitCode;
-use crate::json::JsonLines;
-use crate::log;
 use crate::progress::{Circumstances, Display, Progress, failed_to_start};
 use crate::settings::UsageError;
-use crate::signals::Signals;
 
-/// Threads for the engine and its workers: one owner, and one to move bytes
-/// meanwhile.
+/// Threads of a transfer: one runs the engine while the other moves bytes.
 const WORKER_THREADS: usize = 2;
 
 /// How a run presents itself.
-pub(crate) struct Manner<'a> {
+pub(crate) struct Options<'a> {
     pub(crate) messages: &'a MessageArgs,
     pub(crate) log: &'a LogArgs,
     pub(crate) filter: EnvFilter,
     /// `--fail-late`.
     pub(crate) fail_late: bool,
-    /// What is said when a signal was heard.
+    /// The message after the first signal.
     pub(crate) stopping: &'static str,
 }
 
-/// Goes on with what is known to be right, or says what is wrong with it.
-pub(crate) fn prepared<Right>(
-    prepared: Result<Right, UsageError>,
-    go_on: impl FnOnce(Right) -> ExitCode,
+/// The present moment in the local time zone. The only clock of the command.
+#[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
+pub(crate) fn now() -> jiff::Zoned {
+    jiff::Zoned::now()
+}
+
+/// A seed that differs from run to run. The standard library takes the keys of its hash
+/// tables from the system's random source.
+pub(crate) fn random_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Continues with valid arguments, or reports the usage error.
+pub(crate) fn with_valid<T>(
+    arguments: Result<T, UsageError>,
+    run: impl FnOnce(T) -> ExitCode,
 ) -> ExitCode {
-    match prepared {
-        Ok(right) => go_on(right),
+    match arguments {
+        Ok(valid) => run(valid),
         Err(error) => {
             Console::plain().line(&format!("error: {error}"));
             ExitCode::Usage
@@ -56,41 +63,52 @@ pub(crate) fn prepared<Right>(
     }
 }
 
-/// Makes the library call of `start` and sees it to its end.
+/// Warns of deadlines in the past, which may be a typing error. A deadline of several
+/// files is reported once.
+pub(crate) fn warn_if_late(deadlines: impl IntoIterator<Item = jiff::Timestamp>) {
+    let now = now().timestamp();
+    let over = deadlines.into_iter().filter(|deadline| *deadline <= now);
+    for deadline in over.collect::<BTreeSet<_>>() {
+        tracing::warn!("the deadline is over: it was {deadline:.0}, and now it is {now:.0}");
+    }
+}
+
+/// Makes the library call of `start` and shows its events until it returns.
 pub(crate) fn run<Run>(
-    manner: Manner<'_>,
+    options: Options<'_>,
     start: impl FnOnce(Stop, UnboundedSender<TimedEvent>) -> Run,
 ) -> ExitCode
 where
     Run: Future<Output = Result<Report, TransferError>>,
 {
-    let mut progress = Progress::new(Display::choose(circumstances(&manner)));
+    let mut progress = Progress::new(Display::choose(circumstances(&options)));
     let console = progress.console().clone();
-    log::begin(manner.filter, manner.log, &console);
-    let runtime = match runtime() {
+    console::start_log(options.filter, options.log, &console);
+    let mut builder = Builder::new_multi_thread();
+    let runtime = match runtime(builder.worker_threads(WORKER_THREADS)) {
         Ok(runtime) => runtime,
         Err(error) => {
-            console.line(&format!("error: cannot start threads: {error}"));
+            console.line(&failed_to_start(&error));
             return ExitCode::Other;
         }
     };
-    let json = manner.messages.json.then(|| JsonLines::new(io::stdout()));
+    let json = options.messages.json.then(|| JsonLines::new(io::stdout()));
     let (to_show, shown) = mpsc::channel();
-    // A thread of its own: a slow terminal or a paused reader of the JSON
-    // lines must not hold up the transfers.
-    let shower = thread::spawn(move || show(&shown, &mut progress, json));
+    // Events have a thread of their own. A slow terminal or a paused reader of the JSON
+    // lines must not delay the transfers.
+    let display = thread::spawn(move || show(&shown, &mut progress, json));
     let announcer = Announcer {
         console: console.clone(),
-        quiet: manner.log.quiet,
-        stopping: manner.stopping,
+        quiet: options.log.quiet,
+        stopping: options.stopping,
     };
     let result = runtime.block_on(drive(start, to_show, announcer));
-    let shown = shower.join();
-    // Only now: until here a second signal had to be heard.
+    let display = display.join();
+    // Only now: a second signal must work while the last events are shown.
     runtime.shutdown_background();
     match result {
-        _ if shown.is_err() => ExitCode::Other,
-        Ok(report) => ExitCode::of_report(&report, manner.fail_late),
+        _ if display.is_err() => ExitCode::Other,
+        Ok(report) => ExitCode::of_report(&report, options.fail_late),
         Err(error) => {
             console.line(&failed_to_start(&error));
             ExitCode::of_kind(error.kind)
@@ -98,25 +116,20 @@ where
     }
 }
 
-/// A deadline that is over may be a slip of the pen; one that several files
-/// share is told once.
-pub(crate) fn warn_if_late(deadlines: impl IntoIterator<Item = jiff::Timestamp>) {
-    let now = clock::now().timestamp();
-    let over = deadlines.into_iter().filter(|deadline| *deadline <= now);
-    for deadline in over.collect::<BTreeSet<_>>() {
-        tracing::warn!("the deadline is over: it was {deadline:.0}, and now it is {now:.0}");
-    }
+/// A runtime with timers and I/O.
+///
+/// # Errors
+/// The system has no threads or descriptors left.
+pub(crate) fn runtime(builder: &mut Builder) -> Result<Runtime, TransferError> {
+    let runtime = builder.enable_all().build();
+    runtime.map_err(|error| other_error("cannot start threads", &error))
 }
 
-fn runtime() -> io::Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKER_THREADS)
-        .enable_all()
-        .build()
+fn other_error(what: &str, error: &io::Error) -> TransferError {
+    TransferError::new(ErrorKind::Other, format!("{what}: {error}"))
 }
 
-/// The one library call, with an ear for signals; its events go to `to_show`,
-/// which is closed when it returns.
+/// Runs the library call and passes its events on. Closes `to_show` when it returns.
 async fn drive<Run>(
     start: impl FnOnce(Stop, UnboundedSender<TimedEvent>) -> Run,
     to_show: mpsc::Sender<TimedEvent>,
@@ -126,12 +139,9 @@ where
     Run: Future<Output = Result<Report, TransferError>>,
 {
     let stop = Stop::new();
-    let signals = Signals::listen().map_err(|error| {
-        TransferError::new(ErrorKind::Other, format!("cannot catch signals: {error}"))
-    })?;
-    tokio::spawn(obey(signals, stop.clone(), announcer));
+    tokio::spawn(stop_on_signal(Signals::listen()?, stop.clone(), announcer));
     let (sender, mut events) = unbounded_channel();
-    // Fails only when the showing thread has died; the result still counts.
+    // This fails only after the display thread has died. The result still counts.
     let forward = |event| drop(to_show.send(event));
     let mut run = pin!(start(stop, sender));
     let result = loop {
@@ -146,16 +156,16 @@ where
     result
 }
 
-/// Says that a signal was heard.
+/// Announces that a signal came.
 struct Announcer {
     console: Console,
     quiet: bool,
     stopping: &'static str,
 }
 
-/// The first signal stops the run in good order, the second one at once: what
-/// is on the disk is made for that.
-async fn obey(mut signals: Signals, stop: Stop, announcer: Announcer) {
+/// Stops the run in good order after the first signal. Ends the process after the second
+/// one: the files on the disk are valid at any time.
+async fn stop_on_signal(mut signals: Signals, stop: Stop, announcer: Announcer) {
     signals.next().await;
     stop.interrupt();
     if !announcer.quiet {
@@ -180,18 +190,110 @@ fn show(
     progress.finish();
 }
 
-fn circumstances(manner: &Manner<'_>) -> Circumstances {
+fn circumstances(options: &Options<'_>) -> Circumstances {
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     Circumstances {
-        quiet: manner.log.quiet,
-        json: manner.messages.json,
+        quiet: options.log.quiet,
+        json: options.messages.json,
         stdout_terminal: io::stdout().is_terminal(),
         stderr_terminal: io::stderr().is_terminal() && !dumb,
     }
 }
 
-/// A seed that differs from run to run: the standard library keys its hash
-/// tables from the system's random source.
-pub(crate) fn random_seed() -> u64 {
-    RandomState::new().build_hasher().finish()
+/// The signals that ask a process to end: SIGINT and SIGTERM.
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
 }
+
+/// One of [`Signals`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StopSignal {
+    /// SIGINT, from a person at the terminal.
+    Interrupt,
+    /// SIGTERM, from the manager of the process.
+    Terminate,
+}
+
+impl Signals {
+    /// Catches the signals from now on. Needs a runtime.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(crate) fn listen() -> Result<Self, TransferError> {
+        let listen =
+            |kind| signal(kind).map_err(|error| other_error("cannot catch signals", &error));
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for the next signal.
+    pub(crate) async fn next(&mut self) -> StopSignal {
+        tokio::select! {
+            _ = self.interrupt.recv() => StopSignal::Interrupt,
+            _ = self.terminate.recv() => StopSignal::Terminate,
+        }
+    }
+}
+
+/// Writes events as JSON lines, as `docs/json.md` describes them. If the reader goes
+/// away, only the lines end: the transfers go on.
+#[derive(Debug)]
+struct JsonLines<W> {
+    /// `None` after the first write that failed.
+    out: Option<W>,
+}
+
+impl<W: Write> JsonLines<W> {
+    fn new(out: W) -> Self {
+        Self { out: Some(out) }
+    }
+
+    /// Writes and flushes one event.
+    fn write(&mut self, event: &TimedEvent) {
+        let Some(out) = &mut self.out else { return };
+        let written = json_line(event).and_then(|line| {
+            out.write_all(line.as_bytes())?;
+            out.flush()
+        });
+        if let Err(error) = written {
+            if error.kind() == io::ErrorKind::BrokenPipe {
+                tracing::info!("the reader of the JSON lines has gone; no more are written");
+            } else {
+                tracing::error!("cannot write JSON lines any more: {error}");
+            }
+            self.out = None;
+        }
+    }
+}
+
+/// The event as one line.
+fn json_line(event: &TimedEvent) -> io::Result<String> {
+    let mut line = match with_unicode_path(event) {
+        None => serde_json::to_string(event)?,
+        Some(event) => serde_json::to_string(&event)?,
+    };
+    line.push('\n');
+    Ok(line)
+}
+
+/// A copy of the event for JSON, which is Unicode only: replacement characters stand for
+/// the other parts of the path. `None` if the path is Unicode already.
+fn with_unicode_path(event: &TimedEvent) -> Option<TimedEvent> {
+    let mut copy = event.clone();
+    let (Event::File { path, .. } | Event::Done { path, .. } | Event::Sent { path, .. }) =
+        &mut copy.event
+    else {
+        return None;
+    };
+    if path.to_str().is_some() {
+        return None;
+    }
+    *path = PathBuf::from(path.to_string_lossy().into_owned());
+    Some(copy)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,10 @@
-//! From raw arguments to what the library takes: every value is parsed and
-//! checked here, and every complaint says what to do instead.
+//! Values of the command line, parsed and checked. Each error names the flag and says
+//! what to write instead.
 //!
-//! It must not read a clock, a terminal or the environment by itself: all of
-//! that is in [`Surroundings`].
+//! Nothing here reads a clock, a terminal or the environment: [`Environment`] carries
+//! what the settings depend on.
 
-mod agent;
-mod attributes;
-mod plan;
-mod put;
-mod requests;
-mod urls;
+pub(crate) mod urls;
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -17,35 +12,43 @@ use std::io::BufRead;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dalbe::receive_window::ReceiverPolicy;
 use dalbe::weight::MIN_WEIGHT;
-use fairbat::settings::{
-    FileAllocation, HttpSettings, RetrySettings, Settings, Target, TransferRequest,
-};
-use fairbat::units::parse_duration;
-use fairbat::units::{DeadlineError, parse_deadline};
-use fairbat::units::{SizeError, parse_size};
+use fairbat::settings::{Credentials, HttpSettings, RetrySettings};
+use fairbat::units::{DeadlineError, SizeError, parse_deadline, parse_duration, parse_size};
+use http::{HeaderName, HeaderValue, header};
 
-pub(crate) use self::agent::{addition, restoration};
-pub(crate) use self::plan::{Question, question};
-pub(crate) use self::put::upload;
-use crate::args::{
-    AllocationMethod, FailureArgs, GetArgs, ReceiverMethod, RequestArgs, TimeoutArgs,
-};
+use crate::args::{FailureArgs, RequestArgs, TimeoutArgs};
 
-/// m_max when nobody says otherwise: enough to catch up on a long path, few
-/// enough for any server.
-const MAX_CONNECTIONS: u32 = 4;
-/// Failures in a row before a transfer is given up: with the default waits
-/// some eight minutes without a network.
-const RETRIES: u32 = 20;
-/// The same before the first answer, when a mistyped host is more likely than
-/// a bad network: a few seconds.
-const RETRIES_BEFORE_CONTACT: u32 = 5;
+/// Failures in a row before a transfer is given up. With the default waits, that is
+/// about eight minutes without a network.
+const DEFAULT_RETRIES: u32 = 20;
+/// The same before the first answer of a server: a few seconds. At that point, a typing
+/// error in the host name is more likely than a bad network.
+const DEFAULT_RETRIES_BEFORE_CONTACT: u32 = 5;
 /// Longest wait between two tries.
-const RETRY_MAX_WAIT: Duration = Duration::from_secs(30);
+const DEFAULT_RETRY_MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// What the command line or the environment got wrong, and what to do.
+/// Headers that decide which bytes arrive and how they are framed. fairbat sets them
+/// itself: with other values, the file would be wrong.
+const RESERVED_HEADERS: [HeaderName; 15] = [
+    header::ACCEPT_ENCODING,
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::CONTENT_RANGE,
+    header::EXPECT,
+    header::IF_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_NONE_MATCH,
+    header::IF_RANGE,
+    header::IF_UNMODIFIED_SINCE,
+    header::RANGE,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// An error of the command line or of a variable, with advice.
 #[derive(Debug)]
 pub(crate) struct UsageError(String);
 
@@ -61,51 +64,20 @@ impl Display for UsageError {
     }
 }
 
-/// Everything outside the command line that the settings depend on.
-pub(crate) struct Surroundings<'a> {
-    /// The present moment, in the local time zone.
+/// Everything outside the command line that settings depend on.
+pub(crate) struct Environment<'a> {
+    /// The present moment in the local time zone.
     pub(crate) now: &'a jiff::Zoned,
     /// Reads an environment variable.
     pub(crate) variable: &'a dyn Fn(&str) -> Option<OsString>,
     /// Standard input.
     pub(crate) stdin: &'a mut dyn BufRead,
-    /// The seed, unless one was given.
+    /// The seed for a run without `--seed`.
     pub(crate) seed: u64,
 }
 
-/// Turns the arguments of `fairbat get` into a library call.
-///
-/// # Errors
-/// The first thing that is wrong with them.
-pub(crate) fn resolve(
-    args: &GetArgs,
-    around: &mut Surroundings<'_>,
-) -> Result<(Settings, Vec<TransferRequest>), UsageError> {
-    let settings = Settings {
-        http: http(&args.requests, &args.timeouts, around.variable)?,
-        split: args.pace.split,
-        max_connections: max_connections(args.pace.split, args.pace.max_connections)?,
-        weight: value("--weight", &args.pace.weight, weight)?,
-        receiver: match args.pace.receiver {
-            ReceiverMethod::Delay => ReceiverPolicy::Delay,
-            ReceiverMethod::Vulture => ReceiverPolicy::Vulture,
-        },
-        chunk_size: optional("--chunk-size", &args.pace.chunk_size, parse_size)?,
-        file_allocation: match args.files.file_allocation {
-            AllocationMethod::None => FileAllocation::None,
-            AllocationMethod::Falloc => FileAllocation::Falloc,
-        },
-        retry: retry(&args.failures)?,
-        limit_rate: optional("--limit-rate", &args.pace.limit_rate, rate)?.flatten(),
-        resume: args.files.resume,
-        max_time: max_time(&args.pace.max_time)?,
-        seed: args.messages.seed.unwrap_or(around.seed),
-    };
-    Ok((settings, transfers(args, around)?))
-}
-
-/// Parses the value of a flag; the complaint names the flag.
-fn value<T, E: Display>(
+/// Parses the value of a flag. The error names the flag.
+pub(crate) fn value<T, E: Display>(
     flag: &str,
     text: &str,
     parse: impl FnOnce(&str) -> Result<T, E>,
@@ -113,73 +85,73 @@ fn value<T, E: Display>(
     parse(text).map_err(|error| UsageError(format!("{flag}: {error}")))
 }
 
-fn optional<T, E: Display>(
+/// Parses the value of a flag if it is given.
+pub(crate) fn optional<T, E: Display>(
     flag: &str,
-    text: &Option<String>,
+    text: Option<&str>,
     parse: impl FnOnce(&str) -> Result<T, E>,
 ) -> Result<Option<T>, UsageError> {
-    text.as_deref()
-        .map(|text| value(flag, text, parse))
-        .transpose()
+    text.map(|text| value(flag, text, parse)).transpose()
 }
 
-/// Parses the limit on the time of a run, of which zero means none.
-fn max_time(text: &Option<String>) -> Result<Option<Duration>, UsageError> {
+/// Parses `--max-time`; zero means no limit.
+pub(crate) fn max_time(text: Option<&str>) -> Result<Option<Duration>, UsageError> {
     let time = optional("--max-time", text, parse_duration)?;
     Ok(time.filter(|time| !time.is_zero()))
 }
 
-/// Parses a timeout, of which zero means never.
+/// Parses a timeout; zero means none.
 fn timeout(flag: &str, text: &str) -> Result<Option<Duration>, UsageError> {
     let timeout = value(flag, text, parse_duration)?;
     Ok(Some(timeout).filter(|timeout| !timeout.is_zero()))
 }
 
-fn max_connections(split: u32, given: Option<u32>) -> Result<u32, UsageError> {
-    match given {
-        None => Ok(MAX_CONNECTIONS.max(split)),
-        Some(max) if max < split => Err(UsageError(format!(
-            "--max-connections {max} is less than --split {split}: raise the one or lower \
-             the other"
-        ))),
-        Some(max) => Ok(max),
-    }
-}
-
-/// Parses a ceiling on the rate, of which zero means none: so the command
-/// line can lift one from the environment.
-fn rate(text: &str) -> Result<Option<u64>, SizeError> {
-    match parse_size(text) {
+/// Parses `--limit-rate`, in byte/s. Zero means no limit, so that the command line can
+/// lift a limit from the environment.
+pub(crate) fn limit_rate(text: Option<&str>) -> Result<Option<u64>, UsageError> {
+    let rate = |text: &str| match parse_size(text) {
         Err(SizeError::Zero(_)) => Ok(None),
         rate => rate.map(Some),
-    }
+    };
+    Ok(optional("--limit-rate", text, rate)?.flatten())
 }
 
-/// Parses the least weight of a connection.
-fn weight(text: &str) -> Result<f64, String> {
-    let weight = text.parse().ok();
-    weight
-        .filter(|weight| (MIN_WEIGHT..=1.0).contains(weight))
-        .ok_or_else(|| {
-            format!(
-                "{text:?} is not a weight; write a number from {MIN_WEIGHT} (yields to anybody) \
-                 to 1 (never yields), such as 0.3"
-            )
-        })
+/// Parses `--weight`: the lowest weight of a connection, [`MIN_WEIGHT`] to 1.
+pub(crate) fn weight(text: &str) -> Result<f64, UsageError> {
+    value("--weight", text, |text| {
+        let weight = text.parse().ok();
+        weight
+            .filter(|weight| (MIN_WEIGHT..=1.0).contains(weight))
+            .ok_or_else(|| {
+                format!(
+                    "{text:?} is not a weight; write a number from {MIN_WEIGHT} (yields to all) \
+                     to 1 (never yields), such as 0.3"
+                )
+            })
+    })
 }
 
-/// Parses a deadline; one that is over counts too. It is soft, and the command
-/// that missed it must still be able to finish the job when it is run again.
-fn deadline(text: &str, now: &jiff::Zoned) -> Result<jiff::Timestamp, DeadlineError> {
+/// Parses a deadline. A deadline in the past is valid: it is soft, and a second run of
+/// the same command must still be able to finish the transfer.
+pub(crate) fn deadline(text: &str, now: &jiff::Zoned) -> Result<jiff::Timestamp, DeadlineError> {
     match parse_deadline(text, now) {
         Err(DeadlineError::Past { moment, .. }) => Ok(moment),
         deadline => deadline,
     }
 }
 
-fn retry(flags: &FailureArgs) -> Result<RetrySettings, UsageError> {
+/// Parses `--deadline` if it is given.
+pub(crate) fn optional_deadline(
+    text: Option<&str>,
+    now: &jiff::Zoned,
+) -> Result<Option<jiff::Timestamp>, UsageError> {
+    optional("--deadline", text, |text| deadline(text, now))
+}
+
+/// Resolves the flags for failures.
+pub(crate) fn retry(flags: &FailureArgs) -> Result<RetrySettings, UsageError> {
     let (limit, limit_before_contact) = match flags.retry.as_deref() {
-        None => (Some(RETRIES), Some(RETRIES_BEFORE_CONTACT)),
+        None => (Some(DEFAULT_RETRIES), Some(DEFAULT_RETRIES_BEFORE_CONTACT)),
         Some("inf") => (None, None),
         Some(text) => {
             let limit = text.parse().map_err(|_| {
@@ -191,12 +163,12 @@ fn retry(flags: &FailureArgs) -> Result<RetrySettings, UsageError> {
         }
     };
     let base = value("--retry-wait", &flags.retry_wait, parse_duration)?;
-    let given = &flags.retry_max_wait;
+    let given = flags.retry_max_wait.as_deref();
     let cap = match optional("--retry-max-wait", given, parse_duration)? {
-        None => RETRY_MAX_WAIT.max(base),
+        None => DEFAULT_RETRY_MAX_WAIT.max(base),
         Some(cap) if cap < base => {
             return Err(UsageError::new(
-                "--retry-max-wait is less than --retry-wait: raise the one or lower the other",
+                "--retry-max-wait is less than --retry-wait: raise the first or lower the second",
             ));
         }
         Some(cap) => cap,
@@ -209,7 +181,8 @@ fn retry(flags: &FailureArgs) -> Result<RetrySettings, UsageError> {
     })
 }
 
-fn http(
+/// Resolves the flags for requests and timeouts.
+pub(crate) fn http(
     flags: &RequestArgs,
     timeouts: &TimeoutArgs,
     variable: &dyn Fn(&str) -> Option<OsString>,
@@ -220,11 +193,11 @@ fn http(
             .iter()
             // FAIRBAT_HEADER may end with a line break.
             .filter(|line| !line.trim().is_empty())
-            .map(|line| requests::header(line))
+            .map(|line| request_header(line))
             .collect::<Result<_, _>>()?,
-        user: flags.user.as_deref().map(requests::user).transpose()?,
+        user: flags.user.as_deref().map(user).transpose()?,
         netrc: match flags.netrc {
-            true => Some(requests::netrc_path(variable)?),
+            true => Some(netrc_path(variable)?),
             false => None,
         },
         cacert: flags.cacert.clone(),
@@ -233,70 +206,57 @@ fn http(
     })
 }
 
-fn transfers(
-    args: &GetArgs,
-    around: &mut Surroundings<'_>,
-) -> Result<Vec<TransferRequest>, UsageError> {
-    let deadline = optional("--deadline", &args.pace.deadline, |text| {
-        deadline(text, around.now)
-    })?;
-    let checksum = optional("--checksum", &args.files.checksum, str::parse)?;
-    let urls = urls::all(&args.urls, args.files.input_file.as_deref(), around)?;
-    if urls.len() > 1 {
-        if args.files.output.is_some() {
-            return Err(only_one(
-                "--output",
-                urls.len(),
-                "use --directory for several",
-            ));
-        }
-        if checksum.is_some() {
-            return Err(only_one("--checksum", urls.len(), "run one command each"));
-        }
-    }
-    let target = target(args)?;
-    Ok(urls
-        .into_iter()
-        .map(|named| TransferRequest {
-            url: named.url,
-            target: target.clone(),
-            deadline: named.attributes.deadline.or(deadline),
-            checksum: checksum.clone(),
-        })
-        .collect())
-}
-
-fn only_one(flag: &str, urls: usize, advice: &str) -> UsageError {
-    UsageError(format!(
-        "{flag} is for one URL, but there are {urls}: {advice}"
-    ))
-}
-
-/// `--output` within `--directory`, as curl and aria2 join them: so a
-/// directory from the environment does not stand against a name on the
-/// command line.
-fn target(args: &GetArgs) -> Result<Target, UsageError> {
-    let directory = args.files.directory.clone();
-    let Some(output) = &args.files.output else {
-        return Ok(Target::Directory(directory.unwrap_or_default()));
-    };
-    if output.as_os_str() == "-" {
+/// Parses `Name: value`. Errors never show the value: it may be a secret.
+fn request_header(line: &str) -> Result<(HeaderName, HeaderValue), UsageError> {
+    let Some((name, value)) = line.split_once(':') else {
         return Err(UsageError::new(
-            "--output -: a file that is checked before it appears cannot go to standard \
-             output; name a file (./- for one called -)",
+            "--header: there is no colon; write 'Name: value'",
         ));
-    }
-    if output.file_name().is_none() || output.as_os_str().as_encoded_bytes().ends_with(b"/") {
+    };
+    let name = name.trim();
+    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+        UsageError(format!(
+            "--header: '{name}' is not the name of a header; write 'Name: value'"
+        ))
+    })?;
+    if RESERVED_HEADERS.contains(&name) {
         return Err(UsageError(format!(
-            "--output {}: not the name of a file; use --directory to name a directory",
-            output.display()
+            "--header: fairbat sets {name} itself; leave it out"
         )));
     }
-    Ok(Target::File(match directory {
-        Some(directory) => directory.join(output),
-        None => PathBuf::from(output),
-    }))
+    let mut value = HeaderValue::from_str(value.trim()).map_err(|_| {
+        UsageError(format!(
+            "--header: the value of {name} has characters that a header cannot carry"
+        ))
+    })?;
+    value.set_sensitive(true);
+    Ok((name, value))
 }
 
-#[cfg(test)]
-mod tests;
+/// Parses `USER:PASSWORD`. The password may contain colons and may be empty. The error
+/// does not show the text: it may be a password.
+fn user(text: &str) -> Result<Credentials, UsageError> {
+    let Some((user, password)) = text.split_once(':') else {
+        return Err(UsageError::new(
+            "--user: there is no colon; write USER:PASSWORD, or USER: for an empty password",
+        ));
+    };
+    Ok(Credentials {
+        user: user.to_owned(),
+        password: password.to_owned(),
+    })
+}
+
+/// The path of the netrc file: `$NETRC`, or else `~/.netrc`.
+fn netrc_path(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf, UsageError> {
+    let set = |name| variable(name).filter(|value| !value.is_empty());
+    if let Some(path) = set("NETRC") {
+        return Ok(path.into());
+    }
+    match set("HOME") {
+        Some(home) => Ok(PathBuf::from(home).join(".netrc")),
+        None => Err(UsageError::new(
+            "--netrc: neither NETRC nor HOME is set; set NETRC to the path of the file",
+        )),
+    }
+}

@@ -1,21 +1,17 @@
-//! `fairbat setup`: what runs in the kernel, set up for all users by root, or
-//! removed.
+//! `fairbat setup`: loads the kernel parts for all users, or removes them.
 
 use std::io::{self, Write};
 use std::path::Path;
 
-use dalbe::ebpf::Observer;
-use dalbe::ebpf::WeightedCongestion;
 use dalbe::ebpf::setup::{InstallOutcome, SetupError, SetupStatus};
-use dalbe::ebpf::{EbpfPart, EbpfUnavailable, PIN_DIRECTORY, setup};
+use dalbe::ebpf::{EbpfPart, EbpfUnavailable, Observer, PIN_DIRECTORY, WeightedCongestion, setup};
 
 use crate::args::SetupArgs;
-use crate::console::Console;
+use crate::console::{Console, written};
 use crate::exit::ExitCode;
 
-/// Runs the command. A part that fails does not keep the others from being
-/// done. Those that are set up are worth having, and a code of its own says so;
-/// a removal that leaves one has failed.
+/// Runs the command on each part, even if one fails. A setup that loads some parts has an
+/// exit code of its own. A removal that leaves a part has failed.
 pub(crate) fn run(args: &SetupArgs) -> ExitCode {
     let console = Console::plain();
     let codes = EbpfPart::ALL.map(|part| one(part, args, &console));
@@ -33,7 +29,7 @@ fn one(part: EbpfPart, args: &SetupArgs, console: &Console) -> ExitCode {
     let directory = Path::new(PIN_DIRECTORY);
     let done = if args.status {
         return match setup::status(directory, part) {
-            Ok(status) => tell(part, status),
+            Ok(status) => print(part, status),
             Err(error) => failed(&error, console),
         };
     } else if args.remove {
@@ -60,9 +56,9 @@ fn installed(part: EbpfPart, what: InstallOutcome) -> String {
         InstallOutcome::Replaced { version } => {
             let meanwhile = match part {
                 EbpfPart::Observer => {
-                    "downloads that are running see no packets until they are started again"
+                    "running downloads do not use it until they are started again"
                 }
-                EbpfPart::CongestionControls => "connections that have them keep the old ones",
+                EbpfPart::CongestionControls => "existing connections keep the old version",
             };
             format!("{part}: set up in {PIN_DIRECTORY}, in place of version {version}; {meanwhile}")
         }
@@ -81,10 +77,10 @@ fn removed(part: EbpfPart, was_there: bool) -> String {
     }
 }
 
-/// The answer to `--status`, which is data.
-fn tell(part: EbpfPart, status: SetupStatus) -> ExitCode {
+/// Prints the answer to `--status` to standard output, because it is data.
+fn print(part: EbpfPart, status: SetupStatus) -> ExitCode {
     let (text, code) = match status {
-        // It may be there and yet refuse this user.
+        // A part can be loaded and still refuse this user.
         SetupStatus::SetUp => match opened(part) {
             Ok(()) => ("set up".to_owned(), ExitCode::Done),
             Err(reason) => (reason.to_string(), ExitCode::Other),
@@ -95,7 +91,7 @@ fn tell(part: EbpfPart, status: SetupStatus) -> ExitCode {
             (text, ExitCode::Other)
         }
     };
-    match crate::written(writeln!(io::stdout(), "{part}: {text}")) {
+    match written(writeln!(io::stdout(), "{part}: {text}")) {
         ExitCode::Done => code,
         failed => failed,
     }

@@ -27,6 +27,8 @@ pub mod event;
 mod file_version;
 pub mod http;
 pub mod lane;
+#[cfg(feature = "manual")]
+pub mod manual;
 pub mod path_measurement;
 pub mod ranges;
 pub mod retry;

@@ -1,5 +1,5 @@
-//! `fairbat-agent check`: what the configuration says, and what stands in its way
-//! on this machine.
+//! `fairbat-agent check`: shows what the jobs will do and what may keep them from it on
+//! this machine.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -11,21 +11,19 @@ use fairbat_agent::config::{
 use jiff::{SignedDuration, Timestamp, Zoned};
 
 use super::args::ConfigArgs;
-use super::clock;
-use super::exit::ExitCode;
-use super::load;
+use super::process::{ExitCode, load, now, written};
 
-/// Looks at the configuration.
+/// Runs the command.
 pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
-    let config = match load::load(&args.config) {
+    let config = match load(&args.config) {
         Ok(config) => config,
         Err(code) => return code,
     };
-    let now = clock::now();
+    let now = now();
     for warning in warnings(&config, &now) {
         eprintln!("warning: {warning}");
     }
-    super::written(print(&config.jobs, &now))
+    written(print(&config.jobs, &now))
 }
 
 fn print(jobs: &[Job], now: &Zoned) -> io::Result<()> {
@@ -36,7 +34,7 @@ fn print(jobs: &[Job], now: &Zoned) -> io::Result<()> {
     out.flush()
 }
 
-/// What a job does, when next, and by when.
+/// What a job does, when it starts next, and when it should be done.
 fn line(job: &Job, now: &Zoned) -> String {
     let what = match &job.course {
         Course::Push { from, to } => format!("push {} to {to}", shown(from)),
@@ -44,19 +42,13 @@ fn line(job: &Job, now: &Zoned) -> String {
     };
     let deletion = match job.delete {
         Delete::Never => String::new(),
-        Delete::Mirror {
-            max: MaxDelete::Files(1),
-        } => ", deleting at most 1 file".to_owned(),
-        Delete::Mirror {
-            max: MaxDelete::Files(files),
-        } => {
-            format!(", deleting at most {files} files")
-        }
-        Delete::Mirror {
-            max: MaxDelete::Share(share),
-        } => {
-            format!(", deleting at most {} % of the files", share * 100.0)
-        }
+        Delete::Mirror { max } => match max {
+            MaxDelete::Files(1) => ", deleting at most 1 file".to_owned(),
+            MaxDelete::Files(files) => format!(", deleting at most {files} files"),
+            MaxDelete::Share(share) => {
+                format!(", deleting at most {} % of the files", share * 100.0)
+            }
+        },
     };
     let start = job.timing.next_by_calendar(now);
     let due = job
@@ -72,7 +64,7 @@ fn line(job: &Job, now: &Zoned) -> String {
     format!("{}: {what}{deletion}; {start}{due}", job.name)
 }
 
-/// The deadline of the run that starts then, or of any.
+/// The deadline of the run that starts at `start`, or of any run.
 fn by(due: Due, start: Option<&Zoned>, now: &Zoned) -> String {
     let local = start.map(|start| start.with_time_zone(now.time_zone().clone()));
     match (local.and_then(|start| due.after(&start)), due) {
@@ -82,7 +74,7 @@ fn by(due: Due, start: Option<&Zoned>, now: &Zoned) -> String {
     }
 }
 
-/// In the local time zone.
+/// A moment in the local time zone.
 fn moment(moment: Timestamp, now: &Zoned) -> String {
     let local = moment.to_zoned(now.time_zone().clone());
     local.strftime("%a %F %T %Z").to_string()
@@ -93,7 +85,7 @@ fn span(span: std::time::Duration) -> String {
     exact.map_or_else(|_| format!("{span:?}"), |span| format!("{span:#}"))
 }
 
-/// A path on one line.
+/// A path without control characters.
 fn shown(path: &Path) -> String {
     let shown = |c: char| match c {
         c if c.is_control() => c.escape_default().to_string(),
@@ -102,7 +94,7 @@ fn shown(path: &Path) -> String {
     path.display().to_string().chars().map(shown).collect()
 }
 
-/// What would keep a job from its work, as far as this machine knows.
+/// What may keep a job from its work, as far as this machine can tell.
 fn warnings(config: &Config, now: &Zoned) -> Vec<String> {
     let mut warnings = Vec::new();
     for (name, store) in &config.stores {
@@ -115,13 +107,13 @@ fn warnings(config: &Config, now: &Zoned) -> Vec<String> {
     for job in &config.jobs {
         let over =
             matches!(job.timing, Timing::Calendar(_)) && job.timing.next_by_calendar(now).is_none();
-        let over = over.then(|| "its schedule names no moment that is still to come".to_owned());
+        let over = over.then(|| "its schedule has no moment in the future".to_owned());
         let unreadable = source(job, config).and_then(|path| unreadable_directory(&path));
         let found = over.into_iter().chain(unreadable);
         warnings.extend(found.map(|what| format!("job `{}`: {what}", job.name)));
     }
     if config.jobs.is_empty() {
-        warnings.push("there are no jobs: add [[jobs]]".to_owned());
+        warnings.push("there are no jobs; add [[jobs]]".to_owned());
     }
     warnings
 }
@@ -146,12 +138,12 @@ fn of_store(name: &str, store: &Store) -> Vec<String> {
     credentials.into_iter().chain(file).collect()
 }
 
-/// Where a job reads, if that is on this machine.
+/// The source of a job, if it is on this machine.
 fn source(job: &Job, config: &Config) -> Option<PathBuf> {
     match &job.course {
         Course::Push { from, .. } => Some(from.clone()),
         Course::Pull { from, .. } => match config.stores.get(&from.store)? {
-            // That the store itself is missing is said once.
+            // A missing store has a warning of its own.
             Store::Local(path) if path.is_dir() => Some(path.join(&from.path)),
             Store::Local(_) | Store::S3(_) | Store::Webdav(_) | Store::Fairbat(_) => None,
         },

@@ -1,39 +1,25 @@
-//! The command line: what was typed, and what comes back.
+//! The command line of the agent: flags, help, manual, and the commands themselves.
 
 mod args;
 mod check;
-mod clock;
-mod completions;
-mod exit;
-mod load;
-mod man;
+mod process;
 mod service;
 
-use std::io;
+use fairbat::manual::{write_completions, write_pages};
 
 use self::args::Command;
-use self::exit::ExitCode;
+use self::process::{ExitCode, written};
 
-/// Does what the command line says.
+/// Runs the command of the command line.
 pub(crate) fn run() -> ExitCode {
     match args::parse() {
         Command::Check(args) => check::run(&args),
         Command::Run(args) => service::run(&args),
         Command::Gc(args) => service::collect(&args),
-        Command::Completions(args) => written(completions::run(args.shell)),
-        Command::Man(args) => written(man::run(args.dir.as_deref())),
-    }
-}
-
-/// The exit code of a command that only writes.
-fn written(result: io::Result<()>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::Done,
-        // A reader who has seen enough is no error.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::Done,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::Other
+        Command::Completions(args) => written(write_completions(&mut args::command(), args.shell)),
+        Command::Man(args) => {
+            let pages = args::pages();
+            written(pages.and_then(|pages| write_pages(&pages, args.dir.as_deref())))
         }
     }
 }

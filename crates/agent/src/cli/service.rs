@@ -1,4 +1,4 @@
-//! `fairbat-agent run` and `fairbat-agent gc`.
+//! `fairbat-agent run` and `fairbat-agent gc`: the daemon, and the clean-up of stores.
 
 use std::error::Error;
 use std::io;
@@ -17,16 +17,14 @@ use tokio::task::JoinSet;
 use tracing_subscriber::EnvFilter;
 
 use super::args::ConfigArgs;
-use super::clock;
-use super::exit::ExitCode;
-use super::load::load;
+use super::process::{ExitCode, load, now};
 
-/// For how long the end may take: runs are stopped, answers given and the state
-/// written meanwhile. Whoever waits for us waits for 5 s. What is not done by then,
-/// because a disk does not answer, is as if the process had been killed.
-const LAST: Duration = Duration::from_secs(4);
+/// Longest time for the end: to stop runs, to answer requests and to write the state.
+/// Below the 5 s that callers wait. If a disk hangs, the end is like that of a killed
+/// process.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Runs the jobs until it is told to stop.
+/// Runs the jobs until a signal stops the agent.
 pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
     let config = match load(&args.config) {
         Ok(config) => config,
@@ -44,8 +42,7 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
     })
 }
 
-/// The daemon, with its API, its metrics and its page. The configuration is that of
-/// the file.
+/// Runs the daemon with its API, its metrics and its page. `config` was read from `file`.
 async fn serve(config: Config, file: PathBuf) -> Result<(), Box<dyn Error>> {
     let stopped = stop_by_signal()?;
     let environment = Environment {
@@ -53,13 +50,13 @@ async fn serve(config: Config, file: PathBuf) -> Result<(), Box<dyn Error>> {
         reload: reload_by_signal()?,
         load: Arc::new(move || Config::load(&file, |name| std::env::var_os(name))),
     };
-    let told = || {
+    let until_stopped = || {
         let mut stopped = stopped.clone();
         async move {
             let _ = stopped.wait_for(|stop| *stop).await;
         }
     };
-    let (handle, port) = handle::channel(daemon::starting_status(clock::now().timestamp()));
+    let (handle, port) = handle::channel(daemon::starting_status(now().timestamp()));
     let socket = api::listen(&config.agent.socket)?;
     let mut serving = JoinSet::new();
     if let Some(address) = config.agent.listen {
@@ -70,29 +67,29 @@ async fn serve(config: Config, file: PathBuf) -> Result<(), Box<dyn Error>> {
             listener,
             handle.clone(),
             TimeZone::system(),
-            told(),
+            until_stopped(),
         ));
     }
-    serving.spawn(api::serve(socket, handle, told()));
+    serving.spawn(api::serve(socket, handle, until_stopped()));
     let all = async {
         daemon::run(config, port, environment, identity()).await?;
         serving.join_all().await;
         Ok(())
     };
-    let patience = async {
-        told().await;
-        tokio::time::sleep(LAST).await;
+    let timeout = async {
+        until_stopped().await;
+        tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
     };
     tokio::select! {
         done = all => done,
-        () = patience => {
-            tracing::warn!("something does not end; it is left behind");
+        () = timeout => {
+            tracing::warn!("the agent ends now, but a task has not stopped in time");
             Ok(())
         }
     }
 }
 
-/// Becomes true with SIGTERM and with SIGINT.
+/// A value that becomes true after SIGTERM or SIGINT.
 fn stop_by_signal() -> Result<watch::Receiver<bool>, io::Error> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -107,7 +104,7 @@ fn stop_by_signal() -> Result<watch::Receiver<bool>, io::Error> {
     Ok(stopped)
 }
 
-/// Is notified with SIGHUP.
+/// A notification after each SIGHUP.
 fn reload_by_signal() -> Result<Arc<Notify>, io::Error> {
     let mut hangup = signal(SignalKind::hangup())?;
     let reload = Arc::new(Notify::new());
@@ -120,7 +117,7 @@ fn reload_by_signal() -> Result<Arc<Notify>, io::Error> {
     Ok(reload)
 }
 
-/// Collects what was left unfinished.
+/// Removes unfinished uploads from the stores.
 pub(crate) fn collect(args: &ConfigArgs) -> ExitCode {
     let config = match load(&args.config) {
         Ok(config) => config,
@@ -132,7 +129,9 @@ pub(crate) fn collect(args: &ConfigArgs) -> ExitCode {
             Ok(collected) => collected,
             Err(error) => {
                 eprintln!("error: {error}");
-                eprintln!("hint: each run of a job collects for itself; stop the agent first");
+                eprintln!(
+                    "hint: stop the agent first; each run of a job also cleans up after itself"
+                );
                 return ExitCode::Other;
             }
         };
@@ -160,12 +159,12 @@ fn in_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
     match runtime {
         Ok(runtime) => {
             let code = runtime.block_on(work);
-            // A thread that reads a disk which does not answer is not waited for.
+            // Do not wait for a thread that reads from a hanging disk.
             runtime.shutdown_background();
             code
         }
         Err(error) => {
-            eprintln!("error: no runtime: {error}");
+            eprintln!("error: cannot start threads: {error}");
             ExitCode::Other
         }
     }
@@ -182,7 +181,7 @@ fn start_log() {
 
 #[allow(
     clippy::disallowed_methods,
-    reason = "a name that nobody else has; it is made once and then remembered"
+    reason = "a unique name for this agent, made once and then stored"
 )]
 fn identity() -> u64 {
     rand::random()

@@ -1,4 +1,4 @@
-//! What is to be done: the jobs.
+//! The jobs of the configuration.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,56 +9,56 @@ use jiff::{Timestamp, Zoned};
 use super::store::Place;
 use crate::calendar::Calendar;
 
-/// A directory that is kept in step with another.
+/// A job: it keeps the destination in step with the source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
-    /// Unique; `[a-z0-9][a-z0-9-]{0,62}`.
+    /// A unique name, `[a-z0-9][a-z0-9-]{0,62}`.
     pub name: String,
-    /// From where to where.
+    /// Its source and destination.
     pub course: Course,
-    /// When it starts.
+    /// Its start times.
     pub timing: Timing,
-    /// Soft deadline; `None` without any.
+    /// Its soft deadline, if it has one.
     pub due: Option<Due>,
-    /// What is taken, in gitignore syntax; nothing means everything.
+    /// Patterns of files to include, in gitignore syntax. Empty means all files.
     pub include: Vec<String>,
-    /// What is left out, in gitignore syntax.
+    /// Patterns of files to leave out, in gitignore syntax.
     pub exclude: Vec<String>,
-    /// What becomes of files whose original is gone.
+    /// What happens to files whose original is gone.
     pub delete: Delete,
-    /// What is enough to call a file transferred.
+    /// When a file counts as transferred.
     pub verify: Verify,
-    /// By what a change is noticed.
+    /// How a change is detected.
     pub detect: Detect,
-    /// Whether other file systems below the source are left out.
+    /// Whether to leave out other file systems below the source.
     pub one_file_system: bool,
-    /// RateLimit on the rate of this job, byte/s, besides that of the agent.
+    /// Limit on the rate of this job, byte/s, in addition to the limit of the agent.
     pub limit_rate: Option<u64>,
-    /// w_min of this job, 0.02 to 1: its own, or else the agent's.
+    /// w_min of this job, 0.02 to 1.
     pub min_weight: f64,
 }
 
-/// From where to where.
+/// The direction of a job with its source and destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Course {
     /// From this machine to a store.
     Push {
-        /// An absolute path.
+        /// An absolute path on this machine.
         from: PathBuf,
-        /// In the store.
+        /// A place in a store.
         to: Place,
     },
     /// From a store to this machine.
     Pull {
-        /// In the store.
+        /// A place in a store.
         from: Place,
-        /// An absolute path.
+        /// An absolute path on this machine.
         to: PathBuf,
     },
 }
 
 impl Course {
-    /// The end that is in a store.
+    /// The end in the store.
     #[must_use]
     pub fn place(&self) -> &Place {
         match self {
@@ -67,20 +67,20 @@ impl Course {
     }
 }
 
-/// When a job starts.
+/// The start times of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Timing {
-    /// At these moments; there is at least one expression.
+    /// The moments of these calendar expressions; at least one expression.
     Calendar(Vec<Calendar>),
-    /// This long after it started, a minute at least.
+    /// This long after the last start; at least a minute.
     Every(Duration),
-    /// When somebody says so.
+    /// Only on request.
     ByHand,
 }
 
 impl Timing {
-    /// The next moment after `now` that a calendar names; `None` when there is
-    /// none any more, or no calendar.
+    /// The next calendar moment after `now`. `None` without a calendar, or after its last
+    /// moment.
     #[must_use]
     pub fn next_by_calendar(&self, now: &Zoned) -> Option<Zoned> {
         match self {
@@ -95,18 +95,18 @@ impl Timing {
     }
 }
 
-/// When a job should be done.
+/// The soft deadline of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// The next time that local clocks show this after its start.
+    /// The next time local clocks show this time of day, after the start.
     By(Time),
-    /// This long after its start; more than nothing.
+    /// This long after the start; more than zero.
     Within(Duration),
 }
 
 impl Due {
-    /// The deadline of a run that started then. A time of day follows the rules
-    /// of [`fairbat::units`]. `None` at the end of the calendar.
+    /// The deadline of a run with this start. A time of day follows the rules of
+    /// [`fairbat::units`]. `None` after the last year that dates can express.
     #[must_use]
     pub fn after(self, start: &Zoned) -> Option<Timestamp> {
         match self {
@@ -119,14 +119,14 @@ impl Due {
     }
 }
 
-/// What becomes of files at the destination whose original is gone.
+/// What happens to files at the destination whose original is gone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Delete {
-    /// They stay.
+    /// They are kept.
     Never,
-    /// They go too.
+    /// They are deleted.
     Mirror {
-        /// A run that would delete more deletes nothing.
+        /// The limit of one run. A run that would delete more deletes nothing.
         max: MaxDelete,
     },
 }
@@ -134,26 +134,26 @@ pub enum Delete {
 /// How much one run may delete.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MaxDelete {
-    /// So many files, at least 1.
+    /// This number of files, at least 1.
     Files(u64),
-    /// This share of the files at the destination, above 0 to 1.
+    /// This share of the files at the destination, above 0 and up to 1.
     Share(f64),
 }
 
-/// What is enough to call a file transferred.
+/// When a file counts as transferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verify {
-    /// The store confirms the checksum of what was sent.
+    /// When the store confirms the checksum of the sent data.
     Sent,
-    /// It is read again and compared.
+    /// When the agent has read the stored file and compared it.
     ReadBack,
 }
 
-/// By what a change of a file is noticed.
+/// How a change of a file is detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detect {
-    /// Size, times and inode.
+    /// By size, times and inode.
     Metadata,
-    /// A hash of what is in it.
+    /// By a hash of the content.
     Content,
 }

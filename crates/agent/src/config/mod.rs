@@ -1,17 +1,16 @@
-//! The configuration, `/etc/fairbat/agent.toml`: which jobs there are, and the
-//! stores they speak to.
+//! The configuration, `/etc/fairbat/agent.toml`: the agent's settings, its stores and its
+//! jobs.
 //!
-//! Read in three steps: what was written (`raw`), what is meant (`resolve`), and,
-//! when a store is used, its [`credentials`]. It must not know how any of it is
-//! done.
+//! - `raw`: the file as written: its keys and their types
+//! - `resolve`: what the values mean, and all checks
+//! - [`credentials`]: the credentials of a store, read when it is used
+//! - `job`, `store`: the result; `problem`: what is wrong with a file
 
 pub mod credentials;
 mod job;
-mod keys;
 mod problem;
 mod raw;
 mod resolve;
-mod secret;
 mod store;
 
 use std::collections::BTreeMap;
@@ -19,48 +18,48 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+pub use self::credentials::Secret;
 pub use self::job::{Course, Delete, Detect, Due, Job, MaxDelete, Timing, Verify};
 pub use self::problem::{ConfigError, Problem, Problems};
-pub use self::secret::Secret;
 pub use self::store::{Http, Place, S3, Store};
 
-/// Where the configuration is when nobody says otherwise.
+/// The default path of the configuration.
 pub const PATH: &str = "/etc/fairbat/agent.toml";
 
-/// What the agent is to do.
+/// A valid configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// The agent itself.
+    /// The settings of the agent itself.
     pub agent: Agent,
-    /// By their names. Every store that a job names is there.
+    /// The stores by name, with every store that a job uses.
     pub stores: BTreeMap<String, Store>,
-    /// In the order of the file.
+    /// The jobs in the order of the file.
     pub jobs: Vec<Job>,
 }
 
-/// What concerns the agent and not a single job.
+/// The settings that all jobs share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
-    /// Directory of what must survive a restart.
+    /// Directory of the state that survives a restart.
     pub state: PathBuf,
-    /// Where it listens to `fairbat-agent` commands.
+    /// Socket for the commands of `fairbat`.
     pub socket: PathBuf,
-    /// Where metrics and page are; `None` is nowhere.
+    /// Address of the metrics and the page; `None` turns both off.
     pub listen: Option<SocketAddr>,
     /// m_max: connections of each direction, 1 to 64.
     pub connections: u32,
-    /// w_min, 0.02 to 1, of jobs that have none of their own.
+    /// w_min, 0.02 to 1, for jobs without their own.
     pub min_weight: f64,
-    /// RateLimit on the rate of all jobs together, byte/s.
+    /// Limit on the rate of all jobs together, byte/s.
     pub limit_rate: Option<u64>,
 }
 
 impl Config {
-    /// Reads a file. `variable` reads an environment variable: `STATE_DIRECTORY`
-    /// and `RUNTIME_DIRECTORY` are where systemd wants the agent's files.
+    /// Reads a file. `variable` reads an environment variable: systemd sets
+    /// `STATE_DIRECTORY` and `RUNTIME_DIRECTORY` for the agent's files.
     ///
     /// # Errors
-    /// [`ConfigError::Unreadable`]; [`ConfigError::Wrong`] with all that is wrong.
+    /// [`ConfigError::Unreadable`], or [`ConfigError::Wrong`] with all problems.
     pub fn load(
         path: &Path,
         variable: impl Fn(&str) -> Option<OsString>,
@@ -72,33 +71,33 @@ impl Config {
         Ok(Self::parse(&text, path, variable)?)
     }
 
-    /// Reads the text of a file; `path` is only named in what is wrong.
+    /// Reads the text of a file. `path` only appears in problems.
     ///
     /// # Errors
-    /// All that is wrong. Of what is no TOML, the first thing.
+    /// All problems. If the text is not TOML, the first one.
     pub fn parse(
         text: &str,
         path: &Path,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, Problems> {
-        let mut complaints = problem::Complaints::about(text);
-        let raw = raw::read(text, &mut complaints);
-        let config = resolve::resolve(raw, variable, &mut complaints);
-        complaints.finish(path)?;
+        let mut check = problem::Checker::new(text);
+        let raw = raw::read(text, &mut check);
+        let config = resolve::resolve(raw, variable, &mut check);
+        check.finish(path)?;
         Ok(config)
     }
 
-    /// What goes over a network in plain text though it should not, by the name of
-    /// the store. `variable` reads an environment variable.
+    /// The stores that receive something secret over an unencrypted network: name and
+    /// warning. `variable` reads an environment variable.
     pub fn exposed(
         &self,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Vec<(&str, &'static str)> {
         let exposed = self.stores.iter().filter_map(|(name, store)| {
-            let told = credentials::read(name, store.credentials()?, &variable);
-            // What cannot be read is not sent either.
-            let what = store.exposes(&told.ok()?)?;
-            Some((name.as_str(), what))
+            let read = credentials::read(name, store.credentials()?, &variable);
+            // Credentials that cannot be read are not sent either.
+            let warning = store.exposes(&read.ok()?)?;
+            Some((name.as_str(), warning))
         });
         exposed.collect()
     }

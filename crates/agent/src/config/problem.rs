@@ -1,11 +1,14 @@
-//! What is wrong with a configuration, where, and what to do.
+//! Problems of a configuration: what is wrong, where, and what to do.
 
 use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Why there is no configuration.
+/// Jaro similarity, 0 to 1, from which a known name is suggested for an unknown one.
+const MIN_SIMILARITY: f64 = 0.7;
+
+/// Why the configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -13,31 +16,31 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         error: io::Error,
     },
-    /// What it says is wrong.
+    /// The content of the file is wrong.
     #[error(transparent)]
     Wrong(#[from] Problems),
 }
 
-/// All that is wrong with a file, in its order; a line each.
+/// All problems of a file, in the order of the file. `Display` writes one line for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems {
     /// The file.
     pub path: PathBuf,
-    /// At least one.
+    /// The problems; at least one.
     pub found: Vec<Problem>,
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// What it is, and what to do; one line.
+    /// What is wrong and what to do, on one line.
     pub what: String,
 }
 
@@ -56,59 +59,60 @@ impl fmt::Display for Problems {
     }
 }
 
-/// Gathers problems while a text is read.
+/// Collects problems while a text is read. `resolve::values` adds methods that check
+/// single values.
 #[derive(Debug)]
-pub(super) struct Complaints<'t> {
+pub(crate) struct Checker<'t> {
     text: &'t str,
+    /// Byte offsets and messages.
     found: Vec<(usize, String)>,
 }
 
-impl<'t> Complaints<'t> {
-    /// About this text.
-    pub(super) fn about(text: &'t str) -> Self {
+impl<'t> Checker<'t> {
+    /// Checks this text.
+    pub(crate) fn new(text: &'t str) -> Self {
         let found = Vec::new();
         Self { text, found }
     }
 
-    /// Adds what is wrong at these bytes of the text, and what to do.
-    pub(super) fn add(
+    /// Adds a problem at these bytes of the text, with advice.
+    pub(crate) fn add(
         &mut self,
         at: Range<usize>,
         what: impl fmt::Display,
-        hint: impl fmt::Display,
+        advice: impl fmt::Display,
     ) {
-        self.found.push((at.start, format!("{what}; {hint}")));
+        self.found.push((at.start, format!("{what}; {advice}")));
     }
 
-    /// Adds a message of somebody else that says what to do.
-    pub(super) fn add_error(&mut self, at: Range<usize>, key: &str, error: impl fmt::Display) {
-        self.found.push((at.start, format!("{key}: {error}")));
-    }
-
-    /// The value, or what is wrong about it.
-    pub(super) fn take<T, E: fmt::Display>(
+    /// Unwraps the value, or adds the error, which has its own advice. `name` says what
+    /// was parsed.
+    pub(crate) fn value<T, E: fmt::Display>(
         &mut self,
         at: Range<usize>,
-        key: &str,
+        name: &str,
         result: Result<T, E>,
     ) -> Option<T> {
-        result.map_err(|error| self.add_error(at, key, error)).ok()
+        let problem = |error| self.found.push((at.start, format!("{name}: {error}")));
+        result.map_err(problem).ok()
     }
 
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    /// The number of problems so far.
+    pub(crate) fn len(&self) -> usize {
         self.found.len()
     }
 
+    /// Ends the check.
+    ///
     /// # Errors
-    /// All that was found, if anything was.
-    pub(super) fn finish(mut self, path: &Path) -> Result<(), Problems> {
+    /// All problems, if there are any.
+    pub(crate) fn finish(mut self, path: &Path) -> Result<(), Problems> {
         if self.found.is_empty() {
             return Ok(());
         }
         self.found.sort_by_key(|&(at, _)| at);
         let found = self.found.into_iter().map(|(at, what)| {
-            // A place within a character, or behind the end, is no place.
+            // An offset within a character or after the end has no line of its own.
             let before = self.text.get(..at).unwrap_or(self.text);
             let line = before.rfind('\n').map_or(0, |newline| newline + 1);
             Problem {
@@ -121,5 +125,39 @@ impl<'t> Complaints<'t> {
             path: path.to_owned(),
             found: found.collect(),
         })
+    }
+}
+
+/// Advice for a name that is not among the known ones.
+pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
+    let lower = name.to_lowercase();
+    let similar = known
+        .iter()
+        .map(|known| (strsim::jaro(&lower, known), known));
+    let nearest = similar.max_by(|a, b| a.0.total_cmp(&b.0));
+    match nearest.filter(|(similarity, _)| *similarity > MIN_SIMILARITY) {
+        Some((_, nearest)) => format!("did you mean `{nearest}`?"),
+        None if known.is_empty() => "there are none".to_owned(),
+        None => {
+            let known: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();
+            format!("choose from {}", known.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_alike_is_offered() {
+        let known = ["source", "destination", "schedule"];
+        assert_eq!(suggestion("sorce", &known), "did you mean `source`?");
+        assert_eq!(suggestion("schedul", &known), "did you mean `schedule`?");
+        assert_eq!(
+            suggestion("xyz", &known),
+            "choose from `source`, `destination`, `schedule`"
+        );
+        assert_eq!(suggestion("xyz", &[]), "there are none");
     }
 }

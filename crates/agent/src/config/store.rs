@@ -1,4 +1,4 @@
-//! Where bulk data is kept: the stores, and places in them.
+//! The stores of the configuration, and places in them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,41 +20,41 @@ pub enum Store {
     Local(PathBuf),
 }
 
-/// What an S3 store is reached by.
+/// How to reach an S3 store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct S3 {
-    /// `None` is that of AWS for the region.
+    /// The server; `None` is that of AWS for the region.
     pub endpoint: Option<Url>,
-    /// Region that requests are signed for.
+    /// The region for signatures.
     pub region: String,
-    /// Name of the bucket.
+    /// The name of the bucket.
     pub bucket: String,
-    /// What all keys begin with: names joined by `/`, without one at either end;
-    /// may be empty.
+    /// The start of all keys: names joined by `/`, without one at either end. May be
+    /// empty.
     pub prefix: String,
-    /// Whether the bucket is in the path of a URL and not in its host.
+    /// Whether the bucket is in the path of a URL instead of its host.
     pub path_style: bool,
-    /// Whom to be.
+    /// The origin of the credentials.
     pub credentials: Spec,
-    /// PEM file with the only certificate authorities to trust; `None` trusts the
-    /// system's.
+    /// PEM file with the only trusted certificate authorities; `None` trusts those of the
+    /// system.
     pub cacert: Option<PathBuf>,
 }
 
-/// What a store behind a URL is reached by.
+/// How to reach a store behind a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http {
-    /// `http` or `https`; its path ends with `/`.
+    /// An `http` or `https` URL whose path ends with `/`.
     pub url: Url,
-    /// Whom to be.
+    /// The origin of the credentials.
     pub credentials: Spec,
-    /// PEM file with the only certificate authorities to trust; `None` trusts the
-    /// system's.
+    /// PEM file with the only trusted certificate authorities; `None` trusts those of the
+    /// system.
     pub cacert: Option<PathBuf>,
 }
 
 impl Store {
-    /// Where its credentials are; a directory needs none.
+    /// The origin of the credentials. A local directory needs none.
     #[must_use]
     pub fn credentials(&self) -> Option<&Spec> {
         match self {
@@ -64,8 +64,8 @@ impl Store {
         }
     }
 
-    /// What it is reached at, which tells it from other stores whatever it is called;
-    /// without credentials.
+    /// The address of the store, without credentials. It identifies the store even if its
+    /// name changes.
     #[must_use]
     pub fn address(&self) -> String {
         match self {
@@ -94,10 +94,10 @@ impl Store {
         }
     }
 
-    /// What anybody on the way to it can read, given what it is told; `None` where
-    /// nobody can. The way to this machine itself is nobody's.
+    /// A warning if others on the network can read something secret in requests with these
+    /// credentials. Requests to this machine itself are safe.
     #[must_use]
-    pub fn exposes(&self, told: &Credentials) -> Option<&'static str> {
+    pub fn exposes(&self, credentials: &Credentials) -> Option<&'static str> {
         let url = match self {
             Self::S3(store) => store.endpoint.as_ref()?,
             Self::Webdav(store) | Self::Fairbat(store) => &store.url,
@@ -106,19 +106,15 @@ impl Store {
         if url.scheme() != "http" || is_loopback(url) {
             return None;
         }
-        match told {
+        match credentials {
             Credentials::Anonymous => None,
             Credentials::Keys {
                 session_token: None,
                 ..
-            } => Some("signed requests go over the network in plain text"),
-            Credentials::Keys { .. } => {
-                Some("the session token goes over the network in plain text")
-            }
-            Credentials::Password { .. } => {
-                Some("user and password go over the network in plain text")
-            }
-            Credentials::Token(_) => Some("the token goes over the network in plain text"),
+            } => Some("signed requests cross the network unencrypted"),
+            Credentials::Keys { .. } => Some("the session token crosses the network unencrypted"),
+            Credentials::Password { .. } => Some("user and password cross the network unencrypted"),
+            Credentials::Token(_) => Some("the token crosses the network unencrypted"),
         }
     }
 }
@@ -136,15 +132,15 @@ fn is_loopback(url: &Url) -> bool {
 /// A directory in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Name of the store.
+    /// The name of the store.
     pub store: String,
-    /// Names joined by `/`, without one at either end, none of them `.` or `..`;
-    /// empty is all of the store.
+    /// Names joined by `/`, without one at either end and without `.` and `..`. Empty
+    /// means the whole store.
     pub path: String,
 }
 
 impl fmt::Display for Place {
-    /// As it is written: `STORE:PATH`.
+    /// The form of the configuration: `STORE:PATH`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.store, self.path)
     }
@@ -152,9 +148,8 @@ impl fmt::Display for Place {
 
 #[cfg(test)]
 mod tests {
-    use super::super::credentials::{Origin, Wanted};
-    use super::super::secret::Secret;
     use super::*;
+    use crate::config::credentials::{Origin, Secret, Wanted};
 
     fn store(url: &str) -> Store {
         Store::Webdav(Http {

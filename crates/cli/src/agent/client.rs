@@ -1,36 +1,38 @@
-//! Speaks to the agent over its Unix socket. Knows nothing of what is said.
+//! HTTP requests to the agent over its Unix socket, and errors with advice.
 
 use std::error::Error;
-use std::future::Future;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fairbat::error::TransferError;
 use nix::unistd::{Gid, Group};
 use reqwest::{Client, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::words::Refusal;
+use super::api::Refusal;
+use crate::console::Console;
 use crate::exit::ExitCode;
+use crate::progress;
 
-/// An agent that is well answers at once; of one that is not the user should hear.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait for an answer. A healthy agent answers at once.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why there is no answer that helps: what, what to do, and how the process ends.
+/// A request that failed: the message, advice, and the exit code.
 #[derive(Debug)]
-pub(super) struct Trouble {
-    pub(super) code: ExitCode,
-    pub(super) message: String,
-    /// Empty when there is nothing to advise.
-    pub(super) hint: String,
-    /// What the API said, if it was the API.
-    pub(super) document: Option<Vec<u8>>,
+pub(crate) struct AgentError {
+    pub(crate) code: ExitCode,
+    pub(crate) message: String,
+    /// Empty if there is no advice.
+    pub(crate) hint: String,
+    /// The answer of the API, if it refused the request.
+    pub(crate) document: Option<Vec<u8>>,
 }
 
-impl Trouble {
-    pub(super) fn new(code: ExitCode, message: impl Into<String>) -> Self {
+impl AgentError {
+    pub(crate) fn new(code: ExitCode, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -39,32 +41,50 @@ impl Trouble {
         }
     }
 
-    pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self {
             hint: hint.into(),
             ..self
         }
     }
 
-    /// The agent is no more, or not well.
-    pub(super) fn ended() -> Self {
+    /// The agent has ended in the middle of an answer.
+    pub(crate) fn ended() -> Self {
         Self::new(ExitCode::Temporary, "the agent has ended").with_hint(IS_IT_RUNNING)
+    }
+
+    /// Prints the API's answer for programs, if asked for, and the message for people.
+    pub(crate) fn print(&self, json: bool) {
+        if let (true, Some(document)) = (json, &self.document) {
+            // There is no better place to report a failure of standard output.
+            let mut out = io::stdout().lock();
+            let _ = out.write_all(document).and_then(|()| out.flush());
+        }
+        Console::plain().line(&progress::error(&self.message, &self.hint));
     }
 }
 
+impl From<TransferError> for AgentError {
+    fn from(error: TransferError) -> Self {
+        Self::new(ExitCode::of_kind(error.kind), error.message).with_hint(error.hint)
+    }
+}
+
+/// Advice if nothing listens at the socket.
 const IS_IT_RUNNING: &str = "is fairbat-agent running? systemctl status fairbat-agent";
 
-/// See the module.
+/// A client of the agent at one socket.
 #[derive(Debug)]
-pub(super) struct Agent {
+pub(crate) struct Agent {
     socket: PathBuf,
     client: Client,
 }
 
 impl Agent {
-    /// The one that listens there; it is not spoken to yet.
-    pub(super) fn at(socket: &Path) -> Result<Self, Trouble> {
-        // Wanted even where nothing is encrypted; and no authorities are read.
+    /// A client of the agent at this socket. It does not connect yet.
+    pub(crate) fn at(socket: &Path) -> Result<Self, AgentError> {
+        // reqwest needs a provider even without TLS. The empty list keeps it from reading
+        // the certificate authorities.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
             .unix_socket(socket)
@@ -73,7 +93,7 @@ impl Agent {
             .no_proxy()
             .build()
             .map_err(|error| {
-                Trouble::new(ExitCode::Other, format!("cannot set up a client: {error}"))
+                AgentError::new(ExitCode::Other, format!("cannot set up a client: {error}"))
             })?;
         Ok(Self {
             socket: socket.to_owned(),
@@ -81,8 +101,8 @@ impl Agent {
         })
     }
 
-    /// What a path says.
-    pub(super) async fn get(&self, path: &str) -> Result<Vec<u8>, Trouble> {
+    /// The answer to GET.
+    pub(crate) async fn get(&self, path: &str) -> Result<Vec<u8>, AgentError> {
         self.in_time(async {
             let response = self.send(self.client.get(url(path))).await?;
             self.whole(response).await
@@ -90,13 +110,13 @@ impl Agent {
         .await
     }
 
-    /// What a path says to an order.
-    pub(super) async fn post(
+    /// The answer to POST with this body.
+    pub(crate) async fn post(
         &self,
         path: &str,
-        order: &impl Serialize,
-    ) -> Result<Vec<u8>, Trouble> {
-        let body = serde_json::to_vec(order).expect("texts and options only");
+        request: &impl Serialize,
+    ) -> Result<Vec<u8>, AgentError> {
+        let body = serde_json::to_vec(request).expect("texts and options only");
         self.in_time(async {
             let response = self.send(self.client.post(url(path)).body(body)).await?;
             self.whole(response).await
@@ -104,91 +124,90 @@ impl Agent {
         .await
     }
 
-    /// The lines that a path says, until it says no more.
-    pub(super) async fn lines(&self, path: &str) -> Result<Lines<'_>, Trouble> {
+    /// The lines of the answer to GET, as they arrive.
+    pub(crate) async fn lines(&self, path: &str) -> Result<Lines<'_>, AgentError> {
         let response = self.in_time(self.send(self.client.get(url(path)))).await?;
         Ok(Lines {
             agent: self,
             response,
-            begun: Vec::new(),
+            buffer: Vec::new(),
         })
     }
 
     async fn in_time<T>(
         &self,
-        answer: impl Future<Output = Result<T, Trouble>>,
-    ) -> Result<T, Trouble> {
-        match tokio::time::timeout(PATIENCE, answer).await {
+        answer: impl Future<Output = Result<T, AgentError>>,
+    ) -> Result<T, AgentError> {
+        match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
             Ok(answer) => answer,
             Err(_) => {
                 let message = format!("the agent at {} does not answer", self.socket.display());
                 let hint = "see what it is doing: systemctl status fairbat-agent";
-                Err(Trouble::new(ExitCode::Temporary, message).with_hint(hint))
+                Err(AgentError::new(ExitCode::Temporary, message).with_hint(hint))
             }
         }
     }
 
-    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response, Trouble> {
-        let response = request.send().await.map_err(|error| self.trouble(&error))?;
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response, AgentError> {
+        let response = request.send().await.map_err(|error| self.error(&error))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
         let document = self.whole(response).await?;
-        let said: Refusal = serde_json::from_slice(&document).unwrap_or_default();
-        let message = match said.error.as_str() {
+        let refusal: Refusal = serde_json::from_slice(&document).unwrap_or_default();
+        let message = match refusal.error.as_str() {
             "" => format!("the agent answers {status}"),
-            _ => said.error,
+            _ => refusal.error,
         };
         let code = match status {
             StatusCode::SERVICE_UNAVAILABLE => ExitCode::Temporary,
             _ => ExitCode::Other,
         };
-        Err(Trouble {
+        Err(AgentError {
             document: Some(document),
-            ..Trouble::new(code, message).with_hint(said.hint.unwrap_or_default())
+            ..AgentError::new(code, message).with_hint(refusal.hint.unwrap_or_default())
         })
     }
 
-    async fn whole(&self, response: Response) -> Result<Vec<u8>, Trouble> {
+    async fn whole(&self, response: Response) -> Result<Vec<u8>, AgentError> {
         let body = response.bytes().await;
-        body.map(Into::into).map_err(|error| self.trouble(&error))
+        body.map(Into::into).map_err(|error| self.error(&error))
     }
 
-    fn trouble(&self, error: &reqwest::Error) -> Trouble {
+    fn error(&self, error: &reqwest::Error) -> AgentError {
         let socket = self.socket.display();
         let Some(cause) = cause(error) else {
-            let message =
-                format!("the agent at {socket} does not speak HTTP as it should: {error}");
-            return Trouble::new(ExitCode::Temporary, message);
+            let message = format!("the agent at {socket} sent an invalid answer: {error}");
+            return AgentError::new(ExitCode::Temporary, message);
         };
         match cause.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
                 let message = format!("no agent listens at {socket}: {cause}");
-                Trouble::new(ExitCode::Temporary, message).with_hint(IS_IT_RUNNING)
+                AgentError::new(ExitCode::Temporary, message).with_hint(IS_IT_RUNNING)
             }
             io::ErrorKind::PermissionDenied => {
-                let message = format!("no right to speak to the agent at {socket}: {cause}");
-                Trouble::new(ExitCode::Other, message).with_hint(who_may(&self.socket))
+                let message = format!("no permission to use the agent's socket {socket}: {cause}");
+                AgentError::new(ExitCode::Other, message).with_hint(permission_hint(&self.socket))
             }
             io::ErrorKind::InvalidInput => {
-                let message = format!("{socket} cannot be a socket: {cause}");
-                Trouble::new(ExitCode::Other, message)
+                let message = format!("{socket} is not a valid socket path: {cause}");
+                AgentError::new(ExitCode::Other, message)
             }
             _ => {
-                let message = format!("the agent at {socket} broke off: {cause}");
-                Trouble::new(ExitCode::Temporary, message).with_hint(IS_IT_RUNNING)
+                let message = format!("the connection to the agent at {socket} broke: {cause}");
+                AgentError::new(ExitCode::Temporary, message).with_hint(IS_IT_RUNNING)
             }
         }
     }
 }
 
-/// Any host does: the socket is the agent's.
+/// The URL of a path. The host does not matter on a Unix socket.
 fn url(path: &str) -> String {
     format!("http://agent{path}")
 }
 
-/// What the system said.
+/// The error of the system behind another error.
 fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -200,57 +219,59 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
     None
 }
 
-/// Who may use the socket: the group of the first thing on the way to it that can be
-/// looked at, the nearest one first.
-fn who_may(socket: &Path) -> String {
+/// Advice about the permission: the group of the socket, or of its nearest parent directory
+/// that can be inspected.
+fn permission_hint(socket: &Path) -> String {
     let group = socket
         .ancestors()
         .find_map(|path| path.metadata().ok())
         .map(|found| Gid::from_raw(found.gid()))
         .filter(|group| group.as_raw() != 0);
     let Some(group) = group else {
-        return "only root has it: sudo".to_owned();
+        return "only root has permission: use sudo".to_owned();
     };
     match Group::from_gid(group) {
         Ok(Some(Group { name, .. })) => format!(
-            "members of the group {name} have it: sudo usermod -aG {name} \"$USER\", and log in \
-             again; or sudo"
+            "members of the group {name} have permission: run sudo usermod -aG {name} \"$USER\" and \
+             log in again; or use sudo"
         ),
-        Ok(None) | Err(_) => format!("members of the group {group} have it, and root: sudo"),
+        Ok(None) | Err(_) => {
+            format!("only root and members of the group {group} have permission: use sudo")
+        }
     }
 }
 
-/// Lines, as they come.
+/// The lines of an answer.
 #[derive(Debug)]
-pub(super) struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     agent: &'a Agent,
     response: Response,
-    /// Of the next ones.
-    begun: Vec<u8>,
+    /// The start of the next lines.
+    buffer: Vec<u8>,
 }
 
 impl Lines<'_> {
-    /// The next line, with its break; `None` when there will be none.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, Trouble> {
+    /// The next line with its line break; `None` at the end of the answer.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, AgentError> {
         loop {
-            if let Some(end) = self.begun.iter().position(|&byte| byte == b'\n') {
-                let rest = self.begun.split_off(end + 1);
-                return Ok(Some(std::mem::replace(&mut self.begun, rest)));
+            if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
+                let rest = self.buffer.split_off(end + 1);
+                return Ok(Some(std::mem::replace(&mut self.buffer, rest)));
             }
             let piece = self.response.chunk().await;
-            match piece.map_err(|error| self.agent.trouble(&error))? {
-                Some(piece) => self.begun.extend_from_slice(&piece),
+            match piece.map_err(|error| self.agent.error(&error))? {
+                Some(piece) => self.buffer.extend_from_slice(&piece),
                 None => return Ok(None),
             }
         }
     }
 }
 
-/// Reads what the agent said.
-pub(super) fn read<T: DeserializeOwned>(document: &[u8]) -> Result<T, Trouble> {
+/// Parses an answer of the agent.
+pub(crate) fn read<T: DeserializeOwned>(document: &[u8]) -> Result<T, AgentError> {
     serde_json::from_slice(document).map_err(|error| {
-        let message = format!("the agent's answer is not understood: {error}");
-        Trouble::new(ExitCode::Other, message)
-            .with_hint("fairbat and fairbat-agent should be of one version")
+        let message = format!("the agent's answer cannot be read: {error}");
+        AgentError::new(ExitCode::Other, message)
+            .with_hint("install the same version of fairbat and fairbat-agent")
     })
 }

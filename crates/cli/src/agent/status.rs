@@ -1,66 +1,63 @@
-//! `fairbat status`: asks the agent how it stands, once or again and again, and
-//! shows it.
+//! `fairbat status`: shows the status of the agent, once or with each change.
 
 use std::io::{self, IsTerminal, Write};
 
 use serde_json::Value;
 
-use super::client::{Agent, Trouble, read};
-use super::table::{self, Manner};
-use super::words::Status;
+use super::api::Status;
+use super::client::{Agent, AgentError, read};
+use super::table::{self, TableOptions};
 use crate::args::StatusArgs;
-use crate::clock;
+use crate::console::written;
 use crate::exit::ExitCode;
+use crate::session::now;
 
-const PATH: &str = "/v1/status";
-const WATCHED: &str = "/v1/status?watch";
+/// Jaro similarity, 0 to 1, from which a name is suggested for an unknown one.
+const MIN_SIMILARITY: f64 = 0.8;
 
-/// A name is near another one from here on, of 1 (Jaro).
-const NEAR: f64 = 0.8;
-
-/// What a terminal obeys (ECMA-48): all is erased, the cursor goes to the start;
-/// what is right of it, and below it, is erased.
+// Terminal control sequences (ECMA-48): erase the screen, move the cursor to the start,
+// erase to the end of the line, erase to the end of the screen.
 const ERASE: &str = "\x1b[2J";
 const HOME: &str = "\x1b[H";
 const ERASE_RIGHT: &str = "\x1b[K";
 const ERASE_BELOW: &str = "\x1b[J";
 
-/// Asks and shows.
-pub(super) async fn run(args: &StatusArgs) -> Result<ExitCode, Trouble> {
+/// Runs the command.
+pub(crate) async fn run(args: &StatusArgs) -> Result<ExitCode, AgentError> {
     let agent = Agent::at(&args.agent.socket)?;
-    let mut shown = Shown::new(args);
+    let mut printer = StatusPrinter::new(args);
     if !args.watch {
-        return Ok(shown
-            .show(&agent.get(PATH).await?)?
+        return Ok(printer
+            .print(&agent.get("/v1/status").await?)?
             .unwrap_or(ExitCode::Done));
     }
-    let mut lines = agent.lines(WATCHED).await?;
+    let mut lines = agent.lines("/v1/status?watch").await?;
     while let Some(line) = lines.next().await? {
-        if let Some(code) = shown.show(&line)? {
+        if let Some(code) = printer.print(&line)? {
             return Ok(code);
         }
     }
-    Err(Trouble::ended())
+    Err(AgentError::ended())
 }
 
-/// What was asked for, and what was shown of it.
-struct Shown<'a> {
+/// Prints one status after another.
+struct StatusPrinter<'a> {
     args: &'a StatusArgs,
-    manner: Manner,
-    /// Whether what was there is replaced.
+    table: TableOptions,
+    /// Whether a status replaces the one before on the terminal.
     is_redrawn: bool,
     before: Option<Status>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> StatusPrinter<'a> {
     fn new(args: &'a StatusArgs) -> Self {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let terminal = io::stdout().is_terminal() && !dumb;
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
             args,
-            manner: Manner {
-                zone: clock::now().time_zone().clone(),
+            table: TableOptions {
+                zone: now().time_zone().clone(),
                 colours: terminal && !no_colour,
             },
             is_redrawn: terminal && args.watch,
@@ -68,8 +65,8 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Shows a document; returns the exit code if nobody looks any more.
-    fn show(&mut self, document: &[u8]) -> Result<Option<ExitCode>, Trouble> {
+    /// Prints a status; returns the exit code once the reader has gone.
+    fn print(&mut self, document: &[u8]) -> Result<Option<ExitCode>, AgentError> {
         let mut status: Status = read(document)?;
         if self.before.is_none() {
             self.check(&status)?;
@@ -81,19 +78,19 @@ impl<'a> Shown<'a> {
             status
                 .tasks
                 .retain(|task| named.is_empty() || named.contains(&task.id));
-            let text = table::text(&status, self.before.as_ref(), &self.manner);
+            let text = table::text(&status, self.before.as_ref(), &self.table);
             self.placed(&text).into_bytes()
         };
         self.before = Some(status);
         let mut out = io::stdout().lock();
-        let written = out.write_all(&text).and_then(|()| out.flush());
-        let is_read = written.is_ok();
-        let code = crate::written(written);
+        let result = out.write_all(&text).and_then(|()| out.flush());
+        let is_read = result.is_ok();
+        let code = written(result);
         Ok((!is_read).then_some(code))
     }
 
-    /// Whether there are all that were named.
-    fn check(&self, status: &Status) -> Result<(), Trouble> {
+    /// Checks that all tasks of the command line exist.
+    fn check(&self, status: &Status) -> Result<(), AgentError> {
         let ids = || status.tasks.iter().map(|task| task.id.as_str());
         let unknown = |name: &&String| ids().all(|id| id != *name);
         let Some(name) = self.args.tasks.iter().find(unknown) else {
@@ -101,17 +98,17 @@ impl<'a> Shown<'a> {
         };
         let nearest = ids()
             .map(|id| (strsim::jaro(id, name), id))
-            .filter(|(nearness, _)| *nearness >= NEAR)
+            .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
             .max_by(|(one, _), (other, _)| one.total_cmp(other));
         let hint = match nearest {
             Some((_, id)) => format!("did you mean {id:?}?"),
             None => "fairbat status lists all tasks".to_owned(),
         };
-        Err(Trouble::new(ExitCode::Other, format!("there is no task {name:?}")).with_hint(hint))
+        Err(AgentError::new(ExitCode::Other, format!("there is no task {name:?}")).with_hint(hint))
     }
 
-    /// The document, as it came, or with those tasks only that were named.
-    fn filtered(&self, document: &[u8]) -> Result<Vec<u8>, Trouble> {
+    /// The document as it came, or with only the tasks of the command line.
+    fn filtered(&self, document: &[u8]) -> Result<Vec<u8>, AgentError> {
         if self.args.tasks.is_empty() {
             return Ok(document.to_vec());
         }
@@ -125,7 +122,7 @@ impl<'a> Shown<'a> {
         Ok(format!("{value}\n").into_bytes())
     }
 
-    /// The text with what puts it to its place.
+    /// The text with the control sequences that put it in place.
     fn placed(&self, text: &str) -> String {
         match (self.is_redrawn, &self.before) {
             (true, before) => {

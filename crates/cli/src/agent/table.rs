@@ -1,4 +1,4 @@
-//! The status for people: a line for each task, what went wrong last, and the
+//! The status for people: one line for each task, then the latest problems, then the
 //! lanes. Pure.
 
 use std::fmt::Write as _;
@@ -7,25 +7,24 @@ use indicatif::BinaryBytes;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::rate::{self, Rate};
-use super::words::{Direction, Lane, LastRun, Phase, Status, Task};
+use super::api::{Direction, LaneStatus, LastRun, Phase, Status, Task};
 use crate::console::printable;
 use crate::progress::span;
 
-/// Failures of a run that are named; the agent tells some more.
-const FAILURES: usize = 3;
+/// Number of failed files to show for a run. The agent reports more.
+const MAX_FAILURES_SHOWN: usize = 3;
 
-/// For so long a day is named by its weekday.
-const WEEK: SignedDuration = SignedDuration::from_hours(6 * 24);
+/// A day nearer than this is shown by its weekday. Six days, so that the name is unique.
+const WEEKDAY_RANGE: SignedDuration = SignedDuration::from_hours(6 * 24);
 
-/// How it is written.
+/// How to format the text.
 #[derive(Debug, Clone)]
-pub(super) struct Manner {
-    pub(super) zone: TimeZone,
-    pub(super) colours: bool,
+pub(crate) struct TableOptions {
+    pub(crate) zone: TimeZone,
+    pub(crate) colours: bool,
 }
 
-/// What a cell means, for its colour.
+/// The meaning of a cell, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tone {
     Plain,
@@ -35,7 +34,7 @@ enum Tone {
 }
 
 impl Tone {
-    /// The attribute of a terminal (ECMA-48, SGR).
+    /// The terminal attribute (ECMA-48, SGR).
     fn code(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -50,21 +49,21 @@ type Cell = (String, Tone);
 
 const HEADINGS: [&str; 6] = ["TASK", "PHASE", "DONE", "RATE", "DEADLINE", "FINISH"];
 
-/// The text, with a line break at its end; `before` is what was shown last.
-pub(super) fn text(status: &Status, before: Option<&Status>, manner: &Manner) -> String {
+/// The text with a line break at its end. `before` is the status shown last.
+pub(crate) fn text(status: &Status, before: Option<&Status>, options: &TableOptions) -> String {
     let at = Moments {
         now: status.now,
-        zone: &manner.zone,
+        zone: &options.zone,
     };
     let mut rows = vec![HEADINGS.map(|heading| (heading.to_owned(), Tone::Heading))];
     let tasks = status.tasks.iter();
-    rows.extend(tasks.map(|task| row(task, rate::of(task, status, before), &at)));
+    rows.extend(tasks.map(|task| row(task, rate_of(task, status, before), &at)));
     let mut text = match status.tasks.is_empty() {
         true => "there are no tasks\n".to_owned(),
-        false => aligned(&rows, manner),
+        false => aligned(&rows, options),
     };
     for task in &status.tasks {
-        problems(&mut text, task, manner);
+        problems(&mut text, task, options);
     }
     if !status.lanes.is_empty() {
         text.push('\n');
@@ -75,7 +74,7 @@ pub(super) fn text(status: &Status, before: Option<&Status>, manner: &Manner) ->
     text
 }
 
-fn aligned(rows: &[[Cell; 6]], manner: &Manner) -> String {
+fn aligned(rows: &[[Cell; 6]], options: &TableOptions) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].0.chars().count()).max();
     let widths: Vec<usize> = (0..6).map(|column| width(column).unwrap_or(0)).collect();
     let mut text = String::new();
@@ -84,7 +83,7 @@ fn aligned(rows: &[[Cell; 6]], manner: &Manner) -> String {
         let mut blanks = 0;
         for ((cell, tone), width) in row.iter().zip(&widths) {
             line += &" ".repeat(blanks);
-            line += &coloured(cell, *tone, manner);
+            line += &coloured(cell, *tone, options);
             blanks = width - cell.chars().count() + 2;
         }
         text += line.trim_end();
@@ -93,15 +92,15 @@ fn aligned(rows: &[[Cell; 6]], manner: &Manner) -> String {
     text
 }
 
-fn coloured(text: &str, tone: Tone, manner: &Manner) -> String {
+fn coloured(text: &str, tone: Tone, options: &TableOptions) -> String {
     match tone.code() {
         "" => text.to_owned(),
-        _ if !manner.colours => text.to_owned(),
+        _ if !options.colours => text.to_owned(),
         code => format!("\x1b[{code}m{text}\x1b[0m"),
     }
 }
 
-fn row(task: &Task, rate: Option<Rate>, at: &Moments<'_>) -> [Cell; 6] {
+fn row(task: &Task, rate: Option<TaskRate>, at: &Moments<'_>) -> [Cell; 6] {
     let phase = match task.next.filter(|_| task.phase == Phase::Waiting) {
         Some(next) => format!("waiting until {}", at.local(next)),
         None => task.phase.name().to_owned(),
@@ -112,8 +111,8 @@ fn row(task: &Task, rate: Option<Rate>, at: &Moments<'_>) -> [Cell; 6] {
         Phase::Waiting | Phase::Scanning | Phase::Paused | Phase::Unknown => Tone::Plain,
     };
     let rate = match rate {
-        Some(Rate::Own(rate)) => per_second(rate),
-        Some(Rate::Shared(rate)) => format!("part of {}", per_second(rate)),
+        Some(TaskRate::Own(rate)) => per_second(rate),
+        Some(TaskRate::Shared(rate)) => format!("part of {}", per_second(rate)),
         None => "-".to_owned(),
     };
     let deadline = task.deadline.map(|deadline| at.local(deadline));
@@ -127,7 +126,7 @@ fn row(task: &Task, rate: Option<Rate>, at: &Moments<'_>) -> [Cell; 6] {
     ]
 }
 
-/// What is done of how much, as far as that is known.
+/// The progress of the run, if it is known.
 fn done(task: &Task) -> String {
     let share = |done: u64, all: u64| u128::from(done) * 100 / u128::from(all.max(1));
     if task.bytes > 0 {
@@ -142,7 +141,7 @@ fn done(task: &Task) -> String {
     }
 }
 
-/// When it will be through, or was.
+/// The expected end of the run, or the actual end of the last one.
 fn finish(task: &Task, at: &Moments<'_>) -> Cell {
     let late = task.late_s.filter(|&late_s| late_s > 0.0);
     let ahead = |end: Timestamp| {
@@ -163,7 +162,7 @@ fn finish(task: &Task, at: &Moments<'_>) -> Cell {
     }
 }
 
-/// How the last run was.
+/// The end of the last run.
 fn ended(last: &LastRun, late: Option<f64>, at: &Moments<'_>) -> Cell {
     let when = at.local(last.ended);
     match (last.ok, last.in_time, late) {
@@ -175,21 +174,21 @@ fn ended(last: &LastRun, late: Option<f64>, at: &Moments<'_>) -> Cell {
     }
 }
 
-/// What went wrong in the last run, unless nothing did.
-fn problems(text: &mut String, task: &Task, manner: &Manner) {
+/// Appends the problem of the last run, if there was one.
+fn problems(text: &mut String, task: &Task, options: &TableOptions) {
     let Some(last) = task.last.as_ref().filter(|last| !last.ok) else {
         return;
     };
     let problem = problem(last);
-    let id = coloured(&printable(&task.id), Tone::Bad, manner);
+    let id = coloured(&printable(&task.id), Tone::Bad, options);
     let _ = writeln!(text, "\n{id}: {}", printable(&problem));
     for line in details(last) {
         let _ = writeln!(text, "  {}", printable(&line));
     }
 }
 
-/// What stood in the way of a run, in one sentence.
-pub(super) fn problem(last: &LastRun) -> String {
+/// The problem of a run in one sentence.
+pub(crate) fn problem(last: &LastRun) -> String {
     let files = |count: u64| match count {
         1 => "1 file".to_owned(),
         count => format!("{count} files"),
@@ -203,9 +202,9 @@ pub(super) fn problem(last: &LastRun) -> String {
     }
 }
 
-/// The first failures, and what to do.
-pub(super) fn details(last: &LastRun) -> Vec<String> {
-    let failures = last.failures.iter().take(FAILURES);
+/// The first failed files, and advice.
+pub(crate) fn details(last: &LastRun) -> Vec<String> {
+    let failures = last.failures.iter().take(MAX_FAILURES_SHOWN);
     let mut lines: Vec<String> = failures
         .map(|failure| format!("{}: {}", failure.path, failure.problem))
         .collect();
@@ -213,7 +212,7 @@ pub(super) fn details(last: &LastRun) -> Vec<String> {
     lines
 }
 
-fn lane_line(lane: &Lane) -> String {
+fn lane_line(lane: &LaneStatus) -> String {
     let sample = lane.sample;
     let direction = match lane.direction {
         Direction::Push => "push",
@@ -242,12 +241,12 @@ fn lane_line(lane: &Lane) -> String {
     line
 }
 
-/// Saturates; for show only.
+/// A rate for people; a rate beyond u64 is cut off.
 fn per_second(rate: f64) -> String {
     format!("{}/s", BinaryBytes(rate as u64))
 }
 
-/// Moments as people name them.
+/// Formats moments for people.
 struct Moments<'a> {
     now: Timestamp,
     zone: &'a TimeZone,
@@ -261,13 +260,54 @@ impl Moments<'_> {
         );
         let form = if now.date() == local.date() {
             "%H:%M"
-        } else if moment.duration_since(self.now).abs() < WEEK {
+        } else if moment.duration_since(self.now).abs() < WEEKDAY_RANGE {
             "%a %H:%M"
         } else {
             "%Y-%m-%d %H:%M"
         };
         local.strftime(form).to_string()
     }
+}
+
+/// The rate of a task, byte/s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum TaskRate {
+    /// The rate of the task itself.
+    Own(f64),
+    /// The rate of a lane that the task shares with others.
+    Shared(f64),
+}
+
+/// The rate of a task in `status`, given an earlier status `before`. The agent reports
+/// rates of lanes only. `None` for a task that does not run.
+fn rate_of(task: &Task, status: &Status, before: Option<&Status>) -> Option<TaskRate> {
+    if task.phase != Phase::Running {
+        return None;
+    }
+    let is_beside = |other: &&Task| {
+        other.phase == Phase::Running && other.direction == task.direction && other.id != task.id
+    };
+    let lane = status
+        .lanes
+        .iter()
+        .find(|lane| lane.direction == task.direction)?;
+    let rate = lane.sample.rate?;
+    if !status.tasks.iter().any(|other| is_beside(&other)) {
+        return Some(TaskRate::Own(rate));
+    }
+    let measured = before.and_then(|before| measured(task, status, before));
+    Some(measured.map_or(TaskRate::Shared(rate), TaskRate::Own))
+}
+
+/// The rate from the progress since `before`, within the same run.
+fn measured(task: &Task, status: &Status, before: &Status) -> Option<f64> {
+    let earlier = before
+        .tasks
+        .iter()
+        .find(|earlier| earlier.id == task.id && earlier.began == task.began)?;
+    let seconds = status.now.duration_since(before.now).as_secs_f64();
+    let bytes = task.bytes_done.checked_sub(earlier.bytes_done)?;
+    (seconds > 0.0).then(|| bytes as f64 / seconds)
 }
 
 #[cfg(test)]

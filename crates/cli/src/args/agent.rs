@@ -1,19 +1,16 @@
-//! The flags of the commands that speak to the agent.
+//! The flags of the commands that talk to fairbat-agent.
 
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
 
-use super::appendix;
-
-// No doc comments on these groups: clap would take them for the help of the
-// whole command.
+// These groups have no doc comments: clap would show them as the help of the command.
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Agent")]
 pub(crate) struct SocketArgs {
-    /// Where the agent listens
+    /// The agent's socket
     #[arg(
         long,
         value_name = "PATH",
@@ -23,35 +20,32 @@ pub(crate) struct SocketArgs {
     )]
     pub(crate) socket: PathBuf,
 
-    /// Print what the agent's API says, one JSON object per line
+    /// Print the answers of the agent's API, one JSON object per line
     ///
-    /// It is described in docs/agent-api.md of the source. Of a refusal that is
-    /// printed too.
+    /// Errors of the API are printed too. docs/agent-api.md in the source describes the
+    /// objects.
     #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 #[command(
-    about = "Tell how the agent's tasks stand",
-    long_about = "Prints, on standard output, a line for each task of the agent: what it does, \
-        what is done of all that there is to do in this run, as far as that is known, by when it is \
-        to be through, and when it probably will be. Below are what went wrong last, and what to \
-        do about it, and how the two lanes are, which carry what leaves and what comes.\n\n\
-        The rate of a task is that of its lane if it is the only one that runs there; of several \
-        it is known with --watch only, from one line to the next.",
-    args_override_self = true,
-    after_help = appendix::text("status", appendix::Length::Short),
-    after_long_help = appendix::text("status", appendix::Length::Long)
+    about = "Show the tasks of the agent",
+    long_about = "Prints one line for each task of the agent on standard output. A line shows \
+        the state of the task, its progress in this run, its deadline, and when it will probably \
+        finish. Below the tasks are the latest problems, with advice. The last lines show the \
+        two lanes: one carries uploads, the other downloads.\n\n\
+        The rate of a task is the rate of its lane if no other task uses the lane. If several \
+        tasks share a lane, only --watch shows their own rates, from its second update on."
 )]
 pub(crate) struct StatusArgs {
-    /// Only these tasks; by default all of them
+    /// The tasks to show [default: all]
     #[arg(value_name = "TASK")]
     pub(crate) tasks: Vec<String>,
 
-    /// Go on as long as the agent does: at most once a second, what has changed
+    /// Show changes as they happen, at most once a second, until the agent ends
     ///
-    /// On a terminal in the place of what was there, elsewhere below it.
+    /// On a terminal, an update replaces the last one. Elsewhere, it follows below.
     #[arg(short, long, env = "FAIRBAT_WATCH", value_parser = FalseyValueParser::new())]
     pub(crate) watch: bool,
 
@@ -61,26 +55,21 @@ pub(crate) struct StatusArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    about = "Have the agent download a file",
-    long_about = "Gives the agent a URL to download, and prints, on standard output, what the \
-        download is called from now on. It goes on when this machine was started again, too. The \
-        agent writes the file as the user that it runs as. fairbat get does the same without an \
-        agent.",
-    args_override_self = true,
-    after_help = appendix::text("add", appendix::Length::Short),
-    after_long_help = appendix::text("add", appendix::Length::Long)
+    about = "Let the agent download a file",
+    long_about = "Gives a URL to the agent and prints the name of the new task on standard \
+        output. The download continues even after a restart of the machine. The agent writes \
+        the file as its own user. Without an agent, use fairbat get."
 )]
 pub(crate) struct AddArgs {
-    /// What to download: an http or https URL
+    /// The http or https URL to download
     ///
-    /// A user name and a password in a URL are used for its host only and
-    /// never shown.
+    /// A user name and password in a URL are used for its host only. They are never shown.
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: String,
 
     /// Save to FILE
     ///
-    /// A relative FILE is taken from --directory, if that is given.
+    /// A relative FILE starts from --directory, if that is given.
     #[arg(
         short,
         long,
@@ -100,7 +89,7 @@ pub(crate) struct AddArgs {
     )]
     pub(crate) directory: Option<PathBuf>,
 
-    /// When it should be there: 06:00, 90s, 45m, 4h, or RFC 3339
+    /// When the file should be complete: 06:00, 90s, 45m, 4h, or RFC 3339
     #[arg(long, value_name = "WHEN", env = "FAIRBAT_DEADLINE")]
     pub(crate) deadline: Option<String>,
 
@@ -110,7 +99,7 @@ pub(crate) struct AddArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TaskArgs {
-    /// The tasks, as fairbat status names them
+    /// The tasks, by the names that fairbat status shows
     #[arg(value_name = "TASK", required = true)]
     pub(crate) tasks: Vec<String>,
 
@@ -120,11 +109,8 @@ pub(crate) struct TaskArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    about = "Stop tasks of the agent until they are resumed",
-    long_about = "Stops tasks of the agent until fairbat resume. What they have is kept.",
-    args_override_self = true,
-    after_help = appendix::text("pause", appendix::Length::Short),
-    after_long_help = appendix::text("pause", appendix::Length::Long)
+    about = "Pause tasks of the agent",
+    long_about = "Pauses tasks of the agent until fairbat resume. Their progress is kept."
 )]
 pub(crate) struct PauseArgs {
     #[command(flatten)]
@@ -132,12 +118,7 @@ pub(crate) struct PauseArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    about = "Go on with tasks of the agent that were paused",
-    args_override_self = true,
-    after_help = appendix::text("resume", appendix::Length::Short),
-    after_long_help = appendix::text("resume", appendix::Length::Long)
-)]
+#[command(about = "Resume paused tasks of the agent")]
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     pub(crate) tasks: TaskArgs,
@@ -145,13 +126,10 @@ pub(crate) struct ResumeArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    about = "End the run of a job, or forget a download or a restore",
-    long_about = "Ends the run of a job, or gives up what is left of one that was paused or \
-        is to be tried again: it will run again at its time, a paused one when it is resumed. \
-        Forgets a download or a restore.",
-    args_override_self = true,
-    after_help = appendix::text("cancel", appendix::Length::Short),
-    after_long_help = appendix::text("cancel", appendix::Length::Long)
+    about = "End the run of a job, or remove a download or a restore",
+    long_about = "Ends the current run of a job, even if it is paused or waits for a retry. The \
+        job runs again at its next time. A paused job runs again after fairbat resume. Downloads \
+        and restores are removed from the agent."
 )]
 pub(crate) struct CancelArgs {
     #[command(flatten)]
@@ -160,20 +138,17 @@ pub(crate) struct CancelArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    about = "Have the agent run a job now",
-    long_about = "Has the agent run a job of its configuration now, whatever its schedule.",
-    args_override_self = true,
-    after_help = appendix::text("run", appendix::Length::Short),
-    after_long_help = appendix::text("run", appendix::Length::Long)
+    about = "Run a job of the agent now",
+    long_about = "Lets the agent run a job of its configuration now, whatever its schedule."
 )]
 pub(crate) struct RunArgs {
     /// The job, by its name in the configuration
     #[arg(value_name = "JOB")]
     pub(crate) job: String,
 
-    /// Wait until it has ended, and tell how by the exit status
+    /// Wait for the end of the run; the exit status tells its result
     ///
-    /// With --json its last line is the task, as in the status.
+    /// With --json, the last line is the task, as in the status.
     #[arg(short, long, env = "FAIRBAT_WAIT", value_parser = FalseyValueParser::new())]
     pub(crate) wait: bool,
 
@@ -183,20 +158,17 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    about = "Have the agent bring back what a job has stored",
-    long_about = "Has the agent bring what a job has stored back into a directory of this \
-        machine, and prints, on standard output, what the restore is called from now on. The \
-        agent writes the files as the user that it runs as.",
-    args_override_self = true,
-    after_help = appendix::text("restore", appendix::Length::Short),
-    after_long_help = appendix::text("restore", appendix::Length::Long)
+    about = "Restore the files that a job has stored",
+    long_about = "Lets the agent copy the stored files of a job back into a directory of this \
+        machine. Prints the name of the new task on standard output. The agent writes the files \
+        as its own user."
 )]
 pub(crate) struct RestoreArgs {
     /// The job, by its name in the configuration
     #[arg(value_name = "JOB")]
     pub(crate) job: String,
 
-    /// Into this directory, which is made if need be, and otherwise empty
+    /// The directory for the files; it must be empty or missing
     #[arg(
         long,
         value_name = "DIR",
@@ -206,13 +178,13 @@ pub(crate) struct RestoreArgs {
     )]
     pub(crate) to: PathBuf,
 
-    /// When it should be there: 06:00, 90s, 45m, 4h, or RFC 3339
+    /// When the files should be complete: 06:00, 90s, 45m, 4h, or RFC 3339
     #[arg(long, value_name = "WHEN", env = "FAIRBAT_DEADLINE")]
     pub(crate) deadline: Option<String>,
 
-    /// Wait until it has ended, and tell how by the exit status
+    /// Wait for the end of the restore; the exit status tells its result
     ///
-    /// With --json its last line is the task, as in the status.
+    /// With --json, the last line is the task, as in the status.
     #[arg(short, long, env = "FAIRBAT_WAIT", value_parser = FalseyValueParser::new())]
     pub(crate) wait: bool,
 

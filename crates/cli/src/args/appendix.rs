@@ -1,95 +1,88 @@
-//! What follows the flags in the help and in the manual pages: examples,
-//! files, environment, exit status.
+//! The sections below the flags in the help and the manual pages: examples, files,
+//! environment, signals and exit status.
 
-mod agent;
-
-use std::fmt::Write as _;
+use fairbat::manual::Section;
 
 use crate::exit::ExitCode;
 
-/// One titled block of lines, to be shown as they are.
-pub(crate) struct Section {
-    pub(crate) heading: &'static str,
-    pub(crate) body: String,
-}
-
-/// How much of it: `-h` or `--help`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Length {
-    Short,
-    Long,
-}
-
-/// The sections of a command, the most useful first.
+/// The sections of a command, the most useful first. `-h` shows the first one only.
 pub(crate) fn of(command: &str) -> Vec<Section> {
     match command {
-        "fairbat" => vec![examples(GENERAL_EXAMPLES), exit_status()],
+        "fairbat" => vec![examples(GENERAL_EXAMPLES), all_exit_codes()],
         "get" => vec![
             examples(GET_EXAMPLES),
-            section("Files", GET_FILES),
-            section("Environment", GET_ENVIRONMENT),
-            section("Signals", GET_SIGNALS),
-            exit_status(),
+            Section::lines("Files", GET_FILES),
+            environment(GET_VARIABLES, TRANSFER_ENVIRONMENT),
+            Section::lines("Signals", GET_SIGNALS),
+            all_exit_codes(),
         ],
         "plan" => vec![
             examples(PLAN_EXAMPLES),
-            section("Environment", PLAN_ENVIRONMENT),
-            Section {
-                heading: "Exit status",
-                body: table(&PLAN_EXIT_STATUS),
-            },
-        ],
-        "serve" => vec![
-            examples(SERVE_EXAMPLES),
-            section("Files", SERVE_FILES),
-            section("Environment", SERVE_ENVIRONMENT),
-            section("Signals", SERVE_SIGNALS),
-            Section {
-                heading: "Exit status",
-                body: table(&SERVE_EXIT_STATUS),
-            },
+            environment(PLAN_VARIABLES, TRANSFER_ENVIRONMENT),
+            exit_status(&PLAN_EXIT_STATUS),
         ],
         "put" => vec![
             examples(PUT_EXAMPLES),
-            section("Files", PUT_FILES),
-            section("Environment", PUT_ENVIRONMENT),
-            section("Signals", PUT_SIGNALS),
-            Section {
-                heading: "Exit status",
-                body: table(&PUT_EXIT_STATUS),
-            },
+            Section::lines("Files", NETRC),
+            environment(PUT_VARIABLES, TRANSFER_ENVIRONMENT),
+            Section::lines("Signals", PUT_SIGNALS),
+            exit_status(&PUT_EXIT_STATUS),
+        ],
+        "serve" => vec![
+            examples(SERVE_EXAMPLES),
+            Section::lines("Files", SERVE_FILES),
+            environment(SERVE_VARIABLES, SERVE_ENVIRONMENT),
+            Section::lines("Signals", SERVE_SIGNALS),
+            exit_status(&SERVE_EXIT_STATUS),
         ],
         "setup" => vec![
             examples(SETUP_EXAMPLES),
-            section("Files", SETUP_FILES),
-            Section {
-                heading: "Exit status",
-                body: table(&SETUP_EXIT_STATUS),
-            },
+            Section::lines("Files", SETUP_FILES),
+            exit_status(&SETUP_EXIT_STATUS),
         ],
         "completions" => vec![examples(COMPLETIONS_EXAMPLES)],
         "man" => vec![examples(MAN_EXAMPLES)],
-        command => agent::of(command),
+        "status" => of_agent(STATUS_EXAMPLES, &STATUS_EXIT_STATUS),
+        "add" => of_agent(ADD_EXAMPLES, &ADD_EXIT_STATUS),
+        "pause" => of_agent("fairbat pause home add-3", &TASKS_EXIT_STATUS),
+        "resume" => of_agent("fairbat resume home add-3", &TASKS_EXIT_STATUS),
+        "cancel" => of_agent("fairbat cancel add-3", &TASKS_EXIT_STATUS),
+        "run" => of_agent(RUN_EXAMPLES, &WAIT_EXIT_STATUS),
+        "restore" => of_agent(RESTORE_EXAMPLES, &WAIT_EXIT_STATUS),
+        _ => Vec::new(),
     }
 }
 
-/// The sections of a command as text below its help.
-pub(crate) fn text(command: &str, length: Length) -> String {
-    let wanted = match length {
-        Length::Short => 1,
-        Length::Long => usize::MAX,
-    };
-    let mut text = String::new();
-    for section in of(command).iter().take(wanted) {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        let _ = writeln!(text, "{}:", section.heading);
-        for line in section.body.lines() {
-            let _ = writeln!(text, "  {line}");
-        }
-    }
-    text
+/// The sections of a command that talks to the agent.
+fn of_agent(shown: &'static str, codes: &[(ExitCode, &str)]) -> Vec<Section> {
+    vec![
+        examples(shown),
+        Section::lines("Files", AGENT_FILES),
+        environment("FAIRBAT_SOCKET=/run/other/agent.sock", NO_COLOUR),
+        exit_status(codes),
+    ]
+}
+
+fn examples(body: &'static str) -> Section {
+    Section::lines("Examples", body)
+}
+
+/// `variables` are examples of flags as variables, `others` the lines of other variables.
+fn environment(variables: &str, others: &str) -> Section {
+    let body = format!("FAIRBAT_<FLAG>      any flag: {variables}\n{others}");
+    Section::lines("Environment", body)
+}
+
+fn all_exit_codes() -> Section {
+    exit_status(&ExitCode::ALL.map(|code| (code, code.meaning())))
+}
+
+fn exit_status(codes: &[(ExitCode, &str)]) -> Section {
+    let lines: Vec<String> = codes
+        .iter()
+        .map(|&(code, meaning)| format!("{:>3}  {meaning}", code as u8))
+        .collect();
+    Section::lines("Exit status", lines.join("\n"))
 }
 
 const GENERAL_EXAMPLES: &str = "\
@@ -102,119 +95,116 @@ fairbat status
 fairbat get --help";
 
 const GET_EXAMPLES: &str = "\
-Download by six in the morning, yielding to others as far as that allows:
+Download by six in the morning, and yield as far as that allows:
     fairbat get --deadline 06:00 https://example.org/big.iso
-Check what arrives, and name it:
+Choose the name and check the digest:
     fairbat get -o big.iso --checksum sha-256=HEX https://example.org/latest
-Everything in a list, into a directory, for at most an hour at a time:
+Download a list into a directory, for at most an hour:
     fairbat get -i urls.txt -d /srv/mirror --max-time 1h
-Each file by its own deadline, the others by noon:
+Give one file a deadline of its own, and all others noon:
     echo https://example.org/first.iso deadline=06:00 >> urls.txt
     fairbat get -i urls.txt --deadline 12:00
-An ordinary download, which yields to nobody:
+Download without yielding:
     fairbat get --weight 1 https://example.org/big.iso
-Follow a run with a program:
+Follow the download in a program:
     fairbat get --json https://example.org/big.iso | jq -r .event";
 
 const GET_FILES: &str = "\
 NAME                the finished file, with the server's modification time
-NAME.part           what has arrived so far
-NAME.part.fairbat   the journal: which parts of it are safe on the disk
+NAME.part           the data so far
+NAME.part.fairbat   the journal: the parts that are safely on the disk
 $NETRC, ~/.netrc    user names and passwords, with --netrc";
 
-const GET_ENVIRONMENT: &str = "\
-FAIRBAT_<FLAG>      any flag: FAIRBAT_MAX_CONNECTIONS=2, FAIRBAT_DEADLINE=4h
-FAIRBAT_LOG         log filter instead of -v: info, debug, fairbat=trace, ...
+const NETRC: &str = "$NETRC, ~/.netrc    user names and passwords, with --netrc";
+
+const GET_VARIABLES: &str = "FAIRBAT_MAX_CONNECTIONS=2, FAIRBAT_DEADLINE=4h";
+
+const TRANSFER_ENVIRONMENT: &str = "\
+FAIRBAT_LOG         log filter, replaces -v: info, debug, fairbat=trace, ...
 http_proxy, HTTPS_PROXY, ALL_PROXY, NO_PROXY
-                    proxies, as curl reads them
+                    proxies, as for curl
 NO_COLOR            no colours";
 
+const GET_SIGNALS: &str = "\
+SIGINT and SIGTERM stop the downloads. The same command continues them. A
+second signal ends the process at once.";
+
 const PLAN_EXAMPLES: &str = "\
-Can this be here by six in the morning, and when must it start?
+Can this file be here by six in the morning? When must the download start?
     fairbat plan --deadline 06:00 https://example.org/big.iso
-Complain in time:
+Send a mail if a deadline cannot be met:
     fairbat plan -q --deadline 06:00 \"$url\" || mail -s 'no backup' me
-Only what follows from the size, without a measurement:
+Calculate the needed rate from the size, without a measurement:
     fairbat plan --measure 0 --deadline 4h --json \"$url\" | jq .needed_rate";
 
-const PLAN_ENVIRONMENT: &str = "\
-FAIRBAT_<FLAG>      any flag: FAIRBAT_DEADLINE=06:00, FAIRBAT_MEASURE=30s
-FAIRBAT_LOG         log filter instead of -v: info, debug, fairbat=trace, ...
-http_proxy, HTTPS_PROXY, ALL_PROXY, NO_PROXY
-                    proxies, as curl reads them";
+const PLAN_VARIABLES: &str = "FAIRBAT_DEADLINE=06:00, FAIRBAT_MEASURE=30s";
 
 const PLAN_EXIT_STATUS: [(ExitCode, &str); 6] = [
     (ExitCode::Done, "comfortable, tight or unknown"),
     (
         ExitCode::Other,
-        "a server's refusal (404, 403), or another error",
+        "the server refuses (404, 403), or another error",
     ),
     (ExitCode::Usage, "wrong usage"),
     (
         ExitCode::Temporary,
-        "network or server trouble: worth trying again",
+        "a problem of the network or the server; try again",
     ),
     (ExitCode::Late, "impossible as best effort"),
     (ExitCode::Interrupted, "interrupted"),
 ];
 
 const PUT_EXAMPLES: &str = "\
-Upload by six in the morning, yielding to others as far as that allows:
+Upload by six in the morning, and yield as far as that allows:
     fairbat put --deadline 06:00 backup.tar https://example.org/backups/
-Under another name, with a user name and a password from ~/.netrc:
+Choose another name, and log in with ~/.netrc:
     fairbat put -n backup.tar https://example.org/backups/monday.tar
-Replace nothing:
+Never replace an existing file:
     fairbat put --create-only backup.tar https://example.org/backups/
-To a URL that was signed for one upload:
+Upload to a signed URL:
     fairbat put -H 'Content-Type: application/x-tar' backup.tar \"$url\"";
 
-const PUT_FILES: &str = "\
-$NETRC, ~/.netrc    user names and passwords, with --netrc";
-
-const PUT_ENVIRONMENT: &str = "\
-FAIRBAT_<FLAG>      any flag: FAIRBAT_DEADLINE=4h, FAIRBAT_LIMIT_RATE=2M
-FAIRBAT_LOG         log filter instead of -v: info, debug, fairbat=trace, ...
-http_proxy, HTTPS_PROXY, ALL_PROXY, NO_PROXY
-                    proxies, as curl reads them
-NO_COLOR            no colours";
+const PUT_VARIABLES: &str = "FAIRBAT_DEADLINE=4h, FAIRBAT_LIMIT_RATE=2M";
 
 const PUT_SIGNALS: &str = "\
-SIGINT and SIGTERM break the upload off; the same command starts it over. A
-second signal ends the process at once.";
+SIGINT and SIGTERM stop the upload. The same command starts it over. A second
+signal ends the process at once.";
 
 const PUT_EXIT_STATUS: [(ExitCode, &str); 9] = [
-    (ExitCode::Done, "uploaded (also late, unless --fail-late)"),
+    (
+        ExitCode::Done,
+        "uploaded; also if late, without --fail-late",
+    ),
     (
         ExitCode::Other,
-        "a server's refusal (401, 403, 404, 405, 409, 413, with --create-only 412; a redirect \
-         that is not followed), a certificate that is not trusted, or another error",
+        "the server refuses (401, 403, 404, 405, 409, 413; 412 with --create-only; a redirect \
+         that is not followed), its certificate is not trusted, or another error",
     ),
     (ExitCode::Usage, "wrong usage"),
     (ExitCode::Integrity, "the file changed while it was read"),
     (
         ExitCode::Temporary,
-        "network or server trouble (also 507, its disk is full): worth trying again",
+        "a problem of the network or the server, such as a full disk there (507); try again",
     ),
-    (ExitCode::Disk, "FILE cannot be read, or is no regular file"),
+    (
+        ExitCode::Disk,
+        "FILE cannot be read, or is not a regular file",
+    ),
     (ExitCode::MaxTime, "stopped by --max-time"),
     (
         ExitCode::Late,
-        "uploaded, but after the deadline (with --fail-late)",
+        "uploaded after the deadline, with --fail-late",
     ),
     (ExitCode::Interrupted, "interrupted"),
 ];
 
-const GET_SIGNALS: &str = "\
-SIGINT and SIGTERM stop the downloads so that the same command continues
-them; a second signal ends the process at once.";
-
 const SERVE_EXAMPLES: &str = "\
-Backups, for machines that fetch them with fairbat get:
+Serve backups to machines that fetch them with fairbat get:
     fairbat serve /srv/backup --listen 0.0.0.0:8080 --token-file /etc/fairbat/token
-The same, over HTTPS:
+The same over HTTPS:
     fairbat serve /srv/backup --listen '[::]:8443' --token-file /etc/fairbat/token \\
         --tls-cert cert.pem --tls-key key.pem
-Token and certificate for that, which clients take by --cacert cert.pem:
+Make the token and the certificate, and download with them:
     openssl rand -hex 32 > /etc/fairbat/token
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \\
         -keyout key.pem -out cert.pem -days 3650 -subj /CN=backup.example.org \\
@@ -222,48 +212,48 @@ Token and certificate for that, which clients take by --cacert cert.pem:
         -addext subjectAltName=DNS:backup.example.org,IP:192.0.2.1
     export FAIRBAT_HEADER=\"Authorization: Bearer $(cat /etc/fairbat/token)\"
     fairbat get --cacert cert.pem https://backup.example.org:8443/FILE
-A mirror that yields to everything else, whoever asks:
+Run a mirror whose responses all yield:
     fairbat serve --background /srv/mirror
-A place for uploads, and one of them, where the token is, too:
+Accept uploads, and upload a file with the same token:
     fairbat serve /srv/backup --writable --listen 0.0.0.0:8080 \\
         --token-file /etc/fairbat/token
     fairbat put backup.tar http://backup.example.org:8080/monday/
-On a free port, for a program:
+Listen on a free port, and tell it to a program:
     fairbat serve --json --listen 127.0.0.1:0 . | jq -r .url";
 
 const SERVE_FILES: &str = "\
-DIR/.fairbat-upload with --writable: uploads that are not finished. What a
-                    process that was killed has left there is removed when
-                    the next one starts";
+DIR/.fairbat-upload unfinished uploads, with --writable. After a crash, the
+                    next start removes what is left there";
 
-const SERVE_ENVIRONMENT: &str = "\
-FAIRBAT_<FLAG>      any flag: FAIRBAT_LISTEN=[::]:8080, FAIRBAT_TOKEN_FILE=...
-FAIRBAT_LOG         log filter instead of -v: info (each request), debug, ...";
+const SERVE_VARIABLES: &str = "FAIRBAT_LISTEN=[::]:8080, FAIRBAT_TOKEN_FILE=...";
+
+const SERVE_ENVIRONMENT: &str =
+    "FAIRBAT_LOG         log filter, replaces -v: info (each request), debug, ...";
 
 const SERVE_SIGNALS: &str = "\
-SIGINT and SIGTERM end it at once; clients can resume downloads that were under
-way, and of uploads nothing is left.";
+SIGINT and SIGTERM stop the server at once. Clients can resume their downloads.
+Unfinished uploads are removed.";
 
 const SERVE_EXIT_STATUS: [(ExitCode, &str); 5] = [
-    (ExitCode::Done, "ended by SIGTERM"),
+    (ExitCode::Done, "stopped by SIGTERM"),
     (
         ExitCode::Other,
-        "the address is in use or not of this machine, a token or certificate cannot be used, \
-         --writable without a token on other than a loopback address, or the kernel is too old",
+        "the address is in use or not of this machine, the token or the certificate cannot be \
+         used, --writable lacks a token on a public address, or the kernel is too old",
     ),
     (ExitCode::Usage, "wrong usage"),
     (
         ExitCode::Disk,
-        "DIR is missing, not readable, no directory, or with --writable not writable",
+        "DIR is missing, not a directory, not readable, or not writable with --writable",
     ),
-    (ExitCode::Interrupted, "ended by SIGINT"),
+    (ExitCode::Interrupted, "stopped by SIGINT"),
 ];
 
 const SETUP_EXAMPLES: &str = "\
 sudo fairbat setup
 fairbat setup --status
 sudo fairbat setup --remove
-At every start of the machine, as /etc/systemd/system/fairbat-bpf.service:
+At each start of the machine, as /etc/systemd/system/fairbat-bpf.service:
     [Service]
     Type=oneshot
     RemainAfterExit=yes
@@ -272,30 +262,30 @@ At every start of the machine, as /etc/systemd/system/fairbat-bpf.service:
     SuccessExitStatus=3
     [Install]
     WantedBy=multi-user.target
-The units of the Debian package, in dist/systemd of the source, do it with
-CAP_BPF and CAP_PERFMON alone; the mount unit makes the file system.";
+The Debian package has units for this. They need only CAP_BPF and CAP_PERFMON,
+and a mount unit makes the file system. In the source, see dist/systemd.";
 
 const SETUP_FILES: &str = "\
-/run/fairbat/bpf    a BPF file system, with what is loaded
+/run/fairbat/bpf    the BPF file system with the loaded parts
 /sys/kernel/btf/vmlinux
-                    what the kernel tells of its types, read
+                    the kernel's data types (read)
 /proc/sys/net/ipv4/tcp_available_congestion_control
-                    which names are taken, read";
+                    the names in use (read)";
 
 const SETUP_EXIT_STATUS: [(ExitCode, &str); 4] = [
     (
         ExitCode::Done,
-        "both set up, or removed; also when they already were. --status: both set up",
+        "both parts are loaded, or removed. With --status: both are loaded",
     ),
     (
         ExitCode::Other,
-        "not root, the kernel refuses, or something is in the way: of both, or with --remove of \
-         one. --status: one or both not set up, or another version",
+        "not root, the kernel refuses, or a file is in the way, for both parts; with --remove, \
+         for one. With --status: a part is not loaded, or another version is",
     ),
     (ExitCode::Usage, "wrong usage"),
     (
         ExitCode::Partial,
-        "of the two one failed as above, and is as it was before; the other is set up",
+        "one part failed and is as before; the other is loaded",
     ),
 ];
 
@@ -308,28 +298,99 @@ const MAN_EXAMPLES: &str = "\
 fairbat man | man -l -
 fairbat man --dir ~/.local/share/man/man1";
 
-fn section(heading: &'static str, body: &str) -> Section {
-    Section {
-        heading,
-        body: body.to_owned(),
-    }
-}
+const AGENT_FILES: &str = "\
+/run/fairbat/agent.sock
+                    the agent's socket; members of its group may use it";
 
-fn examples(body: &str) -> Section {
-    section("Examples", body)
-}
+const NO_COLOUR: &str = "NO_COLOR            no colours";
 
-fn exit_status() -> Section {
-    Section {
-        heading: "Exit status",
-        body: table(&ExitCode::ALL.map(|code| (code, code.meaning()))),
-    }
-}
+const STATUS_EXAMPLES: &str = "\
+fairbat status
+fairbat status --watch home
+Which tasks will be late?
+    fairbat status --json | jq -r '.tasks[] | select(.late_s > 0) | .id'";
 
-fn table(codes: &[(ExitCode, &str)]) -> String {
-    let lines: Vec<String> = codes
-        .iter()
-        .map(|&(code, meaning)| format!("{:>3}  {meaning}", code as u8))
-        .collect();
-    lines.join("\n")
-}
+const ADD_EXAMPLES: &str = "\
+Download by six in the morning:
+    fairbat add --deadline 06:00 -d /srv/mirror https://example.org/big.iso
+Watch the download:
+    id=$(fairbat add -d /srv/mirror https://example.org/big.iso)
+    fairbat status --watch \"$id\"";
+
+const RUN_EXAMPLES: &str = "\
+fairbat run home
+Back up before a risky step:
+    fairbat run --wait home && upgrade";
+
+const RESTORE_EXAMPLES: &str = "\
+fairbat restore home --to /srv/restored --wait
+Restore in spare bandwidth, by the morning:
+    fairbat restore home --to /srv/restored --deadline 06:00";
+
+const USAGE: (ExitCode, &str) = (ExitCode::Usage, "wrong usage");
+const REFUSED: (ExitCode, &str) = (
+    ExitCode::Other,
+    "no such task, the agent refuses, no permission to use its socket, or another error",
+);
+const NO_AGENT: (ExitCode, &str) = (
+    ExitCode::Temporary,
+    "the agent does not run, has ended, or does not answer; try again",
+);
+const INTERRUPTED: (ExitCode, &str) = (ExitCode::Interrupted, "interrupted");
+
+const STATUS_EXIT_STATUS: [(ExitCode, &str); 5] = [
+    (ExitCode::Done, "shown"),
+    (
+        ExitCode::Other,
+        "no such task, no permission to use the agent's socket, or another error",
+    ),
+    USAGE,
+    NO_AGENT,
+    INTERRUPTED,
+];
+
+const ADD_EXIT_STATUS: [(ExitCode, &str); 5] = [
+    (ExitCode::Done, "the agent has accepted the download"),
+    REFUSED,
+    USAGE,
+    NO_AGENT,
+    INTERRUPTED,
+];
+
+const TASKS_EXIT_STATUS: [(ExitCode, &str); 6] = [
+    (ExitCode::Done, "done"),
+    REFUSED,
+    USAGE,
+    (
+        ExitCode::Partial,
+        "the agent refuses some of several tasks; the others are done",
+    ),
+    NO_AGENT,
+    INTERRUPTED,
+];
+
+const WAIT_EXIT_STATUS: [(ExitCode, &str); 6] = [
+    (
+        ExitCode::Done,
+        "accepted by the agent; with --wait: all files are in step, in time or late",
+    ),
+    (
+        ExitCode::Other,
+        "no such job, the agent refuses, no permission to use its socket, or another error; with \
+         --wait also: the run failed for good, or was cancelled",
+    ),
+    USAGE,
+    (
+        ExitCode::Partial,
+        "with --wait: some files failed or changed while they were read; the others are in step",
+    ),
+    (
+        ExitCode::Temporary,
+        "the agent does not run, has ended, or does not answer; with --wait also: the run failed, \
+         and the agent will try again",
+    ),
+    (
+        ExitCode::Interrupted,
+        "interrupted; the agent continues the accepted task",
+    ),
+];

@@ -1,21 +1,36 @@
-//! The flags of `fairbat get`.
+//! The flags of `fairbat get`, and of `fairbat plan`, which forecasts a download.
 
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum, ValueHint, value_parser};
 
-use super::shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};
+use super::shared::{FailureArgs, LimitArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};
 
-// No doc comments on these groups: clap would take them for the help of the
-// whole command.
+// These groups have no doc comments: clap would show them as the help of the command.
 
 #[derive(Debug, Args)]
+#[command(
+    about = "Download files",
+    long_about = "Downloads each URL to a file and yields to other traffic. To yield, it limits \
+        the receive window of its connections. That needs no privileges.\n\n\
+        Without a deadline, a download always yields. With a deadline, it yields as far as the \
+        deadline allows. A download that is short of time becomes one ordinary connection. If \
+        that is not enough, it opens more connections, up to --max-connections. With --weight 1, \
+        it never yields.\n\n\
+        An unfinished download is kept as NAME.part, with its journal NAME.part.fairbat. The \
+        same command continues it. If the file has changed on the server, the download starts \
+        over. NAME appears only when the file is complete and verified.\n\n\
+        Each flag has an environment variable, and the command line wins. For a flag without a \
+        value, the variable can be 0, no, off, false or empty to mean no. If a flag is given \
+        twice, the last one counts.",
+    override_usage = "fairbat get [OPTIONS] URL...\n       \
+        fairbat get [OPTIONS] --input-file FILE [URL]..."
+)]
 pub(crate) struct GetArgs {
-    /// What to download: http or https URLs
+    /// The http or https URLs to download
     ///
-    /// A user name and a password in a URL are used for its host only and
-    /// never shown.
+    /// A user name and password in a URL are used for its host only. They are never shown.
     #[arg(
         value_name = "URL",
         required_unless_present = "input_file",
@@ -25,7 +40,9 @@ pub(crate) struct GetArgs {
     #[command(flatten)]
     pub(crate) files: FileArgs,
     #[command(flatten)]
-    pub(crate) pace: PaceArgs,
+    pub(crate) speed: SpeedArgs,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) requests: RequestArgs,
     #[command(flatten)]
@@ -43,8 +60,8 @@ pub(crate) struct GetArgs {
 pub(crate) struct FileArgs {
     /// Save to FILE; with one URL only
     ///
-    /// An existing FILE is replaced, at once, when the new one is complete. A
-    /// relative FILE is taken from --directory, if that is given.
+    /// An existing FILE stays until the new one is complete. Then it is replaced at once. A
+    /// relative FILE starts from --directory, if that is given.
     #[arg(
         short,
         long,
@@ -56,10 +73,10 @@ pub(crate) struct FileArgs {
 
     /// Save into DIR, under the names that the servers give [default: .]
     ///
-    /// No existing file is replaced: a free name (NAME.1, NAME.2, ...) is
-    /// taken instead. A file that fairbat saved there is not fetched again, as
-    /// long as it and the server's version of it are unchanged, and the server
-    /// tells the version (an ETag or Last-Modified).
+    /// Existing files are never replaced. If a name is taken, a free one is used instead:
+    /// NAME.1, NAME.2 and so on. A file that fairbat saved there earlier is not fetched again
+    /// if neither side has changed. To detect that, the server must send an ETag or
+    /// Last-Modified.
     #[arg(
         short,
         long,
@@ -69,11 +86,11 @@ pub(crate) struct FileArgs {
     )]
     pub(crate) directory: Option<PathBuf>,
 
-    /// Read URLs from FILE too, one per line; `-` is standard input
+    /// Also read URLs from FILE, one per line; `-` is standard input
     ///
-    /// Empty lines and lines that begin with # are skipped. After a URL its own
-    /// deadline may follow, as for --deadline but without spaces, and counts
-    /// instead of it: URL deadline=06:00
+    /// Empty lines and lines that start with # are skipped. A URL may have a deadline of its
+    /// own, which replaces --deadline. Write it after the URL and without spaces: URL
+    /// deadline=06:00
     #[arg(
         short,
         long,
@@ -83,7 +100,7 @@ pub(crate) struct FileArgs {
     )]
     pub(crate) input_file: Option<PathBuf>,
 
-    /// Continue what an earlier run left unfinished (the default)
+    /// Continue unfinished downloads of an earlier run (the default)
     #[arg(
         short = 'c',
         long = "continue",
@@ -92,7 +109,7 @@ pub(crate) struct FileArgs {
     )]
     continue_: bool,
 
-    /// Start over, dropping what an earlier run left unfinished
+    /// Start over and drop unfinished downloads of an earlier run
     #[arg(
         long,
         env = "FAIRBAT_NO_CONTINUE",
@@ -104,14 +121,13 @@ pub(crate) struct FileArgs {
     #[arg(skip = true)]
     pub(crate) resume: bool,
 
-    /// What the file must hash to: sha-256=HEX or sha-512=HEX; with one URL
-    /// only
+    /// Check the digest of the file: sha-256=HEX or sha-512=HEX; with one URL only
     ///
     /// A file with another digest is not kept, and the exit status is 4.
     #[arg(long, value_name = "TYPE=HEX", env = "FAIRBAT_CHECKSUM")]
     pub(crate) checksum: Option<String>,
 
-    /// How disk space is reserved
+    /// How to reserve disk space
     #[arg(
         long,
         value_name = "METHOD",
@@ -126,46 +142,49 @@ pub(crate) struct FileArgs {
 pub(crate) enum AllocationMethod {
     /// Not at all: the file grows as bytes arrive
     None,
-    /// With fallocate(2) before the first byte, so that a full disk is
-    /// noticed at once
+    /// With fallocate(2) before the first byte: a full disk is noticed at once
     Falloc,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Deadline and speed")]
-pub(crate) struct PaceArgs {
-    /// When the files should be there: 06:00, 90s, 45m, 4h, or RFC 3339
+pub(crate) struct SpeedArgs {
+    /// When the files should be complete: 06:00, 90s, 45m, 4h, or RFC 3339
     ///
-    /// A moment (2026-03-01T06:00:00Z), a local time of day (06:00, the next
-    /// one) or a span from now. The nearer it presses, the less the download
-    /// yields to other traffic, down to not at all, as one ordinary connection;
-    /// more connections are used only when even that is not enough. The
-    /// deadline is soft: a late download goes on, see --fail-late and
-    /// --max-time. Of several files the earliest deadline goes first; when not
-    /// all of them can be met, that keeps the largest lateness smallest, and a
-    /// warning says which will probably be late. A span too becomes a moment of
-    /// the wall clock: time that the machine sleeps counts, and when the clock
-    /// is set all is planned anew, with a warning. A later run counts a span
-    /// anew; name a moment to keep it. A file whose size the server does not
-    /// tell cannot be planned and, with a deadline, does not yield.
+    /// WHEN is a moment (2026-03-01T06:00:00Z), the next local time of day (06:00), or a time
+    /// span from now (4h).
+    ///
+    /// The closer the deadline, the less the download yields. At most, it takes the share of
+    /// one ordinary connection. Only if that is not enough does it open more connections.
+    ///
+    /// The deadline is soft. A late download goes on; see --fail-late and --max-time. With
+    /// several files, the earliest deadline goes first. If not all deadlines can be met, this
+    /// order keeps the worst delay as short as possible. A warning names each file that will
+    /// probably be late.
+    ///
+    /// A time span is counted once, from the start of the run. Time asleep counts. A second
+    /// run counts the span again, so name a moment to keep it. If the clock is set, fairbat
+    /// warns and plans again.
+    ///
+    /// A file of unknown size cannot be planned. With a deadline, its download does not yield.
     #[arg(long, value_name = "WHEN", env = "FAIRBAT_DEADLINE")]
     pub(crate) deadline: Option<String>,
 
-    /// The least weight of a connection: from 0.02 (yields to anybody) to 1
-    /// (never yields: an ordinary download)
+    /// The lowest weight of a connection, from 0.02 (yields to all) to 1 (never yields)
     ///
-    /// Without a deadline a connection has this weight all the time; a deadline
-    /// raises it from here, never above 1. Between the two a connection asks for
-    /// W/(1 + W) of the highest rate that this run has seen, whoever else is
-    /// there, and takes more where others leave it. Beside a flow that was there
-    /// first that rate may be low, and a weight in between then changes little.
+    /// Without a deadline, a connection always has this weight. A deadline can raise it, up
+    /// to 1, which is an ordinary download.
+    ///
+    /// A weight W between the two aims at the share W/(1 + W) of the highest rate of this
+    /// run. It takes more when the path has room. If another flow was there first, the
+    /// highest rate of this run may be low. Then a weight between the two changes little.
     #[arg(long, value_name = "W", env = "FAIRBAT_WEIGHT", default_value = "0.02")]
     pub(crate) weight: String,
 
-    /// What decides how far a connection yields
+    /// How a connection detects other traffic
     ///
-    /// In each case by its receive window, and as its weight allows. Vulture is
-    /// here for comparison.
+    /// Both policies limit the receive window, as far as the weight asks for it. Vulture is
+    /// included for comparison.
     #[arg(
         long,
         value_name = "POLICY",
@@ -174,25 +193,9 @@ pub(crate) struct PaceArgs {
     )]
     pub(crate) receiver: ReceiverMethod,
 
-    /// Exit with 11 instead of 0 when a file was finished after the deadline
-    #[arg(long, env = "FAIRBAT_FAIL_LATE", value_parser = FalseyValueParser::new())]
-    pub(crate) fail_late: bool,
-
-    /// Stop after this time, finished or not (exit status 10); 0 is never
+    /// The number of connections at the start, and the minimum
     ///
-    /// The same command continues later.
-    #[arg(long, value_name = "DURATION", env = "FAIRBAT_MAX_TIME")]
-    pub(crate) max_time: Option<String>,
-
-    /// Never go faster than this many bytes per second, all files together
-    ///
-    /// 500K, 2M, 1G: powers of 1024. 0 is no limit.
-    #[arg(long, value_name = "RATE", env = "FAIRBAT_LIMIT_RATE")]
-    pub(crate) limit_rate: Option<String>,
-
-    /// Connections to begin with, and never to go below
-    ///
-    /// Each yields by itself, so N of them together yield less than one.
+    /// Each connection yields by itself. Several connections together yield less than one.
     #[arg(
         short,
         long,
@@ -203,13 +206,12 @@ pub(crate) struct PaceArgs {
     )]
     pub(crate) split: u32,
 
-    /// Connections never to go above, all files together [default: 4, or
-    /// --split if that is more]
+    /// The maximum number of connections, for all files together [default: 4, or --split if
+    /// that is more]
     ///
-    /// Those beyond --split come only when a deadline presses, the connections
-    /// there are do not yield any more, and what they carry is still not
-    /// enough; and they go when the pressure does. With 1 a download never
-    /// takes more than one ordinary connection.
+    /// Connections beyond --split open only for a deadline, once the existing ones no longer
+    /// yield and are still too slow. They close when the download is back on schedule. With 1,
+    /// a download never takes more than one ordinary connection.
     #[arg(
         short = 'x',
         long,
@@ -219,18 +221,83 @@ pub(crate) struct PaceArgs {
     )]
     pub(crate) max_connections: Option<u32>,
 
-    /// Fetch pieces of this many bytes (1M, 512K); by default the size
-    /// follows the speed
+    /// Fetch pieces of this many bytes (1M, 512K) [default: depends on the speed]
     #[arg(long, value_name = "SIZE", env = "FAIRBAT_CHUNK_SIZE")]
     pub(crate) chunk_size: Option<String>,
 }
 
-/// What decides how far a connection yields.
+/// How a connection detects other traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReceiverMethod {
-    /// Queueing delay: the round-trip time against the least one of late
+    /// Queueing delay: the round-trip time minus its recent minimum
     Delay,
-    /// Vulture's packet-interval variations (Li and Welzl 2017); without
-    /// per-packet timestamps, changes of the round-trip time in their place
+    /// Packet-interval variations (Li and Welzl 2017), or changes of the round-trip time
+    /// where packets have no timestamps
     Vulture,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    about = "Forecast whether a download meets a deadline, and when to start it",
+    long_about = "Measures the path to a file and prints the forecast on standard output. It \
+        asks the server for the size, then fetches from the file for a short while over one \
+        connection. It writes no file.\n\n\
+        The connection yields for three quarters of the measurement. In the last quarter it is \
+        an ordinary connection, because a yielding connection cannot show its highest rate.\n\n\
+        The verdict is one of four. Comfortable: the download needs at most 80 % of the average \
+        rate while yielding. Tight: it needs more, but not more than the highest rate over half \
+        a second. Impossible: it needs more than that, so one connection cannot carry it. \
+        Unknown: the size is unknown, the server serves no ranges, or nothing was measured.\n\n\
+        The forecast aims a little before the deadline, as get does: by 2 % of the time left, \
+        at least 2 s, at most half of it. At the latest start, the average rate is just enough. \
+        Start earlier if others may use more of the path by then.\n\n\
+        Each flag has an environment variable, and the command line wins. If a flag is given \
+        twice, the last one counts.",
+    override_usage = "fairbat plan [OPTIONS] --deadline WHEN URL"
+)]
+pub(crate) struct PlanArgs {
+    /// The http or https URL of the file
+    ///
+    /// A user name and password in a URL are used for its host only. They are never shown.
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) url: String,
+
+    /// When the file should be complete: 06:00, 90s, 45m, 4h, or RFC 3339
+    ///
+    /// WHEN is a moment (2026-03-01T06:00:00Z), the next local time of day (06:00), or a time
+    /// span from now (4h). A time span includes the measurement.
+    #[arg(long, value_name = "WHEN", env = "FAIRBAT_DEADLINE", required = true)]
+    pub(crate) deadline: String,
+
+    /// Measure for at most this long; 0 means not at all
+    ///
+    /// The data is thrown away. The first second does not count, because a connection starts
+    /// slowly. Less than about four seconds shows little. Without a measurement, the verdict
+    /// is unknown. In the last quarter of the time, the connection does not yield.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "FAIRBAT_MEASURE",
+        default_value = "10s"
+    )]
+    pub(crate) measure: String,
+
+    #[command(flatten)]
+    pub(crate) requests: RequestArgs,
+    #[command(flatten)]
+    pub(crate) timeouts: TimeoutArgs,
+    #[command(flatten)]
+    pub(crate) messages: AnswerArgs,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Messages")]
+pub(crate) struct AnswerArgs {
+    /// Print one JSON object instead of text
+    ///
+    /// docs/json.md in the source describes it.
+    #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
+    pub(crate) json: bool,
 }

@@ -5,35 +5,54 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
 
-use super::shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, SenderMethod, TimeoutArgs};
+use super::shared::{
+    FailureArgs, LimitArgs, LogArgs, MessageArgs, RequestArgs, SenderMethod, TimeoutArgs,
+};
 
-// No doc comments on these groups: clap would take them for the help of the
-// whole command.
+// These groups have no doc comments: clap would show them as the help of the command.
 
 #[derive(Debug, Args)]
+#[command(
+    about = "Upload a file",
+    long_about = "Sends FILE to a server with HTTP PUT, over one connection, and yields to other \
+        traffic. Without a deadline, an upload always yields. With a deadline, it yields as far \
+        as the deadline allows. An upload that is short of time becomes one ordinary connection. \
+        With --weight 1, it never yields.\n\n\
+        A URL that ends with / is a directory on the server. The upload keeps its file name \
+        there.\n\n\
+        An interrupted upload starts over. It cannot continue, because no server says whether it \
+        accepts the rest of a file. Most servers keep the old file until the new one is complete. \
+        If FILE changes while it is read, the upload stops before its last byte and is never \
+        reported as done.\n\n\
+        Redirects 307 and 308 are followed. Redirects 301, 302 and 303 are not, because they do \
+        not allow an upload at the new place.\n\n\
+        Each flag has an environment variable, and the command line wins. If a flag is given \
+        twice, the last one counts.",
+    override_usage = "fairbat put [OPTIONS] FILE URL"
+)]
 pub(crate) struct PutArgs {
-    /// What to upload: a regular file
+    /// The file to upload; it must be a regular file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
 
-    /// Where to: an http or https URL; one that ends with / gets the name of
-    /// the file
+    /// The http or https URL of the upload; after a final /, the file keeps its name
     ///
-    /// A user name and a password in a URL are used for its host only and
-    /// never shown.
+    /// A user name and password in a URL are used for its host only. They are never shown.
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: String,
 
-    /// Replace nothing: refuse when there is a file already
+    /// Fail if the file already exists on the server
     ///
-    /// The server is asked first, and told in the request itself
-    /// (If-None-Match). Of two who upload at the same moment, a server that does
-    /// not know that condition keeps the later one.
+    /// fairbat asks the server first. The upload itself also carries the condition
+    /// (If-None-Match). If a server ignores the condition and two uploads run at once, the
+    /// later one wins.
     #[arg(long, env = "FAIRBAT_CREATE_ONLY", value_parser = FalseyValueParser::new())]
     pub(crate) create_only: bool,
 
     #[command(flatten)]
-    pub(crate) pace: UploadPaceArgs,
+    pub(crate) speed: UploadSpeedArgs,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) requests: RequestArgs,
     #[command(flatten)]
@@ -48,30 +67,31 @@ pub(crate) struct PutArgs {
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Deadline and speed")]
-pub(crate) struct UploadPaceArgs {
+pub(crate) struct UploadSpeedArgs {
     /// When the server should have the file: 06:00, 90s, 45m, 4h, or RFC 3339
     ///
-    /// A moment (2026-03-01T06:00:00Z), a local time of day (06:00, the next
-    /// one) or a span from now. The nearer it presses, the less the upload
-    /// yields to other traffic, down to not at all, as one ordinary connection.
-    /// The deadline is soft: a late upload goes on, see --fail-late and
-    /// --max-time. Time that the machine sleeps counts, and when the clock is
-    /// set all is planned anew, with a warning.
+    /// WHEN is a moment (2026-03-01T06:00:00Z), the next local time of day (06:00), or a time
+    /// span from now (4h).
+    ///
+    /// The closer the deadline, the less the upload yields. At most, it takes the share of one
+    /// ordinary connection.
+    ///
+    /// The deadline is soft. A late upload goes on; see --fail-late and --max-time. Time
+    /// asleep counts. If the clock is set, fairbat warns and plans again.
     #[arg(long, value_name = "WHEN", env = "FAIRBAT_DEADLINE")]
     pub(crate) deadline: Option<String>,
 
-    /// The least weight of the connection: from 0.02 (yields to anybody) to 1
-    /// (never yields: an ordinary upload)
+    /// The lowest weight of the connection, from 0.02 (yields to all) to 1 (never yields)
     ///
-    /// Without a deadline it has this weight all the time; a deadline raises it
-    /// from here, never above 1.
+    /// Without a deadline, the connection always has this weight. A deadline can raise it, up
+    /// to 1, which is an ordinary upload.
     #[arg(long, value_name = "W", env = "FAIRBAT_WEIGHT", default_value = "0.02")]
     pub(crate) weight: String,
 
-    /// Which congestion control decides how far the connection yields
+    /// Which congestion control yields to other traffic
     ///
-    /// Only where root has loaded them. Elsewhere the upload yields by what the
-    /// kernel has, and this changes nothing.
+    /// This needs the congestion controls that root loads with fairbat setup. Without them,
+    /// the upload uses what the kernel has, and this flag changes nothing.
     #[arg(
         long,
         value_name = "POLICY",
@@ -79,19 +99,4 @@ pub(crate) struct UploadPaceArgs {
         default_value = "vegas"
     )]
     pub(crate) sender: SenderMethod,
-
-    /// Exit with 11 instead of 0 when the server had the file after the
-    /// deadline
-    #[arg(long, env = "FAIRBAT_FAIL_LATE", value_parser = FalseyValueParser::new())]
-    pub(crate) fail_late: bool,
-
-    /// Stop after this time, finished or not (exit status 10); 0 is never
-    #[arg(long, value_name = "DURATION", env = "FAIRBAT_MAX_TIME")]
-    pub(crate) max_time: Option<String>,
-
-    /// Never go faster than this many bytes per second
-    ///
-    /// 500K, 2M, 1G: powers of 1024. 0 is no limit.
-    #[arg(long, value_name = "RATE", env = "FAIRBAT_LIMIT_RATE")]
-    pub(crate) limit_rate: Option<String>,
 }

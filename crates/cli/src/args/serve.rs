@@ -9,23 +9,75 @@ use fairbat::units::parse_size;
 
 use super::shared::{LogArgs, SenderMethod};
 
-// No doc comments on these groups: clap would take them for the help of the
-// whole command.
+// These groups have no doc comments: clap would show them as the help of the command.
 
 #[derive(Debug, Args)]
+#[command(
+    about = "Serve a directory, and yield to other traffic if a client asks for it",
+    long_about = "Serves the regular files below a directory over HTTP/1.1, whole or in ranges, \
+        until a signal stops it.\n\n\
+        A client can ask the server to yield. The server can do that better than a client, \
+        because it sends the data. With an urgency of 6 or 7 in the header Priority (RFC 9218), \
+        a response yields to all other traffic; fairbat get sends that header. With the header \
+        Fairbat-Deadline, a response yields as far as its deadline allows. Other clients get \
+        ordinary responses, unless --background is given.\n\n\
+        Fairbat-Deadline is a dictionary (RFC 9651) with three keys: due is the time left in \
+        seconds, remaining is the number of bytes still to move, and w is the lowest weight. An \
+        example: due=3600, remaining=5000000000, w=0.02. fairbat get sends the header to servers \
+        that answer with the header Fairbat: 1, as this one does. Each connection keeps to the \
+        deadline by itself.\n\n\
+        All files have the type application/octet-stream, so no browser displays them. A request \
+        for several ranges gets the whole file.\n\n\
+        If a file changes while it is sent, the response breaks off, so the client notices. A \
+        file that never stops changing is answered with 503 and Retry-After. For a few seconds \
+        after a change, a file has no ETag and no Last-Modified, so clients cannot resume it. \
+        The header Repr-Digest (RFC 9530) carries the SHA-256 of a file once it is known. A \
+        request with Want-Repr-Digest starts its computation, for later requests.\n\n\
+        The server closes a connection after 60 s without an acknowledgement during a response, \
+        and after 30 s without one otherwise. If a peer exceeds --max-connections-per-peer, a \
+        few more of its connections are answered with 503 and Retry-After. The rest are closed \
+        without an answer.\n\n\
+        With --writable, the server also accepts PUT of a file. The answer is 201 for a new \
+        file, or 204 for a replaced one, with its ETag. By then the file is on the disk. Until \
+        then nobody can see it: the data is collected in the directory .fairbat-upload, which is \
+        never served. Missing directories are made. If-None-Match: * refuses to replace a file \
+        (412), and If-Match replaces one version only. If the body does not match Content-Digest \
+        or Repr-Digest (RFC 9530), the answer is 400. A full disk is 507. At most 64 uploads run \
+        at once, and others get 503 with Retry-After. An upload that sends nothing for 60 s is \
+        dropped.\n\n\
+        With --writable, DELETE removes a file, a symbolic link or an empty directory. MOVE \
+        renames a file to the name in Destination. With Overwrite: F, MOVE replaces nothing. \
+        MKCOL makes a directory. If a name is a symbolic link, the link itself is replaced. \
+        Nothing outside of DIR changes, nor in a file system that is mounted below it. Without a \
+        token, the server accepts changes only from clients that ask for a loopback address or \
+        localhost.\n\n\
+        With --writable, GET of a directory with Accept: application/json returns a JSON array. \
+        Each entry is {\"name\", \"type\", \"size\", \"mtime\", \"etag\"}, in the byte order of \
+        the names. The type is file or directory, the size is in bytes, and mtime is in seconds \
+        since 1970. Directories have no size and no etag: both are null. A file that was just \
+        changed has a null etag. A name that is not UTF-8 is percent-encoded, and its entry has \
+        \"percent_encoded\": true. The query ?limit=N returns at most N entries. Add &after=NAME, \
+        percent-encoded, for the entries after that name. A list of fewer than N entries is the \
+        last one.\n\n\
+        With -v, the server logs each request on standard error: the client's address, the \
+        method, the path, the status, the bytes, and how the response was sent. For an upload, \
+        it logs the bytes that were stored.\n\n\
+        Each flag has an environment variable, and the command line wins. If a flag is given \
+        twice, the last one counts."
+)]
 pub(crate) struct ServeArgs {
-    /// The directory whose files are served, those in its directories included
+    /// The directory to serve, with all directories below it
     ///
-    /// All regular files, those whose names begin with a dot included. Symbolic
-    /// links that stay within it are followed, others are not. There are no
-    /// listings without --writable: a directory is not found.
+    /// All regular files are served, even if their names start with a dot. Symbolic links
+    /// that stay within DIR are followed; others are not. Only --writable lists directories.
+    /// Without it, a directory is not found.
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: PathBuf,
 
-    /// Listen on this address and port; port 0 takes a free one
+    /// Listen on this address and port; port 0 picks a free one
     ///
-    /// 0.0.0.0:8080 is every IPv4 address of this machine, [::]:8080 every
-    /// address; names are not taken. What was taken is told on standard error.
+    /// 0.0.0.0:8080 is every IPv4 address of this machine. [::]:8080 is every address. Host
+    /// names are not accepted. The address in use is printed on standard error.
     #[arg(
         long,
         value_name = "ADDR",
@@ -36,7 +88,7 @@ pub(crate) struct ServeArgs {
     pub(crate) listen: SocketAddr,
 
     #[command(flatten)]
-    pub(crate) pace: SendArgs,
+    pub(crate) sending: SendArgs,
     #[command(flatten)]
     pub(crate) uploads: UploadArgs,
     #[command(flatten)]
@@ -47,7 +99,7 @@ pub(crate) struct ServeArgs {
     pub(crate) log: LogArgs,
 }
 
-/// What clap says of a wrong address names no right one.
+/// Parses an address with an error that shows correct examples. clap's own error has none.
 fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "write an IP address and a port, as 127.0.0.1:8080 or [::]:8080; names are not taken"
@@ -58,16 +110,18 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Speed")]
 pub(crate) struct SendArgs {
-    /// Let every response yield whose request does not say how it wants it
+    /// Let a response yield unless its request asks for something else
     #[arg(long, env = "FAIRBAT_BACKGROUND", value_parser = FalseyValueParser::new())]
     pub(crate) background: bool,
 
-    /// Which congestion control holds back what yields, where root has set
-    /// them up (fairbat setup); elsewhere it changes nothing [default: vegas]
+    /// Which congestion control yields to other traffic [default: vegas]
+    ///
+    /// This needs the congestion controls that root loads with fairbat setup. Without them,
+    /// it changes nothing.
     #[arg(long, value_name = "POLICY", env = "FAIRBAT_SENDER")]
     pub(crate) sender: Option<SenderMethod>,
 
-    /// Connections at once; more wait until one ends
+    /// The maximum number of connections; further ones wait
     #[arg(
         short = 'x',
         long,
@@ -78,13 +132,12 @@ pub(crate) struct SendArgs {
     )]
     pub(crate) max_connections: u32,
 
-    /// Connections of one peer at once; more of it are refused
+    /// The maximum number of connections of one peer; further ones are refused
     ///
-    /// A few of them, 4 of one peer and 32 of all, are answered 503 with
-    /// Retry-After; others are closed without an answer. A peer is an IPv4
-    /// address or an IPv6 network of 64 bits: clients behind one router or one
-    /// proxy are one. It never gets all of --max-connections: of two or more, one
-    /// is left to others.
+    /// A peer is one IPv4 address or one IPv6 network of 64 bits. All clients behind one
+    /// router or proxy are one peer. A few refused connections, 4 of one peer and 32 in all,
+    /// get an answer: 503 with Retry-After. Others are closed without one. A peer never gets
+    /// all of --max-connections, unless that is 1: one connection stays free for others.
     #[arg(
         long,
         value_name = "N",
@@ -98,15 +151,13 @@ pub(crate) struct SendArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Uploads")]
 pub(crate) struct UploadArgs {
-    /// Let clients change the files too: PUT, DELETE, MOVE and MKCOL
+    /// Let clients change the files: PUT, DELETE, MOVE and MKCOL
     ///
-    /// Needs --token-file, unless it listens on a loopback address; what it does
-    /// is told above.
+    /// This needs --token-file, unless the server listens on a loopback address.
     #[arg(long, env = "FAIRBAT_WRITABLE", value_parser = FalseyValueParser::new())]
     pub(crate) writable: bool,
 
-    /// Take no upload of more bytes than these (500M, 20G); by default any that
-    /// the disk has room for
+    /// The maximum size of an upload (500M, 20G) [default: what the disk has room for]
     #[arg(
         long,
         value_name = "SIZE",
@@ -122,10 +173,10 @@ pub(crate) struct UploadArgs {
 pub(crate) struct AccessArgs {
     /// Serve only requests with the bearer token in FILE (RFC 6750)
     ///
-    /// A new one: openssl rand -hex 32 > FILE, which only the server's user
-    /// should be able to read. Clients that have the file too send it so:
-    /// FAIRBAT_HEADER="Authorization: Bearer $(cat FILE)" fairbat get URL. Over
-    /// plain HTTP whoever listens on the way can read it.
+    /// To make a token, run: openssl rand -hex 32 > FILE. Only the server's user should be
+    /// able to read FILE. A client with the same FILE sends the token like this:
+    /// FAIRBAT_HEADER="Authorization: Bearer $(cat FILE)" fairbat get URL. Over plain HTTP,
+    /// others on the network can read the token.
     #[arg(
         long,
         value_name = "FILE",
@@ -134,10 +185,9 @@ pub(crate) struct AccessArgs {
     )]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// Serve HTTPS with the certificates in this PEM file, the server's own
-    /// first
+    /// Serve HTTPS with the certificates in this PEM file; the server's own comes first
     ///
-    /// The examples below have one that serves as its own authority.
+    /// An example below makes a certificate that clients can trust directly.
     #[arg(
         long,
         value_name = "FILE",
@@ -161,9 +211,9 @@ pub(crate) struct AccessArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Messages")]
 pub(crate) struct EventArgs {
-    /// Print events as JSON lines: what is listened on
+    /// Print the address in use as a JSON line
     ///
-    /// They are described in docs/json.md of the source.
+    /// docs/json.md in the source describes it.
     #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
     pub(crate) json: bool,
 }

@@ -1,4 +1,4 @@
-//! The flags of several commands that ask servers.
+//! The flags that several commands share.
 
 use std::path::PathBuf;
 
@@ -6,18 +6,39 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 use dalbe::sender::SenderPolicy;
 
-// No doc comments on these groups: clap would take them for the help of the
-// whole command.
+// These groups have no doc comments: clap would show them as the help of the command.
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Deadline and speed")]
+pub(crate) struct LimitArgs {
+    /// Exit with 11 instead of 0 if a file misses its deadline
+    #[arg(long, env = "FAIRBAT_FAIL_LATE", value_parser = FalseyValueParser::new())]
+    pub(crate) fail_late: bool,
+
+    /// Stop after this time, even if unfinished (exit status 10); 0 means never
+    ///
+    /// A later get continues where the run stopped. A later put starts over.
+    #[arg(long, value_name = "DURATION", env = "FAIRBAT_MAX_TIME")]
+    pub(crate) max_time: Option<String>,
+
+    /// Never go faster than this many bytes per second
+    ///
+    /// Write 500K, 2M or 1G, in powers of 1024. 0 means no limit. All files of a run share
+    /// the limit.
+    #[arg(long, value_name = "RATE", env = "FAIRBAT_LIMIT_RATE")]
+    pub(crate) limit_rate: Option<String>,
+}
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Requests")]
 pub(crate) struct RequestArgs {
     /// Send this header with every request; may be repeated
     ///
-    /// Only the hosts of the given URLs see it, not those that they redirect
-    /// to. FAIRBAT_HEADER holds one header per line. Other users of the machine
-    /// can see command lines, and a token in them: for 'Authorization: Bearer
-    /// TOKEN', FAIRBAT_HEADER is safer.
+    /// Only the hosts of the given URLs receive it. Hosts that they redirect to do not.
+    ///
+    /// Other users of the machine can see a command line, and any token in it. Prefer the
+    /// variable for headers such as 'Authorization: Bearer TOKEN'. FAIRBAT_HEADER holds one
+    /// header per line.
     #[arg(
         short = 'H',
         long,
@@ -29,17 +50,16 @@ pub(crate) struct RequestArgs {
 
     /// Log in with Basic authentication
     ///
-    /// Only the hosts of the given URLs see it. Other users of the machine
-    /// can see command lines: FAIRBAT_USER and --netrc are safer.
+    /// Only the hosts of the given URLs receive the login. Other users of the machine can see
+    /// a command line. FAIRBAT_USER and --netrc are safer.
     #[arg(short, long, value_name = "USER:PASSWORD", env = "FAIRBAT_USER")]
     pub(crate) user: Option<String>,
 
-    /// Look up user names and passwords in $NETRC, or else ~/.netrc
+    /// Read user names and passwords from $NETRC, or from ~/.netrc
     #[arg(short, long, env = "FAIRBAT_NETRC", value_parser = FalseyValueParser::new())]
     pub(crate) netrc: bool,
 
-    /// Trust only the certificate authorities in this PEM file, not the
-    /// system's
+    /// Trust only the certificate authorities in this PEM file, instead of the system's
     #[arg(
         long,
         value_name = "FILE",
@@ -52,17 +72,15 @@ pub(crate) struct RequestArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Failures")]
 pub(crate) struct FailureArgs {
-    /// Give up after N retries in a row without progress; `inf` is never
-    /// [default: 20, and 5 before the first answer of a server]
+    /// Give up after N retries in a row without progress; `inf` means never
+    /// [default: 20, or 5 before the first answer of a server]
     #[arg(long, value_name = "N", env = "FAIRBAT_RETRY")]
     pub(crate) retry: Option<String>,
 
-    /// Wait this long after the first failure, twice as long after each
-    /// further one
+    /// The wait after the first failure; it doubles with each further failure
     ///
-    /// Waits are shortened at random, so that many clients do not return at
-    /// the same moment. A server that asks for a longer wait (Retry-After)
-    /// gets it.
+    /// Each wait is shortened at random, so that many clients do not come back at once. If a
+    /// server asks for a longer wait (Retry-After), fairbat waits longer.
     #[arg(
         long,
         value_name = "DURATION",
@@ -71,8 +89,8 @@ pub(crate) struct FailureArgs {
     )]
     pub(crate) retry_wait: String,
 
-    /// Never wait longer than this by oneself [default: 30s, or --retry-wait
-    /// if that is more]
+    /// The longest wait, unless a server asks for more [default: 30s, or --retry-wait if that
+    /// is more]
     #[arg(long, value_name = "DURATION", env = "FAIRBAT_RETRY_MAX_WAIT")]
     pub(crate) retry_max_wait: Option<String>,
 }
@@ -80,7 +98,7 @@ pub(crate) struct FailureArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Failures")]
 pub(crate) struct TimeoutArgs {
-    /// Give up a connection that takes longer to open; 0 is never
+    /// Give up a connection that takes longer than this to open; 0 means never
     #[arg(
         long,
         value_name = "DURATION",
@@ -89,11 +107,10 @@ pub(crate) struct TimeoutArgs {
     )]
     pub(crate) connect_timeout: String,
 
-    /// Give up a connection on which nothing arrives for this long; 0 is
-    /// never
+    /// Give up a connection that is silent for this long; 0 means never
     ///
-    /// In an upload: when for this long nothing is acknowledged of what is on
-    /// its way. The answer may take as long as the upload did, besides.
+    /// An upload is silent if the server acknowledges no data. After the data, the server may
+    /// take as long to answer as the upload took.
     #[arg(
         long,
         value_name = "DURATION",
@@ -108,7 +125,7 @@ pub(crate) struct TimeoutArgs {
 pub(crate) struct MessageArgs {
     /// Print one JSON object per line to standard output
     ///
-    /// The objects are described in docs/json.md of the source.
+    /// docs/json.md in the source describes the objects.
     #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
     pub(crate) json: bool,
 
@@ -124,20 +141,19 @@ pub(crate) struct LogArgs {
     #[arg(short, long, env = "FAIRBAT_QUIET", value_parser = FalseyValueParser::new())]
     pub(crate) quiet: bool,
 
-    /// Explain more on standard error; twice for details, three times for
-    /// everything
+    /// Explain more on standard error; -vv gives details, -vvv everything
     #[arg(short, long, env = "FAIRBAT_VERBOSE", action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 }
 
-/// Which congestion control of fairbat's own holds back what is sent.
+/// Which of fairbat's congestion controls limits what is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SenderMethod {
     /// Vegas with a memory: fills an idle path with a short queue, and yields
     Vegas,
-    /// CDG: backs off when delays grow
+    /// CDG: slows down when delays grow
     Cdg,
-    /// CUBIC that meets congestion more often the less it weighs
+    /// CUBIC that reacts to congestion more often when its weight is low
     Cubic,
 }
 

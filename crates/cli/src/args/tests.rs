@@ -1,5 +1,10 @@
+use std::path::Path;
+
+use fairbat::manual::{completions, write_pages};
+
 use super::shared::SenderMethod;
 use super::*;
+use crate::exit::ExitCode;
 
 /// The arguments of `fairbat get`; panics when they are wrong.
 pub(crate) fn get_from(words: &[&str]) -> GetArgs {
@@ -113,27 +118,27 @@ fn each_flag_reaches_its_field() {
             a.files.file_allocation == AllocationMethod::None
         }),
         (&["--deadline", "06:00"], |a| {
-            a.pace.deadline.as_deref() == Some("06:00")
+            a.speed.deadline.as_deref() == Some("06:00")
         }),
-        (&["--weight", "0.3"], |a| a.pace.weight == "0.3"),
+        (&["--weight", "0.3"], |a| a.speed.weight == "0.3"),
         (&["--receiver", "vulture"], |a| {
-            a.pace.receiver == ReceiverMethod::Vulture
+            a.speed.receiver == ReceiverMethod::Vulture
         }),
-        (&["--fail-late"], |a| a.pace.fail_late),
+        (&["--fail-late"], |a| a.limits.fail_late),
         (&["--max-time", "1h"], |a| {
-            a.pace.max_time.as_deref() == Some("1h")
+            a.limits.max_time.as_deref() == Some("1h")
         }),
         (&["--limit-rate", "5K"], |a| {
-            a.pace.limit_rate.as_deref() == Some("5K")
+            a.limits.limit_rate.as_deref() == Some("5K")
         }),
-        (&["-s", "2"], |a| a.pace.split == 2),
-        (&["--split", "1", "--split", "3"], |a| a.pace.split == 3),
-        (&["-x8"], |a| a.pace.max_connections == Some(8)),
+        (&["-s", "2"], |a| a.speed.split == 2),
+        (&["--split", "1", "--split", "3"], |a| a.speed.split == 3),
+        (&["-x8"], |a| a.speed.max_connections == Some(8)),
         (&["--max-connections", "8"], |a| {
-            a.pace.max_connections == Some(8)
+            a.speed.max_connections == Some(8)
         }),
         (&["--chunk-size", "1M"], |a| {
-            a.pace.chunk_size.as_deref() == Some("1M")
+            a.speed.chunk_size.as_deref() == Some("1M")
         }),
         (&["-H", "A: b, c", "--header", "D: e"], |a| {
             a.requests.header == ["A: b, c", "D: e"]
@@ -267,7 +272,7 @@ fn the_long_help_has_the_exit_codes() {
     let help = parse(&["get", "--help"])
         .expect_err("the help is printed")
         .to_string();
-    for code in crate::exit::ExitCode::ALL {
+    for code in ExitCode::ALL {
         let line = format!("{:>3}  {}", code as u8, code.meaning());
         assert!(help.contains(&line), "{code:?}");
     }
@@ -278,10 +283,10 @@ fn each_flag_of_serve_reaches_its_field() {
     let args = serve_from(&["dir"]);
     assert_eq!(args.directory, PathBuf::from("dir"));
     assert_eq!(args.listen.to_string(), "127.0.0.1:8080");
-    assert_eq!(args.pace.sender, None);
-    assert_eq!(args.pace.max_connections, 512);
-    assert_eq!(args.pace.max_connections_per_peer, 64);
-    assert!(!args.pace.background && !args.messages.json);
+    assert_eq!(args.sending.sender, None);
+    assert_eq!(args.sending.max_connections, 512);
+    assert_eq!(args.sending.max_connections_per_peer, 64);
+    assert!(!args.sending.background && !args.messages.json);
     assert!(args.access.token_file.is_none() && args.access.tls_cert.is_none());
     assert!(!args.uploads.writable && args.uploads.max_upload.is_none());
     let words = "dir --writable --max-upload 2M --listen [::1]:9 --background --sender cdg -x 7 \
@@ -289,12 +294,12 @@ fn each_flag_of_serve_reaches_its_field() {
         --tls-cert c --tls-key k --json -q";
     let args = serve_from(&words.split(' ').collect::<Vec<_>>());
     assert_eq!(args.listen.to_string(), "[::1]:9");
-    assert_eq!(args.pace.sender, Some(SenderMethod::Cdg));
-    assert_eq!(args.pace.max_connections, 7);
+    assert_eq!(args.sending.sender, Some(SenderMethod::Cdg));
+    assert_eq!(args.sending.max_connections, 7);
     assert!(args.uploads.writable);
     assert_eq!(args.uploads.max_upload, Some(2 << 20));
-    assert_eq!(args.pace.max_connections_per_peer, 3);
-    assert!(args.pace.background && args.messages.json && args.log.quiet);
+    assert_eq!(args.sending.max_connections_per_peer, 3);
+    assert!(args.sending.background && args.messages.json && args.log.quiet);
     assert_eq!(args.access.token_file, Some("t".into()));
     assert_eq!(args.access.tls_cert, Some("c".into()));
     assert_eq!(args.access.tls_key, Some("k".into()));
@@ -343,5 +348,85 @@ fn each_flag_of_the_agents_commands_reaches_its_field() {
             other => panic!("{name}: {other:?}"),
         };
         assert_eq!(tasks.tasks, ["a", "b"]);
+    }
+}
+
+/// The text of all manual pages, without the escapes of roff.
+fn manual_text() -> String {
+    let pages = pages().expect("memory is enough");
+    let roff = pages.into_iter().flat_map(|page| page.roff).collect();
+    let text = String::from_utf8(roff).expect("pages are UTF-8");
+    text.replace("\\-", "-").replace("\\*(Aq", "'")
+}
+
+#[test]
+fn every_flag_and_its_variable_is_in_the_manual() {
+    let text = manual_text();
+    for command in command().get_subcommands() {
+        for arg in command.get_arguments() {
+            let Some(long) = arg.get_long() else { continue };
+            assert!(text.contains(&format!("--{long}")), "--{long} is missing");
+            if let Some(variable) = arg.get_env() {
+                let variable = variable.to_str().expect("our names are ASCII");
+                assert!(text.contains(variable), "{variable} is missing");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_exit_code_is_in_the_manual() {
+    let text = manual_text();
+    for code in ExitCode::ALL {
+        assert!(text.contains(code.meaning()), "{code:?} is missing");
+    }
+}
+
+#[test]
+fn a_directory_gets_one_file_per_page() {
+    let pages = pages().expect("memory is enough");
+    let write = |dir: &Path| write_pages(&pages, Some(dir));
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    write(dir.path()).expect("the directory is writable");
+    for name in [
+        "fairbat",
+        "fairbat-get",
+        "fairbat-plan",
+        "fairbat-doctor",
+        "fairbat-status",
+        "fairbat-restore",
+        "fairbat-man",
+    ] {
+        let page = std::fs::read_to_string(dir.path().join(format!("{name}.1")))
+            .expect("the page is there");
+        assert!(page.contains(&format!(".TH {name} 1")), "{name}");
+    }
+    let new = dir.path().join("share/man1");
+    write(&new).expect("the directory is made");
+    assert!(new.join("fairbat.1").is_file());
+    let page = new.join("fairbat.1");
+    let refused = write(&page).expect_err("a file is there");
+    assert!(refused.to_string().contains("man1/fairbat.1"), "{refused}");
+}
+
+#[test]
+fn scripts_know_the_commands_and_flags() {
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        let script = completions(&mut command(), shell);
+        let script = String::from_utf8(script).expect("scripts are UTF-8");
+        for word in [
+            "fairbat",
+            "get",
+            "plan",
+            "doctor",
+            "max-connections",
+            "deadline",
+            "measure",
+            "status",
+            "restore",
+            "socket",
+        ] {
+            assert!(script.contains(word), "{shell}: {word} is missing");
+        }
     }
 }

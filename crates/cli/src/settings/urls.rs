@@ -1,49 +1,49 @@
-//! The URLs of a run: from the command line and from `--input-file`, where a
-//! URL may have attributes of its own.
+//! The URLs of a run, from the command line and from `--input-file`. A line of that file
+//! may give its URL a deadline of its own.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
+use jiff::{Timestamp, Zoned};
 use url::Url;
 
-use super::attributes::Attributes;
-use super::{Surroundings, UsageError};
+use super::{Environment, UsageError, deadline};
 
-/// What the library takes for slashes.
+/// Characters that the `url` crate reads as slashes.
 const SLASHES: [char; 2] = ['/', '\\'];
 
-/// A URL and what was said of it alone.
+/// A URL and what its line says about it.
 #[derive(Debug)]
-pub(super) struct Named {
-    pub(super) url: Url,
-    pub(super) attributes: Attributes,
+pub(crate) struct ListedUrl {
+    pub(crate) url: Url,
+    /// The URL's own deadline. It replaces `--deadline`.
+    pub(crate) deadline: Option<Timestamp>,
 }
 
-/// All URLs, those of the command line first.
-pub(super) fn all(
+/// All URLs of a run; those of the command line come first.
+pub(crate) fn all(
     given: &[String],
     input_file: Option<&Path>,
-    around: &mut Surroundings<'_>,
-) -> Result<Vec<Named>, UsageError> {
+    environment: &mut Environment<'_>,
+) -> Result<Vec<ListedUrl>, UsageError> {
+    let without_deadline = |text: &String| {
+        let (url, deadline) = (one(text)?, None);
+        Ok(ListedUrl { url, deadline })
+    };
     let mut urls = given
         .iter()
-        .map(|text| {
-            Ok(Named {
-                url: one(text)?,
-                attributes: Attributes::default(),
-            })
-        })
+        .map(without_deadline)
         .collect::<Result<Vec<_>, _>>()?;
     if let Some(path) = input_file {
         let (name, listed) = if path.as_os_str() == "-" {
             let name = "standard input".to_owned();
-            let listed = list(&name, around.stdin, around.now)?;
+            let listed = list(&name, environment.stdin, environment.now)?;
             (name, listed)
         } else {
             let name = path.display().to_string();
             let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
-            let listed = list(&name, &mut BufReader::new(file), around.now)?;
+            let listed = list(&name, &mut BufReader::new(file), environment.now)?;
             (name, listed)
         };
         if urls.is_empty() && listed.is_empty() {
@@ -56,8 +56,8 @@ pub(super) fn all(
     Ok(urls)
 }
 
-/// A URL of the command line.
-pub(super) fn one(text: &str) -> Result<Url, UsageError> {
+/// Parses a URL of the command line.
+pub(crate) fn one(text: &str) -> Result<Url, UsageError> {
     parse(text.trim()).map_err(UsageError::new)
 }
 
@@ -65,9 +65,8 @@ fn unreadable(name: &str, error: &io::Error) -> UsageError {
     UsageError(format!("--input-file: cannot read {name}: {error}"))
 }
 
-/// Reads a list: one URL per line with its attributes, without empty lines
-/// and comments.
-fn list(name: &str, lines: &mut dyn BufRead, now: &jiff::Zoned) -> Result<Vec<Named>, UsageError> {
+/// Reads a list: one URL per line. Skips empty lines and comments.
+fn list(name: &str, lines: &mut dyn BufRead, now: &Zoned) -> Result<Vec<ListedUrl>, UsageError> {
     let mut urls = Vec::new();
     for (i, line) in lines.lines().enumerate() {
         let line = line.map_err(|error| unreadable(name, &error))?;
@@ -75,21 +74,47 @@ fn list(name: &str, lines: &mut dyn BufRead, now: &jiff::Zoned) -> Result<Vec<Na
         let Some(first) = words.next().filter(|first| !first.starts_with('#')) else {
             continue;
         };
-        let named = parse(first).and_then(|url| {
-            let attributes = Attributes::parse(words, now)?;
-            Ok(Named { url, attributes })
+        let listed = parse(first).and_then(|url| {
+            let deadline = attributes(words, now)?;
+            Ok(ListedUrl { url, deadline })
         });
-        urls.push(named.map_err(|error| UsageError(format!("{name}, line {}: {error}", i + 1)))?);
+        urls.push(listed.map_err(|error| UsageError(format!("{name}, line {}: {error}", i + 1)))?);
     }
     Ok(urls)
 }
 
-/// Parses one URL of a scheme that can be fetched; the complaint shows it
-/// without its credentials.
+/// Reads the words after a URL: at most one `deadline=WHEN`.
+fn attributes<'a>(
+    words: impl Iterator<Item = &'a str>,
+    now: &Zoned,
+) -> Result<Option<Timestamp>, String> {
+    let mut found = None;
+    for word in words {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        if name != "deadline" {
+            return Err(format!(
+                "{word:?} is not an attribute; only deadline=WHEN may follow a URL (write %20 \
+                 for a space within the URL)"
+            ));
+        }
+        if value.is_empty() {
+            let advice = "write deadline=06:00, deadline=4h or \
+                deadline=2026-05-01T06:00:00+02:00, without spaces";
+            return Err(format!("the deadline is missing; {advice}"));
+        }
+        let deadline = deadline(value, now).map_err(|error| error.to_string())?;
+        if found.replace(deadline).is_some() {
+            return Err("there are two deadlines; keep one".to_owned());
+        }
+    }
+    Ok(found)
+}
+
+/// Parses an http or https URL. The error shows the text without its credentials.
 fn parse(text: &str) -> Result<Url, String> {
     let shown = without_credentials(text);
     match Url::parse(text) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") => match misread(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => match misleading(text) {
             None => Ok(url),
             Some(why) => Err(format!("{shown}: not a URL: {why}")),
         },
@@ -98,17 +123,17 @@ fn parse(text: &str) -> Result<Url, String> {
             format!("{shown}: not a URL, the scheme is missing; did you mean https://{shown} ?"),
         ),
         Ok(url) => Err(format!(
-            "{shown}: the scheme {} is not supported; fairbat speaks http and https",
+            "{shown}: the scheme {} is not supported; fairbat supports http and https",
             url.scheme()
         )),
         Err(error) => Err(format!("{shown}: not a URL: {error}")),
     }
 }
 
-/// Why an http or https URL means another host than it says: browsers, and the
-/// library with them, skip any slashes after the scheme, so that `http:///x`
-/// and `http:x` would be asked of a host `x`.
-fn misread(text: &str) -> Option<&'static str> {
+/// Why an http or https URL leads to a host that its text does not show. Browsers and
+/// the `url` crate skip all slashes after the scheme, so `http:///x` and `http:x` mean
+/// the host `x`.
+fn misleading(text: &str) -> Option<&'static str> {
     let (_, rest) = text.split_once(':')?;
     match rest.strip_prefix("//") {
         None => Some("two slashes belong after the scheme; write http://HOST/PATH"),
@@ -117,8 +142,8 @@ fn misread(text: &str) -> Option<&'static str> {
     }
 }
 
-/// The text without what stands before an `@` in its authority, wherever the
-/// slashes are.
+/// The text without everything before an `@` in its authority, however many slashes
+/// there are.
 fn without_credentials(text: &str) -> String {
     let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     let start = match text.trim_start_matches(is_of_scheme).strip_prefix(':') {

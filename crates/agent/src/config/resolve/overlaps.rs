@@ -1,26 +1,26 @@
-//! Jobs that would get in each other's way, or in their own.
+//! Jobs that write to the same directory, or into their own source.
 //!
-//! By names: two stores that are one and the same under different hosts are not
-//! noticed, nor are symbolic links.
+//! The check compares names. It does not notice one server under two host names, nor
+//! symbolic links.
 
 use std::path::{Path, PathBuf};
 
 use super::jobs::Located;
 use super::stores::Stores;
 use crate::config::job::Course;
-use crate::config::problem::Complaints;
+use crate::config::problem::Checker;
 use crate::config::store::{Place, Store};
 
-/// Where a place really is: two stores may be parts of one.
+/// The position of a place. Two stores may be parts of one server.
 #[derive(Debug)]
-struct Location {
-    /// What can have nothing in common with another.
+struct StoreLocation {
+    /// The server and bucket, or this machine. Places with different roots never overlap.
     root: String,
-    /// Below it.
+    /// The path below the root.
     path: PathBuf,
 }
 
-impl Location {
+impl StoreLocation {
     fn of(place: &Place, stores: &Stores) -> Option<Self> {
         Some(match stores.get(&place.store)?.as_ref()? {
             Store::S3(store) => {
@@ -47,44 +47,45 @@ impl Location {
     }
 }
 
-/// Whether one of the two is the other, or contains it.
+/// Whether one path contains the other, or both are equal.
 fn overlap(a: &Path, b: &Path) -> bool {
     a.starts_with(b) || b.starts_with(a)
 }
 
-/// Where a job writes.
-enum Written<'a> {
-    Store(Option<Location>),
+/// The destination of a job.
+enum Destination<'a> {
+    Store(Option<StoreLocation>),
     Directory(&'a Path),
 }
 
-pub(super) fn complain(jobs: &[Located], stores: &Stores, complaints: &mut Complaints<'_>) {
-    let written = jobs.iter().map(|located| match &located.job.course {
-        Course::Push { to, .. } => Written::Store(Location::of(to, stores)),
-        Course::Pull { to, .. } => Written::Directory(to),
+/// Reports all overlaps.
+pub(crate) fn check_overlaps(jobs: &[Located], stores: &Stores, check: &mut Checker<'_>) {
+    let destinations = jobs.iter().map(|located| match &located.job.course {
+        Course::Push { to, .. } => Destination::Store(StoreLocation::of(to, stores)),
+        Course::Pull { to, .. } => Destination::Directory(to),
     });
-    let written: Vec<Written<'_>> = written.collect();
+    let destinations: Vec<Destination<'_>> = destinations.collect();
     for (i, located) in jobs.iter().enumerate() {
-        let earlier = written.iter().zip(jobs).take(i);
+        let earlier = destinations.iter().zip(jobs).take(i);
         for (theirs, other) in earlier {
-            let in_the_way = match (&written[i], theirs) {
-                (Written::Store(Some(a)), Written::Store(Some(b))) => a.overlaps(b),
-                (Written::Directory(a), Written::Directory(b)) => overlap(a, b),
+            let is_overlap = match (&destinations[i], theirs) {
+                (Destination::Store(Some(a)), Destination::Store(Some(b))) => a.overlaps(b),
+                (Destination::Directory(a), Destination::Directory(b)) => overlap(a, b),
                 _ => false,
             };
-            if in_the_way {
+            if is_overlap {
                 let (name, other) = (&located.job.name, &other.job.name);
                 let what = format!("jobs `{name}` and `{other}` write to the same directory");
-                let hint = "give each a destination that is not within the other's";
-                complaints.add(located.destination.clone(), what, hint);
+                let advice = "choose destinations that do not overlap";
+                check.add(located.destination.clone(), what, advice);
             }
         }
-        on_itself(located, stores, complaints);
+        check_self_overlap(located, stores, check);
     }
 }
 
-/// A job whose ends are both on this machine, one within the other.
-fn on_itself(located: &Located, stores: &Stores, complaints: &mut Complaints<'_>) {
+/// Reports a job whose ends are both on this machine, one within the other.
+fn check_self_overlap(located: &Located, stores: &Stores, check: &mut Checker<'_>) {
     let (Course::Push {
         from: directory,
         to: place,
@@ -98,11 +99,11 @@ fn on_itself(located: &Located, stores: &Stores, complaints: &mut Complaints<'_>
     };
     if overlap(directory, &path.join(&place.path)) {
         let what = format!(
-            "job `{}` writes to what it reads: {place} and {} are within each other",
+            "job `{}` writes into its own source: {place} and {} overlap",
             located.job.name,
             directory.display()
         );
-        let hint = "take directories that are beside each other";
-        complaints.add(located.source.clone(), what, hint);
+        let advice = "choose separate directories";
+        check.add(located.source.clone(), what, advice);
     }
 }

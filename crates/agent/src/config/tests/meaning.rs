@@ -97,11 +97,11 @@ fn the_example_shows_every_key_and_is_right() {
     );
     assert_eq!(media.due, Some(Due::Within(Duration::from_secs(12 * 3600))));
     for keys in [
-        keys::of::<raw::RawAgent>(),
-        keys::of::<raw::RawS3>(),
-        keys::of::<raw::RawHttp>(),
-        keys::of::<raw::RawLocal>(),
-        keys::of::<raw::RawJob>(),
+        raw::fields::<raw::RawAgent>(),
+        raw::fields::<raw::RawS3>(),
+        raw::fields::<raw::RawHttp>(),
+        raw::fields::<raw::RawLocal>(),
+        raw::fields::<raw::RawJob>(),
     ] {
         assert!(!keys.is_empty());
         for key in keys {

@@ -30,7 +30,7 @@ fn a_complaint_has_line_column_and_advice() {
     // Columns are characters, not bytes.
     assert_eq!(
         complaints("stores.a = { type = \"local\", path = \"/\u{e9}\", y = 2 }"),
-        "agent.toml:1:43: unknown key `y` in store `a`; known are `path`"
+        "agent.toml:1:43: unknown key `y` in store `a`; choose from `path`"
     );
 }
 
@@ -71,7 +71,7 @@ every = "5s"
         (2, "did you mean `connections`?"),
         (3, "false"),
         (4, "`state`: invalid type"),
-        (7, "known are `s3`, `webdav`, `fairbat`, `local`"),
+        (7, "choose from `s3`, `webdav`, `fairbat`, `local`"),
         (11, "take them out"),
         (12, "unknown key `bukket` in store `nas`"),
         (16, "unknown key `sorce` in job `a`; did you mean `source`?"),
@@ -106,7 +106,7 @@ fn what_is_no_toml_is_refused_where_it_breaks() {
     }
     assert_refused("[jobs]\nname = \"x\"", &["agent.toml:1:", "[[jobs]]"]);
     assert_refused("stores = 3", &["[stores.NAME]"]);
-    assert_refused("agent = 3", &["[agent] is no table"]);
+    assert_refused("agent = 3", &["[agent] is not a table"]);
     assert_refused("[job]", &["did you mean `jobs`?"]);
 }
 
@@ -143,7 +143,7 @@ fn stores_need_what_their_type_needs() {
         ("type = \"local\"\npath = \"a\"", "begins with /"),
         (
             "type = \"local\"\npath = \"/a\"\nbucket = \"b\"",
-            "known are `path`",
+            "choose from `path`",
         ),
         ("type = \"s3\"\nbucket = \"a/b\"", "`prefix`"),
         (
@@ -163,7 +163,7 @@ fn stores_need_what_their_type_needs() {
     }
     for name in ["A", "a_b", "-a", "\"a:b\"", "\"\""] {
         let text = format!("[stores.{name}]\ntype = \"local\"\npath = \"/a\"");
-        assert_refused(&text, &["is no name of a store", "a to z"]);
+        assert_refused(&text, &["is not a valid store name", "a to z"]);
     }
 }
 
@@ -245,7 +245,7 @@ fn settings_of_a_job_have_ranges_and_exclude_each_other() {
         ("by = 06:00:00", "in quotes"),
         ("by = \"06:00\"\nwithin = \"1h\"", "keep one"),
         ("within = \"0s\"", "1s or more"),
-        ("delete = \"always\"", "known are `never`, `mirror`"),
+        ("delete = \"always\"", "choose from `never`, `mirror`"),
         ("delete = \"mirror\"", "max_delete = \"10%\""),
         ("max_delete = 3", "`delete = \"mirror\"`"),
         ("delete = \"mirror\"\nmax_delete = 0", "1 or more"),
@@ -254,7 +254,7 @@ fn settings_of_a_job_have_ranges_and_exclude_each_other() {
         ("delete = \"mirror\"\nmax_delete = \"nan%\"", "percentage"),
         ("delete = \"mirror\"\nmax_delete = \"10\"", "percentage"),
         ("verify = \"readback\"", "did you mean `read-back`?"),
-        ("detect = \"hash\"", "known are `metadata`, `content`"),
+        ("detect = \"hash\"", "choose from `metadata`, `content`"),
         ("min_weight = 0", "0.02"),
         ("limit_rate = \"0\"", "zero"),
     ] {
@@ -302,7 +302,7 @@ fn jobs_have_names_of_their_own() {
     assert_eq!(config(&two("a", "b")).jobs.len(), 2);
     assert_refused(&two("a", "a"), &["a job `a` already", "of its own"]);
     for name in ["", "A", "a b", "a_b", "-a", "\u{e9}", &"a".repeat(64)] {
-        assert_refused(&two("a", name), &["is no name of a job", "a to z"]);
+        assert_refused(&two("a", name), &["is not a valid job name", "a to z"]);
     }
     assert_eq!(config(&two("a", &"a".repeat(63))).jobs.len(), 2);
 }
@@ -335,7 +335,7 @@ fn no_two_jobs_write_to_the_same_directory() {
         ("root:dav/a", "nas:a"),
     ] {
         let text = two([["push", "/a", a], ["push", "/b", b]]);
-        assert_refused(&text, &["jobs `b` and `a`", "is not within"]);
+        assert_refused(&text, &["jobs `b` and `a`", "overlap"]);
     }
     for (a, b) in [
         ("nas:a", "nas:ab"),
@@ -364,10 +364,16 @@ fn no_job_writes_to_what_it_reads() {
         ("/mnt/backup/a/b", "disk:a"),
     ] {
         let lines = format!("source = {source:?}\ndestination = {destination:?}");
-        assert_refused(&with_job(&lines), &["writes to what it reads", "beside"]);
+        assert_refused(
+            &with_job(&lines),
+            &["writes into its own source", "separate"],
+        );
         let lines =
             format!("direction = \"pull\"\nsource = {destination:?}\ndestination = {source:?}");
-        assert_refused(&with_job(&lines), &["writes to what it reads", "beside"]);
+        assert_refused(
+            &with_job(&lines),
+            &["writes into its own source", "separate"],
+        );
     }
     config(&with_job(
         "source = \"/mnt/backup/a\"\ndestination = \"disk:b\"",

@@ -1,14 +1,15 @@
 use super::*;
+use crate::agent::api::LaneSample;
 
-const PLAIN: Manner = Manner {
+const PLAIN: TableOptions = TableOptions {
     zone: TimeZone::UTC,
     colours: false,
 };
 
 /// The text of what the agent says.
-fn shown(json: &str, manner: &Manner) -> String {
+fn shown(json: &str, options: &TableOptions) -> String {
     let status: Status = serde_json::from_str(json).expect("a status");
-    text(&status, None, manner)
+    text(&status, None, options)
 }
 
 const NIGHT: &str = r#"{
@@ -63,11 +64,11 @@ pull: idle; cannot yield here (none): see fairbat doctor
 
 #[test]
 fn colours_change_nothing_else() {
-    let manner = Manner {
+    let options = TableOptions {
         colours: true,
         ..PLAIN
     };
-    let coloured = shown(NIGHT, &manner);
+    let coloured = shown(NIGHT, &options);
     assert!(coloured.contains("\x1b[31m02:10, 40 minutes late\x1b[0m"));
     let mut plain = coloured;
     for code in ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m"] {
@@ -104,4 +105,76 @@ fn runs_that_are_over_say_how_they_were() {
         };
         assert_eq!(ended(&last, late, &at).0, expected);
     }
+}
+
+fn task(id: &str, bytes_done: u64) -> Task {
+    Task {
+        id: id.to_owned(),
+        direction: Direction::Push,
+        phase: Phase::Running,
+        bytes_done,
+        ..Task::default()
+    }
+}
+
+fn status(second: i64, tasks: Vec<Task>) -> Status {
+    let lane = |direction, rate| LaneStatus {
+        direction,
+        sample: LaneSample {
+            rate: Some(rate),
+            ..LaneSample::default()
+        },
+        ..LaneStatus::default()
+    };
+    Status {
+        now: Timestamp::from_second(second).expect("a moment"),
+        lanes: vec![lane(Direction::Push, 10.0), lane(Direction::Pull, 20.0)],
+        tasks,
+    }
+}
+
+#[test]
+fn who_is_alone_has_the_rate_of_the_lane() {
+    let mut other = task("b", 0);
+    other.direction = Direction::Pull;
+    let waiting = Task {
+        phase: Phase::Waiting,
+        ..task("c", 0)
+    };
+    let status = status(0, vec![task("a", 0), other, waiting]);
+    let rates: Vec<_> = status
+        .tasks
+        .iter()
+        .map(|task| rate_of(task, &status, None))
+        .collect();
+    assert_eq!(
+        rates,
+        [Some(TaskRate::Own(10.0)), Some(TaskRate::Own(20.0)), None]
+    );
+}
+
+#[test]
+fn of_several_it_is_measured_or_shared() {
+    let before = status(0, vec![task("a", 100), task("b", 7)]);
+    let now = status(2, vec![task("a", 116), task("b", 7), task("c", 5)]);
+    let rate = |i: usize, before| rate_of(&now.tasks[i], &now, before);
+    assert_eq!(rate(0, None), Some(TaskRate::Shared(10.0)));
+    assert_eq!(rate(0, Some(&before)), Some(TaskRate::Own(8.0)));
+    assert_eq!(rate(1, Some(&before)), Some(TaskRate::Own(0.0)));
+    assert_eq!(
+        rate(2, Some(&before)),
+        Some(TaskRate::Shared(10.0)),
+        "it is new"
+    );
+    assert_eq!(rate(0, Some(&now)), Some(TaskRate::Shared(10.0)), "no time");
+}
+
+#[test]
+fn another_run_is_not_compared() {
+    let before = status(0, vec![task("a", 100), task("b", 0)]);
+    let mut again = task("a", 120);
+    again.began = Some(Timestamp::from_second(1).expect("a moment"));
+    let now = status(2, vec![again, task("b", 0)]);
+    let rate = rate_of(&now.tasks[0], &now, Some(&before));
+    assert_eq!(rate, Some(TaskRate::Shared(10.0)));
 }

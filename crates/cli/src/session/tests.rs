@@ -115,7 +115,7 @@ fn chapter_of(event: &Event) -> &'static str {
 }
 
 fn object(event: Event) -> Value {
-    let line = line(&TimedEvent { t: 0.5, event }).expect("samples can be serialized");
+    let line = json_line(&TimedEvent { t: 0.5, event }).expect("samples can be serialized");
     assert_eq!(line.matches('\n').count(), 1, "one line: {line}");
     serde_json::from_str(&line).expect("a line is one JSON value")
 }

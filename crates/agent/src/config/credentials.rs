@@ -1,12 +1,10 @@
-//! Where the credentials of a store are, and what they are.
+//! The credentials of a store: where they are and how to read them.
 //!
-//! Read when they are needed and not with the configuration, so that new ones
-//! count without a restart. No error shows anything that a file says, not even a
-//! key: in a file of another form it may be a secret.
-
-mod error;
+//! They are read when a store is used, so new ones work without a restart. No error shows
+//! any text of a file, not even a key: in a file of another format, it may be a secret.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -14,53 +12,50 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-pub use self::error::CredentialsError;
-use super::secret::Secret;
+/// Largest file of credentials, bytes. Real ones are far smaller.
+const MAX_FILE_SIZE: u64 = 64 << 10;
 
-/// More than any credentials take, in bytes.
-const MOST: u64 = 64 << 10;
-
-/// What a store needs, and from where.
+/// The credentials that a store needs, and their origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// What to look for.
+    /// The kind of credentials.
     pub wanted: Wanted,
-    /// Where to look.
+    /// Their origin.
     pub origin: Origin,
 }
 
-/// What kind of credentials a store takes.
+/// The kind of credentials that a store accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// Access keys of S3.
+    /// S3 access keys.
     Keys,
-    /// User and password, or a token.
+    /// A user name and password, or a token.
     Login,
 }
 
-/// Where credentials are.
+/// Where the credentials of a store are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// A file of this name in `$CREDENTIALS_DIRECTORY`, which systemd fills.
+    /// The file of this name in `$CREDENTIALS_DIRECTORY`, from systemd.
     Service(String),
-    /// The file at this absolute path, which nobody else may read.
+    /// The file at this absolute path. Other users must not have access to it.
     File(PathBuf),
-    /// In environment variables.
+    /// Environment variables.
     Environment,
 }
 
-/// What a store is told.
+/// Credentials for requests to a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credentials {
-    /// Nothing: the environment has none.
+    /// None: the environment has no credentials.
     Anonymous,
-    /// For S3.
+    /// S3 access keys.
     Keys {
-        /// Which key.
+        /// The ID of the key.
         access_key_id: String,
-        /// The key.
+        /// The key itself.
         secret_access_key: Secret,
-        /// Of temporary keys.
+        /// The token of temporary keys.
         session_token: Option<Secret>,
     },
     /// For Basic authentication.
@@ -74,7 +69,7 @@ pub enum Credentials {
     Token(Secret),
 }
 
-/// What was found, under the names of a file.
+/// The values found so far, by their keys in a file.
 #[derive(Default)]
 struct Found {
     access_key_id: Option<String>,
@@ -86,7 +81,7 @@ struct Found {
 }
 
 impl Found {
-    /// Where the value of this key goes.
+    /// The place for the value of this key.
     fn slot(&mut self, key: &str, wanted: Wanted) -> Option<&mut Option<String>> {
         Some(match (wanted, key) {
             (Wanted::Keys, "access_key_id") => &mut self.access_key_id,
@@ -99,7 +94,7 @@ impl Found {
         })
     }
 
-    /// `Ok(None)` if there is nothing at all.
+    /// The complete credentials; `Ok(None)` if no value was found.
     fn credentials(self, wanted: Wanted) -> Result<Option<Credentials>, &'static str> {
         let secret = Secret::new;
         match wanted {
@@ -120,7 +115,7 @@ impl Found {
                 })),
                 (None, None, Some(token)) => Ok(Some(Credentials::Token(secret(token)))),
                 (None, None, None) => Ok(None),
-                (_, _, Some(_)) => Err("a token and a user or password exclude each other"),
+                (_, _, Some(_)) => Err("a token excludes a user and a password"),
                 (Some(_), None, None) => Err("the password is missing"),
                 (None, Some(_), None) => Err("the user is missing"),
             },
@@ -128,11 +123,11 @@ impl Found {
     }
 }
 
-/// Reads the credentials of the store of this name. `variable` reads an
-/// environment variable.
+/// Reads the credentials of the store with this name. `variable` reads an environment
+/// variable.
 ///
 /// # Errors
-/// [`CredentialsError`]; nothing in the environment is no error.
+/// [`CredentialsError`]. An environment without credentials is no error.
 pub fn read(
     store: &str,
     spec: &Spec,
@@ -151,7 +146,7 @@ pub fn read(
             let mode = metadata(path, &file)?.mode() & 0o7777;
             if mode & 0o077 != 0 {
                 let path = path.clone();
-                return Err(CredentialsError::Open { path, mode });
+                return Err(CredentialsError::Exposed { path, mode });
             }
             from_file(path, file, spec.wanted)
         }
@@ -160,7 +155,7 @@ pub fn read(
 }
 
 fn open(path: &Path) -> Result<File, CredentialsError> {
-    // A pipe must not keep the agent waiting.
+    // Opening a pipe must not block the agent.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
     let file = file.map_err(|error| unreadable(path, error))?;
@@ -182,9 +177,9 @@ fn unreadable(path: &Path, error: io::Error) -> CredentialsError {
 
 fn from_file(path: &Path, file: File, wanted: Wanted) -> Result<Credentials, CredentialsError> {
     let mut bytes = Vec::new();
-    let read = file.take(MOST + 1).read_to_end(&mut bytes);
+    let read = file.take(MAX_FILE_SIZE + 1).read_to_end(&mut bytes);
     read.map_err(|error| unreadable(path, error))?;
-    if bytes.len() as u64 > MOST {
+    if bytes.len() as u64 > MAX_FILE_SIZE {
         return Err(CredentialsError::TooLarge(path.to_owned()));
     }
     let text = String::from_utf8(bytes);
@@ -205,7 +200,7 @@ fn from_file(path: &Path, file: File, wanted: Wanted) -> Result<Credentials, Cre
     let from = || path.display().to_string();
     match found.credentials(wanted) {
         Ok(Some(credentials)) => Ok(credentials),
-        Ok(None) => Err(incomplete(from(), "there are no credentials in it", wanted)),
+        Ok(None) => Err(incomplete(from(), "it has no credentials", wanted)),
         Err(what) => Err(incomplete(from(), what, wanted)),
     }
 }
@@ -215,25 +210,25 @@ fn incomplete(from: String, what: &'static str, wanted: Wanted) -> CredentialsEr
 }
 
 fn take(line: &str, found: &mut Found, wanted: Wanted) -> Result<(), &'static str> {
-    let (key, value) = line.split_once('=').ok_or("there is no = in it")?;
+    let (key, value) = line.split_once('=').ok_or("it has no =")?;
     let value = value.trim();
     let slot = found.slot(key.trim(), wanted).ok_or("its key is unknown")?;
     if value.is_empty() {
         return Err("its value is empty");
     }
     if slot.replace(value.to_owned()).is_some() {
-        return Err("its key has a value already");
+        return Err("its key already has a value");
     }
     Ok(())
 }
 
-/// The variables that other tools use for S3, and some of our own.
+/// Reads the usual variables of S3 tools, or those that carry the name of the store.
 fn from_environment(
     store: &str,
     wanted: Wanted,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Credentials, CredentialsError> {
-    // An empty variable is as good as none.
+    // An empty variable counts as unset.
     let read = |name: &str| match variable(name).filter(|value| !value.is_empty()) {
         None => Ok(None),
         Some(value) => match value.into_string() {
@@ -261,10 +256,106 @@ fn from_environment(
     Ok(found.unwrap_or(Credentials::Anonymous))
 }
 
-/// The variable of a store: `FAIRBAT_STORE_NAS_USER`.
+/// The variable of a store, such as `FAIRBAT_STORE_NAS_USER`.
 fn variable_of(store: &str, what: &str) -> String {
     let store = store.to_ascii_uppercase().replace('-', "_");
     format!("FAIRBAT_STORE_{store}_{what}")
+}
+
+/// A password, key or token. It has no `Display` and no serialisation, and `Debug` hides
+/// it. Its memory is not protected.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Hides this text.
+    #[must_use]
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text itself, for the code that sends it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Why credentials cannot be read, with advice.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialsError {
+    /// `$CREDENTIALS_DIRECTORY` is not set.
+    #[error(
+        "credential {0:?}: $CREDENTIALS_DIRECTORY is not set; systemd sets it for a service with \
+         LoadCredential={0}:FILE. Outside of a service, write the absolute path of a file"
+    )]
+    NoDirectory(String),
+    /// The file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        error: io::Error,
+    },
+    /// The path leads to a directory, a pipe or a device.
+    #[error("{}: not a regular file", .0.display())]
+    NoFile(PathBuf),
+    /// Other users have access to the file.
+    #[error("{}: other users have access (mode {mode:04o}); run chmod 600 {0}, and replace the \
+        credentials if you do not trust these users", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// The file is too large for credentials.
+    #[error("{}: too large for credentials, which have at most 64 KiB", .0.display())]
+    TooLarge(PathBuf),
+    /// The file is not text.
+    #[error("{}: not UTF-8", .0.display())]
+    NotUtf8(PathBuf),
+    /// A line has another form.
+    #[error("{}:{line}: {what}; write lines of the form KEY = VALUE with {}",
+        path.display(), keys(*wanted))]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with the line.
+        what: &'static str,
+        /// The expected kind.
+        wanted: Wanted,
+    },
+    /// Some values are missing or exclude each other.
+    #[error("{from}: {what}; expected {}", keys(*wanted))]
+    Incomplete {
+        /// The file, or the environment.
+        from: String,
+        /// What is wrong.
+        what: &'static str,
+        /// The expected kind.
+        wanted: Wanted,
+    },
+    /// A variable is not text.
+    #[error("${0} is not UTF-8")]
+    Variable(String),
+}
+
+/// The values that a kind of credentials needs.
+fn keys(wanted: Wanted) -> &'static str {
+    match wanted {
+        Wanted::Keys => "access_key_id and secret_access_key, and session_token if there is one",
+        Wanted::Login => "user and password, or token alone",
+    }
 }
 
 #[cfg(test)]

@@ -1,21 +1,21 @@
-//! What the agent's API says, as far as it is shown here: `docs/agent-api.md`
-//! describes it. Values only; what is not there has a default, and what else is
-//! there is skipped, so that an agent of another version is understood.
+//! The documents of the agent's API, as far as the commands use them.
+//! `docs/agent-api.md` describes them. A missing field has a default and an unknown
+//! field is skipped, so that agents of other versions work too.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// How the agent stands.
+/// The status of the agent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Status {
-    /// When this was true.
+    /// The moment of the status.
     pub(crate) now: Timestamp,
-    pub(crate) lanes: Vec<Lane>,
+    pub(crate) lanes: Vec<LaneStatus>,
     pub(crate) tasks: Vec<Task>,
 }
 
-/// Which way bulk data goes.
+/// The direction of a transfer, as the agent sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Direction {
@@ -26,27 +26,27 @@ pub(crate) enum Direction {
     Unknown,
 }
 
-/// A direction of the agent's.
+/// The lane of one direction.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Lane {
+pub(crate) struct LaneStatus {
     pub(crate) direction: Direction,
     pub(crate) lever: String,
     pub(crate) can_yield: bool,
-    pub(crate) sample: Sample,
+    pub(crate) sample: LaneSample,
 }
 
-/// A lane in one second.
+/// The state of a lane in one second.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Sample {
+pub(crate) struct LaneSample {
     /// Connections in use.
     pub(crate) active: u64,
-    /// Weight of each flow.
+    /// Weight w of each flow.
     pub(crate) w: Option<f64>,
-    /// What the deadlines ask for, byte/s.
+    /// Rate zeta that the deadlines need, byte/s.
     pub(crate) zeta: Option<f64>,
-    /// byte/s
+    /// Measured rate, byte/s.
     pub(crate) rate: Option<f64>,
 }
 
@@ -58,11 +58,11 @@ pub(crate) struct Task {
     pub(crate) direction: Direction,
     pub(crate) phase: Phase,
     pub(crate) next: Option<Timestamp>,
-    /// When the run that is under way, or was last, began.
+    /// Start of the current run, or of the last one.
     pub(crate) began: Option<Timestamp>,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) predicted: Option<Timestamp>,
-    /// s; 0 when it is not late.
+    /// Expected delay after the deadline, s; 0 if in time.
     pub(crate) late_s: Option<f64>,
     pub(crate) files: u64,
     pub(crate) files_done: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Task {
     pub(crate) last: Option<LastRun>,
 }
 
-/// What a task does.
+/// What a task is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Phase {
@@ -88,7 +88,7 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// As it is written.
+    /// The phase as users see it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -102,7 +102,7 @@ impl Phase {
         }
     }
 
-    /// Whether a run is under way, or stands still in its midst.
+    /// Whether a run has begun and not ended. It may be paused.
     pub(crate) fn is_under_way(self) -> bool {
         match self {
             Self::Scanning | Self::Running | Self::Retrying | Self::Paused => true,
@@ -111,23 +111,23 @@ impl Phase {
     }
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct LastRun {
     pub(crate) began: Timestamp,
     pub(crate) ended: Timestamp,
-    /// Whether everything is in step.
+    /// Whether all files are in step.
     pub(crate) ok: bool,
     pub(crate) in_time: Option<bool>,
     pub(crate) problem: Option<String>,
     pub(crate) hint: Option<String>,
-    pub(crate) files: Outcomes,
+    pub(crate) files: FileCounts,
     /// The first files that failed.
     pub(crate) failures: Vec<FileFailure>,
 }
 
-/// A file that is not in step.
+/// A file that failed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct FileFailure {
@@ -136,27 +136,27 @@ pub(crate) struct FileFailure {
     pub(crate) hint: Option<String>,
 }
 
-/// What became of files.
+/// How many files had which result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Outcomes {
+pub(crate) struct FileCounts {
     pub(crate) same: u64,
     pub(crate) moved: u64,
     pub(crate) deleted: u64,
-    /// Changed while they were read, each time.
+    /// Changed while they were read, in each try.
     pub(crate) changed: u64,
-    /// Failed otherwise.
+    /// Failed for other reasons.
     pub(crate) failed: u64,
 }
 
-/// The answer to an order.
+/// The answer to an accepted request.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Accepted {
     pub(crate) id: String,
 }
 
-/// Why an order is refused.
+/// The answer to a refused request.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Refusal {

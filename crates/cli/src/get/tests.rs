@@ -1,7 +1,12 @@
 mod lists;
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
+
+use dalbe::weight::MIN_WEIGHT;
+use fairbat::settings::RetrySettings;
 
 use super::*;
 use crate::args::tests::get_from;
@@ -19,13 +24,13 @@ struct Process {
 impl Process {
     fn resolve(&self, words: &[&str]) -> Result<(Settings, Vec<TransferRequest>), String> {
         let args = get_from(words);
-        let around = &mut Surroundings {
+        let environment = &mut Environment {
             now: &NOW.parse().expect("a moment"),
             variable: &|name| self.variables.get(name).map(OsString::from),
             stdin: &mut self.stdin.as_bytes(),
             seed: 42,
         };
-        resolve(&args, around).map_err(|error| error.to_string())
+        resolve(&args, environment).map_err(|error| error.to_string())
     }
 }
 

@@ -3,11 +3,11 @@ use fairbat::path_measurement::forecast::Rates;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::exit::ExitCode;
+use crate::args::tests::plan_from;
 
 /// What is documented of the object.
 fn chapter() -> &'static str {
-    let document = include_str!("../../../../../docs/json.md");
+    let document = include_str!("../../../../docs/json.md");
     let start = document.find("\n# `fairbat plan`\n");
     &document[start.expect("plan has a chapter")..]
 }
@@ -165,7 +165,7 @@ fn what_is_too_late_is_said_plainly() {
         "{over}"
     );
     assert!(
-        over.contains("needed        more than there is time for\n"),
+        over.contains("needed        there is no time left\n"),
         "{over}"
     );
     // So slow that no calendar has its start.
@@ -213,5 +213,68 @@ fn each_verdict_is_documented_with_its_exit_status() {
             .unwrap_or_else(|| panic!("{name} has no row"));
         let status = format!("| {} |", ExitCode::of_verdict(verdict) as u8);
         assert!(row.ends_with(&status), "{row}");
+    }
+}
+
+fn ask(words: &[&str]) -> Result<Question, String> {
+    let now = "2026-03-01T14:00:00+01:00[+01:00]"
+        .parse()
+        .expect("a moment");
+    let variable = |name: &str| (name == "HOME").then(|| "/home/me".into());
+    resolve(&plan_from(words), &now, &variable).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_question_is_a_url_a_deadline_and_a_measure() {
+    let plain = ask(&["--deadline", "06:00", "http://me:pw@h/f"]).expect("it is right");
+    assert_eq!(plain.url.as_str(), "http://me:pw@h/f");
+    assert_eq!(plain.deadline.to_string(), "2026-03-02T05:00:00Z");
+    assert_eq!(plain.measure, Duration::from_secs(10));
+    assert_eq!(plain.http.connect_timeout, Some(Duration::from_secs(30)));
+    assert!(plain.http.user.is_none() && plain.http.headers.is_empty());
+}
+
+#[test]
+fn it_takes_the_flags_of_requests() {
+    let flags = [
+        "--deadline=2026-03-01T12:00:00Z",
+        "--measure=0",
+        "-uyou:pw",
+        "-HX-A: b",
+        "-n",
+        "--cacert=ca.pem",
+        "--connect-timeout=0",
+        "--stall-timeout=3s",
+        "http://h/f",
+    ];
+    let question = ask(&flags).expect("it is right");
+    // A deadline that is over is an answer too.
+    assert_eq!(question.deadline.to_string(), "2026-03-01T12:00:00Z");
+    assert_eq!(question.measure, Duration::ZERO);
+    let http = question.http;
+    assert_eq!(http.user.map(|user| user.user), Some("you".to_owned()));
+    assert_eq!(http.headers.len(), 1);
+    assert_eq!(http.netrc, Some("/home/me/.netrc".into()));
+    assert_eq!(http.cacert, Some("ca.pem".into()));
+    assert_eq!(http.connect_timeout, None);
+    assert_eq!(http.stall_timeout, Some(Duration::from_secs(3)));
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    for (words, expected) in [
+        (["--deadline", "soon", "http://h/f"], "--deadline: \"soon\""),
+        (
+            ["--deadline=4h", "--measure=x", "http://h/f"],
+            "--measure: \"x\"",
+        ),
+        (["--deadline=4h", "--user=me", "http://h/f"], "--user"),
+        (
+            ["--deadline", "4h", "example.org/f"],
+            "https://example.org/f ?",
+        ),
+    ] {
+        let error = ask(&words).expect_err(expected);
+        assert!(error.contains(expected), "{words:?}: {error}");
     }
 }

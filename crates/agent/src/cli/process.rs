@@ -1,0 +1,68 @@
+//! The process around a command: its configuration, its clock and its exit code.
+
+use std::io;
+use std::path::Path;
+
+use fairbat_agent::config::{Config, ConfigError};
+
+/// The result of a command, for its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum ExitCode {
+    /// Success, perhaps with warnings.
+    Done = 0,
+    /// The configuration cannot be read, the agent cannot start, a store cannot be
+    /// reached, or standard output cannot be written.
+    Other = 1,
+    /// The command line or the configuration is wrong.
+    Usage = 2,
+}
+
+/// The exit codes for the help and the manual.
+pub(crate) const EXIT_STATUS: &str = "\
+0  success, perhaps with warnings
+1  the configuration cannot be read, or something failed
+2  the configuration or the command line is wrong";
+
+impl From<ExitCode> for std::process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+/// Reads the configuration. Prints all problems if it is wrong.
+///
+/// # Errors
+/// The exit code of the process.
+pub(crate) fn load(path: &Path) -> Result<Config, ExitCode> {
+    match Config::load(path, |name| std::env::var_os(name)) {
+        Ok(config) => Ok(config),
+        Err(ConfigError::Wrong(problems)) => {
+            eprintln!("{problems}");
+            Err(ExitCode::Usage)
+        }
+        Err(error @ ConfigError::Unreadable { .. }) => {
+            eprintln!("error: {error}");
+            Err(ExitCode::Other)
+        }
+    }
+}
+
+/// The exit code of a command that only writes to standard output. A closed pipe is no
+/// error: the reader is satisfied.
+pub(crate) fn written(result: io::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::Done,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::Done,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::Other
+        }
+    }
+}
+
+/// The present moment in the local time zone.
+#[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
+pub(crate) fn now() -> jiff::Zoned {
+    jiff::Zoned::now()
+}
