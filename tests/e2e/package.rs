@@ -103,7 +103,7 @@ fn check(config: &str) -> (Option<i32>, String) {
 fn the_configuration_of_the_package_does_nothing_yet() {
     let (code, said) = check("dist/debian/agent.toml");
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(said, "warning: there are no jobs: add [[jobs]]\n");
+    assert_eq!(said, "warning: there are no jobs; add [[jobs]]\n");
 }
 
 /// With the signs of a comment taken away it is a job; it names one store.

@@ -158,17 +158,8 @@ fn feature_title(feature: Feature) -> &'static str {
 
 /// Whether transfers use a feature, if uploads have this lever.
 fn transfers_use(feature: Feature, sender: SenderLeverKind) -> bool {
-    match feature {
-        Feature::LowerEffortV4
-        | Feature::LowerEffortV6
-        | Feature::TcpInfo
-        | Feature::WindowClamp
-        | Feature::ReceiveBuffer
-        | Feature::CongestionControl
-        | Feature::OwnCongestionControl
-        | Feature::Observer => true,
-        Feature::PacingRate => sender != SenderLeverKind::Congestion,
-    }
+    // A congestion control of fairbat's replaces the pacing.
+    feature != Feature::PacingRate || sender != SenderLeverKind::Congestion
 }
 
 /// The text in lines of at most `width` bytes, broken between words.

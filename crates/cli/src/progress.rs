@@ -1,5 +1,5 @@
-//! What people see on standard error while a run works: progress bars on a
-//! terminal, a few plain lines elsewhere, errors in any case.
+//! Messages for people on standard error during a run: progress bars on a terminal, a few
+//! lines elsewhere, and errors in any case.
 
 mod bars;
 mod messages;
@@ -15,26 +15,22 @@ use self::bars::Bars;
 pub(crate) use self::messages::{error, failed, failed_to_start, span};
 use crate::console::Console;
 
-/// Without bars a change between yielding and not is told no more often, s:
-/// web pages come every few seconds, and a log is read later.
-const YIELDING_AGAIN_S: f64 = 60.0;
-
-/// The status of an upload that has been taken in and not been stored yet
-/// (RFC 9110 section 15.3.3).
-const ACCEPTED: u16 = 202;
+/// Shortest time between two messages about yielding, s. Other traffic may start and stop
+/// every few seconds, which would fill a log.
+const MIN_YIELDING_INTERVAL_S: f64 = 60.0;
 
 /// How much to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Display {
     /// Bars, start, results and errors.
     Bars,
-    /// A line each for start, yielding, retries, results and errors.
+    /// One line each for start, yielding, retries, results and errors.
     Lines,
     /// Errors only.
     Errors,
 }
 
-/// What the choice of [`Display`] depends on.
+/// What decides about [`Display`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Circumstances {
     /// `--quiet`.
@@ -48,8 +44,7 @@ pub(crate) struct Circumstances {
 }
 
 impl Display {
-    /// Bars need a terminal of their own: JSON lines on the same one would
-    /// tear them.
+    /// Bars need a terminal without JSON lines on it.
     pub(crate) fn choose(on: Circumstances) -> Self {
         if on.quiet {
             Self::Errors
@@ -67,12 +62,12 @@ pub(crate) struct Progress {
     display: Display,
     console: Console,
     bars: Option<Bars>,
-    /// Bytes that earlier runs left, by URL, of the transfers that began.
+    /// By URL: the bytes that earlier runs had fetched.
     resumed: HashMap<String, u64>,
-    /// What is said of an upload as soon as its file has been opened: who named
-    /// the wrong file reads of nothing else.
+    /// The first message of an upload. It waits until the file is open, so that nothing
+    /// comes before the error for a wrong file.
     upload: Option<String>,
-    /// What was last said of yielding, and when, s.
+    /// The last message about yielding: its time, s, and whether the run yielded.
     said_yielding: Option<(f64, bool)>,
 }
 
@@ -99,7 +94,7 @@ impl Progress {
         }
     }
 
-    /// Where all other lines for people have to go while this is shown.
+    /// The console for all other messages during the run.
     pub(crate) fn console(&self) -> &Console {
         &self.console
     }
@@ -134,13 +129,13 @@ impl Progress {
         }
     }
 
-    /// The line that says, without bars, that yielding has begun or ended.
+    /// The message that yielding has begun or ended. Bars show it themselves.
     fn yielding(&mut self, t: f64, brake: Option<ReceiveWindowState>) -> Option<&'static str> {
         let is_yielding = brake? == ReceiveWindowState::Yielding;
         let is_news = is_yielding != self.said_yielding.is_some_and(|(_, said)| said)
             && self
                 .said_yielding
-                .is_none_or(|(at, _)| t >= at + YIELDING_AGAIN_S);
+                .is_none_or(|(at, _)| t >= at + MIN_YIELDING_INTERVAL_S);
         if self.display != Display::Lines || !is_news {
             return None;
         }
@@ -148,14 +143,14 @@ impl Progress {
         Some(messages::yielding(is_yielding))
     }
 
-    /// Removes the bars; what was written above them stays.
+    /// Removes the bars. The lines above them stay.
     pub(crate) fn finish(&mut self) {
         if let Some(bars) = &self.bars {
             bars.clear();
         }
     }
 
-    /// The line that an event leaves behind, if any.
+    /// The message for an event, if it has one.
     fn message(&self, event: &Event) -> Option<String> {
         let lines = self.display == Display::Lines;
         let results = lines || self.display == Display::Bars;
@@ -179,13 +174,11 @@ impl Progress {
                 elapsed_s,
                 deadline_met,
                 ..
-            } if results => Some(messages::saved(&messages::Saved {
-                path,
-                bytes: *bytes,
-                resumed_bytes: self.resumed.get(url).copied().unwrap_or_default(),
-                elapsed_s: *elapsed_s,
-                deadline_met: *deadline_met,
-            })),
+            } if results => {
+                let resumed = self.resumed.get(url).copied().unwrap_or_default();
+                let saved = messages::saved(path, *bytes, resumed, *elapsed_s, *deadline_met);
+                Some(saved)
+            }
             Event::Sent {
                 path,
                 bytes,
@@ -193,13 +186,13 @@ impl Progress {
                 status,
                 deadline_met,
                 ..
-            } if results => Some(messages::sent(&messages::Sent {
+            } if results => Some(messages::sent(
                 path,
-                bytes: *bytes,
-                elapsed_s: *elapsed_s,
-                is_promise: *status == ACCEPTED,
-                deadline_met: *deadline_met,
-            })),
+                *bytes,
+                *elapsed_s,
+                *status,
+                *deadline_met,
+            )),
             Event::Forecast {
                 url,
                 late_s,
@@ -212,20 +205,13 @@ impl Progress {
                 message,
                 hint,
             } => match kind {
-                // Of the file, and the message begins with it.
+                // These errors are about the file, and the message names it.
                 ErrorKind::Disk | ErrorKind::Integrity if self.upload.is_some() => {
-                    Some(messages::failed_locally(message, hint))
+                    Some(error(message, hint))
                 }
                 _ => failed(url, *kind, message, hint),
             },
-            Event::Start { .. }
-            | Event::Sending { .. }
-            | Event::File { .. }
-            | Event::Control(_)
-            | Event::Forecast { .. }
-            | Event::Retry { .. }
-            | Event::Done { .. }
-            | Event::Sent { .. } => None,
+            _ => None,
         }
     }
 }

@@ -97,12 +97,12 @@ where
     // Events have a thread of their own. A slow terminal or a paused reader of the JSON
     // lines must not delay the transfers.
     let display = thread::spawn(move || show(&shown, &mut progress, json));
-    let announcer = Announcer {
-        console: console.clone(),
-        quiet: options.log.quiet,
-        stopping: options.stopping,
+    let stopping = (!options.log.quiet).then_some(options.stopping);
+    let announce = {
+        let console = console.clone();
+        move || stopping.iter().for_each(|text| console.line(text))
     };
-    let result = runtime.block_on(drive(start, to_show, announcer));
+    let result = runtime.block_on(drive(start, to_show, announce));
     let display = display.join();
     // Only now: a second signal must work while the last events are shown.
     runtime.shutdown_background();
@@ -133,13 +133,13 @@ fn other_error(what: &str, error: &io::Error) -> TransferError {
 async fn drive<Run>(
     start: impl FnOnce(Stop, UnboundedSender<TimedEvent>) -> Run,
     to_show: mpsc::Sender<TimedEvent>,
-    announcer: Announcer,
+    announce: impl Fn() + Send + 'static,
 ) -> Result<Report, TransferError>
 where
     Run: Future<Output = Result<Report, TransferError>>,
 {
     let stop = Stop::new();
-    tokio::spawn(stop_on_signal(Signals::listen()?, stop.clone(), announcer));
+    tokio::spawn(stop_on_signal(Signals::listen()?, stop.clone(), announce));
     let (sender, mut events) = unbounded_channel();
     // This fails only after the display thread has died. The result still counts.
     let forward = |event| drop(to_show.send(event));
@@ -156,21 +156,12 @@ where
     result
 }
 
-/// Announces that a signal came.
-struct Announcer {
-    console: Console,
-    quiet: bool,
-    stopping: &'static str,
-}
-
 /// Stops the run in good order after the first signal. Ends the process after the second
 /// one: the files on the disk are valid at any time.
-async fn stop_on_signal(mut signals: Signals, stop: Stop, announcer: Announcer) {
+async fn stop_on_signal(mut signals: Signals, stop: Stop, announce: impl Fn()) {
     signals.next().await;
     stop.interrupt();
-    if !announcer.quiet {
-        announcer.console.line(announcer.stopping);
-    }
+    announce();
     signals.next().await;
     std::process::exit(ExitCode::Interrupted as i32);
 }

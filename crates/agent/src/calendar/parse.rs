@@ -1,4 +1,4 @@
-//! From the text of an expression to the numbers that it allows.
+//! Parses the text of an expression into the numbers that it allows.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use jiff::tz::TimeZone;
 
 use super::{Calendar, CalendarError, Days, Field};
 
-/// What the words stand for (systemd.time(7), with its other spellings).
-const WORDS: [(&str, &str); 12] = [
+/// The words and their meaning, with alternative spellings (systemd.time(7)).
+const SHORTHANDS: [(&str, &str); 12] = [
     ("minutely", "*-*-* *:*:00"),
     ("hourly", "*-*-* *:00:00"),
     ("daily", "*-*-* 00:00:00"),
@@ -33,17 +33,17 @@ const WEEKDAYS: [(&str, Weekday); 7] = [
     ("sunday", Weekday::Sunday),
 ];
 
-/// Two-digit years from here on are of the twentieth century.
-const PIVOT: i16 = 70;
+/// Two-digit years from this one on belong to the twentieth century, as in systemd.
+const FIRST_TWO_DIGIT_YEAR: i16 = 70;
 
 impl Calendar {
-    /// Reads an expression; see the module.
+    /// Parses an expression.
     ///
-    /// A time zone is looked up among those of this machine, and kept as it is
-    /// now.
+    /// The time zone comes from the database of this machine. Later changes of the
+    /// database have no effect.
     ///
     /// # Errors
-    /// If a part has another form, or is no number in its range.
+    /// A part has another form, or is outside of its range.
     pub fn parse(text: &str) -> Result<Self, CalendarError> {
         let text = text.trim_ascii();
         let mut words: Vec<&str> = text.split_ascii_whitespace().collect();
@@ -62,7 +62,7 @@ impl Calendar {
             _ => None,
         };
         let expanded = match words[..] {
-            [word] => WORDS
+            [word] => SHORTHANDS
                 .iter()
                 .find(|(name, _)| name.eq_ignore_ascii_case(word)),
             _ => None,
@@ -76,7 +76,7 @@ impl Calendar {
         Ok(calendar)
     }
 
-    /// Weekdays, date and time, in this order.
+    /// Parses weekdays, date and time, in this order.
     fn parts(words: Vec<&str>) -> Result<Self, CalendarError> {
         let mut words = words.into_iter().peekable();
         let weekdays = words.next_if(|word| starts_with_letter(word));
@@ -113,7 +113,7 @@ fn time_zone(name: &str) -> Option<TimeZone> {
     TimeZone::get(name).ok()
 }
 
-/// What is wrong with the last of several words, which is no time zone.
+/// The error for the last of several words, if it is not a time zone.
 fn no_time_zone(word: &str) -> CalendarError {
     let word = word.to_owned();
     match weekdays_of(&word) {
@@ -122,7 +122,7 @@ fn no_time_zone(word: &str) -> CalendarError {
     }
 }
 
-/// `Mon..Wed,Sat`; in any case, in full if need be.
+/// Parses `Mon..Wed,Sat`. Case does not matter, and full names are valid.
 fn weekdays_of(word: &str) -> Result<Vec<Weekday>, CalendarError> {
     let mut days = Vec::new();
     for item in word.split(',') {
@@ -155,7 +155,7 @@ fn weekday(name: &str) -> Result<Weekday, CalendarError> {
 
 type Numbers = BTreeSet<i16>;
 
-/// `YEAR-MONTH-DAY` or `MONTH-DAY`; `~` instead of the last `-` counts days from
+/// Parses `YEAR-MONTH-DAY` or `MONTH-DAY`. A `~` instead of the last `-` counts days from
 /// the end of the month.
 fn date_of(word: &str) -> Result<(Numbers, Numbers, Days), CalendarError> {
     let error = || CalendarError::Date(word.to_owned());
@@ -175,7 +175,7 @@ fn date_of(word: &str) -> Result<(Numbers, Numbers, Days), CalendarError> {
     Ok((years, months, days))
 }
 
-/// `HOUR:MINUTE` or `HOUR:MINUTE:SECOND`.
+/// Parses `HOUR:MINUTE` or `HOUR:MINUTE:SECOND`.
 fn time_of(word: &str) -> Result<(Numbers, Numbers, Numbers), CalendarError> {
     let parts: Vec<&str> = word.split(':').collect();
     let (hour, minute, second) = match parts[..] {
@@ -193,7 +193,7 @@ fn time_of(word: &str) -> Result<(Numbers, Numbers, Numbers), CalendarError> {
     ))
 }
 
-/// `*`, or a list of numbers and ranges, each with a step if need be.
+/// Parses `*`, or a list of numbers and ranges with optional steps.
 fn numbers(part: &str, field: Field) -> Result<Numbers, CalendarError> {
     if part == "*" {
         return Ok(field.range().collect());
@@ -224,9 +224,9 @@ fn numbers(part: &str, field: Field) -> Result<Numbers, CalendarError> {
     Ok(allowed)
 }
 
-/// A number, a range, or what follows in steps: later in the year, month or day,
-/// so that days from the end of a month count down. `None` for a step without a
-/// range that leads nowhere.
+/// A number, a range, or a series of steps. Steps go forward in time, so days from the end
+/// of a month count down. `None` if a step without a range leaves the valid range at
+/// once.
 fn series(from: i16, to: Option<i16>, step: Option<usize>, field: Field) -> Option<Vec<i16>> {
     let Some(every) = step else {
         return Some((from..=to.unwrap_or(from)).collect());
@@ -234,10 +234,10 @@ fn series(from: i16, to: Option<i16>, step: Option<usize>, field: Field) -> Opti
     if let Some(to) = to {
         return Some((from..=to).step_by(every).collect());
     }
-    let (least, greatest) = field.range().into_inner();
+    let (min, max) = field.range().into_inner();
     let found: Vec<i16> = match field {
-        Field::DayFromEnd => (least..=from).rev().step_by(every).collect(),
-        _ => (from..=greatest).step_by(every).collect(),
+        Field::DayFromEnd => (min..=from).rev().step_by(every).collect(),
+        _ => (from..=max).step_by(every).collect(),
     };
     (found.len() > 1).then_some(found)
 }
@@ -257,8 +257,8 @@ fn number(text: &str, field: Field) -> Result<i16, CalendarError> {
         return Err(CalendarError::Number { part, field });
     };
     let number = match (field, number) {
-        (Field::Year, 0..PIVOT) => 2000 + number,
-        (Field::Year, PIVOT..100) => 1900 + number,
+        (Field::Year, 0..FIRST_TWO_DIGIT_YEAR) => 2000 + number,
+        (Field::Year, FIRST_TWO_DIGIT_YEAR..100) => 1900 + number,
         _ => number,
     };
     if field.range().contains(&number) {
@@ -268,7 +268,7 @@ fn number(text: &str, field: Field) -> Result<i16, CalendarError> {
     }
 }
 
-/// A number without a sign; one that is too large for any field is the largest.
+/// A number without a sign. A number too large for any field becomes the largest.
 fn digits(text: &str) -> Option<i16> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(i16::MAX))

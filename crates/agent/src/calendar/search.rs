@@ -1,7 +1,8 @@
-//! The next moment of an expression.
+//! Finds the next moment of an expression.
 //!
-//! First the next local date and time that it allows, without a time zone: years
-//! end, so that search ends. Then the moment at which local clocks show it.
+//! The first step finds the next local date and time that the expression allows, without
+//! a time zone. That search ends, because years end. The second step finds the moment at
+//! which local clocks show that date and time.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +13,8 @@ use jiff::{Timestamp, ToSpan, Zoned};
 use super::{Calendar, Days};
 
 impl Calendar {
-    /// The first moment after `now`, at a whole second, in the time zone of the
-    /// expression, or that of `now` if it names none. `None` when there is none
-    /// any more.
+    /// The first moment after `now`, at a whole second. It is in the time zone of the
+    /// expression, or of `now` if the expression has none. `None` after the last moment.
     #[must_use]
     pub fn next_after(&self, now: &Zoned) -> Option<Zoned> {
         let zone = self.zone.as_ref().unwrap_or(now.time_zone());
@@ -24,7 +24,7 @@ impl Calendar {
         loop {
             let shown = self.date_time_from(from)?;
             let moment = moment(shown, zone)?;
-            // Not so in an hour that comes for the second time: it has been.
+            // In a repeated hour, the moment is already over.
             if moment > now.timestamp() {
                 return Some(moment.to_zoned(zone.clone()));
             }
@@ -32,7 +32,7 @@ impl Calendar {
         }
     }
 
-    /// The first date and time from this one on.
+    /// The first valid date and time, from this one on.
     fn date_time_from(&self, from: DateTime) -> Option<DateTime> {
         self.dates_from(from.date()).find_map(|date| {
             let earliest = if date == from.date() {
@@ -44,7 +44,7 @@ impl Calendar {
         })
     }
 
-    /// The dates from this one on, in order.
+    /// The valid dates from this one on, in order.
     fn dates_from(&self, from: Date) -> impl Iterator<Item = Date> {
         let years = self.years.range(from.year()..);
         years
@@ -69,7 +69,7 @@ impl Calendar {
         of_month && self.weekdays.contains(&date.weekday())
     }
 
-    /// The first time of a day from this one on.
+    /// The first valid time of a day, from this one on.
     fn time_from(&self, from: Time) -> Option<Time> {
         let [hour, minute, second] = [from.hour(), from.minute(), from.second()].map(i16::from);
         let first = |numbers: &BTreeSet<i16>, from| numbers.range(from..).next().copied();
@@ -93,15 +93,15 @@ impl Calendar {
     }
 }
 
-/// When local clocks show this: the first time, if they do twice; if they never
-/// do, when they skip it.
+/// The moment at which local clocks show this date and time. If they show it twice, the
+/// first of the two. If they skip it, the moment of the change.
 fn moment(shown: DateTime, zone: &TimeZone) -> Option<Timestamp> {
     match zone.to_ambiguous_timestamp(shown).offset() {
         AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => {
             offset.to_timestamp(shown).ok()
         }
         AmbiguousOffset::Gap { before, .. } => {
-            // At the skip or after it, as a clock would show that was not changed.
+            // The moment on a clock that was not set forward: at the change or after it.
             let after = before.to_timestamp(shown).ok()?;
             let skip = zone.preceding(after.checked_add(1.second()).ok()?).next()?;
             Some(skip.timestamp())

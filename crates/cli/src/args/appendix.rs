@@ -19,42 +19,42 @@ pub(crate) fn of(command: &str) -> Vec<Section> {
         "plan" => vec![
             examples(PLAN_EXAMPLES),
             environment(PLAN_VARIABLES, TRANSFER_ENVIRONMENT),
-            exit_status(&PLAN_EXIT_STATUS),
+            exit_status(PLAN_EXIT_STATUS),
         ],
         "put" => vec![
             examples(PUT_EXAMPLES),
             Section::lines("Files", NETRC),
             environment(PUT_VARIABLES, TRANSFER_ENVIRONMENT),
             Section::lines("Signals", PUT_SIGNALS),
-            exit_status(&PUT_EXIT_STATUS),
+            exit_status(PUT_EXIT_STATUS),
         ],
         "serve" => vec![
             examples(SERVE_EXAMPLES),
             Section::lines("Files", SERVE_FILES),
             environment(SERVE_VARIABLES, SERVE_ENVIRONMENT),
             Section::lines("Signals", SERVE_SIGNALS),
-            exit_status(&SERVE_EXIT_STATUS),
+            exit_status(SERVE_EXIT_STATUS),
         ],
         "setup" => vec![
             examples(SETUP_EXAMPLES),
             Section::lines("Files", SETUP_FILES),
-            exit_status(&SETUP_EXIT_STATUS),
+            exit_status(SETUP_EXIT_STATUS),
         ],
         "completions" => vec![examples(COMPLETIONS_EXAMPLES)],
         "man" => vec![examples(MAN_EXAMPLES)],
-        "status" => of_agent(STATUS_EXAMPLES, &STATUS_EXIT_STATUS),
-        "add" => of_agent(ADD_EXAMPLES, &ADD_EXIT_STATUS),
-        "pause" => of_agent("fairbat pause home add-3", &TASKS_EXIT_STATUS),
-        "resume" => of_agent("fairbat resume home add-3", &TASKS_EXIT_STATUS),
-        "cancel" => of_agent("fairbat cancel add-3", &TASKS_EXIT_STATUS),
-        "run" => of_agent(RUN_EXAMPLES, &WAIT_EXIT_STATUS),
-        "restore" => of_agent(RESTORE_EXAMPLES, &WAIT_EXIT_STATUS),
+        "status" => of_agent(STATUS_EXAMPLES, STATUS_EXIT_STATUS),
+        "add" => of_agent(ADD_EXAMPLES, ADD_EXIT_STATUS),
+        "pause" => of_agent("fairbat pause home add-3", TASKS_EXIT_STATUS),
+        "resume" => of_agent("fairbat resume home add-3", TASKS_EXIT_STATUS),
+        "cancel" => of_agent("fairbat cancel add-3", TASKS_EXIT_STATUS),
+        "run" => of_agent(RUN_EXAMPLES, WAIT_EXIT_STATUS),
+        "restore" => of_agent(RESTORE_EXAMPLES, WAIT_EXIT_STATUS),
         _ => Vec::new(),
     }
 }
 
 /// The sections of a command that talks to the agent.
-fn of_agent(shown: &'static str, codes: &[(ExitCode, &str)]) -> Vec<Section> {
+fn of_agent(shown: &'static str, codes: &str) -> Vec<Section> {
     vec![
         examples(shown),
         Section::lines("Files", AGENT_FILES),
@@ -74,14 +74,15 @@ fn environment(variables: &str, others: &str) -> Section {
 }
 
 fn all_exit_codes() -> Section {
-    exit_status(&ExitCode::ALL.map(|code| (code, code.meaning())))
+    let lines = ExitCode::ALL.map(|code| format!("{}  {}", code as u8, code.meaning()));
+    exit_status(&lines.join("\n"))
 }
 
-fn exit_status(codes: &[(ExitCode, &str)]) -> Section {
-    let lines: Vec<String> = codes
-        .iter()
-        .map(|&(code, meaning)| format!("{:>3}  {meaning}", code as u8))
-        .collect();
+/// The lines are codes and meanings with two spaces in between. The codes are aligned.
+fn exit_status(lines: &str) -> Section {
+    let aligned = |(code, meaning)| format!("{code:>3}  {meaning}");
+    let lines = lines.lines().filter_map(|line| line.split_once("  "));
+    let lines: Vec<String> = lines.map(aligned).collect();
     Section::lines("Exit status", lines.join("\n"))
 }
 
@@ -139,20 +140,13 @@ Calculate the needed rate from the size, without a measurement:
 
 const PLAN_VARIABLES: &str = "FAIRBAT_DEADLINE=06:00, FAIRBAT_MEASURE=30s";
 
-const PLAN_EXIT_STATUS: [(ExitCode, &str); 6] = [
-    (ExitCode::Done, "comfortable, tight or unknown"),
-    (
-        ExitCode::Other,
-        "the server refuses (404, 403), or another error",
-    ),
-    (ExitCode::Usage, "wrong usage"),
-    (
-        ExitCode::Temporary,
-        "a problem of the network or the server; try again",
-    ),
-    (ExitCode::Late, "impossible as best effort"),
-    (ExitCode::Interrupted, "interrupted"),
-];
+const PLAN_EXIT_STATUS: &str = "\
+0  comfortable, tight or unknown
+1  the server refuses (404, 403), or another error
+2  wrong usage
+5  a problem of the network or the server; try again
+11  impossible as best effort
+130  interrupted";
 
 const PUT_EXAMPLES: &str = "\
 Upload by six in the morning, and yield as far as that allows:
@@ -170,33 +164,17 @@ const PUT_SIGNALS: &str = "\
 SIGINT and SIGTERM stop the upload. The same command starts it over. A second
 signal ends the process at once.";
 
-const PUT_EXIT_STATUS: [(ExitCode, &str); 9] = [
-    (
-        ExitCode::Done,
-        "uploaded; also if late, without --fail-late",
-    ),
-    (
-        ExitCode::Other,
-        "the server refuses (401, 403, 404, 405, 409, 413; 412 with --create-only; a redirect \
-         that is not followed), its certificate is not trusted, or another error",
-    ),
-    (ExitCode::Usage, "wrong usage"),
-    (ExitCode::Integrity, "the file changed while it was read"),
-    (
-        ExitCode::Temporary,
-        "a problem of the network or the server, such as a full disk there (507); try again",
-    ),
-    (
-        ExitCode::Disk,
-        "FILE cannot be read, or is not a regular file",
-    ),
-    (ExitCode::MaxTime, "stopped by --max-time"),
-    (
-        ExitCode::Late,
-        "uploaded after the deadline, with --fail-late",
-    ),
-    (ExitCode::Interrupted, "interrupted"),
-];
+const PUT_EXIT_STATUS: &str = "\
+0  uploaded; also if late, without --fail-late
+1  the server refuses (401, 403, 404, 405, 409, 413; 412 with --create-only; a redirect that \
+    is not followed), its certificate is not trusted, or another error
+2  wrong usage
+4  the file changed while it was read
+5  a problem of the network or the server, such as a full disk there (507); try again
+6  FILE cannot be read, or is not a regular file
+10  stopped by --max-time
+11  uploaded after the deadline, with --fail-late
+130  interrupted";
 
 const SERVE_EXAMPLES: &str = "\
 Serve backups to machines that fetch them with fairbat get:
@@ -234,20 +212,13 @@ const SERVE_SIGNALS: &str = "\
 SIGINT and SIGTERM stop the server at once. Clients can resume their downloads.
 Unfinished uploads are removed.";
 
-const SERVE_EXIT_STATUS: [(ExitCode, &str); 5] = [
-    (ExitCode::Done, "stopped by SIGTERM"),
-    (
-        ExitCode::Other,
-        "the address is in use or not of this machine, the token or the certificate cannot be \
-         used, --writable lacks a token on a public address, or the kernel is too old",
-    ),
-    (ExitCode::Usage, "wrong usage"),
-    (
-        ExitCode::Disk,
-        "DIR is missing, not a directory, not readable, or not writable with --writable",
-    ),
-    (ExitCode::Interrupted, "stopped by SIGINT"),
-];
+const SERVE_EXIT_STATUS: &str = "\
+0  stopped by SIGTERM
+1  the address is in use or not of this machine, the token or the certificate cannot be used, \
+    --writable lacks a token on a public address, or the kernel is too old
+2  wrong usage
+6  DIR is missing, not a directory, not readable, or not writable with --writable
+130  stopped by SIGINT";
 
 const SETUP_EXAMPLES: &str = "\
 sudo fairbat setup
@@ -272,22 +243,12 @@ const SETUP_FILES: &str = "\
 /proc/sys/net/ipv4/tcp_available_congestion_control
                     the names in use (read)";
 
-const SETUP_EXIT_STATUS: [(ExitCode, &str); 4] = [
-    (
-        ExitCode::Done,
-        "both parts are loaded, or removed. With --status: both are loaded",
-    ),
-    (
-        ExitCode::Other,
-        "not root, the kernel refuses, or a file is in the way, for both parts; with --remove, \
-         for one. With --status: a part is not loaded, or another version is",
-    ),
-    (ExitCode::Usage, "wrong usage"),
-    (
-        ExitCode::Partial,
-        "one part failed and is as before; the other is loaded",
-    ),
-];
+const SETUP_EXIT_STATUS: &str = "\
+0  both parts are loaded, or removed. With --status: both are loaded
+1  not root, the kernel refuses, or a file is in the way, for both parts; with --remove, for \
+    one. With --status: a part is not loaded, or another version is
+2  wrong usage
+3  one part failed and is as before; the other is loaded";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 fairbat completions bash > ~/.local/share/bash-completion/completions/fairbat
@@ -327,70 +288,34 @@ fairbat restore home --to /srv/restored --wait
 Restore in spare bandwidth, by the morning:
     fairbat restore home --to /srv/restored --deadline 06:00";
 
-const USAGE: (ExitCode, &str) = (ExitCode::Usage, "wrong usage");
-const REFUSED: (ExitCode, &str) = (
-    ExitCode::Other,
-    "no such task, the agent refuses, no permission to use its socket, or another error",
-);
-const NO_AGENT: (ExitCode, &str) = (
-    ExitCode::Temporary,
-    "the agent does not run, has ended, or does not answer; try again",
-);
-const INTERRUPTED: (ExitCode, &str) = (ExitCode::Interrupted, "interrupted");
+const STATUS_EXIT_STATUS: &str = "\
+0  shown
+1  no such task, no permission to use the agent's socket, or another error
+2  wrong usage
+5  the agent does not run, has ended, or does not answer; try again
+130  interrupted";
 
-const STATUS_EXIT_STATUS: [(ExitCode, &str); 5] = [
-    (ExitCode::Done, "shown"),
-    (
-        ExitCode::Other,
-        "no such task, no permission to use the agent's socket, or another error",
-    ),
-    USAGE,
-    NO_AGENT,
-    INTERRUPTED,
-];
+const ADD_EXIT_STATUS: &str = "\
+0  the agent has accepted the download
+1  no such task, the agent refuses, no permission to use its socket, or another error
+2  wrong usage
+5  the agent does not run, has ended, or does not answer; try again
+130  interrupted";
 
-const ADD_EXIT_STATUS: [(ExitCode, &str); 5] = [
-    (ExitCode::Done, "the agent has accepted the download"),
-    REFUSED,
-    USAGE,
-    NO_AGENT,
-    INTERRUPTED,
-];
+const TASKS_EXIT_STATUS: &str = "\
+0  done
+1  no such task, the agent refuses, no permission to use its socket, or another error
+2  wrong usage
+3  the agent refuses some of several tasks; the others are done
+5  the agent does not run, has ended, or does not answer; try again
+130  interrupted";
 
-const TASKS_EXIT_STATUS: [(ExitCode, &str); 6] = [
-    (ExitCode::Done, "done"),
-    REFUSED,
-    USAGE,
-    (
-        ExitCode::Partial,
-        "the agent refuses some of several tasks; the others are done",
-    ),
-    NO_AGENT,
-    INTERRUPTED,
-];
-
-const WAIT_EXIT_STATUS: [(ExitCode, &str); 6] = [
-    (
-        ExitCode::Done,
-        "accepted by the agent; with --wait: all files are in step, in time or late",
-    ),
-    (
-        ExitCode::Other,
-        "no such job, the agent refuses, no permission to use its socket, or another error; with \
-         --wait also: the run failed for good, or was cancelled",
-    ),
-    USAGE,
-    (
-        ExitCode::Partial,
-        "with --wait: some files failed or changed while they were read; the others are in step",
-    ),
-    (
-        ExitCode::Temporary,
-        "the agent does not run, has ended, or does not answer; with --wait also: the run failed, \
-         and the agent will try again",
-    ),
-    (
-        ExitCode::Interrupted,
-        "interrupted; the agent continues the accepted task",
-    ),
-];
+const WAIT_EXIT_STATUS: &str = "\
+0  accepted by the agent; with --wait: all files are in step, in time or late
+1  no such job, the agent refuses, no permission to use its socket, or another error; with \
+    --wait also: the run failed for good, or was cancelled
+2  wrong usage
+3  with --wait: some files failed or changed while they were read; the others are in step
+5  the agent does not run, has ended, or does not answer; with --wait also: the run failed, \
+    and the agent will try again
+130  interrupted; the agent continues the accepted task";

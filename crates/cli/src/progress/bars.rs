@@ -1,5 +1,5 @@
-//! Progress bars: one per unfinished file, and below them one line about the
-//! control loop.
+//! Progress bars: one for each unfinished file, and below them one line with the state of
+//! the control loop.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,12 +13,11 @@ use indicatif::{
 use super::messages::span;
 use crate::console::printable;
 
-/// At most so many files have a bar at the same time: more would push each
-/// other off the screen.
+/// Largest number of bars at a time. More would not fit on a screen.
 const MAX_BARS: usize = 10;
 
-/// Without the bar at most 60 columns wide, so that a narrow terminal does not
-/// wrap it.
+// Without the bar, a line has at most 60 columns, so that a narrow terminal does not wrap
+// it.
 const KNOWN_SIZE: &str = "{prefix:12!} {wide_bar:.cyan/blue} {percent:>3}% \
     {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} ETA {eta}";
 const UNKNOWN_SIZE: &str = "{prefix:12!} {spinner:.cyan} {binary_bytes} {binary_bytes_per_sec}";
@@ -30,20 +29,20 @@ pub(super) struct Bars {
     status: ProgressBar,
     /// By URL: the bars on the screen.
     shown: HashMap<String, ProgressBar>,
-    /// By URL: what the files will be called.
+    /// By URL: the names of the files.
     names: HashMap<String, String>,
     counts: Counts,
 }
 
-/// What the status line counts.
+/// The values of the status line.
 #[derive(Debug, Default)]
 struct Counts {
     files: usize,
     finished: usize,
     retries: u64,
-    /// One connection, so m says nothing, and one deadline at most.
+    /// An upload has one connection, so m means nothing, and at most one deadline.
     is_upload: bool,
-    /// By how much the deadline of an upload will probably be missed, s.
+    /// The expected delay of an upload after its deadline, s.
     late_s: Option<f64>,
 }
 
@@ -115,10 +114,10 @@ impl Bars {
         self.status.finish_and_clear();
     }
 
-    /// Moves the bar of a file that has begun; makes one if there is room.
+    /// Moves the bar of a file. Makes the bar if the file has begun and there is room.
     fn show(&mut self, file: &FileProgress) {
         if let Some(bar) = self.shown.get(&file.url) {
-            // Draws also when nothing moved: the rate falls.
+            // Draw even if nothing moved, because the rate falls.
             bar.update(|state| state.set_pos(file.bytes_done));
             return;
         }
@@ -128,7 +127,7 @@ impl Bars {
         if self.shown.len() >= MAX_BARS {
             return;
         }
-        // Hidden until it is ready: what an earlier run left must not flash up
+        // Hide the bar until it is ready. Otherwise the bytes of earlier runs would count
         // as a rate.
         let hidden = ProgressDrawTarget::hidden();
         let bar = ProgressBar::with_draw_target(file.bytes_total, hidden)
@@ -168,8 +167,7 @@ impl Counts {
         parts.join(", ")
     }
 
-    /// How the deadline of an upload stands that is so many bytes behind an even
-    /// pace.
+    /// The outlook of an upload that is `lag` bytes behind an even rate.
     fn outlook(&self, lag: f64) -> String {
         match self.late_s {
             Some(late_s) => format!("probably {} late", span(late_s)),
@@ -183,7 +181,7 @@ fn plural(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
-/// What a bar is called: the file without its directory.
+/// The name of a bar: the file without its directory.
 fn name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     printable(&name.to_string_lossy())
@@ -195,10 +193,9 @@ fn style(template: &str) -> ProgressStyle {
         .with_key("eta", eta)
 }
 
-/// The time left at the present rate; a dash while nothing moves, of which
-/// indicatif would say 0 s.
+/// The time left at the present rate. A dash while nothing moves; indicatif would show 0 s.
 fn eta(state: &ProgressState, out: &mut dyn std::fmt::Write) {
-    // A failure to write would be one of the terminal, which indicatif handles.
+    // indicatif handles errors of the terminal.
     let _ = if state.per_sec() < 1.0 {
         out.write_char('-')
     } else {

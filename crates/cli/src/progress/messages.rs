@@ -1,4 +1,4 @@
-//! The wording of the lines on standard error. Pure.
+//! The wording of the messages on standard error. Pure.
 
 use std::path::Path;
 
@@ -8,34 +8,11 @@ use dalbe::sender::{SenderLeverKind, SenderPolicy};
 use fairbat::error::{ErrorKind, TransferError};
 use indicatif::BinaryBytes;
 
-/// A finished file.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Saved<'a> {
-    pub(super) path: &'a Path,
-    /// Size of the file, bytes.
-    pub(super) bytes: u64,
-    /// Bytes of it that were there already.
-    pub(super) resumed_bytes: u64,
-    /// Seconds this run took.
-    pub(super) elapsed_s: f64,
-    pub(super) deadline_met: Option<bool>,
-}
+/// The status of an upload that the server has received but not stored yet (RFC 9110,
+/// section 15.3.3).
+const ACCEPTED: u16 = 202;
 
-/// A file that a server has taken.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sent<'a> {
-    pub(super) path: &'a Path,
-    /// Its size, bytes.
-    pub(super) bytes: u64,
-    /// Seconds this run took.
-    pub(super) elapsed_s: f64,
-    /// The server has not stored it yet.
-    pub(super) is_promise: bool,
-    pub(super) deadline_met: Option<bool>,
-}
-
-/// The run begins, under this lever; `receiver` decides how far it yields, if
-/// anything does.
+/// The start of a run with this lever, and with this policy if it yields.
 pub(super) fn started(
     urls: &[String],
     lever: LeverKind,
@@ -49,14 +26,14 @@ pub(super) fn started(
     match receiver {
         Some(policy) => format!("fetching {what}; {name} ({}): {brief}", policy.name()),
         None if lever.holds_window() => {
-            format!("fetching {what}; {name}: does not yield, its weight is 1")
+            format!("fetching {what}; {name}: does not yield, because its weight is 1")
         }
         None => format!("fetching {what}; {name}: {brief}"),
     }
 }
 
-/// An upload begins, under this lever; `sender` decides how far it yields, if
-/// one of our own does.
+/// The start of an upload with this lever, and with this congestion control if it is one of
+/// fairbat's.
 pub(super) fn sending(
     urls: &[String],
     lever: SenderLeverKind,
@@ -66,14 +43,14 @@ pub(super) fn sending(
     let (what, name, brief) = (urls.join(" "), lever.name(), lever.brief());
     match sender {
         _ if weight >= 1.0 && lever != SenderLeverKind::Mark => {
-            format!("sending to {what}; {name}: does not yield, its weight is 1")
+            format!("sending to {what}; {name}: does not yield, because its weight is 1")
         }
         Some(policy) => format!("sending to {what}; {name} ({}): {brief}", policy.name()),
         None => format!("sending to {what}; {name}: {brief}"),
     }
 }
 
-/// Whether the connections are held back for others has changed.
+/// The connections have begun or stopped to yield.
 pub(super) fn yielding(is_yielding: bool) -> &'static str {
     if is_yielding {
         "yielding to other traffic"
@@ -82,11 +59,11 @@ pub(super) fn yielding(is_yielding: bool) -> &'static str {
     }
 }
 
-/// A deadline that will probably be missed.
+/// A transfer that will probably miss its deadline.
 pub(super) fn late(url: &str, late_s: f64, zeta: f64, rate: f64) -> String {
     let per_second = |rate: f64| format!("{}/s", BinaryBytes(rate as u64));
     let text = format!(
-        "will probably be {} late: {} would be needed, and {} come",
+        "will probably be {} late: it needs {} and gets {}",
         span(late_s),
         per_second(zeta),
         per_second(rate)
@@ -94,7 +71,7 @@ pub(super) fn late(url: &str, late_s: f64, zeta: f64, rate: f64) -> String {
     format!("warning: {}", about(url, &text))
 }
 
-/// A time as people say it.
+/// A time span for people.
 pub(crate) fn span(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),
@@ -112,40 +89,54 @@ pub(super) fn retrying(url: &str, reason: &str, after_s: f64) -> String {
     }
 }
 
-pub(super) fn saved(saved: &Saved<'_>) -> String {
-    let path = saved.path.display();
-    let size = BinaryBytes(saved.bytes);
-    let fetched = saved.bytes.saturating_sub(saved.resumed_bytes);
-    let mut text = if fetched == 0 && saved.bytes > 0 {
+/// A finished file of `bytes`, of which earlier runs had fetched `resumed_bytes`. This run
+/// took `elapsed_s` seconds.
+pub(super) fn saved(
+    path: &Path,
+    bytes: u64,
+    resumed_bytes: u64,
+    elapsed_s: f64,
+    deadline_met: Option<bool>,
+) -> String {
+    let (path, size) = (path.display(), BinaryBytes(bytes));
+    let fetched = bytes.saturating_sub(resumed_bytes);
+    let mut text = if fetched == 0 && bytes > 0 {
         format!("{path} is complete already ({size})")
     } else {
         let mut text = format!("saved {path}: {size}");
-        if fetched < saved.bytes {
+        if fetched < bytes {
             text += &format!(", {} of them now,", BinaryBytes(fetched));
         }
-        text += &taking(fetched, saved.elapsed_s);
+        text += &taking(fetched, elapsed_s);
         text
     };
-    text += in_time(saved.deadline_met);
+    text += in_time(deadline_met);
     text
 }
 
-pub(super) fn sent(sent: &Sent<'_>) -> String {
-    let (path, size) = (sent.path.display(), BinaryBytes(sent.bytes));
+/// A file of `bytes` that a server has accepted with this status, after `elapsed_s` seconds.
+pub(super) fn sent(
+    path: &Path,
+    bytes: u64,
+    elapsed_s: f64,
+    status: u16,
+    deadline_met: Option<bool>,
+) -> String {
+    let (path, size) = (path.display(), BinaryBytes(bytes));
     let mut text = format!("uploaded {path}: {size}");
-    text += &taking(sent.bytes, sent.elapsed_s);
-    text += in_time(sent.deadline_met);
-    if sent.is_promise {
+    text += &taking(bytes, elapsed_s);
+    text += in_time(deadline_met);
+    if status == ACCEPTED {
         text += "; the server has accepted it and will store it later";
     }
     text
 }
 
-/// How long it took, and how fast it was.
+/// The duration and the rate of a transfer.
 fn taking(bytes: u64, seconds: f64) -> String {
     let mut text = format!(" in {seconds:.1} s");
     if seconds > 0.0 {
-        // Saturates; a rate is only for show here.
+        // The cast saturates, which is enough for a message.
         let rate = BinaryBytes((bytes as f64 / seconds) as u64);
         text += &format!(" ({rate}/s)");
     }
@@ -160,22 +151,17 @@ fn in_time(deadline_met: Option<bool>) -> &'static str {
     }
 }
 
-/// An error that names what it is about by itself.
-pub(super) fn failed_locally(message: &str, hint: &str) -> String {
-    error(message, hint)
-}
-
-/// `None` for an interruption: that was announced when it happened.
+/// The error of a transfer. `None` for an interruption, which was announced already.
 pub(crate) fn failed(url: &str, kind: ErrorKind, message: &str, hint: &str) -> Option<String> {
     (kind != ErrorKind::Interrupted).then(|| error(&about(url, message), hint))
 }
 
-/// An error of the run as a whole.
+/// An error of the whole run.
 pub(crate) fn failed_to_start(failure: &TransferError) -> String {
     error(&failure.message, &failure.hint)
 }
 
-/// What is said of anything that went wrong.
+/// An error with its hint, if it has one.
 pub(crate) fn error(message: &str, hint: &str) -> String {
     match hint {
         "" => format!("error: {message}"),
@@ -183,7 +169,7 @@ pub(crate) fn error(message: &str, hint: &str) -> String {
     }
 }
 
-/// The message with its URL, unless that is part of it.
+/// The message with its URL, unless it already contains it.
 fn about(url: &str, message: &str) -> String {
     match message.contains(url) {
         true => message.to_owned(),

@@ -193,7 +193,7 @@ fn the_lines_say_what_happened() {
         (
             LeverKind::ReceiveWindow,
             None,
-            "receive-window: does not yield, its weight is 1",
+            "receive-window: does not yield, because its weight is 1",
         ),
         (
             LeverKind::DscpLe,
@@ -212,8 +212,8 @@ fn the_lines_say_what_happened() {
     assert_eq!(
         line(&[forecast(90.0)]),
         format!(
-            "warning: {URL}: will probably be 90 s late: 2.00 MiB/s would be needed, \
-             and 1.00 MiB/s come"
+            "warning: {URL}: will probably be 90 s late: it needs 2.00 MiB/s and \
+             gets 1.00 MiB/s"
         )
     );
     assert!(line(&[forecast(600.0)]).contains(" 10 minutes late"));

@@ -42,7 +42,12 @@ fn uploads_are_told_as_downloads_are() {
             0.5,
             "pacing: yields to other traffic by the rate of its packets",
         ),
-        (Pacing, None, 1.0, "pacing: does not yield, its weight is 1"),
+        (
+            Pacing,
+            None,
+            1.0,
+            "pacing: does not yield, because its weight is 1",
+        ),
         (
             Mark,
             None,
