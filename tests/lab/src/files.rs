@@ -205,3 +205,25 @@ mod tests {
         assert!(error.to_string().contains("dot"), "{error}");
     }
 }
+
+/// The scenarios that come with the lab.
+#[must_use]
+pub fn scenarios() -> PathBuf {
+    own("scenarios")
+}
+
+/// The matrices that come with the lab.
+#[must_use]
+pub fn matrices() -> PathBuf {
+    own("matrices")
+}
+
+/// The figures that are committed.
+#[must_use]
+pub fn results() -> PathBuf {
+    own("results")
+}
+
+fn own(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}

@@ -9,8 +9,16 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+#[cfg(test)]
+use std::time::Duration;
 
+#[cfg(test)]
+use fairbat_tests::netns::skipped;
+#[cfg(test)]
+use fairbat_tests::poll::wait_until;
 use nix::sched::{CloneFlags, setns, unshare};
+
+use crate::machine::named;
 
 /// Whose traffic a packet is; the last octet of both its addresses tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +62,11 @@ impl Host {
     pub fn new(index: u8) -> io::Result<Self> {
         // A thread of its own: this one stays where it is.
         let made = std::thread::spawn(|| {
-            unshare(CloneFlags::CLONE_NEWNET)?;
-            File::open("/proc/thread-self/ns/net")
+            unshare(CloneFlags::CLONE_NEWNET).map_err(named(|| {
+                "make a network namespace (needs root and a kernel with namespaces)".to_owned()
+            }))?;
+            let path = "/proc/thread-self/ns/net";
+            File::open(path).map_err(named(|| format!("open {path} (is /proc mounted?)")))
         });
         let namespace = made.join().expect("the thread does not panic")?;
         let host = Self {
@@ -109,7 +120,10 @@ impl Host {
     pub fn ip(&self, words: &str) -> io::Result<String> {
         let words = words.to_owned();
         self.within(move || {
-            let output = Command::new("ip").args(words.split(' ')).output()?;
+            let output = Command::new("ip").args(words.split(' ')).output();
+            let output = output.map_err(named(|| {
+                format!("start `ip {words}` (is the Debian package iproute2 installed?)")
+            }))?;
             if output.status.success() {
                 return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
             }
@@ -124,17 +138,13 @@ impl Host {
     /// When there is no such setting, or not such a value.
     pub fn sysctl(&self, name: &'static str, value: &str) -> io::Result<()> {
         let value = value.to_owned();
-        self.within(move || std::fs::write(format!("/proc/sys/net/{name}"), value))
+        self.within(move || {
+            let path = format!("/proc/sys/net/{name}");
+            let written = std::fs::write(&path, &value);
+            written.map_err(named(|| format!("write {value} to {path}")))
+        })
     }
 }
-
-#[cfg(test)]
-use std::time::Duration;
-
-#[cfg(test)]
-use fairbat_tests::netns::skipped;
-#[cfg(test)]
-use fairbat_tests::poll::wait_until;
 
 #[cfg(test)]
 impl Host {

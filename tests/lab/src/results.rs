@@ -341,7 +341,8 @@ fn rounded(value: Value, digits: usize) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::synthetic;
+    use crate::jobs::{ChunkFigures, Found, LimitFigures};
+    use crate::report::tests::synthetic;
 
     fn read_back(matrix: &MatrixRecord) -> MatrixRecord {
         MatrixRecord::from_lines(&matrix.lines(DIGITS).unwrap()).unwrap()
@@ -391,14 +392,14 @@ mod tests {
         let mut matrix = synthetic::matrix();
         let of = |seed: u64, m: f64| {
             let mut run = synthetic::run("constant", "fairbat-plain", seed, &[4.5]);
-            let limit = crate::jobs::LimitFigures {
+            let limit = LimitFigures {
                 course: LimitCourse {
                     every_s: 2.0,
                     m: vec![m; 100],
                 },
                 ..Default::default()
             };
-            let chunks = crate::jobs::ChunkFigures {
+            let chunks = ChunkFigures {
                 on_network_s: Some(2.0),
                 ..Default::default()
             };
@@ -414,7 +415,7 @@ mod tests {
         for run in &read.runs {
             let limit = run.summary.jobs.as_ref().unwrap().limit.as_ref().unwrap();
             assert_eq!(limit.course.m, vec![3.0; 100]);
-            assert_eq!(limit.found, Some(crate::jobs::Found::After(1.0)));
+            assert_eq!(limit.found, Some(Found::After(1.0)));
         }
         // And once more, as when figures are taken anew.
         assert_eq!(read_back(&read).runs, read.runs);

@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 
-use crate::clock::Clock;
 use crate::contender::{Contender, ContenderError, Running};
 use crate::host::Host;
+use crate::machine::{Clock, named};
 use crate::record::{BackgroundRecord, Provenance, Record};
 use crate::scenario::Scenario;
 use crate::summary::{Measured, summarise};
-use crate::topology::{self, Topology};
-use crate::traffic::{Sources, prober};
+use crate::topology;
+use crate::topology::Topology;
+use crate::traffic::Sources;
+use crate::traffic::prober;
 use crate::versions;
 
 /// How often the links are sampled if nothing else is said.
@@ -138,7 +140,8 @@ impl Copy {
         scenario.background.start_s += scenario.background.stagger_s * f64::from(index);
         let seed = plan.seed ^ (u64::from(index) << 40);
         let work = plan.work.join(format!("contender-{index}"));
-        std::fs::create_dir(&work)?;
+        let made = std::fs::create_dir(&work);
+        made.map_err(named(|| format!("make {}", work.display())))?;
         plan.contender.lay_out(&scenario.background, seed, &work)?;
         Ok(Self {
             scenario,
@@ -192,7 +195,9 @@ fn provenance(plan: &Plan) -> Provenance {
 /// # Errors
 /// When the kernel does not tell.
 pub fn own_cpu() -> io::Result<Duration> {
-    Ok(processor_time(&getrusage(UsageWho::RUSAGE_SELF)?))
+    let usage = getrusage(UsageWho::RUSAGE_SELF);
+    let usage = usage.map_err(named(|| "ask for the lab's processor time".to_owned()))?;
+    Ok(processor_time(&usage))
 }
 
 /// In user mode and in the kernel.

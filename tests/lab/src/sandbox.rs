@@ -21,6 +21,8 @@ use nix::sys::signal::Signal;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::machine::named;
+
 /// Tells the inner process where its working directory is.
 const MARK: &str = "FAIRBAT_LAB_SANDBOX";
 
@@ -54,7 +56,9 @@ pub fn require_root() -> Result<(), &'static str> {
 pub fn enter(needs: Option<EbpfPart>) -> io::Result<Side> {
     if let Some(work) = std::env::var_os(MARK) {
         // If the outer process is killed, nobody else would end this one.
-        prctl::set_pdeathsig(Signal::SIGKILL)?;
+        prctl::set_pdeathsig(Signal::SIGKILL).map_err(named(|| {
+            "ask to end with the lab that started this one".to_owned()
+        }))?;
         return Ok(Side::Inside(PathBuf::from(work)));
     }
     unshare(CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS).map_err(|errno| {
@@ -62,19 +66,33 @@ pub fn enter(needs: Option<EbpfPart>) -> io::Result<Side> {
             "make namespaces: {errno}; the lab needs root and the namespaces of Linux"
         ))
     })?;
-    let work = tempfile::Builder::new().prefix("fairbat-lab-").tempdir()?;
+    let work = tempfile::Builder::new().prefix("fairbat-lab-").tempdir();
+    let work = work.map_err(named(|| {
+        format!(
+            "make a working directory in {}",
+            std::env::temp_dir().display()
+        )
+    }))?;
     let none: Option<&str> = None;
-    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
-    let options = Some("size=75%");
-    mount(none, work.path(), Some("tmpfs"), MsFlags::empty(), options)?;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(named(|| {
+        "make the mounts below / private to the lab (in a chroot / is no mount point: use a \
+         container, or `mount --bind DIR DIR` before chroot DIR)"
+            .to_owned()
+    }))?;
+    let tmpfs = |at: &Path, options| {
+        mount(none, at, Some("tmpfs"), MsFlags::empty(), Some(options))
+            .map_err(named(|| format!("mount a tmpfs on {}", at.display())))
+    };
+    tmpfs(work.path(), "size=75%")?;
     if !needs.is_some_and(is_alone) {
         // A run finds no observer but one of its own, which nobody else sees.
-        let options = Some("mode=755");
-        mount(none, "/run", Some("tmpfs"), MsFlags::empty(), options)?;
+        tmpfs(Path::new("/run"), "mode=755")?;
     }
     let ended = supervise(work.path());
-    nix::mount::umount(work.path())?;
-    work.close()?;
+    nix::mount::umount(work.path())
+        .map_err(named(|| format!("unmount {}", work.path().display())))?;
+    work.close()
+        .map_err(named(|| "remove the working directory".to_owned()))?;
     ended.map(Side::Outside)
 }
 
@@ -114,7 +132,10 @@ fn supervise(work: &Path) -> io::Result<ExitCode> {
             .env_remove("HTTP_PROXY")
             .env_remove("HTTPS_PROXY")
             .env_remove("ALL_PROXY")
-            .spawn()?;
+            .spawn()
+            .map_err(named(|| {
+                "start the lab again inside its namespaces".to_owned()
+            }))?;
         let killed_by = tokio::select! {
             status = child.wait() => {
                 let code = status?.code().and_then(|code| u8::try_from(code).ok());

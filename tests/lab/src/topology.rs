@@ -3,11 +3,10 @@
 use std::io;
 use std::time::Duration;
 
-use crate::clock::Clock;
 use crate::host::{Class, Host};
 use crate::link::bottleneck::{Limit, Settings};
-use crate::link::rate::{Rate, bytes_per_s};
-use crate::link::{Link, MTU};
+use crate::link::{Link, MTU, Rate, bytes_per_s};
+use crate::machine::Clock;
 use crate::record::LinkRecord;
 use crate::scenario::{DirectionSpec, Interval, QueueSpec, Scenario};
 

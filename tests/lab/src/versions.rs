@@ -2,11 +2,11 @@
 //! no link and no host.
 
 use fairbat_tests::bin::{agent_binary, fairbat_binary};
-use fairbat_tests::environment::{self, first_line, nginx_version};
+use fairbat_tests::environment;
+pub use fairbat_tests::environment::kernel;
+use fairbat_tests::environment::{first_line, nginx_version};
 
 use crate::contender::{Contender, PYTHON};
-
-pub use fairbat_tests::environment::kernel;
 
 /// Version of the lab, and the commit that it is built of.
 pub const VERSION: &str = concat!(

@@ -3,13 +3,12 @@
 use std::io;
 use std::time::Duration;
 
-use super::datagrams::{Arrival, Pattern, Receiver, send};
-use super::{ATTEMPTS, Bench, Figure, VAIN_ATTEMPTS, build};
-use crate::clock::Clock;
+use crate::calibrate::datagrams::{Arrival, Pattern, Receiver, send};
+use crate::calibrate::{ATTEMPTS, Bench, Figure, VAIN_ATTEMPTS, build};
 use crate::link::bottleneck::Limit;
+use crate::machine::{Clock, HARMLESS, Watch};
 use crate::record::LinkRecord;
 use crate::scenario::{Interval, RateStep};
-use crate::stalls::{HARMLESS, Watch};
 use crate::statistics::{mean, percentile};
 
 /// Length of a full packet, bytes.

@@ -1,7 +1,8 @@
 //! Numbered datagrams through a link, from host 0 to host 1, with the moment
 //! each was sent and came.
 
-use std::io::{self, IoSliceMut};
+use std::io;
+use std::io::IoSliceMut;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -14,12 +15,12 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
 use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
 
-use crate::clock::Clock;
 use crate::host::{Class, Host};
-use crate::traffic::room::make_room;
+use crate::machine::Clock;
+use crate::traffic::make_room;
 
 /// Headers of IP and UDP, bytes.
-pub(super) const HEADERS: usize = 28;
+pub(crate) const HEADERS: usize = 28;
 
 /// Where datagrams go.
 const PORT: u16 = 9;
@@ -29,26 +30,26 @@ const RECEIVE_BUFFER: usize = 4_000_000;
 
 /// A datagram that came.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Arrival {
+pub(crate) struct Arrival {
     /// Its number, from 0.
-    pub(super) number: u64,
+    pub(crate) number: u64,
     /// When it was handed to the kernel, s.
-    pub(super) sent: f64,
+    pub(crate) sent: f64,
     /// When the kernel at the other end had it, s.
-    pub(super) came: f64,
+    pub(crate) came: f64,
     /// Length of the IP packet, bytes.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 /// Receives in the background.
 #[derive(Debug)]
-pub(super) struct Receiver {
+pub(crate) struct Receiver {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<io::Result<Vec<Arrival>>>,
 }
 
 impl Receiver {
-    pub(super) fn start(host: &Host, clock: Clock) -> io::Result<Self> {
+    pub(crate) fn start(host: &Host, clock: Clock) -> io::Result<Self> {
         let address = host.address(Class::Probe);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -61,7 +62,7 @@ impl Receiver {
     }
 
     /// All that came.
-    pub(super) fn finish(self) -> io::Result<Vec<Arrival>> {
+    pub(crate) fn finish(self) -> io::Result<Vec<Arrival>> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().expect("the receiver does not panic")
     }
@@ -117,18 +118,18 @@ fn receive_one(socket: &UdpSocket, bytes: &mut [u8]) -> io::Result<(usize, Durat
 
 /// How datagrams are sent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     /// Length of each IP packet, bytes.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
     /// How many.
-    pub(super) count: u64,
+    pub(crate) count: u64,
     /// Between one and the next, on the average; those that are due are sent
     /// together.
-    pub(super) gap: Duration,
+    pub(crate) gap: Duration,
 }
 
 /// Sends them all from `host` to `to`, and returns when the last is sent.
-pub(super) fn send(host: &Host, to: &Host, pattern: Pattern, clock: Clock) -> io::Result<()> {
+pub(crate) fn send(host: &Host, to: &Host, pattern: Pattern, clock: Clock) -> io::Result<()> {
     let (from, to) = (host.address(Class::Probe), to.address(Class::Probe));
     host.within(move || {
         let socket = UdpSocket::bind((from, 0))?;

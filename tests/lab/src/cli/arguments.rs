@@ -32,9 +32,9 @@ pub(crate) enum Command {
     /// Make tables and pictures of the results again
     Report(ReportArguments),
     /// The DA-LBE paper's numerical experiments, into the results; no root needed
-    Numerical(NumericalArguments),
+    Numerical(DirectoryArguments),
     /// How the law for streams of jobs settles, into the results; no root needed
-    Tuning(TuningArguments),
+    Tuning(DirectoryArguments),
     /// What our congestion controls cost beside the kernel's, into the results
     SenderCost(SenderCostArguments),
     /// Compare the emulated link with theory; fails when it is out of tolerance
@@ -144,13 +144,7 @@ pub(crate) struct ReportArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct NumericalArguments {
-    /// Directory for the results [default: those of the repository]
-    pub(crate) directory: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TuningArguments {
+pub(crate) struct DirectoryArguments {
     /// Directory for the results [default: those of the repository]
     pub(crate) directory: Option<PathBuf>,
 }

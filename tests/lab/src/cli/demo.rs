@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use fairbat_lab::clock::Clock;
 use fairbat_lab::contender::{Contender, told_so_far};
+use fairbat_lab::machine::Clock;
 use fairbat_lab::record::ControlSample;
 use fairbat_lab::run::{Plan, SAMPLING, run};
 use fairbat_lab::scenario::Scenario;
-use fairbat_lab::{files, places, report, sandbox};
+use fairbat_lab::{files, report, sandbox};
 use fairbat_tests::target::output_directory;
 
 use super::Outcome;
@@ -23,7 +23,7 @@ const CONTENDER: Contender = Contender::Fairbat;
 
 /// The scenario of the demo.
 pub(super) fn scenario() -> Result<Scenario, Box<dyn Error>> {
-    let scenario = files::by_name(&places::scenarios(), NAME)?;
+    let scenario = files::by_name(&files::scenarios(), NAME)?;
     // Built now, if need be, and not when the time has begun.
     sandbox::require_root()?;
     CONTENDER.check(&scenario)?;

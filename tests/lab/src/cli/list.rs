@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use fairbat_lab::contender::Contender;
+use fairbat_lab::files;
 use fairbat_lab::matrix::Matrix;
 use fairbat_lab::scenario::Scenario;
-use fairbat_lab::{files, places};
 
 use super::Outcome;
 
@@ -15,8 +15,8 @@ type Line = (String, char, String);
 
 /// Prints all there is to choose from.
 pub(super) fn list() -> Outcome {
-    let scenarios: BTreeMap<String, Scenario> = files::all(&places::scenarios())?;
-    let matrices: BTreeMap<String, Matrix> = files::all(&places::matrices())?;
+    let scenarios: BTreeMap<String, Scenario> = files::all(&files::scenarios())?;
+    let matrices: BTreeMap<String, Matrix> = files::all(&files::matrices())?;
     let scenarios = scenarios.into_iter().map(|(name, scenario)| {
         let quick = if scenario.quick.is_some() { '*' } else { ' ' };
         (name, quick, scenario.description)

@@ -8,17 +8,17 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use dalbe::ebpf::EbpfPart;
 use fairbat_lab::calibrate::cost;
-use fairbat_lab::clock::Clock;
+use fairbat_lab::machine::Clock;
 use fairbat_lab::matrix::{Budget, Cell, Job, Matrix, Variant, run_all, weight};
 use fairbat_lab::record::{Provenance, Record, Summary};
 use fairbat_lab::report;
 use fairbat_lab::results::{MatrixRecord, RunSummary};
 use fairbat_lab::scenario::Scenario;
-use fairbat_lab::{files, places, sandbox, versions};
+use fairbat_lab::{files, sandbox, versions};
 use fairbat_tests::target::output_directory;
 
-use super::Outcome;
 use super::arguments::MatrixArguments;
+use super::{Outcome, command_line};
 
 /// A matrix that can be run.
 pub(super) struct Plan<'a> {
@@ -32,7 +32,7 @@ pub(super) struct Plan<'a> {
 impl<'a> Plan<'a> {
     /// Reads the matrix and its scenarios; all contenders can do those that they run in.
     pub(super) fn new(arguments: &'a MatrixArguments) -> Result<Self, Box<dyn Error>> {
-        let (name, mut matrix): (_, Matrix) = files::find(&places::matrices(), &arguments.matrix)?;
+        let (name, mut matrix): (_, Matrix) = files::find(&files::matrices(), &arguments.matrix)?;
         if arguments.quick {
             matrix.more.clear();
         }
@@ -42,7 +42,7 @@ impl<'a> Plan<'a> {
         }
         let mut scenarios = BTreeMap::new();
         for name in &matrix.scenarios {
-            let scenario: Scenario = files::by_name(&places::scenarios(), name)?;
+            let scenario: Scenario = files::by_name(&files::scenarios(), name)?;
             let scenario = matrix
                 .as_run(&scenario, arguments.quick)
                 .map_err(|error| format!("{name}: {error}"))?;
@@ -115,7 +115,7 @@ impl<'a> Plan<'a> {
         let to = match &self.arguments.output {
             Some(output) => output.clone(),
             None if !self.arguments.is_whole() => directory.clone(),
-            None => places::results(),
+            None => files::results(),
         };
         fs::create_dir_all(&to)?;
         results.file = MatrixRecord::file(&to, &self.name);
@@ -155,7 +155,7 @@ impl<'a> Plan<'a> {
             name: self.name.clone(),
             description: self.matrix.description.clone(),
             provenance: Provenance {
-                command: self.command(),
+                command: command_line(),
                 commit: versions::commit(),
                 kernel: versions::kernel(),
                 machine: versions::machine(),
@@ -167,27 +167,6 @@ impl<'a> Plan<'a> {
             planned: self.matrix.planned(),
             runs: Vec::new(),
         }
-    }
-
-    /// What to type to have the same again.
-    fn command(&self) -> String {
-        let mut words = format!("lab matrix {}", self.arguments.matrix);
-        if self.arguments.quick {
-            words.push_str(" --quick");
-        }
-        for name in &self.arguments.scenario {
-            words.push_str(&format!(" --scenario {name}"));
-        }
-        for name in &self.arguments.contender {
-            words.push_str(&format!(" --contender {name}"));
-        }
-        for seed in &self.arguments.seed {
-            words.push_str(&format!(" --seed {seed}"));
-        }
-        if let Some(jobs) = self.arguments.jobs {
-            words.push_str(&format!(" --jobs {jobs}"));
-        }
-        words
     }
 
     /// Runs every cell as a command of its own, says how far it is, and

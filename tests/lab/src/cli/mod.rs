@@ -1,24 +1,23 @@
 //! The command line of `lab`: arguments to one call each.
 
 mod arguments;
-mod calibrate;
 mod demo;
 mod list;
 mod matrix;
-mod numerical;
 mod report;
 mod run;
 mod sender_cost;
-mod tuning;
 
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
 use dalbe::ebpf::EbpfPart;
+use fairbat_lab::calibrate::{Verdict, check};
 use fairbat_lab::contender::ContenderError;
 use fairbat_lab::sandbox::{self, Side};
+use fairbat_lab::{files, numerical, tuning, versions};
 
 use self::arguments::{Arguments, Command};
 
@@ -68,14 +67,22 @@ fn run(command: &Command) -> Outcome {
             let needs = plan.needs();
             inside(needs, |_| plan.run())
         }
-        Command::Numerical(arguments) => numerical::numerical(arguments),
-        Command::Tuning(arguments) => tuning::tuning(arguments),
+        Command::Numerical(arguments) => {
+            let directory = arguments.directory.clone().unwrap_or_else(files::results);
+            let written = numerical::write_all(&directory, &command_line(), &versions::commit())?;
+            Ok(listed(&written))
+        }
+        Command::Tuning(arguments) => {
+            let directory = arguments.directory.clone().unwrap_or_else(files::results);
+            let written = tuning::write_all(&directory, &command_line(), &versions::commit())?;
+            Ok(listed(&written))
+        }
         Command::SenderCost(arguments) => {
             sandbox::require_root()?;
             let needs = Some(EbpfPart::CongestionControls);
             inside(needs, |_| sender_cost::sender_cost(arguments))
         }
-        Command::Calibrate => inside(None, |_| calibrate::calibrate()),
+        Command::Calibrate => inside(None, |_| calibrate()),
     }
 }
 
@@ -86,5 +93,52 @@ fn inside(needs: Option<EbpfPart>, go_on: impl FnOnce(&Path) -> Outcome) -> Outc
     match sandbox::enter(needs)? {
         Side::Outside(code) => Ok(code),
         Side::Inside(work) => go_on(&work),
+    }
+}
+
+/// Says which files were written.
+fn listed(files: &[PathBuf]) -> ExitCode {
+    for file in files {
+        println!("{}", file.display());
+    }
+    ExitCode::SUCCESS
+}
+
+/// The command as it was typed, without the place of its files: what does the same
+/// again.
+fn command_line() -> String {
+    let mut line = "lab".to_owned();
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--output" | "--side-by-side" => drop(words.next()),
+            _ if word.starts_with("--output=") => {}
+            _ => line.extend([" ", &word]),
+        }
+    }
+    line
+}
+
+/// Compares the link with theory, and says what differs.
+fn calibrate() -> Outcome {
+    match check(&mut |line| println!("{line}"))? {
+        Verdict::Right => {
+            println!("\nThe link is what it says.");
+            Ok(ExitCode::SUCCESS)
+        }
+        Verdict::Unknown => {
+            eprintln!(
+                "lab: this machine stands still too often to tell what its links do, see above; \
+                 try again when it, or its host, has less to do"
+            );
+            Ok(ExitCode::from(CANNOT))
+        }
+        Verdict::Wrong => {
+            eprintln!(
+                "lab: the link is out of tolerance on this machine, see OUT above; \
+                 is something else running?"
+            );
+            Ok(ExitCode::FAILURE)
+        }
     }
 }

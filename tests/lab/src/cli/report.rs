@@ -3,26 +3,22 @@
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use fairbat_lab::record::{Record, file_name};
 use fairbat_lab::report;
 use fairbat_lab::results::MatrixRecord;
-use fairbat_lab::{places, versions};
+use fairbat_lab::{files, versions};
 
-use super::Outcome;
 use super::arguments::ReportArguments;
+use super::{Outcome, listed};
 
 /// Makes the tables and pictures of all matrices of a directory.
 pub(super) fn report(arguments: &ReportArguments) -> Outcome {
-    let directory: PathBuf = arguments.directory.clone().unwrap_or_else(places::results);
+    let directory: PathBuf = arguments.directory.clone().unwrap_or_else(files::results);
     if let Some(samples) = &arguments.samples {
         take_anew(&directory, samples)?;
     }
-    for path in report::write_all(&directory)? {
-        println!("{}", path.display());
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(listed(&report::write_all(&directory)?))
 }
 
 /// Takes the figures of the matrix that is called as its samples' directory is

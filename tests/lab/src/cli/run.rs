@@ -6,18 +6,18 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use fairbat_lab::record::Record;
-use fairbat_lab::run::{Plan, SAMPLING, run as run_plan};
+use fairbat_lab::run::{Plan, run as run_plan};
 use fairbat_lab::scenario::Scenario;
-use fairbat_lab::{files, picture, places, report, sandbox};
+use fairbat_lab::{files, picture, report, sandbox};
 use fairbat_tests::target::output_directory;
 
-use super::Outcome;
 use super::arguments::RunArguments;
+use super::{Outcome, command_line};
 
 /// The scenario as it will be run, with its name; the contender can do it.
 pub(super) fn scenario(arguments: &RunArguments) -> Result<(String, Scenario), Box<dyn Error>> {
     let (name, mut scenario): (_, Scenario) =
-        files::find(&places::scenarios(), &arguments.scenario)?;
+        files::find(&files::scenarios(), &arguments.scenario)?;
     let wrong = |error| format!("{name}: {error}");
     if arguments.quick {
         scenario = scenario.quick_variant().map_err(wrong)?;
@@ -63,7 +63,7 @@ pub(super) fn run(
         seed: arguments.seed,
         contender: arguments.contender,
         sampling: sampling(arguments),
-        command: command(arguments),
+        command: command_line(),
         side_by_side: arguments.side_by_side.clone(),
         work: work.to_owned(),
     };
@@ -87,42 +87,6 @@ pub(super) fn run(
 
 fn sampling(arguments: &RunArguments) -> Duration {
     Duration::from_millis(arguments.sampling)
-}
-
-/// What to type to have the same again.
-fn command(arguments: &RunArguments) -> String {
-    let mut words = vec![format!(
-        "lab run {} --seed {} --contender {}",
-        arguments.scenario, arguments.seed, arguments.contender
-    )];
-    if arguments.quick {
-        words.push("--quick".to_owned());
-    }
-    if let Some(factor) = arguments.time_scale {
-        words.push(format!("--time-scale {factor}"));
-    }
-    if let Some(last) = arguments.measure_last {
-        words.push(format!("--measure-last {last}"));
-    }
-    if let Some(name) = &arguments.congestion_control {
-        words.push(format!("--congestion-control {name}"));
-    }
-    if let Some(weight) = arguments.weight {
-        words.push(format!("--weight {weight}"));
-    }
-    if let Some(g_ms) = arguments.g_ms {
-        words.push(format!("--g-ms {g_ms}"));
-    }
-    if let Some(controller) = arguments.controller {
-        words.push(format!("--controller {}", controller.name()));
-    }
-    if let Some(path) = &arguments.path {
-        words.push(format!("--path {path}"));
-    }
-    if sampling(arguments) != SAMPLING {
-        words.push(format!("--sampling {}", arguments.sampling));
-    }
-    words.join(" ")
 }
 
 /// Writes the samples and the picture; returns where.

@@ -2,25 +2,25 @@
 //! directory, as a job of its own to a store at the other end of the link, when it
 //! is told to, by the deadline that the job has.
 
-mod api;
-mod config;
-mod told;
-
-use std::io;
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::fs::Permissions;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use std::{fs, io};
 
 use fairbat_tests::bin::agent_binary;
+use serde::Deserialize;
+use serde_json::json;
 
-use self::api::Status;
-use self::told::Told;
-use super::over::Over;
-use super::process::Program;
-use super::site::Site;
-use super::store::Store;
-use super::watch::{Port, Watch, Watched};
-use crate::record::BackgroundRecord;
+use crate::contender::process::{Over, Port, Program, Watch, Watched};
+use crate::contender::servers::{ACCESS_KEY, BUCKET, SECRET_KEY, Store};
+use crate::contender::site::{Served, Site};
+use crate::record::{BackgroundRecord, ControlSample, Progress, TransferRecord};
+use crate::scenario::Background;
 
 /// How long it may take to answer at first.
 const GRACE: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ const SOCKET: &str = "agent.sock";
 const WHO: &str = "fairbat-agent";
 
 /// An agent at work, with its store; both end when it is dropped.
-pub(super) struct Agent {
+pub(crate) struct Agent {
     program: Program,
     socket: PathBuf,
     watch: Watch,
@@ -48,16 +48,16 @@ impl Agent {
     /// # Errors
     /// One of them does not start, or the agent has not the lever that it is to be
     /// measured with.
-    pub(super) fn start(site: &Site) -> io::Result<Self> {
+    pub(crate) fn start(site: &Site) -> io::Result<Self> {
         let store = Store::start(site)?;
         let socket = site.work.join(SOCKET);
-        let config = config::write(site, &store, &socket)?;
+        let config = write(site, &store, &socket)?;
         let mut command = Command::new(agent_binary());
         command.arg("run").arg("--config").arg(config);
         let mut program = Program::start(&site.server, &site.work, WHO, command)?;
         // Its lanes are open a little later than its socket.
         let first: Status = program.tells(GRACE, |_| {
-            let status = api::status(&socket).ok();
+            let status = status(&socket).ok();
             status.filter(|status| status.lane().is_some())
         })?;
         let start = Duration::from_secs_f64(site.background.start_s);
@@ -76,7 +76,7 @@ impl Agent {
     }
 
     /// Has it run all jobs, until they are done or the run is over, and ends it.
-    pub(super) fn run(mut self, site: &Site, over: &Over) -> BackgroundRecord {
+    pub(crate) fn run(mut self, site: &Site, over: &Over) -> BackgroundRecord {
         if !site.is_time(over) {
             self.program.end();
             return BackgroundRecord::default();
@@ -98,7 +98,7 @@ impl Agent {
     /// Begins all jobs at once, in the order of the scenario.
     fn order(&self, site: &Site) -> Result<(), String> {
         let order = |job: &str| {
-            let ordered = api::run(&self.socket, job);
+            let ordered = run(&self.socket, job);
             ordered.map_err(|error| format!("begin job {job}: {error}"))
         };
         site.served.iter().try_for_each(|one| order(&one.name))
@@ -111,9 +111,349 @@ impl Agent {
             if let Some(status) = self.program.ended() {
                 return Err(self.program.complaint(status));
             }
-            let status = api::status(&self.socket);
+            let status = status(&self.socket);
             told.take(&status.map_err(|error| format!("ask {WHO} how it stands: {error}"))?);
         }
         Ok(())
+    }
+}
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Which of the lanes the jobs are in.
+const DIRECTION: &str = "push";
+
+/// How the agent stands.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Status {
+    lanes: Vec<Lane>,
+    tasks: Vec<Task>,
+}
+
+/// A direction.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Lane {
+    direction: String,
+    lever: String,
+    /// The last second of it.
+    pub(crate) sample: Sample,
+}
+
+/// State of the control loop.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Sample {
+    /// When, s since 1970.
+    pub(crate) t: f64,
+    pub(crate) n: f64,
+    pub(crate) m: f64,
+    pub(crate) active: u32,
+    pub(crate) w: f64,
+    /// byte/s.
+    pub(crate) zeta: Option<f64>,
+    /// byte/s.
+    pub(crate) rate: f64,
+}
+
+/// A job.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Task {
+    id: String,
+    /// Bytes of the run under way, or the last one, that are done.
+    pub(crate) bytes_done: u64,
+    /// How its last run ended.
+    pub(crate) last: Option<LastRun>,
+}
+
+/// A run that has ended.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct LastRun {
+    /// When.
+    pub(crate) ended: jiff::Timestamp,
+    /// Whether everything is in step.
+    pub(crate) ok: bool,
+    /// What stood in the way.
+    pub(crate) problem: Option<String>,
+    /// The first files that failed, and why.
+    pub(crate) failures: Vec<(String, String)>,
+}
+
+impl Status {
+    /// The lane of the jobs.
+    pub(crate) fn lane(&self) -> Option<&Lane> {
+        self.lanes.iter().find(|lane| lane.direction == DIRECTION)
+    }
+
+    /// What holds its flows back, by name.
+    pub(crate) fn lever(&self) -> &str {
+        self.lane().map_or("nothing", |lane| &lane.lever)
+    }
+
+    /// The job of this name.
+    pub(crate) fn task(&self, job: &str) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.id == job)
+    }
+}
+
+/// Asks how it stands.
+pub(crate) fn status(socket: &Path) -> io::Result<Status> {
+    let body = ask(socket, "GET", "/v1/status", "")?;
+    Ok(serde_json::from_str(&body)?)
+}
+
+/// Begins a job.
+pub(crate) fn run(socket: &Path, job: &str) -> io::Result<()> {
+    let body = json!({ "job": job }).to_string();
+    ask(socket, "POST", "/v1/run", &body).map(drop)
+}
+
+/// The body of the answer to a request, over a connection of its own.
+fn ask(socket: &Path, method: &str, path: &str, body: &str) -> io::Result<String> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    if head.starts_with("HTTP/1.1 2") {
+        return Ok(body.to_owned());
+    }
+    let first = head.lines().next().unwrap_or("nothing");
+    Err(io::Error::other(format!("it answered {first}: {body}")))
+}
+
+/// What the store is called in it.
+const STORE: &str = "store";
+
+/// Writes it for the transfers of the scenario, and returns where.
+///
+/// # Errors
+/// Whatever the file system says.
+pub(crate) fn write(site: &Site, store: &Store, socket: &Path) -> io::Result<PathBuf> {
+    let state = site.work.join("agent-state");
+    fs::create_dir_all(&state)?;
+    let credentials = site.work.join("credentials");
+    fs::write(
+        &credentials,
+        format!("access_key_id = {ACCESS_KEY}\nsecret_access_key = {SECRET_KEY}\n"),
+    )?;
+    fs::set_permissions(&credentials, Permissions::from_mode(0o600))?;
+    // Nobody scrapes it.
+    let mut text = format!(
+        "[agent]\nstate = {state:?}\nsocket = {socket:?}\nlisten = false\n{}\
+         [stores.{STORE}]\ntype = \"s3\"\nendpoint = {:?}\nbucket = {BUCKET:?}\n\
+         credentials = {credentials:?}\n",
+        flows(&site.background),
+        store.endpoint(),
+    );
+    for served in &site.served {
+        text.push_str(&job(served, &site.origin));
+    }
+    let path = site.work.join("agent.toml");
+    fs::write(&path, text)?;
+    Ok(path)
+}
+
+/// What the scenario says of its connections.
+fn flows(background: &Background) -> String {
+    let mut text = String::new();
+    if let Some(connections) = background.connections {
+        let _ = writeln!(text, "connections = {connections}");
+    }
+    if let Some(weight) = background.weight {
+        let _ = writeln!(text, "min_weight = {weight:?}");
+    }
+    text
+}
+
+/// A job that is begun by hand.
+fn job(served: &Served, origin: &Path) -> String {
+    let name = &served.name;
+    let source = origin.join(name);
+    let mut text = format!(
+        "[[jobs]]\nname = {name:?}\nsource = {source:?}\ndestination = \"{STORE}:{name}\"\n"
+    );
+    if let Some(time) = served.deadline_s {
+        let _ = writeln!(text, "within = \"{time:.3}s\"");
+    }
+    text
+}
+
+/// What it has told so far.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// Names of the jobs, in the order of the scenario.
+    jobs: Vec<String>,
+    /// When the lab's clock was at 0, s since 1970.
+    zero: f64,
+    /// When what was told last was true.
+    last: f64,
+    /// What became of it.
+    pub(crate) record: BackgroundRecord,
+}
+
+impl Told {
+    /// Nothing yet of the transfers of this site.
+    pub(crate) fn new(site: &Site) -> Self {
+        let jobs = site.served.iter().map(|one| one.name.clone());
+        Self::of(jobs.collect(), unix_now() - site.clock.seconds())
+    }
+
+    fn of(jobs: Vec<String>, zero: f64) -> Self {
+        Self {
+            jobs,
+            zero,
+            last: f64::NEG_INFINITY,
+            record: BackgroundRecord::default(),
+        }
+    }
+
+    /// Whether all jobs are done, or one has failed.
+    pub(crate) fn is_over(&self) -> bool {
+        self.record.failure.is_some() || self.record.transfers.len() == self.jobs.len()
+    }
+
+    /// Takes in how it stands.
+    pub(crate) fn take(&mut self, status: &Status) {
+        let Some(lane) = status.lane() else {
+            self.record.failure = Some("the agent has no lane for what it pushes".to_owned());
+            return;
+        };
+        let moment = lane.sample.t - self.zero;
+        if lane.sample.t > self.last {
+            self.last = lane.sample.t;
+            self.record.control.push(control(&lane.sample, moment));
+            self.progress(status, moment);
+        }
+        for job in self.jobs.clone() {
+            let known = self.record.transfers.iter().any(|one| one.name == job);
+            let last = status.task(&job).and_then(|task| task.last.as_ref());
+            if let Some(last) = last.filter(|_| !known) {
+                self.ended(job, last);
+            }
+        }
+    }
+
+    fn progress(&mut self, status: &Status, t: f64) {
+        // A run that has ended counts no more; what it has moved is there.
+        let before = self.record.progress.last();
+        let before = |index: usize| before.map_or(0, |before| before.bytes[index]);
+        let done = |job: &String| status.task(job).map_or(0, |task| task.bytes_done);
+        let jobs = self.jobs.iter().enumerate();
+        let bytes: Vec<u64> = jobs
+            .map(|(index, job)| done(job).max(before(index)))
+            .collect();
+        self.record.bytes = Some(bytes.iter().sum());
+        self.record.progress.push(Progress { t, bytes });
+    }
+
+    fn ended(&mut self, job: String, last: &LastRun) {
+        if !last.ok {
+            self.record.failure = Some(complaint(&job, last));
+            return;
+        }
+        let done = last.ended.as_duration().as_secs_f64() - self.zero;
+        self.record.transfers.push(TransferRecord {
+            name: job,
+            done: Some(done),
+            ..TransferRecord::default()
+        });
+        if self.is_over() {
+            let all = self.record.transfers.iter().filter_map(|one| one.done);
+            self.record.done = all.reduce(f64::max);
+        }
+    }
+}
+
+fn control(sample: &Sample, t: f64) -> ControlSample {
+    ControlSample {
+        t,
+        n: sample.n,
+        m: sample.m,
+        active: sample.active,
+        w: sample.w,
+        zeta: sample.zeta,
+        rate: sample.rate,
+    }
+}
+
+fn complaint(job: &str, last: &LastRun) -> String {
+    let problem = last.problem.clone();
+    let of_file = last.failures.first();
+    let why = problem.or_else(|| of_file.map(|(path, why)| format!("{path}: {why}")));
+    let why = why.unwrap_or_else(|| "it does not say why".to_owned());
+    format!("job {job} has failed: {why}")
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the shell: the agent tells moments on the wall clock"
+)]
+fn unix_now() -> f64 {
+    jiff::Timestamp::now().as_duration().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One second of two jobs: bytes done of each, and how the first one ended.
+    fn status(t: f64, bytes: [u64; 2], last: &str) -> Status {
+        let text = format!(
+            r#"{{"version":"0","lanes":[{{"direction":"pull","lever":"none","sample":{{"t":0.0,
+            "n":0.0,"m":0.0,"active":0,"w":0.0,"zeta":null,"rate":0.0}}}},{{"direction":"push",
+            "lever":"congestion-control","sample":{{"t":{t:?},"n":1.0,"m":1.5,"active":2,"w":0.25,
+            "zeta":1000.0,"rate":900.0}}}}],"tasks":[{{"id":"file-1","bytes_done":{},"last":{last}}},
+            {{"id":"file-2","bytes_done":{},"last":null}}]}}"#,
+            bytes[0], bytes[1]
+        );
+        serde_json::from_str(&text).expect("a status")
+    }
+
+    fn two() -> Told {
+        Told::of(vec!["file-1".to_owned(), "file-2".to_owned()], 100.0)
+    }
+
+    #[test]
+    fn moments_are_on_the_clock_of_the_lab_and_told_once() {
+        let mut told = two();
+        let ended = r#"{"ended":"1970-01-01T00:01:44.5Z","ok":true,"problem":null,"failures":[]}"#;
+        for now in [
+            status(103.0, [10, 0], "null"),
+            status(103.0, [12, 0], "null"),
+            status(105.0, [30, 5], ended),
+            // It counts no more what has ended.
+            status(106.0, [0, 6], ended),
+        ] {
+            told.take(&now);
+        }
+        assert!(!told.is_over());
+        let record = &told.record;
+        let moments: Vec<_> = record.control.iter().map(|sample| sample.t).collect();
+        assert_eq!(moments, [3.0, 5.0, 6.0]);
+        assert_eq!((record.control[0].m, record.control[0].active), (1.5, 2));
+        assert_eq!(record.progress[1].bytes, [30, 5]);
+        assert_eq!(record.bytes, Some(36));
+        let [first] = &record.transfers[..] else {
+            panic!("{:?}", record.transfers);
+        };
+        assert_eq!((&*first.name, first.done), ("file-1", Some(4.5)));
+        assert_eq!(record.done, None);
+    }
+
+    #[test]
+    fn a_job_that_fails_says_why() {
+        let mut told = two();
+        let ended = r#"{"ended":"1970-01-01T00:01:44Z","ok":false,"problem":null,
+                        "failures":[["00/1","refused"]]}"#;
+        told.take(&status(103.0, [0, 0], ended));
+        assert!(told.is_over());
+        let failure = told.record.failure.expect("it failed");
+        assert_eq!(failure, "job file-1 has failed: 00/1: refused");
     }
 }

@@ -1,13 +1,12 @@
 //! Why a contender does not start, and what to do about it.
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use dalbe::ebpf::EbpfPart;
 use dalbe::ebpf::setup::SetupError;
 
-use super::Contender;
+use crate::contender::Contender;
 
 /// The kernel's release, as uname(2) has it.
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
@@ -98,7 +97,7 @@ fn takers_of_jobs() -> String {
 
 impl ContenderError {
     /// For `map_err`, when `what` could not be done.
-    pub(super) fn cannot(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn cannot(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Prepare { what, source }
     }
 
@@ -131,7 +130,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
 }
 
 /// That this program can be started.
-pub(super) fn require(program: &'static str, package: &'static str) -> Result<(), ContenderError> {
+pub(crate) fn require(program: &'static str, package: &'static str) -> Result<(), ContenderError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // Debian keeps nginx in /usr/sbin, which is not in every user's PATH.
     let is_there = std::env::split_paths(&path)

@@ -7,22 +7,21 @@ use std::process::{Command, ExitStatus};
 
 use serde_json::Value;
 
-use super::download::failed;
-use super::over::Over;
-use super::process::Program;
-use super::site::Site;
-use super::{CongestionControl, ContenderError};
+use crate::contender::process::{Over, Program};
+use crate::contender::site::Site;
+use crate::contender::tools::failed;
+use crate::contender::{CongestionControl, ContenderError};
 use crate::record::BackgroundRecord;
 
 /// iperf3's server, for one test.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     program: Program,
     port: u16,
 }
 
 impl Server {
-    pub(super) fn start(site: &Site) -> Result<Self, ContenderError> {
+    pub(crate) fn start(site: &Site) -> Result<Self, ContenderError> {
         let port = site
             .free_port(&site.server)
             .map_err(ContenderError::cannot("find a port"))?;
@@ -52,7 +51,7 @@ impl Server {
 }
 
 /// Receives until everything is there or the run is over.
-pub(super) fn run(
+pub(crate) fn run(
     site: &Site,
     mut server: Server,
     congestion_control: CongestionControl,

@@ -6,32 +6,18 @@
 //! what the foreground does.
 
 mod agent;
-mod command;
-mod download;
 mod engine;
 mod error;
-mod events;
 mod iperf3;
-mod jobs;
-mod kinds;
 mod name;
-mod origin;
-mod over;
 mod process;
-mod queue;
-mod rclone;
 mod sender;
-mod serve;
+mod servers;
 mod site;
-mod store;
 mod tcp;
-#[cfg(test)]
-mod tests;
-mod transfers;
-mod tree;
+mod tools;
 mod utp;
-mod verdict;
-mod watch;
+mod weigh;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,17 +26,23 @@ use std::thread::JoinHandle;
 use dalbe::ebpf::setup;
 use fairbat_tests::bin::{agent_binary, fairbat_binary, s3_server_binary};
 
-pub use self::error::ContenderError;
-use self::error::require;
-pub use self::kinds::{Admitting, CongestionControl, Receiver, Sending, TargetDelay};
-pub use self::name::Contender;
-use self::origin::Origin;
-use self::over::Over;
-use self::site::Site;
-use self::store::Store;
-pub(crate) use self::utp::PYTHON;
-use crate::clock::Clock;
+use crate::contender::agent::Agent;
+use crate::contender::engine::Jobs;
+pub use crate::contender::error::ContenderError;
+use crate::contender::error::require;
+use crate::contender::iperf3::Server;
+pub use crate::contender::name::{
+    Admitting, CongestionControl, Contender, Receiver, Sending, TargetDelay,
+};
+use crate::contender::process::{End, Over};
+use crate::contender::sender::Ends;
+use crate::contender::servers::{Origin, Store};
+use crate::contender::site::Site;
+use crate::contender::tools::Tool;
+pub(crate) use crate::contender::utp::PYTHON;
+use crate::contender::utp::Seed;
 use crate::host::Host;
+use crate::machine::Clock;
 use crate::record::BackgroundRecord;
 use crate::scenario::{Background, Scenario};
 
@@ -217,7 +209,7 @@ impl Contender {
     /// `background.start_s`.
     ///
     /// Data flows from the first of `hosts` to the last one, between their
-    /// addresses for [`Background`](crate::host::Class::Background), as
+    /// addresses for [`Background`](Class::Background), as
     /// [`Self::lay_out`] has put it into `work`.
     ///
     /// # Errors
@@ -258,29 +250,29 @@ impl Contender {
             | Self::Aria2
             | Self::Rclone => {
                 let origin = Origin::start(site, self)?;
-                let tool = command::Tool::of(self, site, origin.source(site, self)?);
+                let tool = Tool::of(self, site, origin.source(site, self)?);
                 Box::new(move |site, over| {
-                    let mut record = download::run(site, tool, over);
+                    let mut record = tools::run(site, tool, over);
                     origin.finish(&mut record);
                     record
                 })
             }
             Self::Agent => {
-                let agent = agent::Agent::start(site);
+                let agent = Agent::start(site);
                 let agent = agent.map_err(ContenderError::cannot("start the agent"))?;
                 Box::new(move |site, over| agent.run(site, over))
             }
             Self::RclonePush => {
                 let store = Store::start(site);
                 let store = store.map_err(ContenderError::cannot("start the store"))?;
-                Box::new(move |site, over| rclone::push(site, &store, over))
+                Box::new(move |site, over| tools::push(site, &store, over))
             }
             Self::Queue(admitting) => {
                 let origin = Origin::start(site, self)?;
-                let jobs = queue::Jobs::lay_out(site, &origin);
+                let jobs = Jobs::lay_out(site, &origin);
                 let jobs = jobs.map_err(ContenderError::cannot("make the files to be moved"))?;
                 Box::new(move |site, over| {
-                    let record = queue::run(site, admitting, &jobs, over);
+                    let record = engine::run_queue(site, admitting, &jobs, over);
                     // Until then it serves.
                     drop(origin);
                     record
@@ -291,15 +283,15 @@ impl Contender {
                 Box::new(move |site, over| tcp::run(site, &origin, over))
             }
             Self::Sender(sending) => {
-                let ends = sender::Ends::open(site)?;
+                let ends = Ends::open(site)?;
                 Box::new(move |site, over| sender::run(site, sending, ends, over))
             }
             Self::Utp(target) => {
-                let seed = utp::Seed::start(site, target)?;
+                let seed = Seed::start(site, target)?;
                 Box::new(move |site, over| utp::run(site, seed, over))
             }
             Self::Iperf3(congestion_control) => {
-                let server = iperf3::Server::start(site)?;
+                let server = Server::start(site)?;
                 Box::new(move |site, over| iperf3::run(site, server, congestion_control, over))
             }
         }))
@@ -311,7 +303,7 @@ impl Contender {
 #[must_use]
 pub fn told_so_far(work: &Path) -> BackgroundRecord {
     let said = process::said(work, &Contender::Fairbat.to_string());
-    events::record(events::parse(&said), 0.0)
+    tools::record(tools::parse(&said), 0.0)
 }
 
 /// A contender at work. When this is dropped its transfer ends, soon.
@@ -319,7 +311,7 @@ pub fn told_so_far(work: &Path) -> BackgroundRecord {
 pub struct Running {
     site: Arc<Site>,
     thread: Option<JoinHandle<BackgroundRecord>>,
-    end: over::End,
+    end: End,
 }
 
 impl Running {
@@ -345,10 +337,80 @@ impl Running {
             failure: Some("the thread that drove it panicked; see standard error".to_owned()),
             ..BackgroundRecord::default()
         });
-        transfers::complete(&self.site, &mut record, ended);
+        site::complete(&self.site, &mut record, ended);
         if record.failure.is_none() {
-            record.failure = verdict::failure(&self.site, &record, ended);
+            record.failure = failure(&self.site, &record, ended);
         }
         record
     }
 }
+
+/// How much later than it should a contender may begin, s.
+const LATEST: f64 = 0.2;
+
+/// With jobs it may be this part of the time until figures are taken, if that is
+/// more. Jobs that have come by then are begun at once, count from when they had
+/// come, and are done with before anything is measured.
+const LATEST_PART: f64 = 0.05;
+
+/// What was wrong, for people. `ended` is when the run was over, s.
+pub(crate) fn failure(site: &Site, record: &BackgroundRecord, ended: f64) -> Option<String> {
+    let start = site.background.start_s;
+    let is_endless = site.end().is_none() && site.background.jobs.is_none();
+    let latest = match site.background.jobs {
+        Some(_) => latest_with_jobs(site.measure_from_s - start),
+        None => LATEST,
+    };
+    late(site.began.get().copied(), start, ended, latest)
+        .or_else(|| {
+            let is_idle = is_endless && ended >= start && record.bytes.unwrap_or(0) == 0;
+            is_idle.then(|| "it moved nothing".to_owned())
+        })
+        .or_else(|| record.done.and_then(|_| site.fault()))
+}
+
+/// How late whoever takes jobs may begin, s, when figures are taken after `lead_s`.
+fn latest_with_jobs(lead_s: f64) -> f64 {
+    (lead_s * LATEST_PART).max(LATEST)
+}
+
+/// For a transfer that was to begin at `start`, or by `latest` seconds later, and
+/// `began` if it did.
+fn late(began: Option<f64>, start: f64, ended: f64, latest: f64) -> Option<String> {
+    let late = began.unwrap_or(ended) - start;
+    let how = match began {
+        Some(_) => format!("it began {late:.1} s late"),
+        None => format!("it had not begun {late:.1} s after its time, when the run was over"),
+    };
+    (late > latest).then_some(how)
+}
+
+#[cfg(test)]
+mod verdict_tests {
+    use super::*;
+
+    #[test]
+    fn whoever_begins_late_says_so() {
+        assert_eq!(late(Some(2.19), 2.0, 30.0, LATEST), None);
+        let said = late(Some(3.5), 2.0, 30.0, LATEST);
+        assert_eq!(said.as_deref(), Some("it began 1.5 s late"));
+    }
+
+    #[test]
+    fn whoever_takes_jobs_has_some_time_if_nothing_is_measured_yet() {
+        assert_eq!(latest_with_jobs(40.0), 2.0);
+        assert_eq!(latest_with_jobs(-3.0), LATEST);
+        assert_eq!(late(Some(3.5), 2.0, 30.0, latest_with_jobs(40.0)), None);
+    }
+
+    #[test]
+    fn whoever_has_not_begun_is_late_only_when_it_was_time() {
+        assert_eq!(late(None, 2.0, 1.0, LATEST), None);
+        let said = late(None, 2.0, 5.0, LATEST);
+        let expected = "it had not begun 3.0 s after its time, when the run was over";
+        assert_eq!(said.as_deref(), Some(expected));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,11 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use dalbe::ebpf::CongestionLaw;
-use dalbe::ebpf::EbpfPart;
+use dalbe::ebpf::{CongestionLaw, EbpfPart};
 use serde::Deserialize;
 
-use super::kinds::{Admitting, CongestionControl, Receiver, Sending, TargetDelay};
 use crate::scenario::Scenario;
 
 /// What runs in the background.
@@ -58,75 +56,157 @@ pub enum Contender {
 }
 
 impl Contender {
-    /// All of them.
-    pub const ALL: [Self; 34] = [
-        Self::None,
-        Self::Engine,
-        Self::Fairbat,
-        Self::FairbatServed,
-        Self::FairbatNoDeadline(Receiver::Plain),
-        Self::FairbatNoDeadline(Receiver::Observed),
-        Self::FairbatNoDeadline(Receiver::Vulture),
-        Self::FairbatNoDeadline(Receiver::VultureObserved),
-        Self::Curl,
-        Self::Aria2,
-        Self::Rclone,
-        Self::Agent,
-        Self::RclonePush,
-        Self::Utp(TargetDelay::Standard),
-        Self::Utp(TargetDelay::Early),
-        Self::Iperf3(CongestionControl::Reno),
-        Self::Iperf3(CongestionControl::Cubic),
-        Self::Iperf3(CongestionControl::Bbr),
-        Self::Tcp,
-        Self::TcpReno,
-        Self::Queue(Admitting::Plain),
-        Self::Queue(Admitting::Undamped),
-        Self::Queue(Admitting::Levers),
-        Self::Queue(Admitting::One),
-        Self::Queue(Admitting::Four),
-        Self::Sender(Sending::Law(CongestionLaw::Vegas)),
-        Self::Sender(Sending::Law(CongestionLaw::VegasPaper)),
-        Self::Sender(Sending::Law(CongestionLaw::Cdg)),
-        Self::Sender(Sending::Law(CongestionLaw::CdgPaper)),
-        Self::Sender(Sending::Law(CongestionLaw::CubicPhantom)),
-        Self::Sender(Sending::Law(CongestionLaw::CubicBeta)),
-        Self::Sender(Sending::Paced),
-        Self::Sender(Sending::Kernel(CongestionControl::Reno)),
-        Self::Sender(Sending::Kernel(CongestionControl::Cubic)),
+    /// All of them, with what they are called in files and on the command line, and in
+    /// tables and pictures.
+    const NAMES: [(Self, &str, &str); 34] = [
+        (Self::None, "none", "none"),
+        (Self::Engine, "engine", "FAIRBAT engine"),
+        (Self::Fairbat, "fairbat", "fairbat get"),
+        (
+            Self::FairbatServed,
+            "fairbat-served",
+            "fairbat get, from fairbat serve",
+        ),
+        (
+            Self::FairbatNoDeadline(Receiver::Plain),
+            "fairbat-no-deadline",
+            "fairbat get, no deadline",
+        ),
+        (
+            Self::FairbatNoDeadline(Receiver::Observed),
+            "fairbat-observed",
+            "fairbat get, observed",
+        ),
+        (
+            Self::FairbatNoDeadline(Receiver::Vulture),
+            "fairbat-vulture",
+            "Vulture",
+        ),
+        (
+            Self::FairbatNoDeadline(Receiver::VultureObserved),
+            "fairbat-vulture-observed",
+            "Vulture, observed",
+        ),
+        (Self::Curl, "curl", "curl"),
+        (Self::Aria2, "aria2c", "aria2c -x4"),
+        (
+            Self::Rclone,
+            "rclone",
+            "rclone --bwlimit (30 % of the link)",
+        ),
+        (Self::Agent, "agent", "fairbat-agent, push"),
+        (Self::RclonePush, "rclone-push", "rclone copy, push"),
+        (
+            Self::Utp(TargetDelay::Standard),
+            "utp",
+            "libtorrent uTP (LEDBAT)",
+        ),
+        (
+            Self::Utp(TargetDelay::Early),
+            "utp-25",
+            "libtorrent uTP, target 25 ms",
+        ),
+        (
+            Self::Iperf3(CongestionControl::Reno),
+            "iperf3-reno",
+            "iperf3 Reno",
+        ),
+        (
+            Self::Iperf3(CongestionControl::Cubic),
+            "iperf3-cubic",
+            "iperf3 CUBIC",
+        ),
+        (
+            Self::Iperf3(CongestionControl::Bbr),
+            "iperf3-bbr",
+            "iperf3 BBR",
+        ),
+        (Self::Tcp, "tcp", "plain TCP"),
+        (Self::TcpReno, "tcp-reno", "plain TCP, Reno"),
+        (
+            Self::Queue(Admitting::Plain),
+            "fairbat-plain",
+            "FAIRBAT, plain TCP",
+        ),
+        (
+            Self::Queue(Admitting::Undamped),
+            "fairbat-undamped",
+            "FAIRBAT, plain TCP, undamped",
+        ),
+        (
+            Self::Queue(Admitting::Levers),
+            "fairbat-levers",
+            "FAIRBAT with our lever",
+        ),
+        (Self::Queue(Admitting::One), "fixed-1", "one connection"),
+        (Self::Queue(Admitting::Four), "fixed-4", "four connections"),
+        (
+            Self::Sender(Sending::Law(CongestionLaw::Vegas)),
+            "sender-vegas",
+            "sender, Vegas",
+        ),
+        (
+            Self::Sender(Sending::Law(CongestionLaw::VegasPaper)),
+            "sender-vegas-paper",
+            "sender, DA-LBE's Vegas",
+        ),
+        (
+            Self::Sender(Sending::Law(CongestionLaw::Cdg)),
+            "sender-cdg",
+            "sender, CDG",
+        ),
+        (
+            Self::Sender(Sending::Law(CongestionLaw::CdgPaper)),
+            "sender-cdg-paper",
+            "sender, CDG as published",
+        ),
+        (
+            Self::Sender(Sending::Law(CongestionLaw::CubicPhantom)),
+            "sender-cubic-phantom",
+            "sender, CUBIC with phantom signals",
+        ),
+        (
+            Self::Sender(Sending::Law(CongestionLaw::CubicBeta)),
+            "sender-cubic-beta",
+            "sender, CUBIC by beta",
+        ),
+        (
+            Self::Sender(Sending::Paced),
+            "sender-paced",
+            "sender, paced",
+        ),
+        (
+            Self::Sender(Sending::Kernel(CongestionControl::Reno)),
+            "sender-kernel-reno",
+            "sender, kernel's Reno",
+        ),
+        (
+            Self::Sender(Sending::Kernel(CongestionControl::Cubic)),
+            "sender-kernel-cubic",
+            "sender, kernel's CUBIC",
+        ),
     ];
+
+    /// All of them.
+    pub const ALL: [Self; Self::NAMES.len()] = {
+        let mut all = [Self::None; Self::NAMES.len()];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = Self::NAMES[index].0;
+            index += 1;
+        }
+        all
+    };
+
+    fn names(self) -> (&'static str, &'static str) {
+        let found = Self::NAMES.iter().find(|(one, ..)| *one == self);
+        found.map_or(("unknown", "unknown"), |(_, name, title)| (name, title))
+    }
 
     /// What it is called in tables and pictures.
     #[must_use]
     pub fn title(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Engine => "FAIRBAT engine",
-            Self::Fairbat => "fairbat get",
-            Self::FairbatServed => "fairbat get, from fairbat serve",
-            Self::FairbatNoDeadline(Receiver::Plain) => "fairbat get, no deadline",
-            Self::FairbatNoDeadline(Receiver::Observed) => "fairbat get, observed",
-            Self::FairbatNoDeadline(Receiver::Vulture) => "Vulture",
-            Self::FairbatNoDeadline(Receiver::VultureObserved) => "Vulture, observed",
-            Self::Curl => "curl",
-            Self::Aria2 => "aria2c -x4",
-            Self::Rclone => "rclone --bwlimit (30 % of the link)",
-            Self::Agent => "fairbat-agent, push",
-            Self::RclonePush => "rclone copy, push",
-            Self::Utp(TargetDelay::Standard) => "libtorrent uTP (LEDBAT)",
-            Self::Utp(TargetDelay::Early) => "libtorrent uTP, target 25 ms",
-            Self::Iperf3(CongestionControl::Reno) => "iperf3 Reno",
-            Self::Iperf3(CongestionControl::Cubic) => "iperf3 CUBIC",
-            Self::Iperf3(CongestionControl::Bbr) => "iperf3 BBR",
-            Self::Tcp => "plain TCP",
-            Self::TcpReno => "plain TCP, Reno",
-            Self::Queue(Admitting::Plain) => "FAIRBAT, plain TCP",
-            Self::Queue(Admitting::Undamped) => "FAIRBAT, plain TCP, undamped",
-            Self::Queue(Admitting::Levers) => "FAIRBAT with our lever",
-            Self::Queue(Admitting::One) => "one connection",
-            Self::Queue(Admitting::Four) => "four connections",
-            Self::Sender(sending) => sending.title(),
-        }
+        self.names().1
     }
 
     /// Whether `background.congestion_control` of a scenario makes a
@@ -214,34 +294,7 @@ impl Contender {
 
 impl fmt::Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::None => "none",
-            Self::Engine => "engine",
-            Self::Fairbat => "fairbat",
-            Self::FairbatServed => "fairbat-served",
-            Self::FairbatNoDeadline(Receiver::Plain) => "fairbat-no-deadline",
-            Self::FairbatNoDeadline(Receiver::Observed) => "fairbat-observed",
-            Self::FairbatNoDeadline(Receiver::Vulture) => "fairbat-vulture",
-            Self::FairbatNoDeadline(Receiver::VultureObserved) => "fairbat-vulture-observed",
-            Self::Curl => "curl",
-            Self::Aria2 => "aria2c",
-            Self::Rclone => "rclone",
-            Self::Agent => "agent",
-            Self::RclonePush => "rclone-push",
-            Self::Utp(TargetDelay::Standard) => "utp",
-            Self::Utp(TargetDelay::Early) => "utp-25",
-            Self::Iperf3(CongestionControl::Reno) => "iperf3-reno",
-            Self::Iperf3(CongestionControl::Cubic) => "iperf3-cubic",
-            Self::Iperf3(CongestionControl::Bbr) => "iperf3-bbr",
-            Self::Tcp => "tcp",
-            Self::TcpReno => "tcp-reno",
-            Self::Queue(Admitting::Plain) => "fairbat-plain",
-            Self::Queue(Admitting::Undamped) => "fairbat-undamped",
-            Self::Queue(Admitting::Levers) => "fairbat-levers",
-            Self::Queue(Admitting::One) => "fixed-1",
-            Self::Queue(Admitting::Four) => "fixed-4",
-            Self::Sender(sending) => sending.name(),
-        })
+        f.pad(self.names().0)
     }
 }
 
@@ -297,5 +350,146 @@ mod tests {
              fairbat-undamped, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
              sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic"
         );
+    }
+}
+
+/// What delay LEDBAT aims at, and how fast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TargetDelay {
+    /// The most that RFC 6817 allows, and what libtorrent has by default; with
+    /// libtorrent's gain, too, which is about twice what the RFC allows.
+    Standard,
+    /// That of LEDBAT's first drafts: more polite, and well below what the queues
+    /// of the lab hold. With the largest gain that RFC 6817 allows.
+    Early,
+}
+
+impl TargetDelay {
+    /// In milliseconds.
+    #[must_use]
+    pub fn ms(self) -> u32 {
+        match self {
+            Self::Standard => 100,
+            Self::Early => 25,
+        }
+    }
+
+    /// By how much a window grows in one round trip at most, bytes. RFC 6817's GAIN,
+    /// of at most 1, is this in segments.
+    #[must_use]
+    pub fn gain_bytes(self) -> u32 {
+        match self {
+            Self::Standard => 3000,
+            // The payload of libtorrent's largest packets, where those of 1500 bytes
+            // get through.
+            Self::Early => 1451,
+        }
+    }
+}
+
+/// How our queue admits jobs to the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admitting {
+    /// By FAIRBAT's law, eq. (2) with our damping, over plain TCP: the paper's system.
+    Plain,
+    /// The same by eq. (2) as it is printed, without damping: with a constant gamma of
+    /// 0.05, the one that settles soonest (`lab tuning`), where the paper's may fall.
+    Undamped,
+    /// By FAIRBAT's law, with the receiver lever for what is below one
+    /// connection.
+    Levers,
+    /// Always one connection of plain TCP.
+    One,
+    /// Always four of them.
+    Four,
+}
+
+/// What holds a sender of the lab's back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sending {
+    /// A congestion control of ours.
+    Law(CongestionLaw),
+    /// The rate of its packets, which needs no privilege.
+    Paced,
+    /// The kernel's congestion control and nothing else: what the others are
+    /// compared with.
+    Kernel(CongestionControl),
+}
+
+impl Sending {
+    /// The law that it follows.
+    #[must_use]
+    pub fn law(self) -> Option<CongestionLaw> {
+        match self {
+            Self::Law(law) => Some(law),
+            Self::Paced | Self::Kernel(_) => None,
+        }
+    }
+
+    /// Whether it heeds a weight.
+    #[must_use]
+    pub fn has_weight(self) -> bool {
+        !matches!(self, Self::Kernel(_))
+    }
+
+    /// Whether it heeds CDG's back-off scale.
+    #[must_use]
+    pub fn has_scale(self) -> bool {
+        matches!(
+            self.law(),
+            Some(CongestionLaw::Cdg | CongestionLaw::CdgPaper)
+        )
+    }
+}
+
+/// By what and with what policy `fairbat get` yields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Receiver {
+    /// Its own policy, without privilege.
+    Plain,
+    /// Its own policy, with the observer that `fairbat setup` makes.
+    Observed,
+    /// Vulture's policy, without privilege.
+    Vulture,
+    /// Vulture's policy, with the observer.
+    VultureObserved,
+}
+
+impl Receiver {
+    /// Whether there is an observer.
+    #[must_use]
+    pub fn is_observed(self) -> bool {
+        matches!(self, Self::Observed | Self::VultureObserved)
+    }
+
+    /// What to say for the policy to be this one.
+    pub(crate) fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Plain | Self::Observed => &[],
+            Self::Vulture | Self::VultureObserved => &["--receiver", "vulture"],
+        }
+    }
+}
+
+/// Congestion control of a kernel's TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CongestionControl {
+    /// `NewReno` (RFC 6582).
+    Reno,
+    /// CUBIC (RFC 9438).
+    Cubic,
+    /// BBR, version 1.
+    Bbr,
+}
+
+impl CongestionControl {
+    /// The kernel's name for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+        }
     }
 }

@@ -1,18 +1,24 @@
 //! A program that was started for a contender, with what it says kept in
 //! files, so that nobody has to read along.
 
-use std::fs::{self, File};
-use std::io;
+use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
 use std::time::Duration;
+use std::{fs, io};
 
+use dalbe::ebpf::WeightedCongestion;
+use dalbe::sender::{SenderLeverKind, SenderPolicy};
 use nix::sys::signal::{Signal, kill};
 use nix::time::ClockId;
 use nix::unistd::Pid;
 
-use super::over::Over;
 use crate::host::Host;
+use crate::record::BackgroundRecord;
 
 /// How long a program may take to end in good order, in steps.
 const GRACE: Duration = Duration::from_secs(5);
@@ -23,7 +29,7 @@ const LAST_LINES: usize = 3;
 
 /// A program at work; killed when dropped.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(crate) struct Program {
     name: String,
     child: Child,
     stdout: PathBuf,
@@ -34,7 +40,7 @@ impl Program {
     /// Starts it inside `host`, with nothing of this process's environment
     /// but PATH: neither proxies nor settings of whoever runs the lab. What it
     /// prints goes to files in `work`, which begin with `name`; nothing comes in.
-    pub(super) fn start(
+    pub(crate) fn start(
         host: &Host,
         work: &Path,
         name: &str,
@@ -59,12 +65,12 @@ impl Program {
     }
 
     /// How it ended, if it has.
-    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("wait for a child of our own")
     }
 
     /// Waits until it has ended, or the run is over (`None`).
-    pub(super) fn wait(&mut self, over: &Over) -> Option<ExitStatus> {
+    pub(crate) fn wait(&mut self, over: &Over) -> Option<ExitStatus> {
         let mut status = None;
         over.comes_before(|| {
             status = self.ended();
@@ -77,7 +83,7 @@ impl Program {
     ///
     /// # Errors
     /// It ends before, or takes longer than `grace`.
-    pub(super) fn tells<T>(
+    pub(crate) fn tells<T>(
         &mut self,
         grace: Duration,
         mut said: impl FnMut(&Self) -> Option<T>,
@@ -100,13 +106,13 @@ impl Program {
     }
 
     /// Asks it to end; whether it does soon, and well.
-    pub(super) fn ends_when_asked(&mut self) -> bool {
+    pub(crate) fn ends_when_asked(&mut self) -> bool {
         self.ask_to_end();
         self.ends_soon() && self.ended().is_some_and(|status| status.success())
     }
 
     /// Asks it to end, makes it end if it does not, and waits.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.ask_to_end();
         self.ends_soon();
         let _ = self.child.kill();
@@ -119,7 +125,7 @@ impl Program {
     }
 
     /// Sends it a signal, unless it has ended.
-    pub(super) fn signal(&mut self, signal: Signal) {
+    pub(crate) fn signal(&mut self, signal: Signal) {
         if self.ended().is_none() {
             // It has not been waited for, so the id is still its own.
             let _ = kill(self.pid(), signal);
@@ -127,7 +133,7 @@ impl Program {
     }
 
     /// Processor time of all its threads so far, s; `None` when it has ended.
-    pub(super) fn cpu_s(&mut self) -> Option<f64> {
+    pub(crate) fn cpu_s(&mut self) -> Option<f64> {
         if self.ended().is_some() {
             return None;
         }
@@ -140,7 +146,7 @@ impl Program {
     }
 
     /// Whether it ends by itself within the time that it may take.
-    pub(super) fn ends_soon(&mut self) -> bool {
+    pub(crate) fn ends_soon(&mut self) -> bool {
         let mut waited = Duration::ZERO;
         while self.ended().is_none() && waited < GRACE {
             std::thread::sleep(STEP);
@@ -150,12 +156,12 @@ impl Program {
     }
 
     /// What it has printed so far.
-    pub(super) fn stdout(&self) -> String {
+    pub(crate) fn stdout(&self) -> String {
         read(&self.stdout)
     }
 
     /// Why it failed, for people.
-    pub(super) fn complaint(&self, status: ExitStatus) -> String {
+    pub(crate) fn complaint(&self, status: ExitStatus) -> String {
         let mut said = read(&self.stderr);
         if said.trim().is_empty() {
             said = read(&self.stdout);
@@ -181,7 +187,7 @@ impl Drop for Program {
 }
 
 /// What a program of this name has printed so far in this directory.
-pub(super) fn said(work: &Path, name: &str) -> String {
+pub(crate) fn said(work: &Path, name: &str) -> String {
     read(&stdout_of(work, name))
 }
 
@@ -192,4 +198,320 @@ fn stdout_of(work: &Path, name: &str) -> PathBuf {
 fn read(path: &Path) -> String {
     let bytes = fs::read(path).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// How often it is looked whether a transfer has ended: how exactly the
+/// moment of its end is known.
+const INTERVAL: Duration = Duration::from_millis(10);
+
+/// Held by whoever ends the run, by dropping it.
+#[derive(Debug)]
+pub(crate) struct End {
+    _sender: Sender<()>,
+}
+
+/// Held by the thread of the contender.
+#[derive(Debug)]
+pub(crate) struct Over {
+    receiver: Receiver<()>,
+}
+
+impl Over {
+    pub(crate) fn pair() -> (End, Self) {
+        let (sender, receiver) = mpsc::channel();
+        (End { _sender: sender }, Self { receiver })
+    }
+
+    /// Waits for so long; true as soon as the run is over.
+    pub(crate) fn within(&self, time: Duration) -> bool {
+        self.receiver.recv_timeout(time) != Err(RecvTimeoutError::Timeout)
+    }
+
+    /// Waits until the run is over (true), or until `is_done` (false).
+    pub(crate) fn comes_before(&self, mut is_done: impl FnMut() -> bool) -> bool {
+        loop {
+            if is_done() {
+                return false;
+            }
+            if self.within(INTERVAL) {
+                return true;
+            }
+        }
+    }
+}
+
+/// How often its connections are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Which connections of a host are meant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Port {
+    /// Those of a server at this port.
+    Own(u16),
+    /// Those to a server at this port.
+    Peer(u16),
+}
+
+/// Who sends, and where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Watched<'a> {
+    /// Who it is, for people.
+    pub(crate) who: &'static str,
+    /// Where it runs.
+    pub(crate) host: &'a Host,
+    /// Its connections.
+    pub(crate) port: Port,
+    /// The lever that it says it has.
+    pub(crate) lever: &'a str,
+}
+
+/// Who watches.
+pub(crate) struct Watch {
+    control: String,
+    end: End,
+    thread: JoinHandle<io::Result<Looks>>,
+}
+
+impl Watch {
+    /// Watches whether a congestion control of ours holds back these connections,
+    /// from the start of the transfer on, which is so far away, until its end.
+    ///
+    /// # Errors
+    /// The program has already taken another lever, or this process cannot say what
+    /// the congestion control is called.
+    pub(crate) fn start(watched: Watched<'_>, start: Duration) -> io::Result<Self> {
+        let Watched {
+            who,
+            host,
+            port,
+            lever,
+        } = watched;
+        let expected = SenderLeverKind::Congestion.name();
+        if lever != expected {
+            return Err(io::Error::other(format!(
+                "{who} holds back by {lever}, and is to be measured with {expected}: build it of \
+                 the same checkout as the lab, with its default features"
+            )));
+        }
+        let congestion = WeightedCongestion::open().map_err(io::Error::other)?;
+        let control = congestion.name(SenderPolicy::default().law()).to_owned();
+        let (end, over) = Over::pair();
+        let looks = Looks::new(who, control.clone());
+        Ok(Self {
+            control,
+            end,
+            thread: host.run(move || look(looks, port, start, &over)),
+        })
+    }
+
+    /// Notes what has held back what this transfer has moved; it has failed if
+    /// that was nothing of ours, or not always.
+    pub(crate) fn finish(self, record: &mut BackgroundRecord) {
+        drop(self.end);
+        let fault = match self.thread.join().expect("looking does not panic") {
+            Ok(looks) => looks.fault(),
+            Err(error) => Some(format!("cannot see what holds back: {error}")),
+        };
+        let Some(fault) = fault else {
+            record.held_by = Some(self.control);
+            return;
+        };
+        let has_moved = record.bytes.is_some_and(|bytes| bytes > 0);
+        if has_moved && record.failure.is_none() {
+            record.failure = Some(fault);
+        }
+    }
+}
+
+/// Looks at these connections, from `start` on until it is over, in the network
+/// namespace of this thread.
+fn look(mut looks: Looks, port: Port, start: Duration, over: &Over) -> io::Result<Looks> {
+    let mut wait = start;
+    while !over.within(wait) {
+        looks.take(&connections(port)?);
+        wait = LOOK;
+    }
+    Ok(looks)
+}
+
+/// What ss(8) says of these connections that are established, a line of each.
+fn connections(port: Port) -> io::Result<String> {
+    let (end, port) = match port {
+        Port::Own(port) => ("sport", port),
+        Port::Peer(port) => ("dport", port),
+    };
+    let output = Command::new("ss")
+        .args([
+            "-HOtin",
+            "state",
+            "established",
+            end,
+            "=",
+            &format!(":{port}"),
+        ])
+        .output()?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!("ss: {}", stderr.trim())))
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Looks {
+    /// Whose connections they are, for people.
+    who: &'static str,
+    /// The congestion control that they are to have.
+    control: String,
+    /// Whether any connection has had it.
+    is_seen: bool,
+    /// Bytes that the connections have sent which the last look found without it,
+    /// by peer.
+    without: BTreeMap<String, u64>,
+    /// The peer of the first that sent something without it.
+    free: Option<String>,
+}
+
+impl Looks {
+    pub(crate) fn new(who: &'static str, control: String) -> Self {
+        Self {
+            who,
+            control,
+            is_seen: false,
+            without: BTreeMap::new(),
+            free: None,
+        }
+    }
+
+    /// Takes in a look: of each established connection a line.
+    ///
+    /// One that is asked for nothing has rightly what its host gives to any, so
+    /// it counts only if it has sent something between two looks that both found it
+    /// without ours. One look alone may come just before the server acts.
+    pub(crate) fn take(&mut self, said: &str) {
+        let before = std::mem::take(&mut self.without);
+        for line in said.lines() {
+            let words: Vec<_> = line.split_whitespace().collect();
+            // Two queues, then both ends.
+            let Some(peer) = words.get(3) else {
+                continue;
+            };
+            if words.contains(&self.control.as_str()) {
+                self.is_seen = true;
+                continue;
+            }
+            let sent = words
+                .iter()
+                .find_map(|word| word.strip_prefix("bytes_sent:"));
+            let sent: u64 = sent.and_then(|sent| sent.parse().ok()).unwrap_or_default();
+            let has_sent = before.get(*peer).is_some_and(|before| sent > *before);
+            if has_sent && self.free.is_none() {
+                self.free = Some((*peer).to_owned());
+            }
+            self.without.insert((*peer).to_owned(), sent);
+        }
+    }
+
+    /// What is wrong with it, for people; `None` if ours held back all of it.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let Self { who, control, .. } = self;
+        if !self.is_seen {
+            return Some(format!(
+                "no connection of {who}'s has ever been seen with {control}: it was not what held \
+                 back"
+            ));
+        }
+        let peer = self.free.as_ref()?;
+        Some(format!(
+            "the connection of {who}'s to {peer} has sent without {control}: it was not what held \
+             back all of it"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: &str = "fairbat_vegas";
+
+    /// Connections to port 4000 and on from there, with their congestion controls
+    /// and what they have sent.
+    fn said(connections: &[(&str, u64)]) -> String {
+        let lines = (4000..).zip(connections).map(|(port, (control, sent))| {
+            format!(
+                "0      36200  10.0.0.1:8080 10.0.0.2:{port} {control} wscale:10,10 rto:204 \
+                 rtt:40.2/3.1 mss:1448 cwnd:10 bytes_sent:{sent} bytes_acked:{sent} segs_out:9\n"
+            )
+        });
+        lines.collect()
+    }
+
+    fn fault(looks: &[&[(&str, u64)]]) -> Option<String> {
+        let mut all = Looks::new("fairbat serve", OURS.to_owned());
+        for look in looks {
+            all.take(&said(look));
+        }
+        all.fault()
+    }
+
+    #[test]
+    fn who_has_ours_whenever_it_sends_is_held_back() {
+        assert_eq!(
+            fault(&[
+                &[],
+                &[("cubic", 0)],
+                &[(OURS, 9000)],
+                &[(OURS, 12_000), ("cubic", 300)],
+                // It idles, and then both go on.
+                &[("cubic", 12_000), (OURS, 500)],
+                &[("cubic", 12_000), (OURS, 900)],
+                &[(OURS, 15_000)],
+                &[("cubic", 15_000)],
+                &[],
+            ]),
+            None
+        );
+    }
+
+    #[test]
+    fn who_never_has_ours_was_not_held_back_by_it() {
+        let cases: [&[&[(&str, u64)]]; 4] = [
+            &[],
+            &[&[]],
+            &[&[("cubic", 0)], &[("cubic", 9000)]],
+            // Another of ours is not this one.
+            &[&[("fairbat_vegas2", 0)], &[("fairbat_vegas2", 9000)]],
+        ];
+        for looks in cases {
+            let fault = fault(looks).unwrap();
+            assert!(
+                fault.contains("ever been seen with fairbat_vegas:"),
+                "{fault}"
+            );
+        }
+    }
+
+    #[test]
+    fn who_sends_without_ours_in_two_looks_in_a_row_has_failed() {
+        let second = fault(&[
+            &[(OURS, 100), (OURS, 100)],
+            &[(OURS, 200), ("cubic", 200)],
+            &[(OURS, 300), ("cubic", 300)],
+            &[(OURS, 400), (OURS, 400)],
+        ]);
+        let second = second.unwrap();
+        assert!(
+            second.contains("to 10.0.0.2:4001 has sent without"),
+            "{second}"
+        );
+        let once = fault(&[
+            &[(OURS, 100)],
+            &[("cubic", 200)],
+            &[(OURS, 300)],
+            &[("cubic", 400)],
+        ]);
+        assert_eq!(once, None);
+    }
 }

@@ -14,13 +14,13 @@ use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use url::Url;
 
-use super::download::failed;
-use super::jobs;
-use super::origin::Origin;
-use super::over::Over;
-use super::site::Site;
 use crate::arrivals::Arrival;
-use crate::clock::Clock;
+use crate::contender::process::Over;
+use crate::contender::servers::Origin;
+use crate::contender::site;
+use crate::contender::site::Site;
+use crate::contender::tools::failed;
+use crate::machine::Clock;
 use crate::record::BackgroundRecord;
 
 /// Longest head of a response, bytes.
@@ -37,7 +37,7 @@ struct Get {
 
 /// Runs all transfers, in the network namespace of this thread, until they
 /// are done or the run is over. With jobs it is never done before.
-pub(super) fn run(site: &Site, origin: &Origin, over: &Over) -> BackgroundRecord {
+pub(crate) fn run(site: &Site, origin: &Origin, over: &Over) -> BackgroundRecord {
     let url = Url::parse(&origin.url()).expect("nginx has a URL");
     let server = SocketAddr::new(
         site.server_address().into(),
@@ -51,7 +51,7 @@ pub(super) fn run(site: &Site, origin: &Origin, over: &Over) -> BackgroundRecord
         Ok(runtime) => runtime,
         Err(error) => return failed(format!("start threads: {error}")),
     };
-    let gets: Vec<_> = jobs::arrivals(site).into_iter().map(Get::new).collect();
+    let gets: Vec<_> = site::arrivals(site).into_iter().map(Get::new).collect();
     for get in &gets {
         let (get, path) = (Arc::clone(get), url.path().to_owned());
         runtime.spawn(get.run(server, path, site.clock));
@@ -139,7 +139,7 @@ fn record(gets: &[Arc<Get>], has_jobs: bool, now: f64) -> BackgroundRecord {
     BackgroundRecord {
         done: gets.first().filter(|_| !has_jobs).and_then(|get| end(get)),
         jobs: if has_jobs {
-            jobs::fetches(&arrivals, &ends, now)
+            site::fetches(&arrivals, &ends, now)
         } else {
             Vec::new()
         },

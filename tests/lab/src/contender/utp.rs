@@ -7,25 +7,22 @@
 //! has come before both ends are ready is begun as soon as they are.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use std::{fs, io};
 
 use nix::time::ClockId;
 
-use super::ContenderError;
-use super::TargetDelay;
-use super::download::failed;
-use super::jobs;
-use super::over::Over;
-use super::process::Program;
-use super::site::{FILE, Site};
 use crate::arrivals::Arrival;
-use crate::clock::Clock;
+use crate::contender::process::{Over, Program};
+use crate::contender::site;
+use crate::contender::site::{FILE, Site};
+use crate::contender::tools::failed;
+use crate::contender::{ContenderError, TargetDelay};
 use crate::host::{Class, Host};
+use crate::machine::Clock;
 use crate::record::BackgroundRecord;
 
 /// Debian's Python, which has Debian's libtorrent.
@@ -41,7 +38,7 @@ const READY: &str = "ready";
 const JOB: &str = "job-";
 
 /// That the script can run.
-pub(super) fn require_libtorrent() -> Result<(), ContenderError> {
+pub(crate) fn require_libtorrent() -> Result<(), ContenderError> {
     let status = Command::new(PYTHON)
         .args(["-c", "import libtorrent"])
         .stdin(Stdio::null())
@@ -58,7 +55,7 @@ pub(super) fn require_libtorrent() -> Result<(), ContenderError> {
 
 /// The end that has the files.
 #[derive(Debug)]
-pub(super) struct Seed {
+pub(crate) struct Seed {
     program: Program,
     port: u16,
     list: List,
@@ -78,7 +75,7 @@ struct List {
 impl List {
     fn write(site: &Site) -> io::Result<Self> {
         let list = Self {
-            arrivals: jobs::arrivals(site),
+            arrivals: site::arrivals(site),
             path: site.work.join("list"),
             zero: zero(site.clock)?,
         };
@@ -130,7 +127,7 @@ fn done(line: &str) -> Option<(usize, f64)> {
 }
 
 impl Seed {
-    pub(super) fn start(site: &Site, target: TargetDelay) -> Result<Self, ContenderError> {
+    pub(crate) fn start(site: &Site, target: TargetDelay) -> Result<Self, ContenderError> {
         face(&site.server, &site.client)
             .and_then(|()| face(&site.client, &site.server))
             .map_err(ContenderError::cannot("move an address to its link"))?;
@@ -188,7 +185,7 @@ fn device_to(address: Ipv4Addr) -> io::Result<String> {
 
 /// Leeches until everything is there or the run is over. With jobs it is never
 /// done before the run is over, though the leech ends when all are there.
-pub(super) fn run(site: &Site, mut seed: Seed, over: &Over) -> BackgroundRecord {
+pub(crate) fn run(site: &Site, mut seed: Seed, over: &Over) -> BackgroundRecord {
     let port = match site.free_port(&site.client) {
         Ok(port) => port,
         Err(error) => return failed(format!("find a port: {error}")),
@@ -224,7 +221,7 @@ pub(super) fn run(site: &Site, mut seed: Seed, over: &Over) -> BackgroundRecord 
         ..BackgroundRecord::default()
     };
     if has_jobs {
-        record.jobs = jobs::fetches(&seed.list.arrivals, &seed.list.ends(&said), ended);
+        record.jobs = site::fetches(&seed.list.arrivals, &seed.list.ends(&said), ended);
     }
     match status {
         Some(status) if !status.success() => record.failure = Some(leech.complaint(status)),

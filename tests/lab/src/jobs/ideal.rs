@@ -12,11 +12,10 @@ use rand::rngs::StdRng;
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals;
-use crate::link::PAYLOAD_SHARE;
-use crate::link::rate::bytes_per_s;
+use crate::arrivals::SharedLink;
+use crate::link::{PAYLOAD_SHARE, bytes_per_s};
 use crate::record::Fetch;
 use crate::scenario::{Scenario, Traffic};
-use crate::shared_link::SharedLink;
 use crate::statistics::{deviation, mean};
 
 /// Arrivals are drawn so many times. Where loads are high runs differ by a third, and so
@@ -58,7 +57,7 @@ struct Link {
 impl IdealFigures {
     /// Of these arrivals; `None` unless there are fetches and chunks at one link,
     /// beside nothing but greedy flows that stay.
-    pub(super) fn of(setup: &Scenario, fetches: &[Fetch], jobs: &[Fetch]) -> Option<Self> {
+    pub(crate) fn of(setup: &Scenario, fetches: &[Fetch], jobs: &[Fetch]) -> Option<Self> {
         let link = Link::of(setup)?;
         let arrival = |is_fetch| {
             move |one: &Fetch| Arrival {
@@ -137,7 +136,7 @@ impl Link {
         })
     }
 
-    /// Mean time of the fetches of the window, s, as [`super::WebFigures`] counts
+    /// Mean time of the fetches of the window, s, as [`WebFigures`] counts
     /// them; `None` without any.
     fn mean_time(&self, mut arrivals: Vec<Arrival>) -> Option<f64> {
         arrivals.sort_by(|a, b| a.t.total_cmp(&b.t));

@@ -5,10 +5,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{rounded, within};
+use crate::jobs::{rounded, within};
 use crate::record::ControlSample;
 use crate::statistics::{deviation, mean};
-use crate::tuning;
 
 /// A limit is smoothed over so many mean chunk times: it steers by chunks that come and
 /// go at random, and one sample says little. This and the next three are as on the
@@ -23,7 +22,7 @@ const NEAR: f64 = 0.2;
 const STAYS: f64 = 10.0;
 
 /// In so many mean chunk times it is to be found.
-pub const SOON: f64 = tuning::SOON as f64;
+pub const SOON: f64 = crate::tuning::SOON as f64;
 
 /// Steps of a course.
 const STEPS: u32 = 100;
@@ -71,7 +70,7 @@ pub struct LimitCourse {
 impl LimitFigures {
     /// Of the samples of a span that begins with the first arrival, with chunks that are on
     /// the network for so many seconds; `None` of too few.
-    pub(super) fn of(
+    pub(crate) fn of(
         samples: &[ControlSample],
         span: &Range<f64>,
         chunk_s: Option<f64>,

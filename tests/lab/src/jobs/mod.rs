@@ -2,9 +2,6 @@
 //! at random, in figures: FAIRBAT's evaluation. Pure: from what a record holds of
 //! fetches and of the contenders, without links.
 
-mod active;
-mod arrived;
-mod course;
 mod ideal;
 mod limit;
 
@@ -12,10 +9,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::active::{ActiveFigures, WaitingFigures};
-pub use self::course::JobsCourse;
-pub use self::ideal::IdealFigures;
-pub use self::limit::{Found, LimitCourse, LimitFigures, SOON};
+pub use crate::jobs::ideal::IdealFigures;
+pub use crate::jobs::limit::{Found, LimitCourse, LimitFigures, SOON};
+use crate::link::{PAYLOAD_SHARE, bytes_per_s};
 use crate::record::{BackgroundRecord, ControlSample, Fetch};
 use crate::scenario::{Scenario, Traffic};
 use crate::statistics::{Moments, mean, percentile};
@@ -113,7 +109,7 @@ impl JobsFigures {
         let course = (long_lived(setup) >= COURSE_FLOWS)
             .then(|| JobsCourse::of(samples, &jobs, setup.duration_s));
         Some(Self {
-            arrived_share: arrived::share(setup, fetches, &jobs, window.end),
+            arrived_share: share(setup, fetches, &jobs, window.end),
             ideal: IdealFigures::of(setup, fetches, &jobs),
             web: WebFigures::of(fetches, setup.duration_s, &window),
             limit: first.and_then(|first| {
@@ -188,6 +184,186 @@ fn within<'a>(
 /// To the hundredth of a chunk or a connection: more digits than a picture has.
 fn rounded(count: f64) -> f64 {
     (count * 100.0).round() / 100.0
+}
+
+/// Chunks on the network: all that have arrived and are not over, or with a queue
+/// of ours those that have left it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ActiveFigures {
+    /// How many at a time, on average.
+    pub mean: f64,
+    /// The same in each quarter.
+    pub quarters: [f64; 4],
+}
+
+/// Chunks in our queue.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WaitingFigures {
+    /// How many at a time, on average.
+    pub mean: f64,
+    /// The same in each quarter.
+    pub quarters: [f64; 4],
+    /// The most there were.
+    pub most: f64,
+    /// Share of the time in which there was none, 0 to 1.
+    pub empty_share: f64,
+}
+
+impl ActiveFigures {
+    /// Of samples of our control loop where there are any, else of the chunks; `None`
+    /// where a quarter is without samples.
+    pub(crate) fn of(
+        samples: &[ControlSample],
+        jobs: &[Fetch],
+        window: &Range<f64>,
+    ) -> Option<Self> {
+        let over = |span: &Range<f64>| active(samples, jobs, span);
+        Some(Self {
+            mean: over(window)?,
+            quarters: in_quarters(window, over)?,
+        })
+    }
+}
+
+impl WaitingFigures {
+    /// `None` where a quarter is without samples.
+    pub(crate) fn of(samples: &[ControlSample], window: &Range<f64>) -> Option<Self> {
+        let waiting: Vec<f64> = within(samples, window).map(|sample| sample.n).collect();
+        let empty = waiting.iter().filter(|n| **n <= 0.0).count();
+        Some(Self {
+            mean: mean(&waiting)?,
+            quarters: in_quarters(window, |quarter| waiting_over(samples, quarter))?,
+            most: waiting.iter().copied().fold(0.0, f64::max),
+            empty_share: empty as f64 / waiting.len() as f64,
+        })
+    }
+}
+
+/// How many are on the network over a span, on average; `None` where there are
+/// samples, but not of this span.
+pub(crate) fn active(samples: &[ControlSample], jobs: &[Fetch], span: &Range<f64>) -> Option<f64> {
+    if samples.is_empty() {
+        let times = jobs.iter().map(|job| {
+            let until = job.seconds.map_or(span.end, |seconds| job.t + seconds);
+            (until.min(span.end) - job.t.max(span.start)).max(0.0)
+        });
+        return Some(times.sum::<f64>() / (span.end - span.start));
+    }
+    let active = within(samples, span).map(|sample| f64::from(sample.active));
+    mean(&active.collect::<Vec<_>>())
+}
+
+/// How many wait over a span, on average; `None` without samples.
+pub(crate) fn waiting_over(samples: &[ControlSample], span: &Range<f64>) -> Option<f64> {
+    let waiting: Vec<f64> = within(samples, span).map(|sample| sample.n).collect();
+    mean(&waiting)
+}
+
+/// A figure of each quarter; `None` where one of them has none.
+fn in_quarters(
+    window: &Range<f64>,
+    figure: impl Fn(&Range<f64>) -> Option<f64>,
+) -> Option<[f64; 4]> {
+    let quarter = (window.end - window.start) / 4.0;
+    let from = |number: f64| window.start + number * quarter;
+    let of = |number: f64| figure(&(from(number)..from(number + 1.0)));
+    Some([of(0.0)?, of(1.0)?, of(2.0)?, of(3.0)?])
+}
+
+/// Bytes of fetches and chunks together that arrived before this moment, in parts
+/// of those that their loads let expect: 1 on average. `None` where none are to be
+/// expected.
+pub(crate) fn share(
+    setup: &Scenario,
+    fetches: &[Fetch],
+    jobs: &[Fetch],
+    until: f64,
+) -> Option<f64> {
+    let rate = |link: usize| {
+        let link = setup.link.get(link)?;
+        Some(bytes_per_s(link.rate_mbit) * PAYLOAD_SHARE)
+    };
+    let mut expected = 0.0;
+    for foreground in &setup.foreground {
+        if let Traffic::Web { load, .. } = foreground.traffic {
+            let span = foreground.active();
+            let time = (span.end.min(until) - span.start).max(0.0);
+            let link = foreground.link.map_or(0, |link| link - 1);
+            expected += load * rate(link)? * time;
+        }
+    }
+    if let Some(chunks) = setup.background.jobs {
+        let end = chunks.until_s.unwrap_or(setup.duration_s).min(until);
+        let time = (end - setup.background.start_s).max(0.0);
+        expected += chunks.load * rate(0)? * time;
+    }
+    let arrived = fetches.iter().chain(jobs).filter(|one| one.t < until);
+    let bytes: f64 = arrived.map(|one| one.bytes as f64).sum();
+    let share = bytes / expected;
+    share.is_finite().then_some(share)
+}
+
+/// Steps of a course.
+const STEPS: u32 = 100;
+
+/// The whole run, step by step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobsCourse {
+    /// Length of a step, s.
+    pub every_s: f64,
+    /// Chunks on the network in each step, on average; none of a step without samples.
+    pub active: Vec<Option<f64>>,
+    /// Chunks in our queue likewise; empty for whoever has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Option<f64>>,
+}
+
+impl JobsCourse {
+    /// The mean of several runs, step by step, as far as all of them go; `None` of none.
+    /// A run that does not know a step does not count there. Where none knows it the
+    /// step before stands.
+    #[must_use]
+    pub fn mean<'a>(courses: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
+        let courses: Vec<_> = courses.into_iter().collect();
+        let of = |series: fn(&Self) -> &Vec<Option<f64>>| {
+            let all = courses.iter().map(|course| series(course));
+            let all: Vec<_> = all.filter(|series| !series.is_empty()).collect();
+            let steps = all.iter().map(|series| series.len()).min().unwrap_or(0);
+            let mut last = 0.0;
+            let mut at = |step: usize| {
+                let known: Vec<f64> = all.iter().filter_map(|series| series[step]).collect();
+                last = mean(&known).unwrap_or(last);
+                Some(last)
+            };
+            (0..steps).map(&mut at).collect()
+        };
+        Some(Self {
+            every_s: courses.first()?.every_s,
+            active: of(|course| &course.active),
+            waiting: of(|course| &course.waiting),
+        })
+    }
+
+    pub(crate) fn of(samples: &[ControlSample], jobs: &[Fetch], duration_s: f64) -> Self {
+        let every_s = duration_s / f64::from(STEPS);
+        let mut course = Self {
+            every_s,
+            ..Self::default()
+        };
+        for step in 0..STEPS {
+            let from = f64::from(step) * every_s;
+            let span: Range<f64> = from..from + every_s;
+            course
+                .active
+                .push(active(samples, jobs, &span).map(rounded));
+            if !samples.is_empty() {
+                course
+                    .waiting
+                    .push(waiting_over(samples, &span).map(rounded));
+            }
+        }
+        course
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Figures of runs that are known.
 
 use super::*;
+use crate::link::PAYLOAD_SHARE;
 
 /// Chunks arrive for 80 s of 100 s, and figures are of 20 to 80 s.
 fn setup(foreground: &str) -> Scenario {
@@ -147,7 +148,7 @@ fn what_arrived_is_in_parts_of_what_was_to_be_expected() {
         figures.unwrap().arrived_share.unwrap()
     };
     // 80 s of fetches and 78 s of chunks, on a link that carries 1.25 MB/s.
-    let expected = (0.3 * 80.0 + 0.4 * 78.0) * 1.25e6 * crate::link::PAYLOAD_SHARE;
+    let expected = (0.3 * 80.0 + 0.4 * 78.0) * 1.25e6 * PAYLOAD_SHARE;
     assert!((share(10_000_000, 20_000_000) - 30e6 / expected).abs() < 1e-9);
     is(share(0, 0), 0.0);
 }

@@ -13,9 +13,8 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::packet::Packet;
-use super::rate::Rate;
 use crate::host::Class;
+use crate::link::{Packet, Rate};
 use crate::record::{Connection, Counters, DirectionRecord, Samples};
 
 /// How much a queue holds, the packet being sent included.

@@ -13,13 +13,10 @@ use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
 use tun_rs::SyncDevice;
 
-use super::bottleneck::Bottleneck;
-use super::lateness::Histogram;
-use super::packet::Packet;
-use super::{MTU, PATIENCE};
-use crate::clock::Clock;
+use crate::link::bottleneck::Bottleneck;
+use crate::link::{Histogram, MTU, PATIENCE, Packet};
+use crate::machine::{Clock, be_punctual};
 use crate::record::LinkRecord;
-use crate::scheduling::be_punctual;
 
 /// Packets read in one go before those that are due are looked at again.
 const READ_AT_ONCE: usize = 32;
@@ -32,7 +29,7 @@ struct InFlight {
 }
 
 /// Both directions of a link; direction 0 goes from device 0 to device 1.
-pub(super) struct Forwarder {
+pub(crate) struct Forwarder {
     devices: [SyncDevice; 2],
     bottlenecks: [Bottleneck; 2],
     in_flight: [VecDeque<InFlight>; 2],
@@ -43,7 +40,7 @@ pub(super) struct Forwarder {
 }
 
 impl Forwarder {
-    pub(super) fn new(
+    pub(crate) fn new(
         devices: [SyncDevice; 2],
         bottlenecks: [Bottleneck; 2],
         clock: Clock,
@@ -59,7 +56,7 @@ impl Forwarder {
     }
 
     /// Carries packets until told to stop; the record goes up to `end`.
-    pub(super) fn run(mut self, stop: &AtomicBool, end: Duration) -> io::Result<LinkRecord> {
+    pub(crate) fn run(mut self, stop: &AtomicBool, end: Duration) -> io::Result<LinkRecord> {
         // A packet is due when it is due, whatever sender and receiver are
         // doing on the same processor; this never needs a whole one. Where it
         // is not granted the link is less exact, and says so in its record.

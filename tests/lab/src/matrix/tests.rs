@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::contender::TargetDelay;
-use crate::{files, places};
+use crate::files;
 
 const GOOD: &str = r#"
     description = "good"
@@ -19,11 +19,11 @@ const GOOD: &str = r#"
 
 #[test]
 fn every_matrix_names_scenarios_that_are_there() {
-    let matrices: BTreeMap<String, Matrix> = files::all(&places::matrices()).unwrap();
+    let matrices: BTreeMap<String, Matrix> = files::all(&files::matrices()).unwrap();
     assert!(!matrices.is_empty());
     for (name, matrix) in matrices {
         for scenario in &matrix.scenarios {
-            let found = files::by_name::<Scenario>(&places::scenarios(), scenario);
+            let found = files::by_name::<Scenario>(&files::scenarios(), scenario);
             let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
             for is_quick in [false, true] {
                 let run = matrix.as_run(&found, is_quick);

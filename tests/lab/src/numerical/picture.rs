@@ -4,14 +4,14 @@
 
 use std::path::Path;
 
+use fairbat_tests::chart;
 use fairbat_tests::chart::{
-    self, AROUND, BLUE, Canvas, ChartResult, FROM, Frame, GREEN, GREY, INK, LABEL, Label, MARK,
-    TITLE, VERMILION, bold, text, write_labels,
+    AROUND, BLUE, Canvas, ChartResult, FROM, Frame, GREEN, GREY, INK, LABEL, Label, MARK, TITLE,
+    VERMILION, bold, text, write_labels,
 };
 use plotters::prelude::*;
 
-use super::sources::{DEADLINE, GREEDY, MOST, STEP};
-use super::{Step, Trace};
+use crate::numerical::{DEADLINE, GREEDY, MOST, STEP, Step, Trace};
 
 /// Width of a picture, px.
 const WIDTH: u32 = 980;
@@ -39,13 +39,13 @@ const TOP: (f64, f64) = (105.0, 1.1);
 const GREEDY_COLORS: [RGBColor; 3] = [VERMILION, GREEN, INK];
 
 /// A trace and what to call it.
-pub(super) struct Panel<'a> {
-    pub(super) title: String,
-    pub(super) trace: &'a Trace,
+pub(crate) struct Panel<'a> {
+    pub(crate) title: String,
+    pub(crate) trace: &'a Trace,
 }
 
 /// Draws the panels below each other into an SVG file.
-pub(super) fn draw(title: &str, panels: &[Panel<'_>], path: &Path) -> ChartResult<()> {
+pub(crate) fn draw(title: &str, panels: &[Panel<'_>], path: &Path) -> ChartResult<()> {
     let pair = TITLE_LINE + HEIGHTS.0 + GAP + HEIGHTS.1;
     let height = ENDS.0 + pair * panels.len() as i32 + ENDS.1;
     let canvas = SVGBackend::new(path, (WIDTH, height as u32)).into_drawing_area();
@@ -153,8 +153,8 @@ fn points(trace: &Trace, value: impl Fn(&Step) -> Option<f64>) -> Vec<(f64, f64)
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Control, Experiment};
     use super::*;
+    use crate::numerical::{Control, Experiment};
 
     #[test]
     fn a_trace_is_drawn_small_and_whole() {

@@ -3,15 +3,15 @@
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::picture::{self, Panel};
-use super::verdict::{self, Requirement};
-use super::{Control, Experiment, Figures, Trace};
-use crate::statistics::Spread;
+use crate::numerical::picture;
+use crate::numerical::picture::Panel;
+use crate::numerical::{Control, DEADLINE, Experiment, GAP, GREEDY, START, Step, Trace, WINDOW};
+use crate::statistics::{Spread, mean};
 
 /// Name of the record and of the page; figures have their number behind it.
 const NAME: &str = "dalbe-numerical";
@@ -20,7 +20,7 @@ const NAME: &str = "dalbe-numerical";
 const SEEDS: RangeInclusive<u64> = 1..=10;
 
 /// The two sizes of Table I.
-pub(super) const SIZES: [f64; 2] = [0.1, 0.3];
+pub(crate) const SIZES: [f64; 2] = [0.1, 0.3];
 
 /// One picture.
 struct Figure {
@@ -53,9 +53,9 @@ const FIGURES: [Figure; 3] = [
 
 /// One experiment and what it came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Run {
-    pub(super) experiment: Experiment,
-    pub(super) figures: Figures,
+pub(crate) struct Run {
+    pub(crate) experiment: Experiment,
+    pub(crate) figures: Figures,
 }
 
 /// All of them.
@@ -102,7 +102,7 @@ pub fn write_all(
 }
 
 /// Every experiment with each of these seeds.
-pub(super) fn all(seeds: &RangeInclusive<u64>) -> Vec<Run> {
+pub(crate) fn all(seeds: &RangeInclusive<u64>) -> Vec<Run> {
     let mut runs = Vec::new();
     for delay_based in [false, true] {
         for eta in SIZES {
@@ -126,7 +126,7 @@ pub(super) fn all(seeds: &RangeInclusive<u64>) -> Vec<Run> {
 }
 
 /// The values of one figure over the seeds of one experiment.
-pub(super) fn values(
+pub(crate) fn values(
     runs: &[Run],
     (delay_based, eta, control): (bool, f64, Control),
     value: impl Fn(&Figures) -> Option<f64>,
@@ -150,7 +150,7 @@ impl Control {
         Self::BestEffort,
     ];
 
-    pub(super) fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Pid => "PID",
             Self::Mbc => "MBC",
@@ -202,27 +202,10 @@ impl Figure {
 }
 
 /// What the page says before its tables.
-const HEAD: &str = "\
-The numerical experiments of the DA-LBE paper (Hayes et al. 2017, NEAT D3.2 Appendix B, Table I,
-figs 1, 2 and 6) with the controllers of `crates/dalbe`: a link of 100 units whose capacity is drawn
-anew from 80 to 100 every 5 s, six greedy sources that come and go, and a DA-LBE source that starts at
-400 s with a soft deadline at 1700 s. It has 10 or 30 % of what the full link carries in between
-to send. All sources have the utility of TCP (alpha = 2); in fig. 6 the DA-LBE source has alpha = 1.2
-and the price P[queue > 10], mapped by phi (eqs 22–26). Only MBC is limited, as in the paper; what else
-it leaves open is decided in `tests/lab/src/numerical/mod.rs`.
-";
+const HEAD: &str = include_str!("../text/numerical-head.md");
 
 /// What the columns mean.
-const COLUMNS: &str = "\
-*late*: end relative to the deadline, in per cent of the window of 1300 s. *Largest ratio*: of its
-rate to that of a greedy source that sends at the same time, means over 10 s, both settled for 30 s.
-*Gap*: share of the capacity that it had from 1000 to 1010 s, when nobody else sent, and at the end of
-it (a source approaches its rate with a time constant of 5 s). *Gives way*: what it did not send in
-the 100 s after others arrive (800, 1200, 1400 s), compared with its rate before, and how long it
-stayed below 95 % of that. *TCP*: mean rate of all greedy sources together, 400 to 1700 s. In
-*italics*, for comparison: the model without delay, whose w follows from the price of each moment, so
-that it keeps to its target as closely as the inertia of the source allows; and w = 1 throughout.
-";
+const COLUMNS: &str = include_str!("../text/numerical-columns.md");
 
 fn page(record: &Record<'_>) -> Result<String, std::fmt::Error> {
     let mut page = String::new();
@@ -255,12 +238,12 @@ fn page(record: &Record<'_>) -> Result<String, std::fmt::Error> {
         what,
         measured,
         holds,
-    } in verdict::all(record.runs)
+    } in requirements(record.runs)
     {
         let verdict = if holds { "holds" } else { "**does not hold**" };
         writeln!(page, "| {what} | {measured} | {verdict} |")?;
     }
-    writeln!(page, "\n{}", verdict::REMARKS)?;
+    writeln!(page, "\n{}", REMARKS)?;
     Ok(page)
 }
 
@@ -301,4 +284,387 @@ fn table(page: &mut String, runs: &[Run], delay_based: bool, eta: f64) -> std::f
         )?;
     }
     writeln!(page)
+}
+
+/// How long a source has to settle after it or ours starts, s: six time
+/// constants of eq. (18), after which 0.25 % of any difference is left.
+const SETTLING: f64 = 30.0;
+
+/// Rates are compared as means over so long, s: T_w.
+const MEAN: f64 = 10.0;
+
+/// When the load rises beside a source that has settled, s.
+const ARRIVALS: [f64; 3] = [800.0, 1200.0, 1400.0];
+
+/// How long after an arrival it is looked at whether ours gives way, s.
+const AFTER: f64 = 100.0;
+
+/// Its rate before the arrival is the mean over so long, s.
+const BEFORE: f64 = 50.0;
+
+/// The figures of one experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Figures {
+    /// When the transfer was done, s; `None` if it was not.
+    pub finish_s: Option<f64>,
+    /// How much after the deadline that was, as a share of the window from
+    /// start to deadline.
+    pub late: Option<f64>,
+    /// The largest ratio of its rate to that of a greedy source which sends
+    /// at the same time, both settled, means over 10 s.
+    pub largest_ratio: f64,
+    /// When that was, s.
+    pub largest_ratio_s: f64,
+    /// Which share of the capacity it had in the 10 s without competition;
+    /// `None` if it was done by then.
+    pub gap: Option<f64>,
+    /// Which share of the capacity it had at the end of them.
+    pub gap_end: Option<f64>,
+    /// Data that it did not send in the 100 s after the arrivals of others (at
+    /// 800, 1200 and 1400 s), compared with its rates before, as a share of
+    /// what that would have been; `None` if it was done by then.
+    pub gives_way: Option<f64>,
+    /// How long its rate stayed below 95 % of what it was before an arrival,
+    /// mean of the three, at most 100 s.
+    pub gives_way_s: Option<f64>,
+    /// The smallest and the largest weight after 60 s.
+    pub w: (f64, f64),
+    /// Mean rate of all greedy sources together until the deadline.
+    pub greedy: f64,
+}
+
+impl Figures {
+    pub(crate) fn of(trace: &Trace) -> Self {
+        let (largest_ratio, largest_ratio_s) = largest_ratio(trace);
+        let gap = trace.within(GAP);
+        let carried: f64 = gap.iter().map(|step| step.ours).sum();
+        let capacity: f64 = gap.iter().map(|step| step.capacity).sum();
+        let gap_end = gap.last().map(|step| step.ours / step.capacity);
+        let drops = ARRIVALS.map(|arrival| Drop::of(trace, arrival));
+        let sum = |of: fn(&Drop) -> f64| drops.iter().map(of).sum::<f64>();
+        let until = trace.finish.unwrap_or(f64::INFINITY);
+        let is_in_gap = until > GAP.end;
+        let is_at_arrivals = ARRIVALS.iter().all(|arrival| until > arrival + AFTER);
+        let weights = trace.steps.iter().filter(|step| step.t >= START + 60.0);
+        let weights = weights.filter_map(|step| step.w);
+        let shared = trace.within(START..DEADLINE);
+        let greedy: f64 = shared.iter().flat_map(|step| step.greedy).sum();
+        Self {
+            finish_s: trace.finish,
+            late: trace.finish.map(|finish| (finish - DEADLINE) / WINDOW),
+            largest_ratio,
+            largest_ratio_s,
+            gap: is_in_gap.then_some(carried / capacity),
+            gap_end: gap_end.filter(|_| is_in_gap),
+            gives_way: is_at_arrivals.then(|| sum(|drop| drop.missing) / sum(|drop| drop.before)),
+            gives_way_s: is_at_arrivals.then(|| sum(|drop| drop.lasts) / drops.len() as f64),
+            w: weights.fold((1.0, 0.0), |(least, most), w| (w.min(least), w.max(most))),
+            greedy: greedy / shared.len() as f64,
+        }
+    }
+}
+
+impl Trace {
+    /// The steps that begin within this time.
+    pub(crate) fn within(&self, times: Range<f64>) -> &[Step] {
+        let at = |t: f64| self.steps.partition_point(|step| step.t < t - 1e-6);
+        &self.steps[at(times.start)..at(times.end)]
+    }
+}
+
+fn mean_rate(steps: &[Step], rate: impl Fn(&Step) -> f64) -> f64 {
+    steps.iter().map(rate).sum::<f64>() / steps.len().max(1) as f64
+}
+
+/// The largest ratio to a competitor, and when.
+fn largest_ratio(trace: &Trace) -> (f64, f64) {
+    let mut largest = (0.0, 0.0);
+    let until = trace.finish.unwrap_or(f64::INFINITY);
+    for (source, times) in GREEDY.iter().enumerate() {
+        let mut t = times.start.max(START) + SETTLING;
+        while t + MEAN <= times.end.min(until) {
+            let steps = trace.within(t..t + MEAN);
+            let ratio =
+                mean_rate(steps, |step| step.ours) / mean_rate(steps, |step| step.greedy[source]);
+            if ratio > largest.0 {
+                largest = (ratio, t);
+            }
+            t += MEAN;
+        }
+    }
+    largest
+}
+
+/// What an arrival did to the rate of our source.
+struct Drop {
+    /// What it would have sent at the rate it had before.
+    before: f64,
+    /// What of that it did not send.
+    missing: f64,
+    /// How long it had less than 95 % of the rate before, s.
+    lasts: f64,
+}
+
+impl Drop {
+    fn of(trace: &Trace, arrival: f64) -> Self {
+        let rate = mean_rate(trace.within(arrival - BEFORE..arrival), |step| step.ours);
+        let after = trace.within(arrival..arrival + AFTER);
+        let sent: f64 = after.iter().map(|step| step.ours).sum();
+        let steps = after.len() as f64;
+        let low = after.iter().filter(|step| step.ours < 0.95 * rate).count();
+        Self {
+            before: rate * steps,
+            missing: rate * steps - sent,
+            lasts: low as f64 / steps * AFTER,
+        }
+    }
+}
+
+/// One thing that should be so.
+pub(crate) struct Requirement {
+    pub(crate) what: String,
+    pub(crate) measured: String,
+    pub(crate) holds: bool,
+}
+
+/// How far the end may be from the deadline, as a share of the window.
+const LATE: f64 = 0.02;
+
+/// A ratio of 1 with what settling leaves of a difference.
+const EVEN: f64 = 1.005;
+
+/// What is said below the table.
+pub(crate) const REMARKS: &str = include_str!("../text/numerical-remarks.md");
+
+/// All requirements; the order is that of the page.
+pub(crate) fn requirements(runs: &[Run]) -> Vec<Requirement> {
+    let mut all = Vec::new();
+    for eta in SIZES {
+        all.push(in_time(runs, eta));
+    }
+    all.push(as_model_at_once(runs));
+    for delay_based in [false, true] {
+        all.push(never_exceeds(runs, delay_based));
+        all.push(uses_the_gap(runs, delay_based));
+    }
+    for eta in SIZES {
+        all.push(limiter_gives_way(runs, eta));
+    }
+    all.push(pid_gives_way_longer(runs));
+    all.push(limiter_is_later(runs));
+    all
+}
+
+/// Controls of figs 1 and 2 that are not for comparison.
+const OURS: [Control; 3] = [Control::Pid, Control::Mbc, Control::LimitedMbc];
+
+fn of(runs: &[Run], which: (bool, f64, Control), value: fn(&Figures) -> Option<f64>) -> Vec<f64> {
+    values(runs, which, value)
+}
+
+fn in_time(runs: &[Run], eta: f64) -> Requirement {
+    let controls = [Control::Pid, Control::Mbc];
+    let late: Vec<_> = controls
+        .iter()
+        .flat_map(|&control| of(runs, (false, eta, control), |it| it.late.or(Some(1.0))))
+        .collect();
+    let (least, most) = ends(&late);
+    Requirement {
+        what: format!(
+            "size {:.0} %, without the limiter: ends within 2 % of the window around its deadline",
+            eta * 100.0
+        ),
+        measured: format!("{:+.1} to {:+.1} %", 100.0 * least, 100.0 * most),
+        holds: least >= -LATE && most <= LATE,
+    }
+}
+
+fn as_model_at_once(runs: &[Run]) -> Requirement {
+    let late = |control| of(runs, (false, 0.3, control), |it| it.late.or(Some(1.0)));
+    let best = late(Control::AtOnce);
+    let differences: Vec<_> = [Control::Pid, Control::Mbc]
+        .into_iter()
+        .flat_map(|control| {
+            let pairs = late(control).into_iter().zip(best.clone());
+            pairs.map(|(late, best)| late - best).collect::<Vec<_>>()
+        })
+        .collect();
+    let (least, most) = ends(&differences);
+    Requirement {
+        what:
+            "size 30 %, without the limiter: ends within 2 % of the window around where the model \
+               without delay ends"
+                .to_owned(),
+        measured: format!("{:+.1} to {:+.1} %", 100.0 * least, 100.0 * most),
+        holds: least >= -LATE && most <= LATE,
+    }
+}
+
+fn never_exceeds(runs: &[Run], delay_based: bool) -> Requirement {
+    let ratios = over_all(runs, delay_based, |it| Some(it.largest_ratio));
+    let (_, most) = ends(&ratios);
+    let figures = figures(delay_based);
+    Requirement {
+        what: format!(
+            "{figures}: never exceeds the rate of a competing source (by more than the 0.5 % \
+             that settling may leave)"
+        ),
+        measured: format!("at most {most:.3} times"),
+        holds: most <= EVEN,
+    }
+}
+
+fn uses_the_gap(runs: &[Run], delay_based: bool) -> Requirement {
+    let (gap, _) = ends(&over_all(runs, delay_based, |it| it.gap));
+    let (end, _) = ends(&over_all(runs, delay_based, |it| it.gap_end));
+    let figures = figures(delay_based);
+    Requirement {
+        what: format!("{figures}: uses more than half of the 10 s when nobody else sends"),
+        measured: format!(
+            "at least {:.0} %, {:.0} % at their end",
+            100.0 * gap,
+            100.0 * end
+        ),
+        holds: gap > 0.5,
+    }
+}
+
+fn limiter_gives_way(runs: &[Run], eta: f64) -> Requirement {
+    let gives = |control| average(&of(runs, (false, eta, control), |it| it.gives_way));
+    let (without, with) = (gives(Control::Mbc), gives(Control::LimitedMbc));
+    Requirement {
+        what: format!(
+            "size {:.0} %: with the limiter it gives way more when others arrive (mean over seeds)",
+            eta * 100.0
+        ),
+        measured: format!(
+            "{:.1} % of what it would have sent, {:.1} % without",
+            100.0 * with,
+            100.0 * without
+        ),
+        holds: with > 1.25 * without,
+    }
+}
+
+fn pid_gives_way_longer(runs: &[Run]) -> Requirement {
+    let lasts = |control| average(&of(runs, (false, 0.1, control), |it| it.gives_way_s));
+    let (pid, mbc) = (lasts(Control::Pid), lasts(Control::Mbc));
+    Requirement {
+        what: "size 10 %: PID gives way when others arrive, MBC for a shorter time".to_owned(),
+        measured: format!("{pid:.0} s and {mbc:.0} s"),
+        holds: mbc > 10.0 && pid > mbc,
+    }
+}
+
+fn limiter_is_later(runs: &[Run]) -> Requirement {
+    let late = |eta, control| average(&of(runs, (false, eta, control), |it| it.late.or(Some(1.0))));
+    let pairs = SIZES.map(|eta| (late(eta, Control::Mbc), late(eta, Control::LimitedMbc)));
+    let words = pairs.map(|(without, with)| {
+        format!(
+            "{:+.1} % instead of {:+.1} %",
+            100.0 * with,
+            100.0 * without
+        )
+    });
+    Requirement {
+        what: "the limiter makes it overshoot its deadline (both sizes, mean over seeds)"
+            .to_owned(),
+        measured: words.join("; "),
+        holds: pairs
+            .iter()
+            .all(|(without, with)| with > without && *with > 0.0),
+    }
+}
+
+fn figures(delay_based: bool) -> &'static str {
+    if delay_based {
+        "fig. 6"
+    } else {
+        "figs 1 and 2"
+    }
+}
+
+/// A figure of all that is not for comparison.
+fn over_all(runs: &[Run], delay_based: bool, value: fn(&Figures) -> Option<f64>) -> Vec<f64> {
+    let mut all = Vec::new();
+    for eta in SIZES {
+        for control in OURS {
+            all.extend(of(runs, (delay_based, eta, control), value));
+        }
+    }
+    all
+}
+
+fn ends(values: &[f64]) -> (f64, f64) {
+    let start = (f64::INFINITY, f64::NEG_INFINITY);
+    values.iter().fold(start, |(least, most), &value| {
+        (value.min(least), value.max(most))
+    })
+}
+
+fn average(values: &[f64]) -> f64 {
+    mean(values).unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerical::report::all as run_all;
+
+    fn assert_holds(requirement: &Requirement) {
+        let Requirement {
+            what,
+            measured,
+            holds,
+        } = requirement;
+        println!("{what}: {measured}");
+        assert!(*holds, "{what}: {measured}");
+    }
+
+    #[test]
+    fn figs_1_and_2_are_the_papers() {
+        let runs = run_all(&(1..=3));
+        assert_holds(&in_time(&runs, 0.1));
+        assert_holds(&as_model_at_once(&runs));
+        assert_holds(&never_exceeds(&runs, false));
+        assert_holds(&uses_the_gap(&runs, false));
+        for eta in SIZES {
+            assert_holds(&limiter_gives_way(&runs, eta));
+        }
+        assert_holds(&pid_gives_way_longer(&runs));
+        assert_holds(&limiter_is_later(&runs));
+    }
+
+    #[test]
+    fn the_large_transfer_needs_foresight_to_be_in_time() {
+        let runs = run_all(&(1..=3));
+        let late = |control| of(&runs, (false, 0.3, control), |it| it.late);
+        let (at_once, _) = ends(&late(Control::AtOnce));
+        assert!(at_once > LATE, "without delay, and late: {at_once}");
+        let (_, best_effort) = ends(&late(Control::BestEffort));
+        assert!(best_effort < 0.0, "there is room for it: {best_effort}");
+        assert!(!in_time(&runs, 0.3).holds);
+        let average_late = |control| average(&late(control));
+        let (without, with) = (average_late(Control::Mbc), average_late(Control::Headroom));
+        assert!(with < 0.6 * without, "{with} instead of {without}");
+    }
+
+    #[test]
+    fn fig_6_is_the_papers_within_what_phi_lags() {
+        let runs = run_all(&(1..=3));
+        assert_holds(&uses_the_gap(&runs, true));
+        let (_, most) = ends(&over_all(&runs, true, |it| Some(it.largest_ratio)));
+        assert!(most < 1.05, "{most}");
+        // In time without the limiter of w.
+        for control in [Control::Pid, Control::Mbc] {
+            let late = of(&runs, (true, 0.1, control), |it| it.late.or(Some(1.0)));
+            assert!(late.iter().all(|late| late.abs() < LATE), "{late:?}");
+        }
+        // With w = 1 it competes, and has less than its fair share.
+        let ratios = of(&runs, (true, 0.3, Control::BestEffort), |it| {
+            Some(it.largest_ratio)
+        });
+        let ratio = average(&ratios);
+        assert!((0.7..1.0).contains(&ratio), "{ratio}");
+    }
 }

@@ -2,22 +2,18 @@
 //! what steered it, above each other over one time axis. Knows the record of
 //! a run and nothing of how it came about.
 
-mod bins;
-mod delay;
-mod fetches;
-mod head;
-mod ours;
-mod rates;
+mod panels;
 mod sheet;
-#[cfg(test)]
-pub(crate) mod synthetic;
 
 use std::path::Path;
 
-use fairbat_tests::chart::{AROUND, ChartResult, Frame, INK, LABEL, text};
+use fairbat_tests::chart::{
+    AROUND, Canvas, ChartResult, FROM, Frame, GREY, INK, LABEL, TITLE, VERMILION, bold, text,
+};
 use plotters::prelude::*;
+use plotters::style::RGBColor;
 
-use self::sheet::Sheet;
+use crate::picture::sheet::{Sheet, TITLE_LINE};
 use crate::record::Record;
 
 /// Width of a picture, px.
@@ -62,21 +58,18 @@ enum Part {
 /// What plotters says.
 pub fn draw(record: &Record, path: &Path) -> ChartResult<()> {
     let parts = parts(record);
-    let head = head::lines(record);
-    let top = head::height(&head);
+    let head = lines(record);
+    let top = height(&head);
     let heights: i32 = parts.iter().map(|part| part.height() + GAP).sum();
-    let size = (
-        WIDTH,
-        (top + heights + FOOT - GAP + sheet::TITLE_LINE) as u32,
-    );
+    let size = (WIDTH, (top + heights + FOOT - GAP + TITLE_LINE) as u32);
     let canvas = SVGBackend::new(path, size).into_drawing_area();
     canvas.fill(&WHITE)?;
-    head::draw(&canvas, &head)?;
+    draw_head(&canvas, &head)?;
     let sheet = Sheet::new(&canvas, record);
     let mut frame = Frame {
         left: SIDES.0,
         right: SIDES.1,
-        top: top + sheet::TITLE_LINE,
+        top: top + TITLE_LINE,
         bottom: 0,
     };
     for (index, part) in parts.iter().enumerate() {
@@ -111,7 +104,7 @@ fn parts(record: &Record) -> Vec<Part> {
     if control.iter().any(|sample| sample.zeta.is_some()) {
         parts.push(Part::Deadline);
     }
-    if record.background.iter().any(ours::has_several) {
+    if record.background.iter().any(panels::has_several) {
         parts.push(Part::Progress);
     }
     if !record.sender().is_empty() {
@@ -146,17 +139,17 @@ impl Part {
 
     fn draw(self, sheet: &Sheet<'_, '_>) -> ChartResult<()> {
         match self {
-            Self::Connections => ours::connections(sheet),
-            Self::Weight => ours::weight(sheet),
-            Self::Deadline => ours::deadline(sheet),
-            Self::Progress => ours::progress(sheet),
-            Self::Window => ours::window(sheet),
-            Self::Rates(link) => rates::forward(sheet, link),
-            Self::Against(link) => rates::backward(sheet, link),
-            Self::Queue(link) => delay::queue(sheet, link),
-            Self::RoundTrip => delay::round_trip(sheet),
-            Self::Fetches => fetches::foreground(sheet),
-            Self::Jobs => fetches::background(sheet),
+            Self::Connections => panels::connections(sheet),
+            Self::Weight => panels::weight(sheet),
+            Self::Deadline => panels::deadline(sheet),
+            Self::Progress => panels::progress(sheet),
+            Self::Window => panels::window(sheet),
+            Self::Rates(link) => panels::forward(sheet, link),
+            Self::Against(link) => panels::backward(sheet, link),
+            Self::Queue(link) => panels::queue(sheet, link),
+            Self::RoundTrip => panels::round_trip(sheet),
+            Self::Fetches => panels::foreground(sheet),
+            Self::Jobs => panels::background(sheet),
         }
     }
 }
@@ -168,7 +161,7 @@ mod tests {
     #[test]
     fn every_kind_of_run_is_drawn_small_and_whole() {
         let directory = tempfile::tempdir().unwrap();
-        for (name, record) in synthetic::all() {
+        for (name, record) in crate::report::tests::runs::all() {
             let path = directory.path().join(format!("{name}.svg"));
             draw(&record, &path).unwrap();
             let svg = std::fs::read_to_string(&path).unwrap();
@@ -180,7 +173,7 @@ mod tests {
 
     #[test]
     fn only_what_was_recorded_has_a_panel() {
-        let records = synthetic::all();
+        let records = crate::report::tests::runs::all();
         let of = |name: &str| {
             let found = records.iter().find(|(other, _)| *other == name);
             parts(&found.unwrap().1)
@@ -206,5 +199,110 @@ mod tests {
             of("reverse"),
             [Rates(0), Against(0), Queue(0), RoundTrip, Jobs]
         );
+    }
+}
+
+/// Height of a line, px.
+const LINE: i32 = 20;
+/// Middle of the first line, px from the top.
+const FIRST: i32 = 24;
+/// Most letters in a line of this width.
+const LETTERS: usize = 130;
+
+/// A line of the head.
+pub(crate) struct Line {
+    words: String,
+    color: RGBColor,
+    is_title: bool,
+}
+
+/// What there is to say of this run.
+pub(crate) fn lines(record: &Record) -> Vec<Line> {
+    let line = |words: String, color| Line {
+        words,
+        color,
+        is_title: false,
+    };
+    let quick = if record.quick { ", quick variant" } else { "" };
+    let mut lines = vec![Line {
+        words: format!(
+            "{}: {}, seed {}{quick}",
+            record.scenario, record.contender, record.seed
+        ),
+        color: INK,
+        is_title: true,
+    }];
+    let description = wrapped(&record.setup.description, LETTERS);
+    lines.extend(description.into_iter().map(|words| line(words, GREY)));
+    let figures = wrapped(&figures(record), LETTERS);
+    lines.extend(figures.into_iter().map(|words| line(words, INK)));
+    if let Some(failure) = record.failure() {
+        let failure = wrapped(&format!("The background failed: {failure}"), LETTERS);
+        lines.extend(failure.into_iter().map(|words| line(words, VERMILION)));
+    }
+    lines
+}
+
+/// Room for these lines, px.
+pub(crate) fn height(lines: &[Line]) -> i32 {
+    FIRST + lines.len() as i32 * LINE
+}
+
+pub(crate) fn draw_head(canvas: &Canvas<'_>, lines: &[Line]) -> ChartResult<()> {
+    for (index, line) in lines.iter().enumerate() {
+        let style = if line.is_title {
+            bold(TITLE, line.color, FROM)
+        } else {
+            text(LABEL, line.color, FROM)
+        };
+        let y = FIRST + index as i32 * LINE;
+        canvas.draw_text(&line.words, &style, (SIDES.0, y))?;
+    }
+    Ok(())
+}
+
+/// The key figures, in one line.
+fn figures(record: &Record) -> String {
+    let summary = &record.summary;
+    let mut figures = Vec::new();
+    if !summary.foreground_mbit.is_empty() {
+        let together = summary.foreground_together_mbit;
+        figures.push(format!("foreground got {together:.2} Mbit/s"));
+    }
+    figures.push(format!("background {:.2} Mbit/s", summary.background_mbit));
+    figures.push(format!("link {:.0} % in use", 100.0 * summary.utilisation));
+    if let (Some(median), Some(p95)) = (summary.rtt_median_ms, summary.rtt_p95_ms) {
+        figures.push(format!("RTT median {median:.1} ms, 95 % below {p95:.1} ms"));
+    }
+    if let Some(mean) = summary.fetch_mean_s {
+        figures.push(format!("mean fetch {mean:.2} s"));
+    }
+    figures.join("; ")
+}
+
+/// Lines of no more than so many letters, as long as no word is longer.
+fn wrapped(words: &str, letters: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + word.chars().count() < letters => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod head_tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_wrapped_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("immeasurable", 7), ["immeasurable"]);
+        assert!(wrapped("", 7).is_empty());
     }
 }

@@ -1,34 +1,34 @@
 //! What every panel of a run's picture needs: its place, the time axis, its
 //! title, and lines, areas and labels in it.
 
+use fairbat_tests::chart;
 use fairbat_tests::chart::{
-    self, Canvas, ChartResult, FROM, Frame, INK, LABEL, Label, MARK, Panel, text, write_labels,
+    Canvas, ChartResult, FROM, Frame, INK, LABEL, Label, MARK, Panel, text, write_labels,
 };
 use plotters::prelude::*;
 
-use super::bins::{self, Step};
 use crate::record::Record;
 
 /// Room for the title of a panel above it, px.
-pub(super) const TITLE_LINE: i32 = 26;
+pub(crate) const TITLE_LINE: i32 = 26;
 
 /// How far a panel reaches above its largest value.
 const HEADROOM: f64 = 1.12;
 
 /// Where one panel is drawn, and of what.
 #[derive(Clone, Copy)]
-pub(super) struct Sheet<'a, 'b> {
+pub(crate) struct Sheet<'a, 'b> {
     canvas: &'a Canvas<'b>,
     /// The run.
-    pub(super) record: &'a Record,
+    pub(crate) record: &'a Record,
     /// Width of a step, s.
-    pub(super) width: f64,
+    pub(crate) width: f64,
     frame: Frame,
     is_last: bool,
 }
 
 /// A panel with its axes, to draw into.
-pub(super) struct Plot<'a, 'b> {
+pub(crate) struct Plot<'a, 'b> {
     sheet: Sheet<'a, 'b>,
     panel: Panel<'b>,
     most: f64,
@@ -36,11 +36,11 @@ pub(super) struct Plot<'a, 'b> {
 }
 
 impl<'a, 'b> Sheet<'a, 'b> {
-    pub(super) fn new(canvas: &'a Canvas<'b>, record: &'a Record) -> Self {
+    pub(crate) fn new(canvas: &'a Canvas<'b>, record: &'a Record) -> Self {
         Self {
             canvas,
             record,
-            width: bins::width(record.setup.duration_s),
+            width: width(record.setup.duration_s),
             frame: Frame {
                 left: 0,
                 right: 0,
@@ -52,7 +52,7 @@ impl<'a, 'b> Sheet<'a, 'b> {
     }
 
     /// The same with a place; the last has the numbers of the time axis.
-    pub(super) fn at(self, frame: Frame, is_last: bool) -> Self {
+    pub(crate) fn at(self, frame: Frame, is_last: bool) -> Self {
         Self {
             frame,
             is_last,
@@ -62,7 +62,7 @@ impl<'a, 'b> Sheet<'a, 'b> {
 
     /// An empty panel for values from 0 to `largest` of all that will be in
     /// it.
-    pub(super) fn plot(self, title: &str, largest: f64, marks: usize) -> ChartResult<Plot<'a, 'b>> {
+    pub(crate) fn plot(self, title: &str, largest: f64, marks: usize) -> ChartResult<Plot<'a, 'b>> {
         let setup = &self.record.setup;
         let most = if largest > 0.0 {
             HEADROOM * largest
@@ -96,11 +96,11 @@ impl<'a, 'b> Sheet<'a, 'b> {
 
 impl Plot<'_, '_> {
     /// The largest value that is in the panel.
-    pub(super) fn most(&self) -> f64 {
+    pub(crate) fn most(&self) -> f64 {
         self.most
     }
 
-    pub(super) fn line(
+    pub(crate) fn line(
         &mut self,
         points: &[(f64, f64)],
         color: RGBColor,
@@ -114,7 +114,7 @@ impl Plot<'_, '_> {
     }
 
     /// A dashed line from side to side.
-    pub(super) fn bound(&mut self, value: f64, color: RGBColor) -> ChartResult<()> {
+    pub(crate) fn bound(&mut self, value: f64, color: RGBColor) -> ChartResult<()> {
         let ends = [(0.0, value), (self.sheet.record.setup.duration_s, value)];
         self.panel
             .draw_series(DashedLineSeries::new(ends, 4, 4, color.into()))?;
@@ -122,7 +122,7 @@ impl Plot<'_, '_> {
     }
 
     /// A dashed line from bottom to top.
-    pub(super) fn moment(&mut self, moment: f64) -> ChartResult<()> {
+    pub(crate) fn moment(&mut self, moment: f64) -> ChartResult<()> {
         let ends = [(moment, 0.0), (moment, self.most)];
         self.panel
             .draw_series(DashedLineSeries::new(ends, 4, 4, MARK.into()))?;
@@ -130,28 +130,28 @@ impl Plot<'_, '_> {
     }
 
     /// What lies between two lines.
-    pub(super) fn area(
+    pub(crate) fn area(
         &mut self,
         lower: &[(f64, f64)],
         upper: &[(f64, f64)],
         color: RGBAColor,
     ) -> ChartResult<()> {
-        let outline = bins::between(lower, upper);
+        let outline = between(lower, upper);
         self.panel
             .draw_series([Polygon::new(outline, color.filled())])?;
         Ok(())
     }
 
     /// The mean as a line, and least to most behind it.
-    pub(super) fn band(&mut self, steps: &[Step], color: RGBColor) -> ChartResult<()> {
-        let least = bins::line(steps, |step| step.least);
-        let most = bins::line(steps, |step| step.most);
+    pub(crate) fn band(&mut self, steps: &[Step], color: RGBColor) -> ChartResult<()> {
+        let least = line(steps, |step| step.least);
+        let most = line(steps, |step| step.most);
         self.area(&least, &most, color.mix(0.25))?;
-        self.line(&bins::line(steps, |step| step.mean), color, 2)
+        self.line(&line(steps, |step| step.mean), color, 2)
     }
 
     /// Dots; hollow ones have a meaning of their own.
-    pub(super) fn dots(
+    pub(crate) fn dots(
         &mut self,
         points: &[(f64, f64)],
         color: RGBColor,
@@ -168,7 +168,7 @@ impl Plot<'_, '_> {
     }
 
     /// Marks at the top of the panel for ranges of time.
-    pub(super) fn at_top(&mut self, ranges: &[(f64, f64)], color: RGBColor) -> ChartResult<()> {
+    pub(crate) fn at_top(&mut self, ranges: &[(f64, f64)], color: RGBColor) -> ChartResult<()> {
         let (upper, lower) = (self.most, 0.96 * self.most);
         let marks = ranges
             .iter()
@@ -178,7 +178,7 @@ impl Plot<'_, '_> {
     }
 
     /// A label beside the panel, as near to this value as the others allow.
-    pub(super) fn label<const N: usize>(
+    pub(crate) fn label<const N: usize>(
         &mut self,
         lines: [String; N],
         color: RGBColor,
@@ -193,7 +193,7 @@ impl Plot<'_, '_> {
     }
 
     /// Writes the labels.
-    pub(super) fn finish(self) -> ChartResult<()> {
+    pub(crate) fn finish(self) -> ChartResult<()> {
         let frame = self.sheet.frame;
         // Short panels have more words than height.
         let bounds = frame.top - 12..frame.bottom + 16;
@@ -202,8 +202,130 @@ impl Plot<'_, '_> {
 }
 
 /// The mean over the last tenth of the steps, where a label stands.
-pub(super) fn end_of(steps: &[Step]) -> f64 {
+pub(crate) fn end_of(steps: &[Step]) -> f64 {
     let last = &steps[steps.len() - steps.len().div_ceil(10)..];
     let sum: f64 = last.iter().map(|step| step.mean).sum();
     sum / last.len().max(1) as f64
+}
+
+/// Widths that people can add up in their heads, s.
+const WIDTHS: [f64; 8] = [0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0];
+
+/// Most steps along the time axis.
+const MOST_STEPS: f64 = 250.0;
+
+/// Width of a step for a run of this length, s.
+pub(crate) fn width(duration: f64) -> f64 {
+    let fits = |width: &&f64| duration / **width <= MOST_STEPS;
+    let width = WIDTHS.iter().find(fits);
+    width.copied().unwrap_or(duration / MOST_STEPS)
+}
+
+/// What was measured in one step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Step {
+    /// Where it begins, s.
+    pub(crate) from: f64,
+    /// Where it ends, s.
+    pub(crate) until: f64,
+    /// The smallest value.
+    pub(crate) least: f64,
+    /// The mean.
+    pub(crate) mean: f64,
+    /// The largest.
+    pub(crate) most: f64,
+}
+
+/// Puts values with their moments (ascending) into steps of this width; a
+/// step without any is left out, and its neighbours touch each other.
+pub(crate) fn steps(values: impl IntoIterator<Item = (f64, f64)>, width: f64) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut count = 0.0;
+    for (moment, value) in values {
+        let from = (moment / width).floor() * width;
+        match steps.last_mut() {
+            Some(step) if step.from >= from => {
+                count += 1.0;
+                step.least = step.least.min(value);
+                step.mean += (value - step.mean) / count;
+                step.most = step.most.max(value);
+            }
+            before => {
+                if let Some(before) = before {
+                    before.until = from;
+                }
+                count = 1.0;
+                steps.push(Step {
+                    from,
+                    until: from + width,
+                    least: value,
+                    mean: value,
+                    most: value,
+                });
+            }
+        }
+    }
+    steps
+}
+
+/// A line along the steps.
+pub(crate) fn line(steps: &[Step], value: impl Fn(&Step) -> f64) -> Vec<(f64, f64)> {
+    let points = steps.iter().flat_map(|step| {
+        let value = value(step);
+        [(step.from, value), (step.until, value)]
+    });
+    points.collect()
+}
+
+/// The outline of what lies between two lines along the steps.
+pub(crate) fn between(lower: &[(f64, f64)], upper: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    lower.iter().chain(upper.iter().rev()).copied().collect()
+}
+
+/// Where something happened in steps of this width: one range for
+/// neighbours, s.
+pub(crate) fn ranges(moments: impl IntoIterator<Item = f64>, width: f64) -> Vec<(f64, f64)> {
+    let mut ranges: Vec<(f64, f64)> = Vec::new();
+    for moment in moments {
+        let from = (moment / width).floor() * width;
+        match ranges.last_mut() {
+            Some((_, until)) if from <= *until + width / 2.0 => *until = from + width,
+            _ => ranges.push((from, from + width)),
+        }
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_width_grows_with_the_duration() {
+        let widths = [0.5, 45.0, 60.0, 100.0, 240.0, 1700.0, 10_000.0].map(width);
+        assert_eq!(widths, [0.2, 0.2, 0.25, 0.5, 1.0, 10.0, 40.0]);
+    }
+
+    #[test]
+    fn steps_hold_what_falls_into_them() {
+        let values = [(0.1, 1.0), (0.4, 3.0), (1.6, 5.0)];
+        let step = |from, until, least, mean, most| Step {
+            from,
+            until,
+            least,
+            mean,
+            most,
+        };
+        assert_eq!(
+            steps(values, 0.5),
+            [step(0.0, 1.5, 1.0, 2.0, 3.0), step(1.5, 2.0, 5.0, 5.0, 5.0)]
+        );
+        assert!(steps([], 0.5).is_empty());
+    }
+
+    #[test]
+    fn neighbours_are_one_range() {
+        let moments = [0.1, 0.2, 0.6, 1.2, 3.1];
+        assert_eq!(ranges(moments, 0.5), [(0.0, 1.5), (3.0, 3.5)]);
+    }
 }

@@ -1,21 +1,15 @@
 //! Many runs beside each other: tables for people, and a picture that shows
 //! who takes what from whom. Knows summaries only, no samples.
 
-mod bound;
-mod colors;
+mod chart;
 mod deadlines;
 mod fairbat;
-mod grid;
-mod harm;
-mod markdown;
+mod general;
 mod overview;
-mod paths;
-mod place;
-mod rows;
+mod select;
 mod senders;
 mod terminal;
 mod verdict;
-mod weights;
 mod words;
 mod yielding;
 
@@ -23,9 +17,11 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use self::markdown::markdown;
-pub use self::overview::overview;
-pub use self::terminal::terminal;
+pub use crate::report::general::markdown;
+pub use crate::report::overview::overview;
+use crate::report::senders::Kind;
+pub use crate::report::terminal::terminal;
+use crate::report::yielding::{NAME, UNSEEN};
 use crate::results::{ALONE, MatrixRecord, RunSummary};
 use crate::sender_cost;
 
@@ -72,8 +68,8 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     for matrix in all.iter().filter(|matrix| !apart(matrix)) {
         let page = directory.join(format!("{}.md", matrix.name));
         let picture = page.with_extension("svg");
-        if let Some(kind) = senders::Kind::of(matrix) {
-            let variants = paths::variants(&matrix.name);
+        if let Some(kind) = Kind::of(matrix) {
+            let variants = words::variants(&matrix.name);
             fs::write(&page, senders::page(kind, matrix, &variants))?;
             if senders::has_picture(kind) {
                 senders::draw(kind, matrix, &picture)?;
@@ -86,7 +82,7 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
                 written.push(picture);
             }
         } else if matrix.is_about_weights() {
-            fs::write(&page, weights::page(matrix))?;
+            fs::write(&page, general::page(matrix))?;
         } else {
             fs::write(&page, markdown(matrix))?;
             if matrix.has_contenders() {
@@ -98,9 +94,9 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     }
     if all.iter().any(yielding::is_of) {
         let matrices = yielding::relevant(&all);
-        let page = directory.join(format!("{}.md", yielding::NAME));
+        let page = directory.join(format!("{}.md", NAME));
         let picture = page.with_extension("svg");
-        let unseen = paths::variants(yielding::UNSEEN);
+        let unseen = words::variants(UNSEEN);
         fs::write(&page, yielding::page(&matrices, &unseen))?;
         yielding::draw(&matrices, &picture)?;
         written.extend([page, picture]);
@@ -119,4 +115,4 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
 }
 
 #[cfg(test)]
-pub(crate) mod synthetic;
+pub(crate) mod tests;

@@ -201,7 +201,6 @@ fn measured(value: Option<f64>, digits: usize, unit: &str) -> String {
 mod tests {
     use super::*;
     use crate::deadline::ControlFigures;
-    use crate::picture::synthetic;
     use crate::record::TransferRecord;
     use crate::yielding::TurnFigures;
 
@@ -277,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_run_is_told_in_a_few_lines() {
-        let records = synthetic::all();
+        let records = crate::report::tests::runs::all();
         let find = |wanted: &str| {
             let found = records.iter().find(|(name, _)| *name == wanted);
             found.unwrap().1.clone()

@@ -3,14 +3,16 @@
 
 use std::fmt::Write;
 
-use super::rows::Row;
-use super::{MatrixRecord, RunSummary};
 use crate::contender::Contender;
+use crate::files;
+use crate::matrix::{Matrix, Variant};
+use crate::report::select::Row;
+use crate::report::{MatrixRecord, RunSummary};
 use crate::scenario::{QueueSpec, Scenario};
 use crate::statistics::Spread;
 
 /// What people call a contender.
-pub(super) fn title(name: &str) -> &str {
+pub(crate) fn title(name: &str) -> &str {
     let mut all = Contender::ALL.into_iter();
     match all.find(|contender| contender.to_string() == name) {
         Some(contender) => contender.title(),
@@ -19,7 +21,7 @@ pub(super) fn title(name: &str) -> &str {
 }
 
 /// How every page begins: its name, where it is from, and what it is about.
-pub(super) fn head(matrix: &MatrixRecord) -> String {
+pub(crate) fn head(matrix: &MatrixRecord) -> String {
     let name = &matrix.name;
     format!(
         "# {name}\n\n\
@@ -30,10 +32,10 @@ pub(super) fn head(matrix: &MatrixRecord) -> String {
 }
 
 /// What a cell without a figure says.
-pub(super) const NOTHING: &str = "\u{2013}";
+pub(crate) const NOTHING: &str = "\u{2013}";
 
 /// The first cells of a row: who it is, and against which server.
-pub(super) fn heading(row: &Row<'_>) -> String {
+pub(crate) fn heading(row: &Row<'_>) -> String {
     let failed = row.failures().count();
     let remark = match failed {
         0 => String::new(),
@@ -49,13 +51,13 @@ pub(super) fn heading(row: &Row<'_>) -> String {
 }
 
 /// A server by its congestion control, if that matters.
-pub(super) fn server(congestion_control: Option<&str>) -> String {
+pub(crate) fn server(congestion_control: Option<&str>) -> String {
     congestion_control.map_or(NOTHING.to_owned(), cell)
 }
 
 /// Runs that failed and why, as a list with a line before it; nothing without
 /// any.
-pub(super) fn failures(rows: &[Row<'_>]) -> String {
+pub(crate) fn failures(rows: &[Row<'_>]) -> String {
     let failures: Vec<_> = rows.iter().flat_map(failed).collect();
     if failures.is_empty() {
         return String::new();
@@ -64,7 +66,7 @@ pub(super) fn failures(rows: &[Row<'_>]) -> String {
 }
 
 /// The runs of a row that failed, and why.
-pub(super) fn failed(row: &Row<'_>) -> Vec<String> {
+pub(crate) fn failed(row: &Row<'_>) -> Vec<String> {
     let failures = row.failures();
     let words = failures.map(|(run, failure)| {
         let words: Vec<_> = failure.split_whitespace().collect();
@@ -75,7 +77,7 @@ pub(super) fn failed(row: &Row<'_>) -> Vec<String> {
 
 /// The median and, unless all are the same to these digits, least and most
 /// in parentheses.
-pub(super) fn shown(spread: Option<Spread>, digits: usize) -> String {
+pub(crate) fn shown(spread: Option<Spread>, digits: usize) -> String {
     let Some(spread) = spread else {
         return NOTHING.to_owned();
     };
@@ -92,12 +94,12 @@ pub(super) fn shown(spread: Option<Spread>, digits: usize) -> String {
 }
 
 /// Text that does not end a cell.
-pub(super) fn cell(words: &str) -> String {
+pub(crate) fn cell(words: &str) -> String {
     words.replace('|', "\\|")
 }
 
 /// The path and the times of a scenario, in a sentence.
-pub(super) fn terms(scenario: &Scenario) -> String {
+pub(crate) fn terms(scenario: &Scenario) -> String {
     let links = scenario.link.iter().map(|link| {
         let mut words = format!(
             "{} Mbit/s, {} ms one way, queue {}",
@@ -139,12 +141,12 @@ fn queue(queue: QueueSpec) -> String {
 }
 
 /// Where and how a matrix was measured, under a heading.
-pub(super) fn how(matrix: &MatrixRecord) -> String {
+pub(crate) fn how(matrix: &MatrixRecord) -> String {
     format!("\n## How\n{}", measured(matrix))
 }
 
 /// Where and how a matrix was measured.
-pub(super) fn measured(matrix: &MatrixRecord) -> String {
+pub(crate) fn measured(matrix: &MatrixRecord) -> String {
     let provenance = &matrix.provenance;
     let seeds: Vec<_> = seeds(matrix).iter().map(ToString::to_string).collect();
     let most = |figure: fn(&RunSummary) -> f64| {
@@ -178,7 +180,136 @@ pub(super) fn measured(matrix: &MatrixRecord) -> String {
 }
 
 /// All seeds, ascending.
-pub(super) fn seeds(matrix: &MatrixRecord) -> Vec<u64> {
+pub(crate) fn seeds(matrix: &MatrixRecord) -> Vec<u64> {
     let seeds: std::collections::BTreeSet<_> = matrix.runs.iter().map(|run| run.seed).collect();
     seeds.into_iter().collect()
+}
+
+/// The variants of a matrix as its file has them; none if there is no such file.
+pub(crate) fn variants(name: &str) -> Vec<Variant> {
+    let matrix = files::by_name::<Matrix>(&files::matrices(), name);
+    matrix.map_or(Vec::new(), |matrix| matrix.variants)
+}
+
+/// A line of a list for each scenario, as [`line()`].
+pub(crate) fn lines(matrix: &MatrixRecord, variants: &[Variant]) -> String {
+    let all = matrix.scenarios.iter();
+    all.map(|(name, scenario)| line(matrix, (name, scenario), variants))
+        .collect()
+}
+
+/// A line of a list, with one below it for each variant if these are run on paths
+/// of their own: what a scenario says of its path is not so then.
+pub(crate) fn line(
+    matrix: &MatrixRecord,
+    (name, scenario): (&str, &Scenario),
+    variants: &[Variant],
+) -> String {
+    let what = scenario.description.trim();
+    if !is_elsewhere(matrix, name, variants) {
+        return format!("- {name}: {what}. {}\n", terms(scenario));
+    }
+    let mut text = format!(
+        "- {name}: {what}. That is the path of the scenario; in its place are those of the \
+         variants:\n"
+    );
+    for name in names(matrix, name) {
+        let variant = variants.iter().find(|one| one.name == name);
+        let _ = writeln!(text, "  - {name}: {}", of(variant, scenario));
+    }
+    text
+}
+
+/// Whether variants of a scenario are run on paths of their own.
+pub(crate) fn is_elsewhere(matrix: &MatrixRecord, scenario: &str, variants: &[Variant]) -> bool {
+    let names = names(matrix, scenario);
+    let mut paths = variants.iter().filter(|one| one.path.is_some());
+    paths.any(|one| names.contains(&one.name.as_str()))
+}
+
+/// The names of the variants of a scenario, in the order of first appearance.
+fn names<'a>(matrix: &'a MatrixRecord, scenario: &str) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    let runs = matrix.runs.iter().filter(|run| run.scenario == scenario);
+    for name in runs.filter_map(|run| run.variant.as_deref()) {
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+fn of(variant: Option<&Variant>, scenario: &Scenario) -> String {
+    match variant.map(|variant| variant.as_run(scenario)) {
+        Some(Ok(run)) => terms(&run),
+        Some(Err(_)) | None => "what it was run on is not in the file of the matrix".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::synthetic::{matrix, run};
+
+    fn varied(names: &[&str]) -> MatrixRecord {
+        let mut matrix = matrix();
+        matrix.scenarios.retain(|name, _| name == "greedy");
+        let runs = names.iter().map(|name| {
+            let mut run = run("greedy", "sender-vegas", 1, &[5.0]);
+            run.variant = Some((*name).to_owned());
+            run
+        });
+        matrix.runs = runs.collect();
+        matrix
+    }
+
+    fn variant(name: &str, path: Option<&str>) -> Variant {
+        Variant {
+            name: name.to_owned(),
+            path: path.map(|path| path.parse().unwrap()),
+            ..Variant::default()
+        }
+    }
+
+    #[test]
+    fn variants_have_the_path_on_which_they_were_run() {
+        let matrix = varied(&["short", "long", "gone"]);
+        let variants = [
+            variant("long", Some("40,180,0.5")),
+            variant("short", Some("10,20,1")),
+            variant("other", Some("2,20,1")),
+        ];
+        let text = lines(&matrix, &variants);
+        let found: Vec<_> = text.lines().collect();
+        assert_eq!(found.len(), 4, "{text}");
+        assert!(found[0].starts_with("- greedy: A test. That is the path of"));
+        let times = "60 s, measured from 15 to 60 s.";
+        assert_eq!(
+            found[1],
+            format!("  - short: 10 Mbit/s, 10 ms one way, queue 1 BDP; {times}")
+        );
+        assert_eq!(
+            found[2],
+            format!("  - long: 40 Mbit/s, 90 ms one way, queue 0.5 BDP; {times}")
+        );
+        assert!(found[3].starts_with("  - gone: what it was run on is not in"));
+    }
+
+    #[test]
+    fn variants_on_the_path_of_the_scenario_need_no_lines() {
+        let variants = [variant("w 1", None), variant("other", Some("2,20,1"))];
+        let text = lines(&varied(&["w 1"]), &variants);
+        assert_eq!(
+            text,
+            "- greedy: A test. 10 Mbit/s, 50 ms one way, queue 1 BDP; 60 s, measured from 15 to \
+             60 s.\n"
+        );
+    }
+
+    #[test]
+    fn the_variants_are_those_of_the_matrix_that_is_there() {
+        let found = variants("sender-released");
+        assert!(found.iter().any(|one| one.path.is_some()), "{found:?}");
+        assert_eq!(variants("no such matrix"), []);
+    }
 }

@@ -2,21 +2,18 @@
 //! asked to do. Read from small TOML files; every quantity carries its unit
 //! in its name.
 
-mod background;
 mod check;
-mod path;
 mod quick;
 mod share;
 
 use std::ops::Range;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::background::{Background, DeadlineController, Jobs, Transfer, WeightStep};
-pub use self::check::{congestion_control, scale, weight};
-pub use self::path::Path;
 use crate::files::Content;
+pub use crate::scenario::check::{congestion_control, scale, weight};
 
 /// One scenario, as its file says it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -348,4 +345,301 @@ fn udp_packet() -> u32 {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_zero(value: &f64) -> bool {
     *value == 0.0
+}
+
+/// What the contender is asked to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Background {
+    /// From when, s.
+    pub start_s: f64,
+    /// Congestion control of the server that sends.
+    pub congestion_control: String,
+    /// What there is to move, MB (10^6 bytes); no end if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size_mb: Option<f64>,
+    /// Seconds after its start by which it should be there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_s: Option<f64>,
+    /// The least weight of its connections, for those that have one (`fairbat
+    /// get --weight`); its own default if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
+    /// From when on a sender of the lab's has another weight; without a
+    /// deadline.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub weights: Vec<WeightStep>,
+    /// CDG's back-off scale G, ms, for senders that follow CDG; theirs follows
+    /// from the weight if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub g_ms: Option<f64>,
+    /// DA-LBE's price ratio that a sender of the lab's has at first; 1 if it is
+    /// not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phi: Option<f64>,
+    /// What a sender of the lab's makes its weight of when it has a deadline;
+    /// what `fairbat` does if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<DeadlineController>,
+    /// Connections to begin with, for `fairbat` (`--split`); its own default if
+    /// it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
+    /// The server sends no more than this on each connection, kB/s (1000
+    /// bytes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_kb_s: Option<f64>,
+    /// When the program is stopped by SIGSTOP, and goes on, s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Interval>,
+    /// How many contenders there are, each with a transfer of its own.
+    #[serde(skip_serializing_if = "is_one")]
+    pub copies: u32,
+    /// Each contender begins so much later than the one before, s.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stagger_s: f64,
+    /// Many transfers in place of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<Jobs>,
+    /// Several transfers in place of one, in the order in which the contender
+    /// is told of them, all at once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub transfer: Vec<Transfer>,
+}
+
+/// A change of a weight.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WeightStep {
+    /// When, s.
+    pub at_s: f64,
+    /// To what.
+    pub weight: f64,
+}
+
+/// A deadline controller of DA-LBE's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeadlineController {
+    /// By PID.
+    Pid,
+    /// By a model of the congestion control.
+    Mbc,
+}
+
+impl DeadlineController {
+    /// As it is written.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pid => "pid",
+            Self::Mbc => "mbc",
+        }
+    }
+}
+
+impl FromStr for DeadlineController {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        [Self::Pid, Self::Mbc]
+            .into_iter()
+            .find(|one| one.name() == name)
+            .ok_or_else(|| "must be pid or mbc".to_owned())
+    }
+}
+
+/// Transfers that arrive at random (Poisson), with sizes of exponential
+/// distribution (FAIRBAT's evaluation).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Jobs {
+    /// Mean load as a share of the first link's rate.
+    pub load: f64,
+    /// Mean size, kB (1000 bytes).
+    pub mean_kb: f64,
+    /// From when on none arrives any more, s, so that what has arrived can be
+    /// over when the run is; until the end of it if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_s: Option<f64>,
+}
+
+/// One of several transfers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// What there is to move, MB (10^6 bytes).
+    pub size_mb: f64,
+    /// Seconds after the start of the contender by which it should be there.
+    pub deadline_s: f64,
+}
+
+impl Default for Background {
+    fn default() -> Self {
+        Self {
+            start_s: 2.0,
+            congestion_control: cubic(),
+            size_mb: None,
+            deadline_s: None,
+            weight: None,
+            weights: Vec::new(),
+            g_ms: None,
+            phi: None,
+            controller: None,
+            connections: None,
+            server_kb_s: None,
+            stopped: None,
+            copies: 1,
+            stagger_s: 0.0,
+            jobs: None,
+            transfer: Vec::new(),
+        }
+    }
+}
+
+impl Background {
+    /// All transfers that have a size and a deadline.
+    #[must_use]
+    pub fn due(&self) -> Vec<Transfer> {
+        let only = self.size_mb.zip(self.deadline_s);
+        let only = only.map(|(size_mb, deadline_s)| Transfer {
+            size_mb,
+            deadline_s,
+        });
+        self.transfer.iter().copied().chain(only).collect()
+    }
+
+    /// Seconds from the start to the last of the deadlines; `None` without
+    /// any.
+    #[must_use]
+    pub fn window_s(&self) -> Option<f64> {
+        let deadlines = self.due().into_iter().map(|transfer| transfer.deadline_s);
+        deadlines.reduce(f64::max)
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_one(value: &u32) -> bool {
+    *value == 1
+}
+
+/// A path. Where there are two links both are alike in proportion.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Path {
+    /// Rate of the first link, Mbit/s.
+    pub rate_mbit: f64,
+    /// Round-trip time without queues, ms.
+    pub rtt_ms: f64,
+    /// Size of the queues in bandwidth-delay products.
+    pub queue_bdp: f64,
+}
+
+impl FromStr for Path {
+    type Err = String;
+
+    /// As [`Path`] is shown: Mbit/s, ms and bandwidth-delay products.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let numbers: Result<Vec<f64>, _> = text.split(',').map(str::parse).collect();
+        match numbers.as_deref() {
+            Ok(&[rate_mbit, rtt_ms, queue_bdp]) => Ok(Self {
+                rate_mbit,
+                rtt_ms,
+                queue_bdp,
+            }),
+            _ => Err(
+                "must be a rate in Mbit/s, a round-trip time in ms and a queue in \
+                      bandwidth-delay products, as 40,20,0.5"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+impl std::fmt::Display for Path {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{},{},{}", self.rate_mbit, self.rtt_ms, self.queue_bdp)
+    }
+}
+
+impl Scenario {
+    /// Puts everything on another path. What has a rate of its own has the same
+    /// part of the link, and what there is to move takes as long.
+    pub fn put_on(&mut self, path: &Path) {
+        let before = self.link.first().map_or(1.0, |link| link.rate_mbit);
+        let by = path.rate_mbit / before;
+        let delay_ms = path.rtt_ms / 2.0 / self.link.len() as f64;
+        let queue = QueueSpec::Bdp(path.queue_bdp);
+        for link in &mut self.link {
+            (link.delay_ms, link.queue) = (delay_ms, queue);
+            link.rate_mbit *= by;
+            let mut steps = link.schedule.iter_mut().collect::<Vec<_>>();
+            if let Some(backward) = &mut link.backward {
+                (backward.delay_ms, backward.queue) = (delay_ms, queue);
+                backward.rate_mbit *= by;
+                steps.extend(&mut backward.schedule);
+            }
+            steps.into_iter().for_each(|step| step.rate_mbit *= by);
+        }
+        for foreground in &mut self.foreground {
+            if let Traffic::Constant { rate_mbit } | Traffic::Udp { rate_mbit, .. } =
+                &mut foreground.traffic
+            {
+                *rate_mbit *= by;
+            }
+        }
+        let background = &mut self.background;
+        let sizes = background.transfer.iter_mut().map(|one| &mut one.size_mb);
+        let sizes = sizes.chain(&mut background.size_mb);
+        sizes
+            .chain(&mut background.server_kb_s)
+            .for_each(|value| *value *= by);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_read_as_it_is_shown() {
+        let path: Path = "40,180,0.25".parse().unwrap();
+        assert_eq!(
+            (path.rate_mbit, path.rtt_ms, path.queue_bdp),
+            (40.0, 180.0, 0.25)
+        );
+        assert_eq!(path.to_string(), "40,180,0.25");
+        for bad in ["", "40", "40,180", "40,180,0.25,1", "40 180 1"] {
+            let error = bad.parse::<Path>().unwrap_err();
+            assert!(error.contains("as 40,20,0.5"), "{error}");
+        }
+    }
+
+    #[test]
+    fn everything_keeps_its_part_of_the_link() {
+        let text = "description = \"test\"\nduration_s = 60.0\nmeasure_from_s = 10.0\n\
+                    [[link]]\nrate_mbit = 10.0\ndelay_ms = 50.0\nqueue = { packets = 86 }\n\
+                    schedule = [{ at_s = 20.0, rate_mbit = 5.0 }]\n\
+                    backward = { rate_mbit = 5.0, delay_ms = 1.0, queue = { packets = 5 } }\n\
+                    [[foreground]]\ntraffic = { constant = { rate_mbit = 6.0 } }\n\
+                    [[foreground]]\ntraffic = { web = { load = 0.3, mean_kb = 300.0 } }\n\
+                    [background]\nsize_mb = 20.0\n";
+        let mut scenario: Scenario = toml::from_str(text).unwrap();
+        scenario.put_on(&"2,40,0.5".parse().unwrap());
+        let link = &scenario.link[0];
+        let back = link.backward();
+        assert_eq!((link.rate_mbit, link.delay_ms), (2.0, 20.0));
+        assert_eq!((back.rate_mbit, back.delay_ms), (1.0, 20.0));
+        assert_eq!(
+            (link.queue, back.queue),
+            (QueueSpec::Bdp(0.5), QueueSpec::Bdp(0.5))
+        );
+        assert_eq!(link.schedule[0].rate_mbit, 1.0);
+        assert_eq!(scenario.base_rtt().as_millis(), 40);
+        let Traffic::Constant { rate_mbit } = scenario.foreground[0].traffic else {
+            panic!("it is a live stream");
+        };
+        assert!((rate_mbit - 1.2).abs() < 1e-9);
+        assert_eq!(scenario.background.size_mb, Some(4.0));
+    }
 }

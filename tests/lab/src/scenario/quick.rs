@@ -1,9 +1,9 @@
 //! The quick variant of a scenario.
 
-use super::{Interval, Scenario, Traffic};
+use crate::scenario::{Interval, Scenario, Traffic};
 
 impl Scenario {
-    /// The quick variant, as [`super::Quick`] says.
+    /// The quick variant, as [`Quick`] says.
     ///
     /// # Errors
     /// When there is none, or it cannot be run.
@@ -107,10 +107,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::{files, places};
+    use crate::files;
 
     fn all() -> BTreeMap<String, Scenario> {
-        files::all(&places::scenarios()).unwrap()
+        files::all(&files::scenarios()).unwrap()
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_typo_in_a_scenario_names_the_key_and_the_file() {
-        let text = std::fs::read_to_string(places::scenarios().join("cdg-050ms.toml")).unwrap();
+        let text = std::fs::read_to_string(files::scenarios().join("cdg-050ms.toml")).unwrap();
         let directory = tempfile::tempdir().unwrap();
         for (good, bad) in [
             ("duration_s", "duration_ms"),

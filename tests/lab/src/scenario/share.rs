@@ -7,10 +7,8 @@
 //! be met when for each of them what is due by then is together no more than
 //! what can be carried until then.
 
-use crate::link::PAYLOAD_SHARE;
-use crate::link::rate::{Rate, bytes_per_s};
-
-use super::{Foreground, LinkSpec, Scenario, Traffic};
+use crate::link::{PAYLOAD_SHARE, Rate, bytes_per_s};
+use crate::scenario::{Foreground, LinkSpec, Scenario, Traffic};
 
 /// Share of a fair share that a feasible transfer may need: what remains is
 /// for what TCP loses while it looks for its share, and for fetches that come
@@ -211,10 +209,10 @@ mod tests {
     /// The scenarios of the lab, as a matrix runs them.
     #[test]
     fn the_labs_deadlines_ask_for_what_their_names_say() {
-        use crate::{files, places};
+        use crate::files;
         let scenario = |name: &str| -> Scenario {
             let name = format!("deadline-{name}");
-            files::by_name(&places::scenarios(), &name).unwrap()
+            files::by_name(&files::scenarios(), &name).unwrap()
         };
         for (kind, feasible) in [
             ("greedy", [true, false, false]),
@@ -243,9 +241,9 @@ mod tests {
     /// Figures of harm are of the time that the transfer has.
     #[test]
     fn the_labs_deadlines_are_measured_until_they_are_over() {
-        use crate::{files, places};
+        use crate::files;
         let all: std::collections::BTreeMap<String, Scenario> =
-            files::all(&places::scenarios()).unwrap();
+            files::all(&files::scenarios()).unwrap();
         let deadlines = all.iter().filter(|(name, _)| name.starts_with("deadline-"));
         for (name, scenario) in deadlines {
             let mut long = scenario.clone();

@@ -5,9 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::record::{Record, Summary};
-use super::{NAME, Packets};
 use crate::contender::Contender;
+use crate::sender_cost::{NAME, Packets, Record, Summary};
 use crate::statistics::{Quartiles, median};
 
 /// Most of Reno's processor time that is accepted of ours.
@@ -210,8 +209,8 @@ fn shown(quartiles: Option<Quartiles>, digits: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::tests::record;
     use super::*;
+    use crate::sender_cost::record_tests::record;
 
     fn line<'a>(page: &'a str, start: &str) -> &'a str {
         let found = page.lines().rfind(|line| line.starts_with(start));

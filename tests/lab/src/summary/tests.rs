@@ -1,6 +1,5 @@
 use super::*;
-use crate::record::DirectionRecord;
-use crate::record::Lateness;
+use crate::record::{DirectionRecord, Lateness};
 
 fn setup(more: &str) -> Scenario {
     let text = format!(

@@ -2,37 +2,33 @@
 //! scenario asks for, and what their receivers got. Knows nothing of links:
 //! it takes hosts that reach each other.
 
-mod constant;
-mod greedy;
-pub(crate) mod meter;
 pub mod prober;
-pub(crate) mod room;
 mod setup;
+mod sources;
 mod stage;
 mod tcp;
-mod turns;
-mod udp;
-mod web;
-
-#[cfg(test)]
-mod tests;
 
 use std::io;
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use self::meter::Meter;
-use self::setup::Setup;
-use self::stage::Running;
-use crate::clock::Clock;
+use nix::sys::socket::{setsockopt, sockopt};
+
 use crate::host::Host;
+use crate::machine::{Clock, named};
 use crate::record::{Fetch, FlowRecord};
 use crate::scenario::Scenario;
+use crate::traffic::setup::{BACKWARD, Setup};
+use crate::traffic::sources::Log;
+use crate::traffic::stage::Running;
 
 /// All foreground sources of a run, at work.
 pub struct Sources {
     running: Running,
     flows: Vec<(String, Meter)>,
-    logs: Vec<web::Log>,
+    logs: Vec<Log>,
 }
 
 /// What was received of the foreground.
@@ -74,11 +70,11 @@ impl Sources {
     pub fn finish(self) -> io::Result<Received> {
         self.running.finish()?;
         let flow = |(name, meter): (String, Meter)| FlowRecord {
-            backward: name.starts_with(setup::BACKWARD),
+            backward: name.starts_with(BACKWARD),
             name,
             received: meter.received(),
         };
-        let mut fetches: Vec<_> = self.logs.iter().flat_map(web::Log::take).collect();
+        let mut fetches: Vec<_> = self.logs.iter().flat_map(Log::take).collect();
         fetches.sort_by(|a, b| a.t.total_cmp(&b.t));
         Ok(Received {
             flows: self.flows.into_iter().map(flow).collect(),
@@ -99,3 +95,106 @@ impl Span {
         self.stop.saturating_sub(self.start)
     }
 }
+
+/// The intervals of [`FlowRecord::received`].
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The bytes of one flow. Clones count together.
+#[derive(Debug, Clone)]
+pub(crate) struct Meter {
+    clock: Clock,
+    intervals: Arc<[AtomicU64]>,
+}
+
+impl Meter {
+    /// For a run of this length. What comes after the last whole interval is
+    /// not counted.
+    pub(crate) fn new(clock: Clock, length: Duration) -> Self {
+        let count = length.as_nanos() / INTERVAL.as_nanos();
+        Self {
+            clock,
+            intervals: (0..count).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// So many bytes came now.
+    pub(crate) fn count(&self, bytes: usize) {
+        self.count_at(self.clock.now(), bytes);
+    }
+
+    fn count_at(&self, moment: Duration, bytes: usize) {
+        let interval = usize::try_from(moment.as_nanos() / INTERVAL.as_nanos());
+        if let Some(count) = interval.ok().and_then(|i| self.intervals.get(i)) {
+            count.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// What had come by the end of each interval, bytes.
+    pub(crate) fn received(&self) -> Vec<u64> {
+        self.intervals
+            .iter()
+            .scan(0, |total, count| {
+                *total += count.load(Ordering::Relaxed);
+                Some(*total)
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod meter_tests {
+    use super::*;
+
+    #[test]
+    fn counts_into_the_interval_of_the_moment() {
+        let meter = Meter::new(Clock::start(), Duration::from_millis(350));
+        for (ms, bytes) in [(0, 1), (99, 2), (100, 4), (299, 8), (300, 16)] {
+            meter.count_at(Duration::from_millis(ms), bytes);
+        }
+        assert_eq!(meter.received(), [3, 7, 15]);
+    }
+
+    #[test]
+    fn has_as_many_elements_as_whole_intervals() {
+        for (seconds, count) in [(0.7, 7), (2.3, 23), (1.1, 11), (30.0, 300), (0.25, 2)] {
+            let meter = Meter::new(Clock::start(), Duration::from_secs_f64(seconds));
+            assert_eq!(meter.received(), vec![0; count], "{seconds} s");
+        }
+    }
+}
+
+/// Gives the socket so many bytes of room: beyond `net.core.rmem_max`, which
+/// is 212992 by default, if this process may; what that allows otherwise.
+///
+/// # Errors
+/// Those of the socket.
+pub(crate) fn make_room(socket: &UdpSocket, bytes: usize) -> io::Result<()> {
+    if setsockopt(socket, sockopt::RcvBufForce, &bytes).is_err() {
+        setsockopt(socket, sockopt::RcvBuf, &bytes)
+            .map_err(named(|| format!("give a socket room for {bytes} bytes")))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod room_tests {
+    use super::*;
+    use crate::host::{Class, Host};
+
+    #[test]
+    fn root_has_the_room_it_asks_for() {
+        let Some(host) = Host::for_test(0) else {
+            return;
+        };
+        let address = host.address(Class::Foreground);
+        let socket = host.within(move || UdpSocket::bind((address, 0)));
+        let socket = socket.expect("an address of the host");
+        make_room(&socket, 3 << 20).expect("a socket");
+        let room = socket2::SockRef::from(&socket).recv_buffer_size();
+        // The kernel says twice as much, for its own needs.
+        assert_eq!(room.expect("a number"), 6 << 20);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::stage::named;
-use crate::clock::Clock;
 use crate::host::{Class, Host};
+use crate::machine::Clock;
+use crate::machine::named;
 use crate::record::Probe;
 
 /// From one probe to the next.

@@ -8,16 +8,17 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
-use super::meter::Meter;
-use super::stage::Stage;
-use super::turns::Turns;
-use super::{Span, constant, greedy, tcp, udp, web};
 use crate::arrivals;
-use crate::clock::Clock;
 use crate::host::{Class, Host};
-use crate::link::PAYLOAD_SHARE;
-use crate::link::rate::bytes_per_s;
+use crate::link::{PAYLOAD_SHARE, bytes_per_s};
+use crate::machine::{Clock, named};
 use crate::scenario::{Foreground, Scenario, Traffic};
+use crate::traffic::sources;
+use crate::traffic::sources::{Client, HEADERS, Log, Stream, Turns};
+use crate::traffic::stage::Stage;
+use crate::traffic::tcp;
+use crate::traffic::tcp::{SenderOptions, ZEROS};
+use crate::traffic::{Meter, Span};
 
 /// How much a stream keeps in the kernel that cannot be sent yet, bytes, so
 /// that its backlog is its own to skip.
@@ -27,7 +28,7 @@ const STREAM_UNSENT: u32 = 16 * 1024;
 const TURNS_UNSENT: u32 = 16 * 1024;
 
 /// How the names of flows begin that go against the direction of the data.
-pub(super) const BACKWARD: &str = "backward ";
+pub(crate) const BACKWARD: &str = "backward ";
 
 /// Which hosts send and receive, by number.
 #[derive(Debug, Clone, Copy)]
@@ -41,20 +42,20 @@ struct Way {
 enum Sending {
     Greedy(Turns),
     Turns(Turns),
-    Constant(constant::Stream),
+    Constant(Stream),
 }
 
 /// A foreground on its way to be started.
-pub(super) struct Setup<'a> {
+pub(crate) struct Setup<'a> {
     scenario: &'a Scenario,
     seed: u64,
-    pub(super) stage: Stage<'a>,
-    pub(super) flows: Vec<(String, Meter)>,
-    pub(super) logs: Vec<web::Log>,
+    pub(crate) stage: Stage<'a>,
+    pub(crate) flows: Vec<(String, Meter)>,
+    pub(crate) logs: Vec<Log>,
 }
 
 impl<'a> Setup<'a> {
-    pub(super) fn new(scenario: &'a Scenario, hosts: &'a [Host], seed: u64, clock: Clock) -> Self {
+    pub(crate) fn new(scenario: &'a Scenario, hosts: &'a [Host], seed: u64, clock: Clock) -> Self {
         let end = Duration::from_secs_f64(scenario.duration_s);
         Self {
             scenario,
@@ -66,7 +67,7 @@ impl<'a> Setup<'a> {
     }
 
     /// Sets up the source that is entry `index` of the foreground.
-    pub(super) fn source(&mut self, index: usize, foreground: &Foreground) -> io::Result<()> {
+    pub(crate) fn source(&mut self, index: usize, foreground: &Foreground) -> io::Result<()> {
         let last = self.stage.hosts.len() - 1;
         let (sender, receiver) = foreground.link.map_or((0, last), |link| (link - 1, link));
         let way = if foreground.backward {
@@ -96,7 +97,7 @@ impl<'a> Setup<'a> {
                 self.connections(foreground, way, span, turns, ("on-off", None))
             }
             Traffic::Constant { rate_mbit } => {
-                let stream = constant::Stream::new(span.start, bytes_per_s(rate_mbit));
+                let stream = Stream::new(span.start, bytes_per_s(rate_mbit));
                 let constant = Sending::Constant(stream);
                 self.connections(foreground, way, span, constant, ("constant", None))
             }
@@ -125,7 +126,7 @@ impl<'a> Setup<'a> {
         (name, flows): (&str, Option<u32>),
     ) -> io::Result<()> {
         let clock = self.stage.clock;
-        let options = tcp::SenderOptions {
+        let options = SenderOptions {
             congestion_control: foreground.congestion_control.clone(),
             unsent: match sending {
                 Sending::Greedy(_) => None,
@@ -137,12 +138,12 @@ impl<'a> Setup<'a> {
         let serving = tcp::serve(listener, span, clock, move |stream| async move {
             match sending {
                 Sending::Greedy(turns) => {
-                    greedy::send(stream, turns, tcp::ZEROS.len(), clock).await;
+                    sources::send_greedy(stream, turns, ZEROS.len(), clock).await;
                 }
                 Sending::Turns(turns) => {
-                    greedy::send(stream, turns, TURNS_UNSENT as usize, clock).await;
+                    sources::send_greedy(stream, turns, TURNS_UNSENT as usize, clock).await;
                 }
-                Sending::Constant(flow) => constant::send(stream, flow, span, clock).await,
+                Sending::Constant(flow) => sources::send_stream(stream, flow, span, clock).await,
             }
         });
         self.stage.job(way.sender, serving);
@@ -166,7 +167,7 @@ impl<'a> Setup<'a> {
         mean: f64,
     ) -> io::Result<()> {
         room_for_connections()?;
-        let options = tcp::SenderOptions {
+        let options = SenderOptions {
             congestion_control: foreground.congestion_control.clone(),
             unsent: None,
         };
@@ -175,11 +176,11 @@ impl<'a> Setup<'a> {
         let end = self.stage.end;
         // What has begun goes on when no more arrive.
         let open = Span { stop: end, ..span };
-        let serving = tcp::serve(listener, open, clock, web::answer);
+        let serving = tcp::serve(listener, open, clock, sources::answer);
         self.stage.job(way.sender, serving);
-        let log = web::Log::default();
+        let log = Log::default();
         self.logs.push(log.clone());
-        let client = web::Client {
+        let client = Client {
             local: self.stage.hosts[way.receiver].address(Class::Foreground),
             server,
             meter: self.flow(foreground, "web", false),
@@ -204,17 +205,17 @@ impl<'a> Setup<'a> {
         packet: u32,
     ) -> io::Result<()> {
         let hosts = self.stage.hosts;
-        let (outgoing, incoming) = udp::sockets(&hosts[way.sender], &hosts[way.receiver])?;
+        let (outgoing, incoming) = sources::sockets(&hosts[way.sender], &hosts[way.receiver])?;
         let meter = self.flow(foreground, "udp", false);
         let (clock, end) = (self.stage.clock, self.stage.end);
         self.stage.task(way.receiver, move || {
-            udp::receive(&incoming, &meter, clock, end)
+            sources::receive_datagrams(&incoming, &meter, clock, end)
         });
         let rng = of_source(self.seed, index);
-        let payload = (packet - udp::HEADERS) as usize;
+        let payload = (packet - HEADERS) as usize;
         let packets = rate / f64::from(packet);
         self.stage.task(way.sender, move || {
-            udp::send(&outgoing, payload, packets, rng, span, clock)
+            sources::send_datagrams(&outgoing, payload, packets, rng, span, clock)
         });
         Ok(())
     }
@@ -253,8 +254,9 @@ fn of_source(seed: u64, index: usize) -> StdRng {
 /// On a congested link hundreds of fetches are open at a time, with both their
 /// ends in this process.
 fn room_for_connections() -> io::Result<()> {
-    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)
+    let limit = getrlimit(Resource::RLIMIT_NOFILE);
+    let set = limit.and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
+    set.map_err(named(|| "allow as many open files as may be".to_owned()))
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::meter::Meter;
-use crate::clock::Clock;
 use crate::host::Host;
+use crate::machine::Clock;
+use crate::traffic::Meter;
 
 /// What goes on in a host's thread.
 type Job = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
@@ -23,19 +23,19 @@ type Job = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 type Task = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
 /// What is going to run.
-pub(super) struct Stage<'a> {
+pub(crate) struct Stage<'a> {
     /// The hosts, in the direction of the data.
-    pub(super) hosts: &'a [Host],
+    pub(crate) hosts: &'a [Host],
     /// The run's.
-    pub(super) clock: Clock,
+    pub(crate) clock: Clock,
     /// When the run is over.
-    pub(super) end: Duration,
+    pub(crate) end: Duration,
     jobs: Vec<Vec<Job>>,
     tasks: Vec<(Host, Task)>,
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(hosts: &'a [Host], clock: Clock, end: Duration) -> Self {
+    pub(crate) fn new(hosts: &'a [Host], clock: Clock, end: Duration) -> Self {
         Self {
             hosts,
             clock,
@@ -47,7 +47,7 @@ impl<'a> Stage<'a> {
 
     /// Something to do in the thread of this host. What is not over at the
     /// end of the run is dropped.
-    pub(super) fn job(
+    pub(crate) fn job(
         &mut self,
         host: usize,
         job: impl Future<Output = io::Result<()>> + Send + 'static,
@@ -57,7 +57,7 @@ impl<'a> Stage<'a> {
 
     /// Something to do in a thread of its own. It has to end with the run by
     /// itself.
-    pub(super) fn task(
+    pub(crate) fn task(
         &mut self,
         host: usize,
         task: impl FnOnce() -> io::Result<()> + Send + 'static,
@@ -66,7 +66,7 @@ impl<'a> Stage<'a> {
     }
 
     /// A meter of the run.
-    pub(super) fn meter(&self) -> Meter {
+    pub(crate) fn meter(&self) -> Meter {
         Meter::new(self.clock, self.end)
     }
 
@@ -74,7 +74,7 @@ impl<'a> Stage<'a> {
     ///
     /// # Errors
     /// When the kernel has nothing left for a runtime.
-    pub(super) fn start(self) -> io::Result<Running> {
+    pub(crate) fn start(self) -> io::Result<Running> {
         let mut workers = Vec::new();
         for (host, jobs) in self.hosts.iter().zip(self.jobs) {
             if !jobs.is_empty() {
@@ -113,7 +113,7 @@ fn work(runtime: &Runtime, jobs: Vec<Job>, failure: &Failure, clock: Clock, end:
 }
 
 /// What runs.
-pub(super) struct Running {
+pub(crate) struct Running {
     threads: Vec<JoinHandle<()>>,
     failure: Failure,
 }
@@ -123,7 +123,7 @@ impl Running {
     ///
     /// # Errors
     /// The first that a job met; a panic is one too.
-    pub(super) fn finish(self) -> io::Result<()> {
+    pub(crate) fn finish(self) -> io::Result<()> {
         for thread in self.threads {
             if thread.join().is_err() {
                 let error = "a foreground thread panicked; see standard error";
@@ -135,7 +135,7 @@ impl Running {
 }
 
 /// What became of a job that did not come to its end.
-pub(super) fn panicked(error: &JoinError) -> io::Error {
+pub(crate) fn panicked(error: &JoinError) -> io::Error {
     io::Error::other(format!(
         "a foreground source did not come to its end: {error}"
     ))
@@ -162,13 +162,8 @@ impl Failure {
 }
 
 /// A moment of the run, for tokio's timers.
-pub(super) fn instant(clock: Clock, moment: Duration) -> Instant {
+pub(crate) fn instant(clock: Clock, moment: Duration) -> Instant {
     Instant::from_std(clock.at(moment))
-}
-
-/// Puts before an error what was being done.
-pub(super) fn named(what: impl FnOnce() -> String) -> impl FnOnce(io::Error) -> io::Error {
-    |error| io::Error::new(error.kind(), format!("{}: {error}", what()))
 }
 
 #[cfg(test)]
@@ -190,7 +185,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_panics_is_an_error_of_the_run() {
-        use super::super::{Span, tcp};
+        use crate::traffic::{Span, tcp};
         let Some(host) = Host::for_test(0) else {
             return;
         };

@@ -11,14 +11,14 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout_at};
 
-use super::Span;
-use super::meter::Meter;
-use super::stage::{instant, named, panicked};
-use crate::clock::Clock;
 use crate::host::{Class, Host};
+use crate::machine::Clock;
+use crate::machine::named;
+use crate::traffic::stage::{instant, panicked};
+use crate::traffic::{Meter, Span};
 
 /// What is sent, as far as anybody looks at it.
-pub(super) static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+pub(crate) static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// Connections that wait to be accepted. More than a burst of fetches ever
 /// makes; the kernel allows 4096 (`net.core.somaxconn`).
@@ -35,12 +35,12 @@ thread_local! {
 
 /// How the sender's end of connections is set up.
 #[derive(Debug, Clone)]
-pub(super) struct SenderOptions {
+pub(crate) struct SenderOptions {
     /// `TCP_CONGESTION`.
-    pub(super) congestion_control: String,
+    pub(crate) congestion_control: String,
     /// `TCP_NOTSENT_LOWAT`, bytes: more than this is not taken from the
     /// sender before it can be sent. The kernel's default is no limit.
-    pub(super) unsent: Option<u32>,
+    pub(crate) unsent: Option<u32>,
 }
 
 /// Listens on the host's foreground address, on a port of the kernel's choice.
@@ -48,7 +48,7 @@ pub(super) struct SenderOptions {
 ///
 /// # Errors
 /// When there is no such congestion control.
-pub(super) fn listen(
+pub(crate) fn listen(
     host: &Host,
     options: SenderOptions,
 ) -> io::Result<(std::net::TcpListener, SocketAddr)> {
@@ -81,7 +81,7 @@ pub(super) fn listen(
 ///
 /// # Errors
 /// Those of the socket, and when an answer panicked.
-pub(super) async fn serve<F>(
+pub(crate) async fn serve<F>(
     listener: std::net::TcpListener,
     span: Span,
     clock: Clock,
@@ -114,7 +114,7 @@ where
 ///
 /// # Errors
 /// When nobody answers.
-pub(super) async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
+pub(crate) async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
     let connected = async {
         let socket = TcpSocket::new_v4()?;
         socket.bind((from, 0).into())?;
@@ -126,7 +126,7 @@ pub(super) async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStr
 }
 
 /// Counts what is there to be read, once something is. 0 at the end.
-pub(super) async fn read(stream: &TcpStream, meter: &Meter) -> io::Result<usize> {
+pub(crate) async fn read(stream: &TcpStream, meter: &Meter) -> io::Result<usize> {
     loop {
         stream.readable().await?;
         match BUFFER.with_borrow_mut(|buffer| stream.try_read(buffer)) {
@@ -145,7 +145,7 @@ pub(super) async fn read(stream: &TcpStream, meter: &Meter) -> io::Result<usize>
 ///
 /// # Errors
 /// When the connection fails before its time.
-pub(super) async fn receive(
+pub(crate) async fn receive(
     local: Ipv4Addr,
     server: SocketAddr,
     span: Span,

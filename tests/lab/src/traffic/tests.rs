@@ -5,7 +5,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::*;
-use crate::stalls::undisturbed;
+use crate::machine::undisturbed;
+use crate::traffic::prober;
+use crate::traffic::tcp;
+use crate::traffic::tcp::SenderOptions;
 
 /// What goes wrong while the host of a virtual machine has its processors for longer
 /// is tried again.
@@ -205,7 +208,7 @@ fn greedy_connections_fill_the_wire_in_their_direction_and_time() {
 #[test]
 fn accepted_connections_have_the_congestion_control_asked_for() {
     let Some(host) = host() else { return };
-    let options = tcp::SenderOptions {
+    let options = SenderOptions {
         congestion_control: "reno".to_owned(),
         unsent: Some(16_384),
     };

@@ -5,11 +5,12 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::carried::Carried;
-use crate::link::rate::bytes_per_s;
+use crate::link::bytes_per_s;
 use crate::record::{BackgroundRecord, FlowRecord, LinkRecord};
 use crate::scenario::{Foreground, Scenario, Traffic};
 use crate::summary::goodput;
+use crate::yielding;
+use crate::yielding::carried::Carried;
 
 /// Share of the link at which it is taken.
 const TAKEN: f64 = 0.9;
@@ -71,7 +72,7 @@ impl BesideFigures {
         let done: Option<Vec<_>> = background.iter().map(|one| one.done).collect();
         let done = done.and_then(|all| all.into_iter().reduce(f64::max));
         let life = began..done.unwrap_or(setup.duration_s).min(setup.duration_s);
-        let freed = super::freed(setup).filter(|freed| *freed < life.end);
+        let freed = yielding::freed(setup).filter(|freed| *freed < life.end);
         let rate = TAKEN * bytes_per_s(link.rate_mbit);
         Some(Self {
             flows: beside(setup, flows, background, &life),

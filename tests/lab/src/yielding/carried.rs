@@ -3,13 +3,12 @@
 
 use std::ops::Range;
 
-use crate::link::PAYLOAD_SHARE;
-use crate::link::rate::Rate;
+use crate::link::{PAYLOAD_SHARE, Rate};
 use crate::record::Samples;
 use crate::scenario::DirectionSpec;
 
 /// Length of the means by which moments are found, s.
-pub(super) const MEAN: f64 = 0.5;
+pub(crate) const MEAN: f64 = 0.5;
 
 /// A change has come when so many means in a row say so.
 const IN_A_ROW: u32 = 3;
@@ -19,7 +18,7 @@ const IN_A_ROW: u32 = 3;
 const LEAST_LEFT: f64 = 0.25;
 
 /// Sums of the samples, so that any span takes two lookups.
-pub(super) struct Carried {
+pub(crate) struct Carried {
     /// From sample to sample, s.
     interval: f64,
     /// Whole packets of the background until each sample, bytes.
@@ -33,7 +32,7 @@ pub(super) struct Carried {
 
 impl Carried {
     /// `None` without samples.
-    pub(super) fn of(samples: &Samples, link: &DirectionSpec) -> Option<Self> {
+    pub(crate) fn of(samples: &Samples, link: &DirectionSpec) -> Option<Self> {
         let is_sampled = samples.interval_ms > 0 && !samples.background.is_empty();
         is_sampled.then(|| Self {
             interval: samples.interval_ms as f64 / 1e3,
@@ -46,22 +45,22 @@ impl Carried {
 
     /// What the background carried, whole packets, bytes; all of them are taken
     /// for full ones.
-    pub(super) fn ours(&self, span: &Range<f64>) -> f64 {
+    pub(crate) fn ours(&self, span: &Range<f64>) -> f64 {
         self.between(&self.ours, span)
     }
 
     /// Payload of the background, bytes.
-    pub(super) fn our_payload(&self, span: &Range<f64>) -> f64 {
+    pub(crate) fn our_payload(&self, span: &Range<f64>) -> f64 {
         self.ours(span) * PAYLOAD_SHARE
     }
 
     /// Payload of the foreground, bytes.
-    pub(super) fn foreground(&self, span: &Range<f64>) -> f64 {
+    pub(crate) fn foreground(&self, span: &Range<f64>) -> f64 {
         self.between(&self.foreground, span)
     }
 
     /// What the link can carry, bytes.
-    pub(super) fn capacity(&self, span: &Range<f64>) -> f64 {
+    pub(crate) fn capacity(&self, span: &Range<f64>) -> f64 {
         let span = self.indices(span);
         let moment = |index: usize| index as f64 * self.interval;
         self.rate.capacity(moment(span.start), moment(span.end))
@@ -76,7 +75,7 @@ impl Carried {
 
     /// Share of what the others left that the background took, 0 to 1; `None`
     /// where they left nothing.
-    pub(super) fn spare_used(&self, span: &Range<f64>) -> Option<f64> {
+    pub(crate) fn spare_used(&self, span: &Range<f64>) -> Option<f64> {
         let left = self.left(span);
         (left > 0.0).then(|| (self.ours(span) / left).min(1.0))
     }
@@ -84,7 +83,7 @@ impl Carried {
     /// How long after `from` it is that the background takes at least `share`
     /// of what the others leave, in the mean over the next [`MEAN`], s; if that
     /// is never before `until`, the time until then.
-    pub(super) fn reaches(&self, share: f64, from: f64, until: f64) -> f64 {
+    pub(crate) fn reaches(&self, share: f64, from: f64, until: f64) -> f64 {
         self.first(from, until, |span| {
             let left = self.left(span);
             left >= LEAST_LEFT * self.capacity(span) && self.ours(span) >= share * left
@@ -93,7 +92,7 @@ impl Carried {
 
     /// How long after `from` it is that the background carries at least this
     /// rate (byte/s), likewise.
-    pub(super) fn carries(&self, rate: f64, from: f64, until: f64) -> f64 {
+    pub(crate) fn carries(&self, rate: f64, from: f64, until: f64) -> f64 {
         self.first(from, until, |span| {
             self.ours(span) >= rate * (span.end - span.start)
         })
@@ -102,14 +101,14 @@ impl Carried {
     /// How long after `from` it is that the background has at least this rate
     /// (byte/s) in the mean over the [`MEAN`] around that moment and in the means
     /// over the next two, s; if that is never before `until`, the time until then.
-    pub(super) fn rises_to(&self, rate: f64, from: f64, until: f64) -> f64 {
+    pub(crate) fn rises_to(&self, rate: f64, from: f64, until: f64) -> f64 {
         self.settles(from, until, |span| {
             self.ours(span) >= rate * (span.end - span.start)
         })
     }
 
     /// The same for at most this rate.
-    pub(super) fn falls_to(&self, rate: f64, from: f64, until: f64) -> f64 {
+    pub(crate) fn falls_to(&self, rate: f64, from: f64, until: f64) -> f64 {
         self.settles(from, until, |span| {
             self.ours(span) <= rate * (span.end - span.start)
         })
@@ -117,7 +116,7 @@ impl Carried {
 
     /// The longest time within a span in which nothing of the background came,
     /// s.
-    pub(super) fn longest_gap(&self, span: &Range<f64>) -> f64 {
+    pub(crate) fn longest_gap(&self, span: &Range<f64>) -> f64 {
         let indices = self.indices(span);
         let sums = &self.ours[indices.start..=indices.end];
         let (mut longest, mut current) = (0, 0);

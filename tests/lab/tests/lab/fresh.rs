@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::process::Command;
 use std::time::Duration;
 
-use fairbat_lab::clock::Clock;
 use fairbat_lab::host::{Class, Host};
+use fairbat_lab::machine::Clock;
 use fairbat_lab::scenario::Scenario;
 use fairbat_lab::topology::{Topology, hosts};
 use fairbat_tests::content::Content;

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fairbat_lab::stalls::{HARMLESS, tried};
+use fairbat_lab::machine::{HARMLESS, tried};
 
 /// Exit status of `lab` where the machine does not allow what was asked for.
 const CANNOT: i32 = 77;

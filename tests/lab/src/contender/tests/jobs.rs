@@ -1,6 +1,8 @@
 //! Transfers that arrive at random.
 
 use super::*;
+use crate::link;
+use crate::record::Fetch;
 
 /// How much the link lets through at once, bytes, and then some.
 const AT_ONCE: u64 = 40_000;
@@ -70,7 +72,7 @@ fn takes_transfers_as_they_arrive(contender: Contender, quiet_s: f64) {
     let arriving = START_S..START_S + ARRIVING_S;
     assert!(jobs.iter().all(|job| arriving.contains(&job.t)));
     // None is forgotten, none is faster than the link.
-    let is_possible = |job: &crate::record::Fetch| {
+    let is_possible = |job: &Fetch| {
         let least = job.bytes.saturating_sub(AT_ONCE) as f64 / 10e6;
         job.seconds.is_some_and(|seconds| seconds > least)
     };
@@ -92,7 +94,7 @@ fn takes_transfers_as_they_arrive(contender: Contender, quiet_s: f64) {
 
 /// Bytes that have come to this host.
 fn fetched(host: &Host) -> u64 {
-    crate::link::counter(host, "eth", 0).expect("it has a link")
+    link::counter(host, "eth", 0).expect("it has a link")
 }
 
 /// How many TCP connections this host has opened.

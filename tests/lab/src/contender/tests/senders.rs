@@ -1,6 +1,7 @@
 //! What only senders of the lab's do.
 
 use super::*;
+use crate::record::SenderSample;
 
 #[test]
 fn what_is_for_senders_is_refused_by_others() {
@@ -56,7 +57,7 @@ fn senders_tell_what_they_saw_and_change_their_weights() {
         let received = &record.received;
         assert_eq!(received[(10.0 * START_S) as usize - 1], 0, "{received:?}");
         assert_eq!(received.last().copied(), record.bytes, "{received:?}");
-        let is_known = |one: &crate::record::SenderSample| one.cwnd > 0 && one.base_rtt_ms > 0.0;
+        let is_known = |one: &SenderSample| one.cwnd > 0 && one.base_rtt_ms > 0.0;
         assert!(record.sender.iter().all(is_known), "{:?}", record.sender);
         lab.assert_empty();
     });

@@ -10,12 +10,10 @@ use fairbat_tests::chart::{
 };
 use plotters::prelude::*;
 
-use super::super::colors::{color, colors};
-use super::super::grid::Grid;
-use super::super::harm::greedy;
-use super::super::rows::{Row, rows};
-use super::super::words::title;
-use super::super::{ALONE, MatrixRecord, RunSummary};
+use crate::report::chart::{Grid, color, colors};
+use crate::report::select::{Row, greedy, rows};
+use crate::report::words::title;
+use crate::report::{ALONE, MatrixRecord, RunSummary};
 use crate::scenario::{Foreground, Scenario, Traffic};
 
 /// Where the panels are: the sizes of one foreground beside each other.
@@ -33,7 +31,7 @@ const DOT: i32 = 4;
 const FILLED: &str = "cubic";
 
 /// Whether there is anything to be seen: somebody, and nobody to compare with.
-pub(in super::super) fn has_picture(matrix: &MatrixRecord) -> bool {
+pub(crate) fn has_picture(matrix: &MatrixRecord) -> bool {
     matrix.has_alone() && matrix.has_contenders()
 }
 
@@ -41,7 +39,7 @@ pub(in super::super) fn has_picture(matrix: &MatrixRecord) -> bool {
 ///
 /// # Errors
 /// What plotters says.
-pub(in super::super) fn draw(matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
+pub(crate) fn draw(matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
     let all: Vec<_> = matrix
         .scenarios
         .iter()
@@ -189,8 +187,8 @@ impl Measure {
 
 #[cfg(test)]
 mod tests {
-    use super::super::synthetic::deadlines;
     use super::*;
+    use crate::report::tests::deadlines::deadlines;
 
     #[test]
     fn every_run_is_a_dot() {

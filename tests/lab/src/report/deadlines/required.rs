@@ -1,11 +1,14 @@
 //! What is required of a contender by itself, and what of it holds.
 
-use super::super::harm::beyond;
-use super::super::words::cell;
-use super::Outcome;
-use super::together::Kept;
+use std::fmt::Write;
+
+use crate::deadline::DeadlineFigures;
+use crate::report::deadlines::Outcome;
+use crate::report::select::beyond;
+use crate::report::words::{cell, server, shown, title};
+use crate::report::{ALONE, OURS};
 use crate::scenario::{Scenario, Traffic};
-use crate::statistics::median;
+use crate::statistics::{FEW, Spread, median, p95};
 
 /// Share of the feasible deadlines that are to be met.
 const MET: f64 = 0.95;
@@ -34,7 +37,7 @@ struct Requirement {
 
 /// A line for each requirement; `None` if there is nothing to judge this contender
 /// by.
-pub(super) fn table(outcomes: &[Outcome<'_>], contender: &str) -> Option<String> {
+pub(crate) fn table(outcomes: &[Outcome<'_>], contender: &str) -> Option<String> {
     let ours: Vec<_> = outcomes.iter().filter(|it| it.is_of(contender)).collect();
     let all = kept(&ours)
         .into_iter()
@@ -255,10 +258,10 @@ fn foretold(ours: &[&Outcome<'_>]) -> Vec<Requirement> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcomes;
-    use super::super::synthetic::{changes, deadlines, line};
     use super::*;
     use crate::report::OURS;
+    use crate::report::deadlines::outcomes;
+    use crate::report::tests::deadlines::{changes, deadlines, line};
 
     fn of(matrix: &crate::report::MatrixRecord) -> String {
         table(&outcomes(matrix), OURS).unwrap()
@@ -310,5 +313,198 @@ mod tests {
             said.ends_with("| 1 of 2 runs | **does not hold** |"),
             "{said}"
         );
+    }
+}
+
+/// Of one run at least.
+pub(crate) struct Late {
+    /// In parts of the time that there was.
+    pub(crate) share: f64,
+    count: usize,
+    is_done: bool,
+}
+
+impl Late {
+    /// `None` without runs.
+    pub(crate) fn of(figures: &[&DeadlineFigures]) -> Option<Self> {
+        let late: Vec<f64> = figures.iter().map(|it| it.late_share).collect();
+        Some(Self {
+            share: p95(&late)?,
+            count: late.len(),
+            is_done: figures.iter().all(|it| it.is_done),
+        })
+    }
+
+    /// Per cent, and of how many runs.
+    pub(crate) fn words(&self) -> String {
+        let Self { share, count, .. } = self;
+        let late = format!("{}{:.1}", least(self.is_done), 100.0 * share);
+        if *count < FEW {
+            format!("{late}, most of {count}")
+        } else {
+            format!("{late}, of {count}")
+        }
+    }
+}
+
+/// What stands before a figure that is at least so much.
+pub(crate) fn least(all_there: bool) -> &'static str {
+    if all_there { "" } else { "\u{2265} " }
+}
+
+#[cfg(test)]
+mod late_tests {
+    use super::*;
+
+    fn words(shares: &[f64]) -> Option<String> {
+        let figures = shares.iter().map(|share| DeadlineFigures {
+            late_share: *share,
+            is_done: *share < 0.5,
+            ..DeadlineFigures::default()
+        });
+        let figures: Vec<_> = figures.collect();
+        let late = Late::of(&figures.iter().collect::<Vec<_>>())?;
+        Some(late.words())
+    }
+
+    #[test]
+    fn of_few_the_latest_counts_and_how_many_they_are_is_said() {
+        let mut shares = vec![0.0; 8];
+        shares.push(0.029);
+        assert_eq!(words(&shares).as_deref(), Some("2.9, most of 9"));
+        shares.extend([0.0; 91]);
+        assert_eq!(words(&shares).as_deref(), Some("0.0, of 100"));
+        assert_eq!(words(&[0.6]).as_deref(), Some("\u{2265} 60.0, most of 1"));
+        assert_eq!(words(&[]), None);
+    }
+}
+
+/// Who is a plain best-effort flow.
+const PLAIN: &str = "curl";
+
+pub(crate) fn section(outcomes: &[Outcome<'_>]) -> String {
+    let (feasible, beyond): (Vec<_>, Vec<_>) =
+        outcomes.iter().partition(|outcome| outcome.is_feasible());
+    let mut text = String::new();
+    if !feasible.is_empty() {
+        text.push_str("\n## All that are feasible\n\n| | server | met | | late, p95, % |\n|---|---|---|---|---|\n");
+        for (contender, server_name) in kinds(&feasible) {
+            let of = feasible.iter().filter(|outcome| {
+                outcome.is_of(contender) && outcome.run.congestion_control.as_deref() == server_name
+            });
+            let Some(kept) = Kept::of(of.copied()) else {
+                continue;
+            };
+            let (met, all) = (kept.met, kept.all);
+            let _ = writeln!(
+                text,
+                "| {} | {} | {met} of {all} | {:.0} % | {} |",
+                cell(title(contender)),
+                server(server_name),
+                100.0 * met as f64 / all as f64,
+                kept.late.words()
+            );
+        }
+    }
+    let beside: Vec<_> = servers(&beyond)
+        .into_iter()
+        .filter_map(|server| Some((server, beside(&beyond, server)?)))
+        .collect();
+    if !beside.is_empty() {
+        text.push_str(
+            "\n## All that are not feasible\n\nNobody can do better than best effort there: how \
+             long ours took, in times of what curl took in the run of the same seed.\n\n\
+             | server | times curl | pairs |\n|---|---|---|\n",
+        );
+        for (server_name, ratios) in beside {
+            let count = ratios.len();
+            let spread = shown(Spread::of(&ratios), 2);
+            let _ = writeln!(text, "| {} | {spread} | {count} |", server(server_name));
+        }
+    }
+    text
+}
+
+/// How deadlines were kept in some runs; of one at least.
+pub(crate) struct Kept {
+    pub(crate) met: usize,
+    pub(crate) all: usize,
+    pub(crate) late: Late,
+}
+
+impl Kept {
+    /// `None` without runs.
+    pub(crate) fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome<'a>>) -> Option<Self> {
+        let figures: Vec<_> = outcomes.map(|outcome| outcome.figures).collect();
+        Some(Self {
+            met: figures.iter().filter(|it| it.met).count(),
+            all: figures.len(),
+            late: Late::of(&figures)?,
+        })
+    }
+}
+
+/// Contenders with their servers, in the order of their appearance.
+fn kinds<'a>(outcomes: &[&'a Outcome<'a>]) -> Vec<(&'a str, Option<&'a str>)> {
+    let mut kinds = Vec::new();
+    for outcome in outcomes {
+        let run = outcome.run;
+        let kind = (run.contender.as_str(), run.congestion_control.as_deref());
+        if kind.0 != ALONE && !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    kinds
+}
+
+fn servers<'a>(outcomes: &[&'a Outcome<'a>]) -> Vec<Option<&'a str>> {
+    let ours = kinds(outcomes).into_iter().filter(|kind| kind.0 == OURS);
+    ours.map(|kind| kind.1).collect()
+}
+
+/// How long ours took in times of what the plain one took, for each pair.
+fn beside(outcomes: &[&Outcome<'_>], server: Option<&str>) -> Option<Vec<f64>> {
+    let ours = outcomes.iter().filter(|outcome| {
+        outcome.is_of(OURS) && outcome.run.congestion_control.as_deref() == server
+    });
+    let ratios = ours.filter_map(|ours| {
+        let mut plain = outcomes.iter().filter(|other| other.is_of(PLAIN));
+        let plain = plain.find(|other| other.is_beside(ours))?;
+        Some(ours.figures.finish_s / plain.figures.finish_s)
+    });
+    let ratios: Vec<_> = ratios.collect();
+    (!ratios.is_empty()).then_some(ratios)
+}
+
+#[cfg(test)]
+mod together_tests {
+    use super::*;
+    use crate::report::deadlines::outcomes;
+    use crate::report::tests::deadlines::{changes, deadlines, line};
+
+    #[test]
+    fn the_feasible_ones_are_counted_and_the_others_are_compared() {
+        let matrix = deadlines();
+        let text = section(&outcomes(&matrix));
+        assert_eq!(
+            line(&text, "| fairbat get | cubic"),
+            "| fairbat get | cubic | 5 of 5 | 100 % | 0.0, most of 5 |"
+        );
+        // Late by 0, 0.6, 1.2, 1.8 and 2.4 s of 60.
+        assert_eq!(
+            line(&text, "| fairbat get | bbr"),
+            "| fairbat get | bbr | 1 of 5 | 20 % | 4.0, most of 5 |"
+        );
+        // 78 s and more beside 65 s.
+        assert_eq!(line(&text, "| bbr |"), "| bbr | 1.20 | 5 |");
+        assert!(!text.contains("| none"));
+    }
+
+    #[test]
+    fn without_curl_nothing_is_compared() {
+        let matrix = changes();
+        let text = section(&outcomes(&matrix));
+        assert!(!text.contains("times curl"), "{text}");
+        assert!(text.contains("## All that are feasible"), "{text}");
     }
 }

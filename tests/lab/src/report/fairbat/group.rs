@@ -11,18 +11,17 @@ use std::collections::BTreeSet;
 use crate::jobs::JobsFigures;
 use crate::record::Summary;
 use crate::report::MatrixRecord;
+use crate::report::fairbat::Point;
 use crate::report::verdict::ENOUGH;
-use crate::report::words::seeds;
+use crate::report::words::{NOTHING, seeds};
 use crate::statistics::{Interval, Moments, Spread, mean};
-
-use super::point::Point;
 
 /// Of so many seeds, how much happened to arrive says more than it costs to find out
 /// what that does.
 const MANY: usize = 5;
 
 /// A contender at a point.
-pub(super) struct Group<'a> {
+pub(crate) struct Group<'a> {
     point: Point<'a>,
     runs: Vec<(u64, &'a Summary, &'a JobsFigures)>,
     /// Seeds that were to be run.
@@ -31,10 +30,10 @@ pub(super) struct Group<'a> {
 
 /// A mean or a ratio, and how exact it is where that is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Estimate {
-    pub(super) value: f64,
+pub(crate) struct Estimate {
+    pub(crate) value: f64,
     /// Half of the 95 % interval; `None` of too few seeds.
-    pub(super) half: Option<f64>,
+    pub(crate) half: Option<f64>,
 }
 
 impl Estimate {
@@ -67,7 +66,7 @@ impl Estimate {
     }
 
     /// What becomes of it when it is taken times a factor and something is added.
-    pub(super) fn scaled(self, factor: f64, added: f64) -> Self {
+    pub(crate) fn scaled(self, factor: f64, added: f64) -> Self {
         Self {
             value: factor * self.value + added,
             half: self.half.map(|half| factor.abs() * half),
@@ -75,7 +74,7 @@ impl Estimate {
     }
 
     /// Where it is known how exact it is.
-    pub(super) fn interval(self) -> Option<Interval> {
+    pub(crate) fn interval(self) -> Option<Interval> {
         Some(Interval {
             mean: self.value,
             half: self.half?,
@@ -83,7 +82,7 @@ impl Estimate {
     }
 
     /// Whether its interval reaches to both sides of a bound.
-    pub(super) fn is_crossing(self, bound: f64) -> bool {
+    pub(crate) fn is_crossing(self, bound: f64) -> bool {
         let interval = self.interval();
         interval.is_some_and(|it| it.low() < bound && bound < it.high())
     }
@@ -91,7 +90,7 @@ impl Estimate {
 
 impl<'a> Group<'a> {
     /// Of the runs that did not fail.
-    pub(super) fn of(matrix: &'a MatrixRecord, point: Point<'a>, contender: &str) -> Self {
+    pub(crate) fn of(matrix: &'a MatrixRecord, point: Point<'a>, contender: &str) -> Self {
         let runs = matrix.runs.iter().filter(|run| {
             run.scenario == point.name && run.contender == contender && run.failure.is_none()
         });
@@ -106,21 +105,21 @@ impl<'a> Group<'a> {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    pub(super) fn seeds(&self) -> usize {
+    pub(crate) fn seeds(&self) -> usize {
         self.runs.len()
     }
 
     /// Whether it has a run that did not fail with every seed that was to be run.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.runs.len() == self.expected
     }
 
     /// The figures of each run.
-    pub(super) fn figures(&self) -> impl Iterator<Item = &'a JobsFigures> {
+    pub(crate) fn figures(&self) -> impl Iterator<Item = &'a JobsFigures> {
         self.runs.iter().map(|(_, _, jobs)| *jobs)
     }
 
@@ -129,7 +128,7 @@ impl<'a> Group<'a> {
     /// there is more to take away what a seed owes to its arrivals: how long fetches
     /// take at an ideal link ([`JobsFigures::ideal`]), and where there is none, how
     /// much arrived ([`JobsFigures::arrived_share`]).
-    pub(super) fn delay(&self) -> Option<Estimate> {
+    pub(crate) fn delay(&self) -> Option<Estimate> {
         let moments = self.moments();
         let slope = Moments::slope(&moments)?;
         let delay = |one: Moments| one.controlled(slope, self.point.web_kb);
@@ -156,7 +155,7 @@ impl<'a> Group<'a> {
     }
 
     /// Mean time of a fetch in parts of another contender's, with the same seeds.
-    pub(super) fn delay_against(&self, other: &Self) -> Option<Estimate> {
+    pub(crate) fn delay_against(&self, other: &Self) -> Option<Estimate> {
         let pairs = self.pairs(other).into_iter();
         let delay = |jobs: &JobsFigures| jobs.web.moments.mean_y;
         let delays = pairs.map(|(one, other)| (delay(one), delay(other)));
@@ -164,13 +163,13 @@ impl<'a> Group<'a> {
     }
 
     /// By how many per cent the mean fetch takes less time than another contender's.
-    pub(super) fn improvement(&self, other: &Self) -> Option<Estimate> {
+    pub(crate) fn improvement(&self, other: &Self) -> Option<Estimate> {
         let ratio = self.delay_against(other)?;
         Some(ratio.scaled(-100.0, 100.0))
     }
 
     /// Chunks on the network in parts of another contender's.
-    pub(super) fn active_against(&self, other: &Self) -> Option<Estimate> {
+    pub(crate) fn active_against(&self, other: &Self) -> Option<Estimate> {
         let pairs = self.pairs(other).into_iter();
         let mean = |jobs: &JobsFigures| Some(jobs.active.as_ref()?.mean);
         let pairs = pairs.filter_map(|(one, other)| Some((mean(one)?, mean(other)?)));
@@ -179,7 +178,7 @@ impl<'a> Group<'a> {
 
     /// Variance of the times of all fetches of all seeds that both have, in parts of
     /// another contender's.
-    pub(super) fn variance_against(&self, other: &Self) -> Option<f64> {
+    pub(crate) fn variance_against(&self, other: &Self) -> Option<f64> {
         let (own, its): (Vec<_>, Vec<_>) = self
             .pairs(other)
             .into_iter()
@@ -190,7 +189,7 @@ impl<'a> Group<'a> {
     }
 
     /// The same of each seed.
-    pub(super) fn variances_against(&self, other: &Self) -> Option<Spread> {
+    pub(crate) fn variances_against(&self, other: &Self) -> Option<Spread> {
         let pairs = self.pairs(other).into_iter();
         let variance = |jobs: &JobsFigures| jobs.web.moments.variance_y;
         let ratios = pairs.map(|(one, other)| variance(one) / variance(other));
@@ -198,17 +197,17 @@ impl<'a> Group<'a> {
     }
 
     /// Mean over the seeds; `None` where no run has it.
-    pub(super) fn mean(&self, figure: impl Fn(&JobsFigures) -> Option<f64>) -> Option<f64> {
+    pub(crate) fn mean(&self, figure: impl Fn(&JobsFigures) -> Option<f64>) -> Option<f64> {
         mean(&self.figures().filter_map(figure).collect::<Vec<_>>())
     }
 
     /// The most of all seeds.
-    pub(super) fn most(&self, figure: impl Fn(&JobsFigures) -> Option<f64>) -> Option<f64> {
+    pub(crate) fn most(&self, figure: impl Fn(&JobsFigures) -> Option<f64>) -> Option<f64> {
         self.figures().filter_map(figure).reduce(f64::max)
     }
 
     /// Mean over the seeds of each quarter; `None` where no run has it.
-    pub(super) fn quarters(
+    pub(crate) fn quarters(
         &self,
         figure: impl Fn(&JobsFigures) -> Option<[f64; 4]>,
     ) -> Option<[f64; 4]> {
@@ -222,7 +221,7 @@ impl<'a> Group<'a> {
 
     /// Bytes of chunks that were there at the end in parts of those of all that had
     /// arrived, all seeds together.
-    pub(super) fn served(&self) -> Option<f64> {
+    pub(crate) fn served(&self) -> Option<f64> {
         let sum = |of: fn(&JobsFigures) -> u64| self.figures().map(of).sum::<u64>() as f64;
         let share = sum(|jobs| jobs.chunks.served_bytes) / sum(|jobs| jobs.chunks.arrived_bytes);
         share.is_finite().then_some(share)
@@ -230,7 +229,7 @@ impl<'a> Group<'a> {
 
     /// Payload that the background moved over the link in the measured part in parts of
     /// what arrived meanwhile, all seeds together.
-    pub(super) fn carried(&self) -> Option<f64> {
+    pub(crate) fn carried(&self) -> Option<f64> {
         let carried: f64 = self.runs.iter().map(|(_, it, _)| it.background_mbit).sum();
         let offered: f64 = self.figures().map(|jobs| jobs.chunks.offered_mbit).sum();
         let share = carried / offered;
@@ -257,4 +256,29 @@ fn planned(matrix: &MatrixRecord, point: Point<'_>, contender: &str) -> usize {
     let of_point = matrix.planned.get(point.name);
     let planned = of_point.and_then(|contenders| contenders.get(contender));
     planned.map_or_else(|| seeds(matrix).len(), BTreeSet::len)
+}
+
+/// The mean, and half of its interval where that is known.
+pub(crate) fn estimate(figure: Option<Estimate>, digits: usize) -> String {
+    figure.map_or(NOTHING.to_owned(), |Estimate { value, half }| {
+        let half = half.map_or(String::new(), |half| format!(" \u{b1} {half:.digits$}"));
+        format!("{value:.digits$}{half}")
+    })
+}
+
+/// A number.
+pub(crate) fn number(figure: Option<f64>, digits: usize) -> String {
+    figure.map_or(NOTHING.to_owned(), |value| format!("{value:.digits$}"))
+}
+
+/// A share in per cent.
+pub(crate) fn percent(share: Option<f64>, digits: usize) -> String {
+    number(share.map(|share| 100.0 * share), digits)
+}
+
+/// Four numbers, one after the other.
+pub(crate) fn quarters(figures: Option<[f64; 4]>) -> String {
+    figures.map_or(NOTHING.to_owned(), |all| {
+        all.map(|value| format!("{value:.1}")).join(", ")
+    })
 }

@@ -2,33 +2,27 @@
 //! the lab measured, every point with its intervals, and whether what is required
 //! holds. Computed from the runs, all of it.
 
-mod cells;
-mod figures;
-mod flows;
 mod group;
-mod incentive;
-mod joined;
-mod limits;
-mod point;
-mod points;
+mod pictures;
 mod required;
-mod scaling;
-mod steps;
-mod table1;
+mod tables;
 
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use self::group::Group;
-use self::point::{Point, Topology, points};
-use self::steps::Steps;
-use super::MatrixRecord;
-use super::rows::rows;
-use super::words::{failures, head, how, measured, terms};
+use serde::Deserialize;
+
+use crate::jobs::SOON;
+use crate::report::MatrixRecord;
+use crate::report::fairbat::group::Group;
+use crate::report::fairbat::pictures::{FIGURES, FILE};
+use crate::report::select::rows;
+use crate::report::words::{failures, head, how, measured, terms};
+use crate::scenario::{Scenario, Traffic};
 
 /// The matrix, and what its page is called.
-const NAME: &str = "fairbat";
+pub(crate) const NAME: &str = "fairbat";
 
 /// The matrix of one of its points at another scale.
 const SCALING: &str = "fairbat-scaling";
@@ -37,22 +31,22 @@ const SCALING: &str = "fairbat-scaling";
 const LONG: &str = "fairbat-long";
 
 /// What the paper compares with: every chunk its own connection at once.
-const BASELINE: &str = "tcp";
+pub(crate) const BASELINE: &str = "tcp";
 
 /// The paper's own system, with our damping.
-const PLAIN: &str = "fairbat-plain";
+pub(crate) const PLAIN: &str = "fairbat-plain";
 
 /// The same with our receiver lever.
-const LEVERS: &str = "fairbat-levers";
+pub(crate) const LEVERS: &str = "fairbat-levers";
 
 /// The same as the paper's, with its law as printed.
-const UNDAMPED: &str = "fairbat-undamped";
+pub(crate) const UNDAMPED: &str = "fairbat-undamped";
 
 /// LEDBAT.
-const LEDBAT: &str = "utp";
+pub(crate) const LEDBAT: &str = "utp";
 
 /// The same with the target of its first drafts.
-const LEDBAT_EARLY: &str = "utp-25";
+pub(crate) const LEDBAT_EARLY: &str = "utp-25";
 
 /// The paper's k in its hard case.
 const HARD: Topology = Topology::One { long_lived: 3 };
@@ -71,13 +65,13 @@ struct Beside<'a> {
 impl<'a> Beside<'a> {
     /// Where flows over time are shown from: what was measured for longer, if it was.
     fn flows(self, matrix: &'a MatrixRecord) -> &'a MatrixRecord {
-        let long = self.long.filter(|long| flows::scene(long).is_some());
+        let long = self.long.filter(|long| pictures::scene(long).is_some());
         long.unwrap_or(matrix)
     }
 }
 
 /// Whether a matrix is on this page.
-pub(super) fn is_of(matrix: &MatrixRecord) -> bool {
+pub(crate) fn is_of(matrix: &MatrixRecord) -> bool {
     [NAME, SCALING, LONG].contains(&matrix.name.as_str())
 }
 
@@ -86,7 +80,7 @@ pub(super) fn is_of(matrix: &MatrixRecord) -> bool {
 ///
 /// # Errors
 /// When one cannot be written.
-pub(super) fn write(
+pub(crate) fn write(
     all: &[MatrixRecord],
     directory: &Path,
 ) -> Result<Vec<PathBuf>, Box<dyn Error>> {
@@ -101,16 +95,16 @@ pub(super) fn write(
         long: named(LONG),
         steps: steps.as_ref(),
     };
-    fs::write(&page, self::page(matrix, beside))?;
+    fs::write(&page, crate::report::fairbat::page(matrix, beside))?;
     let mut written = vec![page];
-    for figure in figures::FIGURES.iter().filter(|one| one.is_there(matrix)) {
+    for figure in FIGURES.iter().filter(|one| one.is_there(matrix)) {
         let picture = directory.join(figure.file());
         figure.draw(matrix, &picture)?;
         written.push(picture);
     }
-    if let Some(scene) = flows::scene(beside.flows(matrix)) {
-        let picture = directory.join(flows::FILE);
-        flows::draw(&scene, &picture)?;
+    if let Some(scene) = pictures::scene(beside.flows(matrix)) {
+        let picture = directory.join(FILE);
+        pictures::draw(&scene, &picture)?;
         written.push(picture);
     }
     Ok(written)
@@ -120,20 +114,20 @@ fn page(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
     let mut text = head(matrix);
     text.push_str(READING);
     text.push_str(&required::section(matrix, beside));
-    text.push_str(&flows::section(beside.flows(matrix)));
-    for figure in figures::FIGURES.iter().filter(|one| one.is_there(matrix)) {
+    text.push_str(&pictures::section(beside.flows(matrix)));
+    for figure in FIGURES.iter().filter(|one| one.is_there(matrix)) {
         text.push_str(&figure.section(matrix));
     }
     for section in [
-        table1::section(matrix),
-        points::section(matrix),
-        joined::section(matrix),
-        incentive::section(matrix),
-        beside.long.map_or(String::new(), incentive::for_longer),
-        limits::section(matrix),
-        beside
-            .scaling
-            .map_or(String::new(), |other| scaling::section(matrix, other)),
+        tables::table1_section(matrix),
+        tables::section(matrix),
+        tables::joined_section(matrix),
+        tables::incentive_section(matrix),
+        beside.long.map_or(String::new(), tables::for_longer),
+        tables::limits_section(matrix),
+        beside.scaling.map_or(String::new(), |other| {
+            tables::scaling_section(matrix, other)
+        }),
     ] {
         text.push_str(&section);
     }
@@ -152,32 +146,7 @@ fn page(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
 }
 
 /// How it is all to be read.
-const READING: &str = "What is measured is section IV of \"FAIRBAT: access control for background \
-    flows\": n chunks wait in a queue, at most m are on the network, and every T seconds, by its eq. \
-    (2), m grows by gamma (n \u{2212} tau), where tau is how many are meant to wait. The joined system is \
-    this with FAIRBAT's receiver lever, which makes a connection yield by its receive window, for \
-    the part of the time in which m is below one. LBE is lower-than-best-effort, as LEDBAT and TCP-LP \
-    are.\n\n\u{3c1}s is the load of web fetches and \u{3c1}b that of background \
-    chunks, in parts of a link; k is the number of long-lived flows. The baseline, with which all \
-    is compared, sends every chunk over a TCP connection of its own as soon as it arrives, with \
-    CUBIC.\n\n\
-    Intervals hold the truth with a probability of 95 %, by Student's t over the seeds, which are \
-    independent; with fewer than three seeds there are none. The mean time of a \
-    fetch is corrected by what it owes to what happened to arrive, by regression on a control \
-    variate whose mean is known (Lavenberg and Welch 1981): with five seeds or more how long the \
-    same fetches would take at an ideal link, which all flows share equally at every moment and \
-    whose true mean is that of 2000 draws of arrivals (its own error is in the interval), or over two links how much arrived; with \
-    fewer seeds how large fetches were. Improvements are \
-    seed by seed: all contenders meet the same arrivals. Some contenders have more seeds than others, \
-    and two are compared over those that both have. The time of a fetch that was not over at \
-    the end counts as long as it had taken.\n\n\
-    LEDBAT is libtorrent's uTP, with its target of 100 ms and with the 25 ms of LEDBAT's first drafts. A \
-    full queue of 100 packets is one of 120 ms here: the first of them leaves little room below the \
-    losses that TCP waits for. There is no LEDBAT~a. A uTP connection takes at least a round trip more \
-    to begin than the baseline's, and so does a chunk of FAIRBAT's queue. All FAIRBAT contenders open a \
-    connection for each chunk, and all but the one without it have eq. (2) with a damping term and \
-    gains that settle (`lab tuning`); the paper's and the joined system differ in the receiver \
-    lever only.\n";
+const READING: &str = include_str!("../../text/fairbat-reading.md");
 
 /// Contenders that ran, in the order of their first run, without the baseline.
 fn contenders(matrix: &MatrixRecord) -> Vec<&str> {
@@ -222,8 +191,171 @@ fn beside_baseline<'a>(
     groups.filter(|(_, group, _)| !group.is_empty()).collect()
 }
 
-#[cfg(test)]
-mod synthetic;
+/// Where chunks and fetches meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Topology {
+    /// At one bottleneck, beside so many long-lived flows.
+    One {
+        /// The paper's k.
+        long_lived: u32,
+    },
+    /// Chunks cross two links, and each has fetches of its own.
+    Two,
+}
+
+/// A scenario as a point of the evaluation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Point<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) topology: Topology,
+    /// Load of the background, a share of the first link.
+    pub(crate) chunks: f64,
+    /// Load of the fetches, a share of a link each.
+    pub(crate) web: f64,
+    /// Their mean size, kB.
+    pub(crate) web_kb: f64,
+    /// Mean size of chunks, kB.
+    pub(crate) chunk_kb: f64,
+    /// From when on no chunk arrives any more, s.
+    pub(crate) until_s: f64,
+}
+
+impl<'a> Point<'a> {
+    fn of(name: &'a str, scenario: &Scenario) -> Option<Self> {
+        let jobs = scenario.background.jobs?;
+        let traffic = || scenario.foreground.iter().map(|one| &one.traffic);
+        let (web, web_kb) = traffic().find_map(|one| match one {
+            Traffic::Web { load, mean_kb } => Some((*load, *mean_kb)),
+            _ => None,
+        })?;
+        let greedy = traffic().map(|one| match one {
+            Traffic::Greedy { flows } => *flows,
+            _ => 0,
+        });
+        let topology = match scenario.link.len() {
+            1 => Topology::One {
+                long_lived: greedy.sum(),
+            },
+            _ => Topology::Two,
+        };
+        Some(Self {
+            name,
+            topology,
+            chunks: jobs.load,
+            web,
+            web_kb,
+            chunk_kb: jobs.mean_kb,
+            until_s: jobs.until_s.unwrap_or(scenario.duration_s),
+        })
+    }
+
+    /// What varies among the points of a topology.
+    pub(crate) fn load(&self) -> f64 {
+        match self.topology {
+            Topology::One { .. } => self.chunks,
+            Topology::Two => self.web,
+        }
+    }
+
+    /// For people, short.
+    pub(crate) fn words(&self) -> String {
+        match self.topology {
+            Topology::One { long_lived } => {
+                format!("k = {long_lived}, \u{3c1}b = {}", self.chunks)
+            }
+            Topology::Two => format!("two links, \u{3c1}s = {}", self.web),
+        }
+    }
+}
+
+/// All points of a matrix, by topology and load.
+pub(crate) fn points(matrix: &MatrixRecord) -> Vec<Point<'_>> {
+    let all = matrix.scenarios.iter();
+    let mut points: Vec<_> = all
+        .filter_map(|(name, scenario)| Point::of(name, scenario))
+        .collect();
+    points.sort_by(|a, b| {
+        let loads = a.load().total_cmp(&b.load());
+        a.topology.cmp(&b.topology).then(loads)
+    });
+    points
+}
+
+/// Name of the record and of its page.
+const STEPS_NAME: &str = "tuning";
+
+/// The law that is used.
+const LAW: &str = "defaults";
+
+/// After how many mean chunk times the limit was found, step by step; `None` where it
+/// never was.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Steps(Vec<Option<f64>>);
+
+#[derive(Deserialize)]
+struct Record {
+    laws: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    law: String,
+    runs: Runs,
+}
+
+#[derive(Deserialize)]
+struct Runs {
+    steps: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    course: Course,
+}
+
+#[derive(Deserialize)]
+struct Course {
+    after: Option<f64>,
+}
+
+impl Steps {
+    /// What the record in a directory says; `None` if there is none of steps.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read.
+    pub(crate) fn read(directory: &Path) -> std::io::Result<Option<Self>> {
+        let path = directory.join(format!("{STEPS_NAME}.json"));
+        if !path.try_exists()? {
+            return Ok(None);
+        }
+        let record: Record = serde_json::from_slice(&fs::read(path)?)?;
+        let law = record.laws.into_iter().find(|one| one.law == LAW);
+        let steps = law.map_or(Vec::new(), |law| law.runs.steps);
+        let after: Vec<_> = steps.into_iter().map(|step| step.course.after).collect();
+        Ok((!after.is_empty()).then_some(Self(after)))
+    }
+
+    /// Whether all are followed soon.
+    pub(crate) fn holds(&self) -> bool {
+        let mut all = self.0.iter();
+        all.all(|after| after.is_some_and(|after| after <= SOON))
+    }
+
+    /// For people.
+    pub(crate) fn words(&self) -> String {
+        let words: Vec<_> = self
+            .0
+            .iter()
+            .map(|after| after.map_or("never".to_owned(), |after| format!("{after:.0}")))
+            .collect();
+        format!("after {} chunk times", words.join(", "))
+    }
+}
+
+/// Where there is more of it.
+pub(crate) fn link() -> String {
+    format!("[{STEPS_NAME}]({STEPS_NAME}.md)")
+}
 
 #[cfg(test)]
 mod tests;

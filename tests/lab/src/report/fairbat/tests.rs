@@ -1,11 +1,11 @@
 //! The page of a matrix whose figures are known.
 
-use super::group::Group;
-use super::point::points;
-use super::synthetic::{SEEDS, evaluation};
 use super::*;
 use crate::jobs::IdealFigures;
-use crate::report::synthetic::line;
+use crate::report::fairbat::group::Group;
+use crate::report::fairbat::points;
+use crate::report::tests::fairbat::{SEEDS, evaluation};
+use crate::report::tests::synthetic::line;
 use crate::report::words::title;
 use crate::statistics::Interval;
 
@@ -251,7 +251,7 @@ fn a_scale_is_compared_at_the_same_point() {
     for run in other.runs.iter_mut().filter(|run| run.contender == PLAIN) {
         run.summary.jobs.as_mut().unwrap().web.moments.mean_y *= 0.5;
     }
-    let page = self::page(&matrix, scaled(&other));
+    let page = tests::page(&matrix, scaled(&other));
     let scale = line(&page, "|  | The scale");
     assert!(scale.contains("**does not hold**"), "{scale}");
     assert!(

@@ -10,12 +10,11 @@ use fairbat_tests::chart::{
 };
 use plotters::prelude::*;
 
-use super::super::MatrixRecord;
-use super::super::colors::{color, colors};
-use super::super::grid::Grid;
-use super::super::words::{NOTHING, cell, shown, title};
-use super::cells::{Place, all_runs, contenders, places, runs};
 use crate::link::PAYLOAD_SHARE;
+use crate::report::MatrixRecord;
+use crate::report::chart::{Grid, color, colors};
+use crate::report::senders::{Place, all_runs, contenders, places, runs};
+use crate::report::words::{NOTHING, cell, shown, title};
 use crate::scenario::{Foreground, Traffic};
 use crate::statistics::Spread;
 
@@ -38,7 +37,7 @@ const LETTER: f64 = 7.0;
 
 /// Transfers of one contender beside one load. One that was never there took for
 /// ever; with a run that failed that is so of every transfer that nobody knows of.
-pub(super) struct Times {
+pub(crate) struct Times {
     /// Seconds that each took that was there before the run was over, ascending.
     took: Vec<f64>,
     /// How many there were altogether.
@@ -48,7 +47,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    pub(super) fn of(matrix: &MatrixRecord, place: Place<'_>, contender: &str) -> Self {
+    pub(crate) fn of(matrix: &MatrixRecord, place: Place<'_>, contender: &str) -> Self {
         let asked = matrix.scenarios.get(place.scenario).map_or(0, |scenario| {
             let background = &scenario.background;
             background.copies as usize * background.due().len()
@@ -70,7 +69,7 @@ impl Times {
     }
 
     /// How many were there in time, 0 to 1; `None` without any.
-    pub(super) fn met_share(&self) -> Option<f64> {
+    pub(crate) fn met_share(&self) -> Option<f64> {
         (self.count > 0).then(|| self.met as f64 / self.count as f64)
     }
 
@@ -124,7 +123,7 @@ fn window(matrix: &MatrixRecord, place: Place<'_>) -> Option<f64> {
 
 /// The load of web fetches that came with each seed, % of the link's payload; `None`
 /// without fetches.
-pub(super) fn came(matrix: &MatrixRecord, place: Place<'_>, contender: &str) -> Option<Spread> {
+pub(crate) fn came(matrix: &MatrixRecord, place: Place<'_>, contender: &str) -> Option<Spread> {
     let scenario = matrix.scenarios.get(place.scenario)?;
     let rate = scenario.link.first()?.rate_mbit * PAYLOAD_SHARE;
     let is_web = |flow: &Foreground| matches!(flow.traffic, Traffic::Web { .. });
@@ -139,7 +138,7 @@ pub(super) fn came(matrix: &MatrixRecord, place: Place<'_>, contender: &str) -> 
 }
 
 /// What goes below the head of the page.
-pub(super) fn section(matrix: &MatrixRecord) -> String {
+pub(crate) fn section(matrix: &MatrixRecord) -> String {
     let mut text = format!(
         "What fig. 10 of the DA-LBE paper shows, and not under its terms: the weight is made by \
          this project's deadline controller, as `fairbat` has it, and not by MBC with the price \
@@ -201,7 +200,7 @@ fn laws(matrix: &MatrixRecord) -> String {
 ///
 /// # Errors
 /// What plotters says.
-pub(super) fn draw(matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
+pub(crate) fn draw(matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
     let places = places(matrix);
     let canvas = SVGBackend::new(path, GRID.size(places.len())).into_drawing_area();
     canvas.fill(&WHITE)?;
@@ -284,12 +283,12 @@ fn one(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::synthetic::{matrix, run};
-    use super::super::{Kind, page};
     use super::*;
     use crate::deadline::DeadlineFigures;
     use crate::record::TransferRecord;
     use crate::report::RunSummary;
+    use crate::report::senders::{Kind, page};
+    use crate::report::tests::synthetic::{matrix, run};
 
     fn timed(seed: u64, took: &[f64]) -> RunSummary {
         let mut run = run("web", "sender-vegas", seed, &[3.0]);

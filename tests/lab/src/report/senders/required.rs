@@ -2,42 +2,38 @@
 //! the seeds as they are, not as they are shown; how many seeds that takes is
 //! [`Verdict`]'s. Knows figures, not how they are measured.
 
-mod deadlines;
-mod least;
-mod scales;
-mod weights;
-
-use super::super::MatrixRecord;
-use super::super::bound::Bound;
-use super::super::verdict::{DECISIVE, ENOUGH, Verdict};
-use super::super::words::{NOTHING, cell, shown, title};
-use super::awaited::Awaited;
+use crate::report::MatrixRecord;
+use crate::report::senders::cdg;
+use crate::report::senders::least;
+use crate::report::senders::table1;
+use crate::report::verdict::{Bound, DECISIVE, ENOUGH, Verdict};
+use crate::report::words::{NOTHING, cell, shown, title};
 use crate::statistics::{Spread, median};
 
 /// The law that is taken where nobody asks for another.
-const OURS: &str = "sender-vegas";
+pub(crate) const OURS: &str = "sender-vegas";
 
 /// One of the requirements.
-struct Requirement {
-    what: String,
-    measured: String,
-    verdict: Verdict,
+pub(crate) struct Requirement {
+    pub(crate) what: String,
+    pub(crate) measured: String,
+    pub(crate) verdict: Verdict,
 }
 
 /// A figure at one of the places where it is measured.
-struct Part {
-    place: String,
-    figure: Option<Spread>,
+pub(crate) struct Part {
+    pub(crate) place: String,
+    pub(crate) figure: Option<Spread>,
     /// Of how many seeds it is; `None` if more of them would not say more.
-    seeds: Option<usize>,
-    bound: Bound,
+    pub(crate) seeds: Option<usize>,
+    pub(crate) bound: Bound,
     /// The same as times that may be infinite.
-    awaited: Option<Awaited>,
+    pub(crate) awaited: Option<Awaited>,
 }
 
 impl Part {
     /// Of a figure with each seed.
-    fn over(place: impl Into<String>, values: &[f64], bound: Bound) -> Self {
+    pub(crate) fn over(place: impl Into<String>, values: &[f64], bound: Bound) -> Self {
         Self {
             place: place.into(),
             figure: Spread::of(values),
@@ -48,7 +44,12 @@ impl Part {
     }
 
     /// Of a time of so many seeds; what never came is beyond any bound.
-    fn awaited(place: impl Into<String>, times: Awaited, seeds: usize, bound: Bound) -> Self {
+    pub(crate) fn awaited(
+        place: impl Into<String>,
+        times: Awaited,
+        seeds: usize,
+        bound: Bound,
+    ) -> Self {
         Self {
             place: place.into(),
             figure: times.spread(),
@@ -60,7 +61,12 @@ impl Part {
 
     /// Of one figure of all transfers of so many seeds, which has no spread that
     /// could cross the bound.
-    fn of_all(place: impl Into<String>, value: Option<f64>, seeds: usize, bound: Bound) -> Self {
+    pub(crate) fn of_all(
+        place: impl Into<String>,
+        value: Option<f64>,
+        seeds: usize,
+        bound: Bound,
+    ) -> Self {
         let values: Vec<_> = value.into_iter().collect();
         Self {
             seeds: Some(seeds),
@@ -69,14 +75,14 @@ impl Part {
     }
 
     /// Of something that was counted, over all seeds.
-    fn count(place: impl Into<String>, count: usize, bound: Bound) -> Self {
+    pub(crate) fn count(place: impl Into<String>, count: usize, bound: Bound) -> Self {
         Self {
             seeds: None,
             ..Self::over(place, &[count as f64], bound)
         }
     }
 
-    fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> Verdict {
         let holds = self.figure.map(|figure| self.bound.holds(figure));
         match self.seeds {
             None => Verdict::of(holds),
@@ -85,14 +91,14 @@ impl Part {
     }
 
     /// Whether its seeds disagree.
-    fn is_crossing(&self) -> bool {
+    pub(crate) fn is_crossing(&self) -> bool {
         let figure = self.figure;
         figure.is_some_and(|figure| self.bound.is_crossed_by(figure))
     }
 
     /// Bold where it does not hold; with least and most where these lie on both
     /// sides of the bound.
-    fn words(&self, digits: usize) -> String {
+    pub(crate) fn words(&self, digits: usize) -> String {
         let Self { place, figure, .. } = self;
         let figure = match (figure, &self.awaited) {
             (None, _) => NOTHING.to_owned(),
@@ -111,7 +117,7 @@ impl Part {
 
 impl Requirement {
     /// All parts must hold, which are shown to so many digits.
-    fn of(what: impl Into<String>, digits: usize, parts: &[Part]) -> Self {
+    pub(crate) fn of(what: impl Into<String>, digits: usize, parts: &[Part]) -> Self {
         let words: Vec<_> = parts.iter().map(|part| part.words(digits)).collect();
         Self {
             what: what.into(),
@@ -121,7 +127,7 @@ impl Requirement {
     }
 
     /// Nobody judges it.
-    fn told(what: impl Into<String>, words: &[String]) -> Self {
+    pub(crate) fn told(what: impl Into<String>, words: &[String]) -> Self {
         Self {
             what: what.into(),
             measured: words.join("; "),
@@ -133,7 +139,7 @@ impl Requirement {
     }
 
     /// A figure must not fall anywhere while something rises.
-    fn rising(what: impl Into<String>, curves: &[Curve]) -> Self {
+    pub(crate) fn rising(what: impl Into<String>, curves: &[Curve]) -> Self {
         let falls: Vec<_> = curves.iter().flat_map(Curve::falls).collect();
         let count = curves.len();
         let all = curves.iter().map(Curve::verdict);
@@ -148,23 +154,23 @@ impl Requirement {
         }
     }
 
-    fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let (what, measured) = (cell(&self.what), cell(&self.measured));
         format!("| {what} | {measured} | {} |\n", self.verdict.words())
     }
 }
 
 /// A figure by something that rises.
-struct Curve {
-    place: String,
+pub(crate) struct Curve {
+    pub(crate) place: String,
     /// With each seed.
-    points: Vec<(f64, Vec<f64>)>,
+    pub(crate) points: Vec<(f64, Vec<f64>)>,
 }
 
 impl Curve {
     /// Of medians; a pair of them is of as many seeds as the one of fewer is. What is
     /// to rise has no bound that a spread could cross.
-    fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> Verdict {
         let pairs = self.points.windows(2);
         Verdict::of_all(pairs.map(|pair| {
             let [(_, before), (_, after)] = pair else {
@@ -177,7 +183,7 @@ impl Curve {
     }
 
     /// Where it falls.
-    fn falls(&self) -> Vec<String> {
+    pub(crate) fn falls(&self) -> Vec<String> {
         let medians = self.points.iter().map(|(at, all)| (*at, median(all)));
         let medians: Vec<_> = medians.collect();
         let falls = medians.windows(2).filter_map(|pair| {
@@ -194,16 +200,16 @@ impl Curve {
 
 /// What of it holds, under a heading; nothing for a matrix of which nothing is
 /// required.
-pub(in super::super) fn section(matrix: &MatrixRecord) -> String {
+pub(crate) fn section(matrix: &MatrixRecord) -> String {
     let all = match matrix.name.as_str() {
-        "cdg" => scales::all(matrix),
-        "sender-weights" => weights::all(matrix),
-        "sender-alone" => least::alone(matrix),
-        "sender-released" => least::released(matrix),
-        "sender-constant" => least::constant(matrix),
-        "sender-steps" => least::steps(matrix),
-        "dalbe" | "dalbe-beyond" => deadlines::table1(matrix),
-        "dalbe-load" => deadlines::load(matrix),
+        "cdg" => cdg::cdg_requirements(matrix),
+        "sender-weights" => cdg::weight_requirements(matrix),
+        "sender-alone" => least::alone_requirements(matrix),
+        "sender-released" => least::released_requirements(matrix),
+        "sender-constant" => least::constant_requirements(matrix),
+        "sender-steps" => least::steps_requirements(matrix),
+        "dalbe" | "dalbe-beyond" => table1::table1_requirements(matrix),
+        "dalbe-load" => table1::load_requirements(matrix),
         _ => return String::new(),
     };
     let lines: String = all.iter().map(Requirement::line).collect();
@@ -220,8 +226,8 @@ pub(in super::super) fn section(matrix: &MatrixRecord) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::verdict::Doubt;
     use super::*;
+    use crate::report::verdict::Doubt;
 
     fn part(figure: Option<f64>) -> Part {
         Part::of_all("20 ms", figure, 3, Bound::AtLeast(97.0))
@@ -349,9 +355,102 @@ mod tests {
 
     #[test]
     fn of_other_matrices_nothing_is_required() {
-        let mut matrix = super::super::super::synthetic::matrix();
+        let mut matrix = crate::report::tests::synthetic::matrix();
         assert_eq!(section(&matrix), "");
         matrix.name = "sender-alone".to_owned();
         assert!(section(&matrix).contains("not measured"));
+    }
+}
+
+/// A moment is found by means over a second and a half from it on: none is found
+/// in the last second, and a time that ends there was written for none.
+const UNSEEN: f64 = 1.0;
+
+/// Times, ascending, s; infinite where it never came.
+pub(crate) struct Awaited {
+    times: Vec<f64>,
+    /// The time that there was, s.
+    within: f64,
+}
+
+impl Awaited {
+    /// `None`, and as long as there was time, is what never came.
+    pub(crate) fn of(times: impl IntoIterator<Item = Option<f64>>, within: f64) -> Self {
+        let came = |time: Option<f64>| time.filter(|time| *time <= within - UNSEEN);
+        let times = times.into_iter().map(came);
+        let mut times: Vec<_> = times.map(|time| time.unwrap_or(f64::INFINITY)).collect();
+        times.sort_by(f64::total_cmp);
+        Self { times, within }
+    }
+
+    /// How many there are, with those that never came.
+    pub(crate) fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Infinite where it is of what never came, which is later than anything; a
+    /// median that is between that and a time is, too. `None` without any.
+    pub(crate) fn spread(&self) -> Option<Spread> {
+        let last = self.len().checked_sub(1)?;
+        let (below, above) = (self.times[last / 2], self.times[last.div_ceil(2)]);
+        Some(Spread {
+            median: f64::midpoint(below, above),
+            least: self.times[0],
+            most: self.times[last],
+        })
+    }
+
+    /// One of them for people.
+    pub(crate) fn time(&self, seconds: f64, digits: usize) -> String {
+        if seconds.is_finite() {
+            format!("{seconds:.digits$}")
+        } else {
+            format!("not within {:.0} s", self.within)
+        }
+    }
+
+    /// The median and, unless all are the same to these digits, least and most in
+    /// parentheses.
+    pub(crate) fn words(&self, digits: usize) -> String {
+        let Some(spread) = self.spread() else {
+            return NOTHING.to_owned();
+        };
+        let figure = |seconds| self.time(seconds, digits);
+        let (least, most) = (figure(spread.least), figure(spread.most));
+        let median = figure(spread.median);
+        if least == most {
+            return median;
+        }
+        format!("{median} ({least}\u{2013}{most})")
+    }
+}
+
+#[cfg(test)]
+mod awaited_tests {
+    use super::*;
+
+    fn words(times: &[Option<f64>]) -> String {
+        Awaited::of(times.iter().copied(), 20.0).words(2)
+    }
+
+    #[test]
+    fn what_never_came_is_later_than_anything() {
+        let (soon, late) = (Some(0.5), Some(18.5));
+        let never = "not within 20 s";
+        assert_eq!(
+            words(&[Some(20.0), soon, late]),
+            format!("18.50 (0.50\u{2013}{never})")
+        );
+        assert_eq!(
+            words(&[None, soon, None]),
+            format!("{never} (0.50\u{2013}{never})")
+        );
+        assert_eq!(
+            words(&[soon, None]),
+            format!("{never} (0.50\u{2013}{never})")
+        );
+        assert_eq!(words(&[None, Some(20.0), Some(19.97)]), never);
+        assert_eq!(words(&[soon, soon]), "0.50");
+        assert_eq!(words(&[]), NOTHING);
     }
 }

@@ -2,12 +2,24 @@
 //! there, what it took beside each flow, and what it made of the gap.
 
 use std::fmt::Write;
+use std::path::Path;
 
-use super::super::words::{NOTHING, cell, shown, title};
-use super::super::{MatrixRecord, RunSummary};
-use super::cells::{Place, contenders, places, runs};
-use crate::scenario::Scenario;
-use crate::statistics::Spread;
+use fairbat_tests::chart::{
+    BLUE, Canvas, ChartResult, FROM, Frame, GREEN, GREY, INK, LABEL, MARK, TITLE, bold, clipped,
+    panel, text,
+};
+use plotters::prelude::*;
+
+use crate::report::chart::Grid;
+use crate::report::senders::load::{Times, came};
+use crate::report::senders::required::{OURS, Part, Requirement};
+use crate::report::senders::{Place, contenders, places, runs};
+use crate::report::verdict::{Bound, Verdict};
+use crate::report::words::{NOTHING, cell, shown, title};
+use crate::report::{MatrixRecord, RunSummary};
+use crate::scenario::{Scenario, Traffic};
+use crate::statistics::{Spread, median};
+use crate::summary::Course;
 use crate::yielding::{FlowFigures, gap_s};
 
 /// Whoever met a flow for less than this share of the window says nothing of it.
@@ -17,10 +29,10 @@ const LEAST: f64 = 0.05;
 const PAPER_WINDOW: f64 = 1300.0;
 
 /// The gap in it without a greedy flow, from 1000 s on, s.
-pub(super) const PAPER_GAP: f64 = 10.0;
+pub(crate) const PAPER_GAP: f64 = 10.0;
 
 /// What goes below the head of the page.
-pub(super) fn section(matrix: &MatrixRecord) -> String {
+pub(crate) fn section(matrix: &MatrixRecord) -> String {
     let mut text = format!(
         "The error is the moment at which everything was there less the deadline; with \
          \u{201c}\u{2265}\u{201d} it was not there when that run was over. Beside each greedy flow \
@@ -55,14 +67,7 @@ pub(super) fn section(matrix: &MatrixRecord) -> String {
 }
 
 /// What the paper's figures show.
-const FIGURES: &str = "The paper's figs 4, 5, 8 and 9 (Hayes et al. 2017, NEAT D3.2 Appendix B) are NS2 simulations of \
-     these flows: 100 Mbit/s, 22 ms, a queue of 1 BDP, datagrams of 10 Mbit/s beside, 10 % of the \
-     capacity to move. In fig. 4 CUBIC with phantom signals does well by PID and by MBC, and is not \
-     able to use the gap: it is too short for it to see that the congestion is over. In fig. 5, by \
-     beta, it uses the gap, and cannot keep its rate low. In fig. 8 Vegas by MBC uses the gap, and \
-     sends more than it should from 400 to 600 s, by the queue that it takes for the path. In \
-     fig. 9, 30 % of the capacity, the deadline cannot be met, and Vegas competes with the others \
-     as best effort does.";
+const FIGURES: &str = include_str!("../../text/senders-table1-figures.md");
 
 /// How long it is beside the paper's. Round trips do not become shorter with it.
 fn scale(scenario: &Scenario, window: f64) -> String {
@@ -130,10 +135,10 @@ fn met(run: &RunSummary, window: f64) -> impl Iterator<Item = &FlowFigures> {
 /// When transfers were there less when they should have been, ascending, s, and
 /// whether they were there at all: if not, that is the end of the run, which was
 /// before any of that run's.
-pub(super) struct Errors(Vec<(f64, bool)>);
+pub(crate) struct Errors(Vec<(f64, bool)>);
 
 impl Errors {
-    pub(super) fn of(runs: &[&RunSummary], window: f64) -> Self {
+    pub(crate) fn of(runs: &[&RunSummary], window: f64) -> Self {
         let figures = runs.iter().filter_map(|run| run.summary.deadline.as_ref());
         let mut all: Vec<_> = figures
             .map(|one| (one.finish_s - window, one.is_done))
@@ -144,7 +149,7 @@ impl Errors {
 
     /// The median and, unless all are the same, least and most, in so many parts
     /// of a second; each with a mark if it is of one that was not there.
-    pub(super) fn words(&self, times: f64) -> String {
+    pub(crate) fn words(&self, times: f64) -> String {
         let values: Vec<f64> = self.0.iter().map(|(error, _)| times * error).collect();
         let Some(spread) = Spread::of(&values) else {
             return NOTHING.to_owned();
@@ -167,7 +172,7 @@ impl Errors {
 }
 
 /// The flows that anybody met in this scenario, in their order.
-pub(super) fn flows(matrix: &MatrixRecord, scenario: &str) -> Vec<String> {
+pub(crate) fn flows(matrix: &MatrixRecord, scenario: &str) -> Vec<String> {
     let mut found = std::collections::BTreeSet::new();
     let runs = matrix.runs.iter().filter(|run| run.scenario == scenario);
     for figures in runs.filter_map(|run| run.summary.beside.as_ref()) {
@@ -177,16 +182,16 @@ pub(super) fn flows(matrix: &MatrixRecord, scenario: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::super::super::synthetic::{matrix, run};
-    use super::super::{Kind, page};
+pub(crate) mod tests {
     use super::*;
-    use crate::course::Course;
     use crate::deadline::DeadlineFigures;
+    use crate::report::senders::{Kind, page};
+    use crate::report::tests::synthetic::{matrix, run};
+    use crate::summary::Course;
     use crate::yielding::{BesideFigures, FlowFigures};
 
     /// A window of 40 s.
-    pub(in super::super) fn example() -> MatrixRecord {
+    pub(crate) fn example() -> MatrixRecord {
         let timed = |controller: &str, finish_s: f64, is_done: bool| {
             let mut run = run("greedy", "sender-cdg", 1, &[5.4]);
             run.variant = Some(controller.to_owned());
@@ -292,5 +297,374 @@ pub(super) mod tests {
             "\u{2265} 4.0 (-2.0\u{2013}\u{2265} 10.0)"
         );
         assert_eq!(words(&[]), NOTHING);
+    }
+}
+
+/// Where the panels are.
+const GRID: Grid = Grid {
+    columns: 4,
+    panel: (250, 150),
+    pitch: (320, 230),
+    first: (60, 130),
+};
+
+/// Draws it into an SVG file.
+///
+/// # Errors
+/// What plotters says.
+pub(crate) fn draw(matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
+    let first = matrix.runs.iter().map(|run| run.seed).min();
+    let runs = matrix.runs.iter().filter(|run| Some(run.seed) == first);
+    let mut runs: Vec<_> = runs
+        .filter_map(|run| Some((run, run.summary.course.as_ref()?)))
+        .collect();
+    // A row for each scenario and controller.
+    runs.sort_by_key(|(run, _)| (run.scenario.clone(), run.variant.clone()));
+    let canvas = SVGBackend::new(path, GRID.size(runs.len())).into_drawing_area();
+    canvas.fill(&WHITE)?;
+    let words = format!("{}: rates and weights over time", matrix.name);
+    canvas.draw_text(&words, &bold(TITLE, INK, FROM), (20, 24))?;
+    let lines = [
+        ("grey: payload of all others, Mbit/s", GREY),
+        ("blue: payload of the transfer, Mbit/s", BLUE),
+        ("green: its weight, of the height of the panel", GREEN),
+        ("dashed: its deadline", MARK),
+    ];
+    for ((words, color), x) in lines.into_iter().zip([20, 280, 540, 850]) {
+        canvas.draw_text(words, &text(LABEL, color, FROM), (x, 50))?;
+    }
+    for (index, (run, course)) in runs.into_iter().enumerate() {
+        if let Some(scenario) = matrix.scenarios.get(&run.scenario) {
+            one(&canvas, GRID.frame(index), scenario, run, course)?;
+        }
+    }
+    canvas.present()?;
+    Ok(())
+}
+
+fn one(
+    canvas: &Canvas<'_>,
+    frame: Frame,
+    scenario: &Scenario,
+    run: &RunSummary,
+    course: &Course,
+) -> ChartResult<()> {
+    let most = scenario.link.last().map_or(1.0, |link| link.rate_mbit);
+    let time = scenario.duration_s;
+    let mut panel = panel(canvas, frame, 0.0..time, 0.0..most, (5, 5))?;
+    let variant = run.variant.as_deref().unwrap_or_default();
+    let above = format!("{}, {variant}", run.scenario);
+    let style = text(LABEL, INK, FROM);
+    canvas.draw_text(&above, &style, (frame.left, frame.top - 32))?;
+    let name = title(&run.contender);
+    canvas.draw_text(name, &style, (frame.left, frame.top - 14))?;
+    let background = &scenario.background;
+    if let Some(window) = background.window_s() {
+        let due = background.start_s + window;
+        let ends = [(due, 0.0), (due, most)];
+        panel.draw_series(DashedLineSeries::new(ends, 4, 4, MARK.into()))?;
+    }
+    let weights: Vec<f64> = course.w.iter().map(|w| w * most).collect();
+    let lines = [
+        (&course.foreground_mbit, MARK, 1),
+        (&course.background_mbit, BLUE, 2),
+        (&weights, GREEN, 1),
+    ];
+    for (values, color, width) in lines {
+        let middles = (0..).map(|step| (f64::from(step) + 0.5) * course.every_s);
+        let points: Vec<_> = middles.zip(values.iter().copied()).collect();
+        for piece in clipped(&points, most) {
+            panel.draw_series(LineSeries::new(piece, color.stroke_width(width)))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod table1_picture_tests {
+    use super::*;
+    use crate::report::senders::table1::tests::example;
+
+    #[test]
+    fn every_run_has_a_panel() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("dalbe.svg");
+        draw(&example(), &path).unwrap();
+        let svg = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(svg.matches(title("sender-cdg")).count(), 2);
+        assert!(svg.contains("greedy, PID") && !svg.contains("NaN"));
+    }
+}
+
+/// The laws that are to use a gap.
+const USE_GAPS: [&str; 3] = ["sender-vegas", "sender-vegas-paper", "sender-cdg"];
+/// What a best-effort flow may have beside one that has missed its deadline: its
+/// own share, with some tolerance.
+const NO_MORE: f64 = 1.1;
+/// Share of the transfers that are to be there in time, %.
+const IN_TIME: f64 = 95.0;
+/// Up to this load, with some tolerance for its last digit.
+const LOAD: f64 = 0.501;
+/// Transfers that it takes to say so, beside each load.
+const ENOUGH: f64 = 10.0;
+
+pub(crate) fn table1_requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
+    let mut all = Vec::new();
+    let mut missed = Vec::new();
+    for place in places(matrix) {
+        let (mut gaps, mut errors, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        let scenario = matrix.scenarios.get(place.scenario);
+        let window = scenario.and_then(|scenario| scenario.background.window_s());
+        let window = window.unwrap_or_default();
+        for contender in contenders(matrix) {
+            let runs = runs(matrix, place, contender);
+            if runs.is_empty() {
+                continue;
+            }
+            let name = format!("{}:", title(contender));
+            if USE_GAPS.contains(&contender) {
+                let used = runs.iter().map(|run| run.summary.beside.as_ref()?.gap_used);
+                let used = Spread::of(&used.flatten().collect::<Vec<_>>());
+                gaps.extend(used.map(|used| format!("{name} {:.0}", 100.0 * used.median)));
+            }
+            let error = Errors::of(&runs, window).words(100.0 / window);
+            errors.push(format!("{name} {error}"));
+            let all = beside(&runs, &flows(matrix, place.scenario));
+            ratios.extend((!all.is_empty()).then(|| format!("{name} {}", all.join(", "))));
+            let late: Vec<_> = runs.iter().filter(|run| has_missed(run)).copied().collect();
+            if !late.is_empty() {
+                let ratio = |run: &&RunSummary| run.summary.rate_against_greedy(scenario?);
+                let values: Vec<_> = late.iter().filter_map(ratio).collect();
+                let place = format!("{}, {name}{}", at(place), least_and_most(&late));
+                missed.push(Part::over(place, &values, Bound::AtMost(NO_MORE)));
+            }
+        }
+        let gap = scenario.and_then(gap_s).map_or(String::new(), |gap| {
+            format!(" of {gap:.1} s ({PAPER_GAP} s in the paper)")
+        });
+        let at = at(place);
+        all.extend([
+            Requirement::told(
+                format!("{at}: what Vegas and CDG use of the gap{gap}, %"),
+                &gaps,
+            ),
+            Requirement::told(
+                format!("{at}: error of the deadline, % of the window"),
+                &errors,
+            ),
+            Requirement::told(
+                format!(
+                    "{at}: payload in parts of each competing flow's, % (while both were there)"
+                ),
+                &ratios,
+            ),
+        ]);
+    }
+    all.push(of_missed(&missed));
+    all
+}
+
+fn at(place: Place<'_>) -> String {
+    let names = [Some(place.scenario), place.variant].into_iter().flatten();
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// The median beside each flow, %, with the time for which both were there.
+fn beside(runs: &[&RunSummary], flows: &[String]) -> Vec<String> {
+    let words = flows.iter().filter_map(|name| {
+        let figures = runs.iter().filter_map(|run| run.summary.beside.as_ref());
+        let all = figures.flat_map(|figures| &figures.flows);
+        let met: Vec<_> = all.filter(|one| one.name == *name).collect();
+        let of = |figure: fn(&FlowFigures) -> f64| {
+            median(&met.iter().map(|one| figure(one)).collect::<Vec<_>>())
+        };
+        let (ratio, seconds) = (of(|one| one.ratio)?, of(|one| one.seconds)?);
+        Some(format!("{name} {:.0} ({seconds:.1} s)", 100.0 * ratio))
+    });
+    words.collect()
+}
+
+/// Of what these had beside any flow, however short they met.
+fn least_and_most(runs: &[&RunSummary]) -> String {
+    let figures = runs.iter().filter_map(|run| run.summary.beside.as_ref());
+    let ratios = figures.flat_map(|figures| &figures.flows);
+    let ratios: Vec<_> = ratios.map(|one| one.ratio).collect();
+    Spread::of(&ratios).map_or(String::new(), |all| {
+        let (least, most) = (all.least, all.most);
+        format!(" (beside each flow {least:.2}\u{2013}{most:.2})")
+    })
+}
+
+fn has_missed(run: &RunSummary) -> bool {
+    let figures = run.summary.deadline.as_ref();
+    figures.is_some_and(|figures| !figures.met)
+}
+
+fn of_missed(missed: &[Part]) -> Requirement {
+    let what = format!(
+        "a deadline that was missed: the rate over the time for which it ran, in parts of the mean of \
+         the best-effort flows that were there, {}",
+        Bound::AtMost(NO_MORE).words(2)
+    );
+    if missed.is_empty() {
+        return Requirement {
+            what,
+            measured: "none was missed".to_owned(),
+            verdict: Verdict::NotMeasured,
+        };
+    }
+    Requirement::of(what, 2, missed)
+}
+
+pub(crate) fn load_requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
+    let mut loads: Vec<_> = places(matrix)
+        .into_iter()
+        .filter_map(|place| Some((web(matrix.scenarios.get(place.scenario)?)?, place)))
+        .collect();
+    loads.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let in_time = loads.iter().filter(|(load, _)| *load <= LOAD);
+    let in_time = in_time.map(|&(load, at)| {
+        let share = Times::of(matrix, at, OURS).met_share();
+        let came = came(matrix, at, OURS);
+        let came = came.map_or(String::new(), |_| format!(" ({} came)", shown(came, 1)));
+        let place = format!("load {:.0} %{came}:", 100.0 * load);
+        let share = share.map(|share| 100.0 * share);
+        let seeds = runs(matrix, at, OURS).len();
+        Part::of_all(place, share, seeds, Bound::AtLeast(IN_TIME))
+    });
+    let counts = contenders(matrix).into_iter().map(|contender| {
+        let counts = loads
+            .iter()
+            .map(|(_, place)| known(&runs(matrix, *place, contender)));
+        let least = counts.min().unwrap_or_default();
+        let place = format!("{}:", title(contender));
+        Part::count(place, least, Bound::AtLeast(ENOUGH))
+    });
+    vec![
+        Requirement::of(
+            format!(
+                "there in time at loads up to 50 %, %, {}",
+                Bound::AtLeast(IN_TIME).words(1)
+            ),
+            1,
+            &in_time.collect::<Vec<_>>(),
+        ),
+        Requirement::of(
+            format!(
+                "transfers beside each load {}",
+                Bound::AtLeast(ENOUGH).words(0)
+            ),
+            0,
+            &counts.collect::<Vec<_>>(),
+        ),
+    ]
+}
+
+/// The transfers of these runs, in time or not.
+fn known(runs: &[&RunSummary]) -> usize {
+    let figures = runs.iter().filter_map(|run| run.summary.deadline.as_ref());
+    figures.map(|figures| figures.transfers.len()).sum()
+}
+
+/// The load of web fetches, 0 to 1.
+fn web(scenario: &Scenario) -> Option<f64> {
+    scenario
+        .foreground
+        .iter()
+        .find_map(|one| match one.traffic {
+            Traffic::Web { load, .. } => Some(load),
+            _ => None,
+        })
+}
+
+#[cfg(test)]
+mod deadlines_tests {
+    use super::*;
+    use crate::deadline::DeadlineFigures;
+    use crate::record::TransferRecord;
+    use crate::report::senders::required::section;
+    use crate::report::senders::table1::tests::example;
+    use crate::report::tests::synthetic::{line, matrix, run};
+
+    #[test]
+    fn gaps_errors_and_ratios_are_told() {
+        let text = section(&example());
+        let name = title("sender-cdg");
+        let gap = line(&text, "| greedy, PID: what Vegas and CDG use");
+        let words = format!("| {name}: 90 | no bound |");
+        assert!(gap.ends_with(&words), "{gap}");
+        let error = line(&text, "| greedy, MBC: error of the deadline");
+        let words = format!("| {name}: \u{2265} 25.0 | no bound |");
+        assert!(error.ends_with(&words), "{error}");
+        let ratio = line(&text, "| greedy, PID: payload in parts of each");
+        let words = format!("| {name}: greedy 1 25 (9.0 s), greedy 2 250 (1.9 s) | no bound |");
+        assert!(ratio.ends_with(&words), "{ratio}");
+    }
+
+    #[test]
+    fn who_misses_a_deadline_takes_no_more_than_anybody() {
+        let mut matrix = example();
+        for run in &mut matrix.runs {
+            run.summary.deadline.as_mut().unwrap().met = true;
+        }
+        let text = section(&matrix);
+        let missed = line(&text, "| a deadline that was missed");
+        assert!(
+            missed.ends_with("| none was missed | **not measured** |"),
+            "{missed}"
+        );
+        // The one flow has 6 Mbit/s until the end.
+        let mut judged = |rate: f64| {
+            let [_, late] = &mut matrix.runs[..] else {
+                panic!("two runs");
+            };
+            late.summary.deadline.as_mut().unwrap().met = false;
+            late.summary.course.as_mut().unwrap().background_mbit = vec![rate; 30];
+            line(&section(&matrix), "| a deadline that was missed").to_owned()
+        };
+        let fair = judged(6.6);
+        let words = ": (beside each flow 0.25\u{2013}2.50) 1.10 | holds, of 1 seed |";
+        assert!(fair.ends_with(words), "{fair}");
+        let greedy = judged(7.5);
+        assert!(
+            greedy.ends_with(" **1.25** | **does not hold**, of 1 seed |"),
+            "{greedy}"
+        );
+    }
+
+    #[test]
+    fn transfers_are_in_time_at_loads_up_to_the_half() {
+        let mut matrix = matrix();
+        matrix.name = "dalbe-load".to_owned();
+        matrix.scenarios.retain(|name, _| name == "web");
+        let timed = |contender: &str, met: usize| {
+            let mut run = run("web", contender, 1, &[3.0]);
+            let transfer = |index| TransferRecord {
+                met: Some(index < met),
+                took_s: Some(50.0),
+                ..TransferRecord::default()
+            };
+            run.summary.deadline = Some(DeadlineFigures {
+                transfers: (0..20).map(transfer).collect(),
+                ..DeadlineFigures::default()
+            });
+            run
+        };
+        matrix.runs = vec![timed("sender-cdg", 3), timed(OURS, 19)];
+        let text = section(&matrix);
+        let in_time = line(&text, "| there in time");
+        assert!(
+            in_time.ends_with("| load 30 % (31.1 came): 95.0 | holds, of 1 seed |"),
+            "{in_time}"
+        );
+        let counts = line(&text, "| transfers beside");
+        assert!(counts.ends_with(": 20 | holds |"), "{counts}");
+        matrix.runs = vec![timed(OURS, 18)];
+        let text = section(&matrix);
+        let in_time = line(&text, "| there in time");
+        assert!(
+            in_time.ends_with("| load 30 % (31.1 came): **90.0** | **does not hold**, of 1 seed |"),
+            "{in_time}"
+        );
     }
 }

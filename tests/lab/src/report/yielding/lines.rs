@@ -1,29 +1,31 @@
 //! What is required of a download that yields, and what Vulture's report (the
 //! figures of its section on results) says of the same.
 
-use super::super::bound::Bound::{self, Always, AtLeast, AtMost, Within};
-use super::runs::{Measure, Where};
 use crate::record::Summary;
+use crate::report::OURS;
+use crate::report::verdict::{Bound, Bound::Always, Bound::AtLeast, Bound::AtMost, Bound::Within};
+use crate::report::yielding::{Measure, Row, Runs, Table, Where, Who};
+use crate::statistics::Spread;
 use crate::yielding::YieldFigures;
 
 /// What was not tuned on is to hold within this part of the bounds.
 const UNSEEN: f64 = 0.1;
 
 /// One figure, and what it must be.
-pub(super) struct Figure {
-    pub(super) what: String,
-    pub(super) place: Where,
-    pub(super) measure: Measure,
-    pub(super) digits: usize,
-    pub(super) bound: Option<Bound>,
+pub(crate) struct Figure {
+    pub(crate) what: String,
+    pub(crate) place: Where,
+    pub(crate) measure: Measure,
+    pub(crate) digits: usize,
+    pub(crate) bound: Option<Bound>,
     /// What Vulture's report says, as it stands there.
-    pub(super) paper: &'static str,
+    pub(crate) paper: &'static str,
 }
 
 /// Figures of one subject.
-pub(super) struct Line {
-    pub(super) title: &'static str,
-    pub(super) figures: Vec<Figure>,
+pub(crate) struct Line {
+    pub(crate) title: &'static str,
+    pub(crate) figures: Vec<Figure>,
 }
 
 /// A figure of a scenario as it stands.
@@ -45,7 +47,7 @@ fn figure(
 }
 
 /// All of them, those of the unseen paths for the variants that there are.
-pub(super) fn lines(unseen: &[String]) -> Vec<Line> {
+pub(crate) fn lines(unseen: &[String]) -> Vec<Line> {
     vec![
         constant(),
         alone(),
@@ -113,7 +115,7 @@ fn use_of(name: &str, [whole, stable]: [&'static str; 2]) -> Vec<Figure> {
 }
 
 /// Length of turns (s), required and reported use of the pauses (%).
-pub(super) const TURNS: [(u32, f64, &str); 5] = [
+pub(crate) const TURNS: [(u32, f64, &str); 5] = [
     (1, 35.0, "15"),
     (3, 55.0, "20"),
     (5, 65.0, "25"),
@@ -122,10 +124,10 @@ pub(super) const TURNS: [(u32, f64, &str); 5] = [
 ];
 
 /// Share in the turns that is allowed, %.
-pub(super) const ON_SHARE: f64 = 11.0;
+pub(crate) const ON_SHARE: f64 = 11.0;
 
 /// The scenario with turns of this length.
-pub(super) fn on_off_scenario(seconds: u32) -> String {
+pub(crate) fn on_off_scenario(seconds: u32) -> String {
     format!("vulture-on-off-{seconds:02}s")
 }
 
@@ -322,13 +324,165 @@ const FULL: Measure = Measure::Own(|it| Some(of(it)?.full_rate_s));
 const QUEUE: Measure = Measure::Own(|it| Some(of(it)?.queue_median_ms));
 
 /// Use of the pauses, %.
-pub(super) const OFF_USE: Measure = Measure::Own(|it| Some(100.0 * of(it)?.turns?.off_use));
+pub(crate) const OFF_USE: Measure = Measure::Own(|it| Some(100.0 * of(it)?.turns?.off_use));
 
 /// Share in the turns, %.
-pub(super) const ON: Measure = Measure::Own(|it| Some(100.0 * of(it)?.turns?.on_share));
+pub(crate) const ON: Measure = Measure::Own(|it| Some(100.0 * of(it)?.turns?.on_share));
 
 /// What the background gets of the payload of both, %.
-pub(super) const SHARE: Measure = Measure::Own(|it| {
+pub(crate) const SHARE: Measure = Measure::Own(|it| {
     let both = it.background_mbit + it.foreground_together_mbit;
     (both > 0.0).then(|| 100.0 * it.background_mbit / both)
 });
+
+/// Round-trip times, ms.
+const TIMES: [u32; 3] = [20, 50, 100];
+
+/// Weights that are measured.
+pub(crate) const WEIGHTS: [f64; 6] = [0.02, 0.1, 0.25, 0.5, 0.75, 1.0];
+
+/// From this weight on the share is to be that of the model.
+const EXACT: f64 = 0.25;
+
+/// How far it may be from it, in parts of it.
+const TOLERANCE: f64 = 0.25;
+
+pub(crate) fn table<'a>(runs: &Runs<'a>) -> Table<'a> {
+    let figures = TIMES.into_iter().flat_map(|time| {
+        WEIGHTS.into_iter().map(move |weight| Figure {
+            what: format!("RTT {time} ms, w = {weight}: share, %"),
+            place: place(time, weight),
+            measure: SHARE,
+            digits: 1,
+            bound: bound(weight),
+            paper: "",
+        })
+    });
+    let line = Line {
+        title: "Of a weight w beside one greedy CUBIC flow: w/(1 + w)",
+        figures: figures.collect(),
+    };
+    let mut table = Table::of(line, runs);
+    let falls = TIMES.map(|time| Row {
+        what: format!("RTT {time} ms: a higher weight takes less, by at most, %"),
+        bound: Some(AtMost(0.0)),
+        paper: "",
+        digits: 1,
+        cells: table
+            .columns
+            .iter()
+            .map(|who| fall(runs, time, *who))
+            .collect(),
+    });
+    let there = falls
+        .into_iter()
+        .filter(|row| row.cells.iter().any(Option::is_some));
+    table.rows.extend(there);
+    table
+}
+
+pub(crate) fn place(time: u32, weight: f64) -> Where {
+    Where::varied(&format!("lever-{time:03}ms"), &format!("w {weight}"))
+}
+
+fn bound(weight: f64) -> Option<Bound> {
+    let share = 100.0 * weight / (1.0 + weight);
+    let range = Within(share * (1.0 - TOLERANCE), share * (1.0 + TOLERANCE));
+    (weight >= EXACT).then_some(range)
+}
+
+/// The most by which the share falls from one weight to the next, in the median;
+/// 0 if it never does.
+fn fall(runs: &Runs<'_>, time: u32, who: Who<'_>) -> Option<Spread> {
+    let shares = WEIGHTS.iter().map(|weight| {
+        let spread = runs.spread(&place(time, *weight), who, SHARE);
+        spread.map(|spread| spread.median)
+    });
+    let shares: Option<Vec<f64>> = shares.collect();
+    let shares = shares?;
+    let falls = shares.windows(2).map(|two| two[0] - two[1]);
+    Spread::of(&[falls.fold(0.0, f64::max)])
+}
+
+/// What was measured of a scenario then.
+struct Before {
+    scenario: &'static str,
+    /// By server: its congestion control, deadlines met by five seeds, and by
+    /// how much fetches were longer in the mean, %.
+    servers: [(&'static str, f64, f64); 2],
+}
+
+const BEFORE: [Before; 6] = [
+    before("deadline-greedy-10", (5.0, 12.2), (5.0, 9.8)),
+    before("deadline-greedy-30", (3.0, 31.8), (5.0, 23.6)),
+    before("deadline-greedy-50", (0.0, 85.3), (4.0, 132.6)),
+    before("deadline-web-10", (5.0, 9.6), (5.0, 3.4)),
+    before("deadline-web-30", (4.0, 50.9), (5.0, 81.2)),
+    before("deadline-web-50", (0.0, 174.5), (2.0, 585.6)),
+];
+
+const fn before(scenario: &'static str, cubic: (f64, f64), bbr: (f64, f64)) -> Before {
+    Before {
+        scenario,
+        servers: [("cubic", cubic.0, cubic.1), ("bbr", bbr.0, bbr.1)],
+    }
+}
+
+impl Before {
+    /// Deadlines met, and the harm, with this server.
+    fn with(&self, who: Who<'_>) -> Option<(f64, f64)> {
+        let mut servers = self.servers.iter();
+        let found = servers.find(|(server, ..)| Some(*server) == who.server);
+        found.map(|(_, met, harm)| (*met, *harm))
+    }
+}
+
+/// Whether a deadline was met.
+const MET: Measure = Measure::Own(|it| Some(f64::from(u8::from(it.deadline.as_ref()?.met))));
+
+/// By how much fetches are longer, %.
+const HARM: Measure = Measure::Alone(|it, alone| {
+    let whole = alone.fetch_mean_s.filter(|whole| *whole > 0.0)?;
+    Some(100.0 * (it.fetch_mean_s? / whole - 1.0))
+});
+
+pub(crate) fn pressed_table<'a>(runs: &Runs<'a>) -> Table<'a> {
+    let places = BEFORE.map(|before| Where::plain(before.scenario));
+    let mut columns = runs.who(places.iter());
+    columns.retain(|who| who.contender == OURS);
+    let harm = |(before, place): (&Before, &Where), who: &Who<'_>| {
+        let then = before.with(*who)?.1;
+        Some(runs.spread(place, *who, HARM)?.times(1.0 / then))
+    };
+    let all = || BEFORE.iter().zip(&places);
+    let rows = all().map(|one| Row {
+        what: format!("{}: longer fetches, times before", one.0.scenario),
+        bound: Some(AtMost(0.5)),
+        paper: "",
+        digits: 2,
+        cells: columns.iter().map(|who| harm(one, who)).collect(),
+    });
+    let met = |who: &Who<'_>| {
+        let more = all().filter_map(|(before, place)| {
+            let now = runs.values(place, *who, MET);
+            let then = before.with(*who)?.0;
+            (!now.is_empty()).then(|| now.iter().sum::<f64>() - then)
+        });
+        let more = more.reduce(|all, one| all + one)?;
+        Spread::of(&[more])
+    };
+    let met = Row {
+        what: "deadlines met, of those measured, more than before".to_owned(),
+        bound: Some(AtLeast(0.0)),
+        paper: "",
+        digits: 0,
+        cells: columns.iter().map(met).collect(),
+    };
+    let mut rows: Vec<_> = std::iter::once(met).chain(rows).collect();
+    rows.retain(|row| row.cells.iter().any(Option::is_some));
+    Table {
+        title: "With a deadline",
+        columns,
+        rows,
+    }
+}

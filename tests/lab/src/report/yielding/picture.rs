@@ -9,13 +9,15 @@ use fairbat_tests::chart::{
 };
 use plotters::prelude::*;
 
-use super::super::MatrixRecord;
-use super::super::colors::{color, colors};
-use super::super::grid::Grid;
-use super::super::words::title;
-use super::lever;
-use super::lines::{OFF_USE, ON, ON_SHARE, SHARE, TURNS, on_off_scenario};
-use super::runs::{Measure, Runs, Where, Who};
+use crate::report::MatrixRecord;
+use crate::report::chart::{Grid, color, colors};
+use crate::report::words::title;
+use crate::report::yielding;
+use crate::report::yielding::lines;
+use crate::report::yielding::lines::{
+    OFF_USE, ON, ON_SHARE, SHARE, TURNS, WEIGHTS, on_off_scenario,
+};
+use crate::report::yielding::{Measure, Runs, Where, Who};
 use crate::statistics::Spread;
 
 /// Where the panels are.
@@ -50,7 +52,7 @@ struct Content {
 ///
 /// # Errors
 /// What plotters says.
-pub(in super::super) fn draw(matrices: &[MatrixRecord], path: &Path) -> ChartResult<()> {
+pub(crate) fn draw(matrices: &[MatrixRecord], path: &Path) -> ChartResult<()> {
     let runs = Runs::of(matrices);
     let contents = contents();
     let canvas = SVGBackend::new(path, GRID.size(contents.len())).into_drawing_area();
@@ -73,7 +75,7 @@ fn contents() -> Vec<Content> {
         places.collect::<Vec<_>>()
     };
     let reported = TURNS.iter().filter_map(|(.., paper)| paper.parse().ok());
-    let weights = lever::WEIGHTS.iter();
+    let weights = WEIGHTS.iter();
     let model = weights
         .clone()
         .map(|weight| 100.0 * weight / (1.0 + weight));
@@ -102,7 +104,7 @@ fn contents() -> Vec<Content> {
             most: 65.0,
             measure: SHARE,
             places: weights
-                .map(|weight| (weight.to_string(), lever::place(100, *weight)))
+                .map(|weight| (weight.to_string(), lines::place(100, *weight)))
                 .collect(),
             required: model.collect(),
             reported: Vec::new(),
@@ -112,7 +114,7 @@ fn contents() -> Vec<Content> {
 
 /// The colours of all contenders of all matrices.
 fn named_colors(matrices: &[MatrixRecord]) -> Vec<(&str, RGBColor)> {
-    let own = matrices.iter().filter(|matrix| super::is_of(matrix));
+    let own = matrices.iter().filter(|matrix| yielding::is_of(matrix));
     let mut all: Vec<(&str, RGBColor)> = Vec::new();
     for (name, color) in own.flat_map(colors) {
         if !all.iter().any(|(known, _)| *known == name) {

@@ -1,8 +1,8 @@
-use super::super::synthetic::{matrix, run};
-use super::super::{ALONE, RunSummary};
 use super::*;
 use crate::deadline::DeadlineFigures;
 use crate::matrix::Variant;
+use crate::report::tests::synthetic::{matrix, run};
+use crate::report::{ALONE, RunSummary};
 use crate::yielding::{TurnFigures, YieldFigures};
 
 /// A run of one of ours: what the foreground kept (Mbit/s) and which part of

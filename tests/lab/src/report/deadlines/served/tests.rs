@@ -1,6 +1,6 @@
-use super::super::synthetic::{deadlines, line};
-use super::super::{outcomes, page};
 use super::*;
+use crate::report::deadlines::{outcomes, page};
+use crate::report::tests::deadlines::{deadlines, line};
 
 /// Fetches take so many times as long; of the small transfers the greedy flows
 /// keep so much of 5 Mbit/s, of which ours leaves 3.75.

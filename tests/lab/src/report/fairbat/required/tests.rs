@@ -1,11 +1,11 @@
 //! Verdicts of a matrix in which one figure after the other is broken.
 
 use super::*;
+use crate::files;
 use crate::jobs::{JobsFigures, LimitCourse};
 use crate::report::RunSummary;
-use crate::report::fairbat::steps::Steps;
-use crate::report::fairbat::synthetic::evaluation;
-use crate::report::fairbat::{BASELINE, LEDBAT, UNDAMPED};
+use crate::report::fairbat::{BASELINE, LEDBAT, Steps, UNDAMPED};
+use crate::report::tests::fairbat::evaluation;
 
 const K0_LOW: &str = "fairbat-b20-k0";
 const K3_LOW: &str = "fairbat-b20-k3";
@@ -193,7 +193,7 @@ fn a_mean_is_exact_enough_only_if_all_three_are_known() {
         run.summary.jobs.as_mut().unwrap().web.moments.mean_x = 300.0;
         run.summary.jobs.as_mut().unwrap().web.moments.mean_y = 2.0 + 0.001 * run.seed as f64;
     }
-    let exact = |matrix: &MatrixRecord| certain::exact(matrix);
+    let exact = |matrix: &MatrixRecord| exact(matrix);
     assert_eq!(exact(&matrix).verdict, Verdict::Holds);
     assert!(
         exact(&matrix)
@@ -297,7 +297,7 @@ fn steps_in_load_are_judged_by_what_tuning_found() {
     assert!(follows("21").contains("| **does not hold** |"));
     assert!(follows("null").contains("| **does not hold** | after 13, never"));
     // The record of the repository is one of those.
-    let here = Steps::read(&crate::places::results()).unwrap();
+    let here = Steps::read(&files::results()).unwrap();
     assert!(here.is_some());
     std::fs::write(directory.path().join("tuning.json"), "{}").unwrap();
     assert!(read().is_err());

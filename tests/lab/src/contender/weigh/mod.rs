@@ -1,0 +1,464 @@
+//! The weight of the connection: what the scenario says, or what a deadline
+//! makes of what was seen. Pure.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use dalbe::deadline::{Deadline, Demand};
+use dalbe::ebpf::{CongestionLaw, CongestionState};
+use dalbe::model::{
+    CongestionSignal, IncreaseLimiter, MAX_PHI_INCREASE, MAX_WEIGHT_INCREASE, Mbc, MbcSettings,
+    Phi, PhiSettings, Pid, PidSettings, PriceModel, RateMeasurement,
+};
+use dalbe::weight::{FLOW_WEIGHT_PERIOD, FlowTarget, FlowWeightController, MIN_WEIGHT};
+
+use crate::scenario::{Background, DeadlineController};
+
+/// T_w of the paper's controllers is this share of a deadline's window, ...
+const PERIODS: u32 = 100;
+/// ... within these bounds, the upper of which is the paper's value.
+const PERIOD_LEAST: Duration = Duration::from_secs(1);
+const PERIOD_MOST: Duration = Duration::from_secs(10);
+
+/// What is seen of the connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    /// When.
+    pub(crate) now: Duration,
+    /// Bytes that have been acknowledged.
+    pub(crate) acked: u64,
+    /// Bytes that have arrived since it was looked at before.
+    pub(crate) carried: u64,
+    /// Smoothed round-trip time.
+    pub(crate) rtt: Duration,
+    /// The least of late.
+    pub(crate) least_rtt: Duration,
+    /// Payload of a packet, bytes.
+    pub(crate) segment: f64,
+    /// What the congestion control tells, if it is ours.
+    pub(crate) state: Option<CongestionState>,
+}
+
+impl Seen {
+    /// Round-trip time without queues, s.
+    pub(crate) fn base_rtt(&self) -> f64 {
+        let told = self.state.map(|state| state.base_rtt);
+        let least = self.least_rtt.as_secs_f64();
+        told.filter(|told| *told > 0.0).unwrap_or(least)
+    }
+}
+
+/// The weight of a connection.
+#[derive(Debug)]
+pub(crate) struct Weigher {
+    /// What `fairbat` does with a least weight and a deadline; it knows what
+    /// the path carries.
+    steering: FlowWeightController,
+    /// The weight that another controller has made.
+    controlled: Option<f64>,
+    phi: f64,
+    zeta: Option<f64>,
+    rule: Rule,
+}
+
+#[derive(Debug)]
+enum Rule {
+    /// Changes to come, the last first.
+    Steps(Vec<(Duration, f64)>),
+    Due(Box<Due>),
+}
+
+/// A transfer with a deadline.
+#[derive(Debug)]
+struct Due {
+    /// One of the paper's in place of what `fairbat` does.
+    control: Option<Control>,
+    /// What DA-LBE's controllers see of prices, where a law meets any.
+    prices: Option<Prices>,
+    deadline: Deadline,
+    size: u64,
+    /// T_w of it.
+    period: Duration,
+    /// When the period began, and what had been acknowledged then.
+    since: (Duration, u64),
+}
+
+#[derive(Debug)]
+enum Control {
+    Pid(Pid),
+    Mbc(Mbc),
+    /// There is no weight to control.
+    None,
+}
+
+impl Weigher {
+    /// For a transfer of so many bytes that begins at `began` and follows this
+    /// law, if it follows any.
+    pub(crate) fn new(
+        background: &Background,
+        size: Option<u64>,
+        law: Option<CongestionLaw>,
+        began: Duration,
+    ) -> Self {
+        let w = background.weight.unwrap_or(MIN_WEIGHT);
+        let mut steering = FlowWeightController::new(w, None);
+        steering.begin(began);
+        let phi = background.phi.unwrap_or(1.0);
+        let due = size.zip(background.deadline_s);
+        let rule = match due {
+            Some((size, window_s)) => {
+                let window = Duration::from_secs_f64(window_s);
+                let period = (window / PERIODS).clamp(PERIOD_LEAST, PERIOD_MOST);
+                let by = began + window;
+                let papers = background.controller;
+                Rule::Due(Box::new(Due {
+                    control: papers.map(|name| Control::of(name, law, w, period)),
+                    prices: law
+                        .filter(|_| papers.is_some())
+                        .map(|law| Prices::new(law, phi, period, began)),
+                    deadline: match papers {
+                        Some(_) => Deadline::exact(by),
+                        None => Deadline::new(began, by),
+                    },
+                    size,
+                    period,
+                    since: (began, 0),
+                }))
+            }
+            None => {
+                let steps = background.weights.iter().rev();
+                let moment = Duration::from_secs_f64;
+                Rule::Steps(steps.map(|one| (moment(one.at_s), one.weight)).collect())
+            }
+        };
+        Self {
+            steering,
+            controlled: None,
+            phi,
+            zeta: None,
+            rule,
+        }
+    }
+
+    /// What the connection is to do.
+    pub(crate) fn order(&self, now: Duration) -> FlowTarget {
+        let order = self.steering.target(now);
+        FlowTarget {
+            w: self.controlled.unwrap_or(order.w),
+            ..order
+        }
+    }
+
+    /// DA-LBE's price ratio now.
+    pub(crate) fn phi(&self) -> f64 {
+        self.phi
+    }
+
+    /// The lowest rate that still meets the deadline, byte/s.
+    pub(crate) fn zeta(&self) -> Option<f64> {
+        self.zeta
+    }
+
+    /// Takes what is seen now.
+    pub(crate) fn look(&mut self, seen: &Seen) {
+        let Seen { now, carried, .. } = *seen;
+        self.steering.delivered(now, carried);
+        let demand = match &mut self.rule {
+            Rule::Steps(steps) => {
+                while let Some((_, w)) = steps.pop_if(|(moment, _)| *moment <= now) {
+                    self.steering.set_min_weight(w);
+                }
+                None
+            }
+            Rule::Due(due) => {
+                let remaining = due.size.saturating_sub(seen.acked);
+                let demand = Demand::of(now, [(due.deadline, remaining)]);
+                let zeta = demand.map_or(0.0, |demand| demand.zeta);
+                self.zeta = Some(zeta);
+                if let Some(prices) = &mut due.prices {
+                    prices.watch(seen);
+                }
+                let capacity = self.steering.target(now).capacity;
+                if let Some(w) = due.update(seen, zeta, capacity) {
+                    self.controlled = Some(w);
+                }
+                self.phi = due.prices.as_ref().map_or(self.phi, Prices::phi);
+                demand.filter(|_| due.control.is_none())
+            }
+        };
+        if now >= self.steering.period_start() + FLOW_WEIGHT_PERIOD {
+            self.steering.sample(now, demand);
+        }
+    }
+}
+
+impl Due {
+    /// At the end of a period the weight that one of the paper's controllers
+    /// has for the next. `capacity` is what the path carried when nobody else
+    /// used it, byte/s.
+    fn update(&mut self, seen: &Seen, zeta: f64, capacity: f64) -> Option<f64> {
+        let control = self.control.as_mut()?;
+        let (start, before) = self.since;
+        let lasted = seen.now.saturating_sub(start);
+        if lasted < self.period {
+            return None;
+        }
+        self.since = (seen.now, seen.acked);
+        let measurement = RateMeasurement {
+            period: lasted,
+            zeta,
+            rate: (seen.acked - before) as f64 / lasted.as_secs_f64(),
+        };
+        let prices = self.prices.as_mut();
+        let compared = prices.map(|prices| prices.compare(zeta, seen, capacity));
+        match control {
+            Control::None => None,
+            Control::Pid(pid) => Some(pid.update(&measurement).w),
+            Control::Mbc(mbc) => {
+                let (price, wanted) = compared?;
+                Some(mbc.update(&measurement, price, wanted).w)
+            }
+        }
+    }
+}
+
+impl Control {
+    /// The paper's gains are per update, so that a shorter window is
+    /// controlled as its own is.
+    fn of(
+        controller: DeadlineController,
+        law: Option<CongestionLaw>,
+        w: f64,
+        period: Duration,
+    ) -> Self {
+        match (controller, law) {
+            (DeadlineController::Pid, _) => {
+                Self::Pid(Pid::new(PidSettings::per_update(period, w), w))
+            }
+            (DeadlineController::Mbc, Some(_)) => {
+                let limiter = Some(IncreaseLimiter {
+                    step: MAX_WEIGHT_INCREASE,
+                });
+                Self::Mbc(Mbc::new(MbcSettings::per_update(limiter, w), w))
+            }
+            // There is no model of what is paced; nothing heeds a weight else.
+            (DeadlineController::Mbc, None) => Self::None,
+        }
+    }
+}
+
+/// Losses that a price is taken from: who sends little loses rarely, and a price
+/// over a time without losses would be none (RFC 5348, section 5.4, has as many).
+const LOSSES: usize = 8;
+
+/// CUBIC's share of the window that is left after a loss (RFC 9438, section
+/// 4.6).
+const CUBIC_BETA: f64 = 0.7;
+
+/// Packets that our Vegas keeps in the queue as one best-effort flow
+/// (crates/dalbe/src/bpf/paper_vegas.h). The paper does not tell its own.
+const VEGAS_ALPHA: f64 = 3.0;
+
+/// The prices of one connection.
+#[derive(Debug)]
+pub(crate) struct Prices {
+    law: CongestionLaw,
+    phi: Phi,
+    /// Counters when they were last looked at.
+    counted: CongestionState,
+    /// Packets from loss to loss, the last of them, and since.
+    intervals: VecDeque<f64>,
+    since_loss: f64,
+    /// Sum of round-trip times of the period, s, and how many.
+    round_trips: (f64, f64),
+}
+
+impl Prices {
+    /// For a connection that follows this law with this phi and period T_w.
+    pub(crate) fn new(law: CongestionLaw, phi: f64, period: Duration, began: Duration) -> Self {
+        let settings = PhiSettings {
+            own: vec![CongestionSignal::Loss, CongestionSignal::Delay],
+            standard: vec![CongestionSignal::Loss],
+            // At least; ten times as long where losses are rare. The paper's is six
+            // times T_w.
+            period,
+            limiter: IncreaseLimiter {
+                step: MAX_PHI_INCREASE,
+            },
+        };
+        Self {
+            law,
+            phi: Phi::new(settings, phi, began),
+            counted: CongestionState::default(),
+            intervals: VecDeque::new(),
+            since_loss: 0.0,
+            round_trips: (0.0, 0.0),
+        }
+    }
+
+    /// phi now.
+    pub(crate) fn phi(&self) -> f64 {
+        self.phi.phi()
+    }
+
+    /// Takes a round-trip time.
+    pub(crate) fn watch(&mut self, seen: &Seen) {
+        self.round_trips.0 += seen.rtt.as_secs_f64();
+        self.round_trips.1 += 1.0;
+    }
+
+    /// q of the period that is over, and the price at which the next would have
+    /// the rate `zeta`, byte/s. `capacity` is what the path carries altogether,
+    /// byte/s.
+    pub(crate) fn compare(&mut self, zeta: f64, seen: &Seen, capacity: f64) -> (f64, f64) {
+        self.count(seen);
+        let (sum, count) = std::mem::take(&mut self.round_trips);
+        let rtt = if count > 0.0 { sum / count } else { 0.0 };
+        let base = seen.base_rtt();
+        let segment = seen.segment;
+        let (price, model) = match self.law {
+            CongestionLaw::CubicPhantom | CongestionLaw::CubicBeta => (
+                self.loss_price(),
+                PriceModel::Cubic {
+                    beta: CUBIC_BETA,
+                    rtt: Duration::from_secs_f64(rtt),
+                    segment,
+                },
+            ),
+            CongestionLaw::Vegas | CongestionLaw::VegasPaper => (
+                (rtt - base).max(0.0),
+                PriceModel::Vegas {
+                    alpha: VEGAS_ALPHA,
+                    phi: self.phi(),
+                    segment,
+                },
+            ),
+            CongestionLaw::Cdg | CongestionLaw::CdgPaper => (
+                1.0 / capacity,
+                PriceModel::Cdg {
+                    base_rtt: Duration::from_secs_f64(base),
+                    capacity,
+                },
+            ),
+        };
+        (price, model.wanted_price(zeta))
+    }
+
+    /// Counts what has happened since the last time.
+    fn count(&mut self, seen: &Seen) {
+        let Some(state) = seen.state else {
+            return;
+        };
+        let before = std::mem::replace(&mut self.counted, state);
+        let since = |now: u32, before: u32| f64::from(now.saturating_sub(before));
+        let packets = state.packets.saturating_sub(before.packets) as f64;
+        let losses = since(state.losses, before.losses);
+        let delays = since(state.delays, before.delays);
+        self.since_loss += packets;
+        if losses > 0.0 {
+            let interval = std::mem::take(&mut self.since_loss) / losses;
+            let count = (losses as usize).min(LOSSES);
+            self.intervals.extend(std::iter::repeat_n(interval, count));
+            let over = self.intervals.len().saturating_sub(LOSSES);
+            self.intervals.drain(..over);
+        }
+        if matches!(self.law, CongestionLaw::Vegas | CongestionLaw::VegasPaper) {
+            self.phi.packets(packets);
+            // What a loss takes from the flows that it competes with.
+            self.phi
+                .indications(CongestionSignal::Loss, losses, 1.0 - CUBIC_BETA);
+            let removed = (state.delay_share - before.delay_share).max(0.0);
+            let kappa = if delays > 0.0 { removed / delays } else { 0.0 };
+            self.phi.indications(CongestionSignal::Delay, delays, kappa);
+            self.phi.update(seen.now);
+        }
+    }
+
+    /// Indications of loss per packet; 0 before the first. What has come since the
+    /// last counts if that makes it less.
+    fn loss_price(&self) -> f64 {
+        let sum: f64 = self.intervals.iter().sum();
+        let count = self.intervals.len() as f64;
+        if sum <= 0.0 {
+            return 0.0;
+        }
+        let with_last = (count + 1.0) / (sum + self.since_loss);
+        (count / sum).min(with_last)
+    }
+}
+
+#[cfg(test)]
+mod price_tests {
+    use super::*;
+
+    /// After so many packets of 1000 bytes, with these counts.
+    fn seen(t: u64, packets: u64, losses: u32, delays: u32, delay_share: f64) -> Seen {
+        Seen {
+            now: Duration::from_secs(t),
+            acked: 1000 * packets,
+            carried: 0,
+            rtt: Duration::from_millis(50),
+            least_rtt: Duration::from_millis(30),
+            segment: 1000.0,
+            state: Some(CongestionState {
+                packets,
+                losses,
+                delays,
+                delay_share,
+                ..CongestionState::default()
+            }),
+        }
+    }
+
+    #[test]
+    fn cubic_pays_for_losses_as_rare_as_they_are() {
+        let period = Duration::from_secs(1);
+        let mut prices = Prices::new(CongestionLaw::CubicPhantom, 1.0, period, Duration::ZERO);
+        let mut price = |seen: Seen| {
+            prices.watch(&seen);
+            prices.compare(1e5, &seen, 1e6).0
+        };
+        assert_eq!(price(seen(1, 500, 0, 0, 0.0)), 0.0);
+        assert_eq!(price(seen(2, 1000, 2, 0, 0.0)), 0.002);
+        // No news while few packets come without any, and then less.
+        assert_eq!(price(seen(3, 1400, 2, 0, 0.0)), 0.002);
+        assert_eq!(price(seen(4, 3000, 2, 0, 0.0)), 0.001);
+        // Of many losses the last count.
+        assert_eq!(price(seen(5, 4000, 22, 0, 0.0)), 20.0 / 3000.0);
+    }
+
+    #[test]
+    fn vegas_pays_for_delay_and_its_phi_follows_what_signals_remove() {
+        let period = Duration::from_secs(1);
+        let mut prices = Prices::new(CongestionLaw::VegasPaper, 1.0, period, Duration::ZERO);
+        let mut last = 0.0;
+        for t in 1..=100_u64 {
+            let count = t as u32;
+            // A loss and ten delays a second, each of which removes a tenth.
+            let seen = seen(t, 1000 * t, count, 10 * count, f64::from(count));
+            prices.watch(&seen);
+            let (price, wanted) = prices.compare(1e5, &seen, 1e6);
+            assert!((price - 0.02).abs() < 1e-12, "{price}");
+            // alpha packets in the queue, times phi.
+            let expected = prices.phi() * VEGAS_ALPHA * 1000.0 / 1e5;
+            assert!((wanted - expected).abs() < 1e-12, "{wanted}");
+            assert!(prices.phi() >= last, "it rises");
+            last = prices.phi();
+        }
+        // (0.3 + 1) / 0.3 are 4.3, and it rises by a tenth of that at a time.
+        assert!(last > 2.0 && last < 4.4, "{last}");
+    }
+
+    #[test]
+    fn cdg_pays_for_the_link() {
+        let period = Duration::from_secs(1);
+        let mut prices = Prices::new(CongestionLaw::CdgPaper, 1.0, period, Duration::ZERO);
+        let seen = seen(1, 100, 0, 0, 0.0);
+        let (price, wanted) = prices.compare(2e5, &seen, 1e6);
+        assert_eq!(price, 1e-6);
+        assert!(price < wanted, "less than its full weight");
+    }
+}
+
+#[cfg(test)]
+mod tests;

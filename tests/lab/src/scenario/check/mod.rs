@@ -1,0 +1,269 @@
+//! What a scenario must not say. The bounds are wide: they keep out what no
+//! machine can do, and what is a slip of the pen.
+
+use std::ops::RangeInclusive;
+
+use dalbe::weight::MIN_WEIGHT;
+
+use crate::scenario::{
+    Background, DirectionSpec, Foreground, Interval, QueueSpec, Scenario, Traffic,
+};
+
+/// A day, s.
+const LONGEST: f64 = 86_400.0;
+
+/// Lengths of time, s.
+const LENGTH: RangeInclusive<f64> = 0.001..=LONGEST;
+
+/// Moments, and lengths of time that may be nothing, s.
+const MOMENT: RangeInclusive<f64> = 0.0..=LONGEST;
+
+/// Rates, Mbit/s.
+const RATE: RangeInclusive<f64> = 0.01..=1000.0;
+
+/// Sizes of what there is to move, MB.
+const SIZE_MB: RangeInclusive<f64> = 0.000_001..=1e6;
+
+/// Connections, or contenders.
+const COUNT: RangeInclusive<f64> = 1.0..=1000.0;
+
+/// Shares of a link's rate.
+const LOAD: RangeInclusive<f64> = 0.001..=10.0;
+
+/// Weights of a connection.
+const WEIGHT: RangeInclusive<f64> = MIN_WEIGHT..=1.0;
+
+/// CDG's back-off scales, ms.
+const SCALE: RangeInclusive<f64> = 0.01..=1000.0;
+
+/// Price ratios.
+const PRICE_RATIO: RangeInclusive<f64> = 0.001..=1000.0;
+
+/// Mean sizes, kB.
+const MEAN_KB: RangeInclusive<f64> = 0.1..=1e6;
+
+/// What the kernel allows for the name of a congestion control, bytes.
+const LONGEST_NAME: usize = 15;
+
+impl Scenario {
+    /// Whether this can be run.
+    ///
+    /// # Errors
+    /// What cannot be, and where.
+    pub fn check(&self) -> Result<(), String> {
+        within("duration_s", self.duration_s, LENGTH)?;
+        if !(0.0..self.duration_s).contains(&self.measure_from_s) {
+            return Err("measure_from_s must lie within the run".to_owned());
+        }
+        let until = self.measured().end;
+        if until <= self.measure_from_s || until > self.duration_s {
+            return Err("measure_until_s must lie within the run, after measure_from_s".to_owned());
+        }
+        if let Some(until) = self.pressure_until_s {
+            within("pressure_until_s", until, 0.0..=self.duration_s)?;
+        }
+        if self.link.is_empty() || self.link.len() > 2 {
+            return Err("there must be one [[link]], or two".to_owned());
+        }
+        for (link, number) in self.link.iter().zip(1..) {
+            direction(&link.forward()).map_err(|error| format!("link {number}: {error}"))?;
+            direction(&link.backward())
+                .map_err(|error| format!("link {number}: backward: {error}"))?;
+        }
+        for (foreground, number) in self.foreground.iter().zip(1..) {
+            self.foreground(foreground)
+                .map_err(|error| format!("foreground {number}: {error}"))?;
+        }
+        background(&self.background).map_err(|error| format!("background: {error}"))
+    }
+
+    fn foreground(&self, foreground: &Foreground) -> Result<(), String> {
+        if foreground
+            .link
+            .is_some_and(|link| link < 1 || link > self.link.len())
+        {
+            return Err("link: there is no such link".to_owned());
+        }
+        within("start_s", foreground.start_s, MOMENT)?;
+        if let Some(stop) = foreground.stop_s {
+            within("stop_s", stop, MOMENT)?;
+            if stop <= foreground.start_s {
+                return Err("stop_s must be later than start_s".to_owned());
+            }
+        }
+        congestion_control(&foreground.congestion_control)?;
+        match foreground.traffic {
+            Traffic::Greedy { flows } => within("flows", f64::from(flows), COUNT),
+            Traffic::Constant { rate_mbit } => within("rate_mbit", rate_mbit, RATE),
+            Traffic::OnOff { on_s, off_s } => {
+                within("on_s", on_s, LENGTH)?;
+                within("off_s", off_s, LENGTH)
+            }
+            Traffic::Web { load, mean_kb } => {
+                within("load", load, LOAD)?;
+                within("mean_kb", mean_kb, MEAN_KB)
+            }
+            Traffic::Udp {
+                rate_mbit,
+                packet_bytes,
+            } => {
+                within("rate_mbit", rate_mbit, RATE)?;
+                within("packet_bytes", f64::from(packet_bytes), 100.0..=1500.0)
+            }
+        }
+    }
+}
+
+fn background(background: &Background) -> Result<(), String> {
+    within("start_s", background.start_s, MOMENT)?;
+    congestion_control(&background.congestion_control)?;
+    if let Some(size) = background.size_mb {
+        within("size_mb", size, SIZE_MB)?;
+    }
+    if let Some(time) = background.deadline_s {
+        within("deadline_s", time, LENGTH)?;
+    }
+    if let Some(of_each) = background.weight {
+        weight(of_each)?;
+    }
+    weights(background)?;
+    if let Some(g_ms) = background.g_ms {
+        scale(g_ms)?;
+    }
+    if let Some(phi) = background.phi {
+        within("phi", phi, PRICE_RATIO)?;
+    }
+    let has_deadline = background.size_mb.is_some() && background.deadline_s.is_some();
+    if background.controller.is_some() && !has_deadline {
+        return Err("controller needs size_mb and deadline_s".to_owned());
+    }
+    if let Some(connections) = background.connections {
+        within("connections", f64::from(connections), COUNT)?;
+    }
+    if let Some(rate) = background.server_kb_s {
+        within("server_kb_s", rate, MEAN_KB)?;
+    }
+    if let Some(stopped) = background.stopped {
+        interval("stopped", stopped)?;
+    }
+    for (transfer, number) in background.transfer.iter().zip(1..) {
+        let named = |error| format!("transfer {number}: {error}");
+        within("size_mb", transfer.size_mb, SIZE_MB).map_err(named)?;
+        within("deadline_s", transfer.deadline_s, LENGTH).map_err(named)?;
+    }
+    let is_single = background.size_mb.is_some() || background.deadline_s.is_some();
+    if !background.transfer.is_empty() && (is_single || background.jobs.is_some()) {
+        return Err("it has either [[background.transfer]] or what is for one".to_owned());
+    }
+    within("copies", f64::from(background.copies), COUNT)?;
+    within("stagger_s", background.stagger_s, MOMENT)?;
+    if let Some(jobs) = background.jobs {
+        within("jobs.load", jobs.load, LOAD)?;
+        within("jobs.mean_kb", jobs.mean_kb, MEAN_KB)?;
+        if let Some(until) = jobs.until_s {
+            within("jobs.until_s", until, MOMENT)?;
+            if until <= background.start_s {
+                return Err("jobs.until_s must be later than start_s".to_owned());
+            }
+        }
+        if background.size_mb.is_some() {
+            return Err("it has either size_mb or jobs".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// What a sender's weight changes to.
+fn weights(background: &Background) -> Result<(), String> {
+    let mut before = 0.0;
+    for step in &background.weights {
+        within("weights: at_s", step.at_s, MOMENT)?;
+        weight(step.weight).map_err(|error| format!("weights: {error}"))?;
+        if step.at_s <= before {
+            return Err("weights: at_s must rise from above 0".to_owned());
+        }
+        before = step.at_s;
+    }
+    if !background.weights.is_empty() && background.deadline_s.is_some() {
+        return Err("it has either weights or a deadline, which makes them".to_owned());
+    }
+    Ok(())
+}
+
+fn direction(spec: &DirectionSpec) -> Result<(), String> {
+    within("rate_mbit", spec.rate_mbit, RATE)?;
+    within("delay_ms", spec.delay_ms, 0.0..=60_000.0)?;
+    within("jitter_ms", spec.jitter_ms, 0.0..=60_000.0)?;
+    for outage in &spec.outage {
+        interval("outage", *outage)?;
+    }
+    if !(0.0..1.0).contains(&spec.loss) {
+        return Err("loss must be 0 or more, and less than 1".to_owned());
+    }
+    match spec.queue {
+        QueueSpec::Packets(packets) => within("queue.packets", f64::from(packets), 1.0..=1e6)?,
+        // A packet of 1500 bytes has to fit.
+        QueueSpec::Bytes(bytes) => within("queue.bytes", bytes as f64, 1500.0..=1e9)?,
+        QueueSpec::Bdp(times) => within("queue.bdp", times, 0.001..=1000.0)?,
+    }
+    let mut before = 0.0;
+    for step in &spec.schedule {
+        within("schedule: rate_mbit", step.rate_mbit, RATE)?;
+        within("schedule: at_s", step.at_s, MOMENT)?;
+        if step.at_s <= before {
+            return Err("schedule: at_s must rise from above 0".to_owned());
+        }
+        before = step.at_s;
+    }
+    Ok(())
+}
+
+fn interval(what: &str, interval: Interval) -> Result<(), String> {
+    within(&format!("{what}: from_s"), interval.from_s, MOMENT)?;
+    within(&format!("{what}: until_s"), interval.until_s, MOMENT)?;
+    if interval.until_s <= interval.from_s {
+        return Err(format!("{what}: until_s must be later than from_s"));
+    }
+    Ok(())
+}
+
+fn within(what: &str, value: f64, bounds: RangeInclusive<f64>) -> Result<(), String> {
+    if bounds.contains(&value) {
+        return Ok(());
+    }
+    let (least, most) = bounds.into_inner();
+    Err(format!("{what} must be {least} to {most}"))
+}
+
+/// Whether a connection could have this weight.
+///
+/// # Errors
+/// Says that it could not.
+pub fn weight(weight: f64) -> Result<(), String> {
+    within("weight", weight, WEIGHT)
+}
+
+/// Whether a connection could have this back-off scale of CDG's, ms.
+///
+/// # Errors
+/// Says that it could not.
+pub fn scale(g_ms: f64) -> Result<(), String> {
+    within("g_ms", g_ms, SCALE)
+}
+
+/// Whether a kernel could have a congestion control of this name.
+///
+/// # Errors
+/// Says that it could not.
+pub fn congestion_control(name: &str) -> Result<(), String> {
+    let is_of_names = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
+    if (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_of_names) {
+        return Ok(());
+    }
+    Err(format!(
+        "congestion_control must be the kernel's name of one, as cubic, and is {name:?}"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

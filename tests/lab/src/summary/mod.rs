@@ -1,0 +1,413 @@
+//! The figures of a run from what was recorded, over the measured part of
+//! it. Pure: the same record gives the same figures. Whatever would divide
+//! by nothing is 0 or absent; no figure is ever NaN.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::deadline::DeadlineFigures;
+use crate::jobs::JobsFigures;
+use crate::link::{PAYLOAD_SHARE, Rate};
+use crate::record::{BackgroundRecord, Fetch, FlowRecord, LinkRecord, Probe, Samples, Summary};
+use crate::scenario::{DirectionSpec, Foreground, Scenario, Traffic};
+use crate::statistics::{mean, median, percentile};
+use crate::yielding::{BesideFigures, YieldFigures, fairness};
+
+/// Interval of [`FlowRecord::received`], s.
+const RECEIVED_EVERY: f64 = 0.1;
+
+/// How long after the background's start the foreground is looked at besides, s.
+const FIRST: f64 = 10.0;
+
+/// What the figures are taken from.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured<'a> {
+    /// The scenario as it was run.
+    pub setup: &'a Scenario,
+    /// The links, in the direction of the data.
+    pub links: &'a [LinkRecord],
+    /// Round-trip times under load.
+    pub rtt: &'a [Probe],
+    /// Foreground flows, in the order of the scenario.
+    pub flows: &'a [FlowRecord],
+    /// Web fetches of the foreground.
+    pub fetches: &'a [Fetch],
+    /// What the contenders did.
+    pub background: &'a [BackgroundRecord],
+    /// Processor time of the lab with its generators and links, s.
+    pub lab_cpu_s: f64,
+}
+
+/// The figures over the measured part of the scenario.
+///
+/// The goodput of a flow is its mean over the time in which it was active,
+/// from its start to its stop, pauses included. The use of the link takes
+/// every payload for that of full packets (1448 of 1500 bytes). Processor
+/// time is that of the whole run. Percentiles are linear between ranks.
+#[must_use]
+pub fn summarise(measured: &Measured<'_>) -> Summary {
+    let setup = measured.setup;
+    let window = setup.measured();
+    let probes: Vec<_> = within(measured.rtt, &window, |probe| probe.t).collect();
+    let rtt: Vec<f64> = probes.iter().filter_map(|probe| probe.ms).collect();
+    let fetches: Vec<_> = within(measured.fetches, &window, |fetch| fetch.t).collect();
+    let unfinished = fetches.iter().filter(|fetch| fetch.seconds.is_none());
+    let unfinished = unfinished.count();
+    // Left out, those that take longest would make the mean look better.
+    let so_far = |fetch: &&Fetch| fetch.seconds.unwrap_or(setup.duration_s - fetch.t);
+    let times: Vec<f64> = fetches.iter().map(so_far).collect();
+    let first = measured.links.first().map(|link| &link.forward.samples);
+    let last = measured.links.last().map(|link| &link.forward.samples);
+    let late = measured.links.iter().map(|link| link.lateness.p99_ms);
+    let link_cpu: f64 = measured.links.iter().map(|link| link.cpu_s).sum();
+    Summary {
+        foreground_mbit: foreground(measured, &window, false),
+        foreground_together_mbit: together(measured, &window),
+        backward_mbit: foreground(measured, &window, true),
+        background_jain: measured
+            .links
+            .last()
+            .and_then(|link| fairness(&link.forward.connections, &window)),
+        background_mbit: last.map_or(0.0, |samples| {
+            mean_rate(samples, &samples.background, &window)
+        }),
+        received_mbit: received_by_contenders(measured, &window),
+        foreground_first_mbit: first_seconds(measured),
+        utilisation: first
+            .zip(setup.link.first())
+            .map_or(0.0, |(samples, link)| {
+                utilisation(samples, &link.forward(), &window)
+            }),
+        rtt_mean_ms: mean(&rtt),
+        rtt_median_ms: median(&rtt),
+        rtt_p95_ms: percentile(&rtt, 0.95),
+        probe_loss: ratio((probes.len() - rtt.len()) as f64, probes.len() as f64),
+        queue_mean_packets: first.map_or(0.0, |samples| mean_queue(samples, &window)),
+        fetches: fetches.len(),
+        unfinished,
+        fetch_mean_s: mean(&times),
+        fetch_p95_s: percentile(&times, 0.95),
+        late_p99_ms: late.fold(0.0, f64::max),
+        link_cores: ratio(link_cpu, setup.duration_s),
+        lab_cores: ratio(measured.lab_cpu_s, setup.duration_s),
+        deadline: DeadlineFigures::of(setup, measured.background),
+        yielding: YieldFigures::of(setup, measured.links, measured.background),
+        jobs: JobsFigures::of(setup, measured.fetches, measured.background),
+        course: Course::of(setup, measured.links, measured.background),
+        rate_against_greedy: None,
+        beside: BesideFigures::of(setup, measured.links, measured.flows, measured.background),
+    }
+}
+
+/// What happened in the window.
+fn within<'a, T>(
+    events: &'a [T],
+    window: &Range<f64>,
+    moment: impl Fn(&T) -> f64,
+) -> impl Iterator<Item = &'a T> {
+    events
+        .iter()
+        .filter(move |event| window.contains(&moment(event)))
+}
+
+/// Goodput of each flow of a direction while it was active, Mbit/s.
+fn foreground(measured: &Measured<'_>, window: &Range<f64>, backward: bool) -> Vec<f64> {
+    let active: Vec<_> = measured.setup.flows().map(Foreground::active).collect();
+    let always = 0.0..f64::INFINITY;
+    let flows = measured.flows.iter().enumerate();
+    let flows = flows.filter(|(_, flow)| flow.backward == backward);
+    let flows = flows.map(|(index, flow)| {
+        let active = active.get(index).unwrap_or(&always);
+        let from = window.start.max(active.start);
+        let until = window.end.min(active.end);
+        if until <= from {
+            return 0.0;
+        }
+        goodput(&flow.received, from, until)
+    });
+    flows.collect()
+}
+
+/// What a receiver got between two moments, Mbit/s, of what it had got by 100 ms
+/// ([`FlowRecord::received`]).
+pub(crate) fn goodput(counts: &[u64], from: f64, until: f64) -> f64 {
+    let bytes = received(counts, until) - received(counts, from);
+    ratio(bytes.max(0.0) * 8e-6, until - from)
+}
+
+/// Goodput of the whole foreground over the whole window, Mbit/s.
+fn together(measured: &Measured<'_>, window: &Range<f64>) -> f64 {
+    let flows = measured.flows.iter().filter(|flow| !flow.backward);
+    flows
+        .map(|flow| goodput(&flow.received, window.start, window.end))
+        .sum()
+}
+
+/// The same from the background's start on.
+fn first_seconds(measured: &Measured<'_>) -> Option<f64> {
+    let from = measured.setup.background.start_s;
+    let window = from..(from + FIRST).min(measured.setup.duration_s);
+    let is_any = measured.flows.iter().any(|flow| !flow.backward);
+    is_any.then(|| together(measured, &window))
+}
+
+/// Goodput of all contenders together that are senders of the lab's, Mbit/s.
+fn received_by_contenders(measured: &Measured<'_>, window: &Range<f64>) -> Option<f64> {
+    let all = measured.background.iter().map(|one| &one.received);
+    let known = all.filter(|received| !received.is_empty());
+    let rates = known.map(|received| goodput(received, window.start, window.end));
+    rates.reduce(|all, one| all + one)
+}
+
+/// What a receiver had got at this moment, bytes, linear between two samples.
+fn received(counts: &[u64], moment: f64) -> f64 {
+    let at = |index: usize| {
+        let index = index.min(counts.len());
+        index
+            .checked_sub(1)
+            .map_or(0.0, |index| counts[index] as f64)
+    };
+    let place = (moment / RECEIVED_EVERY).max(0.0);
+    let below = place.floor() as usize;
+    at(below) + (place - place.floor()) * (at(below + 1) - at(below))
+}
+
+/// Indices of the samples whose intervals lie in the window, by their middle.
+fn indices(samples: &Samples, window: &Range<f64>) -> Range<usize> {
+    let count = samples.queue_packets.len();
+    let interval = samples.interval_ms as f64 / 1e3;
+    if interval <= 0.0 {
+        return 0..0;
+    }
+    let index = |moment: f64| ((moment / interval).round().max(0.0) as usize).min(count);
+    index(window.start)..index(window.end)
+}
+
+/// Mean rate of one of the columns of payload, Mbit/s.
+fn mean_rate(samples: &Samples, column: &[u64], window: &Range<f64>) -> f64 {
+    let indices = indices(samples, window);
+    let time = indices.len() as f64 * samples.interval_ms as f64 / 1e3;
+    let bytes: u64 = column.get(indices).map_or(0, |column| column.iter().sum());
+    ratio(bytes as f64 * 8e-6, time)
+}
+
+/// Share of what the link could have carried, 0 to 1.
+fn utilisation(samples: &Samples, link: &DirectionSpec, window: &Range<f64>) -> f64 {
+    let carried = mean_rate(samples, &samples.foreground, window)
+        + mean_rate(samples, &samples.background, window);
+    let bytes = Rate::of(link).capacity(window.start, window.end);
+    let capacity = ratio(bytes * 8e-6, window.end - window.start) * PAYLOAD_SHARE;
+    ratio(carried, capacity).min(1.0)
+}
+
+fn mean_queue(samples: &Samples, window: &Range<f64>) -> f64 {
+    let queue = &samples.queue_packets[indices(samples, window)];
+    let packets: Vec<f64> = queue.iter().map(|&packets| f64::from(packets)).collect();
+    mean(&packets).unwrap_or(0.0)
+}
+
+/// A share of nothing is 0.
+fn ratio(part: f64, whole: f64) -> f64 {
+    let ratio = part / whole;
+    if ratio.is_finite() { ratio } else { 0.0 }
+}
+
+/// Steps of a course, at most.
+const STEPS: f64 = 400.0;
+
+/// The shortest step, s: shorter ones show single round trips.
+const SHORTEST: f64 = 0.25;
+
+/// Rates of the last link and the weight, step by step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Course {
+    /// Length of a step, s.
+    pub every_s: f64,
+    /// Mean payload of the foreground in each step, Mbit/s.
+    pub foreground_mbit: Vec<f64>,
+    /// The same of the background.
+    pub background_mbit: Vec<f64>,
+    /// Weight of the first contender at the end of each step; 0 before it began
+    /// and after its end.
+    pub w: Vec<f64>,
+}
+
+impl Course {
+    /// Of a run in which a deadline controller made the weight of a sender of
+    /// the lab's; `None` otherwise.
+    #[must_use]
+    pub fn of(
+        setup: &Scenario,
+        links: &[LinkRecord],
+        background: &[BackgroundRecord],
+    ) -> Option<Self> {
+        setup.background.controller?;
+        let control = background.first().filter(|one| !one.sender.is_empty())?;
+        let samples = &links.last()?.forward.samples;
+        let every_s = (setup.duration_s / STEPS).max(SHORTEST);
+        let steps = (setup.duration_s / every_s).floor() as usize;
+        let w = (1..=steps).map(|step| weight(control, every_s * step as f64, every_s));
+        Some(Self {
+            every_s,
+            foreground_mbit: rates(samples, &samples.foreground, every_s, steps),
+            background_mbit: rates(samples, &samples.background, every_s, steps),
+            w: w.collect(),
+        })
+    }
+}
+
+impl Summary {
+    /// The transfer's rate over the time for which it ran, relative to the mean of the
+    /// greedy flows that were there with it. At each moment that mean is what all others
+    /// had, less the means of those that are not greedy, by the number of greedy flows.
+    /// `None` without a course, or without greedy flows meanwhile.
+    ///
+    /// Rates are summed before they are divided. A mean of ratios would give too much
+    /// weight to a moment in which a flow had little.
+    #[must_use]
+    pub fn rate_against_greedy(&self, scenario: &Scenario) -> Option<f64> {
+        if self.rate_against_greedy.is_some() {
+            return self.rate_against_greedy;
+        }
+        let course = self.course.as_ref()?;
+        let start = scenario.background.start_s;
+        let life = start..start + self.deadline.as_ref()?.finish_s;
+        let flows = scenario.flows().filter(|flow| !flow.backward);
+        let flows: Vec<_> = flows.zip(&self.foreground_mbit).collect();
+        let (mut ours, mut theirs) = (0.0, 0.0);
+        let steps = course.background_mbit.iter().zip(&course.foreground_mbit);
+        for (step, (background, foreground)) in (0..).zip(steps) {
+            let moment = (f64::from(step) + 0.5) * course.every_s;
+            let here = flows
+                .iter()
+                .filter(|(flow, _)| flow.active().contains(&moment));
+            let (greedy, others): (Vec<_>, Vec<_>) =
+                here.partition(|(flow, _)| matches!(flow.traffic, Traffic::Greedy { .. }));
+            if greedy.is_empty() || !life.contains(&moment) {
+                continue;
+            }
+            let others: f64 = others.iter().map(|(_, rate)| **rate).sum();
+            ours += background;
+            theirs += (foreground - others) / greedy.len() as f64;
+        }
+        (theirs > 0.0).then(|| ours / theirs)
+    }
+}
+
+/// The last weight in the step that ends here.
+fn weight(control: &BackgroundRecord, end: f64, every_s: f64) -> f64 {
+    let within = |t: f64| t <= end && t > end - every_s.max(2.0);
+    let mut samples = control.sender.iter().rev();
+    let last = samples.find(|sample| within(sample.t));
+    last.map_or(0.0, |sample| rounded(sample.w))
+}
+
+fn rates(samples: &Samples, column: &[u64], every_s: f64, steps: usize) -> Vec<f64> {
+    let interval = samples.interval_ms.max(1) as f64 / 1e3;
+    let index = |step: usize| {
+        let index = (step as f64 * every_s / interval).round() as usize;
+        index.min(column.len())
+    };
+    let rate = |step: usize| {
+        let bytes: u64 = column[index(step)..index(step + 1)].iter().sum();
+        rounded(bytes as f64 * 8e-6 / every_s)
+    };
+    (0..steps).map(rate).collect()
+}
+
+/// More digits than a picture has.
+fn rounded(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+#[cfg(test)]
+mod course_tests {
+    use super::*;
+    use crate::record::{DirectionRecord, Lateness, SenderSample};
+
+    #[test]
+    fn a_course_is_short_and_has_rates_and_weights() {
+        let text = "description = \"test\"\nduration_s = 800.0\nmeasure_from_s = 4.0\n\
+                    [[link]]\nrate_mbit = 12.0\ndelay_ms = 10.0\nqueue = { packets = 50 }\n\
+                    [background]\nsize_mb = 5.0\ndeadline_s = 500.0\ncontroller = \"mbc\"\n";
+        let mut setup: Scenario = toml::from_str(text).unwrap();
+        let link = LinkRecord {
+            forward: DirectionRecord {
+                samples: Samples {
+                    interval_ms: 1000,
+                    foreground: vec![125_000; 800],
+                    background: (0..800)
+                        .map(|t| if t < 300 { 0 } else { 250_000 })
+                        .collect(),
+                    ..Samples::default()
+                },
+                ..DirectionRecord::default()
+            },
+            backward: DirectionRecord::default(),
+            cpu_s: 0.0,
+            lateness: Lateness::default(),
+        };
+        let sample = |t: f64| SenderSample {
+            t,
+            w: 0.5,
+            ..SenderSample::default()
+        };
+        let background = [BackgroundRecord {
+            sender: (300..500).map(|t| sample(f64::from(t))).collect(),
+            ..BackgroundRecord::default()
+        }];
+        let links = [link];
+        let course = Course::of(&setup, &links, &background).unwrap();
+        assert_eq!((course.every_s, course.w.len()), (2.0, 400));
+        let w = [140, 160, 260].map(|step| course.w[step]);
+        assert_eq!(w, [0.0, 0.5, 0.0]);
+        assert!(course.foreground_mbit.iter().all(|rate| *rate == 1.0));
+        assert_eq!(course.background_mbit[149..151], [0.0, 2.0]);
+        setup.background.controller = None;
+        assert_eq!(Course::of(&setup, &links, &background), None);
+    }
+
+    #[test]
+    fn a_rate_is_set_against_the_mean_of_the_greedy_flows_that_are_there() {
+        let text = "description = \"test\"\nduration_s = 40.0\nmeasure_from_s = 4.0\n\
+                    [[link]]\nrate_mbit = 10.0\ndelay_ms = 11.0\nqueue = { bdp = 1.0 }\n\
+                    [[foreground]]\ntraffic = { greedy = {} }\nstop_s = 20.0\n\
+                    [[foreground]]\ntraffic = { greedy = {} }\nstart_s = 10.0\nstop_s = 20.0\n\
+                    [[foreground]]\ntraffic = { udp = { rate_mbit = 1.0, packet_bytes = 1500 } }\n\
+                    [background]\nstart_s = 4.0\nsize_mb = 5.0\ndeadline_s = 20.0\n";
+        let scenario: Scenario = toml::from_str(text).unwrap();
+        let of = |background: &[f64], finish_s: f64| {
+            let mut summary = Summary {
+                foreground_mbit: vec![4.0, 3.0, 1.0],
+                ..Summary::default()
+            };
+            summary.deadline = Some(DeadlineFigures {
+                finish_s,
+                ..Default::default()
+            });
+            // Of one flow until 10 s, then of two, then only datagrams.
+            let foreground = [5.0, 5.0, 7.0, 7.0, 1.0, 1.0];
+            summary.course = Some(Course {
+                every_s: 5.0,
+                foreground_mbit: foreground.to_vec(),
+                background_mbit: background.to_vec(),
+                w: vec![1.0; 6],
+            });
+            summary.rate_against_greedy(&scenario)
+        };
+        // 2 of 4, 3 of 3 and 3 of 3; before, and without anybody, nothing counts.
+        let got = of(&[9.0, 2.0, 3.0, 3.0, 9.0, 9.0], 30.0).unwrap();
+        assert!((got - 0.8).abs() < 1e-9, "{got}");
+        // Nothing beside one flow does not hide the other.
+        let got = of(&[9.0, 0.0, 6.0, 6.0, 9.0, 9.0], 30.0).unwrap();
+        assert!((got - 1.2).abs() < 1e-9, "{got}");
+        // It was there after 10 s.
+        let got = of(&[9.0, 2.0, 3.0, 9.0, 9.0, 9.0], 10.0).unwrap();
+        assert!((got - 5.0 / 7.0).abs() < 1e-9, "{got}");
+        assert_eq!(of(&[], 10.0), None);
+    }
+}
+
+#[cfg(test)]
+mod tests;
