@@ -184,7 +184,7 @@ mod tests {
         );
         let none = page.find("| none").unwrap();
         assert!(none < page.find("| curl").unwrap(), "alone comes first");
-        assert!(page.contains("from test.json, where every run is. -->"));
+        assert!(page.contains("from test.jsonl, where every run is. -->"));
         assert!(page.contains("median over 3 seeds"));
         assert!(page.contains("seeds 1, 2, 3"));
         assert!(

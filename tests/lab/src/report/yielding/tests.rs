@@ -78,7 +78,7 @@ fn figures_stand_beside_their_bounds_and_the_papers() {
         "| Beside a live stream of 6 Mbit/s | **2 of 3** | **1 of 3** |"
     );
     assert!(!page.contains("## Alone"), "nothing was measured of it");
-    assert!(page.contains("from yielding.json, where"), "{page}");
+    assert!(page.contains("from yielding.jsonl, where"), "{page}");
 }
 
 #[test]
