@@ -16,12 +16,33 @@ use hyper::body::Incoming;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::ApiTimeouts;
 use super::command::{CommandKind, HiddenCredentials, read_command};
 use super::refusal::{ApiRefusal, MAX_BODY};
 use crate::daemon::handle::{CommandAccepted, Handle};
 use crate::response::{AgentResponse, JSON, json, response};
 use crate::status::{AgentStatus, LaneDirection};
+
+/// How long the API waits for its peers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ApiTimeouts {
+    /// Until a request with its body has arrived, and until the peer takes some of an
+    /// answer.
+    pub(crate) idle: Duration,
+    /// The same for a connection that is one too many.
+    pub(crate) refused: Duration,
+    /// Between two lines of a watched status.
+    pub(crate) lines: Duration,
+}
+
+impl Default for ApiTimeouts {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(60),
+            refused: Duration::from_secs(5),
+            lines: Duration::from_secs(1),
+        }
+    }
+}
 
 /// What a path of the API is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

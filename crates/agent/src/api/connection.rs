@@ -17,11 +17,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::time::Sleep;
 
-use super::GRACE;
 use super::answer::{Responder, too_many};
 
 /// Size of the buffers for the head of a request and for an answer, bytes.
 const BUFFER: usize = 64 * 1024;
+
+/// Time for the answers that are under way when the agent stops.
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// A connection that was accepted.
 #[derive(Debug)]

@@ -16,14 +16,13 @@ mod refusal;
 mod tests;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use fairbat::accept::{AcceptLimits, Accepted, accept_until};
 use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
 
-use self::answer::Responder;
-use self::connection::Connection;
+use self::answer::{ApiTimeouts, Responder};
+use self::connection::{Connection, GRACE};
 pub use self::listen::listen;
 use crate::daemon::handle::Handle;
 
@@ -33,31 +32,6 @@ const MAX_SERVED: usize = 32;
 /// Connections beyond these that are answered with 503. Any further connection is
 /// closed without an answer.
 const MAX_REFUSED: usize = 8;
-
-/// Time for the answers that are under way when the agent stops.
-const GRACE: Duration = Duration::from_secs(2);
-
-/// How long the API waits for its peers.
-#[derive(Debug, Clone, Copy)]
-struct ApiTimeouts {
-    /// Until a request with its body has arrived, and until the peer takes some of an
-    /// answer.
-    idle: Duration,
-    /// The same for a connection that is one too many.
-    refused: Duration,
-    /// Between two lines of a watched status.
-    lines: Duration,
-}
-
-impl Default for ApiTimeouts {
-    fn default() -> Self {
-        Self {
-            idle: Duration::from_secs(60),
-            refused: Duration::from_secs(5),
-            lines: Duration::from_secs(1),
-        }
-    }
-}
 
 /// Answers requests until `stop` completes. Answers under way then may still be
 /// completed for a short time, and every watched status ends after its last line.
