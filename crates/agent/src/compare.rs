@@ -1,83 +1,78 @@
-//! What has changed in a tree: a walk of it, merged with the record of what was
-//! synced last time. Both are sorted by path, so neither is ever in memory.
-//!
-//! Pure: it must not know where the record is kept, nor read a file.
+//! What has changed in a tree: a scan, merged with the entries of the last sync. Both
+//! are sorted by path, so neither has to be in memory. Pure.
 
 use std::iter::Peekable;
 
 use crate::entry::{Entry, EntryKind, Moment, TreePath};
 use crate::scan::Unreadable;
 
-/// A change is trusted to have been whole when it was so many seconds old. Linux
-/// stamps a file when a write begins, by a clock that steps each jiffy: another
-/// change within that has the same time, and so has the end of a write that waits
-/// for the disk.
+/// Age at which a change is complete, s. Linux stamps a file when a write begins, by a
+/// clock that ticks each jiffy. A second change within a tick has the same time, and so
+/// has the end of a write that waits for the disk.
 pub(crate) const SETTLE_TIME_S: i64 = 2;
 
-/// An entry as it was when it was synced.
+/// An entry as it was at the last sync.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownEntry {
-    /// What a walk said of it.
+    /// The entry, as scanned.
     pub entry: Entry,
-    /// SHA-256 of the content of a regular file; not looked at here.
+    /// SHA-256 of a regular file. Not used here.
     pub sha256: Option<[u8; 32]>,
 }
 
-/// What there is to say of an entry, or of what was one.
+/// How an entry has changed.
 #[derive(Debug)]
 pub enum EntryChange {
-    /// It is as it was.
+    /// It is unchanged.
     Same(KnownEntry),
     /// It is new.
     Added(Entry),
-    /// Its content, its target or its kind is another. What was below a directory
-    /// that is none any more follows as removed.
+    /// Its content, target or kind has changed. If it was a directory, its members
+    /// follow as removed.
     Changed {
-        /// As it is.
+        /// The entry now.
         entry: Entry,
-        /// As it was.
+        /// The entry at the last sync.
         old: KnownEntry,
     },
-    /// A regular file whose content may or may not be another: what else speaks
-    /// for a change, the size and the time of the last change do not.
+    /// A regular file whose content may have changed. Its size and time of change are
+    /// the same.
     Touched {
-        /// As it is.
+        /// The entry now.
         entry: Entry,
-        /// As it was.
+        /// The entry at the last sync.
         old: KnownEntry,
     },
-    /// Only the attributes are others; the content is certainly the same.
+    /// Only its attributes have changed.
     Attributes {
-        /// As it is.
+        /// The entry now.
         entry: Entry,
-        /// As it was.
+        /// The entry at the last sync.
         old: KnownEntry,
     },
     /// It is gone.
     Removed(KnownEntry),
-    /// What is here, and below it, is not known. There is no word of what the
-    /// record has there.
+    /// It is unreadable. Nothing is said about the known entries there.
     Unknown(Unreadable),
 }
 
-/// Merges a walk with the record of the last one; see [`compare`].
+/// The iterator of [`compare`].
 pub struct Compare<S: Iterator, K: Iterator> {
     scan: Peekable<S>,
     known: Peekable<K>,
-    /// What was changed before was whole when it was read.
+    /// Changes before this time were complete when the file was read.
     trusted_before: Moment,
-    /// Where nothing counts as removed. The last such place is enough: the
-    /// record has passed the others.
+    /// The last unreadable path. Nothing below it counts as removed.
     unknown: Option<TreePath>,
 }
 
-/// Merges `scan` with `known`, both sorted by path. `last_scan` is the moment,
-/// by the clock that stamps files, at which the walk began that `known` is
-/// from: a file that had changed less than two seconds before, or after, may
-/// have changed on at the same time, and counts as [`EntryChange::Touched`] at least.
+/// Merges `scan` with `known`, both sorted by path. `last_scan` is when the scan of
+/// `known` began, by the clock that stamps files. A file that changed less than two
+/// seconds before that, or later, may have changed again with the same time, so it is
+/// at least [`EntryChange::Touched`].
 ///
-/// A file that is as it was but for the number of its device counts as touched,
-/// for the numbers of devices change when a machine starts anew.
+/// A file that differs only in its device number counts as touched: device numbers
+/// change when a machine restarts.
 pub fn compare<S, K, E>(scan: S, known: K, last_scan: Moment) -> Compare<S::IntoIter, K::IntoIter>
 where
     S: IntoIterator<Item = Result<Entry, Unreadable>>,
@@ -96,7 +91,7 @@ where
     S: Iterator<Item = Result<Entry, Unreadable>>,
     K: Iterator<Item = Result<KnownEntry, E>>,
 {
-    /// An error is one of the record.
+    /// An error comes from `known`.
     type Item = Result<EntryChange, E>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -106,7 +101,7 @@ where
                 Some(Err(unreadable)) => Some(&unreadable.path),
                 None => None,
             };
-            // What the record has before that is gone.
+            // Known entries before the next scanned one are gone.
             let is_before = |known: &Result<KnownEntry, E>| match (known, next) {
                 (Ok(known), Some(next)) => known.entry.path < *next,
                 (Ok(_), None) | (Err(_), _) => true,
@@ -118,7 +113,7 @@ where
                 };
                 let path = &known.entry.path;
                 let covers = |unknown: &TreePath| path.is_at_or_below(unknown);
-                // A directory in which something is known to be is there.
+                // A directory with a scanned member exists.
                 let is_around = next.is_some_and(|next| next.is_at_or_below(path));
                 if is_around || self.unknown.as_ref().is_some_and(covers) {
                     continue;
@@ -147,7 +142,7 @@ where
         EntryChange::Unknown(unreadable)
     }
 
-    /// An entry that nothing in the record is before.
+    /// Handles a scanned entry. All known entries before it are done.
     fn met(&mut self, entry: Entry) -> Result<Option<EntryChange>, E> {
         let is_same = |known: &Result<KnownEntry, E>| match known {
             Ok(known) => known.entry.path == entry.path,

@@ -1,7 +1,5 @@
-//! What a directory tree is made of, as far as it is kept in step: the words
-//! that the scan, the record of what was synced and the manifest share.
-//!
-//! Knows neither disks nor stores.
+//! The entries of a directory tree. The scan, the state and the manifest share these
+//! types.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -10,16 +8,15 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// Path of an entry below the root of its tree: the names of its components,
-/// joined by NUL, the one byte besides `/` that no name has. So the order of the
-/// bytes is that of a walk, depth first, whose names are sorted by their bytes:
-/// what is in a directory follows it before anything else does.
+/// Path of an entry below the root of its tree: its names, joined by NUL, which no name
+/// contains. So the byte order is that of a depth-first walk with sorted names: the
+/// members of a directory follow it directly.
 ///
-/// The root itself is the empty path.
+/// The root is the empty path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct TreePath(Box<[u8]>);
 
-/// Bytes that are no [`TreePath`].
+/// The bytes are no [`TreePath`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no path below a root: a name in it is empty, `.` or `..`, or has a slash")]
 pub struct InvalidPath;
@@ -31,11 +28,11 @@ impl TreePath {
         Self::default()
     }
 
-    /// The path that [`TreePath::as_bytes`] has told.
+    /// The path of [`TreePath::as_bytes`].
     ///
     /// # Errors
-    /// [`InvalidPath`] for bytes that name nothing below a root; so what was read
-    /// from elsewhere cannot lead out of it.
+    /// [`InvalidPath`] if the bytes name nothing below a root. So untrusted bytes cannot
+    /// lead out of it.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidPath> {
         let is_name = |name: &[u8]| {
             !name.is_empty() && name != b"." && name != b".." && !name.contains(&b'/')
@@ -47,10 +44,10 @@ impl TreePath {
         }
     }
 
-    /// The entry of this name in this directory.
+    /// The path of a member of this directory.
     ///
     /// # Errors
-    /// [`InvalidPath`] for what is no name.
+    /// [`InvalidPath`] if the name is invalid.
     pub fn join(&self, name: &OsStr) -> Result<Self, InvalidPath> {
         if name.is_empty() {
             return Err(InvalidPath);
@@ -63,13 +60,13 @@ impl TreePath {
         Self::from_bytes(&bytes)
     }
 
-    /// Names joined by NUL; nothing for the root.
+    /// The names, joined by NUL; empty for the root.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Whether it is `ancestor`, or below it.
+    /// Whether the path is `ancestor` or below it.
     #[must_use]
     pub fn is_at_or_below(&self, ancestor: &Self) -> bool {
         match self.0.strip_prefix(&*ancestor.0) {
@@ -78,13 +75,13 @@ impl TreePath {
         }
     }
 
-    /// Its names, from the root down.
+    /// The names, from the root down.
     pub fn names(&self) -> impl Iterator<Item = &OsStr> {
         let names = self.0.split(|&byte| byte == 0);
         names.filter(|name| !name.is_empty()).map(OsStr::from_bytes)
     }
 
-    /// Where it is on a disk, below `root`.
+    /// The path on a disk, below `root`.
     #[must_use]
     pub fn under(&self, root: &Path) -> std::path::PathBuf {
         let mut path = root.to_owned();
@@ -94,8 +91,8 @@ impl TreePath {
 }
 
 impl fmt::Display for TreePath {
-    /// With slashes, for people: what is no UTF-8 is replaced, and control
-    /// characters are escaped.
+    /// With slashes, for people. Invalid UTF-8 is replaced, and control characters are
+    /// escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str(".");
@@ -116,33 +113,33 @@ impl fmt::Display for TreePath {
     }
 }
 
-/// A moment as file systems have it: seconds since 1970, and nanoseconds.
+/// A time as file systems store it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 pub struct Moment {
-    /// Seconds since 1970; below 0 before.
+    /// Seconds since 1970; negative before.
     pub seconds: i64,
-    /// 0 to 999,999,999.
+    /// Nanoseconds, 0 to 999,999,999.
     pub nanoseconds: u32,
 }
 
-/// Something in a tree.
+/// An entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it is.
+    /// Its path.
     pub path: TreePath,
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
-    /// What else is kept of it.
+    /// Its attributes.
     pub attributes: Attributes,
 }
 
-/// What is kept of an entry of any kind.
+/// The attributes of an entry of any kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attributes {
-    /// Permissions, with set-user-ID, set-group-ID and the sticky bit: the lower
-    /// twelve bits of `st_mode`. Of no meaning for a symbolic link.
+    /// Permissions, set-user-ID, set-group-ID and sticky bit: the lower twelve bits of
+    /// `st_mode`. Meaningless for a symbolic link.
     pub mode: u32,
     /// Owner.
     pub uid: u32,
@@ -152,27 +149,27 @@ pub struct Attributes {
     pub modified: Moment,
 }
 
-/// The kinds that are kept in step. Devices, sockets and pipes are not.
+/// The kinds that are synced. Devices, sockets and pipes are not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file.
     File(FileState),
-    /// A directory; its entries have entries of their own.
+    /// A directory.
     Directory,
-    /// A symbolic link, and where it leads.
+    /// A symbolic link, with its target.
     Symlink(Box<OsStr>),
 }
 
-/// By what a change of a regular file is seen without reading it.
+/// What shows a change of a regular file without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {
     /// Length, bytes.
     pub size: u64,
-    /// Last change of content, name or attributes: nobody can set it back.
+    /// Last change of content, name or attributes. Users cannot set it.
     pub changed: Moment,
-    /// Number of the inode.
+    /// Inode number.
     pub inode: u64,
-    /// The file system it is on.
+    /// Device number of its file system.
     pub device: u64,
 }
 

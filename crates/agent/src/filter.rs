@@ -1,9 +1,7 @@
-//! Which entries of a tree are kept in step: patterns in the syntax of
-//! `.gitignore`, as many people know them.
+//! Which entries of a tree are synced, by patterns in the syntax of `.gitignore`. Pure.
 //!
-//! Names are bytes here as on the disk. Knows neither disks nor jobs: it is told
-//! a path and answers; that a directory it leaves out is not entered is the
-//! caller's part.
+//! Names are bytes, as on the disk. The caller must not enter directories that the
+//! filter leaves out.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -15,7 +13,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::entry::TreePath;
 
-/// See the module.
+/// A filter of entries.
 #[derive(Debug, Clone)]
 pub struct Filter {
     exclude: Option<Gitignore>,
@@ -24,30 +22,29 @@ pub struct Filter {
 
 #[derive(Debug, Clone)]
 struct IncludePatterns {
-    /// What is kept, with everything below it.
+    /// Entries that are kept, with everything below them.
     wanted: Gitignore,
-    /// Directories in which something wanted may be; `None`: any.
+    /// Directories that may contain wanted entries. `None`: any directory.
     ways: Option<Gitignore>,
 }
 
-/// What becomes of an entry.
+/// What a filter says about an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterVerdict {
     /// Left out, with everything below it.
     Out,
-    /// A directory that nothing asks for, but in which there may be something
-    /// that is kept: then it is kept as well.
+    /// A directory that is kept only if one of its members is.
     OnTheWay,
-    /// Kept, and below it everything that is not excluded.
+    /// Kept, with everything below it that is not excluded.
     In,
 }
 
-/// The list that a pattern is in.
+/// A list of patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternList {
-    /// What is kept.
+    /// Entries to keep.
     Include,
-    /// What is left out.
+    /// Entries to leave out.
     Exclude,
 }
 
@@ -60,13 +57,13 @@ impl fmt::Display for PatternList {
     }
 }
 
-/// A pattern that cannot be meant.
+/// An invalid pattern.
 #[derive(Debug, thiserror::Error)]
 #[error("{list} pattern {pattern:?} {problem}")]
 pub struct FilterError {
-    /// The list that it is in.
+    /// Its list.
     pub list: PatternList,
-    /// The pattern, as it was given.
+    /// The pattern.
     pub pattern: String,
     /// What is wrong with it.
     pub problem: PatternProblem,
@@ -80,7 +77,7 @@ pub enum PatternProblem {
         "matches nothing: it is blank, a slash alone or a comment (write \\# for a name with #)"
     )]
     Nothing,
-    /// A `!` that undoes nothing.
+    /// A `!` in the include list.
     #[error("cannot start with !: put what is to be left out under exclude")]
     Negated,
     /// Not the syntax of `.gitignore`.
@@ -89,15 +86,13 @@ pub enum PatternProblem {
 }
 
 impl Filter {
-    /// A filter by patterns in the syntax of `.gitignore`, relative to the root
-    /// of the tree. What matches `exclude` is left out, though `include` asks for
-    /// it; within `exclude` the last pattern that matches wins, and `!` undoes an
-    /// earlier one, though not below a directory that is left out. If `include`
-    /// has patterns, only what matches one of them, or is below a directory that
-    /// does, is kept.
+    /// A filter by patterns relative to the root of the tree. `exclude` wins over
+    /// `include`. Within `exclude` the last matching pattern wins, and `!` undoes an
+    /// earlier pattern, but not below an excluded directory. If `include` has
+    /// patterns, only entries at or below a match are kept.
     ///
     /// # Errors
-    /// [`FilterError`] names the first pattern that cannot be meant.
+    /// [`FilterError`] names the first invalid pattern.
     pub fn new(include: &[String], exclude: &[String]) -> Result<Self, FilterError> {
         let exclude = match exclude {
             [] => None,
@@ -122,8 +117,8 @@ impl Filter {
         }
     }
 
-    /// What becomes of an entry; `parent` is what became of the directory that
-    /// it is in, and [`Filter::of_root`] for an entry of the root.
+    /// Judges an entry. `parent` is the verdict on its directory, or
+    /// [`Filter::of_root`].
     #[must_use]
     pub fn judge(
         &self,
@@ -149,7 +144,7 @@ impl Filter {
         }
     }
 
-    /// What becomes of the root.
+    /// The verdict on the root.
     #[must_use]
     pub fn of_root(&self) -> FilterVerdict {
         match self.include {
@@ -172,7 +167,7 @@ impl IncludePatterns {
     }
 }
 
-/// The separator of a [`TreePath`] as that of a path.
+/// Turns the separator of a [`TreePath`] into a slash.
 fn slash(byte: u8) -> u8 {
     match byte {
         0 => b'/',
@@ -209,15 +204,15 @@ fn matcher(list: PatternList, patterns: &[String]) -> Result<Gitignore, FilterEr
     })
 }
 
-/// The directories on the way to what `patterns` match: so that a filter that
-/// asks for two directories of a disk does not cost a walk of the disk. `None`
-/// when that cannot be told from the patterns.
+/// The directories on the way to matches of `patterns`. So a filter for two directories
+/// of a disk does not cost a walk of the whole disk. `None` if the patterns do not
+/// show that.
 fn ways(patterns: &[String]) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new("");
     for pattern in patterns {
         let path = pattern.trim_end().trim_end_matches('/');
-        // Without a slash within, it matches at any depth; and any of these may
-        // hide one.
+        // Without an inner slash a pattern matches at any depth. Each of these
+        // characters may hide a slash.
         if !path.contains('/') || path.contains(['\\', '[', '{']) {
             return None;
         }

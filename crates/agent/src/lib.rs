@@ -1,5 +1,17 @@
-//! The agent: directories in step with a remote store by a deadline, in the
-//! capacity that nobody else wants.
+//! The agent keeps directories in step with remote stores by a deadline, in spare
+//! bandwidth.
+//!
+//! The map:
+//! - [`config`], [`calendar`]: what the operator wants, and when
+//! - [`daemon`]: when each job runs, and with which settings
+//! - [`sync`]: one run of a job: push, pull or restore
+//! - [`store`]: S3, WebDAV, `fairbat serve` and directories behind one interface
+//! - [`state`]: what the agent knows between runs
+//! - [`manifest`]: what a store needs so that a tree can be restored
+//! - [`scan`], [`compare`], [`filter`], [`entry`]: what a tree contains, and what has
+//!   changed
+//! - [`object_name`]: the key of a file
+//! - [`status`], [`api`], [`web`], [`metrics`]: what others see
 
 pub mod api;
 pub mod calendar;

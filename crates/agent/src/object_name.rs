@@ -1,26 +1,19 @@
-//! The key under which the content of a file is stored: its path, so that people
-//! find their way with any other tool. What would not be the same file everywhere
-//! is percent-encoded.
+//! The key of a file in a store: its path, so that people find it with other tools.
+//! Characters that some store would change are percent-encoded:
 //!
-//! A name stays what it is but for
+//! - `%`, control characters and bytes that are not UTF-8: keys are text, and S3 lists
+//!   them in XML, which lacks these characters, U+FFFE and U+FFFF;
+//! - `\ : * ? " < > |`: exFAT, NTFS and SMB do not allow them, and some tools for S3
+//!   and WebDAV give them a meaning;
+//! - `#` and `?`: if a tool does not encode a URL, the key ends there;
+//! - a dot or space at the end, and a space at the beginning: Windows, SMB and some
+//!   tools remove them, which makes two names the same;
+//! - the dot of a name that begins with `.ht`: Apache refuses `.htaccess` over WebDAV,
+//!   or obeys it;
+//! - the dot of `.fairbat` at the top, in any case: that name is ours.
 //!
-//! - `%`, control characters and bytes that are no UTF-8: keys are text, and S3
-//!   lists them in XML, which has no such characters, nor U+FFFE and U+FFFF;
-//! - `\ : * ? " < > |`: no names on exFAT, NTFS and SMB, where a directory store
-//!   may be; tools for S3 and WebDAV take some of them for their own;
-//! - `#`, and `?` once more: where a tool forgets to encode a URL, the key ends
-//!   there; and `NAME#1` is what the local store calls an unfinished file;
-//! - a dot or a space at the end, and a space at the beginning: Windows, SMB and
-//!   some tools take them off, and then two names are one;
-//! - the dot of a name that begins with `.ht`: over WebDAV an Apache would refuse
-//!   `.htaccess`, or obey it;
-//! - the dot of `.fairbat` at the top, in any case: that is ours.
-//!
-//! So no two paths have the same key. Stores that know no case or no normal form
-//! of letters (exFAT, SMB, macOS) can still make one of two keys; that is for the
-//! store to find out.
-//!
-//! Knows nothing of stores but what they make of names.
+//! No two paths have the same key. Stores that ignore case or normalise letters
+//! (exFAT, SMB, macOS) may still treat two keys as one.
 
 use fairbat::settings::Checksum;
 use sha2::{Digest as _, Sha256};
@@ -28,33 +21,32 @@ use sha2::{Digest as _, Sha256};
 use crate::entry::TreePath;
 use crate::percent;
 
-/// What is the agent's own in a store, at its top.
+/// The agent's own directory at the top of a store.
 pub const OWN: &str = ".fairbat";
 
-/// Longest encoded name, bytes. File systems take 255: the rest is for what a
-/// store appends while a file is unfinished.
-const LONGEST_NAME: usize = 240;
+/// Longest encoded name, bytes. File systems take 255; the rest is for suffixes of
+/// unfinished files.
+const MAX_NAME: usize = 240;
 
-/// Longest key, bytes. S3 takes 1024: the rest is for the prefix that a store
-/// may have.
-const LONGEST_KEY: usize = 900;
+/// Longest key, bytes. S3 takes 1024; the rest is for the prefix of a store.
+const MAX_KEY: usize = 900;
 
-/// What stands between the head of a name that was too long and its SHA-256. No
-/// encoded name has it.
+/// Separates the beginning of a shortened name from its SHA-256. No encoded name
+/// contains it.
 const SHORTENED: &str = "%~";
 
-/// A key that tells no path.
+/// Why a key has no path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// The path was too long for a key: the manifest has it.
+    /// The path was too long for a key. The manifest has it.
     #[error("the key is that of a path too long for one; the manifest has it")]
     Shortened,
-    /// Nothing that [`encode`] has made.
+    /// [`encode`] makes no such key.
     #[error("no key of a file")]
     Foreign,
 }
 
-/// The key of the file at `path`; of the root, which is none, it is empty.
+/// The key of the file at `path`; empty for the root.
 #[must_use]
 pub fn encode(path: &TreePath) -> String {
     let mut key = String::new();
@@ -64,20 +56,19 @@ pub fn encode(path: &TreePath) -> String {
         }
         key.push_str(&encode_name(name.as_encoded_bytes(), i == 0));
     }
-    if key.len() > LONGEST_KEY {
+    if key.len() > MAX_KEY {
         return format!("{OWN}/long/{}", sha256(path.as_bytes()));
     }
     key
 }
 
-/// The key of the file at `path` in a tree that is kept under `prefix`, which may
-/// be empty.
+/// The key of the file at `path` below `prefix`, which may be empty.
 #[must_use]
 pub fn under(prefix: &str, path: &TreePath) -> String {
     beneath(prefix, &encode(path))
 }
 
-/// A key under `prefix`, which may be empty.
+/// A key below `prefix`, which may be empty.
 pub(crate) fn beneath(prefix: &str, key: &str) -> String {
     match prefix {
         "" => key.to_owned(),
@@ -85,10 +76,10 @@ pub(crate) fn beneath(prefix: &str, key: &str) -> String {
     }
 }
 
-/// The path whose key it is.
+/// The path of a key.
 ///
 /// # Errors
-/// [`DecodeError`] when the key does not tell, or is none.
+/// [`DecodeError`]: the key was shortened or is not ours.
 pub fn decode(key: &str) -> Result<TreePath, DecodeError> {
     if key.contains(SHORTENED) || is_long(key) {
         return Err(DecodeError::Shortened);
@@ -102,7 +93,7 @@ pub fn decode(key: &str) -> Result<TreePath, DecodeError> {
         bytes.extend(percent::decode(name).ok_or(foreign)?);
     }
     let path = TreePath::from_bytes(&bytes).map_err(|_| foreign)?;
-    // There is one key for each path.
+    // Each path has exactly one key.
     match !bytes.is_empty() && encode(&path) == key {
         true => Ok(path),
         false => Err(foreign),
@@ -130,15 +121,15 @@ fn encode_name(name: &[u8], is_at_top: bool) -> String {
             && (at > 0 || is_first_plain)
             && (at < last || !matches!(character, '.' | ' '))
     });
-    if encoded.len() <= LONGEST_NAME {
+    if encoded.len() <= MAX_NAME {
         return encoded;
     }
     let digest = sha256(name);
-    let head = head(&encoded, LONGEST_NAME - SHORTENED.len() - digest.len());
+    let head = head(&encoded, MAX_NAME - SHORTENED.len() - digest.len());
     format!("{head}{SHORTENED}{digest}")
 }
 
-/// Whether a character is the same everywhere.
+/// Whether all stores keep a character.
 fn is_plain(character: char) -> bool {
     !character.is_control()
         && !matches!(
@@ -147,8 +138,8 @@ fn is_plain(character: char) -> bool {
         )
 }
 
-/// The beginning of an encoded name, at most so many bytes, that ends within no
-/// character.
+/// The beginning of an encoded name, at most `longest` bytes, cut between
+/// characters.
 fn head(encoded: &str, longest: usize) -> &str {
     let end = encoded.floor_char_boundary(longest);
     let head = &encoded[..end];
@@ -317,8 +308,8 @@ mod tests {
         #[test]
         fn every_key_is_one_for_every_store(path in any_path()) {
             let key = encode(&path);
-            prop_assert!(key.len() <= LONGEST_KEY);
-            prop_assert!(key.split('/').all(|name| name.len() <= LONGEST_NAME));
+            prop_assert!(key.len() <= MAX_KEY);
+            prop_assert!(key.split('/').all(|name| name.len() <= MAX_NAME));
             prop_assert!(key.chars().all(|character| !character.is_control()));
             let parsed = object_store::path::Path::parse(&key).unwrap();
             prop_assert_eq!(parsed.as_ref(), key.as_str());

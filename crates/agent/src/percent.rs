@@ -1,13 +1,10 @@
-//! Bytes as text that people can read, exactly: what is plain stays what it is,
-//! and of the rest each byte is `%` and two digits. `%` itself is never plain, so
-//! there is one way back.
-//!
-//! Knows nothing of what the bytes name.
+//! Percent-encoding of bytes as readable text. Plain characters stay; each other byte
+//! is `%` and two hexadecimal digits. `%` is never plain, so decoding is unambiguous.
 
 use std::fmt::Write;
 
-/// The text of `bytes`. `is_plain` is asked of each character but `%`, with its
-/// place, bytes; what is no UTF-8 is not plain.
+/// Encodes bytes. `is_plain` judges each character except `%`, given its offset in
+/// bytes. Bytes that are not UTF-8 are encoded.
 pub(crate) fn encode(bytes: &[u8], mut is_plain: impl FnMut(usize, char) -> bool) -> String {
     let mut text = String::with_capacity(bytes.len());
     let mut at = 0;
@@ -27,9 +24,9 @@ pub(crate) fn encode(bytes: &[u8], mut is_plain: impl FnMut(usize, char) -> bool
     text
 }
 
-/// The bytes of a text; `None` if there is a `%` without two digits. Digits may be
-/// of either case, and what is plain may be encoded: who wants only the one text
-/// of the bytes has to encode them again.
+/// Decodes a text. `None` if a `%` has no two digits. Digits may have either case, and
+/// plain characters may be encoded; to accept only the canonical text, encode the
+/// result again.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

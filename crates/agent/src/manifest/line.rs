@@ -1,4 +1,4 @@
-//! The lines of a manifest, and what they say.
+//! The lines of a manifest: reading and writing.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -28,8 +28,7 @@ struct HeaderLine<'a> {
     entries: Option<u64>,
 }
 
-/// Any other line. One type for all, so that a line that says two things at once
-/// is refused.
+/// Any other line. One type for all kinds, so that contradictory lines are refused.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
 struct Line<'a> {
@@ -71,17 +70,17 @@ struct EndLine {
     sha256: String,
 }
 
-/// What a line after the first says.
+/// A parsed line after the header.
 pub(super) enum ParsedLine {
     Record(Record),
     End(EndMark),
 }
 
-/// What the last line says.
+/// The last line.
 #[derive(Clone, Copy)]
 pub(super) struct EndMark {
     pub(super) entries: u64,
-    /// Of all lines before.
+    /// SHA-256 of all lines before it.
     pub(super) sha256: [u8; 32],
 }
 
@@ -96,7 +95,7 @@ pub(super) fn write_header(header: &ManifestHeader) -> Result<Vec<u8>, serde_jso
 }
 
 pub(super) fn read_header(line: &[u8]) -> Result<ManifestHeader, ManifestReadError> {
-    /// First, for another version may have another header.
+    /// Read first, because another version may have another header.
     #[derive(Deserialize)]
     struct VersionLine {
         fairbat_manifest: u32,
@@ -117,7 +116,7 @@ pub(super) fn read_header(line: &[u8]) -> Result<ManifestHeader, ManifestReadErr
     })
 }
 
-/// Whatever this writes can be read.
+/// Writes only lines that can be read.
 pub(super) fn write_record(record: &Record) -> Result<Vec<u8>, LineProblem> {
     let mut line = Line {
         path: Some(path_text(record.path()).into()),
@@ -201,7 +200,7 @@ pub(super) fn read(line: &[u8]) -> Result<ParsedLine, LineProblem> {
     })))
 }
 
-/// An object by its members; serde would take an array of their values as well.
+/// Parses an object. Serde would also accept an array of its values.
 fn object<'a, T: Deserialize<'a>>(line: &'a [u8]) -> serde_json::Result<T> {
     match line.first() {
         Some(b'{') => serde_json::from_slice(line),
@@ -213,12 +212,12 @@ fn member<T>(name: &'static str, value: Option<T>) -> Result<T, LineProblem> {
     value.ok_or(LineProblem::Member(name))
 }
 
-/// Bytes as text. What is plain in JSON is for that to say.
+/// Bytes as text. JSON escapes what it has to.
 fn text(bytes: &[u8]) -> String {
     percent::encode(bytes, |_, _| true)
 }
 
-/// The bytes whose text it is.
+/// The bytes of a text in canonical form.
 fn bytes_of(encoded: &str) -> Option<Vec<u8>> {
     percent::decode(encoded).filter(|bytes| text(bytes) == encoded)
 }
@@ -236,7 +235,7 @@ fn path_text(path: &TreePath) -> String {
 
 fn path_of(encoded: &str) -> Result<TreePath, LineProblem> {
     let mut bytes = bytes_of(encoded).ok_or(LineProblem::Path)?;
-    // It is what joins the names of a path.
+    // NUL joins the names of a path.
     if bytes.is_empty() || bytes.contains(&0) {
         return Err(LineProblem::Path);
     }
@@ -266,8 +265,8 @@ fn mode_of(text: &str) -> Option<u32> {
     is_octal.then(|| u32::from_str_radix(text, 8).ok())?
 }
 
-/// Seconds since 1970 with nine digits after the point; as a number: half a
-/// second before is `-0.500000000`.
+/// Seconds since 1970 with nine decimals. Half a second before 1970 is
+/// `-0.500000000`.
 fn moment_text(moment: Moment) -> String {
     let Moment {
         seconds,
@@ -291,7 +290,7 @@ fn moment_of(text: &str) -> Option<Moment> {
         return None;
     }
     let sign = if is_before { -1 } else { 1 };
-    // Of a wider type, for the least number is further from 0 than the greatest.
+    // A wider type: the smallest i64 has no positive counterpart.
     let whole = i64::try_from(whole.parse::<i128>().ok()? * sign).ok()?;
     let nanoseconds: u32 = fraction.parse().ok()?;
     let moment = match (is_before, nanoseconds) {

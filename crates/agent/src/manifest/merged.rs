@@ -1,25 +1,25 @@
-//! A base and its deltas as one: the tree as it was when the last of them was
-//! written.
+//! A base and its deltas, merged into the tree of the last delta.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::Read;
 
-use super::order::PathOrder;
-use super::{LineProblem, ManifestItem, ManifestKind, ManifestReadError, ManifestReader, Record};
+use super::{
+    LineProblem, ManifestItem, ManifestKind, ManifestReadError, ManifestReader, PathOrder, Record,
+};
 use crate::entry::TreePath;
 
-/// An iterator of the entries of a base and its deltas, in the order of paths;
-/// of each the latest. In memory is one entry of each manifest. After an error
-/// there is nothing more, and what came before is not to be trusted.
+/// Merges a base and its deltas: an iterator of the latest entries, ordered by path.
+/// Memory holds one entry of each manifest. It ends after an error; earlier entries
+/// are not trustworthy then.
 #[derive(Debug)]
 pub struct MergedManifests<R> {
-    /// The base, and the deltas from the oldest to the latest.
+    /// The base, then the deltas from the oldest to the latest.
     sources: Vec<ManifestReader<R>>,
     /// The next record of each source that has one.
     heads: Vec<Option<Record>>,
-    /// Their paths, with the numbers of the sources: the first path is on top,
-    /// and the latest source of it.
+    /// Their paths, with the indices of the sources. The first path is on top, with its
+    /// latest source.
     next: BinaryHeap<(Reverse<TreePath>, usize)>,
     order: PathOrder,
 }
@@ -35,23 +35,23 @@ pub enum MergeError {
         /// What is wrong with it.
         error: ManifestReadError,
     },
-    /// One of them is no base, or no delta, where one belongs.
+    /// One of them is of the wrong kind.
     #[error("manifest {sequence} is not a {expected:?}")]
     Kind {
         /// Its number.
         sequence: u64,
-        /// What belongs there.
+        /// The expected kind.
         expected: ManifestKind,
     },
-    /// One is missing between them, or they are not in their order.
+    /// One is missing, or they are out of order.
     #[error("manifest {expected} is missing: {found} is in its place")]
     Sequence {
-        /// The number that belongs there.
+        /// The expected number.
         expected: u64,
-        /// The number that is there.
+        /// The number found.
         found: u64,
     },
-    /// Together they are no tree.
+    /// Together they form no tree.
     #[error("the manifests do not fit together at {path}: {problem}")]
     Unfit {
         /// Where.

@@ -6,11 +6,12 @@ use flate2::bufread::GzDecoder;
 use sha2::{Digest as _, Sha256};
 
 use super::line::{self, EndMark, ParsedLine};
-use super::order::PathOrder;
-use super::{LONGEST_LINE, LineProblem, ManifestHeader, ManifestKind, ManifestReadError, Record};
+use super::{
+    LineProblem, MAX_LINE, ManifestHeader, ManifestKind, ManifestReadError, PathOrder, Record,
+};
 
-/// A manifest that is being read: an iterator of its entries. After an error there
-/// is nothing more. That it is whole is known at its end, and not before.
+/// Reads a manifest: an iterator of its entries, which ends after an error. Only the end
+/// shows that the manifest is complete.
 #[derive(Debug)]
 pub struct ManifestReader<R> {
     lines: LineReader<R>,
@@ -52,7 +53,7 @@ impl<R: Read> ManifestReader<R> {
         })
     }
 
-    /// What it says of itself.
+    /// The header.
     pub fn header(&self) -> &ManifestHeader {
         &self.header
     }
@@ -123,11 +124,11 @@ impl<R: Read> LineReader<R> {
     fn next(&mut self) -> Result<(), ManifestReadError> {
         self.line.clear();
         self.number += 1;
-        let mut rest = (&mut self.input).take(LONGEST_LINE as u64);
+        let mut rest = (&mut self.input).take(MAX_LINE as u64);
         rest.read_until(b'\n', &mut self.line).map_err(read_error)?;
         if self.line.ends_with(b"\n") {
             Ok(())
-        } else if self.line.len() < LONGEST_LINE {
+        } else if self.line.len() < MAX_LINE {
             Err(ManifestReadError::CutOff)
         } else {
             Err(ManifestReadError::Line {
@@ -137,7 +138,7 @@ impl<R: Read> LineReader<R> {
         }
     }
 
-    /// Whether nothing follows, neither in the gzip nor after it.
+    /// Whether nothing follows in the gzip or after it.
     fn is_at_end(&mut self) -> Result<bool, ManifestReadError> {
         if !self.input.fill_buf().map_err(read_error)?.is_empty() {
             return Ok(false);

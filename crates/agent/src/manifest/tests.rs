@@ -297,7 +297,7 @@ fn the_order_is_kept_and_the_root_is_no_entry() {
 
 #[test]
 fn what_no_reader_takes_is_not_written() {
-    let long = "a/".repeat(LONGEST_LINE / 2) + "a";
+    let long = "a/".repeat(MAX_LINE / 2) + "a";
     let mut bad_mode = directory("a");
     let mut bad_moment = directory("a");
     if let (Record::Item(mode), Record::Item(moment)) = (&mut bad_mode, &mut bad_moment) {
@@ -325,7 +325,7 @@ fn what_no_reader_takes_is_not_written() {
 fn a_line_has_a_limit() {
     let line = format!(
         r#"{{"path":"a","removed":true,"x":"{}"}}"#,
-        "y".repeat(LONGEST_LINE)
+        "y".repeat(MAX_LINE)
     );
     let problem = problem("delta", &[&line]);
     assert!(matches!(problem, LineProblem::TooLong), "{problem}");

@@ -7,11 +7,10 @@ use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
 use super::line::{self, EndMark};
-use super::order::PathOrder;
-use super::{LONGEST_LINE, LineProblem, ManifestHeader, ManifestKind, Record};
+use super::{LineProblem, MAX_LINE, ManifestHeader, ManifestKind, PathOrder, Record};
 use crate::entry::TreePath;
 
-/// A manifest that is being written.
+/// Writes a manifest.
 #[derive(Debug)]
 pub struct ManifestWriter<W: Write> {
     output: GzEncoder<W>,
@@ -21,13 +20,13 @@ pub struct ManifestWriter<W: Write> {
     entries: u64,
 }
 
-/// Why something cannot be written.
+/// Why a manifest or an entry cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestWriteError {
-    /// The output failed; the manifest cannot be finished.
+    /// The output failed. The manifest cannot be finished.
     #[error("the manifest cannot be written: {0}")]
     Write(#[from] io::Error),
-    /// This entry cannot be in the manifest. Others can.
+    /// This entry cannot be in the manifest. Other entries can.
     #[error("{path} cannot be in the manifest: {problem}")]
     Refused {
         /// Its path.
@@ -35,12 +34,12 @@ pub enum ManifestWriteError {
         /// What is wrong with it.
         problem: LineProblem,
     },
-    /// It does not have as many entries as its header says.
+    /// The number of entries differs from the header.
     #[error("{announced} entries were announced for the manifest, and {found} came")]
     Count {
-        /// What the header says.
+        /// The number in the header.
         announced: u64,
-        /// How many there are.
+        /// The number of entries.
         found: u64,
     },
 }
@@ -66,9 +65,8 @@ impl<W: Write> ManifestWriter<W> {
     /// Writes the next entry.
     ///
     /// # Errors
-    /// [`ManifestWriteError::Refused`] when it is not after the one before, below
-    /// something that is no directory, removed in a base, has attributes that no
-    /// entry can have, or its line is longer than 64 KiB; [`ManifestWriteError::Write`].
+    /// [`ManifestWriteError::Refused`]: the entry is out of order, below a link or file,
+    /// removed in a base, has invalid attributes, or its line is longer than 64 KiB; [`ManifestWriteError::Write`].
     pub fn write(&mut self, record: &Record) -> Result<(), ManifestWriteError> {
         let refused = |problem| ManifestWriteError::Refused {
             path: record.path().clone(),
@@ -78,7 +76,7 @@ impl<W: Write> ManifestWriter<W> {
             return Err(refused(LineProblem::RemovedFromBase));
         }
         let line = line::write_record(record).map_err(refused)?;
-        if line.len() >= LONGEST_LINE {
+        if line.len() >= MAX_LINE {
             return Err(refused(LineProblem::TooLong));
         }
         self.order.take(record).map_err(refused)?;

@@ -1,7 +1,5 @@
-//! A directory by its descriptor: opened, examined and listed without a name
-//! leading elsewhere. Linux only.
-//!
-//! Knows nothing of a tree: one directory, and the names in it.
+//! One directory by its descriptor: opened, examined and listed without following
+//! links. Linux only.
 
 use std::ffi::{CStr, CString, OsString};
 use std::mem::MaybeUninit;
@@ -13,40 +11,39 @@ use rustix::io::{Errno, Result};
 
 use crate::entry::{Attributes, FileState, Moment};
 
-/// What the kernel fills in one go with names of a directory, bytes.
-const BUFFER: usize = 64 * 1024;
+/// Buffer for getdents64, bytes.
+const LIST_BUFFER: usize = 64 * 1024;
 
-/// What makes one directory another.
+/// Identifies a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) device: u64,
     pub(super) inode: u64,
 }
 
-/// What the kernel says of something.
+/// The status of an inode.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InodeStatus {
     pub(super) kind: FileType,
     pub(super) identity: Identity,
-    /// Whether a file system is mounted here, be it another part of the same
-    /// one.
+    /// Whether a file system, or another part of the same one, is mounted here.
     pub(super) is_mount: bool,
     pub(super) attributes: Attributes,
-    /// Means something for a regular file.
+    /// Meaningful for regular files.
     pub(super) state: FileState,
 }
 
-/// What a name in a directory stands for; a link itself.
+/// The status of a name in a directory. Links are not followed.
 pub(super) fn look(directory: impl AsFd, name: &CStr) -> Result<InodeStatus> {
     statx(directory, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// What a path stands for; what a link leads to.
+/// The status of a path. Links are followed.
 pub(super) fn look_followed(directory: impl AsFd, path: &CStr) -> Result<InodeStatus> {
     statx(directory, path, AtFlags::empty())
 }
 
-/// What an open directory is.
+/// The status of an open directory.
 pub(super) fn look_at(directory: impl AsFd) -> Result<InodeStatus> {
     statx(directory, c"", AtFlags::EMPTY_PATH)
 }
@@ -87,12 +84,12 @@ fn attributes(stat: &Statx) -> Attributes {
     }
 }
 
-/// Opens a directory in another one; `..` goes up. A link is none.
+/// Opens a directory in another one; `..` goes up. Links are refused.
 pub(super) fn open(directory: impl AsFd, name: &CStr) -> Result<OwnedFd> {
     open_with(directory, name, OFlags::NOFOLLOW)
 }
 
-/// Opens the directory that a path leads to.
+/// Opens a directory by its path. Links are followed.
 pub(super) fn open_followed(directory: impl AsFd, path: &CStr) -> Result<OwnedFd> {
     open_with(directory, path, OFlags::empty())
 }
@@ -100,13 +97,13 @@ pub(super) fn open_followed(directory: impl AsFd, path: &CStr) -> Result<OwnedFd
 fn open_with(directory: impl AsFd, name: &CStr, flags: OFlags) -> Result<OwnedFd> {
     let flags = flags | OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match rustix::fs::openat(&directory, name, flags | OFlags::NOATIME, Mode::empty()) {
-        // Only its owner may read it without a trace.
+        // Only the owner may open it without changing its access time.
         Err(Errno::PERM) => rustix::fs::openat(&directory, name, flags, Mode::empty()),
         opened => opened,
     }
 }
 
-/// Where a link leads.
+/// The target of a link.
 pub(super) fn target(directory: impl AsFd, name: &CStr) -> Result<Box<std::ffi::OsStr>> {
     let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
     Ok(OsString::from_vec(target.into_bytes()).into_boxed_os_str())
@@ -115,7 +112,7 @@ pub(super) fn target(directory: impl AsFd, name: &CStr) -> Result<Box<std::ffi::
 /// The names in a directory, sorted by their bytes.
 #[derive(Debug, Default)]
 pub(super) struct DirectoryNames {
-    /// One after the other, each with a NUL at its end.
+    /// The names, each with a final NUL.
     bytes: Vec<u8>,
     names: Vec<Name>,
     next: usize,
@@ -128,9 +125,9 @@ struct Name {
 }
 
 impl DirectoryNames {
-    /// Reads all names, but `.` and `..`.
+    /// Reads all names except `.` and `..`.
     pub(super) fn read(directory: impl AsFd) -> Result<Self> {
-        let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
+        let mut buffer = vec![MaybeUninit::uninit(); LIST_BUFFER];
         let mut entries = RawDir::new(directory, &mut buffer);
         let mut all = Self::default();
         while let Some(entry) = entries.next() {
@@ -144,7 +141,7 @@ impl DirectoryNames {
         Ok(all)
     }
 
-    /// Adds directories that are not there though they should be.
+    /// Adds the names of missing directories.
     pub(super) fn add_missing(&mut self, names: impl Iterator<Item = CString>) {
         let mut is_changed = false;
         for name in names {
@@ -156,7 +153,7 @@ impl DirectoryNames {
         }
     }
 
-    /// The next name, and what it stands for as far as the directory knows.
+    /// The next name, and its kind as far as the directory knows.
     pub(super) fn next(&mut self) -> Option<(&CStr, FileType)> {
         let name = self.names.get(self.next)?;
         self.next += 1;
@@ -169,8 +166,8 @@ impl DirectoryNames {
         self.names.push(Name { start, kind });
     }
 
-    /// Stable, so that of the same names the first is kept. A name can come
-    /// twice from a directory that changes meanwhile.
+    /// Sorts and removes duplicates; the first of them stays. A directory that changes
+    /// meanwhile may list a name twice.
     fn sort(&mut self) {
         let Self { bytes, names, .. } = self;
         names.sort_by(|a, b| at(bytes, a.start).cmp(at(bytes, b.start)));

@@ -1,5 +1,5 @@
-//! What a walk says besides the entries: what it could not read, what it left
-//! out, and where other file systems were mounted.
+//! What a scan reports besides entries: unreadable and left out entries, and mount
+//! points.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,45 +10,44 @@ use serde::{Deserialize, Serialize};
 use crate::entry::TreePath;
 
 /// How many devices, sockets and pipes are named.
-const NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
-/// Something of which is not known what it is, nor what is below it: nothing
-/// there may count as removed.
+/// An entry that is unknown, with everything below it. Nothing there counts as
+/// removed.
 #[derive(Debug, thiserror::Error)]
 #[error("{path} {cause}")]
 pub struct Unreadable {
-    /// Where it is.
+    /// Its path.
     pub path: TreePath,
-    /// Why it is not known.
+    /// The cause.
     pub cause: UnreadableCause,
 }
 
-/// Why something is not known.
+/// Why an entry is unreadable.
 #[derive(Debug, thiserror::Error)]
 pub enum UnreadableCause {
-    /// Its directory named it, and then it was gone.
+    /// It vanished after its directory was listed.
     #[error("vanished while its directory was read")]
     Vanished,
-    /// What it is cannot be told.
+    /// It cannot be examined.
     #[error("cannot be examined: {0}")]
     Examine(io::Error),
-    /// A directory that cannot be opened.
+    /// The directory cannot be opened.
     #[error("cannot be opened: {0}")]
     Open(io::Error),
-    /// A directory whose names cannot be read to the end.
+    /// The directory cannot be listed to the end.
     #[error("cannot be listed: {0}")]
     List(io::Error),
-    /// A directory that was moved, replaced or unmounted while it was walked.
+    /// The directory was moved, replaced or unmounted meanwhile.
     #[error("was moved, replaced or unmounted while it was read")]
     Replaced,
-    /// A file system was mounted there (or below it, when it is gone), and is
-    /// not now.
+    /// It is a former mount point, or is gone and contained one.
     #[error("is no longer mounted")]
     Unmounted,
 }
 
 impl UnreadableCause {
-    /// Why something that its directory has named could not be examined.
+    /// The cause of a failed examination.
     pub(super) fn of_look(error: Errno) -> Self {
         match error {
             Errno::NOENT => Self::Vanished,
@@ -56,7 +55,7 @@ impl UnreadableCause {
         }
     }
 
-    /// Why something that has just been a directory could not be opened.
+    /// The cause of a failed open.
     pub(super) fn of_open(error: Errno) -> Self {
         match error {
             Errno::NOENT => Self::Vanished,
@@ -66,7 +65,7 @@ impl UnreadableCause {
     }
 }
 
-/// Why a walk cannot begin.
+/// Why a scan cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError {
     /// The root cannot be opened as a directory.
@@ -74,10 +73,10 @@ pub enum ScanError {
     Open {
         /// The root.
         root: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
-    /// A file system was mounted at the root last time, and is not now.
+    /// The root is a former mount point.
     #[error("nothing is mounted at {}, as there was before", root.display())]
     Unmounted {
         /// The root.
@@ -85,47 +84,43 @@ pub enum ScanError {
     },
 }
 
-/// A directory at which another file system begins than that of its parent, or
-/// another part of the same one.
+/// A directory where another file system, or another part of the same one, begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountPoint {
-    /// Where it is; the root of the tree may be one.
+    /// Its path; may be the root.
     pub path: TreePath,
-    /// `st_dev` of what is mounted. It says nothing after a restart.
+    /// `st_dev` of the mounted file system. Changes with a restart.
     pub device: u64,
 }
 
-/// Devices, sockets and pipes: they are no entries.
+/// Devices, sockets and pipes, which are no entries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SpecialFiles {
-    /// How many there are.
+    /// Their number.
     pub count: u64,
-    /// The first few of them.
+    /// The first of them.
     pub first: Vec<TreePath>,
 }
 
 impl SpecialFiles {
     pub(super) fn add(&mut self, path: TreePath) {
         self.count += 1;
-        if self.first.len() < NAMED {
+        if self.first.len() < MAX_NAMED {
             self.first.push(path);
         }
     }
 }
 
-/// What is known at the end of a walk.
+/// The result of a scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanOutcome {
-    /// Whether the walk came to its end. If not, what it did not come to is not
-    /// known either.
+    /// Whether the scan reached its end. If not, the rest is unknown.
     pub complete: bool,
-    /// What was left out because of what it is.
+    /// Entries that were left out because of their kind.
     pub specials: SpecialFiles,
-    /// What is not known, with everything below it: the paths of all
-    /// [`Unreadable`]s, sorted, none below another.
+    /// The paths of all [`Unreadable`]s, sorted, none below another.
     pub unknown: Vec<TreePath>,
-    /// The mount points, sorted, which the next walk is to be told
-    /// ([`super::ScanOptions::mounted`]): those that were seen, and those of before
-    /// that may still be.
+    /// Mount points, sorted, for the next scan ([`super::ScanOptions::mounted`]): those
+    /// found, and earlier ones that may still exist.
     pub mounts: Vec<MountPoint>,
 }

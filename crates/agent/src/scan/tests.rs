@@ -13,7 +13,7 @@ use std::process::Command;
 use rustix::fs::{CWD, Mode, mkdirat};
 use tempfile::TempDir;
 
-use super::trail::OPEN;
+use super::trail::MAX_OPEN;
 use super::*;
 
 /// A tree with these entries: a directory ends in a slash.
@@ -323,7 +323,7 @@ fn a_tree_may_be_deeper_than_descriptors_last() {
             _ => files += 1,
         }
         if (directories + files) % 64 == 0 {
-            assert!(scan.trail.open_count() <= OPEN + 2);
+            assert!(scan.trail.open_count() <= MAX_OPEN + 2);
         }
     }
     assert_eq!((directories, files), (DEPTH, DEPTH));
@@ -341,7 +341,7 @@ fn a_tree_may_be_deeper_than_descriptors_last() {
 
 #[test]
 fn the_way_back_is_found_when_up_leads_elsewhere() {
-    const DEPTH: usize = 2 * OPEN;
+    const DEPTH: usize = 2 * MAX_OPEN;
     let dir = tempfile::tempdir().unwrap();
     chain(dir.path(), DEPTH);
     let mut scan = open(dir.path());

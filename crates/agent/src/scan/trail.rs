@@ -1,7 +1,5 @@
-//! The directories that a walk is in, from the root to the innermost: open as far
-//! as descriptors should be spent on them, and the way back to the others.
-//!
-//! Knows nothing of what a walk is for.
+//! The directories around the current position of a scan, from the root to the
+//! innermost. The inner ones are open; the others are opened again on the way back.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
@@ -15,27 +13,26 @@ use super::directory::{self, DirectoryNames, Identity, InodeStatus};
 use crate::entry::TreePath;
 use crate::filter::FilterVerdict;
 
-/// How many directories are open at once, besides the root: the innermost. The
-/// others are opened again on the way back.
-pub(super) const OPEN: usize = 32;
+/// Most open directories besides the root: the innermost ones.
+pub(super) const MAX_OPEN: usize = 32;
 
-/// See the module.
+/// The directories around the current position.
 #[derive(Debug)]
 pub(super) struct Trail {
-    /// Where the root was found.
+    /// The path of the root.
     root: CString,
-    /// Path of the innermost, as a [`TreePath`] has it.
+    /// Path of the innermost directory, in the form of [`TreePath`].
     path: Vec<u8>,
     levels: Vec<Level>,
 }
 
-/// A directory on the way.
+/// A directory of the trail.
 #[derive(Debug)]
 pub(super) struct Level {
-    /// `None` while the walk is far below.
+    /// `None` while the scan is far below.
     descriptor: Option<OwnedFd>,
     pub(super) identity: Identity,
-    /// Where its path ends in that of the innermost.
+    /// Where its path ends in the path of the innermost directory.
     end: usize,
     pub(super) verdict: FilterVerdict,
     /// `None` until it has been listed.
@@ -43,7 +40,7 @@ pub(super) struct Level {
 }
 
 impl Trail {
-    /// The root alone; with what it is, and what it is in.
+    /// A trail of the root only, with the status of the root and of its parent.
     pub(super) fn open(
         root: &Path,
         verdict: FilterVerdict,
@@ -61,19 +58,19 @@ impl Trail {
         Ok((trail, here, around))
     }
 
-    /// How many directories there are, with the root.
+    /// The number of directories, including the root.
     pub(super) fn depth(&self) -> usize {
         self.levels.len()
     }
 
-    /// How many of them are open.
+    /// The number of open directories.
     #[cfg(test)]
     pub(super) fn open_count(&self) -> usize {
         let open = self.levels.iter();
         open.filter(|level| level.descriptor.is_some()).count()
     }
 
-    /// The file system that the root is on.
+    /// The device of the root.
     pub(super) fn root_device(&self) -> u64 {
         self.levels[0].identity.device
     }
@@ -100,7 +97,7 @@ impl Trail {
         TreePath::from_bytes(&self.path).expect("it was one before")
     }
 
-    /// The path of a name in the innermost directory; `None` if it is no name.
+    /// The path of a name in the innermost directory. `None` if the name is invalid.
     pub(super) fn path_of(&self, name: &CStr) -> Option<TreePath> {
         let mut path = Vec::with_capacity(self.path.len() + 1 + name.count_bytes());
         path.extend_from_slice(&self.path);
@@ -111,7 +108,7 @@ impl Trail {
         TreePath::from_bytes(&path).ok()
     }
 
-    /// Goes into a directory of the innermost.
+    /// Enters a directory in the innermost one.
     pub(super) fn push(
         &mut self,
         path: &TreePath,
@@ -129,19 +126,19 @@ impl Trail {
             names: None,
         });
         let innermost = self.levels.len() - 1;
-        if let Some(outer @ 1..) = innermost.checked_sub(OPEN + 1) {
+        if let Some(outer @ 1..) = innermost.checked_sub(MAX_OPEN + 1) {
             self.levels[outer].descriptor = None;
         }
     }
 
-    /// Goes out of the innermost directory.
+    /// Leaves the innermost directory.
     pub(super) fn pop(&mut self) {
         self.levels.pop();
         let end = self.levels.last().map_or(0, |level| level.end);
         self.path.truncate(end);
     }
 
-    /// Whether the innermost directory is where it was found.
+    /// Whether the innermost directory is still in its place.
     pub(super) fn is_in_place(&self) -> bool {
         let innermost = self.levels.len() - 1;
         let found = match innermost.checked_sub(1) {
@@ -154,15 +151,14 @@ impl Trail {
         found.is_ok_and(|look| look.identity == self.levels[innermost].identity)
     }
 
-    /// Opens the directory around the innermost again, if it is not open and can
-    /// be.
+    /// Opens the directory around the innermost one again if possible.
     pub(super) fn reopen_outer(&mut self) {
         if let Some(outer) = self.levels.len().checked_sub(2) {
             self.reopen(outer);
         }
     }
 
-    /// Opens the innermost directory again, if it is not open. Whether it is then.
+    /// Opens the innermost directory again if needed. Returns whether it is open.
     pub(super) fn reopen_innermost(&mut self) -> bool {
         let innermost = self.levels.len() - 1;
         self.reopen(innermost);
@@ -176,14 +172,14 @@ impl Trail {
         }
     }
 
-    /// A directory, found from the one in it: that may be somewhere else by now.
+    /// Finds a directory from its open member, which may have been moved.
     fn find_up(&self, level: usize) -> Option<OwnedFd> {
         let inner = self.levels.get(level + 1)?.descriptor.as_ref()?;
         let found = directory::open(inner, c"..").ok()?;
         self.is_level(&found, level).then_some(found)
     }
 
-    /// A directory, found by the names of all those around it.
+    /// Finds a directory by its path from the root.
     fn find_down(&self, level: usize) -> Option<OwnedFd> {
         let mut found: Option<OwnedFd> = None;
         for inner in 1..=level {
@@ -200,7 +196,7 @@ impl Trail {
         directory::look_at(found).is_ok_and(|look| look.identity == identity)
     }
 
-    /// The name of a directory in the one around it; not of the root.
+    /// The name of a directory in its parent; not for the root.
     fn name(&self, level: usize) -> CString {
         let start = self.levels[level - 1].end;
         let name = &self.path[start..self.levels[level].end];

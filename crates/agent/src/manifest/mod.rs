@@ -1,10 +1,9 @@
-//! What a store needs to know besides contents, so that a tree can be made again
-//! from it: a *base*, which has every entry, and *deltas*, numbered on from it,
-//! each with what has changed since.
+//! Manifests: what a store needs besides content so that a tree can be restored. A
+//! *base* has all entries. *Deltas*, numbered from the base on, have what changed since.
 //!
-//! A manifest is gzip of lines of JSON: a header, the entries in the order of
-//! [`TreePath`], and a last line with their count and the SHA-256 of all lines
-//! before it, without which a manifest counts as cut off.
+//! A manifest is gzip of JSON lines: a header, the entries ordered by [`TreePath`], and
+//! a last line with their number and the SHA-256 of all lines before it. Without the
+//! last line a manifest is cut off.
 //!
 //! ```text
 //! {"fairbat_manifest":1,"kind":"delta","sequence":8,"created":"2026-01-02T03:04:05Z"}
@@ -14,16 +13,14 @@
 //! {"end":{"entries":3,"sha256":"..."}}
 //! ```
 //!
-//! Names in it are text: `%` and the bytes that are no UTF-8 are `%XX`. Members
-//! that are not known are passed over.
+//! Names are text: `%` and bytes that are not UTF-8 are written `%XX`. Unknown members
+//! are ignored.
 //!
-//! What comes from a store may come from an enemy: nothing in it leads out of the
-//! root, nothing is below a link or a file, and what is in memory has a limit.
-//! Knows no store, and no disk but through what it is given to read and write.
+//! A manifest may come from an attacker. So no path leads out of the root or below a
+//! link or file, and memory is bounded.
 
 mod line;
 mod merged;
-mod order;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -43,45 +40,43 @@ pub use writer::{ManifestWriteError, ManifestWriter};
 /// The version of the format.
 const VERSION: u32 = 1;
 
-/// Longest line, bytes, with its end. Paths may be longer than Linux takes at
-/// once (4096), but not much.
-const LONGEST_LINE: usize = 64 * 1024;
+/// Longest line with its end, bytes. Paths may be somewhat longer than PATH_MAX (4096).
+const MAX_LINE: usize = 64 * 1024;
 
-/// What a manifest says of itself.
+/// The header of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ManifestHeader {
-    /// What it has.
+    /// Base or delta.
     pub kind: ManifestKind,
-    /// Its number. The deltas of a base have the numbers after its own.
+    /// Its number. The deltas follow the number of their base.
     pub sequence: u64,
-    /// When it was begun.
+    /// When its writing began.
     pub created: Timestamp,
-    /// How many entries it has, those that are removed included, if that was
-    /// known when it was begun.
+    /// Number of entries, including removed ones, if it was known at the beginning.
     pub entries: Option<u64>,
 }
 
-/// What a manifest has.
+/// The kind of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ManifestKind {
-    /// Every entry.
+    /// All entries.
     Base,
-    /// What has changed since the manifest of the number before.
+    /// The changes since the manifest before it.
     Delta,
 }
 
 /// One line of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
-    /// It is there, and like this.
+    /// The entry exists.
     Item(ManifestItem),
-    /// It is gone; only in a delta. What was below it has lines of its own.
+    /// The entry is gone; only in a delta. Its members have lines of their own.
     Removed(TreePath),
 }
 
 impl Record {
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &TreePath {
         match self {
@@ -91,21 +86,21 @@ impl Record {
     }
 }
 
-/// An entry as it is to be made again.
+/// An entry to restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestItem {
-    /// Where it is; never the root.
+    /// Its path; never the root.
     pub path: TreePath,
-    /// What is kept of an entry of any kind.
+    /// Its attributes.
     pub attributes: Attributes,
-    /// What it is.
+    /// Its kind and content.
     pub content: ItemContent,
 }
 
-/// What an entry of a manifest is.
+/// The kind and content of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ItemContent {
-    /// A regular file, whose content the store has.
+    /// A regular file. The store has its content.
     File {
         /// Length, bytes.
         size: u64,
@@ -114,49 +109,78 @@ pub enum ItemContent {
     },
     /// A directory.
     Directory,
-    /// A symbolic link, and where it leads.
+    /// A symbolic link, with its target.
     Symlink(Box<OsStr>),
 }
 
-/// What is wrong with one line.
+/// What is wrong with a line.
 #[derive(Debug, thiserror::Error)]
 pub enum LineProblem {
-    /// No JSON, or not what belongs there.
+    /// The line is not the expected JSON.
     #[error("not as it should be: {0}")]
     Json(serde_json::Error),
-    /// A path that names nothing below a root, or in another form.
+    /// The path is invalid or not in canonical form.
     #[error("the path is none below a root")]
     Path,
-    /// A member that is missing, of no meaning there, or no such value.
+    /// A member is missing, invalid or misplaced.
     #[error("{0:?} is missing, has no such value or does not belong there")]
     Member(&'static str),
-    /// Not in the order of paths, or twice.
+    /// The path is out of order or repeated.
     #[error("the path is not after the one before")]
     Order,
-    /// An entry below a link or a file.
+    /// The entry is below a link or a file.
     #[error("the path is below something that is no directory")]
     BelowNoDirectory,
-    /// Something removed, in a base.
+    /// A base has a removed entry.
     #[error("a base has nothing that is removed")]
     RemovedFromBase,
-    /// Longer than a line may be.
-    #[error("longer than {LONGEST_LINE} bytes")]
+    /// The line is too long.
+    #[error("longer than {MAX_LINE} bytes")]
     TooLong,
 }
 
-/// Why a manifest cannot be read. What came before is not to be trusted either.
+/// Checks that entries are ordered by path, and that none is below a link or file.
+#[derive(Debug, Default)]
+pub(crate) struct PathOrder {
+    last: TreePath,
+    /// The last link or file.
+    leaf: Option<TreePath>,
+}
+
+impl PathOrder {
+    /// Checks the next entry. A refused entry changes nothing.
+    pub(crate) fn take(&mut self, record: &Record) -> Result<(), LineProblem> {
+        // The root, which is no entry, sorts before all entries.
+        if *record.path() <= self.last {
+            return Err(LineProblem::Order);
+        }
+        if let Record::Item(item) = record {
+            let is_below = |leaf: &TreePath| item.path.is_at_or_below(leaf);
+            if self.leaf.as_ref().is_some_and(is_below) {
+                return Err(LineProblem::BelowNoDirectory);
+            }
+            if item.content != ItemContent::Directory {
+                self.leaf = Some(item.path.clone());
+            }
+        }
+        self.last = record.path().clone();
+        Ok(())
+    }
+}
+
+/// Why a manifest cannot be read. Entries read before the error are not trustworthy.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestReadError {
-    /// It is no gzip, damaged, or the source failed.
+    /// It is no intact gzip, or reading failed.
     #[error("cannot be read: {0}")]
     Read(io::Error),
     /// It ends before its last line.
     #[error("is cut off")]
     CutOff,
-    /// It is of a version that is not known.
+    /// Its version is unknown.
     #[error("is of version {0}, and only {VERSION} is known")]
     Version(u32),
-    /// A line of it is wrong.
+    /// A line is wrong.
     #[error("line {line}: {problem}")]
     Line {
         /// Its number, from 1.
@@ -164,15 +188,15 @@ pub enum ManifestReadError {
         /// What is wrong.
         problem: LineProblem,
     },
-    /// It has more or less entries than it says.
+    /// It has another number of entries than it says.
     #[error("says that it has {announced} entries, and has {found}, or more")]
     Count {
-        /// What it says.
+        /// The stated number.
         announced: u64,
         /// Entries that were read.
         found: u64,
     },
-    /// Its lines are not those that it was written with.
+    /// Its digest does not match its lines.
     #[error("is damaged: the SHA-256 of its lines is another")]
     Digest,
     /// Something follows its last line.

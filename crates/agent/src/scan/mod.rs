@@ -1,15 +1,12 @@
-//! A walk of a directory tree: every entry that a filter keeps, in the order of
+//! A scan of a directory tree: all entries that a filter keeps, ordered by
 //! [`TreePath`]. Blocking.
 //!
-//! It goes by descriptors and not by paths, so a directory that is replaced by a
-//! link meanwhile leads nowhere else, and a tree may be deeper than a path is
-//! long. In memory are the names of one directory per level. A directory is
-//! looked up again, by its name in its parent, once it has been listed and once
-//! more when the walk leaves it: what has been moved away or unmounted in between
-//! is *unknown* ([`Unreadable`]), and not empty. So is what was a mount point last
-//! time and is none now, for an unmounted disk looks like an empty directory.
-//!
-//! Knows nothing of what was synced last time but where something was mounted.
+//! The scan uses descriptors instead of paths, so a link that replaces a directory leads
+//! nowhere else, and a tree may be deeper than the longest path. Memory holds the names
+//! of one directory per level. Each directory is looked up again, by its name, after it
+//! is listed and when the scan leaves it. If it was moved or unmounted meanwhile, it is
+//! *unknown* ([`Unreadable`]) instead of empty. The same holds for a former mount point:
+//! an unmounted disk looks like an empty directory.
 
 mod directory;
 mod outcome;
@@ -30,25 +27,24 @@ use directory::{DirectoryNames, InodeStatus};
 pub use outcome::{MountPoint, ScanError, ScanOutcome, SpecialFiles, Unreadable, UnreadableCause};
 use trail::Trail;
 
-/// How a tree is walked.
+/// How a tree is scanned.
 #[derive(Debug, Clone, Default)]
 pub struct ScanOptions {
-    /// Whether directories on another file system than the root's are entries
-    /// only, and what is in them is not.
+    /// Whether the members of directories on other file systems are left out.
     pub one_file_system: bool,
-    /// [`ScanOutcome::mounts`] of the last walk. What was mounted then and is not now
-    /// is unknown; a caller who knows better leaves it out.
+    /// [`ScanOutcome::mounts`] of the last scan. Former mount points are unknown, unless
+    /// the caller leaves them out here.
     pub mounted: Vec<MountPoint>,
 }
 
-/// A walk; see the module.
+/// A running scan: an iterator of entries.
 #[derive(Debug)]
 pub struct Scan {
     filter: Filter,
     options: ScanOptions,
     trail: Trail,
-    /// Directories on the trail that are entries only if something in them is,
-    /// each with its depth.
+    /// Directories on the trail that are entries only if a member is, with their
+    /// depths.
     waiting: Vec<(usize, Entry)>,
     ready: VecDeque<Result<Entry, Unreadable>>,
     specials: SpecialFiles,
@@ -57,11 +53,10 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// Begins a walk of the directory that `root` leads to. The root itself is no
-    /// entry.
+    /// Begins a scan of a directory. The root itself is no entry.
     ///
     /// # Errors
-    /// [`ScanError`] when it cannot be opened, or is a mount point no more.
+    /// [`ScanError`]: the root cannot be opened, or is a former mount point.
     pub fn open(root: &Path, filter: Filter, options: ScanOptions) -> Result<Self, ScanError> {
         let refused = |error: Errno| ScanError::Open {
             root: root.to_owned(),
@@ -90,7 +85,7 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Ends the walk, wherever it is.
+    /// Ends the scan at any point.
     #[must_use]
     pub fn finish(self) -> ScanOutcome {
         let complete = self.trail.depth() == 0 && self.ready.is_empty();
@@ -111,7 +106,7 @@ impl Scan {
         }
     }
 
-    /// Goes one step on. `None` at the end.
+    /// Takes one step. `None` at the end.
     fn step(&mut self) -> Option<()> {
         let depth = self.trail.depth();
         match self.trail.innermost()?.names.take() {
@@ -129,8 +124,8 @@ impl Scan {
 
     /// Lists the innermost directory.
     fn list(&mut self) {
-        // Looked up again before anything in it counts: what has been replaced or
-        // unmounted before the last name was read may have lost some.
+        // Looked up again before its members count: if it was replaced or unmounted
+        // while it was listed, names may be missing.
         let listed = match DirectoryNames::read(self.trail.descriptor()) {
             Err(error) => Err(UnreadableCause::List(error.into())),
             Ok(_) if !self.trail.is_in_place() => Err(UnreadableCause::Replaced),
@@ -152,7 +147,7 @@ impl Scan {
         }
     }
 
-    /// The names in this directory that were mount points, or led to one.
+    /// The names in this directory that are former mount points or lead to one.
     fn mounts_of_before(&self) -> impl Iterator<Item = CString> {
         let here = self.trail.path();
         let start = here.as_bytes().len() + usize::from(!here.as_bytes().is_empty());
@@ -165,7 +160,7 @@ impl Scan {
             })
     }
 
-    /// Comes to a name in the innermost directory.
+    /// Visits a name in the innermost directory.
     fn visit(&mut self, name: &CStr, kind: FileType) {
         let Some(path) = self.trail.path_of(name) else {
             return self.fail(
@@ -181,7 +176,7 @@ impl Scan {
             Some(Ok(look)) => look.kind,
             Some(Err(_)) | None => kind,
         };
-        // Before it is examined: that may take a server that does not answer.
+        // Judged before it is examined: a file server may not answer.
         let parent = self.trail.at_depth(self.trail.depth()).verdict;
         let verdict = self
             .filter
@@ -198,7 +193,7 @@ impl Scan {
         }
     }
 
-    /// Sorts in what a name stands for.
+    /// Handles an examined name.
     fn found(&mut self, name: &CStr, path: TreePath, look: &InodeStatus, verdict: FilterVerdict) {
         let kind = match look.kind {
             FileType::Directory => return self.enter(name, path, look, verdict),
@@ -221,7 +216,7 @@ impl Scan {
         }
     }
 
-    /// Enters a directory, if it is to be walked.
+    /// Enters a directory if it is to be scanned.
     fn enter(&mut self, name: &CStr, path: TreePath, look: &InodeStatus, verdict: FilterVerdict) {
         let root = self.trail.root_device();
         let is_anywhere = !self.options.one_file_system;
@@ -230,8 +225,8 @@ impl Scan {
             return self.emit_directory(path, look, verdict);
         }
         let opened = directory::open(self.trail.descriptor(), name);
-        // What is open is what counts; by now it may be another directory, or
-        // something has been mounted because it was opened.
+        // The opened directory counts. It may be another one by now, or opening it
+        // may have mounted something.
         let opened = opened.and_then(|open| Ok((directory::look_at(&open)?, open)));
         let (look, descriptor) = match opened {
             Ok(opened) => opened,
@@ -272,7 +267,7 @@ impl Scan {
             self.fail(self.trail.path(), UnreadableCause::Replaced);
         }
         self.pop();
-        // Without a way back to the one around it: on from what is around that.
+        // If the way back is lost, the scan continues further out.
         while self.trail.depth() > 0 && !self.trail.reopen_innermost() {
             self.fail(self.trail.path(), UnreadableCause::Replaced);
             self.pop();
@@ -285,12 +280,12 @@ impl Scan {
         self.waiting.pop_if(|(waiting, _)| *waiting > depth);
     }
 
-    /// Whether something was mounted right there.
+    /// Whether the path is a former mount point.
     fn is_mount_of_before(&self, path: &TreePath) -> bool {
         self.options.mounted.iter().any(|mount| mount.path == *path)
     }
 
-    /// Whether something was mounted there, or below it.
+    /// Whether the path is, or contains, a former mount point.
     fn was_mounted(&self, path: &TreePath) -> bool {
         let mut mounted = self.options.mounted.iter();
         mounted.any(|mount| mount.path.is_at_or_below(path))
