@@ -14,7 +14,7 @@ use fairbat::ranges::RangeSet;
 use pieces_props::model::{Byte, Model};
 use proptest::prelude::*;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Op {
     Lease(u64),
     Advance(prop::sample::Index, u64),

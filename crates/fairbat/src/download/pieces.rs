@@ -19,6 +19,9 @@ use std::time::Duration;
 
 use crate::ranges::RangeSet;
 
+#[cfg(test)]
+mod tests;
+
 /// Names one lease; a transfer never gives the same twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(u64);
@@ -366,146 +369,5 @@ impl ChunkSizer {
             .min(self.length.saturating_mul(MAX_GROWTH))
             .clamp(MIN_LENGTH, MAX_LENGTH);
         self.length = bounded / MULTIPLE * MULTIPLE;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn set(ranges: &[Range<u64>]) -> RangeSet {
-        let mut set = RangeSet::new();
-        for range in ranges {
-            set.insert(range.clone());
-        }
-        set
-    }
-
-    #[test]
-    #[allow(
-        clippy::single_range_in_vec_init,
-        reason = "a set of one range is meant"
-    )]
-    fn only_what_is_missing_is_fetched() {
-        let have = set(&[0..10, 50..60]);
-        assert_eq!(
-            Work::missing(Some(100), true, &have),
-            Some(Work::Ranges(set(&[10..50, 60..100])))
-        );
-        assert_eq!(Work::missing(Some(60), true, &set(&[0..60])), None);
-        assert_eq!(Work::missing(Some(0), false, &set(&[])), None);
-    }
-
-    #[test]
-    fn without_ranges_the_whole_file_is_one_stream() {
-        let stream = Work::Stream;
-        assert_eq!(
-            Work::missing(Some(100), false, &set(&[])),
-            Some(stream(Some(100)))
-        );
-        assert_eq!(Work::missing(None, true, &set(&[])), Some(stream(None)));
-    }
-}
-
-#[cfg(test)]
-mod chunk_size_tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// A full chunk of a flow with this rate (byte/s) and gap (s).
-    fn full(sizer: &ChunkSizer, rate: f64, gap: f64) -> FinishedChunk {
-        let bytes = sizer.natural_length().get();
-        FinishedChunk {
-            bytes,
-            duration: Duration::from_secs_f64(gap + bytes as f64 / rate),
-            gap: Duration::from_secs_f64(gap),
-        }
-    }
-
-    fn settled(rate: f64, gap: f64) -> f64 {
-        let mut sizer = ChunkSizer::new(None);
-        for _ in 0..20 {
-            sizer.finished(full(&sizer, rate, gap));
-        }
-        sizer.natural_length().get() as f64
-    }
-
-    #[test]
-    fn a_chunk_lasts_four_seconds_on_a_short_path() {
-        let length = settled(1.25e6, 0.02);
-        assert!((length / 1.25e6 - 4.0).abs() < 0.06, "{length}");
-    }
-
-    #[test]
-    fn a_long_path_keeps_the_gap_under_a_hundredth() {
-        let length = settled(10e6, 0.3);
-        assert!((length / 10e6 - 30.0).abs() < 0.1, "{length}");
-    }
-
-    #[test]
-    fn starts_at_a_mebibyte_and_grows_at_most_fourfold() {
-        let mut sizer = ChunkSizer::new(None);
-        let mut last = sizer.natural_length().get();
-        assert_eq!(last, 1 << 20);
-        for expected in [4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30, 1 << 30] {
-            sizer.finished(full(&sizer, 5e9, 0.0001));
-            assert_eq!(sizer.natural_length().get(), expected, "after {last}");
-            last = expected;
-        }
-    }
-
-    #[test]
-    fn a_slow_flow_gets_short_chunks_at_once() {
-        let mut sizer = ChunkSizer::new(None);
-        sizer.finished(full(&sizer, 10_000.0, 0.02));
-        assert_eq!(sizer.natural_length().get(), 256 << 10);
-    }
-
-    #[test]
-    fn a_scrap_hardly_moves_the_length() {
-        let mut sizer = ChunkSizer::new(None);
-        for _ in 0..20 {
-            sizer.finished(full(&sizer, 1.25e6, 0.02));
-        }
-        let before = sizer.natural_length().get() as f64;
-        sizer.finished(FinishedChunk {
-            bytes: 10_000,
-            duration: Duration::from_millis(60),
-            gap: Duration::from_millis(20),
-        });
-        assert!(sizer.natural_length().get() as f64 > 0.97 * before);
-    }
-
-    #[test]
-    fn a_fixed_length_overrides_but_the_rate_is_still_followed() {
-        let mut sizer = ChunkSizer::new(NonZeroU64::new(12_345));
-        for _ in 0..2000 {
-            sizer.finished(full(&sizer, 1.25e6, 0.0));
-        }
-        assert_eq!(sizer.fixed(), NonZeroU64::new(12_345));
-        let natural = sizer.natural_length().get() as f64;
-        assert!((natural / 5e6 - 1.0).abs() < 0.02, "{natural}");
-    }
-
-    proptest! {
-        #[test]
-        fn lengths_stay_within_bounds_whatever_is_measured(
-            chunks in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 0..20),
-        ) {
-            let mut sizer = ChunkSizer::new(None);
-            for (bytes, duration, gap) in chunks {
-                let before = sizer.natural_length().get();
-                sizer.finished(FinishedChunk {
-                    bytes,
-                    duration: Duration::from_micros(duration),
-                    gap: Duration::from_nanos(gap),
-                });
-                let length = sizer.natural_length().get();
-                prop_assert!((MIN_LENGTH..=MAX_LENGTH).contains(&length));
-                prop_assert_eq!(length % MULTIPLE, 0);
-                prop_assert!(length <= before * MAX_GROWTH);
-            }
-        }
     }
 }

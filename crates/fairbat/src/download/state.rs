@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dalbe::capability::LeverKind;
-use dalbe::receive_window::{HELD_BACK_SHARE, ReceiveWindowState, ReceiverPolicy};
+use dalbe::receive_window::ReceiverPolicy;
 use dalbe::socket::TcpSocket;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -23,9 +23,8 @@ use super::pieces::{LeaseError, LeaseId};
 use super::transfer::{Phase, Transfer, host_of};
 use super::worker::RunContext;
 use crate::error::{ErrorKind, TransferError};
-use crate::event::{Control, Event, FileProgress, TimedEvent};
-use crate::lane::core::Core;
-use crate::lane::{Lane, LaneSample, Permit, PermitRequest};
+use crate::event::{Event, TimedEvent};
+use crate::lane::{Lane, Permit, PermitRequest};
 use crate::settings::{RetrySettings, Settings, TransferRequest};
 use crate::transport::RequestContext;
 
@@ -67,9 +66,9 @@ pub(crate) struct Run {
     pub(crate) weight: f64,
     pub(crate) retry: RetrySettings,
     /// What decides how far the flows yield, if anything does.
-    receiver: Option<ReceiverPolicy>,
+    pub(crate) receiver: Option<ReceiverPolicy>,
     /// Limit on the rate of the whole run, byte/s.
-    limit_rate: Option<f64>,
+    pub(crate) limit_rate: Option<f64>,
     pub(crate) sizer: ChunkSizer,
     pub(crate) transfers: Vec<Transfer>,
     /// Transfers that have been started and have not ended.
@@ -371,126 +370,7 @@ impl Run {
         self.give_up(id, error);
     }
 
-    pub(crate) fn on_tick(&mut self) {
-        let rtt_ms = self.rtt_ms();
-        let sample = match self.place {
-            None => self.sample_lane(rtt_ms),
-            Some(_) => *self.lane.samples().borrow(),
-        };
-        if let Some(manager) = &self.context.window_manager {
-            manager.order(*self.lane.flow_target().borrow());
-        }
-        let lag = self.lag();
-        let window = self.window();
-        if let (Some(_), Some(window)) = (&self.place, window) {
-            self.lane.set_window(window);
-        }
-        self.emit(Event::Control(Control {
-            n: sample.n,
-            m: sample.m,
-            active: self.workers.len(),
-            w: sample.w,
-            window,
-            brake: self.window_state(&sample),
-            lag,
-            zeta: sample.zeta.filter(|zeta| zeta.is_finite()),
-            rate: sample.rate,
-            rtt_ms,
-            bytes_done: self
-                .transfers
-                .iter()
-                .map(|transfer| transfer.done)
-                .fold(0, u64::saturating_add),
-            bytes_total: self.bytes_total(),
-            files: self.files(),
-        }));
-        self.take_checkpoints();
-        if self.place.is_some() {
-            self.set_backlogs();
-        }
-    }
-
-    /// Ends a control period of the run's own lane, and reports who will be late.
-    fn sample_lane(&mut self, rtt_ms: Option<f64>) -> LaneSample {
-        self.lane.notice_clock();
-        self.note_deadlines();
-        self.set_backlogs();
-        let rtt = rtt_ms.map(|ms| Duration::from_secs_f64(ms / 1e3));
-        let natural = self.sizer.natural_length();
-        self.lane.with_core(|core, _| {
-            core.set_rtt(rtt);
-            core.set_chunk_len(natural);
-        });
-        let sample = self.lane.sample();
-        for late in self.lane.with_core(Core::report_late) {
-            let mut transfers = self.transfers.iter();
-            if let Some(transfer) = transfers.find(|transfer| transfer.member.id() == late.id) {
-                self.emit(Event::Forecast {
-                    url: transfer.url.clone(),
-                    late_s: late.late_s,
-                    zeta: late.zeta,
-                    rate: late.rate,
-                });
-            }
-        }
-        sample
-    }
-
-    /// Mean round-trip time over the sockets in use, ms.
-    fn rtt_ms(&self) -> Option<f64> {
-        self.mean_over_sockets(|socket| {
-            let rtt = socket.info().ok()?.path_rtt()?;
-            Some(rtt.as_secs_f64() * 1e3)
-        })
-    }
-
-    /// Mean receive window of the connections in use, bytes.
-    fn window(&self) -> Option<f64> {
-        self.context.window_manager.as_ref()?;
-        self.mean_over_sockets(|socket| socket.receiver().window_clamp().ok().map(f64::from))
-    }
-
-    /// What the receive windows of the connections in use do. Connections that hold each
-    /// other back, and together carry what the path does or what the user allows, yield
-    /// to nobody.
-    fn window_state(&self, sample: &LaneSample) -> Option<ReceiveWindowState> {
-        let state = self.context.window_manager.as_ref()?.activity(self.now)?;
-        let limit = self.limit_rate.unwrap_or(f64::INFINITY);
-        let is_held_back = sample.rate < HELD_BACK_SHARE * sample.capacity.min(limit);
-        Some(match state {
-            ReceiveWindowState::Yielding if !is_held_back => ReceiveWindowState::Filling,
-            state => state,
-        })
-    }
-
-    /// `None` when there is no socket to ask.
-    fn mean_over_sockets(&self, of: impl Fn(&TcpSocket) -> Option<f64>) -> Option<f64> {
-        let sockets = self
-            .workers
-            .values()
-            .filter_map(|worker| worker.socket.as_ref());
-        let values: Vec<f64> = sockets.filter_map(|socket| of(socket)).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-    }
-
-    /// Bytes of all transfers; `None` while any size is unknown.
-    fn bytes_total(&self) -> Option<u64> {
-        self.transfers.iter().try_fold(0, |sum: u64, transfer| {
-            Some(sum.saturating_add(transfer.total?))
-        })
-    }
-
-    fn files(&self) -> Vec<FileProgress> {
-        self.in_progress()
-            .map(|transfer| FileProgress {
-                url: transfer.url.clone(),
-                bytes_done: transfer.done,
-                bytes_total: transfer.total,
-            })
-            .collect()
-    }
-
-    fn take_checkpoints(&mut self) {
+    pub(crate) fn take_checkpoints(&mut self) {
         let now = self.now;
         for index in self.in_progress.clone() {
             let id = self.transfers[index].id;

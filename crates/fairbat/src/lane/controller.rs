@@ -19,6 +19,7 @@ use dalbe::weight::{
 
 use super::admission::{Admission, AdmissionSettings, InvalidSettings};
 use super::backlog::{BacklogPolicy, Observation};
+use super::load::{Interval, Load, MIN_WEIGHT_PERIOD, WeightSource};
 use super::settings::{LaneSettings, Mode};
 use super::timing::{Fraction, Period};
 
@@ -62,56 +63,6 @@ const CHUNK_DURATION: f64 = 4.0;
 /// Smallest unit of n, bytes: on slower flows more connections are no help.
 const MIN_UNIT: NonZeroU64 = NonZeroU64::new(64 * 1024).expect("not 0");
 
-/// T_w is the time to the nearest deadline over this number.
-const WEIGHT_PERIODS: u32 = 100;
-
-/// Shortest T_w: a window acts within a few round trips, and a shorter mean is noise.
-const MIN_WEIGHT_PERIOD: Duration = Duration::from_secs(1);
-
-/// Longest T_w: a change must not go unnoticed for longer.
-const MAX_WEIGHT_PERIOD: Duration = Duration::from_secs(10);
-
-/// T_w is at least this many round trips: senders take some to use what they may.
-const WEIGHT_ROUND_TRIPS: u32 = 10;
-
-/// Round trips make T_w no longer than this: beyond it too early is better than too late.
-const MAX_ROUND_TRIPS_TIME: Duration = Duration::from_secs(2);
-
-/// A period is over when no more than this is missing of it: samples jitter.
-const JITTER: Duration = Duration::from_millis(500);
-
-/// The lane at the end of a control period.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Load {
-    /// Inactive chunks, as [`Observation::inactive`] has them.
-    pub(crate) inactive: u64,
-    /// What the deadlines ask for.
-    pub(crate) demand: Option<Demand>,
-    /// The natural chunk length, bytes.
-    pub(crate) chunk_len: NonZeroU64,
-    /// Connections that the servers tolerate.
-    pub(crate) tolerated: u32,
-    /// Time to the nearest deadline that is not over.
-    pub(crate) time_left: Option<Duration>,
-    /// Round-trip time now, if a connection is there to ask.
-    pub(crate) rtt: Option<Duration>,
-}
-
-impl Load {
-    /// T_w.
-    fn weight_period(&self) -> Duration {
-        let left = match (self.time_left, self.demand) {
-            (Some(left), _) => left,
-            // All deadlines are over.
-            (None, Some(_)) => Duration::ZERO,
-            (None, None) => Duration::MAX,
-        };
-        let period = (left / WEIGHT_PERIODS).clamp(MIN_WEIGHT_PERIOD, MAX_WEIGHT_PERIOD);
-        let round_trips = self.rtt.unwrap_or_default() * WEIGHT_ROUND_TRIPS;
-        period.max(round_trips.min(MAX_ROUND_TRIPS_TIME))
-    }
-}
-
 /// What the controller has decided.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ControlSample {
@@ -123,92 +74,6 @@ pub(crate) struct ControlSample {
     pub(crate) w: f64,
     /// Mean rate since the last sample, byte/s.
     pub(crate) rate: f64,
-}
-
-/// What decides the weight of each flow.
-#[derive(Debug)]
-enum WeightSource {
-    /// No lever: the flows weigh 1.
-    Unheld,
-    /// The deadlines, by DA-LBE.
-    Deadlines(WeightController),
-    /// m: one connection yields in the time slots in which m allows none.
-    Limit {
-        /// The weight that yields.
-        w_min: f64,
-        /// Whether it yields in this slot.
-        yields: bool,
-    },
-    /// DA-LBE for one connection that this end sends over.
-    Connection {
-        weight: Box<FlowWeightController>,
-        is_open: bool,
-    },
-}
-
-impl WeightSource {
-    /// Weight of each flow now.
-    fn w(&self) -> f64 {
-        match self {
-            Self::Limit {
-                w_min,
-                yields: true,
-            } => *w_min,
-            Self::Unheld | Self::Limit { .. } => 1.0,
-            Self::Deadlines(weight) => weight.w(),
-            Self::Connection { weight, .. } => weight.target(Duration::ZERO).w,
-        }
-    }
-
-    /// How many connections there may be in the next slot, when the limit has room for
-    /// `connections`.
-    fn allow(&mut self, connections: u32) -> u32 {
-        let Self::Limit { yields, .. } = self else {
-            return connections;
-        };
-        *yields = connections == 0;
-        connections.max(1)
-    }
-
-    /// How many of those in use count against the limit. One that yields takes nothing
-    /// from others.
-    fn counted(&self, in_use: u32) -> u32 {
-        match self {
-            Self::Limit { yields: true, .. } => 0,
-            _ => in_use,
-        }
-    }
-}
-
-/// Bytes moved since a moment.
-#[derive(Debug, Clone, Copy, Default)]
-struct Interval {
-    start: Duration,
-    bytes: u64,
-}
-
-impl Interval {
-    fn restart(&mut self, now: Duration) {
-        *self = Self {
-            start: now,
-            bytes: 0,
-        };
-    }
-
-    /// Whether it has lasted for a period by now.
-    fn lasts(&self, period: Duration, now: Duration) -> bool {
-        now + JITTER >= self.start + period
-    }
-
-    /// Mean rate up to `now`, byte/s; 0 over no time.
-    fn rate(&self, now: Duration) -> f64 {
-        let elapsed = now.saturating_sub(self.start).as_secs_f64();
-        if elapsed > 0.0 {
-            self.bytes as f64 / elapsed
-        } else {
-            0.0
-        }
-    }
 }
 
 /// The controller of w and m.

@@ -7,7 +7,7 @@
 //! [`Lane::flow_target`] tells the levers.
 //!
 //! - [`core`]: members, requests, demand and forecast, pure;
-//! - [`controller`]: w and m from what the lane measures;
+//! - [`controller`]: w and m from what the lane measures ([`load`]);
 //! - [`admission`]: the paper's law for m, with its gain in [`gain`], what counts in n in
 //!   [`backlog`], and its period and fractions in [`timing`];
 //! - [`hosts`]: how many connections each host tolerates;
@@ -24,6 +24,7 @@ pub(crate) mod forecast;
 mod gain;
 pub(crate) mod handle;
 mod hosts;
+mod load;
 mod sample;
 pub(crate) mod settings;
 mod timing;
