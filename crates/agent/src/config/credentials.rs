@@ -3,6 +3,7 @@
 //! They are read when a store is used, so new ones work without a restart. No error shows
 //! any text of a file, not even a key: in a file of another format, it may be a secret.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -69,59 +70,43 @@ pub enum Credentials {
     Token(Secret),
 }
 
-/// The values found so far, by their keys in a file.
-#[derive(Default)]
-struct Found {
-    access_key_id: Option<String>,
-    secret_access_key: Option<String>,
-    session_token: Option<String>,
-    user: Option<String>,
-    password: Option<String>,
-    token: Option<String>,
-}
-
-impl Found {
-    /// The place for the value of this key.
-    fn slot(&mut self, key: &str, wanted: Wanted) -> Option<&mut Option<String>> {
-        Some(match (wanted, key) {
-            (Wanted::Keys, "access_key_id") => &mut self.access_key_id,
-            (Wanted::Keys, "secret_access_key") => &mut self.secret_access_key,
-            (Wanted::Keys, "session_token") => &mut self.session_token,
-            (Wanted::Login, "user") => &mut self.user,
-            (Wanted::Login, "password") => &mut self.password,
-            (Wanted::Login, "token") => &mut self.token,
-            _ => return None,
-        })
+impl Wanted {
+    /// The keys of a file with such credentials.
+    fn keys(self) -> [&'static str; 3] {
+        match self {
+            Self::Keys => ["access_key_id", "secret_access_key", "session_token"],
+            Self::Login => ["user", "password", "token"],
+        }
     }
 
-    /// The complete credentials; `Ok(None)` if no value was found.
-    fn credentials(self, wanted: Wanted) -> Result<Option<Credentials>, &'static str> {
-        let secret = Secret::new;
-        match wanted {
-            Wanted::Keys => match (self.access_key_id, self.secret_access_key) {
-                (Some(access_key_id), Some(key)) => Ok(Some(Credentials::Keys {
-                    access_key_id,
-                    secret_access_key: secret(key),
-                    session_token: self.session_token.map(secret),
-                })),
-                (None, None) if self.session_token.is_none() => Ok(None),
-                (None, _) => Err("the access key ID is missing"),
-                (_, None) => Err("the secret access key is missing"),
-            },
-            Wanted::Login => match (self.user, self.password, self.token) {
-                (Some(user), Some(password), None) => Ok(Some(Credentials::Password {
-                    user,
-                    password: secret(password),
-                })),
-                (None, None, Some(token)) => Ok(Some(Credentials::Token(secret(token)))),
-                (None, None, None) => Ok(None),
-                (_, _, Some(_)) => Err("a token excludes a user and a password"),
-                (Some(_), None, None) => Err("the password is missing"),
-                (None, Some(_), None) => Err("the user is missing"),
-            },
+    /// The credentials from the values of these keys; `Ok(None)` without any value.
+    fn credentials(self, mut found: Values) -> Result<Option<Credentials>, &'static str> {
+        let values = self.keys().map(|key| found.remove(key));
+        match (self, values) {
+            (_, [None, None, None]) => Ok(None),
+            (Self::Keys, [Some(access_key_id), Some(key), token]) => Ok(Some(Credentials::Keys {
+                access_key_id,
+                secret_access_key: Secret::new(key),
+                session_token: token.map(Secret::new),
+            })),
+            (Self::Keys, [None, ..]) => Err("the access key ID is missing"),
+            (Self::Keys, [_, None, _]) => Err("the secret access key is missing"),
+            (Self::Login, [Some(user), Some(password), None]) => Ok(Some(Credentials::Password {
+                user,
+                password: Secret::new(password),
+            })),
+            (Self::Login, [None, None, Some(token)]) => {
+                Ok(Some(Credentials::Token(Secret::new(token))))
+            }
+            (Self::Login, [.., Some(_)]) => Err("a token excludes a user and a password"),
+            (Self::Login, [Some(_), None, None]) => Err("the password is missing"),
+            (Self::Login, [None, Some(_), None]) => Err("the user is missing"),
         }
     }
 }
+
+/// The values found so far, by key.
+type Values = BTreeMap<&'static str, String>;
 
 /// Reads the credentials of the store with this name. `variable` reads an environment
 /// variable.
@@ -184,7 +169,7 @@ fn from_file(path: &Path, file: File, wanted: Wanted) -> Result<Credentials, Cre
     }
     let text = String::from_utf8(bytes);
     let text = text.map_err(|_| CredentialsError::NotUtf8(path.to_owned()))?;
-    let mut found = Found::default();
+    let mut found = Values::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -198,7 +183,7 @@ fn from_file(path: &Path, file: File, wanted: Wanted) -> Result<Credentials, Cre
         })?;
     }
     let from = || path.display().to_string();
-    match found.credentials(wanted) {
+    match wanted.credentials(found) {
         Ok(Some(credentials)) => Ok(credentials),
         Ok(None) => Err(incomplete(from(), "it has no credentials", wanted)),
         Err(what) => Err(incomplete(from(), what, wanted)),
@@ -209,57 +194,50 @@ fn incomplete(from: String, what: &'static str, wanted: Wanted) -> CredentialsEr
     CredentialsError::Incomplete { from, what, wanted }
 }
 
-fn take(line: &str, found: &mut Found, wanted: Wanted) -> Result<(), &'static str> {
+fn take(line: &str, found: &mut Values, wanted: Wanted) -> Result<(), &'static str> {
     let (key, value) = line.split_once('=').ok_or("it has no =")?;
-    let value = value.trim();
-    let slot = found.slot(key.trim(), wanted).ok_or("its key is unknown")?;
+    let (key, value) = (key.trim(), value.trim());
+    let known = wanted.keys().into_iter().find(|known| *known == key);
+    let key = known.ok_or("its key is unknown")?;
     if value.is_empty() {
         return Err("its value is empty");
     }
-    if slot.replace(value.to_owned()).is_some() {
-        return Err("its key already has a value");
+    match found.insert(key, value.to_owned()) {
+        Some(_) => Err("its key already has a value"),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-/// Reads the usual variables of S3 tools, or those that carry the name of the store.
 fn from_environment(
     store: &str,
     wanted: Wanted,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Credentials, CredentialsError> {
-    // An empty variable counts as unset.
-    let read = |name: &str| match variable(name).filter(|value| !value.is_empty()) {
-        None => Ok(None),
-        Some(value) => match value.into_string() {
-            Ok(value) => Ok(Some(value)),
-            Err(_) => Err(CredentialsError::Variable(name.to_owned())),
-        },
-    };
-    let own = |what: &str| read(&variable_of(store, what));
-    let found = match wanted {
-        Wanted::Keys => Found {
-            access_key_id: read("AWS_ACCESS_KEY_ID")?,
-            secret_access_key: read("AWS_SECRET_ACCESS_KEY")?,
-            session_token: read("AWS_SESSION_TOKEN")?,
-            ..Found::default()
-        },
-        Wanted::Login => Found {
-            user: own("USER")?,
-            password: own("PASSWORD")?,
-            token: own("TOKEN")?,
-            ..Found::default()
-        },
-    };
-    let found = found.credentials(wanted);
+    let mut found = Values::new();
+    for key in wanted.keys() {
+        let name = variable_of(store, wanted, key);
+        // An empty variable counts as unset.
+        if let Some(value) = variable(&name).filter(|value| !value.is_empty()) {
+            let value = value.into_string();
+            found.insert(key, value.map_err(|_| CredentialsError::Variable(name))?);
+        }
+    }
+    let found = wanted.credentials(found);
     let found = found.map_err(|what| incomplete("the environment".to_owned(), what, wanted))?;
     Ok(found.unwrap_or(Credentials::Anonymous))
 }
 
-/// The variable of a store, such as `FAIRBAT_STORE_NAS_USER`.
-fn variable_of(store: &str, what: &str) -> String {
-    let store = store.to_ascii_uppercase().replace('-', "_");
-    format!("FAIRBAT_STORE_{store}_{what}")
+/// The variable for a key: the usual one of S3 tools, such as `AWS_ACCESS_KEY_ID`, or one
+/// with the name of the store, such as `FAIRBAT_STORE_NAS_USER`.
+fn variable_of(store: &str, wanted: Wanted, key: &str) -> String {
+    let key = key.to_ascii_uppercase();
+    match wanted {
+        Wanted::Keys => format!("AWS_{key}"),
+        Wanted::Login => {
+            let store = store.to_ascii_uppercase().replace('-', "_");
+            format!("FAIRBAT_STORE_{store}_{key}")
+        }
+    }
 }
 
 /// A password, key or token. It has no `Display` and no serialisation, and `Debug` hides

@@ -24,7 +24,7 @@ const UNKNOWN_SIZE: &str = "{prefix:12!} {spinner:.cyan} {binary_bytes} {binary_
 const STATUS: &str = "{wide_msg:.dim}";
 
 #[derive(Debug)]
-pub(super) struct Bars {
+pub(crate) struct Bars {
     multi: MultiProgress,
     status: ProgressBar,
     /// By URL: the bars on the screen.
@@ -47,7 +47,7 @@ struct Counts {
 }
 
 impl Bars {
-    pub(super) fn new(multi: MultiProgress) -> Self {
+    pub(crate) fn new(multi: MultiProgress) -> Self {
         let status = multi.add(ProgressBar::no_length().with_style(style(STATUS)));
         Self {
             multi,
@@ -58,7 +58,7 @@ impl Bars {
         }
     }
 
-    pub(super) fn update(&mut self, event: &Event) {
+    pub(crate) fn update(&mut self, event: &Event) {
         match event {
             Event::Start { urls, .. } | Event::Sending { urls, .. } => {
                 self.counts.files = urls.len();
@@ -107,7 +107,7 @@ impl Bars {
         }
     }
 
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         for bar in self.shown.values() {
             bar.finish_and_clear();
         }

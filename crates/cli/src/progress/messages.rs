@@ -13,7 +13,7 @@ use indicatif::BinaryBytes;
 const ACCEPTED: u16 = 202;
 
 /// The start of a run with this lever, and with this policy if it yields.
-pub(super) fn started(
+pub(crate) fn started(
     urls: &[String],
     lever: LeverKind,
     receiver: Option<ReceiverPolicy>,
@@ -34,7 +34,7 @@ pub(super) fn started(
 
 /// The start of an upload with this lever, and with this congestion control if it is one of
 /// fairbat's.
-pub(super) fn sending(
+pub(crate) fn sending(
     urls: &[String],
     lever: SenderLeverKind,
     sender: Option<SenderPolicy>,
@@ -51,7 +51,7 @@ pub(super) fn sending(
 }
 
 /// The connections have begun or stopped to yield.
-pub(super) fn yielding(is_yielding: bool) -> &'static str {
+pub(crate) fn yielding(is_yielding: bool) -> &'static str {
     if is_yielding {
         "yielding to other traffic"
     } else {
@@ -60,7 +60,7 @@ pub(super) fn yielding(is_yielding: bool) -> &'static str {
 }
 
 /// A transfer that will probably miss its deadline.
-pub(super) fn late(url: &str, late_s: f64, zeta: f64, rate: f64) -> String {
+pub(crate) fn late(url: &str, late_s: f64, zeta: f64, rate: f64) -> String {
     let per_second = |rate: f64| format!("{}/s", BinaryBytes(rate as u64));
     let text = format!(
         "will probably be {} late: it needs {} and gets {}",
@@ -80,7 +80,7 @@ pub(crate) fn span(seconds: f64) -> String {
     }
 }
 
-pub(super) fn retrying(url: &str, reason: &str, after_s: f64) -> String {
+pub(crate) fn retrying(url: &str, reason: &str, after_s: f64) -> String {
     let text = about(url, reason);
     if after_s > 0.0 {
         format!("{text}; next try in {after_s:.1} s")
@@ -91,7 +91,7 @@ pub(super) fn retrying(url: &str, reason: &str, after_s: f64) -> String {
 
 /// A finished file of `bytes`, of which earlier runs had fetched `resumed_bytes`. This run
 /// took `elapsed_s` seconds.
-pub(super) fn saved(
+pub(crate) fn saved(
     path: &Path,
     bytes: u64,
     resumed_bytes: u64,
@@ -115,7 +115,7 @@ pub(super) fn saved(
 }
 
 /// A file of `bytes` that a server has accepted with this status, after `elapsed_s` seconds.
-pub(super) fn sent(
+pub(crate) fn sent(
     path: &Path,
     bytes: u64,
     elapsed_s: f64,
