@@ -78,7 +78,10 @@ fn who_has_no_right_hears_which_group_has_it() {
         let refused = as_nobody(&agent, 65534);
         let said = String::from_utf8_lossy(&refused.stderr);
         assert_eq!(refused.status.code(), Some(1), "{said}");
-        assert!(said.contains("no right to speak to the agent"), "{said}");
+        assert!(
+            said.contains("no permission to use the agent's socket"),
+            "{said}"
+        );
         assert!(said.contains("the group daemon"), "{said}");
         let taken = as_nobody(&agent, DAEMON);
         let said = String::from_utf8_lossy(&taken.stderr);
