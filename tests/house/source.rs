@@ -74,11 +74,14 @@ fn places(files: &[PathBuf], word: &str) -> Vec<String> {
     found
 }
 
-/// Definitions of a type named `name`, whatever its visibility.
+/// Definitions of a type named `name` in the product, whatever its visibility.
 fn definitions(name: &str) -> Vec<String> {
     let mut found = Vec::new();
     for path in product() {
-        for (index, line) in read(&path).lines().enumerate() {
+        let text = read(&path);
+        // Tests come last in a file.
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        for (index, line) in code.lines().enumerate() {
             let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
             let defines = words.any(|word| word == "struct" || word == "enum");
             if defines && words.next() == Some(name) && !line.trim_start().starts_with("//") {
