@@ -15,7 +15,7 @@ mod kernel {
 
     /// Each with the directory of the headers that it includes.
     const SOURCES: [(&str, &str); 2] = [
-        ("observer", "src/ebpf/observer/observer.bpf.c"),
+        ("observer", "src/bpf/observer.bpf.c"),
         ("congestion", "src/bpf/congestion.bpf.c"),
     ];
 

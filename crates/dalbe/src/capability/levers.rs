@@ -3,8 +3,6 @@
 
 use serde::Serialize;
 
-use crate::sender::SenderLeverKind;
-
 /// What makes the downloads of this machine yield to others, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -73,34 +71,6 @@ impl LeverKind {
             Self::ReceiveWindow => "receive-window",
             Self::DscpLe => "dscp-le",
             Self::None => "none",
-        }
-    }
-}
-
-impl SenderLeverKind {
-    /// What this means for the flows, and why, in plain words.
-    #[must_use]
-    pub fn explanation(self) -> &'static str {
-        match self {
-            Self::Congestion => {
-                "What this machine sends has a congestion control of FAIRBAT's own, which root \
-                 has set up: it fills an idle path with a short queue and yields to other \
-                 traffic; the more its deadline presses, the less it does."
-            }
-            Self::Pacing => {
-                "What this machine sends has a ceiling on the rate of its packets, by what the \
-                 kernel tells of the connection, so that it yields to other traffic; the more \
-                 its deadline presses, the less it does. It needs no privilege."
-            }
-            Self::Stock => {
-                "What this machine sends has a congestion control of the kernel's that yields to \
-                 other traffic, as long as its deadline does not press; when it does, nothing \
-                 brakes it. It needs no privilege."
-            }
-            Self::Mark => {
-                "What this machine sends is marked Lower-Effort (RFC 8622) where that works. \
-                 Otherwise each upload takes its share like any other connection."
-            }
         }
     }
 }

@@ -5,25 +5,21 @@
 //! answer needs neither a network nor privileges and counts what a sandbox
 //! forbids. What a transfer then does with the answer is not decided here.
 
-mod addition;
 mod levers;
-mod observer;
-mod own;
 
 use std::io;
+use std::time::Duration;
 
 use serde::Serialize;
 use socket2::Domain;
 
-pub use self::addition::RootAddition;
-use self::addition::root_could;
 pub use self::levers::LeverKind;
-use self::observer::observe;
-use self::own::choose_ours;
-use crate::ebpf::Observer;
-use crate::ebpf::WeightedCongestion;
+use crate::ebpf::{
+    CongestionLaw, CongestionParameters, EbpfUnavailable, Observer, WeightedCongestion,
+};
 use crate::sender::{KernelCongestionControls, SenderLeverKind, stock};
 use crate::socket::{LOWER_EFFORT, TcpSocket, fields_beyond};
+use crate::weight::MIN_WEIGHT;
 
 /// What this kernel and this user may do.
 #[derive(Debug, Clone, Serialize)]
@@ -101,7 +97,7 @@ impl Capabilities {
             }),
             Capability::from_trial(Feature::PacingRate, tcp, pace),
             Capability::from_trial(Feature::CongestionControl, tcp, |_| {
-                congestion.describe().map_err(Refusal)
+                congestion.describe().map_err(TrialFailure)
             }),
             Capability::from_trial(Feature::OwnCongestionControl, tcp, |socket| {
                 choose_ours(socket, ours.as_ref())
@@ -166,10 +162,10 @@ impl Capability {
     fn from_trial(
         name: Feature,
         socket: Result<&TcpSocket, &io::Error>,
-        trial: impl FnOnce(&TcpSocket) -> Result<String, Refusal>,
+        trial: impl FnOnce(&TcpSocket) -> Result<String, TrialFailure>,
     ) -> Self {
         let outcome = socket
-            .map_err(|e| Refusal::no_socket(name, e))
+            .map_err(|e| TrialFailure::no_socket(name, e))
             .and_then(trial);
         let available = outcome.is_ok();
         let reason = outcome.unwrap_or_else(|refusal| refusal.0);
@@ -182,9 +178,9 @@ impl Capability {
 }
 
 /// Why something does not work, in plain words.
-struct Refusal(String);
+struct TrialFailure(String);
 
-impl Refusal {
+impl TrialFailure {
     fn no_socket(feature: Feature, error: &io::Error) -> Self {
         Self(match feature {
             Feature::LowerEffortV4 => format!("this machine has no IPv4: {error}"),
@@ -198,29 +194,29 @@ impl Refusal {
     }
 }
 
-impl From<io::Error> for Refusal {
+impl From<io::Error> for TrialFailure {
     fn from(error: io::Error) -> Self {
         Self(format!("the kernel refuses it: {error}"))
     }
 }
 
-fn mark_v4(socket: &TcpSocket) -> Result<String, Refusal> {
+fn mark_v4(socket: &TcpSocket) -> Result<String, TrialFailure> {
     mark(socket).map(|()| "packets to IPv4 addresses carry it".to_owned())
 }
 
-fn mark_v6(socket: &TcpSocket) -> Result<String, Refusal> {
+fn mark_v6(socket: &TcpSocket) -> Result<String, TrialFailure> {
     mark(socket).map(|()| "packets to IPv6 addresses carry it".to_owned())
 }
 
-fn mark(socket: &TcpSocket) -> Result<(), Refusal> {
+fn mark(socket: &TcpSocket) -> Result<(), TrialFailure> {
     socket.mark_lower_effort()?;
     match socket.traffic_class()? {
         LOWER_EFFORT => Ok(()),
-        other => Err(Refusal::not_kept(LOWER_EFFORT, other)),
+        other => Err(TrialFailure::not_kept(LOWER_EFFORT, other)),
     }
 }
 
-fn read_info(socket: &TcpSocket) -> Result<String, Refusal> {
+fn read_info(socket: &TcpSocket) -> Result<String, TrialFailure> {
     socket.info()?;
     let (_, length) = socket.raw_info()?;
     Ok(describe_fields(&fields_beyond(length)))
@@ -240,13 +236,13 @@ fn describe_fields(missing: &[(&str, &str)]) -> String {
     )
 }
 
-fn clamp_window(socket: &TcpSocket) -> Result<String, Refusal> {
+fn clamp_window(socket: &TcpSocket) -> Result<String, TrialFailure> {
     /// A usual window, well above the kernel's floor.
     const WINDOW: u32 = 65_536;
     socket.receiver().set_window_clamp(WINDOW)?;
     match socket.receiver().window_clamp()? {
         WINDOW => Ok("slows a download down; needs no privilege".to_owned()),
-        other => Err(Refusal::not_kept(WINDOW, other)),
+        other => Err(TrialFailure::not_kept(WINDOW, other)),
     }
 }
 
@@ -261,33 +257,118 @@ fn receive_window_max(socket: &TcpSocket) -> Option<u64> {
 fn hold_receive_buffer(
     socket: &TcpSocket,
     receive_window_max: Option<u64>,
-) -> Result<String, Refusal> {
-    let refused = |error| Refusal(format!("needs Linux 5.14 (SO_BUF_LOCK): {error}"));
+) -> Result<String, TrialFailure> {
+    let refused = |error| TrialFailure(format!("needs Linux 5.14 (SO_BUF_LOCK): {error}"));
     socket
         .receiver()
         .hold_receive_buffer(true)
         .map_err(refused)?;
-    let max = receive_window_max.ok_or_else(|| Refusal("the kernel refuses it".to_owned()))?;
+    let max = receive_window_max.ok_or_else(|| TrialFailure("the kernel refuses it".to_owned()))?;
     Ok(format!(
         "windows of up to {} KiB (half of the largest in sysctl net.ipv4.tcp_rmem)",
         max / 1024
     ))
 }
 
-fn pace(socket: &TcpSocket) -> Result<String, Refusal> {
+fn pace(socket: &TcpSocket) -> Result<String, TrialFailure> {
     /// 1 Mbit/s.
     const RATE: u64 = 125_000;
     socket.sender().set_max_pacing_rate(Some(RATE))?;
     match socket.sender().max_pacing_rate()? {
         Some(RATE) => Ok("slows an upload down; needs no privilege".to_owned()),
-        Some(other) => Err(Refusal::not_kept(RATE, other)),
-        None => Err(Refusal::not_kept(RATE, "no limit")),
+        Some(other) => Err(TrialFailure::not_kept(RATE, other)),
+        None => Err(TrialFailure::not_kept(RATE, "no limit")),
     }
 }
 
 fn proc_value(path: &str) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// Something that root could add to this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RootAddition {
+    /// The command, to be run by root.
+    pub command: &'static str,
+    /// What every user has of it, in plain words.
+    pub gain: String,
+}
+
+const OBSERVER: &str = "The kernel then tells every user, of their own downloads, when each packet \
+                        was sent and when it arrived: a queue on the path shows sooner, and apart \
+                        from delays on the way back.";
+
+const OURS: &str = "Every user's uploads, and what fairbat serve sends, can then have a congestion \
+                    control that yields by itself and has a weight for each connection (Linux 6.4 \
+                    or newer).";
+
+const LASTS: &str = "It takes nothing from other connections, and lasts until the machine restarts \
+                     or fairbat setup --remove.";
+
+/// What root could add, this being in the way of the observer and of our
+/// congestion controls.
+fn root_could(
+    observer: Option<&EbpfUnavailable>,
+    ours: Option<&EbpfUnavailable>,
+) -> Option<RootAddition> {
+    let parts = [(observer, OBSERVER), (ours, OURS)];
+    let mut gains: Vec<&str> = parts
+        .into_iter()
+        .filter_map(|(reason, gain)| is_for_root(reason?).then_some(gain))
+        .collect();
+    if gains.is_empty() {
+        return None;
+    }
+    gains.push(LASTS);
+    Some(RootAddition {
+        command: "fairbat setup",
+        gain: gains.join(" "),
+    })
+}
+
+fn is_for_root(reason: &EbpfUnavailable) -> bool {
+    match reason {
+        EbpfUnavailable::NotSetUp | EbpfUnavailable::OtherVersion { .. } => true,
+        EbpfUnavailable::NotBuilt
+        | EbpfUnavailable::NotPermitted(_)
+        | EbpfUnavailable::Kernel(_) => false,
+    }
+}
+
+/// Has this socket observed.
+fn observe(
+    socket: &TcpSocket,
+    observer: Result<&Observer, &EbpfUnavailable>,
+) -> Result<String, TrialFailure> {
+    /// A usual length; the socket is never connected, so nothing arrives.
+    const INTERVAL: Duration = Duration::from_millis(20);
+    let observer = observer.map_err(|reason| TrialFailure(reason.to_string()))?;
+    observer.watch(socket, INTERVAL)?;
+    Ok("tells when each packet was sent and when it arrived".to_owned())
+}
+
+/// Has this socket, which is not connected, follow one of our laws.
+fn choose_ours(
+    socket: &TcpSocket,
+    ours: Result<&WeightedCongestion, &EbpfUnavailable>,
+) -> Result<String, TrialFailure> {
+    let ours = ours.map_err(|reason| TrialFailure(reason.to_string()))?;
+    let law = CongestionLaw::Vegas;
+    let parameters = CongestionParameters {
+        law,
+        w: MIN_WEIGHT,
+        phi: 1.0,
+        g_ms: None,
+        capacity: 0.0,
+    };
+    ours.set(socket, &parameters)?;
+    let chosen = socket.sender().congestion()?;
+    if chosen == ours.name(law) {
+        Ok(format!("{chosen}, with a weight for each upload"))
+    } else {
+        Err(TrialFailure::not_kept(ours.name(law), chosen))
+    }
 }
 
 #[cfg(test)]
@@ -353,5 +434,34 @@ mod tests {
         }
         support.congestion.allowed = vec!["reno".to_owned()];
         assert_eq!(support.best_sender_lever(), SenderLeverKind::Mark);
+    }
+}
+
+#[cfg(test)]
+mod addition_tests {
+    use super::*;
+
+    #[test]
+    fn root_is_told_what_only_root_can_do() {
+        assert_eq!(root_could(None, None), None);
+        let not_built = Some(&EbpfUnavailable::NotBuilt);
+        assert_eq!(root_could(not_built, not_built), None);
+        let other = EbpfUnavailable::OtherVersion {
+            found: 2,
+            needed: 1,
+        };
+        let gain = |observer, ours| {
+            let addition = root_could(observer, ours).expect("something");
+            assert_eq!(addition.command, "fairbat setup");
+            let gain = addition.gain;
+            assert!(gain.ends_with(LASTS), "{gain}");
+            (gain.contains(OBSERVER), gain.contains(OURS))
+        };
+        assert_eq!(gain(Some(&EbpfUnavailable::NotSetUp), None), (true, false));
+        assert_eq!(gain(None, Some(&other)), (false, true));
+        assert_eq!(
+            gain(Some(&other), Some(&EbpfUnavailable::NotSetUp)),
+            (true, true)
+        );
     }
 }

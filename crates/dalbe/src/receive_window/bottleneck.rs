@@ -12,15 +12,13 @@
 //!
 //! Knows nothing of weights, nor of what the window is for; pure.
 
-mod estimate;
-mod looks;
+mod record;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use self::estimate::{Estimate, TICK};
-pub(super) use self::looks::Look;
-use self::looks::{Looks, seconds};
+pub(crate) use self::record::BottleneckSample;
+use self::record::{BottleneckRecord, RateEstimate, TICK, seconds};
 
 /// The window swings by this share of its level to each side: little enough
 /// for the room that one CUBIC flow makes (0.3 of its own window, RFC 9438
@@ -111,13 +109,13 @@ const MEAN: f64 = 2.0;
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub(super) struct Bottleneck {
-    looks: Looks,
+pub(crate) struct Bottleneck {
+    looks: BottleneckRecord,
     /// Mean round-trip time, s; 0 before the first.
     rtt: f64,
     /// Part of what is offered that is used.
     used: f64,
-    estimate: Estimate,
+    estimate: RateEstimate,
     /// By how much what was in flight has swung in the last tests, in swings
     /// of the window, and how many these are.
     swung: f64,
@@ -131,7 +129,7 @@ pub(super) struct Bottleneck {
     /// Without room there is no test before.
     rest: Duration,
     /// What the last three did.
-    effects: VecDeque<Effect>,
+    effects: VecDeque<SwingEffect>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -147,7 +145,7 @@ struct Swing {
 
 /// What came of a swing.
 #[derive(Debug, Clone, Copy)]
-struct Effect {
+struct SwingEffect {
     swing: Swing,
     /// s
     queueing: f64,
@@ -162,10 +160,10 @@ fn width(level: f64, segment: f64) -> f64 {
 impl Default for Bottleneck {
     fn default() -> Self {
         Self {
-            looks: Looks::default(),
+            looks: BottleneckRecord::default(),
             rtt: 0.0,
             used: 1.0,
-            estimate: Estimate::default(),
+            estimate: RateEstimate::default(),
             swung: 0.0,
             watched: 0,
             tested: 0.0,
@@ -179,28 +177,28 @@ impl Default for Bottleneck {
 
 impl Bottleneck {
     /// Rate of the bottleneck, byte/s; infinite before anything is known.
-    pub(super) fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.estimate.rate()
     }
 
     /// The highest level that the tests speak for, bytes: at least `first`.
-    pub(super) fn most(&self, first: f64) -> f64 {
+    pub(crate) fn most(&self, first: f64) -> f64 {
         (GROWTH * self.tested).max(first)
     }
 
     /// What has to be offered for one byte in flight, bytes: no window is used
     /// to the last segment, and after a loss less of it.
-    pub(super) fn allowance(&self) -> f64 {
+    pub(crate) fn allowance(&self) -> f64 {
         1.0 / self.used
     }
 
     /// Mean round-trip time, s; 0 before anything has come.
-    pub(super) fn rtt(&self) -> f64 {
+    pub(crate) fn rtt(&self) -> f64 {
         self.rtt
     }
 
     /// The window to offer now about a level, bytes.
-    pub(super) fn about(&self, level: f64, segment: f64) -> f64 {
+    pub(crate) fn about(&self, level: f64, segment: f64) -> f64 {
         let width = width(level, segment);
         match self.swing {
             Some(swing) if swing.is_up => level + if swing.has_room { width } else { 0.0 },
@@ -210,7 +208,7 @@ impl Bottleneck {
     }
 
     /// What was seen, and what was offered for it.
-    pub(super) fn look(&mut self, now: Duration, look: Look) {
+    pub(crate) fn look(&mut self, now: Duration, look: BottleneckSample) {
         self.follow(now, &look);
         self.looks.add(now, look, self.rtt);
         if !look.is_steady {
@@ -265,7 +263,7 @@ impl Bottleneck {
         });
     }
 
-    fn follow(&mut self, now: Duration, look: &Look) {
+    fn follow(&mut self, now: Duration, look: &BottleneckSample) {
         let Some(queueing) = look.queueing else {
             return;
         };
@@ -278,7 +276,7 @@ impl Bottleneck {
 
     /// Whether the delay is below a part of its range of late, or a swing up
     /// would still leave room; `None` where nobody ever makes any.
-    fn has_room(&self, now: Duration, look: &Look, part: f64) -> Option<bool> {
+    fn has_room(&self, now: Duration, look: &BottleneckSample, part: f64) -> Option<bool> {
         let (low, high) = self.looks.range()?;
         if high - low < FULL + FULL_SHARE * look.base {
             return None;
@@ -298,7 +296,7 @@ impl Bottleneck {
 
     /// Whether the delay hardly grows, so that what was taken away finds room
     /// again: the plateau of CUBIC.
-    fn is_even(&self, now: Duration, look: &Look) -> bool {
+    fn is_even(&self, now: Duration, look: &BottleneckSample) -> bool {
         let swing = 2.0 * width(look.level, look.segment) / self.rate();
         let before = now.saturating_sub(seconds(LASTS * self.rtt));
         let old = self
@@ -310,13 +308,13 @@ impl Bottleneck {
     }
 
     /// The effect of a swing has come.
-    fn came_of(&mut self, swing: Swing, now: Duration, look: &Look) {
+    fn came_of(&mut self, swing: Swing, now: Duration, look: &BottleneckSample) {
         let shows = swing.began + seconds(SHOWS * swing.rtt);
         let Some(queueing) = self.looks.queueing(shows, now) else {
             self.effects.clear();
             return;
         };
-        self.effects.push_back(Effect {
+        self.effects.push_back(SwingEffect {
             swing,
             queueing,
             flight: self.looks.came_in(now, look.base + queueing),
@@ -330,7 +328,7 @@ impl Bottleneck {
     }
 
     /// One swing against those before and after it.
-    fn compare(&mut self, now: Duration, look: &Look, effects: [Effect; 3]) {
+    fn compare(&mut self, now: Duration, look: &BottleneckSample, effects: [SwingEffect; 3]) {
         let [before, at, after] = effects.map(|effect| effect.queueing);
         let used = self.looks.used(effects[0].swing.began, now);
         let width = 2.0 * width(look.level, look.segment);

@@ -2,13 +2,10 @@
 //! packets sees of the way here, against the least that was seen of late.
 //! Knows nothing of windows.
 
-use std::time::Duration;
-
-use super::PacketArrivals;
-use super::limits::TICK;
-use super::min_filter::MinFilter;
-use super::samples::{RttSamples, Short};
+use super::{PacketArrivals, TIMESTAMP_TICK};
 use crate::socket::TcpInfo;
+use std::collections::VecDeque;
+use std::time::Duration;
 
 /// A delay that changes by no more than this, s, ...
 const FLAT: f64 = 0.002;
@@ -20,7 +17,7 @@ const FLAT_TIME: Duration = Duration::from_secs(10);
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Delays {
+pub(crate) struct QueueDelays {
     base: MinFilter<Duration>,
     samples: RttSamples,
     /// Least one-way delay, µs, against an arbitrary zero.
@@ -30,12 +27,12 @@ pub(super) struct Delays {
     /// Queueing delay that the observer has seen since the last look, s;
     /// `None` without one.
     observed: Option<Option<f64>>,
-    flat: Option<Flat>,
+    flat: Option<FlatDelay>,
 }
 
 /// A delay that does not change.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Flat {
+struct FlatDelay {
     since: Duration,
     /// Queueing delay, s.
     least: f64,
@@ -46,17 +43,17 @@ struct Flat {
 
 /// What was found at one look.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Delay {
+pub(crate) struct DelaySample {
     /// Round-trip time without a queue.
-    pub(super) base: Duration,
+    pub(crate) base: Duration,
     /// Queueing delay of what came since the last look, s; `None` if nothing
     /// came.
-    pub(super) queueing: Option<f64>,
+    pub(crate) queueing: Option<f64>,
 }
 
-impl Delays {
+impl QueueDelays {
     /// What an observer has seen since the last look, to be told before it.
-    pub(super) fn arrived(&mut self, now: Duration, arrivals: &PacketArrivals) {
+    pub(crate) fn arrived(&mut self, now: Duration, arrivals: &PacketArrivals) {
         if arrivals.delay_us.is_some() && arrivals.tick != self.tick {
             self.tick = arrivals.tick;
             self.one_way = MinFilter::default();
@@ -68,40 +65,40 @@ impl Delays {
     }
 
     /// Another connection has seen this round-trip time on the same path.
-    pub(super) fn learn(&mut self, now: Duration, rtt: Duration) {
+    pub(crate) fn learn(&mut self, now: Duration, rtt: Duration) {
         self.base.update(now, rtt);
     }
 
     /// When the least round-trip time of the last minute was seen, and it.
-    pub(super) fn base(&self) -> Option<(Duration, Duration)> {
+    pub(crate) fn base(&self) -> Option<(Duration, Duration)> {
         self.base.least()
     }
 
     /// A look at a connection with this round-trip time, which has received so
     /// many segments; `pauses` if it pauses between them.
-    pub(super) fn look(
+    pub(crate) fn look(
         &mut self,
         now: Duration,
         info: &TcpInfo,
         rtt: Duration,
         segments: u32,
         pauses: bool,
-    ) -> Delay {
+    ) -> DelaySample {
         // The handshake's packets are small: on a slow link a segment takes
         // longer than they do without any queue.
         let base = info.rcv_rtt.map_or(rtt, |rtt| self.base.update(now, rtt));
-        let short = if info.min_rtt.is_some_and(|rtt| rtt < TICK) {
-            Short::Yes { pauses }
+        let short = if info.min_rtt.is_some_and(|rtt| rtt < TIMESTAMP_TICK) {
+            ShortPath::Yes { pauses }
         } else {
-            Short::No
+            ShortPath::No
         };
         let newest = self.samples.newest(now, rtt, segments, base, short);
         // What the way there has of a queue, the way there and back has too:
         // more than that is a clock that drifts.
-        let most = newest.unwrap_or(rtt).max(rtt).saturating_sub(base) + TICK;
+        let most = newest.unwrap_or(rtt).max(rtt).saturating_sub(base) + TIMESTAMP_TICK;
         let observed = self.observed.take();
         let observed = observed.map(|delay| delay.map(|s| s.min(most.as_secs_f64())));
-        Delay {
+        DelaySample {
             base,
             queueing: observed
                 .unwrap_or_else(|| newest.map(|rtt| rtt.saturating_sub(base).as_secs_f64())),
@@ -112,13 +109,13 @@ impl Delays {
     /// cannot be seen, and is not to be forgotten. But no queue that others
     /// keep has the same length for long: a delay that has is the path's own, a
     /// longer one than before.
-    pub(super) fn keep(&mut self, now: Duration, seen: &Delay, out_of_order: u32) {
+    pub(crate) fn keep(&mut self, now: Duration, seen: &DelaySample, out_of_order: u32) {
         self.base.keep(now);
         self.one_way.keep(now);
         let Some(queue) = seen.queueing else {
             return;
         };
-        let fresh = Flat {
+        let fresh = FlatDelay {
             since: now,
             least: queue,
             most: queue,
@@ -138,7 +135,289 @@ impl Delays {
     }
 
     /// The flow is not at rest: what it sees of a queue may be its own.
-    pub(super) fn move_on(&mut self) {
+    pub(crate) fn move_on(&mut self) {
         self.flat = None;
+    }
+}
+
+/// How long a least delay is remembered. Long enough to meet a
+/// moment without a queue beside most traffic, short enough to follow a new
+/// route (LEDBAT keeps minutes, RFC 6817 section 3.4.2; BBR keeps 10 s).
+const MEMORY: Duration = Duration::from_secs(60);
+
+/// The memory moves on in steps of this length.
+const STEP: Duration = Duration::from_secs(6);
+
+/// A least delay that is kept ([`MinFilter::keep`]) is forgotten in the end.
+const KEPT: Duration = Duration::from_secs(600);
+
+/// Least value of the last minute.
+#[derive(Debug, Clone)]
+pub(crate) struct MinFilter<T> {
+    /// When each step began, and the least value within it.
+    steps: VecDeque<(Duration, T)>,
+    /// When the least was measured last.
+    measured: Duration,
+}
+
+impl<T> Default for MinFilter<T> {
+    fn default() -> Self {
+        Self {
+            steps: VecDeque::new(),
+            measured: Duration::ZERO,
+        }
+    }
+}
+
+impl<T: Copy + Ord> MinFilter<T> {
+    /// Takes a measured delay and returns the least.
+    pub(crate) fn update(&mut self, now: Duration, delay: T) -> T {
+        if self.least().is_none_or(|(_, least)| delay <= least) {
+            self.measured = now;
+        }
+        match self.steps.back_mut() {
+            Some((began, least)) if now < *began + STEP => *least = delay.min(*least),
+            _ => self.steps.push_back((now, delay)),
+        }
+        while self.steps.len() > 1 && self.steps[0].0 + MEMORY <= now {
+            self.steps.pop_front();
+        }
+        self.least().map_or(delay, |(_, least)| least)
+    }
+
+    /// The least cannot be measured now: others keep a queue, and a flow that
+    /// yields to them cannot empty it. It is not forgotten meanwhile, for ten
+    /// minutes.
+    pub(crate) fn keep(&mut self, now: Duration) {
+        let measured = self.measured;
+        if now < measured + KEPT
+            && let Some((_, least)) = self.least()
+        {
+            self.update(now, least);
+            self.measured = measured;
+        }
+    }
+
+    /// When the step began in which the least was measured, and it; once there
+    /// is any.
+    pub(crate) fn least(&self) -> Option<(Duration, T)> {
+        self.steps.iter().copied().min_by_key(|&(_, least)| least)
+    }
+}
+
+/// Gain of the kernel's average.
+const GAIN: f64 = 0.125;
+
+/// Segments that a sender sends per acknowledgement, and so per echoed
+/// timestamp (delayed acknowledgements, RFC 5681 section 4.2).
+const SEGMENTS_PER_UPDATE: u32 = 2;
+
+/// An average that has not moved at so many looks at which segments had come
+/// has had no update ...
+const STILL: u32 = 4;
+/// ... but one of whole ticks is where the average of equal ones stands: of a
+/// flow that pauses, so many looks later that is to be tried.
+const STILL_WHOLE: u32 = 5;
+
+/// Whether the handshake took less than a tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShortPath {
+    No,
+    Yes {
+        /// The flow pauses between two segments and the next two.
+        pauses: bool,
+    },
+}
+
+/// The round-trip times of one connection.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RttSamples {
+    last: Option<SmoothedRtt>,
+    /// Looks at which segments had come and the average had not moved, in a
+    /// row.
+    still: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct SmoothedRtt {
+    at: Duration,
+    smoothed: Duration,
+    segments: u32,
+}
+
+impl RttSamples {
+    /// The mean of what the kernel has measured since the last look, from its
+    /// average `smoothed` and the `segments` received so far; `None` if there
+    /// was nothing to measure.
+    pub(crate) fn newest(
+        &mut self,
+        now: Duration,
+        smoothed: Duration,
+        segments: u32,
+        base: Duration,
+        short: ShortPath,
+    ) -> Option<Duration> {
+        let look = SmoothedRtt {
+            at: now,
+            smoothed,
+            segments,
+        };
+        let Some(last) = self.last.replace(look) else {
+            return Some(smoothed);
+        };
+        let arrived = segments.wrapping_sub(last.segments);
+        if arrived == 0 {
+            return None;
+        }
+        self.still = if smoothed == last.smoothed {
+            self.still + 1
+        } else {
+            0
+        };
+        let is_whole = smoothed
+            .as_nanos()
+            .is_multiple_of(TIMESTAMP_TICK.as_nanos());
+        let limit = match short {
+            ShortPath::No => None,
+            ShortPath::Yes { pauses } if is_whole => pauses.then_some(STILL_WHOLE),
+            ShortPath::Yes { .. } => Some(STILL),
+        };
+        if limit.is_some_and(|limit| self.still >= limit) {
+            self.still = 0;
+            return Some(base.min(TIMESTAMP_TICK));
+        }
+        // No more than one update in each.
+        let ticks = now
+            .saturating_sub(last.at)
+            .div_duration_f64(TIMESTAMP_TICK)
+            .max(1.0);
+        let updates = f64::from(arrived.div_ceil(SEGMENTS_PER_UPDATE)).min(ticks);
+        let kept = (1.0 - GAIN).powf(updates);
+        let (old, new) = (last.smoothed.as_secs_f64(), smoothed.as_secs_f64());
+        // Never negative or infinite: `kept` is at most 7/8.
+        let newest = old + (new - old) / (1.0 - kept);
+        // Besides, the kernel takes the time of a whole window as it is if it
+        // is shorter: that shows by values that cannot be.
+        let newest = if newest < 0.98 * base.as_secs_f64() {
+            new
+        } else {
+            newest
+        };
+        Some(Duration::from_secs_f64(newest))
+    }
+}
+
+#[cfg(test)]
+mod min_filter_tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn the_least_of_a_minute_is_kept_and_then_forgotten() {
+        let mut base = MinFilter::default();
+        assert_eq!(base.least(), None);
+        assert_eq!(base.update(ms(0), ms(40)), ms(40));
+        for second in 1..60 {
+            assert_eq!(base.update(ms(1000 * second), ms(55)), ms(40));
+        }
+        assert_eq!(base.update(ms(66_000), ms(60)), ms(55));
+        assert_eq!(base.update(ms(66_100), ms(41)), ms(41));
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_kept_but_not_for_ever() {
+        let mut base = MinFilter::default();
+        base.update(ms(1000), ms(40));
+        let mut kept = Vec::new();
+        for second in 2..800 {
+            let now = ms(1000 * second);
+            base.keep(now);
+            kept.push(base.update(now, ms(70)));
+        }
+        assert_eq!(kept[500], ms(40));
+        assert_eq!(kept[797], ms(70));
+    }
+}
+
+#[cfg(test)]
+mod samples_tests {
+    use super::*;
+
+    const BASE: Duration = Duration::from_millis(100);
+
+    /// The kernel's average after another sample.
+    fn smooth(average: f64, sample: f64) -> f64 {
+        average + GAIN * (sample - average)
+    }
+
+    fn newest(samples: &mut RttSamples, look: u64, average: f64, segments: u32) -> f64 {
+        let now = Duration::from_millis(20 * look);
+        let smoothed = Duration::from_secs_f64(average);
+        let newest = samples.newest(now, smoothed, segments, BASE, ShortPath::No);
+        newest.unwrap().as_secs_f64()
+    }
+
+    #[test]
+    fn a_flow_of_two_segments_sees_the_queue_go_at_once() {
+        let (mut samples, mut average) = (RttSamples::default(), 0.180);
+        let _ = newest(&mut samples, 0, average, 0);
+        for look in 1..4_u32 {
+            average = smooth(average, 0.100);
+            let seen = newest(&mut samples, u64::from(look), average, 2 * look);
+            assert!((seen - 0.100).abs() < 1e-4, "{seen}");
+        }
+    }
+
+    #[test]
+    fn many_samples_count_by_their_mean() {
+        let (mut samples, mut average) = (RttSamples::default(), 0.100);
+        let _ = newest(&mut samples, 0, average, 0);
+        for _ in 0..8 {
+            average = smooth(average, 0.140);
+        }
+        let seen = newest(&mut samples, 1, average, 16);
+        assert!((seen - 0.140).abs() < 1e-3, "{seen}");
+    }
+
+    #[test]
+    fn nothing_new_is_nothing_and_a_value_that_cannot_be_is_taken_as_it_is() {
+        let mut samples = RttSamples::default();
+        let _ = newest(&mut samples, 0, 0.180, 2);
+        let again = samples.newest(BASE, Duration::from_millis(180), 2, BASE, ShortPath::No);
+        assert_eq!(again, None);
+        // A whole window's time: 120 ms, and not an average of it.
+        let seen = newest(&mut samples, 6, 0.120, 4);
+        assert!((seen - 0.120).abs() < 1e-9, "{seen}");
+    }
+
+    /// At which of twenty looks, with so many new segments each, an average
+    /// that stands still is taken for a path without a queue.
+    fn still(average: Duration, segments: u32, short: ShortPath) -> Vec<u32> {
+        let mut samples = RttSamples::default();
+        let looks = (0..20).filter(|look| {
+            let now = Duration::from_millis(300 * u64::from(*look));
+            samples.newest(now, average, segments * look, BASE, short) == Some(TIMESTAMP_TICK)
+        });
+        looks.collect()
+    }
+
+    #[test]
+    fn an_average_that_stands_still_is_a_path_shorter_than_a_tick() {
+        let (pauses, flows) = (
+            ShortPath::Yes { pauses: true },
+            ShortPath::Yes { pauses: false },
+        );
+        let odd = Duration::from_micros(124_366);
+        for short in [pauses, flows] {
+            assert_eq!(still(odd, 3, short), [4, 8, 12, 16]);
+            assert!(still(odd, 0, short).is_empty());
+        }
+        assert!(still(odd, 3, ShortPath::No).is_empty());
+        // Others may keep a queue of the same length.
+        assert!(still(27 * TIMESTAMP_TICK, 3, flows).is_empty());
+        assert_eq!(still(27 * TIMESTAMP_TICK, 3, pauses), [5, 10, 15]);
     }
 }

@@ -26,26 +26,26 @@ const STANDING: usize = 8;
 
 /// What is to be seen at one look at a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Look {
-    pub(super) at: Duration,
+pub(crate) struct QueueObservation {
+    pub(crate) at: Duration,
     /// Bytes received since the connection was opened.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Queueing delay of what came since the last look, s; `None` if nothing
     /// came.
-    pub(super) queueing: Option<f64>,
+    pub(crate) queueing: Option<f64>,
     /// Window on offer, bytes.
-    pub(super) window: f64,
+    pub(crate) window: f64,
 }
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
-pub(super) struct History {
-    looks: VecDeque<Look>,
+pub(crate) struct History {
+    looks: VecDeque<QueueObservation>,
 }
 
 impl History {
     /// Another look; what is older than some round trips is forgotten.
-    pub(super) fn add(&mut self, look: Look, rtt: Duration) {
+    pub(crate) fn add(&mut self, look: QueueObservation, rtt: Duration) {
         self.looks.push_back(look);
         let keep = rtt.mul_f64(ROUND_TRIPS).max(LEAST);
         while self.looks.len() > 1 && self.looks[0].at + keep < look.at {
@@ -54,7 +54,7 @@ impl History {
     }
 
     /// The newest queueing delay, s; 0 if there is none.
-    pub(super) fn newest(&self) -> f64 {
+    pub(crate) fn newest(&self) -> f64 {
         let newest_first = self.looks.iter().rev();
         newest_first
             .filter_map(|look| look.queueing)
@@ -65,7 +65,7 @@ impl History {
     /// Mean rate over the last `time`, byte/s; `None` while that is longer
     /// than what is remembered. A window arrives in bunches, one in each round
     /// trip: over any other time the rate would seem to swing.
-    pub(super) fn rate(&self, time: Duration) -> Option<f64> {
+    pub(crate) fn rate(&self, time: Duration) -> Option<f64> {
         let last = self.looks.back()?;
         let from = last.at.checked_sub(time)?;
         let after = self.looks.iter().position(|look| look.at > from)?;
@@ -79,7 +79,7 @@ impl History {
     /// The queueing delay that has been there all through the last round trip,
     /// s. Of a flow that carries little (`is_small`) a single measurement may be
     /// wrong.
-    pub(super) fn standing(&self, rtt: Duration, is_small: bool) -> f64 {
+    pub(crate) fn standing(&self, rtt: Duration, is_small: bool) -> f64 {
         let Some(now) = self.looks.back().map(|look| look.at) else {
             return 0.0;
         };
@@ -100,7 +100,7 @@ impl History {
 
     /// By how much the queueing delay has risen of late, s; `None` if nothing
     /// is known.
-    pub(super) fn rise(&self, rtt: Duration) -> Option<f64> {
+    pub(crate) fn rise(&self, rtt: Duration) -> Option<f64> {
         let last = self.looks.back()?;
         last.queueing?;
         let fresh = FRESH_LEAST.max(rtt.mul_f64(FRESH_SHARE));
@@ -113,7 +113,7 @@ impl History {
 
     /// By how much our own window has grown, bytes: the most by which it was
     /// ever above what it had been before.
-    pub(super) fn growth(&self) -> f64 {
+    pub(crate) fn growth(&self) -> f64 {
         let (mut least, mut growth) = (f64::INFINITY, 0.0_f64);
         for look in &self.looks {
             least = least.min(look.window);
@@ -144,7 +144,7 @@ mod tests {
     fn history(delays: &[Option<f64>]) -> History {
         let mut history = History::default();
         for (number, delay) in (0..).zip(delays) {
-            let look = Look {
+            let look = QueueObservation {
                 at: at(1000 + 20 * number),
                 bytes: 2500 * number,
                 queueing: delay.map(|ms| ms * 1e-3),
@@ -211,7 +211,7 @@ mod tests {
     fn a_window_that_shrinks_has_not_grown() {
         let mut history = History::default();
         for (number, window) in (0..).zip([30.0, 30.0, 10.0, 14.0, 12.0]) {
-            let look = Look {
+            let look = QueueObservation {
                 at: at(20 * number),
                 bytes: 0,
                 queueing: None,
@@ -226,7 +226,7 @@ mod tests {
     fn old_looks_are_forgotten_and_with_them_our_growth() {
         let mut history = History::default();
         for number in 0..60 {
-            let look = Look {
+            let look = QueueObservation {
                 at: at(20 * number),
                 bytes: 0,
                 queueing: None,

@@ -4,10 +4,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::limits::INITIAL;
+use super::arrivals::ObservedConnection;
 use super::pause::PROBE;
-use super::watched::ObservedConnection;
-use super::{ReceiveWindowLimiter, ReceiveWindowState, ReceiverPolicy};
+use super::{INITIAL_WINDOW, ReceiveWindowLimiter, ReceiveWindowState, ReceiverPolicy};
 use crate::ebpf::Observer;
 use crate::socket::{ReceiverSocket, TcpInfo, TcpSocket};
 use crate::weight::FlowTarget;
@@ -21,7 +20,7 @@ const SPARE_ROOM: f64 = 2.0;
 const LITTLE_ROOM: f64 = PROBE + 0.95;
 
 /// Room of a buffer that is put right, bytes: Linux's first window.
-const ORDINARY_ROOM: u32 = INITIAL as u32;
+const ORDINARY_ROOM: u32 = INITIAL_WINDOW as u32;
 
 /// The end of a response is not held up, segments: a TLS record (16 KiB) and
 /// what waits unread.

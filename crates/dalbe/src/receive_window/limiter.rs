@@ -18,19 +18,19 @@
 //! [`ReceiveWindowLimiter`] is pure; [`WindowLever`] puts its window on a socket. Neither
 //! knows of deadlines, nor why w is what it is.
 
-use std::time::Duration;
-
-use super::bottleneck::{self, Bottleneck};
-use super::delays::Delays;
-use super::limits;
+use super::arrivals::PacketArrivals;
+use super::bottleneck::{Bottleneck, BottleneckSample};
+use super::delays::QueueDelays;
 use super::pause::{self, SubWindowPause};
-use super::policy::{ReceiverPolicy, Rule};
-use super::stale::{Look, Stale};
-use super::state::{ReceiveWindowState, Yield};
-use super::watched::PacketArrivals;
-use super::yielding::Seen;
+use super::policy::{ReceiverPolicy, YieldRule};
+use super::stale::{SenderSample, StaleSender};
+use super::yielding::ConnectionSample;
+use super::{INITIAL_WINDOW, LIMITING_SHARE, MIN_SEGMENT, MIN_WINDOW_SEGMENTS, largest_segment};
 use crate::socket::TcpInfo;
+use crate::weight::CapacityEstimate;
 use crate::weight::{FlowTarget, MIN_WEIGHT};
+use serde::Serialize;
+use std::time::Duration;
 
 /// From this weight on a flow begins to test the bottleneck with what every
 /// new flow may have in flight ([`OPENING`]); below, with less in proportion.
@@ -47,7 +47,7 @@ const EAGERNESS: f64 = 2.0;
 const FREE: f64 = 4.0;
 
 /// Least window without a brake, bytes: four times Linux's first one.
-const FREE_LEAST: f64 = 4.0 * limits::INITIAL;
+const FREE_LEAST: f64 = 4.0 * INITIAL_WINDOW;
 
 /// How long the widest use counts: a recovery from loss takes some round
 /// trips, in which little arrives in order.
@@ -56,10 +56,6 @@ const FREE_MEMORY: Duration = Duration::from_secs(10);
 /// Of a window of so few segments a good part is left over, and it holds a flow
 /// back nevertheless.
 const FEW: f64 = 4.0;
-
-/// Segments of this size are assumed until the kernel knows better, bytes
-/// (RFC 9293 section 3.7.1).
-pub(crate) const MIN_SEGMENT: u32 = 536;
 
 /// Window offered beyond the end of a response, segments: what the next one
 /// may begin with at once (the initial window of RFC 6928).
@@ -73,11 +69,11 @@ const OPENING_SHARE: f64 = 0.25;
 /// milliseconds while data arrives.
 #[derive(Debug, Clone)]
 pub struct ReceiveWindowLimiter {
-    rule: Rule,
-    delays: Delays,
+    rule: YieldRule,
+    delays: QueueDelays,
     /// Widest use of late, bytes, and when that was.
     widest: (f64, Duration),
-    opening: Opening,
+    opening: ResponseStart,
     bottleneck: Bottleneck,
     /// Largest segment that has come or, over loopback, may come, bytes. The
     /// kernel's own idea of it shrinks when a window closes on a segment: a
@@ -89,8 +85,8 @@ pub struct ReceiveWindowLimiter {
     /// may have come twice.
     arrived: (u32, f64),
     crawl: SubWindowPause,
-    yields: Yield,
-    stale: Stale,
+    yields: YieldDetector,
+    stale: StaleSender,
     /// Whether there was no brake at the last look.
     is_free: bool,
     /// So many times the most that was seen, tests of the bottleneck have to
@@ -104,7 +100,7 @@ pub struct ReceiveWindowLimiter {
 /// slow start (RFC 5681): acknowledgements, which carry it, come only as data
 /// does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Opening {
+enum ResponseStart {
     /// No data has come since the connection had so many bytes.
     Awaited(u64),
     /// Since data began to come.
@@ -131,16 +127,16 @@ impl ReceiveWindowLimiter {
     #[must_use]
     pub fn under(policy: ReceiverPolicy) -> Self {
         Self {
-            rule: Rule::new(policy),
-            delays: Delays::default(),
+            rule: YieldRule::new(policy),
+            delays: QueueDelays::default(),
             widest: (0.0, Duration::ZERO),
-            opening: Opening::Done,
+            opening: ResponseStart::Done,
             bottleneck: Bottleneck::default(),
             segment: f64::from(MIN_SEGMENT),
             arrived: (0, 0.0),
             crawl: SubWindowPause::default(),
-            yields: Yield::default(),
-            stale: Stale::default(),
+            yields: YieldDetector::default(),
+            stale: StaleSender::default(),
             is_free: false,
             doubt: 0.0,
         }
@@ -176,7 +172,7 @@ impl ReceiveWindowLimiter {
     /// Another response is about to come over the connection, after so many
     /// bytes.
     pub fn restart(&mut self, bytes_received: u64) {
-        self.opening = Opening::Awaited(bytes_received);
+        self.opening = ResponseStart::Awaited(bytes_received);
     }
 
     /// Round-trip time without any queue that another connection has seen on
@@ -247,9 +243,9 @@ impl ReceiveWindowLimiter {
         let pauses = self.crawl.pause().is_some();
         let delay = self.delays.look(now, info, rtt, segments, pauses);
         let base = delay.base;
-        self.segment = self.segment.max(limits::segment(info));
+        self.segment = self.segment.max(largest_segment(info));
         let segment = self.segment;
-        let seen = Seen {
+        let seen = ConnectionSample {
             rtt,
             base,
             queueing: delay.queueing,
@@ -261,10 +257,10 @@ impl ReceiveWindowLimiter {
         };
         self.is_free = order.w >= 1.0;
         if self.is_free {
-            self.opening = Opening::Done;
+            self.opening = ResponseStart::Done;
         }
         let yielding = match self.opening {
-            Opening::Done if self.crawl.pause().is_none() => {
+            ResponseStart::Done if self.crawl.pause().is_none() => {
                 self.rule.update(now, &seen, self.is_free)
             }
             // Single probes are no round trips to go by.
@@ -290,7 +286,7 @@ impl ReceiveWindowLimiter {
         self.arrived = (segments, self.arrived.1 + f64::from(more) * each);
         self.bottleneck.look(
             now,
-            bottleneck::Look {
+            BottleneckSample {
                 base: base.as_secs_f64(),
                 queueing: seen.queueing,
                 arrived: if segments == 0 {
@@ -304,8 +300,8 @@ impl ReceiveWindowLimiter {
                 is_steady: share > yielding && window == share,
             },
         );
-        let crawling = pause::Seen {
-            is_least: matches!(self.rule, Rule::Delay(_))
+        let crawling = pause::PauseInput {
+            is_least: matches!(self.rule, YieldRule::Delay(_))
                 && window < pause::FEW * segment
                 && level < pause::PROBE * segment,
             rtt,
@@ -322,23 +318,23 @@ impl ReceiveWindowLimiter {
             self.delays.move_on();
         }
         match self.opening {
-            Opening::Done => {
-                let limits = used >= limits::USED * window || window < FEW * segment;
+            ResponseStart::Done => {
+                let limits = used >= LIMITING_SHARE * window || window < FEW * segment;
                 let holds = limits && self.rule.sees_others() || self.crawl.pause().is_some();
                 self.yields.update(now, seen.bytes, holds);
                 if self.is_free {
                     self.stale.pause(seen.bytes);
                 } else {
-                    self.stale.update(now, &Look::of(&seen, wide));
+                    self.stale.update(now, &SenderSample::of(&seen, wide));
                 }
             }
-            Opening::Awaited(_) | Opening::Since(_) => {
+            ResponseStart::Awaited(_) | ResponseStart::Since(_) => {
                 self.yields.pause(seen.bytes);
                 self.stale.pause(seen.bytes);
             }
         }
         // Saturates; never NaN, for all of its parts are finite.
-        Some((window.max(limits::FLOOR * segment)) as u32)
+        Some((window.max(MIN_WINDOW_SEGMENTS * segment)) as u32)
     }
 
     /// The window that carries what the weight is good for, and what it swings
@@ -364,29 +360,187 @@ impl ReceiveWindowLimiter {
         let level = tested.max(order.share() * rtt.as_secs_f64());
         let share = bottleneck
             .about(level, segment)
-            .max(limits::FLOOR * segment);
+            .max(MIN_WINDOW_SEGMENTS * segment);
         (level, share)
     }
 
     /// How much of `window` is open by now, bytes.
-    fn opened(&mut self, now: Duration, seen: &Seen, rtt: Duration, window: f64) -> f64 {
+    fn opened(
+        &mut self,
+        now: Duration,
+        seen: &ConnectionSample,
+        rtt: Duration,
+        window: f64,
+    ) -> f64 {
         let least = (OPENING * seen.segment).max(OPENING_SHARE * window);
-        if let Opening::Awaited(before) = self.opening
+        if let ResponseStart::Awaited(before) = self.opening
             && seen.bytes > before
         {
-            self.opening = Opening::Since(now);
+            self.opening = ResponseStart::Since(now);
         }
         let opened = match self.opening {
-            Opening::Awaited(_) => least,
-            Opening::Since(began) => least * now.saturating_sub(began).div_duration_f64(rtt).exp2(),
-            Opening::Done => window,
+            ResponseStart::Awaited(_) => least,
+            ResponseStart::Since(began) => {
+                least * now.saturating_sub(began).div_duration_f64(rtt).exp2()
+            }
+            ResponseStart::Done => window,
         };
         if opened >= window {
-            self.opening = Opening::Done;
+            self.opening = ResponseStart::Done;
         }
         opened.min(window)
     }
 }
 
+/// The rate is taken over this time, and what was seen of others counts as
+/// long: people look once a second.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Who carries less than this of the most that was carried lately is held
+/// back: more than what the search for the link's rate costs.
+pub const HELD_BACK_SHARE: f64 = 0.8;
+
+/// Yielding begins when the window holds the flow back beside others at more
+/// than this share of the looks in a period: else a short queue of its own
+/// would do.
+const BEGINS: f64 = 0.5;
+/// It goes on while that is so at more than this share: beside a stream the
+/// queue comes and goes.
+const STILL: f64 = 0.1;
+
+/// What a brake is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReceiveWindowState {
+    /// Nothing: at w = 1 there is no brake.
+    Free,
+    /// It takes what nobody wants: of others nothing is to be seen, or they
+    /// leave as much as the flow has ever had.
+    Filling,
+    /// It holds the flow back for somebody else.
+    Yielding,
+}
+
+/// Tells [`ReceiveWindowState::Yielding`] from [`ReceiveWindowState::Filling`]: the window held
+/// the flow back during the last second while others were to be seen, and the
+/// flow carries clearly less than it has carried lately. A flow that came last
+/// and never had more does not know what it leaves to others.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct YieldDetector {
+    /// The most that the flow has carried lately.
+    most: CapacityEstimate,
+    /// Bytes at the last look.
+    bytes: Option<u64>,
+    /// When the present period began, and the bytes then.
+    period: Option<(Duration, u64)>,
+    /// Looks in the present period, and at how many of them the window held
+    /// the flow back beside others.
+    looks: u32,
+    holding: u32,
+    is_yielding: bool,
+}
+
+impl YieldDetector {
+    /// The connection has received `bytes` since it was opened; `holds` if the
+    /// window holds it back now, and others are to be seen.
+    pub(crate) fn update(&mut self, now: Duration, bytes: u64, holds: bool) {
+        let more = bytes.saturating_sub(*self.bytes.get_or_insert(bytes));
+        self.bytes = Some(bytes);
+        self.most.record(now, more);
+        self.looks += 1;
+        self.holding += u32::from(holds);
+        let &mut (began, before) = self.period.get_or_insert((now, bytes));
+        let elapsed = now.saturating_sub(began);
+        if elapsed < PERIOD {
+            return;
+        }
+        let rate = bytes.saturating_sub(before) as f64 / elapsed.as_secs_f64();
+        let enough = if self.is_yielding { STILL } else { BEGINS };
+        let holds = f64::from(self.holding) > enough * f64::from(self.looks);
+        self.is_yielding = holds && rate < HELD_BACK_SHARE * self.most.rate(now);
+        (self.looks, self.holding) = (0, 0);
+        self.period = Some((now, bytes));
+    }
+
+    /// Nothing is held back, or the next response is awaited: what comes now
+    /// says nothing.
+    pub(crate) fn pause(&mut self, bytes: u64) {
+        self.bytes = Some(bytes);
+        self.period = None;
+        (self.looks, self.holding) = (0, 0);
+    }
+
+    pub(crate) fn is_yielding(&self) -> bool {
+        self.is_yielding
+    }
+}
+
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod state_tests {
+    use super::*;
+
+    /// What is said after each of so many seconds at a rate, byte/ms.
+    fn run(
+        yields: &mut YieldDetector,
+        now: &mut u64,
+        bytes: &mut u64,
+        rate: u64,
+        others: bool,
+    ) -> bool {
+        for _ in 0..150 {
+            *now += 20;
+            *bytes += 20 * rate;
+            yields.update(Duration::from_millis(*now), *bytes, others);
+        }
+        yields.is_yielding()
+    }
+
+    #[test]
+    fn it_yields_when_others_are_seen_and_less_is_carried_than_before() {
+        let (mut yields, mut now, mut bytes) = (YieldDetector::default(), 0, 0);
+        let mut run = |rate, others| run(&mut yields, &mut now, &mut bytes, rate, others);
+        assert!(!run(1250, false), "alone");
+        assert!(!run(1250, true), "its own queue: it carries all there is");
+        assert!(run(500, true), "others, and less is carried");
+        assert!(!run(500, false), "a slow server");
+        assert!(run(500, true));
+        assert!(!run(1250, false), "alone again");
+    }
+
+    #[test]
+    fn a_dip_of_ones_own_is_not_yielding() {
+        let (mut yields, mut now, mut bytes) = (YieldDetector::default(), 0, 0);
+        run(&mut yields, &mut now, &mut bytes, 1250, false);
+        for look in 0..150 {
+            now += 20;
+            bytes += 20 * 800;
+            yields.update(Duration::from_millis(now), bytes, look % 3 == 0);
+            assert!(!yields.is_yielding());
+        }
+    }
+
+    #[test]
+    fn who_never_had_more_does_not_know() {
+        let (mut yields, mut now, mut bytes) = (YieldDetector::default(), 0, 0);
+        assert!(!run(&mut yields, &mut now, &mut bytes, 500, true));
+    }
+
+    #[test]
+    fn a_pause_is_no_slowness() {
+        let (mut yields, mut now, mut bytes) = (YieldDetector::default(), 0, 0);
+        run(&mut yields, &mut now, &mut bytes, 1250, false);
+        for _ in 0..500 {
+            now += 20;
+            yields.pause(bytes);
+        }
+        for _ in 0..60 {
+            now += 20;
+            bytes += 20 * 1250;
+            yields.update(Duration::from_millis(now), bytes, true);
+            assert!(!yields.is_yielding());
+        }
+    }
+}

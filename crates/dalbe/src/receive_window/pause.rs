@@ -13,14 +13,14 @@
 
 use std::time::Duration;
 
-use super::limits::{FLOOR, short_queue};
+use super::{MIN_WINDOW_SEGMENTS, short_queue};
 
 /// Segments of a probe: the least window.
-pub(super) const PROBE: f64 = FLOOR;
+pub(crate) const PROBE: f64 = MIN_WINDOW_SEGMENTS;
 
 /// A window of fewer segments is as good as the least one: a whole segment more
 /// does not fit.
-pub(super) const FEW: f64 = PROBE + 1.0;
+pub(crate) const FEW: f64 = PROBE + 1.0;
 
 /// A window that is less of what the path carries harms nobody, and each lost
 /// probe costs the sender its congestion window.
@@ -59,26 +59,26 @@ const QUEUE: f64 = 0.002;
 
 /// What is seen of a flow.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(crate) struct PauseInput {
     /// Whether its window is the least one, for it yields.
-    pub(super) is_least: bool,
+    pub(crate) is_least: bool,
     /// Round-trip time.
-    pub(super) rtt: Duration,
+    pub(crate) rtt: Duration,
     /// Round-trip time without a queue.
-    pub(super) base: Duration,
+    pub(crate) base: Duration,
     /// Queueing delay of what came since the last look, s; `None` if nothing
     /// came.
-    pub(super) queueing: Option<f64>,
+    pub(crate) queueing: Option<f64>,
     /// Largest segment, bytes.
-    pub(super) segment: f64,
+    pub(crate) segment: f64,
     /// What the path carries when nobody else uses it, byte/s; 0 while
     /// nothing is known of it.
-    pub(super) capacity: f64,
+    pub(crate) capacity: f64,
     /// The rate that its weight is good for whatever the others do, byte/s.
-    pub(super) share: f64,
+    pub(crate) share: f64,
 }
 
-impl Seen {
+impl PauseInput {
     /// Whether two segments per round trip are much on this path.
     fn matters(&self) -> bool {
         let carried = self.capacity * self.base.as_secs_f64();
@@ -99,7 +99,7 @@ impl Seen {
 
 /// See the module.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct SubWindowPause {
+pub(crate) struct SubWindowPause {
     /// No longer pause before.
     next: Option<Duration>,
     pause: Option<Duration>,
@@ -110,7 +110,7 @@ pub(super) struct SubWindowPause {
 impl SubWindowPause {
     /// Looks at the flow; returns the time from one probe to the next, `None`
     /// for no pause at all. May be called as often as one likes.
-    pub(super) fn update(&mut self, now: Duration, seen: &Seen) -> Option<Duration> {
+    pub(crate) fn update(&mut self, now: Duration, seen: &PauseInput) -> Option<Duration> {
         let none = short_queue(seen.base.as_secs_f64());
         let is_free = seen.queueing.is_some_and(|queueing| queueing <= none);
         if !seen.is_least || is_free || !seen.matters() || seen.longest() <= seen.rtt {
@@ -138,7 +138,7 @@ impl SubWindowPause {
     }
 
     /// The pause of the last look.
-    pub(super) fn pause(&self) -> Option<Duration> {
+    pub(crate) fn pause(&self) -> Option<Duration> {
         self.pause
     }
 }
@@ -150,8 +150,8 @@ mod tests {
     const PERIOD: Duration = Duration::from_millis(20);
 
     /// 10 Mbit/s and 20 ms, with a queue as long again.
-    fn queued() -> Seen {
-        Seen {
+    fn queued() -> PauseInput {
+        PauseInput {
             is_least: true,
             rtt: Duration::from_millis(40),
             base: Duration::from_millis(20),
@@ -166,7 +166,7 @@ mod tests {
     fn look(
         crawl: &mut SubWindowPause,
         from: Duration,
-        seen: &Seen,
+        seen: &PauseInput,
         seconds: u32,
     ) -> Vec<Duration> {
         let looks = (1..=50 * seconds).map(|look| {
@@ -196,7 +196,7 @@ mod tests {
     fn no_sender_has_to_probe_the_window_and_none_waits_for_half_a_second() {
         for capacity in [0.0, 1e3, 2.5e5] {
             for (rtt, longest) in [(40, 240), (200, 400), (400, 500)] {
-                let slow = Seen {
+                let slow = PauseInput {
                     capacity,
                     rtt: Duration::from_millis(rtt),
                     ..queued()
@@ -209,11 +209,11 @@ mod tests {
 
     #[test]
     fn the_first_probe_without_a_queue_ends_it_and_so_does_a_wider_window() {
-        let clear = Seen {
+        let clear = PauseInput {
             queueing: Some(0.001),
             ..queued()
         };
-        let wider = Seen {
+        let wider = PauseInput {
             is_least: false,
             ..queued()
         };
@@ -231,7 +231,7 @@ mod tests {
     fn after_a_gap_of_the_others_it_is_where_it_was() {
         let mut crawl = SubWindowPause::default();
         let pauses = look(&mut crawl, Duration::ZERO, &queued(), 3);
-        let clear = Seen {
+        let clear = PauseInput {
             queueing: Some(0.0),
             ..queued()
         };
@@ -250,7 +250,7 @@ mod tests {
             look(&mut crawl, Duration::ZERO, &queued(), 1);
             let before = crawl.pause();
             assert!(before.is_some());
-            let seen = Seen {
+            let seen = PauseInput {
                 queueing,
                 ..queued()
             };
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn an_unknown_path_matters_if_it_is_short() {
         for (base, matters) in [(20, true), (100, false)] {
-            let seen = Seen {
+            let seen = PauseInput {
                 base: Duration::from_millis(base),
                 capacity: 0.0,
                 ..queued()

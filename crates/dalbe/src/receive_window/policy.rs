@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::PacketArrivals;
-use super::vulture::{Look, Vulture};
-use super::yielding::{Seen, Yielding};
+use super::vulture::{Vulture, VultureSample};
+use super::yielding::{ConnectionSample, YieldingWindow};
 
 /// What decides on the window of a flow that yields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -35,29 +35,29 @@ impl ReceiverPolicy {
 
 /// A policy at work on one connection.
 #[derive(Debug, Clone)]
-pub(super) enum Rule {
-    Delay(Yielding),
+pub(crate) enum YieldRule {
+    Delay(YieldingWindow),
     Vulture(Vulture),
 }
 
-impl Rule {
-    pub(super) fn new(policy: ReceiverPolicy) -> Self {
+impl YieldRule {
+    pub(crate) fn new(policy: ReceiverPolicy) -> Self {
         match policy {
-            ReceiverPolicy::Delay => Self::Delay(Yielding::new()),
+            ReceiverPolicy::Delay => Self::Delay(YieldingWindow::new()),
             ReceiverPolicy::Vulture => Self::Vulture(Vulture::new()),
         }
     }
 
     /// See [`super::ReceiveWindowLimiter::arrived`]. The other policy takes the round-trip
     /// time alone.
-    pub(super) fn arrived(&mut self, arrivals: &PacketArrivals) {
+    pub(crate) fn arrived(&mut self, arrivals: &PacketArrivals) {
         if let Self::Vulture(law) = self {
             law.arrived(arrivals);
         }
     }
 
     /// Mean rate over the last round trip or so, byte/s.
-    pub(super) fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         match self {
             Self::Delay(law) => law.rate(),
             Self::Vulture(law) => law.rate(),
@@ -65,7 +65,7 @@ impl Rule {
     }
 
     /// The window while it is not in force and says nothing: bytes.
-    pub(super) fn wait(&mut self, now: Duration, seen: &Seen) -> f64 {
+    pub(crate) fn wait(&mut self, now: Duration, seen: &ConnectionSample) -> f64 {
         match self {
             Self::Delay(law) => law.wait(now, seen),
             Self::Vulture(law) => law.wait(now, &look(seen)),
@@ -74,7 +74,7 @@ impl Rule {
 
     /// Looks at the connection; returns the window, bytes. `is_free` while
     /// there is no brake.
-    pub(super) fn update(&mut self, now: Duration, seen: &Seen, is_free: bool) -> f64 {
+    pub(crate) fn update(&mut self, now: Duration, seen: &ConnectionSample, is_free: bool) -> f64 {
         match self {
             Self::Delay(law) => law.update(now, seen),
             Self::Vulture(law) if is_free => law.best_effort(now, &look(seen)),
@@ -84,7 +84,7 @@ impl Rule {
 
     /// Whether what was seen last may be other traffic on the path: a queue
     /// may be the flow's own too.
-    pub(super) fn sees_others(&self) -> bool {
+    pub(crate) fn sees_others(&self) -> bool {
         match self {
             Self::Delay(law) => law.sees_queue(),
             Self::Vulture(law) => law.sees_others(),
@@ -92,8 +92,8 @@ impl Rule {
     }
 }
 
-fn look(seen: &Seen) -> Look {
-    Look {
+fn look(seen: &ConnectionSample) -> VultureSample {
+    VultureSample {
         rtt: seen.rtt,
         segment: seen.segment,
         bytes: seen.bytes,

@@ -27,12 +27,12 @@ pub struct ConnectionRenewals {
     not_before: Duration,
     /// Trials without success since the last that had some, 1/[`UNCLEAR`].
     failures: u32,
-    trial: Option<Trial>,
+    trial: Option<RenewalTrial>,
 }
 
 /// A fresh connection that has to show what it is good for.
 #[derive(Debug, Clone, Copy)]
-struct Trial {
+struct RenewalTrial {
     /// Rate of the old one, byte/s.
     old: f64,
     began: Duration,
@@ -53,7 +53,7 @@ impl ConnectionRenewals {
     /// A connection that carried `old` byte/s is given up for a fresh one.
     pub fn begin(&mut self, now: Duration, old: f64) {
         self.failures += u32::from(self.trial.is_some());
-        self.trial = Some(Trial {
+        self.trial = Some(RenewalTrial {
             old,
             began: now,
             from: None,

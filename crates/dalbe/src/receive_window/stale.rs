@@ -14,8 +14,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::limits;
-use super::yielding::Seen;
+use super::SHORT_QUEUE;
+use super::yielding::ConnectionSample;
 use crate::weight::CapacityEstimate;
 
 /// A queueing delay that is longer than a short one by this share of the base
@@ -35,7 +35,7 @@ const HELD: f64 = 0.5;
 /// window by then (RFC 9438: K = 5.3 s for a window of 200 segments).
 const EXPLAINS: Duration = Duration::from_secs(10);
 
-/// Round trips over which the sender has to fall short: BBR probes once in
+/// RoundTrip trips over which the sender has to fall short: BBR probes once in
 /// eight, and the window's own steps show one round trip later.
 const ROUNDS: usize = 4;
 /// It falls short with less than this share of the window.
@@ -54,24 +54,24 @@ const WORTH: f64 = 20.0;
 
 /// What is seen of a connection, look by look.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
-    /// Round-trip time, s.
-    pub(super) rtt: f64,
-    /// Round-trip time without a queue, s.
-    pub(super) base: f64,
+pub(crate) struct SenderSample {
+    /// RoundTrip-trip time, s.
+    pub(crate) rtt: f64,
+    /// RoundTrip-trip time without a queue, s.
+    pub(crate) base: f64,
     /// Queueing delay since the last look, s; `None` if nothing came.
-    pub(super) queueing: Option<f64>,
+    pub(crate) queueing: Option<f64>,
     /// Bytes received since the connection was opened.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Segments received out of order since the connection was opened.
-    pub(super) out_of_order: u32,
+    pub(crate) out_of_order: u32,
     /// The window offered, bytes.
-    pub(super) window: f64,
+    pub(crate) window: f64,
 }
 
-impl Look {
+impl SenderSample {
     /// What was seen under this window, bytes.
-    pub(super) fn of(seen: &Seen, window: f64) -> Self {
+    pub(crate) fn of(seen: &ConnectionSample, window: f64) -> Self {
         Self {
             rtt: seen.rtt.as_secs_f64(),
             base: seen.base.as_secs_f64(),
@@ -85,18 +85,18 @@ impl Look {
 
 /// Whether a connection's sender lags behind a path that has become free.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stale {
+pub(crate) struct StaleSender {
     /// What the connection has carried.
     carried: CapacityEstimate,
     /// At the last look.
     bytes: Option<u64>,
     out_of_order: u32,
     last_loss: Duration,
-    period: Option<Period>,
-    yields: VecDeque<Yield>,
-    round: Option<Round>,
+    period: Option<YieldPeriod>,
+    yields: VecDeque<PastYield>,
+    round: Option<RoundTrip>,
     /// The latest round trips, as long as there was no queue.
-    rounds: VecDeque<Short>,
+    rounds: VecDeque<RoundRate>,
     /// The window now, bytes.
     window: f64,
     rtt: f64,
@@ -105,7 +105,7 @@ pub(super) struct Stale {
 
 /// A stretch of time in which it may have yielded.
 #[derive(Debug, Clone, Copy)]
-struct Period {
+struct YieldPeriod {
     began: Duration,
     /// Looks at which something had come.
     looks: u32,
@@ -116,7 +116,7 @@ struct Period {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Yield {
+struct PastYield {
     until: Duration,
     /// Widest window meanwhile, bytes.
     window: f64,
@@ -126,7 +126,7 @@ struct Yield {
 
 /// The round trip at hand.
 #[derive(Debug, Clone, Copy)]
-struct Round {
+struct RoundTrip {
     began: Duration,
     bytes: u64,
     /// The window at its beginning, bytes.
@@ -138,39 +138,39 @@ struct Round {
 
 /// A round trip that is over, or the mean of some.
 #[derive(Debug, Clone, Copy, Default)]
-struct Short {
+struct RoundRate {
     /// byte/s
     rate: f64,
     /// What the window would have allowed, byte/s.
     offered: f64,
 }
 
-impl Stale {
+impl StaleSender {
     /// Another connection over the path has carried this, byte/s.
-    pub(super) fn learn(&mut self, at: Duration, carried: f64) {
+    pub(crate) fn learn(&mut self, at: Duration, carried: f64) {
         self.carried.learn(at, carried);
     }
 
     /// The most that was carried of late, byte/s; 0 while nothing is known.
-    pub(super) fn carried(&self, now: Duration) -> f64 {
+    pub(crate) fn carried(&self, now: Duration) -> f64 {
         self.carried.rate(now)
     }
 
     /// Whether there was a queue at the last look.
-    pub(super) fn meets_queue(&self) -> bool {
+    pub(crate) fn meets_queue(&self) -> bool {
         self.meets_queue
     }
 
     /// The next response is awaited, or there is no brake: what comes now says
     /// nothing.
-    pub(super) fn pause(&mut self, bytes: u64) {
+    pub(crate) fn pause(&mut self, bytes: u64) {
         self.bytes = Some(bytes);
         self.round = None;
         self.period = None;
     }
 
     /// Looks at the connection.
-    pub(super) fn update(&mut self, now: Duration, look: &Look) {
+    pub(crate) fn update(&mut self, now: Duration, look: &SenderSample) {
         let before = self.bytes.replace(look.bytes).unwrap_or(look.bytes);
         self.carried.record(now, look.bytes.saturating_sub(before));
         (self.window, self.rtt) = (look.window, look.rtt);
@@ -186,8 +186,8 @@ impl Stale {
         self.note_round(now, look);
     }
 
-    fn note_yield(&mut self, now: Duration, look: &Look) {
-        let period = self.period.get_or_insert(Period {
+    fn note_yield(&mut self, now: Duration, look: &SenderSample) {
+        let period = self.period.get_or_insert(YieldPeriod {
             began: now,
             looks: 0,
             queued: 0,
@@ -199,7 +199,7 @@ impl Stale {
         if now < period.began + PERIOD {
             return;
         }
-        let Period {
+        let YieldPeriod {
             looks,
             queued,
             window,
@@ -207,7 +207,7 @@ impl Stale {
         } = *period;
         self.period = None;
         if f64::from(queued) > QUEUED * f64::from(looks) {
-            self.yields.push_back(Yield {
+            self.yields.push_back(PastYield {
                 until: now,
                 window,
                 carried: self.carried(now),
@@ -222,8 +222,8 @@ impl Stale {
         }
     }
 
-    fn note_round(&mut self, now: Duration, look: &Look) {
-        let began = |offered| Round {
+    fn note_round(&mut self, now: Duration, look: &SenderSample) {
+        let began = |offered| RoundTrip {
             began: now,
             bytes: look.bytes,
             window: look.window,
@@ -245,7 +245,7 @@ impl Stale {
         } else if look.is_queue(over.least_queueing) {
             self.rounds.clear();
         } else {
-            self.rounds.push_back(Short {
+            self.rounds.push_back(RoundRate {
                 rate: look.bytes.saturating_sub(over.bytes) as f64 / elapsed,
                 offered: over.offered / look.rtt,
             });
@@ -258,13 +258,13 @@ impl Stale {
     /// The rate of the sender, byte/s, if it is so far behind what the path
     /// may carry that a fresh connection would do better; `remaining` bytes
     /// are still to come, over whatever connection.
-    pub(super) fn rate(&self, now: Duration, remaining: u64) -> Option<f64> {
+    pub(crate) fn rate(&self, now: Duration, remaining: u64) -> Option<f64> {
         if self.rounds.len() < ROUNDS || self.meets_queue || now < self.last_loss + LOSSLESS {
             return None;
         }
-        let former = Short::mean(self.rounds.range(..ROUNDS / 2));
-        let later = Short::mean(self.rounds.range(ROUNDS / 2..));
-        let is_short = |half: Short| half.rate < SHORT * half.offered;
+        let former = RoundRate::mean(self.rounds.range(..ROUNDS / 2));
+        let later = RoundRate::mean(self.rounds.range(ROUNDS / 2..));
+        let is_short = |half: RoundRate| half.rate < SHORT * half.offered;
         if !is_short(former) || !is_short(later) || later.rate >= CATCHES_UP * former.rate {
             return None;
         }
@@ -283,7 +283,7 @@ impl Stale {
     }
 }
 
-impl Short {
+impl RoundRate {
     fn mean<'a>(rounds: impl Iterator<Item = &'a Self>) -> Self {
         let (mut sum, mut count) = (Self::default(), 0.0);
         for round in rounds {
@@ -298,9 +298,9 @@ impl Short {
     }
 }
 
-impl Look {
+impl SenderSample {
     fn is_queue(&self, queueing: f64) -> bool {
-        queueing > limits::SHORT + QUEUE_SHARE * self.base
+        queueing > SHORT_QUEUE + QUEUE_SHARE * self.base
     }
 }
 

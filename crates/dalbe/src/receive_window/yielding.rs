@@ -6,7 +6,7 @@
 //!   2006, eq. 1) and TCP Vegas (Brakmo and Peterson 1995): with a short queue
 //!   the window goes to what the path carries without one, plus a little;
 //!   without a queue it grows.
-//! - *Yielding.* A queue that grows by more than our own window has grown is
+//! - *YieldingWindow.* A queue that grows by more than our own window has grown is
 //!   somebody else's (an active test: only our own part of the delay follows
 //!   our window), and so is one that is longer than ours ever gets. The window
 //!   is halved at once, and in every round trip in which the queue still
@@ -19,14 +19,12 @@
 //! from.
 
 mod growth;
-mod step;
 
 use std::time::Duration;
 
-use self::growth::{Growth, MOST_CAREFUL};
-use self::step::{SMALL, Step};
-use super::history::{History, Look};
-use super::limits::{FLOOR, INITIAL, USED, no_queue, short_queue};
+use self::growth::{Growth, MOST_CAREFUL, SMALL, WindowStep};
+use super::history::{History, QueueObservation};
+use super::{INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS, no_queue, short_queue};
 
 /// A queue that is longer than ours by this much is somebody else's, s: with
 /// what is short that is more than eight flows of ours together make at
@@ -83,31 +81,31 @@ const ROOM: f64 = 0.88;
 
 /// What the connection reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Seen {
+pub(crate) struct ConnectionSample {
     /// Round-trip time, smoothed.
-    pub(super) rtt: Duration,
+    pub(crate) rtt: Duration,
     /// Round-trip time without a queue.
-    pub(super) base: Duration,
+    pub(crate) base: Duration,
     /// Queueing delay of what came since the last look, s; `None` if nothing
     /// came.
-    pub(super) queueing: Option<f64>,
+    pub(crate) queueing: Option<f64>,
     /// Largest segment, bytes.
-    pub(super) segment: f64,
+    pub(crate) segment: f64,
     /// Bytes received since the connection was opened.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Segments received out of order since the connection was opened.
-    pub(super) out_of_order: u32,
+    pub(crate) out_of_order: u32,
     /// What the path carries when nobody else uses it, byte/s; 0 while
     /// nothing is known of it.
-    pub(super) capacity: f64,
+    pub(crate) capacity: f64,
     /// How much of the path is filled fast when it becomes free, whatever
     /// there was before: 0, as far as the threshold, to 1, all of it.
-    pub(super) eagerness: f64,
+    pub(crate) eagerness: f64,
 }
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub(super) struct Yielding {
+pub(crate) struct YieldingWindow {
     history: History,
     /// Bytes.
     window: f64,
@@ -137,11 +135,11 @@ pub(super) struct Yielding {
     out_of_order: Option<u32>,
 }
 
-impl Yielding {
-    pub(super) fn new() -> Self {
+impl YieldingWindow {
+    pub(crate) fn new() -> Self {
         Self {
             history: History::default(),
-            window: INITIAL,
+            window: INITIAL_WINDOW,
             growth: Growth::default(),
             rate: 0.0,
             faster: 0.0,
@@ -158,17 +156,17 @@ impl Yielding {
     }
 
     /// Mean rate in the last round trip, byte/s.
-    pub(super) fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.rate
     }
 
     /// Whether a queue holds the window down.
-    pub(super) fn sees_queue(&self) -> bool {
+    pub(crate) fn sees_queue(&self) -> bool {
         self.growth.has_met()
     }
 
     /// The window, while it is not in force and says nothing: bytes.
-    pub(super) fn wait(&mut self, now: Duration, seen: &Seen) -> f64 {
+    pub(crate) fn wait(&mut self, now: Duration, seen: &ConnectionSample) -> f64 {
         let rtt = self.look(now, seen);
         self.out_of_order = Some(seen.out_of_order);
         self.next_step = now + rtt.mul_f64(AFTER_WAIT);
@@ -179,21 +177,21 @@ impl Yielding {
 
     /// Looks at the connection; returns the window in bytes. May be called as
     /// often as one likes: it steps about once in a round trip.
-    pub(super) fn update(&mut self, now: Duration, seen: &Seen) -> f64 {
+    pub(crate) fn update(&mut self, now: Duration, seen: &ConnectionSample) -> f64 {
         let rtt = self.look(now, seen);
         if seen.queueing.is_none() {
             return self.window;
         }
         if self.is_limiting
             && now >= self.calm
-            && self.window > 2.0 * FLOOR * seen.segment
+            && self.window > 2.0 * MIN_WINDOW_SEGMENTS * seen.segment
             && self.has_risen(seen, rtt)
         {
             let has_just_come = self.has_just_come(now);
             self.meet(seen.base.as_secs_f64(), has_just_come);
             (self.came, self.lowered) = (Some(now), now);
             let used = (self.rate * rtt.as_secs_f64()).min(self.window);
-            self.window = (used * YIELD).max(FLOOR * seen.segment);
+            self.window = (used * YIELD).max(MIN_WINDOW_SEGMENTS * seen.segment);
             self.hold = now + rtt.mul_f64(HOLD);
             self.calm = now + rtt.mul_f64(AFTER_STEP);
             self.next_step = self.calm;
@@ -215,13 +213,13 @@ impl Yielding {
     }
 
     /// Takes note of what is to be seen; returns the round-trip time now.
-    fn look(&mut self, now: Duration, seen: &Seen) -> Duration {
+    fn look(&mut self, now: Duration, seen: &ConnectionSample) -> Duration {
         let base = seen.base.as_secs_f64();
         if seen.queueing.is_some_and(|queue| queue < no_queue(base)) {
             self.clear = Some(now);
         }
         let rtt = seen.base + Duration::from_secs_f64(self.history.newest());
-        let look = Look {
+        let look = QueueObservation {
             at: now,
             bytes: seen.bytes,
             queueing: seen.queueing,
@@ -232,7 +230,7 @@ impl Yielding {
     }
 
     /// Whether the delay has risen by more than our growth explains.
-    fn has_risen(&self, seen: &Seen, rtt: Duration) -> bool {
+    fn has_risen(&self, seen: &ConnectionSample, rtt: Duration) -> bool {
         let limit = RISE.max(RISE_SHARE * seen.base.as_secs_f64());
         let rise = self.history.rise(rtt);
         rise.is_some_and(|rise| rise - self.own_queue() > limit)
@@ -256,7 +254,7 @@ impl Yielding {
     }
 
     /// The next window, segments, and the round trips until the one after.
-    fn step(&mut self, now: Duration, seen: &Seen, rtt: Duration) -> (f64, f64) {
+    fn step(&mut self, now: Duration, seen: &ConnectionSample, rtt: Duration) -> (f64, f64) {
         let in_segments = |bytes: f64| bytes / seen.segment;
         let base = seen.base.as_secs_f64();
         let carried = in_segments(self.rate * base);
@@ -264,7 +262,7 @@ impl Yielding {
         let over = rtt.mul_f64(STEADY);
         let steady = self.history.rate(over);
         let steady = steady.filter(|_| now >= self.lowered + over);
-        let step = Step {
+        let step = WindowStep {
             // The kernel's idea of a segment grows in the first round trips.
             window: in_segments(self.window),
             carried,
@@ -274,7 +272,7 @@ impl Yielding {
             capacity: in_segments(seen.capacity.max(self.rate)),
             queue,
         };
-        self.is_limiting = step.fills(USED);
+        self.is_limiting = step.fills(LIMITING_SHARE);
         let short = short_queue(base);
         let was_queued = std::mem::replace(&mut self.was_queued, queue > short);
         let lost = self
@@ -284,7 +282,7 @@ impl Yielding {
             let kept = if queue > short { YIELD } else { LOSS_ALONE };
             self.meet(base, false);
             (self.hold, self.lowered) = (now + rtt.mul_f64(AFTER_LOSS), now);
-            return ((step.window * kept).max(FLOOR), AFTER_LOSS);
+            return ((step.window * kept).max(MIN_WINDOW_SEGMENTS), AFTER_LOSS);
         }
         let has_just_come = self.has_just_come(now);
         let (foreign, own) = if has_just_come {
@@ -296,7 +294,7 @@ impl Yielding {
             self.meet(base, has_just_come);
             self.lowered = now;
             let yielded = (step.window.min(step.used) * YIELD).min(step.carried);
-            return (yielded.max(FLOOR), AFTER_STEP);
+            return (yielded.max(MIN_WINDOW_SEGMENTS), AFTER_STEP);
         }
         let is_held = now < self.hold || !self.is_limiting;
         let unseen = self.clear.is_some_and(|clear| now >= clear + UNSEEN);
@@ -304,7 +302,7 @@ impl Yielding {
             (self.clear, self.lowered) = (Some(now), now);
             self.calm = now + rtt.mul_f64(2.0 * AFTER_ROOM);
             let room = (ROOM * step.carried).min(step.window);
-            return (room.max(FLOOR), AFTER_ROOM);
+            return (room.max(MIN_WINDOW_SEGMENTS), AFTER_ROOM);
         }
         let filled = in_segments(seen.eagerness * seen.capacity * base);
         let near = self.growth.near(seen.segment, filled);
@@ -325,7 +323,7 @@ impl Yielding {
 
     /// With a short queue: as much as the path carries without one, and our
     /// own part of it.
-    fn fill(&mut self, step: &Step, segment: f64, is_held: bool) -> (f64, f64) {
+    fn fill(&mut self, step: &WindowStep, segment: f64, is_held: bool) -> (f64, f64) {
         let full = step.full();
         let target = full.max(step.least());
         if !self.is_limiting {
@@ -334,10 +332,12 @@ impl Yielding {
         }
         if target < step.window - 1.0 {
             self.growth.meet((full * segment).min(self.window), false);
-            return (target.max(FLOOR), AFTER_DECREASE);
+            return (target.max(MIN_WINDOW_SEGMENTS), AFTER_DECREASE);
         }
         if step.fills(USED_UP) && !is_held {
-            let next = target.min(step.window + MOST_CAREFUL).max(FLOOR);
+            let next = target
+                .min(step.window + MOST_CAREFUL)
+                .max(MIN_WINDOW_SEGMENTS);
             if next > step.window {
                 self.growth.grown();
             }

@@ -1,48 +1,26 @@
-//! The sender lever: how much of the path a flow of weight w that this end
-//! sends takes.
+//! The sender lever: from w to what this machine sends on a connection.
 //!
-//! The best that a machine allows is taken ([`SenderLevers::open`]):
-//! - a congestion control of our own, loaded once by root, whose parameters
-//!   each socket has for itself ([`crate::ebpf`]);
-//! - a ceiling on the rate of the packets, by what the kernel reports of the
-//!   connection ([`pacing`]);
-//! - a congestion control that the kernel has, this user may choose and that
-//!   yields by itself ([`stock`]): it has no weight, so it serves as long as
-//!   the weight is the least, and above it there is no brake.
+//! [`SenderLevers::open`] takes the best lever that the machine allows:
+//! - a congestion control of FAIRBAT's own with parameters for each socket,
+//!   which root loads once ([`crate::ebpf::WeightedCongestion`]);
+//! - a limit on the rate of the packets ([`Pacer`]);
+//! - a congestion control of the kernel that yields by itself ([`stock`]). It
+//!   has no weight, so it serves at the smallest weight only; above it nothing
+//!   holds the flow back.
 //!
-//! It knows connections and weights; neither deadlines nor what is sent.
+//! This room knows connections and weights. It knows neither deadlines nor
+//! what is sent.
 
-mod carried;
-mod kernel_controls;
-mod own;
+mod levers;
 mod pacing;
 pub mod stock;
 
-use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
 use serde::Serialize;
-use socket2::Domain;
 
-pub use self::carried::DeliveredBytes;
-pub use self::kernel_controls::KernelCongestionControls;
-use self::own::OriginalOptions;
-pub use self::pacing::{Pacer, PacingTarget};
-use self::stock::CongestionOverride;
-use crate::ebpf::{CongestionLaw, CongestionParameters, WeightedCongestion};
-use crate::socket::TcpSocket;
-use crate::weight::{FlowTarget, MIN_WEIGHT};
-
-/// How often a congestion control of ours is looked at: it does without, and
-/// orders change every second.
-const CONGESTION_PERIOD: Duration = Duration::from_millis(200);
-
-/// How soon a connection is looked at again that reports nothing yet.
-const FIRST_PERIOD: Duration = Duration::from_millis(10);
-
-/// With this it is tried whether a rate can have a ceiling, byte/s.
-const TRIAL_RATE: u64 = 125_000;
+pub use self::levers::{SenderLever, SenderLevers};
+pub use self::pacing::{DeliveredBytes, Pacer, PacingTarget};
+pub use self::stock::KernelCongestionControls;
+use crate::ebpf::CongestionLaw;
 
 /// Which congestion control of our own is wanted, where there are any.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -119,289 +97,30 @@ impl SenderLeverKind {
             Self::Mark => "does not yield, packets are only marked Lower-Effort (RFC 8622)",
         }
     }
-}
 
-/// The sender lever of this machine, as this process may use it. One for all
-/// connections.
-#[derive(Debug)]
-pub struct SenderLevers {
-    kind: SenderLeverKind,
-    policy: SenderPolicy,
-    /// As it was when a connection was last taken.
-    congestion: Mutex<Option<Arc<WeightedCongestion>>>,
-    /// The kernel's congestion controls that this user may choose.
-    allowed: Vec<String>,
-}
-
-impl SenderLevers {
-    /// The best that this machine allows. What root sets up later is used by the
-    /// connections that are taken from then on.
+    /// What this means for the flows, and why, in plain words.
     #[must_use]
-    pub fn open(policy: SenderPolicy) -> Self {
-        let congestion = WeightedCongestion::open();
-        let trial =
-            TcpSocket::unconnected(Domain::IPV4).or_else(|_| TcpSocket::unconnected(Domain::IPV6));
-        let allowed = trial
-            .as_ref()
-            .map(|socket| KernelCongestionControls::of(socket).allowed);
-        let allowed = allowed.unwrap_or_default();
-        let paces = trial.is_ok_and(|socket| {
-            socket.info().is_ok()
-                && socket
-                    .sender()
-                    .set_max_pacing_rate(Some(TRIAL_RATE))
-                    .is_ok()
-        });
-        let kind = if congestion.is_ok() {
-            SenderLeverKind::Congestion
-        } else if paces {
-            SenderLeverKind::Pacing
-        } else if stock::choose_yielding(&allowed).is_some() {
-            SenderLeverKind::Stock
-        } else {
-            SenderLeverKind::Mark
-        };
-        Self {
-            kind,
-            policy,
-            congestion: Mutex::new(congestion.ok().map(Arc::new)),
-            allowed,
-        }
-    }
-
-    /// What was taken at first.
-    #[must_use]
-    pub fn kind(&self) -> SenderLeverKind {
-        self.kind
-    }
-
-    /// Which congestion control of our own is used, if any.
-    #[must_use]
-    pub fn policy(&self) -> Option<SenderPolicy> {
-        (self.kind == SenderLeverKind::Congestion).then_some(self.policy)
-    }
-
-    /// Takes a connection, which may not be connected yet, under control; it
-    /// yields to anybody until it is told otherwise. Where that fails it goes
-    /// on as it was, marked Lower-Effort at least.
-    pub fn take(&self, socket: &TcpSocket) -> SenderLever {
-        let own = OriginalOptions::of(socket);
-        own.mark(socket);
-        let kind = self.congestion(socket).unwrap_or_else(|| match self.kind {
-            SenderLeverKind::Congestion | SenderLeverKind::Pacing => Kind::Pacing {
-                pacer: Box::new(Pacer::new()),
-                beneath: stock::choose_beneath_limit(own.congestion(), &self.allowed)
-                    .map(CongestionOverride::by),
-                is_yielding: None,
-            },
-            SenderLeverKind::Stock => stock::choose_yielding(&self.allowed)
-                .map_or(Kind::Mark, |name| Kind::Stock(CongestionOverride::by(name))),
-            SenderLeverKind::Mark => Kind::Mark,
-        });
-        SenderLever {
-            own,
-            is_marked: true,
-            is_held: true,
-            kind,
-        }
-    }
-
-    /// With a congestion control of ours; `None` if there is none, or no more.
-    fn congestion(&self, socket: &TcpSocket) -> Option<Kind> {
-        let congestion = self.current()?;
-        let law = self.policy.law();
-        congestion
-            .set(socket, &parameters(law, FlowTarget::YIELD))
-            .ok()?;
-        Some(Kind::Congestion {
-            congestion,
-            law,
-            order: Some(FlowTarget::YIELD),
-            is_yielding: None,
-        })
-    }
-
-    /// The congestion controls that are set up now, which may have been set up
-    /// since this process began.
-    fn current(&self) -> Option<Arc<WeightedCongestion>> {
-        let mut congestion = self
-            .congestion
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if !congestion.as_ref().is_some_and(|open| open.is_current()) {
-            *congestion = WeightedCongestion::open().ok().map(Arc::new);
-        }
-        congestion.clone()
-    }
-}
-
-/// A connection that has had full weight is marked again below this weight.
-const MARKED_AGAIN: f64 = 0.5;
-
-/// The lever on one connection. It keeps no descriptor: it is handed the
-/// socket each time.
-#[derive(Debug)]
-pub struct SenderLever {
-    own: OriginalOptions,
-    /// Whether its packets are marked Lower-Effort.
-    is_marked: bool,
-    /// Not after it was let go.
-    is_held: bool,
-    kind: Kind,
-}
-
-#[derive(Debug)]
-enum Kind {
-    Congestion {
-        congestion: Arc<WeightedCongestion>,
-        law: CongestionLaw,
-        /// What is set, if it has it.
-        order: Option<FlowTarget>,
-        is_yielding: Option<bool>,
-    },
-    Pacing {
-        pacer: Box<Pacer>,
-        beneath: Option<CongestionOverride>,
-        is_yielding: Option<bool>,
-    },
-    Stock(CongestionOverride),
-    Mark,
-}
-
-impl SenderLever {
-    /// Looks at the connection and does what the order asks for, also after it
-    /// was let go. Returns the time until the next look.
-    ///
-    /// # Errors
-    /// The connection is gone, or the kernel refuses.
-    pub fn update(
-        &mut self,
-        now: Duration,
-        socket: &TcpSocket,
-        order: FlowTarget,
-    ) -> io::Result<Duration> {
-        // Whose deadline presses is not to starve behind everybody else. The mark
-        // does not come and go with every change: packets that have it may be
-        // overtaken by those that have not (RFC 7657, section 5.1).
-        let limit = if self.is_held && !self.is_marked {
-            MARKED_AGAIN
-        } else {
-            1.0
-        };
-        self.is_held = true;
-        self.mark(socket, order.w < limit)?;
-        match &mut self.kind {
-            Kind::Congestion {
-                congestion,
-                law,
-                order: set,
-                is_yielding,
-            } => {
-                if *set != Some(order) {
-                    congestion.set(socket, &parameters(*law, order))?;
-                    *set = Some(order);
-                }
-                *is_yielding = congestion.state(socket)?.map(|state| state.is_yielding);
-                Ok(CONGESTION_PERIOD)
+    pub fn explanation(self) -> &'static str {
+        match self {
+            Self::Congestion => {
+                "What this machine sends has a congestion control of FAIRBAT's own, which root \
+                 has set up: it fills an idle path with a short queue and yields to other \
+                 traffic; the more its deadline presses, the less it does."
             }
-            Kind::Pacing {
-                pacer,
-                beneath,
-                is_yielding,
-            } => {
-                let Some(pace) = pacer.update(now, &socket.info()?, order) else {
-                    return Ok(FIRST_PERIOD);
-                };
-                if let Some(beneath) = beneath {
-                    beneath
-                        .hold(socket, pace.rate.is_some())
-                        .map_err(io::Error::other)?;
-                }
-                socket.sender().set_max_pacing_rate(pace.rate)?;
-                *is_yielding = Some(pace.is_yielding);
-                Ok(pace.next)
+            Self::Pacing => {
+                "What this machine sends has a ceiling on the rate of its packets, by what the \
+                 kernel tells of the connection, so that it yields to other traffic; the more \
+                 its deadline presses, the less it does. It needs no privilege."
             }
-            Kind::Stock(replaced) => {
-                replaced
-                    .hold(socket, order.w <= MIN_WEIGHT)
-                    .map_err(io::Error::other)?;
-                Ok(CONGESTION_PERIOD)
+            Self::Stock => {
+                "What this machine sends has a congestion control of the kernel's that yields to \
+                 other traffic, as long as its deadline does not press; when it does, nothing \
+                 brakes it. It needs no privilege."
             }
-            Kind::Mark => Ok(CONGESTION_PERIOD),
-        }
-    }
-
-    /// Lets the connection go: it has again what it had before it was taken,
-    /// mark, congestion control and a rate without a ceiling, until the next
-    /// [`SenderLever::update`]. Where its congestion control cannot be given back
-    /// it goes on with ours at full weight; and TCP goes on to space the packets
-    /// of a connection that has had a ceiling. What was learnt of the path is
-    /// kept. Costs nothing where it is not held.
-    ///
-    /// # Errors
-    /// The connection is gone, or the kernel refuses; to be tried again.
-    pub fn release(&mut self, socket: &TcpSocket) -> io::Result<()> {
-        if !self.is_held {
-            return Ok(());
-        }
-        self.mark(socket, false)?;
-        match &mut self.kind {
-            Kind::Congestion {
-                congestion,
-                law,
-                order,
-                is_yielding,
-            } => {
-                if !self.own.restore_congestion(socket) {
-                    congestion.set(socket, &parameters(*law, FlowTarget::FREE))?;
-                }
-                (*order, *is_yielding) = (None, None);
+            Self::Mark => {
+                "What this machine sends is marked Lower-Effort (RFC 8622) where that works. \
+                 Otherwise each upload takes its share like any other connection."
             }
-            Kind::Pacing {
-                beneath,
-                is_yielding,
-                ..
-            } => {
-                socket.sender().set_max_pacing_rate(None)?;
-                if let Some(beneath) = beneath {
-                    beneath.hold(socket, false).map_err(io::Error::other)?;
-                }
-                *is_yielding = None;
-            }
-            Kind::Stock(replaced) => replaced.hold(socket, false).map_err(io::Error::other)?,
-            Kind::Mark => {}
         }
-        self.is_held = false;
-        Ok(())
-    }
-
-    fn mark(&mut self, socket: &TcpSocket, is_marked: bool) -> io::Result<()> {
-        match (self.is_marked, is_marked) {
-            (false, true) => self.own.mark(socket),
-            (true, false) => self.own.unmark(socket)?,
-            (false, false) | (true, true) => {}
-        }
-        self.is_marked = is_marked;
-        Ok(())
-    }
-
-    /// Whether it yields to somebody, as of the last second; `None` where
-    /// nobody knows.
-    #[must_use]
-    pub fn is_yielding(&self) -> Option<bool> {
-        match &self.kind {
-            Kind::Congestion { is_yielding, .. } | Kind::Pacing { is_yielding, .. } => *is_yielding,
-            Kind::Stock(_) | Kind::Mark => None,
-        }
-    }
-}
-
-fn parameters(law: CongestionLaw, order: FlowTarget) -> CongestionParameters {
-    CongestionParameters {
-        law,
-        w: order.w,
-        phi: 1.0,
-        g_ms: None,
-        capacity: order.capacity,
     }
 }

@@ -25,17 +25,12 @@
 //!
 //! Pure: knows numbers, not sockets, nor why w is what it is.
 
-mod samples;
-
-use std::time::Duration;
-
-use self::samples::AckSamples;
-use super::carried::DeliveredBytes;
 use crate::receive_window::{
     MIN_SEGMENT, PacketArrivals, ReceiveWindowLimiter, ReceiveWindowState,
 };
 use crate::socket::TcpInfo;
 use crate::weight::{FlowTarget, MIN_WEIGHT};
+use std::time::Duration;
 
 /// On a path shorter than this the kernel sends 64 KiB at once whatever the
 /// ceiling (`net.ipv4.tcp_tso_rtt_log`), and its delay looks like others', ...
@@ -182,5 +177,120 @@ fn seen_from_there(info: &TcpInfo, rtt: Duration, segment: u32, bytes: u64) -> T
     }
 }
 
+/// Gain of the kernel's average (RFC 6298 section 2).
+const RTT_GAIN: f64 = 0.125;
+
+/// So many segments at the beginning are acknowledged one by one (Linux's
+/// `TCP_MAX_QUICKACKS`), besides the SYN. Later ones come in pairs, which take
+/// longer by the time of a segment on the link: that is no queue.
+const SINGLE: u32 = 17;
+
+/// The least time that there is, s: the kernel's unit.
+const LEAST: f64 = 1e-6;
+
+/// The round-trip times of one connection that sends.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct AckSamples {
+    /// Smoothed round-trip time at the last look, and segments received until
+    /// then.
+    last: Option<(Duration, u32)>,
+}
+
+impl AckSamples {
+    /// The mean of what the kernel has measured since the last look, later
+    /// samples counting for more; at least 1 µs. `None` if there was nothing to
+    /// measure, or nothing that would say something of the path.
+    pub(crate) fn newest(&mut self, info: &TcpInfo) -> Option<Duration> {
+        let (smoothed, segments) = (info.rtt?, info.segs_in?);
+        let (before, already) = self.last.replace((smoothed, segments))?;
+        let updates = segments.wrapping_sub(already);
+        if updates == 0 || already < SINGLE {
+            return None;
+        }
+        let kept = (1.0 - RTT_GAIN).powf(f64::from(updates));
+        let (old, new) = (before.as_secs_f64(), smoothed.as_secs_f64());
+        let newest = old + (new - old) / (1.0 - kept);
+        // An acknowledgement that measures nothing (of a segment sent again)
+        // counts as one that did: below what was ever measured it cannot be.
+        let least = info.min_rtt.map_or(LEAST, |rtt| rtt.as_secs_f64());
+        Some(Duration::from_secs_f64(newest.max(least)))
+    }
+}
+
+/// What one connection has carried.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DeliveredBytes {
+    /// Bytes at the last look; `None` before the first.
+    bytes: Option<u64>,
+}
+
+impl DeliveredBytes {
+    /// Another look; returns the bytes so far: what was acknowledged in order,
+    /// and as many segments as have arrived beyond holes. `None` before Linux
+    /// 4.1.
+    pub fn update(&mut self, info: &TcpInfo) -> Option<u64> {
+        let beyond = u64::from(info.sacked) * u64::from(info.snd_mss);
+        let bytes = info.bytes_acked?.saturating_add(beyond);
+        // Receivers may take back what they had reported (RFC 2018, section 8).
+        self.bytes = self.bytes.max(Some(bytes));
+        self.bytes
+    }
+
+    /// Another look; returns the bytes since the last one, 0 at the first.
+    pub fn since_last(&mut self, info: &TcpInfo) -> u64 {
+        let before = self.bytes;
+        let now = self.update(info);
+        now.zip(before)
+            .map_or(0, |(now, before)| now.saturating_sub(before))
+    }
+}
+
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod samples_tests {
+    use super::*;
+
+    fn info(rtt: f64, segs_in: u32) -> TcpInfo {
+        TcpInfo {
+            rtt: Some(Duration::from_secs_f64(rtt)),
+            segs_in: Some(segs_in),
+            min_rtt: Some(Duration::from_millis(50)),
+            ..TcpInfo::parse(&[0; 240]).unwrap()
+        }
+    }
+
+    /// What is found when so many acknowledgements have measured `sample`
+    /// after an average of 90 ms.
+    fn found(sample: f64, updates: u32) -> f64 {
+        let mut samples = AckSamples::default();
+        assert_eq!(samples.newest(&info(0.090, 100)), None);
+        let kept = 0.875_f64.powi(updates.try_into().unwrap());
+        let smoothed = sample + kept * (0.090 - sample);
+        let newest = samples.newest(&info(smoothed, 100 + updates));
+        newest.unwrap().as_secs_f64()
+    }
+
+    #[test]
+    fn a_queue_that_goes_is_seen_at_once() {
+        for updates in [1, 2, 7, 60] {
+            let newest = found(0.055, updates);
+            assert!((newest - 0.055).abs() < 1e-5, "{newest} after {updates}");
+        }
+    }
+
+    #[test]
+    fn below_what_was_ever_measured_it_is_not() {
+        assert!((found(0.020, 1) - 0.050).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_new_is_nothing_and_neither_is_the_beginning() {
+        let mut samples = AckSamples::default();
+        assert_eq!(samples.newest(&info(0.060, 1)), None, "the handshake");
+        assert_eq!(samples.newest(&info(0.060, 17)), None, "single segments");
+        assert_eq!(samples.newest(&info(0.060, 17)), None, "nothing new");
+        assert!(samples.newest(&info(0.060, 18)).is_some());
+    }
+}

@@ -8,36 +8,36 @@ use std::time::Duration;
 
 /// Where each field starts in `struct tcp_info`, as `linux/tcp.h` has it.
 mod offset {
-    pub(super) const STATE: usize = 0;
-    pub(super) const CA_STATE: usize = 1;
-    pub(super) const SND_MSS: usize = 16;
-    pub(super) const RCV_MSS: usize = 20;
-    pub(super) const UNACKED: usize = 24;
-    pub(super) const SACKED: usize = 28;
-    pub(super) const LOST: usize = 32;
-    pub(super) const RTT: usize = 68;
-    pub(super) const RTTVAR: usize = 72;
-    pub(super) const SND_SSTHRESH: usize = 76;
-    pub(super) const SND_CWND: usize = 80;
-    pub(super) const ADVMSS: usize = 84;
-    pub(super) const RCV_RTT: usize = 92;
-    pub(super) const RCV_SPACE: usize = 96;
-    pub(super) const TOTAL_RETRANS: usize = 100;
-    pub(super) const PACING_RATE: usize = 104;
-    pub(super) const BYTES_ACKED: usize = 120;
-    pub(super) const BYTES_RECEIVED: usize = 128;
-    pub(super) const SEGS_IN: usize = 140;
-    pub(super) const NOTSENT_BYTES: usize = 144;
-    pub(super) const MIN_RTT: usize = 148;
-    pub(super) const DATA_SEGS_IN: usize = 152;
-    pub(super) const DELIVERY_RATE: usize = 160;
-    pub(super) const BUSY_TIME: usize = 168;
-    pub(super) const RWND_LIMITED: usize = 176;
-    pub(super) const SNDBUF_LIMITED: usize = 184;
-    pub(super) const DELIVERED: usize = 192;
-    pub(super) const RCV_OOOPACK: usize = 224;
-    pub(super) const SND_WND: usize = 228;
-    pub(super) const RCV_WND: usize = 232;
+    pub(crate) const STATE: usize = 0;
+    pub(crate) const CA_STATE: usize = 1;
+    pub(crate) const SND_MSS: usize = 16;
+    pub(crate) const RCV_MSS: usize = 20;
+    pub(crate) const UNACKED: usize = 24;
+    pub(crate) const SACKED: usize = 28;
+    pub(crate) const LOST: usize = 32;
+    pub(crate) const RTT: usize = 68;
+    pub(crate) const RTTVAR: usize = 72;
+    pub(crate) const SND_SSTHRESH: usize = 76;
+    pub(crate) const SND_CWND: usize = 80;
+    pub(crate) const ADVMSS: usize = 84;
+    pub(crate) const RCV_RTT: usize = 92;
+    pub(crate) const RCV_SPACE: usize = 96;
+    pub(crate) const TOTAL_RETRANS: usize = 100;
+    pub(crate) const PACING_RATE: usize = 104;
+    pub(crate) const BYTES_ACKED: usize = 120;
+    pub(crate) const BYTES_RECEIVED: usize = 128;
+    pub(crate) const SEGS_IN: usize = 140;
+    pub(crate) const NOTSENT_BYTES: usize = 144;
+    pub(crate) const MIN_RTT: usize = 148;
+    pub(crate) const DATA_SEGS_IN: usize = 152;
+    pub(crate) const DELIVERY_RATE: usize = 160;
+    pub(crate) const BUSY_TIME: usize = 168;
+    pub(crate) const RWND_LIMITED: usize = 176;
+    pub(crate) const SNDBUF_LIMITED: usize = 184;
+    pub(crate) const DELIVERED: usize = 192;
+    pub(crate) const RCV_OOOPACK: usize = 224;
+    pub(crate) const SND_WND: usize = 228;
+    pub(crate) const RCV_WND: usize = 232;
 }
 
 /// Up to here every Linux since 2.6.12 fills the structure.

@@ -78,7 +78,7 @@ pub enum CongestionError {
 }
 
 impl<'a> SenderSocket<'a> {
-    pub(super) fn new(socket: &'a Socket) -> Self {
+    pub(crate) fn new(socket: &'a Socket) -> Self {
         Self { socket }
     }
 
@@ -155,7 +155,7 @@ impl<'a> SenderSocket<'a> {
 }
 
 impl<'a> ReceiverSocket<'a> {
-    pub(super) fn new(socket: &'a Socket) -> Self {
+    pub(crate) fn new(socket: &'a Socket) -> Self {
         Self { socket }
     }
 

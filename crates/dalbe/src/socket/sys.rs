@@ -17,38 +17,38 @@ use libc::{c_int, c_void, socklen_t};
 
 /// Level and name of a socket option.
 #[derive(Clone, Copy)]
-pub(super) struct SocketOption {
+pub(crate) struct SocketOption {
     level: c_int,
     name: c_int,
 }
 
 /// tcp(7), `TCP_INFO`.
-pub(super) const TCP_INFO: SocketOption = SocketOption {
+pub(crate) const TCP_INFO: SocketOption = SocketOption {
     level: libc::IPPROTO_TCP,
     name: libc::TCP_INFO,
 };
 
 /// tcp(7), `TCP_WINDOW_CLAMP`.
-pub(super) const TCP_WINDOW_CLAMP: SocketOption = SocketOption {
+pub(crate) const TCP_WINDOW_CLAMP: SocketOption = SocketOption {
     level: libc::IPPROTO_TCP,
     name: libc::TCP_WINDOW_CLAMP,
 };
 
 /// `SO_BUF_LOCK` (Linux 5.14): which buffers the kernel leaves as they are.
-pub(super) const SO_BUF_LOCK: SocketOption = SocketOption {
+pub(crate) const SO_BUF_LOCK: SocketOption = SocketOption {
     level: libc::SOL_SOCKET,
     name: libc::SO_BUF_LOCK,
 };
 
 /// socket(7), `SO_RCVLOWAT`.
-pub(super) const SO_RCVLOWAT: SocketOption = SocketOption {
+pub(crate) const SO_RCVLOWAT: SocketOption = SocketOption {
     level: libc::SOL_SOCKET,
     name: libc::SO_RCVLOWAT,
 };
 
 /// socket(7), `SO_MAX_PACING_RATE`; the number is the kernel's
 /// `asm-generic/socket.h`, which SPARC alone overrides.
-pub(super) const SO_MAX_PACING_RATE: SocketOption = SocketOption {
+pub(crate) const SO_MAX_PACING_RATE: SocketOption = SocketOption {
     level: libc::SOL_SOCKET,
     name: if cfg!(any(target_arch = "sparc", target_arch = "sparc64")) {
         0x31
@@ -58,7 +58,7 @@ pub(super) const SO_MAX_PACING_RATE: SocketOption = SocketOption {
 };
 
 /// Reads an option into `buffer` and returns how many bytes the kernel wrote.
-pub(super) fn get(
+pub(crate) fn get(
     fd: BorrowedFd<'_>,
     option: SocketOption,
     buffer: &mut [u8],
@@ -83,7 +83,7 @@ pub(super) fn get(
 }
 
 /// Sets an option to these bytes.
-pub(super) fn set(fd: BorrowedFd<'_>, option: SocketOption, value: &[u8]) -> io::Result<()> {
+pub(crate) fn set(fd: BorrowedFd<'_>, option: SocketOption, value: &[u8]) -> io::Result<()> {
     let length = socklen_t::try_from(value.len()).unwrap_or(socklen_t::MAX);
     // SAFETY: the descriptor is borrowed, so it is open; the kernel reads at
     // most `length` bytes, which are all inside `value`.
@@ -109,7 +109,7 @@ pub(super) fn set(fd: BorrowedFd<'_>, option: SocketOption, value: &[u8]) -> io:
 /// Another thread may have closed it meanwhile (the error is then `EBADF`) or
 /// reused the number; what the duplicate is can be asked of the duplicate,
 /// which nobody else can close.
-pub(super) fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
+pub(crate) fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: F_DUPFD_CLOEXEC takes any number and touches no memory.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) };
     if copy < 0 {
@@ -120,7 +120,7 @@ pub(super) fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
 }
 
 /// Reads an option that is one native integer of `N` bytes.
-pub(super) fn get_exactly<const N: usize>(
+pub(crate) fn get_exactly<const N: usize>(
     fd: BorrowedFd<'_>,
     option: SocketOption,
 ) -> io::Result<[u8; N]> {

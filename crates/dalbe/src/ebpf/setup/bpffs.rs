@@ -1,33 +1,34 @@
 //! The BPF file system that all is pinned in: made, checked, removed.
 
-use std::fs::{self, DirBuilder, DirEntry, Permissions};
+use std::fs::{self, DirBuilder, DirEntry, File, Permissions};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, StatFs, fstatfs, statfs};
-use rustix::io::Errno;
+use rustix::fs::{
+    CWD, FlockOperation, Mode, OFlags, StatFs, flock, fstatfs, mkdirat, openat, statfs,
+};
+use rustix::io::{Errno, retry_on_intr};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
     fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
 };
 use rustix::process::geteuid;
 
-use super::lock::{Lock, clear, is_lock};
-use super::undo::{Done, Rollback};
-use super::{PIN_DIRECTORY, SetupError, failed};
+use super::{SetupError, failed};
+use crate::ebpf::PIN_DIRECTORY;
 
 /// `BPF_FS_MAGIC` of the kernel's `linux/magic.h`.
 const MAGIC: u64 = 0xcafe_4a11;
 
 /// Everybody may look, the owner may write.
-pub(super) const OPEN: u32 = 0o755;
+pub(crate) const PUBLIC_MODE: u32 = 0o755;
 
 /// Makes sure that this directory is a BPF file system which everybody can
 /// enter and nobody else can write to, and locks it; what was made is undone
 /// before the lock is let go. Begins anew when somebody removes it meanwhile.
-pub(super) fn make(directory: &Path) -> Result<(Lock, Rollback), SetupError> {
+pub(crate) fn make(directory: &Path) -> Result<(SetupLock, Rollback), SetupError> {
     let above = directory.parent().and_then(Path::parent);
     let mut undo = Rollback::default();
     loop {
@@ -42,7 +43,7 @@ pub(super) fn make(directory: &Path) -> Result<(Lock, Rollback), SetupError> {
 }
 
 /// `None` if it is to be looked for again.
-fn make_once(directory: &Path, undo: &mut Rollback) -> Result<Option<Lock>, SetupError> {
+fn make_once(directory: &Path, undo: &mut Rollback) -> Result<Option<SetupLock>, SetupError> {
     if let Some(parent) = directory.parent() {
         make_directory(parent, undo)?;
         check(parent)?;
@@ -53,7 +54,7 @@ fn make_once(directory: &Path, undo: &mut Rollback) -> Result<Option<Lock>, Setu
         return lock(directory);
     }
     // Two at once would mount one on the other.
-    let Some(_above) = Lock::of(directory.parent().unwrap_or(directory))? else {
+    let Some(_above) = SetupLock::of(directory.parent().unwrap_or(directory))? else {
         return Ok(None);
     };
     if is_bpffs(directory)? {
@@ -70,10 +71,11 @@ fn make_once(directory: &Path, undo: &mut Rollback) -> Result<Option<Lock>, Setu
     let made = file_system().map_err(doing)?;
     // Before anybody can be in it: when something fails it just goes, with the
     // last descriptor of it.
-    let lock = Lock::first(made.as_fd(), directory)?;
+    let lock = SetupLock::first(made.as_fd(), directory)?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
     move_mount(made, "", CWD, directory, flags).map_err(doing)?;
-    undo.note(Done::Mount(directory.to_owned()));
+    let mounted = directory.to_owned();
+    undo.note(move || drop(unmount_if_empty(&mounted)));
     Ok(Some(lock))
 }
 
@@ -81,7 +83,7 @@ fn make_once(directory: &Path, undo: &mut Rollback) -> Result<Option<Lock>, Setu
 fn file_system() -> rustix::io::Result<OwnedFd> {
     let new = fsopen("bpf", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&new, "source", "fairbat")?;
-    fsconfig_set_string(&new, "mode", format!("{OPEN:04o}"))?;
+    fsconfig_set_string(&new, "mode", format!("{PUBLIC_MODE:04o}"))?;
     fsconfig_create(&new)?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
@@ -91,7 +93,7 @@ fn file_system() -> rustix::io::Result<OwnedFd> {
 
 /// Takes a mount back, unless somebody has put something there meanwhile; takes
 /// the lock.
-pub(super) fn unmount_if_empty(directory: &Path) -> Result<(), SetupError> {
+pub(crate) fn unmount_if_empty(directory: &Path) -> Result<(), SetupError> {
     if !is_bpffs(directory)? || !is_empty(directory)? {
         return Ok(());
     }
@@ -101,8 +103,8 @@ pub(super) fn unmount_if_empty(directory: &Path) -> Result<(), SetupError> {
 
 /// Locks the BPF file system that is there; `None` if there is none, or it
 /// went while this waited.
-pub(super) fn lock(directory: &Path) -> Result<Option<Lock>, SetupError> {
-    let Some(lock) = Lock::of(directory)? else {
+pub(crate) fn lock(directory: &Path) -> Result<Option<SetupLock>, SetupError> {
+    let Some(lock) = SetupLock::of(directory)? else {
         return Ok(None);
     };
     // By the lock, for one may have been mounted over it just now.
@@ -115,12 +117,12 @@ pub(super) fn lock(directory: &Path) -> Result<Option<Lock>, SetupError> {
 /// the lock, if it is one. A file system that was mounted elsewhere, above,
 /// stays; so does one that this process may not unmount, because somebody else
 /// has mounted it (a mount unit of systemd).
-pub(super) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
+pub(crate) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
     let Some(parent) = directory.parent() else {
         return Ok(());
     };
     // Nobody is to mount another meanwhile.
-    let _above = match Lock::of(parent) {
+    let _above = match SetupLock::of(parent) {
         Ok(Some(lock)) => lock,
         Ok(None) => return Ok(()),
         Err(error) if error.is_refusal() => return Ok(()),
@@ -160,7 +162,7 @@ pub(super) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
 }
 
 /// Whether there is a BPF file system.
-pub(super) fn is_bpffs(directory: &Path) -> Result<bool, SetupError> {
+pub(crate) fn is_bpffs(directory: &Path) -> Result<bool, SetupError> {
     match statfs(directory) {
         Ok(found) => Ok(has_magic(&found)),
         Err(Errno::NOENT) => Ok(false),
@@ -173,15 +175,19 @@ fn has_magic(found: &StatFs) -> bool {
 }
 
 /// Makes a directory that everybody may look into, if there is none.
-pub(super) fn make_directory(path: &Path, undo: &mut Rollback) -> Result<(), SetupError> {
+pub(crate) fn make_directory(path: &Path, undo: &mut Rollback) -> Result<(), SetupError> {
     let doing = || format!("make {}", path.display());
-    match DirBuilder::new().mode(OPEN).create(path) {
-        Ok(()) => undo.note(Done::Directory(path.to_owned())),
+    match DirBuilder::new().mode(PUBLIC_MODE).create(path) {
+        Ok(()) => {
+            let made = path.to_owned();
+            undo.note(move || drop(fs::remove_dir(made)));
+        }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
         Err(error) => return Err(failed(doing(), error)),
     }
     // The process's mask may have taken something away.
-    fs::set_permissions(path, Permissions::from_mode(OPEN)).map_err(|error| failed(doing(), error))
+    fs::set_permissions(path, Permissions::from_mode(PUBLIC_MODE))
+        .map_err(|error| failed(doing(), error))
 }
 
 /// Refuses what another user could change, or could not enter.
@@ -232,5 +238,136 @@ fn is_mount_point(path: &Path) -> Result<bool, SetupError> {
     match path.parent() {
         Some(parent) => Ok(device(path)? != device(parent)?),
         None => Ok(true),
+    }
+}
+
+/// The name of what is locked. It is there as long as the lock is held: who
+/// can open a directory can lock it, so one that everybody may look into would
+/// let anybody keep root waiting.
+const LOCK_NAME: &str = "fairbat-lock";
+
+/// The owner's alone.
+const PRIVATE_MODE: u32 = 0o700;
+
+/// Held until it is dropped.
+#[derive(Debug)]
+pub(crate) struct SetupLock {
+    path: PathBuf,
+    /// Closing it is what lets the next one in.
+    file: File,
+}
+
+impl SetupLock {
+    /// Waits for it. Who was killed while it was held is not waited for.
+    /// `None` if the directory is not there, or went while this waited.
+    pub(crate) fn of(directory: &Path) -> Result<Option<Self>, SetupError> {
+        let path = directory.join(LOCK_NAME);
+        let doing = || format!("lock {}", directory.display());
+        loop {
+            match DirBuilder::new().mode(PRIVATE_MODE).create(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(failed(doing(), error));
+                }
+                _ => {}
+            }
+            let file = match File::open(&path) {
+                // Whose it was has just removed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                result => result.map_err(|error| failed(doing(), error))?,
+            };
+            wait(&file).map_err(|error| failed(doing(), error))?;
+            let lock = Self {
+                path: path.clone(),
+                file,
+            };
+            if lock.is_there() {
+                return Ok(Some(lock));
+            }
+        }
+    }
+
+    /// That of a file system which nobody else knows of yet, and which is going
+    /// to be this directory.
+    pub(crate) fn first(file_system: BorrowedFd<'_>, directory: &Path) -> Result<Self, SetupError> {
+        let made = || {
+            mkdirat(file_system, LOCK_NAME, Mode::from_raw_mode(PRIVATE_MODE))?;
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let file = File::from(openat(file_system, LOCK_NAME, flags, Mode::empty())?);
+            wait(&file)?;
+            Ok(file)
+        };
+        let file = made()
+            .map_err(|error: Errno| failed(format!("lock {}", directory.display()), error))?;
+        Ok(Self {
+            path: directory.join(LOCK_NAME),
+            file,
+        })
+    }
+
+    /// What is locked, in the file system that it is in.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Whether it is what others would lock: whose it was may have removed it,
+    /// or all of the file system.
+    fn is_there(&self) -> bool {
+        let (Ok(held), Ok(there)) = (self.file.metadata(), fs::symlink_metadata(&self.path)) else {
+            return false;
+        };
+        (there.dev(), there.ino()) == (held.dev(), held.ino())
+    }
+}
+
+impl Drop for SetupLock {
+    fn drop(&mut self) {
+        // If the file system is gone it is somebody else's that is there.
+        if self.is_there() {
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
+
+fn wait(file: &File) -> rustix::io::Result<()> {
+    // A signal that is handled interrupts it.
+    retry_on_intr(|| flock(file, FlockOperation::LockExclusive))
+}
+
+/// Whether an entry of a directory is nothing but a lock.
+pub(crate) fn is_lock(name: &std::ffi::OsStr) -> bool {
+    name == LOCK_NAME
+}
+
+/// Removes the lock that is held, or that a killed process has left, from an
+/// otherwise empty directory, which is about to be removed.
+pub(crate) fn clear(directory: &Path) {
+    let _ = fs::remove_dir(directory.join(LOCK_NAME));
+}
+
+/// What was done so far. Dropping it takes everything back, the latest first,
+/// unless [`Rollback::keep`] was called. The lock is held until then: the next
+/// process with the lock may begin to do the same.
+#[derive(Default)]
+pub(crate) struct Rollback(Vec<Box<dyn FnOnce()>>);
+
+impl Rollback {
+    /// Notes how to take back what was just done.
+    pub(crate) fn note(&mut self, take_back: impl FnOnce() + 'static) {
+        self.0.push(Box::new(take_back));
+    }
+
+    /// Keeps everything.
+    pub(crate) fn keep(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Rollback {
+    fn drop(&mut self) {
+        // The user is told the error that led here. Errors here are secondary.
+        while let Some(take_back) = self.0.pop() {
+            take_back();
+        }
     }
 }

@@ -4,13 +4,23 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::load::Loaded;
-use super::place::{Pin, Place, is_ours, names};
-use super::undo::{Done, Rollback};
-use super::{EbpfPart, InstallOutcome, SetupError, SetupStatus, bpffs, failed};
+use super::bpffs::{self, Rollback};
+use super::load::LoadedPrograms;
+use super::{InstallOutcome, SetupError, SetupStatus, failed};
+use crate::ebpf::EbpfPart;
+use crate::ebpf::pins::{PinDirectory, PinKind, is_ours, names};
 
-/// See [`super::install`].
-pub(super) fn install(directory: &Path, part: EbpfPart) -> Result<InstallOutcome, SetupError> {
+/// Sets a part up in this directory, which is made if it is not there and
+/// becomes a BPF file system; usually [`PIN_DIRECTORY`](crate::ebpf::PIN_DIRECTORY). Replaces another version.
+///
+/// When it fails, what was set up is as it was; of what somebody had taken
+/// apart, or a killed setup had left, a piece may be gone. If it is only the
+/// other version that cannot be removed, both are there, and doing it again
+/// removes that one.
+///
+/// # Errors
+/// See [`SetupError`].
+pub fn install(directory: &Path, part: EbpfPart) -> Result<InstallOutcome, SetupError> {
     let (lock, mut undo) = bpffs::make(directory)?;
     let result = install_locked(directory, part, &mut undo);
     // In this order.
@@ -24,7 +34,7 @@ fn install_locked(
     part: EbpfPart,
     undo: &mut Rollback,
 ) -> Result<InstallOutcome, SetupError> {
-    let place = Place::new(directory, part);
+    let place = PinDirectory::new(directory, part);
     let before = status(directory, part)?;
     if before == SetupStatus::SetUp {
         undo.keep();
@@ -32,13 +42,14 @@ fn install_locked(
         return Ok(InstallOutcome::Already);
     }
     check_entries(&place)?;
-    let loaded = Loaded::new(part)?;
+    let loaded = LoadedPrograms::new(part)?;
     bpffs::make_directory(place.root(), undo)?;
     let unfinished = place.unfinished();
     // Left by a process that was killed meanwhile.
     remove_pins(&unfinished)?;
     bpffs::make_directory(&unfinished, undo)?;
-    undo.note(Done::Pins(unfinished.clone()));
+    let made = unfinished.clone();
+    undo.note(move || drop(remove_pins(&made)));
     loaded.pin(&unfinished)?;
     let finished = place.version(place.ours());
     // Somebody has removed a part of it.
@@ -55,7 +66,7 @@ fn install_locked(
 
 /// Removes what another version has set up. One that failed, or was killed, may
 /// have left it beside ours.
-fn remove_others(place: &Place) -> Result<(), SetupError> {
+fn remove_others(place: &PinDirectory) -> Result<(), SetupError> {
     let mut others = versions(place)?;
     others.retain(|&version| version != place.ours());
     if !others.is_empty() {
@@ -67,9 +78,13 @@ fn remove_others(place: &Place) -> Result<(), SetupError> {
     Ok(())
 }
 
-/// See [`super::remove`].
-pub(super) fn remove(directory: &Path, part: EbpfPart) -> Result<bool, SetupError> {
-    let place = Place::new(directory, part);
+/// Removes a part, whatever its version, and the file system and its directory
+/// if nothing else is in them. Tells whether there was one.
+///
+/// # Errors
+/// See [`SetupError`].
+pub fn remove(directory: &Path, part: EbpfPart) -> Result<bool, SetupError> {
+    let place = PinDirectory::new(directory, part);
     let _lock = loop {
         if !bpffs::is_bpffs(directory)? {
             // One that was killed before it had mounted anything.
@@ -91,9 +106,12 @@ pub(super) fn remove(directory: &Path, part: EbpfPart) -> Result<bool, SetupErro
     Ok(!versions.is_empty())
 }
 
-/// See [`super::status`].
-pub(super) fn status(directory: &Path, part: EbpfPart) -> Result<SetupStatus, SetupError> {
-    let place = Place::new(directory, part);
+/// What is set up in this directory. Needs no privilege.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn status(directory: &Path, part: EbpfPart) -> Result<SetupStatus, SetupError> {
+    let place = PinDirectory::new(directory, part);
     // What cannot be read is an error, and not the same as nothing.
     versions(&place)?;
     Ok(if place.is_complete(place.ours()) {
@@ -107,7 +125,7 @@ pub(super) fn status(directory: &Path, part: EbpfPart) -> Result<SetupStatus, Se
 
 /// Removes one version of a part, whose entries are known to be ours
 /// ([`check_entries`]).
-pub(super) fn remove_pins(version: &Path) -> Result<(), SetupError> {
+pub(crate) fn remove_pins(version: &Path) -> Result<(), SetupError> {
     let names = names(version).map_err(|error| failed(reading(version), error))?;
     for name in names {
         let path = version.join(name);
@@ -126,7 +144,7 @@ fn removed(result: io::Result<()>, path: &Path) -> Result<(), SetupError> {
     }
 }
 
-fn versions(place: &Place) -> Result<Vec<u32>, SetupError> {
+fn versions(place: &PinDirectory) -> Result<Vec<u32>, SetupError> {
     place
         .versions()
         .map_err(|error| failed(reading(place.root()), error))
@@ -137,7 +155,7 @@ fn reading(path: &Path) -> String {
 }
 
 /// Refuses to touch what did not come from here.
-fn check_entries(place: &Place) -> Result<(), SetupError> {
+fn check_entries(place: &PinDirectory) -> Result<(), SetupError> {
     let read = |path: &Path| match fs::read_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         entries => entries
@@ -156,7 +174,7 @@ fn check_entries(place: &Place) -> Result<(), SetupError> {
         }
         for pin in read(&version.path())? {
             let name = pin.file_name();
-            let known: Option<Pin> = name.to_str().and_then(|name| place.pin(name));
+            let known: Option<PinKind> = name.to_str().and_then(|name| place.pin(name));
             if known.is_none() {
                 return not_ours(pin.path());
             }

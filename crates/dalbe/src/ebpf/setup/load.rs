@@ -10,9 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapHandle, PrintLevel, set_print};
 
-use super::place::{LINK, PARAMETERS, PREFIX, STATE, STATISTICS, WATCH};
-use super::{EbpfPart, SetupError, failed};
-use crate::ebpf::congestion::FAMILIES;
+use super::{SetupError, failed};
+use crate::ebpf::EbpfPart;
+use crate::ebpf::layout::FAMILIES;
+use crate::ebpf::pins::{LINK, PARAMETERS, PREFIX, STATE, STATISTICS, WATCH};
 
 mod skeletons {
     #![allow(
@@ -25,10 +26,10 @@ mod skeletons {
         unused_qualifications,
         reason = "generated"
     )]
-    pub(super) mod observer {
+    pub(crate) mod observer {
         include!(concat!(env!("OUT_DIR"), "/observer.skel.rs"));
     }
-    pub(super) mod congestion {
+    pub(crate) mod congestion {
         include!(concat!(env!("OUT_DIR"), "/congestion.skel.rs"));
     }
 }
@@ -43,15 +44,15 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const NUMBERS: u32 = 99;
 
 /// An attached program that nobody else knows of yet; gone when dropped.
-pub(super) struct Loaded {
+pub(crate) struct LoadedPrograms {
     /// By the names of their pins.
     links: Vec<(String, Link)>,
     maps: Vec<(&'static str, u32, MapHandle)>,
 }
 
-impl Loaded {
+impl LoadedPrograms {
     /// Loads and attaches the programs of a part.
-    pub(super) fn new(part: EbpfPart) -> Result<Self, SetupError> {
+    pub(crate) fn new(part: EbpfPart) -> Result<Self, SetupError> {
         if !Path::new(BTF).exists() {
             return Err(SetupError::NoBtf);
         }
@@ -139,7 +140,7 @@ impl Loaded {
     }
 
     /// Pins it all in this directory, and lets everybody use the maps.
-    pub(super) fn pin(mut self, directory: &Path) -> Result<(), SetupError> {
+    pub(crate) fn pin(mut self, directory: &Path) -> Result<(), SetupError> {
         let pinned = |name: &str, mode, result: libbpf_rs::Result<()>| {
             let path = directory.join(name);
             result

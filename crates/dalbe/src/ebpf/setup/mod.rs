@@ -12,45 +12,15 @@ mod bpffs;
 mod install;
 #[cfg(feature = "bpf")]
 mod load;
-#[cfg(feature = "bpf")]
-mod lock;
-#[cfg(feature = "bpf")]
-pub(crate) mod pinned;
-#[cfg(feature = "bpf")]
-pub(crate) mod place;
-#[cfg(feature = "bpf")]
-mod undo;
 
-use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Where the programs of a machine are: a BPF file system of our own, for
-/// `/sys/fs/bpf` is often closed to all but root.
-pub const PIN_DIRECTORY: &str = "/run/fairbat/bpf";
-
-/// What can be set up, each for itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EbpfPart {
-    /// What sees each packet that arrives ([`crate::ebpf`]).
-    Observer,
-    /// The congestion controls of what is sent ([`crate::ebpf`]).
-    CongestionControls,
-}
-
-impl EbpfPart {
-    /// All of them, in the order in which people are told of them.
-    pub const ALL: [Self; 2] = [Self::Observer, Self::CongestionControls];
-}
-
-impl fmt::Display for EbpfPart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Observer => "observer",
-            Self::CongestionControls => "congestion controls",
-        })
-    }
-}
+#[cfg(feature = "bpf")]
+pub use self::install::{install, remove, status};
+#[cfg(not(feature = "bpf"))]
+pub use self::not_built::{install, remove, status};
+use super::EbpfPart;
 
 /// What [`install`] has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,85 +137,6 @@ impl EbpfPart {
     }
 }
 
-/// Why a part is not there for this process. Its text says what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum EbpfUnavailable {
-    /// The feature `bpf` was off.
-    #[error(
-        "this fairbat was built without eBPF; build it with its default features, which needs \
-         clang"
-    )]
-    NotBuilt,
-    /// Root has not set it up, or the machine was restarted since.
-    #[error("it is not set up; root can do that: sudo fairbat setup")]
-    NotSetUp,
-    /// It is there, and this process may not use it.
-    #[error(
-        "it is set up, but this user may not use it ({0}): a sandbox forbids it, or the kernel \
-         is older than 5.19 and kernel.unprivileged_bpf_disabled is set"
-    )]
-    NotPermitted(io::Error),
-    /// Another version of FAIRBAT has set it up.
-    #[error(
-        "version {found} of it is set up, and this fairbat needs version {needed}; root can \
-         replace it: sudo fairbat setup"
-    )]
-    OtherVersion {
-        /// What is there.
-        found: u32,
-        /// What this build speaks.
-        needed: u32,
-    },
-    /// The kernel refused for another reason.
-    #[error("the kernel refuses it: {0}")]
-    Kernel(io::Error),
-}
-
-/// Sets a part up in this directory, which is made if it is not there and
-/// becomes a BPF file system; usually [`PIN_DIRECTORY`]. Replaces another version.
-///
-/// When it fails, what was set up is as it was; of what somebody had taken
-/// apart, or a killed setup had left, a piece may be gone. If it is only the
-/// other version that cannot be removed, both are there, and doing it again
-/// removes that one.
-///
-/// # Errors
-/// See [`SetupError`].
-pub fn install(directory: &Path, part: EbpfPart) -> Result<InstallOutcome, SetupError> {
-    #[cfg(feature = "bpf")]
-    return install::install(directory, part);
-    #[cfg(not(feature = "bpf"))]
-    return not_built(directory, part);
-}
-
-/// Removes a part, whatever its version, and the file system and its directory
-/// if nothing else is in them. Tells whether there was one.
-///
-/// # Errors
-/// See [`SetupError`].
-pub fn remove(directory: &Path, part: EbpfPart) -> Result<bool, SetupError> {
-    #[cfg(feature = "bpf")]
-    return install::remove(directory, part);
-    #[cfg(not(feature = "bpf"))]
-    return not_built(directory, part);
-}
-
-/// What is set up in this directory. Needs no privilege.
-///
-/// # Errors
-/// The directory cannot be read.
-pub fn status(directory: &Path, part: EbpfPart) -> Result<SetupStatus, SetupError> {
-    #[cfg(feature = "bpf")]
-    return install::status(directory, part);
-    #[cfg(not(feature = "bpf"))]
-    return not_built(directory, part);
-}
-
-#[cfg(not(feature = "bpf"))]
-fn not_built<T>(_directory: &Path, _part: EbpfPart) -> Result<T, SetupError> {
-    Err(SetupError::NotBuilt)
-}
-
 /// An error with what was being done; a lack of rights is told apart.
 #[cfg(feature = "bpf")]
 fn failed(doing: impl Into<String>, source: impl Into<io::Error>) -> SetupError {
@@ -254,5 +145,38 @@ fn failed(doing: impl Into<String>, source: impl Into<io::Error>) -> SetupError 
         SetupError::NotPermitted { doing, source }
     } else {
         SetupError::Failed { doing, source }
+    }
+}
+
+/// Takes the place of the installer in a build without the feature `bpf`.
+#[cfg(not(feature = "bpf"))]
+mod not_built {
+    use std::path::Path;
+
+    use super::{InstallOutcome, SetupError, SetupStatus};
+    use crate::ebpf::EbpfPart;
+
+    /// Fails: this build has no programs.
+    ///
+    /// # Errors
+    /// Always [`SetupError::NotBuilt`].
+    pub fn install(_directory: &Path, _part: EbpfPart) -> Result<InstallOutcome, SetupError> {
+        Err(SetupError::NotBuilt)
+    }
+
+    /// Fails: this build has no programs.
+    ///
+    /// # Errors
+    /// Always [`SetupError::NotBuilt`].
+    pub fn remove(_directory: &Path, _part: EbpfPart) -> Result<bool, SetupError> {
+        Err(SetupError::NotBuilt)
+    }
+
+    /// Fails: this build has no programs.
+    ///
+    /// # Errors
+    /// Always [`SetupError::NotBuilt`].
+    pub fn status(_directory: &Path, _part: EbpfPart) -> Result<SetupStatus, SetupError> {
+        Err(SetupError::NotBuilt)
     }
 }

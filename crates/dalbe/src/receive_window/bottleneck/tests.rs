@@ -16,7 +16,7 @@ struct Path {
     now: f64,
     arrived: f64,
     windows: Vec<f64>,
-    look: Option<Look>,
+    look: Option<BottleneckSample>,
     /// Part of its window that the flow has in flight.
     used: f64,
 }
@@ -33,7 +33,7 @@ impl Path {
         }
     }
 
-    /// Looks for some seconds; `others` have so many bytes in flight at a
+    /// BottleneckRecord for some seconds; `others` have so many bytes in flight at a
     /// moment.
     fn run(&mut self, time: f64, level: f64, others: impl Fn(f64) -> f64) {
         for _ in 0..(time / LOOK) as usize {
@@ -44,7 +44,7 @@ impl Path {
             self.arrived += flight / rtt * LOOK;
             let window = self.bottleneck.about(level, SEGMENT);
             self.windows.push(window);
-            let look = Look {
+            let look = BottleneckSample {
                 base: BASE,
                 queueing: Some(rtt - BASE),
                 arrived: self.arrived,
@@ -122,7 +122,7 @@ fn who_uses_little_of_the_window_learns_nothing_and_gets_less_of_it() {
 fn a_window_that_others_decide_on_does_not_swing() {
     let mut path = Path::new();
     path.run(5.0, 20_000.0, sawtooth);
-    let look = Look {
+    let look = BottleneckSample {
         is_steady: false,
         ..path.look.unwrap()
     };
@@ -144,7 +144,7 @@ proptest! {
         for (ms, base, queueing, more, level, is_steady) in looks {
             now += Duration::from_millis(ms);
             arrived += more;
-            bottleneck.look(now, Look { base, queueing, arrived, segment: SEGMENT, window: level, level, is_steady });
+            bottleneck.look(now, BottleneckSample { base, queueing, arrived, segment: SEGMENT, window: level, level, is_steady });
             prop_assert!(bottleneck.rate() >= 0.0);
             prop_assert!(bottleneck.most(SEGMENT) >= SEGMENT);
             prop_assert!(bottleneck.rtt() >= 0.0);

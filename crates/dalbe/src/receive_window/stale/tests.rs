@@ -9,7 +9,7 @@ const MUCH: u64 = 100_000_000;
 /// A connection looked at every 20 ms, and what is said of it in the end.
 #[derive(Default)]
 struct Flow {
-    stale: Stale,
+    stale: StaleSender,
     now: Duration,
     bytes: f64,
     lost: u32,
@@ -24,7 +24,7 @@ impl Flow {
             for _ in 0..5 {
                 self.now += Duration::from_millis(RTT / 5);
                 self.bytes += comes * factor * SEGMENT / 5.0;
-                let look = Look {
+                let look = SenderSample {
                     rtt: RTT as f64 * 1e-3,
                     base: RTT as f64 * 1e-3,
                     queueing: (comes > 0.0).then_some(queue_ms * 1e-3),

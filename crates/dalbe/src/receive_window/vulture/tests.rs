@@ -24,7 +24,7 @@ fn variations(count: usize, each_ms: i64) -> IntervalCounts {
 struct Path {
     vulture: Vulture,
     now: Duration,
-    look: Look,
+    look: VultureSample,
 }
 
 impl Path {
@@ -32,7 +32,7 @@ impl Path {
         Self {
             vulture: Vulture::new(),
             now: Duration::ZERO,
-            look: Look {
+            look: VultureSample {
                 rtt: RTT,
                 segment: SEGMENT,
                 bytes: 0,
@@ -86,7 +86,7 @@ impl Path {
 fn on_entering_the_window_is_what_comes_in_a_round_trip() {
     let mut path = Path::new();
     for _ in 0..LOOKS {
-        assert_eq!(path.looks(1, IntervalCounts::default()), [INITIAL]);
+        assert_eq!(path.looks(1, IntervalCounts::default()), [INITIAL_WINDOW]);
     }
     assert_eq!(path.looks(1, IntervalCounts::default()), [10_000.0]);
     // An observer knows better.
@@ -253,7 +253,7 @@ fn without_an_observer_the_round_trip_time_has_to_do() {
 
 #[test]
 fn the_substitute_has_one_value_in_twenty_ms_and_none_without_data() {
-    let mut substitute = Substitute::default();
+    let mut substitute = RttVariations::default();
     let mut look = |now, rtt, has_data| substitute.look(ms(now), ms(rtt), has_data);
     assert_eq!(look(0, 100, true), None);
     assert_eq!(look(19, 110, true), None);
@@ -341,7 +341,7 @@ fn replay(all: &[Seen]) -> Vec<f64> {
         now += seen.gap;
         bytes += seen.more;
         out_of_order = out_of_order.wrapping_add(seen.out_of_order);
-        let look = Look {
+        let look = VultureSample {
             rtt: seen.rtt,
             segment: f64::from(seen.segment.max(536)),
             bytes,
@@ -357,9 +357,12 @@ fn replay(all: &[Seen]) -> Vec<f64> {
             _ => vulture.update(now, &look),
         };
         assert!(vulture.rate.is_finite() && vulture.cwnd.is_none_or(f64::is_finite));
-        assert!((FLOOR * look.segment..=f64::MAX).contains(&rwnd), "{rwnd}");
+        assert!(
+            (MIN_WINDOW_SEGMENTS * look.segment..=f64::MAX).contains(&rwnd),
+            "{rwnd}"
+        );
         // On entering it is set (algorithm 6); the limit is what TCP can say.
-        if phase != Phase::BestEffort {
+        if phase != VulturePhase::BestEffort {
             let least = (before - seen.more as f64).min(MOST);
             assert!(rwnd >= least, "{before} to {rwnd} with {} bytes", seen.more);
         }

@@ -4,14 +4,13 @@
 //! which a queue was last met, and careful beyond, until nothing has been met
 //! for some time. Decides neither whether there is a queue, nor whose it is.
 
-use super::super::limits::{FLOOR, USED};
-use super::step::Step;
+use crate::receive_window::{LIMITING_SHARE, MIN_WINDOW_SEGMENTS, no_queue};
 
 /// Growth per step near the threshold, segments, times the square root of the
 /// window: smaller flows grow more for their size, and shares become equal; ...
 const CAREFUL: f64 = 0.11;
 /// ... at most additive increase (RFC 5681 section 3.1), segments.
-pub(super) const MOST_CAREFUL: f64 = 1.0;
+pub(crate) const MOST_CAREFUL: f64 = 1.0;
 
 /// Growth per step far below the threshold (slow start, RFC 5681).
 const FAST: f64 = 2.0;
@@ -43,7 +42,7 @@ const MEMORY: f64 = 0.7;
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Growth {
+pub(crate) struct Growth {
     /// Window at which a queue was met, bytes.
     threshold: Option<f64>,
     /// Whether the window has not grown since.
@@ -54,13 +53,13 @@ pub(super) struct Growth {
 
 impl Growth {
     /// Whether a queue holds the window down.
-    pub(super) fn has_met(&self) -> bool {
+    pub(crate) fn has_met(&self) -> bool {
         self.has_met
     }
 
     /// A queue was met at this window, bytes. If others have `stayed` since the
     /// last time, what was possible without them says nothing now.
-    pub(super) fn meet(&mut self, window: f64, stayed: bool) {
+    pub(crate) fn meet(&mut self, window: f64, stayed: bool) {
         self.quiet = 0;
         if !self.has_met {
             let memory = if stayed { 0.0 } else { MEMORY };
@@ -71,20 +70,20 @@ impl Growth {
     }
 
     /// The window has grown although there is a queue.
-    pub(super) fn grown(&mut self) {
+    pub(crate) fn grown(&mut self) {
         self.has_met = false;
     }
 
     /// Where fast growth ends, segments; `None` while that is unknown. With a
     /// threshold of at least so many segments.
-    pub(super) fn near(&self, segment: f64, least: f64) -> Option<f64> {
+    pub(crate) fn near(&self, segment: f64, least: f64) -> Option<f64> {
         let threshold = self.threshold?;
         Some(NEAR * (threshold / segment).max(least))
     }
 
     /// The next window, segments. While somebody `has_come` it goes no faster
     /// than carefully beyond the most that the path is known to carry.
-    pub(super) fn grow(&mut self, step: &Step, near: Option<f64>, has_come: bool) -> f64 {
+    pub(crate) fn grow(&mut self, step: &WindowStep, near: Option<f64>, has_come: bool) -> f64 {
         let is_known = !has_come && step.window < NEAR * step.capacity * step.base;
         self.quiet = if is_known || step.is_clear() {
             self.quiet.saturating_add(1)
@@ -104,7 +103,11 @@ impl Growth {
             return (window * FAST).min(near.max(window + 1.0));
         }
         let quiet = f64::from(self.quiet) - f64::from(QUIET_STEPS);
-        if !step.fills(if quiet > 1.0 { USED } else { USED_NEAR }) {
+        if !step.fills(if quiet > 1.0 {
+            LIMITING_SHARE
+        } else {
+            USED_NEAR
+        }) {
             return window;
         }
         self.has_met = false;
@@ -117,8 +120,81 @@ impl Growth {
         };
         let growth = (quiet / QUIET_DOUBLING).exp2().max(careful).min(most);
         (window + growth)
-            .min(AHEAD * step.used.max(window / 2.0).max(FLOOR))
-            .max(FLOOR)
+            .min(AHEAD * step.used.max(window / 2.0).max(MIN_WINDOW_SEGMENTS))
+            .max(MIN_WINDOW_SEGMENTS)
+    }
+}
+
+/// A window that is so many times as wide as one that limits the flow does not,
+/// for sure.
+const WIDER: f64 = 1.05;
+/// A sender sends whole segments, two by two: so many may be left over.
+const LEFT_OVER: f64 = 2.5;
+/// A window of fewer segments is small: what is left over of it counts.
+pub(crate) const SMALL: f64 = 10.0;
+/// Of a small window, from this share on it is used up.
+const USED_SMALL: f64 = 0.85;
+
+/// Our own part of the queue, segments (alpha of Vegas and FAST), times the
+/// square root of the window. One flow then leaves as short a queue as it can
+/// regulate, n flows one that is only sqrt(n) times as long; and smaller
+/// flows have more of it for their size, so that shares become equal.
+const OWN_QUEUE: f64 = 0.28;
+
+/// At most this share of the window is taken away beyond what the queue holds
+/// of it: a rate that asks for more is one of a moment.
+const MOST_DECREASE: f64 = 0.15;
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WindowStep {
+    pub(crate) window: f64,
+    /// What the path carries in a round trip without a queue.
+    pub(crate) carried: f64,
+    /// The same over a longer time; as much as that, if it is not known.
+    pub(crate) carried_steadily: f64,
+    /// What was used of the window.
+    pub(crate) used: f64,
+    pub(crate) base: f64,
+    /// The most that the path is known to carry, segments per second.
+    pub(crate) capacity: f64,
+    /// The queue that stood through the last round trip.
+    pub(crate) queue: f64,
+}
+
+impl WindowStep {
+    /// Whether at least this share of the window was used.
+    pub(crate) fn fills(&self, share: f64) -> bool {
+        self.used >= (share * self.window).min(self.window - LEFT_OVER)
+    }
+
+    /// Whether nothing is to be seen of a queue.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.queue < no_queue(self.base)
+    }
+
+    /// As much as the path carries without a queue, and our own part of one.
+    pub(crate) fn full(&self) -> f64 {
+        let carried = self.carried.max(self.carried_steadily);
+        // A small window is not used up by whole segments, and carries what it
+        // is good for nevertheless.
+        let carried = if self.window < SMALL && self.fills(USED_SMALL) {
+            carried.max(self.window * self.base / (self.base + self.queue))
+        } else {
+            carried
+        };
+        carried + OWN_QUEUE * carried.max(1.0).sqrt()
+    }
+
+    /// The least that may be left of the window for a queue that is short.
+    pub(crate) fn least(&self) -> f64 {
+        let rate = self.carried.max(self.carried_steadily) / self.base;
+        self.window - (self.queue * rate).max(MOST_DECREASE * self.window)
+    }
+
+    /// A window that is just too wide to limit the flow.
+    pub(crate) fn unlimiting(&self) -> f64 {
+        WIDER * self.used / LIMITING_SHARE
     }
 }
 
@@ -130,8 +206,8 @@ mod tests {
 
     /// A window that is used up without any queue, where the path is known to
     /// carry `known` segments in a round trip.
-    fn used_up(window: f64, known: f64) -> Step {
-        Step {
+    fn used_up(window: f64, known: f64) -> WindowStep {
+        WindowStep {
             window,
             carried: window,
             carried_steadily: window,
@@ -158,7 +234,7 @@ mod tests {
     fn before_anything_was_met_it_doubles_what_is_used() {
         let mut growth = Growth::default();
         assert_eq!(grown(&mut growth, 40.0, 40.0, false), 80.0);
-        let unused = Step {
+        let unused = WindowStep {
             used: 40.0,
             ..used_up(80.0, 40.0)
         };
@@ -208,5 +284,49 @@ mod tests {
         assert!((near(false) - 0.95 * 62.0).abs() < 1e-9, "{}", near(false));
         assert!((near(true) - 0.95 * 20.0).abs() < 1e-9, "{}", near(true));
         assert_eq!(met(20.0).near(SEGMENT, 60.0), Some(57.0));
+    }
+}
+
+#[cfg(test)]
+mod step_tests {
+    use super::*;
+
+    fn step(window: f64, carried: f64, queue: f64) -> WindowStep {
+        WindowStep {
+            window,
+            carried,
+            carried_steadily: carried,
+            used: carried * (0.1 + queue) / 0.1,
+            base: 0.1,
+            capacity: 833.0,
+            queue,
+        }
+    }
+
+    #[test]
+    fn a_full_path_has_a_queue_of_a_few_segments() {
+        let full = step(85.0, 83.3, 0.002).full();
+        assert!((83.3 + 2.0..83.3 + 4.0).contains(&full), "{full}");
+        // What was carried over a longer time counts if that is more.
+        let moment = WindowStep {
+            carried_steadily: 83.3,
+            ..step(85.0, 75.0, 0.002)
+        };
+        assert_eq!(moment.full(), full);
+    }
+
+    #[test]
+    fn no_more_is_taken_away_than_the_queue_holds_or_a_little() {
+        let least = step(85.0, 40.0, 0.004).least();
+        assert!((least - 0.85 * 85.0).abs() < 1e-9, "{least}");
+        let least = step(160.0, 83.3, 0.060).least();
+        assert!((least - 110.0).abs() < 0.1, "{least}");
+    }
+
+    #[test]
+    fn of_a_small_window_whole_segments_are_used() {
+        // Two of four segments in each round trip: two more do not fit.
+        assert!(step(4.0, 2.0, 0.0).fills(0.9));
+        assert!(!step(40.0, 20.0, 0.0).fills(0.9));
     }
 }

@@ -15,7 +15,7 @@
  * It must not know what the statistics are used for. Whatever is changed here
  * or in the structures takes a new OBSERVER_VERSION.
  */
-#include "types.h"
+#include "observer_kernel.h"
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>

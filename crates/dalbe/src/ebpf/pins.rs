@@ -10,19 +10,22 @@
 //!   congestion/v1/fairbat_cdg 0600: a registration, which ends with it
 //! ```
 
+use libbpf_rs::{ErrorKind, MapCore, MapHandle};
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
-use super::EbpfPart;
-use crate::ebpf::{congestion, observer};
+use super::layout::{FAMILIES, OBSERVER_VERSION};
+use super::{CONGESTION_VERSION, EbpfPart, EbpfUnavailable};
+use crate::socket::TcpSocket;
 
 /// The map in which users ask to be observed.
 pub(crate) const WATCH: &str = "watch";
 /// The map that the observer writes.
 pub(crate) const STATISTICS: &str = "statistics";
 /// The attachment of the observer.
-pub(super) const LINK: &str = "link";
+pub(crate) const LINK: &str = "link";
 /// The map in which users say what their sockets are to do.
 pub(crate) const PARAMETERS: &str = "parameters";
 /// The map that the congestion controls write.
@@ -33,20 +36,20 @@ pub(crate) const PREFIX: &str = "fairbat_";
 
 /// A part's own corner of the directory.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct PinDirectory {
     root: PathBuf,
     part: EbpfPart,
 }
 
 /// What a pin is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pin {
+pub(crate) enum PinKind {
     /// An attachment or a registration: with it the program ends.
     Link,
     Map,
 }
 
-impl Place {
+impl PinDirectory {
     pub(crate) fn new(directory: &Path, part: EbpfPart) -> Self {
         let name = match part {
             EbpfPart::Observer => "observer",
@@ -59,15 +62,15 @@ impl Place {
     }
 
     /// All versions of it.
-    pub(super) fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
     /// The version that this build speaks.
     pub(crate) fn ours(&self) -> u32 {
         match self.part {
-            EbpfPart::Observer => observer::OBSERVER_VERSION,
-            EbpfPart::CongestionControls => congestion::CONGESTION_VERSION,
+            EbpfPart::Observer => OBSERVER_VERSION,
+            EbpfPart::CongestionControls => CONGESTION_VERSION,
         }
     }
 
@@ -77,7 +80,7 @@ impl Place {
     }
 
     /// Where it is put together. A BPF file system takes no names with dots.
-    pub(super) fn unfinished(&self) -> PathBuf {
+    pub(crate) fn unfinished(&self) -> PathBuf {
         self.root.join(UNFINISHED)
     }
 
@@ -89,7 +92,7 @@ impl Place {
     }
 
     /// Whether this version is there and attached.
-    pub(super) fn is_complete(&self, version: u32) -> bool {
+    pub(crate) fn is_complete(&self, version: u32) -> bool {
         let names = names(&self.version(version)).unwrap_or_default();
         let count = |kind| {
             let of_kind = names.iter().filter(|name| self.pin(name) == Some(kind));
@@ -97,27 +100,27 @@ impl Place {
         };
         let links = match self.part {
             EbpfPart::Observer => 1,
-            EbpfPart::CongestionControls => congestion::FAMILIES.len(),
+            EbpfPart::CongestionControls => FAMILIES.len(),
         };
-        count(Pin::Link) == links && count(Pin::Map) == 2
+        count(PinKind::Link) == links && count(PinKind::Map) == 2
     }
 
     /// The versions that are there, complete or not.
-    pub(super) fn versions(&self) -> io::Result<Vec<u32>> {
+    pub(crate) fn versions(&self) -> io::Result<Vec<u32>> {
         let names = names(&self.root)?;
         Ok(names.iter().filter_map(|name| version_of(name)).collect())
     }
 
     /// What a pin of this name is; `None` for what is not ours.
-    pub(super) fn pin(&self, name: &str) -> Option<Pin> {
+    pub(crate) fn pin(&self, name: &str) -> Option<PinKind> {
         match (self.part, name) {
-            (EbpfPart::Observer, LINK) => Some(Pin::Link),
-            (EbpfPart::Observer, WATCH | STATISTICS) => Some(Pin::Map),
-            (EbpfPart::CongestionControls, PARAMETERS | STATE) => Some(Pin::Map),
+            (EbpfPart::Observer, LINK) => Some(PinKind::Link),
+            (EbpfPart::Observer, WATCH | STATISTICS) => Some(PinKind::Map),
+            (EbpfPart::CongestionControls, PARAMETERS | STATE) => Some(PinKind::Map),
             (EbpfPart::CongestionControls, name) => {
-                let mut families = congestion::FAMILIES.into_iter();
+                let mut families = FAMILIES.into_iter();
                 let is_ours = families.any(|family| is_name_of(name, family));
-                is_ours.then_some(Pin::Link)
+                is_ours.then_some(PinKind::Link)
             }
             (EbpfPart::Observer, _) => None,
         }
@@ -154,7 +157,56 @@ fn version_of(name: &str) -> Option<u32> {
     name.strip_prefix('v')?.parse().ok()
 }
 
-/// Whether an entry of [`Place::root`] is ours.
-pub(super) fn is_ours(name: &str) -> bool {
+/// Whether an entry of [`PinDirectory::root`] is ours.
+pub(crate) fn is_ours(name: &str) -> bool {
     name == UNFINISHED || version_of(name).is_some()
+}
+
+/// Opens a map of the version that this build speaks.
+pub(crate) fn open(
+    place: &PinDirectory,
+    name: &str,
+    flags: u32,
+) -> Result<MapHandle, EbpfUnavailable> {
+    let path = place.version(place.ours()).join(name);
+    MapHandle::from_pinned_path_with_file_flags(path, flags).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => match place.other_version() {
+            Some(found) => EbpfUnavailable::OtherVersion {
+                found,
+                needed: place.ours(),
+            },
+            None => EbpfUnavailable::NotSetUp,
+        },
+        ErrorKind::PermissionDenied => EbpfUnavailable::NotPermitted(io_error(error)),
+        _ => EbpfUnavailable::Kernel(io_error(error)),
+    })
+}
+
+/// Whether its values are these. The pins carry the version in their path; who
+/// put something else there did not use `setup`.
+pub(crate) fn check<T>(place: &PinDirectory, map: &MapHandle) -> Result<(), EbpfUnavailable> {
+    if usize::try_from(map.value_size()).is_ok_and(|size| size == size_of::<T>()) {
+        return Ok(());
+    }
+    let directory = place.version(place.ours());
+    Err(EbpfUnavailable::Kernel(io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("{} holds other maps", directory.display()),
+    )))
+}
+
+/// The entry of a socket in a map.
+pub(crate) fn key(socket: &TcpSocket) -> [u8; 4] {
+    socket.as_fd().as_raw_fd().to_ne_bytes()
+}
+
+pub(crate) fn io_error(error: libbpf_rs::Error) -> io::Error {
+    let kind = match error.kind() {
+        ErrorKind::NotFound => io::ErrorKind::NotFound,
+        ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
+        ErrorKind::InvalidInput => io::ErrorKind::InvalidInput,
+        ErrorKind::OutOfMemory => io::ErrorKind::OutOfMemory,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error)
 }

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "../../bpf/types.h"
+#include "types.h"
 
 /* The kernel's own structures, as far as they are needed: where the fields
  * are on the running kernel, the loader finds out (CO-RE). */

@@ -1,11 +1,10 @@
 //! What the observer sees of one connection, look by look. Decides nothing.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use super::vulture::IntervalCounts;
+use super::vulture::algorithms::IntervalCounts;
 use crate::ebpf::{ObservedInterval, Observer};
 use crate::socket::TcpSocket;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Length of the observer's intervals: half of what passes between two looks.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -29,16 +28,16 @@ pub struct PacketArrivals {
 
 /// One connection under observation.
 #[derive(Debug, Clone)]
-pub(super) struct ObservedConnection {
+pub(crate) struct ObservedConnection {
     observer: Arc<Observer>,
-    asked: Asked,
+    asked: WatchState,
     /// End of the last interval that was taken.
     seen: Duration,
 }
 
 /// Whether the connection is observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum WatchState {
     Not,
     Granted,
     /// It will not be otherwise at the next look.
@@ -46,22 +45,22 @@ enum Asked {
 }
 
 impl ObservedConnection {
-    pub(super) fn new(observer: Arc<Observer>) -> Self {
+    pub(crate) fn new(observer: Arc<Observer>) -> Self {
         Self {
             observer,
-            asked: Asked::Not,
+            asked: WatchState::Not,
             seen: Duration::ZERO,
         }
     }
 
     /// What has come since the last call; `None` where nothing can be
     /// observed (no room in the kernel, a sandbox, no timestamps).
-    pub(super) fn arrivals(&mut self, socket: &TcpSocket) -> Option<PacketArrivals> {
-        if self.asked == Asked::Not {
+    pub(crate) fn arrivals(&mut self, socket: &TcpSocket) -> Option<PacketArrivals> {
+        if self.asked == WatchState::Not {
             let watching = self.observer.watch(socket, INTERVAL);
-            self.asked = watching.map_or(Asked::InVain, |()| Asked::Granted);
+            self.asked = watching.map_or(WatchState::InVain, |()| WatchState::Granted);
         }
-        if self.asked == Asked::InVain {
+        if self.asked == WatchState::InVain {
             return None;
         }
         let intervals = self.observer.arrivals(socket).ok()?;

@@ -29,58 +29,53 @@
 //!
 //! Knows nothing of weights, deadlines or sockets.
 
-mod apply;
-mod classify;
-mod cwnd;
-mod decide;
-mod interval;
+pub(crate) mod algorithms;
 
 use std::time::Duration;
 
-use self::apply::Application;
-pub use self::classify::{ClassifiedIntervals, IntervalCounts, VultureMode};
-pub use self::cwnd::CwndEstimate;
-use self::decide::{WindowPolicy, decide};
-pub use self::interval::PacketIntervals;
-use super::PacketArrivals;
-use super::limits::{FLOOR, INITIAL};
+pub use self::algorithms::{
+    ClassifiedIntervals, CwndEstimate, IntervalCounts, PacketIntervals, VultureMode,
+};
+use self::algorithms::{PSI_US, PolicyApplication, WindowPolicy, decide};
+use super::arrivals::PacketArrivals;
+use super::{INITIAL_WINDOW, MIN_WINDOW_SEGMENTS};
 
 /// Time from one look at the round-trip time to the next, where its changes
 /// stand for packet intervals: `PSI` of algorithm 1.
-const SUBSTITUTE_EVERY: Duration = Duration::from_micros(interval::PSI_US as u64);
+const SUBSTITUTE_EVERY: Duration = Duration::from_micros(PSI_US as u64);
 
 /// Largest `rwnd`, bytes (RFC 7323 section 2.3).
 const MOST: f64 = 1_073_725_440.0;
 
 /// What the connection itself reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Look {
+pub(crate) struct VultureSample {
     /// Round-trip time now.
-    pub(super) rtt: Duration,
+    pub(crate) rtt: Duration,
     /// Largest segment, bytes.
-    pub(super) segment: f64,
+    pub(crate) segment: f64,
     /// Bytes received since the connection was opened.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Segments received out of order since the connection was opened.
-    pub(super) out_of_order: u32,
+    pub(crate) out_of_order: u32,
 }
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub(super) struct Vulture {
+pub(crate) struct Vulture {
     /// Bytes.
     rwnd: f64,
     /// `rwndThresh`: `rwnd` before it was last reduced, bytes.
     thresh: Option<f64>,
-    phase: Phase,
-    application: Application,
+    phase: VulturePhase,
+    application: PolicyApplication,
     /// Of the round trip at hand.
     intervals: IntervalCounts,
     /// How the last round trip was judged.
     mode: Option<VultureMode>,
     /// What the observer has seen since the last look.
     arrivals: Option<PacketArrivals>,
-    substitute: Substitute,
+    substitute: RttVariations,
     /// The sender's congestion window, bytes; `None` before anything came.
     cwnd: Option<f64>,
     /// Mean over the last round trip or so, byte/s.
@@ -93,7 +88,7 @@ pub(super) struct Vulture {
 
 /// What a look has come to.
 #[derive(Debug, Clone, Copy)]
-struct Advanced {
+struct VultureProgress {
     /// Bytes.
     rwnd: f64,
     /// Whether packets were lost or reordered since the look before.
@@ -102,7 +97,7 @@ struct Advanced {
 
 /// Where it is in its cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum VulturePhase {
     /// Best effort: nothing is held back, or nothing has come yet.
     BestEffort,
     /// A change is under way, and what arrives does not reflect it yet.
@@ -119,16 +114,16 @@ enum Phase {
 
 impl Vulture {
     /// For a connection of which nothing is known yet.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            rwnd: INITIAL,
+            rwnd: INITIAL_WINDOW,
             thresh: None,
-            phase: Phase::BestEffort,
-            application: Application::none(),
+            phase: VulturePhase::BestEffort,
+            application: PolicyApplication::none(),
             intervals: IntervalCounts::default(),
             mode: None,
             arrivals: None,
-            substitute: Substitute::default(),
+            substitute: RttVariations::default(),
             cwnd: None,
             rate: 0.0,
             mark: None,
@@ -138,59 +133,59 @@ impl Vulture {
 
     /// What an observer has seen since it was last asked; to be told before
     /// each look.
-    pub(super) fn arrived(&mut self, arrivals: &PacketArrivals) {
+    pub(crate) fn arrived(&mut self, arrivals: &PacketArrivals) {
         let sum = self.arrivals.get_or_insert_default();
         sum.intervals.merge(&arrivals.intervals);
         sum.cwnd = arrivals.cwnd.or(sum.cwnd);
     }
 
     /// Mean rate over the last round trip or so, byte/s.
-    pub(super) fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.rate
     }
 
     /// Whether the window is below the one at which other flows were met, and
     /// they are still believed to be there.
-    pub(super) fn sees_others(&self) -> bool {
+    pub(crate) fn sees_others(&self) -> bool {
         self.mode == Some(VultureMode::Conservative)
             && self.thresh.is_some_and(|thresh| self.rwnd < thresh)
     }
 
     /// Nothing is held back; the sender's congestion window is estimated all
     /// the same (algorithm 6). Returns what `rwnd` would be with a brake, bytes.
-    pub(super) fn best_effort(&mut self, now: Duration, look: &Look) -> f64 {
+    pub(crate) fn best_effort(&mut self, now: Duration, look: &VultureSample) -> f64 {
         let rwnd = self.clone().advance(now, look).rwnd;
         self.measure(now, look);
-        self.phase = Phase::BestEffort;
+        self.phase = VulturePhase::BestEffort;
         rwnd
     }
 
     /// The window is not in force, and what arrives says nothing of it.
     /// Returns `rwnd`, bytes.
-    pub(super) fn wait(&mut self, now: Duration, look: &Look) -> f64 {
+    pub(crate) fn wait(&mut self, now: Duration, look: &VultureSample) -> f64 {
         self.advance(now, look);
-        if self.phase != Phase::BestEffort {
+        if self.phase != VulturePhase::BestEffort {
             let until = now + look.rtt;
-            self.begin(Phase::Waiting { until });
+            self.begin(VulturePhase::Waiting { until });
         }
         self.rwnd
     }
 
     /// Looks at the connection; returns `rwnd`, bytes. To be called every
     /// few milliseconds.
-    pub(super) fn update(&mut self, now: Duration, look: &Look) -> f64 {
+    pub(crate) fn update(&mut self, now: Duration, look: &VultureSample) -> f64 {
         let is_lossy = self.advance(now, look).is_lossy;
         match self.phase {
-            Phase::BestEffort => {}
+            VulturePhase::BestEffort => {}
             _ if is_lossy && !self.is_being_halved() => {
                 self.apply(now, look, WindowPolicy::Halve);
             }
-            Phase::Waiting { until } => {
+            VulturePhase::Waiting { until } => {
                 if now >= until {
-                    self.begin(Phase::Gathering { since: now });
+                    self.begin(VulturePhase::Gathering { since: now });
                 }
             }
-            Phase::Gathering { since } => {
+            VulturePhase::Gathering { since } => {
                 if now.saturating_sub(since) >= look.rtt && self.intervals.count() > 0 {
                     let classified = self.intervals.classify();
                     self.mode = Some(classified.mode);
@@ -203,20 +198,20 @@ impl Vulture {
     }
 
     /// Takes in what has come, and moves `rwnd` as it was decided before.
-    fn advance(&mut self, now: Duration, look: &Look) -> Advanced {
+    fn advance(&mut self, now: Duration, look: &VultureSample) -> VultureProgress {
         let (acknowledged, is_lossy) = self.measure(now, look);
-        if let (Phase::BestEffort, Some(cwnd)) = (self.phase, self.cwnd) {
+        if let (VulturePhase::BestEffort, Some(cwnd)) = (self.phase, self.cwnd) {
             // Algorithm 6: on entering the mode, rwnd := cwndEstimate.
             self.rwnd = cwnd;
-            self.application = Application::none();
+            self.application = PolicyApplication::none();
             let until = now + look.rtt;
-            self.begin(Phase::Waiting { until });
+            self.begin(VulturePhase::Waiting { until });
         } else {
             self.rwnd = self.application.acknowledged(self.rwnd, acknowledged);
         }
-        let floor = FLOOR * look.segment;
+        let floor = MIN_WINDOW_SEGMENTS * look.segment;
         self.rwnd = self.rwnd.clamp(floor, MOST.max(floor));
-        Advanced {
+        VultureProgress {
             rwnd: self.rwnd,
             is_lossy,
         }
@@ -224,35 +219,40 @@ impl Vulture {
 
     /// A decision: it is carried out as acknowledgements leave, and judged
     /// by what comes a round trip later.
-    fn apply(&mut self, now: Duration, look: &Look, policy: WindowPolicy) {
+    fn apply(&mut self, now: Duration, look: &VultureSample, policy: WindowPolicy) {
         if policy == WindowPolicy::Halve {
             self.thresh = Some(self.rwnd);
         }
-        self.application = Application::of(policy, self.rwnd, look.segment, FLOOR * look.segment);
+        self.application = PolicyApplication::of(
+            policy,
+            self.rwnd,
+            look.segment,
+            MIN_WINDOW_SEGMENTS * look.segment,
+        );
         let until = now + look.rtt;
         self.begin(match policy {
             // Nothing changes, so there is nothing to wait for.
-            WindowPolicy::Fix => Phase::Gathering { since: now },
+            WindowPolicy::Fix => VulturePhase::Gathering { since: now },
             WindowPolicy::Double | WindowPolicy::Increase | WindowPolicy::Halve => {
-                Phase::Waiting { until }
+                VulturePhase::Waiting { until }
             }
         });
     }
 
     /// Whether what arrives does not reflect a halved window yet.
     fn is_being_halved(&self) -> bool {
-        matches!(self.phase, Phase::Waiting { .. })
+        matches!(self.phase, VulturePhase::Waiting { .. })
             && self.application.policy() == WindowPolicy::Halve
     }
 
-    fn begin(&mut self, phase: Phase) {
+    fn begin(&mut self, phase: VulturePhase) {
         self.phase = phase;
         self.intervals = IntervalCounts::default();
     }
 
     /// Takes counters and intervals in; returns the bytes acknowledged since
     /// the last look, and whether packets were lost or reordered.
-    fn measure(&mut self, now: Duration, look: &Look) -> (u64, bool) {
+    fn measure(&mut self, now: Duration, look: &VultureSample) -> (u64, bool) {
         let (bytes, out_of_order) = self.last.unwrap_or((look.bytes, look.out_of_order));
         self.last = Some((look.bytes, look.out_of_order));
         let acknowledged = look.bytes.saturating_sub(bytes);
@@ -274,7 +274,7 @@ impl Vulture {
 
     /// Bytes per round trip: what algorithm 6 estimates. Nothing is measured
     /// over a silence: no pause of the sender shall count as slowness.
-    fn measure_rate(&mut self, now: Duration, look: &Look, acknowledged: u64) {
+    fn measure_rate(&mut self, now: Duration, look: &VultureSample, acknowledged: u64) {
         let (began, before) = *self.mark.get_or_insert((now, look.bytes));
         let elapsed = now.saturating_sub(began);
         let bytes = look.bytes.saturating_sub(before);
@@ -291,13 +291,13 @@ impl Vulture {
 /// Changes of the round-trip time in place of packet-interval variations, see
 /// the module.
 #[derive(Debug, Clone, Copy, Default)]
-struct Substitute {
+struct RttVariations {
     last: Option<(Duration, Duration)>,
     /// Whether data has come since.
     is_fresh: bool,
 }
 
-impl Substitute {
+impl RttVariations {
     /// The variation, µs, at most once in 20 ms, and only when data has come:
     /// without it the estimate stands still.
     fn look(&mut self, now: Duration, rtt: Duration, has_data: bool) -> Option<i64> {

@@ -1,0 +1,502 @@
+//! The observer: what arrives on a connection, packet by packet, reduced in the
+//! kernel to statistics of short intervals.
+//!
+//! `TCP_INFO` reports round-trip times and byte counts to a receiver. It does
+//! not report when each packet left its sender and when it arrived. One-way
+//! delay variation (LEDBAT, RFC 6817) and packet-interval variation (Vulture,
+//! algorithm 1) need both. An eBPF program on the kernel's `tcp_probe`
+//! tracepoint sees both: the sending time is the TSval of the timestamp option
+//! (RFC 7323). Root loads the program once ([`crate::ebpf::setup`]). Afterwards
+//! any user can have its own connections observed; all others are left alone.
+//!
+//! Without the feature `bpf` the types exist, and opening the observer fails
+//! with [`EbpfUnavailable::NotBuilt`].
+
+use std::io;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::time::Duration;
+
+use super::{EbpfUnavailable, PIN_DIRECTORY};
+use crate::socket::TcpSocket;
+
+/// How long an interval may be.
+pub const OBSERVER_INTERVALS: RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_secs(1);
+
+/// The observer of this machine, opened by this process.
+///
+/// Cheap to share (`Arc`): it is two descriptors. It goes on working until the
+/// observer is removed or replaced ([`crate::ebpf::setup`]); then there is nothing new.
+#[derive(Debug)]
+pub struct Observer {
+    maps: kernel::Maps,
+}
+
+impl Observer {
+    /// Opens the observer that root has set up on this machine
+    /// ([`PIN_DIRECTORY`]). Needs no privilege.
+    ///
+    /// # Errors
+    /// There is none, or this process may not use it.
+    pub fn open() -> Result<Self, EbpfUnavailable> {
+        Self::open_in(Path::new(PIN_DIRECTORY))
+    }
+
+    /// The same, of an observer that was set up in another directory.
+    ///
+    /// # Errors
+    /// There is none, or this process may not use it.
+    pub fn open_in(directory: &Path) -> Result<Self, EbpfUnavailable> {
+        kernel::Maps::open(directory).map(|maps| Self { maps })
+    }
+
+    /// Has a connection observed from its next packet on, in intervals of
+    /// this length ([`OBSERVER_INTERVALS`]). It ends with the connection. Asking again
+    /// changes nothing; asking for another length starts anew.
+    ///
+    /// May be asked before the connection is made. Nothing is seen once this
+    /// end has shut down its sending half.
+    ///
+    /// # Errors
+    /// A length out of range, not a TCP socket, or no memory. A kernel that has
+    /// no room for the statistics (`net.core.optmem_max` below 20480) does not
+    /// say so: there are none then.
+    pub fn watch(&self, socket: &TcpSocket, interval: Duration) -> io::Result<()> {
+        if !OBSERVER_INTERVALS.contains(&interval) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("an interval of {interval:?} is not between 1 ms and 1 s"),
+            ));
+        }
+        self.maps.watch(socket, interval)
+    }
+
+    /// What has arrived in the last 30 finished intervals, oldest first: a
+    /// window over the past, so an interval that was there at the last call
+    /// is there again. One system call. Intervals in which nothing arrived
+    /// are left out; a connection that is not watched has none.
+    ///
+    /// An interval is finished 1 ms after its end.
+    ///
+    /// # Errors
+    /// Not a TCP socket.
+    pub fn arrivals(&self, socket: &TcpSocket) -> io::Result<Vec<ObservedInterval>> {
+        self.maps.arrivals(socket)
+    }
+}
+
+/// What arrived on a connection during one interval. Packets without data are
+/// not counted anywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObservedInterval {
+    /// When it began, on the clock `CLOCK_MONOTONIC`, which is that of
+    /// [`std::time::Instant`]. A multiple of [`ObservedInterval::length`], so the
+    /// intervals of several connections fall together.
+    pub began: Duration,
+    /// How long it was, as asked for.
+    pub length: Duration,
+    /// Packets with data, as they were on the wire: what the network card or
+    /// the kernel merged (GRO) counts as many times as it was merged of.
+    pub packets: u32,
+    /// Bytes of data, also those that had arrived before.
+    pub bytes: u64,
+    /// Packets that began below the highest byte seen: retransmitted, late or
+    /// doubled. Merged packets count once.
+    pub out_of_order: u32,
+    /// Packets that began above the highest byte seen, so that something
+    /// between was lost or is late. Merged packets count once.
+    pub holes: u32,
+    /// One-way delay variation; `None` without timestamps (RFC 7323).
+    pub delay: Option<DelayStatistics>,
+    /// Packet-interval variations, completed in this interval.
+    pub piv: PivCounts,
+    /// Bytes that arrived in the round trip that ended last in this interval,
+    /// which is the sender's congestion window if nothing else held it back
+    /// (Vulture, algorithm 6); `None` if none ended, or without timestamps.
+    pub cwnd_bytes: Option<u64>,
+    /// How long that round trip was: from a packet until the first one that
+    /// left the sender after it knew of our answer. That is the round-trip time
+    /// with what our clock's tick (1 ms), a delayed acknowledgement and the
+    /// sender's waiting for data add.
+    pub round: Option<Duration>,
+    /// The tick of the sender's timestamps. It is taken for 1 ms, as nearly
+    /// everybody has it, until measured otherwise: then the statistics begin
+    /// anew.
+    pub tick: Duration,
+}
+
+/// One-way delay variation over an interval: arrival time minus sending time
+/// (TSval), against an arbitrary zero which stays the same for a connection
+/// until [`ObservedInterval::tick`] changes. Differences between intervals mean
+/// something, the values do not.
+///
+/// Each sample is up to one tick of the sender's clock too large, for TSval is
+/// rounded down; the least of several is rarely. The two clocks drift apart,
+/// by some 10 µs per second: whoever keeps a base must let it age (RFC 6817,
+/// section 3.4.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DelayStatistics {
+    /// The least, µs.
+    pub least_us: i64,
+    /// The mean, µs.
+    pub mean_us: i64,
+    /// What nine of ten samples do not exceed, µs: up to an eighth of its
+    /// distance to the least delay of the connection, and at least 0.13 ms,
+    /// off.
+    pub p90_us: i64,
+    /// How many samples there were. A merged packet is one.
+    pub samples: u32,
+}
+
+/// Packet-interval variations (Vulture, algorithm 1), with psi at least 20 ms:
+/// how much further apart two packets arrived than they were sent.
+///
+/// Of the packets that left within the same millisecond only the first is
+/// taken. The bands are what algorithm 3 needs in either mode; its
+/// boundaries, in jiffies of 4 ms there, are taken in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PivCounts {
+    /// How many there were.
+    pub count: u32,
+    /// How many of them were above zero.
+    pub positive: u32,
+    /// Their sum, µs.
+    pub sum_us: i64,
+    /// |piv| below 4 ms.
+    pub below_4_ms: u32,
+    /// |piv| from 4 ms to below 8 ms.
+    pub from_4_ms: u32,
+    /// |piv| from 8 ms to 12 ms, both included.
+    pub from_8_ms: u32,
+    /// |piv| above 12 ms and below 20 ms.
+    pub above_12_ms: u32,
+    /// |piv| of 20 ms and more.
+    pub from_20_ms: u32,
+}
+
+/// The maps of an observer that is set up, and the reduction of their content.
+#[cfg(feature = "bpf")]
+mod kernel {
+    use std::io;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use libbpf_rs::libbpf_sys::BPF_F_RDONLY;
+    use libbpf_rs::{MapCore, MapFlags, MapHandle};
+    use rustix::time::{ClockId, clock_gettime};
+    use zerocopy::{FromZeros, IntoBytes};
+
+    use super::{DelayStatistics, ObservedInterval, PivCounts};
+    use crate::ebpf::layout::{
+        DELAY_BUCKETS, DELAY_UNIT_SHIFT, RawStatistics, RawWatch, SLOTS, Slot,
+    };
+    use crate::ebpf::pins::{self, PinDirectory, check, io_error, key, open};
+    use crate::ebpf::{EbpfPart, EbpfUnavailable};
+    use crate::socket::TcpSocket;
+
+    /// The maps, each entry of which belongs to a socket and is addressed by a
+    /// descriptor of it.
+    #[derive(Debug)]
+    pub(crate) struct Maps {
+        watch: MapHandle,
+        statistics: MapHandle,
+    }
+
+    impl Maps {
+        pub(crate) fn open(directory: &Path) -> Result<Self, EbpfUnavailable> {
+            let place = PinDirectory::new(directory, EbpfPart::Observer);
+            let maps = Self {
+                watch: open(&place, pins::WATCH, 0)?,
+                statistics: open(&place, pins::STATISTICS, BPF_F_RDONLY)?,
+            };
+            check::<RawWatch>(&place, &maps.watch)?;
+            check::<RawStatistics>(&place, &maps.statistics)?;
+            Ok(maps)
+        }
+
+        pub(crate) fn watch(&self, socket: &TcpSocket, interval: Duration) -> io::Result<()> {
+            let wish = RawWatch {
+                interval_us: u32::try_from(interval.as_micros()).unwrap_or(u32::MAX),
+                reserved: 0,
+            };
+            self.watch
+                .update(&key(socket), wish.as_bytes(), MapFlags::ANY)
+                .map_err(io_error)
+        }
+
+        pub(crate) fn arrivals(&self, socket: &TcpSocket) -> io::Result<Vec<ObservedInterval>> {
+            let mut raw = RawStatistics::new_zeroed();
+            let bytes = raw.as_mut_bytes();
+            let is_there = self
+                .statistics
+                .lookup_into(&key(socket), bytes, MapFlags::ANY)
+                .map_err(io_error)?;
+            if !is_there {
+                return Ok(Vec::new());
+            }
+            Ok(finished(&raw, now()))
+        }
+    }
+
+    /// The clock of `bpf_ktime_get_ns`.
+    fn now() -> Duration {
+        let now = clock_gettime(ClockId::Monotonic);
+        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+        let nanoseconds = u32::try_from(now.tv_nsec).unwrap_or(0);
+        Duration::new(seconds, nanoseconds)
+    }
+
+    /// Slots that are told. The kernel may be about to write the others anew.
+    const TOLD: u64 = SLOTS as u64 - 2;
+
+    /// How long after its end an interval is finished, µs: a packet that came
+    /// before the end may still be on its way through the kernel's side. That
+    /// takes about 1 µs, and an interrupt may come in between.
+    const SETTLING_US: u64 = 1000;
+
+    /// The intervals that are finished `now` (on `CLOCK_MONOTONIC`), oldest first.
+    pub(crate) fn finished(statistics: &RawStatistics, now: Duration) -> Vec<ObservedInterval> {
+        let length = u64::from(statistics.interval_us);
+        let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
+        let is_told = |slot: &&Slot| {
+            slot.epoch == statistics.epoch
+                && slot.packets > 0
+                && slot.began_us.saturating_add(length + SETTLING_US) <= now
+                && slot.began_us.saturating_add(TOLD * length) > now.saturating_sub(length)
+        };
+        let mut slots: Vec<&Slot> = statistics.slots.iter().filter(is_told).collect();
+        slots.sort_unstable_by_key(|slot| slot.began_us);
+        let length = Duration::from_micros(length);
+        slots.iter().map(|slot| interval(slot, length)).collect()
+    }
+
+    fn interval(slot: &Slot, length: Duration) -> ObservedInterval {
+        let ended_round = slot.rounds > 0;
+        ObservedInterval {
+            began: Duration::from_micros(slot.began_us),
+            length,
+            packets: slot.packets,
+            bytes: slot.bytes,
+            out_of_order: slot.out_of_order,
+            holes: slot.holes,
+            delay: delay(slot),
+            piv: piv(slot),
+            cwnd_bytes: ended_round.then_some(slot.round_bytes),
+            round: ended_round.then(|| Duration::from_micros(u64::from(slot.round_us))),
+            tick: Duration::from_micros(u64::from(slot.tick_us)),
+        }
+    }
+
+    fn delay(slot: &Slot) -> Option<DelayStatistics> {
+        let mean_us = slot.delay_sum_us.checked_div(i64::from(slot.delays))?;
+        Some(DelayStatistics {
+            least_us: slot.delay_least_us,
+            mean_us,
+            p90_us: p90_us(slot).max(slot.delay_least_us),
+            samples: slot.delays,
+        })
+    }
+
+    /// The 90th percentile by the buckets, as if what is in one were spread evenly
+    /// over it.
+    fn p90_us(slot: &Slot) -> i64 {
+        let counts = slot.delay_buckets.map(u64::from);
+        let total: u64 = counts.iter().sum();
+        // Of ten samples the ninth.
+        let wanted = (total * 9).div_ceil(10);
+        let mut below = 0;
+        for (bucket, &count) in counts.iter().enumerate() {
+            if below + count >= wanted {
+                let (from, to) = (edge_us(bucket), edge_us(bucket + 1));
+                let into = ((to - from) * (wanted - below)).checked_div(count);
+                let above_us = from + into.unwrap_or(0);
+                return slot.delay_reference_us.saturating_add_unsigned(above_us);
+            }
+            below += count;
+        }
+        slot.delay_least_us
+    }
+
+    /// Where a bucket begins, µs above the reference: the inverse of `bucket_of`
+    /// in `observer.bpf.c`.
+    fn edge_us(bucket: usize) -> u64 {
+        let bucket = bucket.min(DELAY_BUCKETS) as u64;
+        let units = match bucket {
+            0..4 => bucket,
+            _ => (4 + bucket % 4) << (bucket / 4 - 1),
+        };
+        units << DELAY_UNIT_SHIFT
+    }
+
+    fn piv(slot: &Slot) -> PivCounts {
+        let [below_4_ms, from_4_ms, from_8_ms, above_12_ms, from_20_ms] = slot.piv_bands;
+        PivCounts {
+            count: slot.piv_bands.iter().sum(),
+            positive: slot.piv_positive,
+            sum_us: slot.piv_sum_us,
+            below_4_ms,
+            from_4_ms,
+            from_8_ms,
+            above_12_ms,
+            from_20_ms,
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use zerocopy::FromZeros;
+
+        use super::*;
+
+        const LENGTH_US: u32 = 20_000;
+
+        fn statistics(slots: &[Slot]) -> RawStatistics {
+            let mut statistics = RawStatistics::new_zeroed();
+            statistics.interval_us = LENGTH_US;
+            statistics.epoch = 3;
+            statistics.slots[..slots.len()].copy_from_slice(slots);
+            statistics
+        }
+
+        fn slot(began_us: u64) -> Slot {
+            let mut slot = Slot::new_zeroed();
+            slot.began_us = began_us;
+            slot.epoch = 3;
+            slot.tick_us = 1000;
+            slot.packets = 1;
+            slot
+        }
+
+        fn began_ms(statistics: &RawStatistics, now_us: u64) -> Vec<u128> {
+            finished(statistics, Duration::from_micros(now_us))
+                .iter()
+                .map(|interval| interval.began.as_millis())
+                .collect()
+        }
+
+        #[test]
+        fn the_ring_is_told_in_order_of_time() {
+            let ring = statistics(&[slot(640_000), slot(60_000), slot(80_000)]);
+            assert_eq!(began_ms(&ring, 661_000), [60, 80, 640]);
+        }
+
+        #[test]
+        fn an_interval_is_told_once_it_has_settled() {
+            let ring = statistics(&[slot(40_000), slot(60_000)]);
+            assert_eq!(began_ms(&ring, 60_999), [0; 0]);
+            assert_eq!(began_ms(&ring, 61_000), [40]);
+            assert_eq!(began_ms(&ring, 81_000), [40, 60]);
+        }
+
+        #[test]
+        fn what_the_kernel_may_write_anew_is_not_told() {
+            let ring = statistics(&[slot(20_000)]);
+            assert_eq!(began_ms(&ring, 639_999), [20]);
+            assert_eq!(began_ms(&ring, 640_000), [0; 0]);
+        }
+
+        #[test]
+        fn slots_of_another_epoch_and_empty_ones_are_left_out() {
+            let mut stale = slot(20_000);
+            stale.epoch = 2;
+            let mut empty = slot(40_000);
+            empty.packets = 0;
+            let ring = statistics(&[stale, empty, slot(60_000)]);
+            assert_eq!(began_ms(&ring, 100_000), [60]);
+        }
+
+        #[test]
+        fn nothing_was_measured_where_nothing_is_counted() {
+            let ring = statistics(&[slot(20_000)]);
+            let intervals = finished(&ring, Duration::from_millis(100));
+            assert_eq!(intervals[0].delay, None);
+            assert_eq!((intervals[0].cwnd_bytes, intervals[0].round), (None, None));
+            assert_eq!(intervals[0].piv, PivCounts::default());
+        }
+
+        #[test]
+        fn the_edges_of_the_buckets_leave_no_gap_and_widen_by_a_quarter_at_most() {
+            let edges: Vec<u64> = (0..=DELAY_BUCKETS).map(edge_us).collect();
+            assert_eq!(edges[..6], [0, 128, 256, 384, 512, 640]);
+            assert_eq!(edges[DELAY_BUCKETS], 8192 * 128);
+            for pair in edges.windows(2) {
+                assert!(pair[0] < pair[1], "{pair:?}");
+                assert!((pair[1] - pair[0]) * 4 <= pair[0].max(512), "{pair:?}");
+            }
+        }
+
+        #[test]
+        fn nine_of_ten_samples_do_not_exceed_the_percentile() {
+            let mut slot = slot(20_000);
+            slot.delays = 10;
+            slot.delay_sum_us = 10 * -4_000;
+            slot.delay_least_us = -5_000;
+            slot.delay_reference_us = -5_000;
+            slot.delay_buckets[0] = 8;
+            // From 1024 to below 1280 µs above the reference, and beyond.
+            slot.delay_buckets[8] = 1;
+            slot.delay_buckets[DELAY_BUCKETS - 1] = 1;
+            let delay = finished(&statistics(&[slot]), Duration::from_millis(100))[0].delay;
+            let delay = delay.expect("ten samples");
+            assert_eq!((delay.least_us, delay.mean_us), (-5_000, -4_000));
+            assert_eq!(delay.p90_us, -5_000 + 1_280);
+            assert_eq!(delay.samples, 10);
+        }
+
+        #[test]
+        fn a_delay_below_the_reference_is_no_lower_than_the_least() {
+            let mut slot = slot(20_000);
+            slot.delays = 1;
+            slot.delay_least_us = 900;
+            slot.delay_reference_us = -300;
+            slot.delay_buckets[0] = 1;
+            let delay = finished(&statistics(&[slot]), Duration::from_millis(100))[0].delay;
+            assert_eq!(delay.expect("one sample").p90_us, 900);
+        }
+
+        #[test]
+        fn the_bands_are_named_as_the_kernel_counts_them() {
+            let mut slot = slot(20_000);
+            slot.piv_bands = [1, 2, 3, 4, 5];
+            slot.piv_positive = 6;
+            slot.piv_sum_us = -7;
+            let piv = finished(&statistics(&[slot]), Duration::from_millis(100))[0].piv;
+            assert_eq!(piv.count, 15);
+            assert_eq!((piv.positive, piv.sum_us), (6, -7));
+            assert_eq!((piv.below_4_ms, piv.from_4_ms, piv.from_8_ms), (1, 2, 3));
+            assert_eq!((piv.above_12_ms, piv.from_20_ms), (4, 5));
+        }
+    }
+}
+
+/// Takes the place of the maps in a build without the feature `bpf`.
+#[cfg(not(feature = "bpf"))]
+mod kernel {
+    use std::convert::Infallible;
+    use std::io;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use super::ObservedInterval;
+    use crate::ebpf::EbpfUnavailable;
+    use crate::socket::TcpSocket;
+
+    /// There are none.
+    #[derive(Debug)]
+    pub(crate) struct Maps(Infallible);
+
+    impl Maps {
+        pub(crate) fn open(_directory: &Path) -> Result<Self, EbpfUnavailable> {
+            Err(EbpfUnavailable::NotBuilt)
+        }
+
+        pub(crate) fn watch(&self, _socket: &TcpSocket, _interval: Duration) -> io::Result<()> {
+            match self.0 {}
+        }
+
+        pub(crate) fn arrivals(&self, _socket: &TcpSocket) -> io::Result<Vec<ObservedInterval>> {
+            match self.0 {}
+        }
+    }
+}

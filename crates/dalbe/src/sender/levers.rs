@@ -1,0 +1,359 @@
+//! The lever on a connection that this machine sends on.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use socket2::Domain;
+
+use super::pacing::Pacer;
+use super::stock::{self, CongestionOverride, KernelCongestionControls};
+use super::{SenderLeverKind, SenderPolicy};
+use crate::ebpf::{CongestionLaw, CongestionParameters, WeightedCongestion};
+use crate::socket::TcpSocket;
+use crate::weight::{FlowTarget, MIN_WEIGHT};
+
+/// How often a congestion control of ours is looked at: it does without, and
+/// orders change every second.
+const CONGESTION_PERIOD: Duration = Duration::from_millis(200);
+
+/// How soon a connection is looked at again that reports nothing yet.
+const FIRST_PERIOD: Duration = Duration::from_millis(10);
+
+/// With this it is tried whether a rate can have a ceiling, byte/s.
+const TRIAL_RATE: u64 = 125_000;
+
+/// The sender lever of this machine, as this process may use it. One for all
+/// connections.
+#[derive(Debug)]
+pub struct SenderLevers {
+    kind: SenderLeverKind,
+    policy: SenderPolicy,
+    /// As it was when a connection was last taken.
+    congestion: Mutex<Option<Arc<WeightedCongestion>>>,
+    /// The kernel's congestion controls that this user may choose.
+    allowed: Vec<String>,
+}
+
+impl SenderLevers {
+    /// The best that this machine allows. What root sets up later is used by the
+    /// connections that are taken from then on.
+    #[must_use]
+    pub fn open(policy: SenderPolicy) -> Self {
+        let congestion = WeightedCongestion::open();
+        let trial =
+            TcpSocket::unconnected(Domain::IPV4).or_else(|_| TcpSocket::unconnected(Domain::IPV6));
+        let allowed = trial
+            .as_ref()
+            .map(|socket| KernelCongestionControls::of(socket).allowed);
+        let allowed = allowed.unwrap_or_default();
+        let paces = trial.is_ok_and(|socket| {
+            socket.info().is_ok()
+                && socket
+                    .sender()
+                    .set_max_pacing_rate(Some(TRIAL_RATE))
+                    .is_ok()
+        });
+        let kind = if congestion.is_ok() {
+            SenderLeverKind::Congestion
+        } else if paces {
+            SenderLeverKind::Pacing
+        } else if stock::choose_yielding(&allowed).is_some() {
+            SenderLeverKind::Stock
+        } else {
+            SenderLeverKind::Mark
+        };
+        Self {
+            kind,
+            policy,
+            congestion: Mutex::new(congestion.ok().map(Arc::new)),
+            allowed,
+        }
+    }
+
+    /// What was taken at first.
+    #[must_use]
+    pub fn kind(&self) -> SenderLeverKind {
+        self.kind
+    }
+
+    /// Which congestion control of our own is used, if any.
+    #[must_use]
+    pub fn policy(&self) -> Option<SenderPolicy> {
+        (self.kind == SenderLeverKind::Congestion).then_some(self.policy)
+    }
+
+    /// Takes a connection, which may not be connected yet, under control; it
+    /// yields to anybody until it is told otherwise. Where that fails it goes
+    /// on as it was, marked Lower-Effort at least.
+    pub fn take(&self, socket: &TcpSocket) -> SenderLever {
+        let own = OriginalOptions::of(socket);
+        own.mark(socket);
+        let kind = self.congestion(socket).unwrap_or_else(|| match self.kind {
+            SenderLeverKind::Congestion | SenderLeverKind::Pacing => ActiveLever::Pacing {
+                pacer: Box::new(Pacer::new()),
+                beneath: stock::choose_beneath_limit(own.congestion(), &self.allowed)
+                    .map(CongestionOverride::by),
+                is_yielding: None,
+            },
+            SenderLeverKind::Stock => stock::choose_yielding(&self.allowed)
+                .map_or(ActiveLever::Mark, |name| {
+                    ActiveLever::Stock(CongestionOverride::by(name))
+                }),
+            SenderLeverKind::Mark => ActiveLever::Mark,
+        });
+        SenderLever {
+            own,
+            is_marked: true,
+            is_held: true,
+            kind,
+        }
+    }
+
+    /// With a congestion control of ours; `None` if there is none, or no more.
+    fn congestion(&self, socket: &TcpSocket) -> Option<ActiveLever> {
+        let congestion = self.current()?;
+        let law = self.policy.law();
+        congestion
+            .set(socket, &parameters(law, FlowTarget::YIELD))
+            .ok()?;
+        Some(ActiveLever::Congestion {
+            congestion,
+            law,
+            order: Some(FlowTarget::YIELD),
+            is_yielding: None,
+        })
+    }
+
+    /// The congestion controls that are set up now, which may have been set up
+    /// since this process began.
+    fn current(&self) -> Option<Arc<WeightedCongestion>> {
+        let mut congestion = self
+            .congestion
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !congestion.as_ref().is_some_and(|open| open.is_current()) {
+            *congestion = WeightedCongestion::open().ok().map(Arc::new);
+        }
+        congestion.clone()
+    }
+}
+
+/// A connection that has had full weight is marked again below this weight.
+const MARKED_AGAIN: f64 = 0.5;
+
+/// The lever on one connection. It keeps no descriptor: it is handed the
+/// socket each time.
+#[derive(Debug)]
+pub struct SenderLever {
+    own: OriginalOptions,
+    /// Whether its packets are marked Lower-Effort.
+    is_marked: bool,
+    /// Not after it was let go.
+    is_held: bool,
+    kind: ActiveLever,
+}
+
+#[derive(Debug)]
+enum ActiveLever {
+    Congestion {
+        congestion: Arc<WeightedCongestion>,
+        law: CongestionLaw,
+        /// What is set, if it has it.
+        order: Option<FlowTarget>,
+        is_yielding: Option<bool>,
+    },
+    Pacing {
+        pacer: Box<Pacer>,
+        beneath: Option<CongestionOverride>,
+        is_yielding: Option<bool>,
+    },
+    Stock(CongestionOverride),
+    Mark,
+}
+
+impl SenderLever {
+    /// Looks at the connection and does what the order asks for, also after it
+    /// was let go. Returns the time until the next look.
+    ///
+    /// # Errors
+    /// The connection is gone, or the kernel refuses.
+    pub fn update(
+        &mut self,
+        now: Duration,
+        socket: &TcpSocket,
+        order: FlowTarget,
+    ) -> io::Result<Duration> {
+        // Whose deadline presses is not to starve behind everybody else. The mark
+        // does not come and go with every change: packets that have it may be
+        // overtaken by those that have not (RFC 7657, section 5.1).
+        let limit = if self.is_held && !self.is_marked {
+            MARKED_AGAIN
+        } else {
+            1.0
+        };
+        self.is_held = true;
+        self.mark(socket, order.w < limit)?;
+        match &mut self.kind {
+            ActiveLever::Congestion {
+                congestion,
+                law,
+                order: set,
+                is_yielding,
+            } => {
+                if *set != Some(order) {
+                    congestion.set(socket, &parameters(*law, order))?;
+                    *set = Some(order);
+                }
+                *is_yielding = congestion.state(socket)?.map(|state| state.is_yielding);
+                Ok(CONGESTION_PERIOD)
+            }
+            ActiveLever::Pacing {
+                pacer,
+                beneath,
+                is_yielding,
+            } => {
+                let Some(pace) = pacer.update(now, &socket.info()?, order) else {
+                    return Ok(FIRST_PERIOD);
+                };
+                if let Some(beneath) = beneath {
+                    beneath
+                        .hold(socket, pace.rate.is_some())
+                        .map_err(io::Error::other)?;
+                }
+                socket.sender().set_max_pacing_rate(pace.rate)?;
+                *is_yielding = Some(pace.is_yielding);
+                Ok(pace.next)
+            }
+            ActiveLever::Stock(replaced) => {
+                replaced
+                    .hold(socket, order.w <= MIN_WEIGHT)
+                    .map_err(io::Error::other)?;
+                Ok(CONGESTION_PERIOD)
+            }
+            ActiveLever::Mark => Ok(CONGESTION_PERIOD),
+        }
+    }
+
+    /// Lets the connection go: it has again what it had before it was taken,
+    /// mark, congestion control and a rate without a ceiling, until the next
+    /// [`SenderLever::update`]. Where its congestion control cannot be given back
+    /// it goes on with ours at full weight; and TCP goes on to space the packets
+    /// of a connection that has had a ceiling. What was learnt of the path is
+    /// kept. Costs nothing where it is not held.
+    ///
+    /// # Errors
+    /// The connection is gone, or the kernel refuses; to be tried again.
+    pub fn release(&mut self, socket: &TcpSocket) -> io::Result<()> {
+        if !self.is_held {
+            return Ok(());
+        }
+        self.mark(socket, false)?;
+        match &mut self.kind {
+            ActiveLever::Congestion {
+                congestion,
+                law,
+                order,
+                is_yielding,
+            } => {
+                if !self.own.restore_congestion(socket) {
+                    congestion.set(socket, &parameters(*law, FlowTarget::FREE))?;
+                }
+                (*order, *is_yielding) = (None, None);
+            }
+            ActiveLever::Pacing {
+                beneath,
+                is_yielding,
+                ..
+            } => {
+                socket.sender().set_max_pacing_rate(None)?;
+                if let Some(beneath) = beneath {
+                    beneath.hold(socket, false).map_err(io::Error::other)?;
+                }
+                *is_yielding = None;
+            }
+            ActiveLever::Stock(replaced) => {
+                replaced.hold(socket, false).map_err(io::Error::other)?
+            }
+            ActiveLever::Mark => {}
+        }
+        self.is_held = false;
+        Ok(())
+    }
+
+    fn mark(&mut self, socket: &TcpSocket, is_marked: bool) -> io::Result<()> {
+        match (self.is_marked, is_marked) {
+            (false, true) => self.own.mark(socket),
+            (true, false) => self.own.unmark(socket)?,
+            (false, false) | (true, true) => {}
+        }
+        self.is_marked = is_marked;
+        Ok(())
+    }
+
+    /// Whether it yields to somebody, as of the last second; `None` where
+    /// nobody knows.
+    #[must_use]
+    pub fn is_yielding(&self) -> Option<bool> {
+        match &self.kind {
+            ActiveLever::Congestion { is_yielding, .. }
+            | ActiveLever::Pacing { is_yielding, .. } => *is_yielding,
+            ActiveLever::Stock(_) | ActiveLever::Mark => None,
+        }
+    }
+}
+
+fn parameters(law: CongestionLaw, order: FlowTarget) -> CongestionParameters {
+    CongestionParameters {
+        law,
+        w: order.w,
+        phi: 1.0,
+        g_ms: None,
+        capacity: order.capacity,
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct OriginalOptions {
+    /// `None` if it could not be read: then it was not changed either.
+    traffic_class: Option<u8>,
+    congestion: Option<String>,
+}
+
+impl OriginalOptions {
+    /// As it is now: before anything of it is changed.
+    pub(crate) fn of(socket: &TcpSocket) -> Self {
+        Self {
+            traffic_class: socket.traffic_class().ok(),
+            congestion: socket.sender().congestion().ok(),
+        }
+    }
+
+    /// Asks others to yield. Does no more: no harm if it cannot be set.
+    pub(crate) fn mark(&self, socket: &TcpSocket) {
+        if self.traffic_class.is_some() {
+            let _ = socket.mark_lower_effort();
+        }
+    }
+
+    /// Takes the mark off.
+    pub(crate) fn unmark(&self, socket: &TcpSocket) -> io::Result<()> {
+        match self.traffic_class {
+            Some(class) => socket.set_traffic_class(class),
+            None => Ok(()),
+        }
+    }
+
+    /// The name of its congestion control; empty if it could not be read.
+    pub(crate) fn congestion(&self) -> &str {
+        self.congestion.as_deref().unwrap_or_default()
+    }
+
+    /// Gives it back its congestion control, if that is known and may be had.
+    pub(crate) fn restore_congestion(&self, socket: &TcpSocket) -> bool {
+        self.congestion
+            .as_deref()
+            .is_some_and(|name| socket.sender().set_congestion(name).is_ok())
+    }
+}
