@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fairbat::lane::{Lane, LaneSettings};
 use fairbat::settings::HttpSettings;
-use fairbat::transport::{LaneClient, Wanted};
+use fairbat::transport::{LaneClient, LeverPolicy};
 use fairbat_agent::filter::Filter;
 use fairbat_agent::state::StateDatabase;
 use fairbat_agent::store::{Store, StoreSettings};
@@ -28,7 +28,7 @@ pub(crate) struct Agent {
     pull_store: Arc<Store>,
 }
 
-fn lane(wanted: Wanted, silence: Duration) -> (Lane, LaneClient) {
+fn lane(wanted: LeverPolicy, silence: Duration) -> (Lane, LaneClient) {
     let lane = Lane::start(LaneSettings {
         max_connections: CONNECTIONS,
         weight: 0.02,
@@ -52,8 +52,8 @@ impl Agent {
 
     /// One that waits so long for a server that is silent.
     pub(crate) fn waiting(settings: &StoreSettings, state: &Path, silence: Duration) -> Self {
-        let (push_lane, push_carrier) = lane(Wanted::Sender(Default::default()), silence);
-        let (pull_lane, pull_carrier) = lane(Wanted::Receiver(Default::default()), silence);
+        let (push_lane, push_carrier) = lane(LeverPolicy::Sender(Default::default()), silence);
+        let (pull_lane, pull_carrier) = lane(LeverPolicy::Receiver(Default::default()), silence);
         let open = |carrier, lane| Store::open(settings, carrier, lane).expect("a store");
         Self {
             store: Arc::new(open(&push_carrier, &push_lane)),

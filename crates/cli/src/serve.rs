@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dalbe::sender::{SenderLeverKind, SenderPolicy};
 use fairbat::error::TransferError;
-use fairbat::serve::{Patience, ServeEvent, ServeSettings, Server, TlsFiles, Token, UploadTerms};
+use fairbat::serve::{Patience, ServeEvent, ServeSettings, Server, TlsFiles, Token, UploadLimits};
 use tokio::runtime::Builder;
 
 use crate::args::ServeArgs;
@@ -53,7 +53,7 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, TransferError> {
             key: key.clone(),
         }),
         patience: Patience::default(),
-        uploads: args.uploads.writable.then_some(UploadTerms {
+        uploads: args.uploads.writable.then_some(UploadLimits {
             max_size: args.uploads.max_upload,
         }),
     })

@@ -16,7 +16,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use dalbe::sender::SenderPolicy;
-use fairbat::serve::{Patience, ServeSettings, Server, UploadTerms};
+use fairbat::serve::{Patience, ServeSettings, Server, UploadLimits};
 use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -46,7 +46,7 @@ fn serve(patience: Patience) -> Serving {
     serve_on(patience, None)
 }
 
-fn serve_on(patience: Patience, uploads: Option<UploadTerms>) -> Serving {
+fn serve_on(patience: Patience, uploads: Option<UploadLimits>) -> Serving {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("large"), vec![7; LARGE]).unwrap();
     fs::write(directory.path().join("small"), "small").unwrap();

@@ -9,7 +9,7 @@ use dalbe::receive_window::ReceiverPolicy;
 use dalbe::sender::SenderPolicy;
 use fairbat::lane::{Lane, LaneSettings};
 use fairbat::settings::HttpSettings;
-use fairbat::transport::{LaneClient, Lever, RateLimit, Wanted};
+use fairbat::transport::{LaneClient, Lever, LeverPolicy, RateLimit};
 use jiff::Timestamp;
 
 use crate::config::credentials::{self, Credentials};
@@ -51,7 +51,7 @@ pub(crate) struct AgentLane {
     pub(crate) lane: Lane,
     lever: Lever,
     pub(crate) rate_limit: Option<Arc<RateLimit>>,
-    wanted: Wanted,
+    wanted: LeverPolicy,
     max_connections: u32,
 }
 
@@ -59,8 +59,8 @@ impl AgentLane {
     /// Opens the lane with the best lever that the machine allows.
     pub(crate) fn open(direction: LaneDirection, agent: &Agent) -> Result<Self, String> {
         let wanted = match direction {
-            LaneDirection::Push => Wanted::Sender(SenderPolicy::default()),
-            LaneDirection::Pull => Wanted::Receiver(ReceiverPolicy::default()),
+            LaneDirection::Push => LeverPolicy::Sender(SenderPolicy::default()),
+            LaneDirection::Pull => LeverPolicy::Receiver(ReceiverPolicy::default()),
         };
         let lever = wanted.best();
         let lane = Lane::start(LaneSettings {

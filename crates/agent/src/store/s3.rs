@@ -165,7 +165,7 @@ impl S3Store {
             .map_err(|error| refused(error.to_string()))?;
         let request = Request::get(signed.as_str()).body(Empty::<Bytes>::new());
         let request = request.map_err(|error| refused(error.to_string()))?;
-        let sent = self.client.carry(request, RequestContext::default());
+        let sent = self.client.send(request, RequestContext::default());
         let response = sent.await?;
         if !response.status().is_success() {
             return Err(Refusal::read(response).await.1.error(doing));
@@ -414,7 +414,7 @@ impl HttpConnector for Connector {
 #[async_trait]
 impl HttpService for Connector {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let response = match self.client.carry(request, self.context.clone()).await {
+        let response = match self.client.send(request, self.context.clone()).await {
             Ok(response) => response,
             Err(failure) => {
                 let error = StoreError::from(failure);

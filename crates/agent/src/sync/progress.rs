@@ -100,7 +100,7 @@ impl Progress {
     /// The context of requests that are not counted one by one.
     pub(crate) fn context(&self, rate_limits: &[Arc<RateLimit>]) -> RequestContext {
         RequestContext {
-            ceilings: rate_limits.to_vec(),
+            rate_limits: rate_limits.to_vec(),
             moved: Arc::default(),
             job: Some(Arc::clone(&self.lock().carried)),
         }
@@ -123,7 +123,7 @@ impl Progress {
         let number = state.begun;
         state.begun += 1;
         let context = RequestContext {
-            ceilings: rate_limits.to_vec(),
+            rate_limits: rate_limits.to_vec(),
             moved: Arc::default(),
             job: Some(Arc::clone(&state.carried)),
         };

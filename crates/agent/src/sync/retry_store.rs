@@ -154,7 +154,7 @@ impl RetryStore {
     /// The context of a request for anything but a file of the job.
     pub(crate) fn context(&self) -> RequestContext {
         RequestContext {
-            ceilings: self.rate_limits.clone(),
+            rate_limits: self.rate_limits.clone(),
             ..RequestContext::default()
         }
     }

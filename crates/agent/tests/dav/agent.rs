@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fairbat::lane::{Lane, LaneSettings};
 use fairbat::settings::HttpSettings;
-use fairbat::transport::{LaneClient, Wanted};
+use fairbat::transport::{LaneClient, LeverPolicy};
 use fairbat_agent::filter::Filter;
 use fairbat_agent::state::StateDatabase;
 use fairbat_agent::store::{Store, StoreSettings};
@@ -27,7 +27,7 @@ pub(crate) struct Agent {
 
 impl Agent {
     pub(crate) fn new(settings: &StoreSettings) -> Self {
-        let wanted = Wanted::Sender(Default::default());
+        let wanted = LeverPolicy::Sender(Default::default());
         let lane = Lane::start(LaneSettings {
             max_connections: CONNECTIONS,
             weight: 0.02,

@@ -29,7 +29,7 @@ impl Run {
             Some(_) => *self.lane.samples().borrow(),
         };
         if let Some(manager) = &self.context.window_manager {
-            manager.order(*self.lane.flow_target().borrow());
+            manager.set_target(*self.lane.flow_target().borrow());
         }
         let lag = self.lag();
         let window = self.window();

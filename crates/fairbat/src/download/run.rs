@@ -103,7 +103,7 @@ pub async fn run(
         }
     };
     let rate_limits = match &place {
-        Some(place) => place.context.ceilings.clone(),
+        Some(place) => place.context.rate_limits.clone(),
         None => {
             let own = settings.limit_rate.map(RateLimit::new);
             own.into_iter().map(Arc::new).collect()

@@ -270,7 +270,7 @@ mod tests {
             }
             let _ = RequestPriority::from_headers(&headers);
             let seen = hint(&deadline);
-            if let Some(w) = seen.and_then(|terms| terms.w) {
+            if let Some(w) = seen.and_then(|hint| hint.w) {
                 prop_assert!((MIN_WEIGHT..=1.0).contains(&w));
             }
         }

@@ -276,7 +276,7 @@ mod peer_tests {
         drop(first);
         assert!(enter(one).is_served());
         drop(second);
-        assert!(peers.counts().peers.is_empty(), "nobody is remembered");
+        assert!(peers.counts().peers.is_empty(), "no peer is remembered");
     }
 
     #[test]

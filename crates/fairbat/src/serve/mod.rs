@@ -84,12 +84,12 @@ pub struct ServeSettings {
     pub patience: Patience,
     /// Whether files may be changed, and within which limits. On other addresses
     /// than loopback this needs a token.
-    pub uploads: Option<UploadTerms>,
+    pub uploads: Option<UploadLimits>,
 }
 
 /// The limits on uploads.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct UploadTerms {
+pub struct UploadLimits {
     /// Largest size of a file, bytes.
     pub max_size: Option<u64>,
 }
@@ -153,7 +153,7 @@ impl Server {
             .await
             .map_err(cannot_listen)?;
         let address = listener.local_addr().map_err(cannot_listen)?;
-        let begin = |terms: &UploadTerms| Uploads::begin(&root, terms.max_size).map(Arc::new);
+        let begin = |limits: &UploadLimits| Uploads::begin(&root, limits.max_size).map(Arc::new);
         let uploads = settings.uploads.as_ref().map(begin).transpose()?;
         Ok(Self {
             listener,

@@ -69,14 +69,14 @@ pub enum Lever {
 
 /// The direction of the bulk data, and the policy for its lever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum LeverPolicy {
     /// This end sends.
     Sender(SenderPolicy),
     /// This end receives.
     Receiver(ReceiverPolicy),
 }
 
-impl Wanted {
+impl LeverPolicy {
     /// The best lever that this machine allows.
     #[must_use]
     pub fn best(self) -> Lever {
@@ -139,11 +139,11 @@ impl LaneClient {
     pub fn start(
         settings: &HttpSettings,
         lane: &Lane,
-        wanted: Wanted,
+        wanted: LeverPolicy,
         connections: u32,
     ) -> Result<Self, TransferError> {
         let (client, windows, direction) = match wanted {
-            Wanted::Sender(policy) => {
+            LeverPolicy::Sender(policy) => {
                 let (opened, connections_opened) = unbounded_channel();
                 let levers = Arc::new(SenderLevers::open(policy));
                 let tap = SendTap { levers, opened };
@@ -151,7 +151,7 @@ impl LaneClient {
                 tokio::spawn(flows::follow_lane(connections_opened, lane.clone()));
                 (client, None, Direction::Sending)
             }
-            Wanted::Receiver(policy) => {
+            LeverPolicy::Receiver(policy) => {
                 let kind = Capabilities::probe().best_lever();
                 let window = ReceiveWindow {
                     most: None,
@@ -185,7 +185,7 @@ impl LaneClient {
     ///
     /// # Errors
     /// [`Failure::Transient`] or [`Failure::Fatal`]: there was no answer.
-    pub async fn carry<B>(
+    pub async fn send<B>(
         &self,
         request: Request<B>,
         context: RequestContext,

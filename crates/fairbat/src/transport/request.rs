@@ -35,7 +35,7 @@ const WINDOW_INTERVAL: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Default)]
 pub struct RequestContext {
     /// The rate limits for the body that goes in the direction of the lane.
-    pub ceilings: Vec<Arc<RateLimit>>,
+    pub rate_limits: Vec<Arc<RateLimit>>,
     /// Bytes of that body so far: handed to the connection, or taken from it.
     pub moved: Arc<AtomicU64>,
     /// Bytes of all such bodies of the same job, including those that had to be
@@ -62,7 +62,7 @@ impl RequestContext {
 
     /// Counts `bytes` on all rate limits, and returns the longest wait.
     pub(crate) fn reserve(&self, bytes: usize) -> Duration {
-        let waits = self.ceilings.iter().map(|limit| limit.reserve(bytes));
+        let waits = self.rate_limits.iter().map(|limit| limit.reserve(bytes));
         waits.max().unwrap_or_default()
     }
 }
@@ -236,7 +236,7 @@ impl HeldConnection {
     /// come, if known.
     fn poll(&mut self, context: &mut Context<'_>, remaining: Option<u64>) {
         while self.interval.poll_tick(context).is_ready() {
-            self.windows.order(*self.target.borrow());
+            self.windows.set_target(*self.target.borrow());
             self.pause = self.guard.update(self.clock.now(), remaining);
         }
     }

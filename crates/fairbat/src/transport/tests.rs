@@ -50,7 +50,7 @@ fn answer(length: usize, sent: usize) -> Vec<u8> {
     answer
 }
 
-fn client(wanted: Wanted) -> LaneClient {
+fn client(wanted: LeverPolicy) -> LaneClient {
     let lane = Lane::start(LaneSettings {
         max_connections: 1,
         weight: 1.0,
@@ -66,7 +66,7 @@ fn client(wanted: Wanted) -> LaneClient {
 
 fn limited() -> RequestContext {
     RequestContext {
-        ceilings: vec![Arc::new(RateLimit::new(RATE_LIMIT))],
+        rate_limits: vec![Arc::new(RateLimit::new(RATE_LIMIT))],
         job: Some(Arc::default()),
         ..RequestContext::default()
     }
@@ -74,12 +74,12 @@ fn limited() -> RequestContext {
 
 #[tokio::test]
 async fn a_rate_limit_of_ours_is_no_silence_of_a_sending_server() {
-    let client = client(Wanted::Receiver(ReceiverPolicy::default()));
+    let client = client(LeverPolicy::Receiver(ReceiverPolicy::default()));
     let address = server(answer(60_000, 60_000));
     let request = Request::get(format!("http://{address}/"));
     let request = request.body(Empty::<Bytes>::new()).unwrap();
     let context = limited();
-    let answer = client.carry(request, context.clone()).await.unwrap();
+    let answer = client.send(request, context.clone()).await.unwrap();
     let body = answer.into_body().collect().await.expect("all of it comes");
     assert_eq!(body.to_bytes().len(), 60_000);
     assert_eq!(context.moved.load(Ordering::Relaxed), 60_000);
@@ -89,25 +89,25 @@ async fn a_rate_limit_of_ours_is_no_silence_of_a_sending_server() {
 
 #[tokio::test]
 async fn a_rate_limit_of_ours_is_no_silence_of_a_receiving_server() {
-    let client = client(Wanted::Sender(SenderPolicy::default()));
+    let client = client(LeverPolicy::Sender(SenderPolicy::default()));
     let address = server(answer(0, 0));
     let body = Full::new(Bytes::from(vec![b'x'; 100_000]));
     let request = Request::put(format!("http://{address}/"))
         .body(body)
         .unwrap();
-    let answer = client.carry(request, limited()).await.expect("an answer");
+    let answer = client.send(request, limited()).await.expect("an answer");
     assert_eq!(answer.status(), 200);
     assert_eq!(client.lane.bytes(), 100_000);
 }
 
 #[tokio::test]
 async fn a_server_that_says_no_more_is_given_up() {
-    let client = client(Wanted::Receiver(ReceiverPolicy::default()));
+    let client = client(LeverPolicy::Receiver(ReceiverPolicy::default()));
     let address = server(answer(60_000, 100));
     let request = Request::get(format!("http://{address}/"));
     let request = request.body(Empty::<Bytes>::new()).unwrap();
     let answer = client
-        .carry(request, RequestContext::default())
+        .send(request, RequestContext::default())
         .await
         .unwrap();
     let broken = answer.into_body().collect().await.unwrap_err();

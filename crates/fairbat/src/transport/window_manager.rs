@@ -101,7 +101,7 @@ impl WindowManager {
     }
 
     /// Sets the target that all connections follow from now on.
-    pub(crate) fn order(&self, target: FlowTarget) {
+    pub(crate) fn set_target(&self, target: FlowTarget) {
         self.state().target = target;
     }
 

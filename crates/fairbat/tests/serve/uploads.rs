@@ -3,14 +3,14 @@
 use std::fs;
 use std::io::Write;
 
-use fairbat::serve::{Patience, UploadTerms};
+use fairbat::serve::{Patience, UploadLimits};
 
 use crate::{LONG, PATIENT, SHORT, Serving, rest, serve_on};
 
 const HEAD: &[u8] = b"PUT /file HTTP/1.1\r\nHost: localhost\r\nContent-Length: 30\r\n\r\n";
 
 fn writable(patience: Patience) -> Serving {
-    serve_on(patience, Some(UploadTerms::default()))
+    serve_on(patience, Some(UploadLimits::default()))
 }
 
 fn unfinished(server: &Serving) -> usize {

@@ -95,7 +95,7 @@ impl DavClient {
         let request = request
             .body(body)
             .map_err(|error| StoreError::new(StoreErrorKind::Refused, error.to_string()))?;
-        let response = self.client.carry(request, context).await;
+        let response = self.client.send(request, context).await;
         let response = response.map_err(StoreError::from)?;
         if response.status().is_success() {
             Ok(response)

@@ -56,7 +56,7 @@ async fn what_cannot_be_stored_leaves_nothing() {
     }
     // A put that is dropped while it waits for a rate limit leaves nothing either.
     let context = RequestContext {
-        ceilings: vec![RateLimit::new(1).into()],
+        rate_limits: vec![RateLimit::new(1).into()],
         ..RequestContext::default()
     };
     let content = Bytes::from(vec![7; 4 * PIECE]);
