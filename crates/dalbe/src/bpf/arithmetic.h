@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Arithmetic without floating point and without division of signed numbers,
- * which the instructions of eBPF lack.
+ * Arithmetic without floating point and without division of signed numbers:
+ * eBPF has no instructions for either.
  */
 #pragma once
+
+#include "types.h"
 
 /* A function that the verifier looks at for itself, and not again for every way
  * on which it may be reached. What it is handed may be nothing, for all that the
  * verifier knows, and it has to return a number. */
 #define APART __attribute__((noinline))
 
-static __always_inline __u32 least(__u32 a, __u32 b)
+static __always_inline __u32 min_of(__u32 a, __u32 b)
 {
 	return a < b ? a : b;
 }
 
-static __always_inline __u32 most(__u32 a, __u32 b)
+static __always_inline __u32 max_of(__u32 a, __u32 b)
 {
 	return a > b ? a : b;
 }

@@ -17,24 +17,26 @@
  */
 #pragma once
 
+#include "vegas.h"
+
 #define CDG_SMOOTHED 8
 /* 0.7 */
 #define CDG_BETA_Q16 45875
 #define CDG_GUARD_US 3000
 #define CDG_LEVEL 5
 /* G_be, the scale of a best-effort flow: 120 ms at a base of 100 ms and beyond,
- * and below with its power 1.25 (price/cdg.rs: 1.26). */
-#define CDG_G_MOST_US 120000
+ * and below with its power 1.25 (model/price.rs: 1.26). */
+#define MAX_CDG_G_US 120000
 
 /* G at this weight. */
 static __always_inline __u32 cdg_scale(__u32 w_q16, __u32 base_us)
 {
-	__u32 base = least(base_us, 100000);
+	__u32 base = min_of(base_us, 100000);
 	/* 64 times the fourth root: 1138 at 100 ms. */
 	__u32 root = square_root(square_root(base << 8) << 8);
 	__u32 g_be = scaled(base, 12 * root, 11380);
 
-	return most(times_q16(least(g_be, CDG_G_MOST_US), w_q16), 1);
+	return max_of(times_q16(min_of(g_be, MAX_CDG_G_US), w_q16), 1);
 }
 
 /* One gradient more; returns the mean of the last 8. */
@@ -51,7 +53,7 @@ static __always_inline __s32 cdg_smooth(__s32 *gradients, __u32 tail, __s32 grad
 
 /* Whether to back off; both laws. */
 static __always_inline bool cdg_decides(struct cdg *own, struct telemetry *seen,
-					const struct look *look, bool is_ours)
+					const struct round_sample *look, bool is_ours)
 {
 	__s32 gradient, least_us, most_us;
 
@@ -89,7 +91,7 @@ static __always_inline bool cdg_decides(struct cdg *own, struct telemetry *seen,
 
 /* Another round trip is over. */
 APART int cdg_round(struct cdg *own, struct vegas *memory, struct telemetry *seen,
-		    const struct look *look, bool is_ours)
+		    const struct round_sample *look, bool is_ours)
 {
 	__u32 window;
 
@@ -97,7 +99,7 @@ APART int cdg_round(struct cdg *own, struct vegas *memory, struct telemetry *see
 		return 0;
 	window = own->window_q8;
 	if (cdg_decides(own, seen, look, is_ours)) {
-		__u32 next = most(times_q16(window, CDG_BETA_Q16), FLOOR_Q8);
+		__u32 next = max_of(times_q16(window, CDG_BETA_Q16), FLOOR_Q8);
 
 		own->since_backoff = 0;
 		if (is_ours)
@@ -119,7 +121,7 @@ APART int cdg_round(struct cdg *own, struct vegas *memory, struct telemetry *see
 		memory->window_q8 = window;
 		if (look->queue_us < CDG_GUARD_US) {
 			vegas_grow(memory, look, look->used_q8, false);
-			own->window_q8 = most(memory->window_q8, window);
+			own->window_q8 = max_of(memory->window_q8, window);
 			return 0;
 		}
 	}

@@ -22,20 +22,9 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
-#include "congestion.h"
-#include "arithmetic.h"
-#include "flow.h"
-#include "base.h"
-#include "train.h"
-#include "weighted.h"
-#include "vegas.h"
-#include "crawl.h"
-#include "cdg.h"
-#include "cubic.h"
-#include "paper_vegas.h"
-#include "socket.h"
 #include "laws.h"
-#include "look.h"
+#include "socket.h"
+#include "round.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -54,45 +43,45 @@ struct {
 /* Samples in a row by which slow start is judged: of a flow that yields, and of
  * others (RFC 9406), which are not judged while their window is small (Ha and
  * Rhee 2011), ... */
-#define FEW_SAMPLES 4
-#define MANY_SAMPLES 8
-#define JUDGED_WINDOW 16
+#define YIELDING_SAMPLES 4
+#define HYSTART_SAMPLES 8
+#define MIN_HYSTART_WINDOW 16
 /* ... after so many round trips: the first packets of a connection leave at
- * once (train.h), and those that came of them are spaced only from then on. */
-#define JUDGED_FROM 2
+ * once (round.h), and those that came of them are spaced only from then on. */
+#define HYSTART_FROM_ROUND 2
 
 /* What the process has set, or what holds without. */
-static __always_inline void read_parameters(struct sock *sk, struct parameters *wish, __u32 law)
+static __always_inline void read_parameters(struct sock *sk, struct parameters *wanted, __u32 law)
 {
 	struct parameters *set = bpf_sk_storage_get(&parameters, sk, 0, 0);
 
-	wish->law = law;
-	wish->w_q16 = LEAST_WEIGHT_Q16;
-	wish->phi_q16 = ONE_Q16;
-	wish->g_us = 0;
-	wish->capacity = 0;
+	wanted->law = law;
+	wanted->w_q16 = MIN_WEIGHT_Q16;
+	wanted->phi_q16 = ONE_Q16;
+	wanted->g_us = 0;
+	wanted->capacity = 0;
 	if (!set)
 		return;
 	/* The second law of a family, or its first. */
 	if (set->law == law + 1)
-		wish->law = set->law;
-	wish->w_q16 = most(least(set->w_q16, ONE_Q16), LEAST_WEIGHT_Q16);
+		wanted->law = set->law;
+	wanted->w_q16 = max_of(min_of(set->w_q16, ONE_Q16), MIN_WEIGHT_Q16);
 	if (set->phi_q16)
-		wish->phi_q16 = set->phi_q16;
-	wish->g_us = set->g_us;
-	wish->capacity = set->capacity;
+		wanted->phi_q16 = set->phi_q16;
+	wanted->g_us = set->g_us;
+	wanted->capacity = set->capacity;
 }
 
 /* How late packets may be in slow start: HyStart (RFC 9406) for a flow that is
  * one of many, less for one that yields. */
 static __always_inline __u32 patience_us(__u32 w_q16, __u32 base_us)
 {
-	if (w_q16 > LEAST_WEIGHT_Q16)
-		return least(most(base_us / 8, 4000), 16000);
-	return most(base_us / 32, 1500);
+	if (w_q16 > MIN_WEIGHT_Q16)
+		return min_of(max_of(base_us / 8, 4000), 16000);
+	return max_of(base_us / 32, 1500);
 }
 
-static __always_inline void tell(struct state *s, struct tcp_sock *tp, const struct look *look)
+static __always_inline void tell(struct state *s, struct tcp_sock *tp, const struct round_sample *look)
 {
 	s->seen.version = CONGESTION_VERSION;
 	s->seen.cwnd = tp->snd_cwnd;
@@ -116,22 +105,22 @@ static __always_inline bool is_time_for_train(struct tcp_sock *tp, const struct 
 /* In slow start: what the first train says is carried without a queue is where
  * a flow that yields begins to look for more. */
 static __always_inline void start_slowly(struct tcp_sock *tp, const struct round *round,
-					 struct state *s, const struct look *look)
+					 struct state *s, const struct round_sample *look)
 {
 	__u32 all = scaled(s->trains.capacity, look->base_us, 1000000);
 
-	s->vegas.carried_most_q8 = most(s->vegas.carried_most_q8, look->carried_q8);
+	s->vegas.carried_most_q8 = max_of(s->vegas.carried_most_q8, look->carried_q8);
 	s->seen.law = 0;
 	if (round->is_yielding && all && tp->snd_ssthresh == TCP_INFINITE_SSTHRESH)
-		tp->snd_ssthresh = most(times_q16(all, NEAR_Q16) / look->segment, 2 * TRAIN);
+		tp->snd_ssthresh = max_of(times_q16(all, NEAR_Q16) / look->segment, 2 * TRAIN);
 }
 
 /* A round trip is over. */
 static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, struct round *round,
 				      __u64 now_us, __u32 default_law)
 {
-	struct parameters wish;
-	struct look look = {};
+	struct parameters wanted;
+	struct round_sample look = {};
 	struct state *s;
 	__u32 window_q8;
 	bool is_paced = false;
@@ -139,38 +128,38 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 	s = bpf_sk_storage_get(&state, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!s)
 		return;
-	read_parameters(sk, &wish, default_law);
+	read_parameters(sk, &wanted, default_law);
 	if (round->tested) {
 		train_learn(&s->trains, round->tested);
 		round->tested = 0;
 	}
-	observe(&look, s, tp, round, &wish, now_us);
+	observe(&look, s, tp, round, &wanted, now_us);
 	round->base_us = look.base_us;
-	round->patience_us = patience_us(wish.w_q16, look.base_us);
-	round->is_yielding = wish.w_q16 <= LEAST_WEIGHT_Q16;
+	round->patience_us = patience_us(wanted.w_q16, look.base_us);
+	round->is_yielding = wanted.w_q16 <= MIN_WEIGHT_Q16;
 
 	if (is_in_slow_start(tp)) {
 		is_paced = round->train != TRAIN_AWAITED;
 		start_slowly(tp, round, s, &look);
 	} else {
 		/* Another law, or the first round trip after slow start. */
-		if (s->seen.law != wish.law || round->is_slow_start)
-			take_window(s, wish.law, tp->snd_cwnd * PACKET_Q8, now_us);
-		s->seen.law = wish.law;
-		window_q8 = law_round(s, &look, wish.law, &is_paced);
-		window_q8 = least(window_q8, WINDOW_MOST_Q8);
-		tp->snd_cwnd = most(window_q8 / PACKET_Q8,
-				    window_q8 < FLOOR_Q8 && wish.law == LAW_VEGAS ? 1 : 2);
+		if (s->seen.law != wanted.law || round->is_slow_start)
+			take_window(s, wanted.law, tp->snd_cwnd * PACKET_Q8, now_us);
+		s->seen.law = wanted.law;
+		window_q8 = law_round(s, &look, wanted.law, &is_paced);
+		window_q8 = min_of(window_q8, MAX_WINDOW_Q8);
+		tp->snd_cwnd = max_of(window_q8 / PACKET_Q8,
+				    window_q8 < FLOOR_Q8 && wanted.law == LAW_VEGAS ? 1 : 2);
 		/* Slow start is over until the kernel says otherwise. */
 		tp->snd_ssthresh = tp->snd_cwnd;
-		if (wish.law == LAW_VEGAS && !is_paced && wish.w_q16 < ONE_Q16 &&
+		if (wanted.law == LAW_VEGAS && !is_paced && wanted.w_q16 < ONE_Q16 &&
 		    is_time_for_train(tp, s, now_us)) {
 			s->trains.last_us = now_us;
 			train_begin(round, tp->snd_nxt, look.segment);
 			tp->snd_cwnd += TRAIN;
 		}
 	}
-	round->turns = least(round->turns + 1, JUDGED_FROM);
+	round->turns = min_of(round->turns + 1, HYSTART_FROM_ROUND);
 	pace(sk, round, is_paced);
 	tell(s, tp, &look);
 	begin_round(tp, round, now_us);
@@ -195,22 +184,22 @@ static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
 	__u64 now_us = bpf_ktime_get_ns() / 1000;
 	__u32 window = tp->snd_cwnd * PACKET_Q8, next;
 	bool was_slow_start;
-	struct parameters wish;
+	struct parameters wanted;
 	struct state *s;
 
 	s = bpf_sk_storage_get(&state, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!s)
-		return most(tp->snd_cwnd / 2, 2);
-	read_parameters(sk, &wish, law);
+		return max_of(tp->snd_cwnd / 2, 2);
+	read_parameters(sk, &wanted, law);
 	was_slow_start = is_in_slow_start(tp);
-	if (was_slow_start || s->seen.law != wish.law) {
-		take_window(s, wish.law, window, now_us);
-		s->seen.law = wish.law;
+	if (was_slow_start || s->seen.law != wanted.law) {
+		take_window(s, wanted.law, window, now_us);
+		s->seen.law = wanted.law;
 	}
 	s->before_q8[0] = s->vegas.window_q8;
 	s->before_q8[1] = s->weighted.window_q8;
 	s->before_q8[2] = s->cdg.window_q8;
-	next = law_loss(s, &wish, window, round->base_us, now_us, was_slow_start);
+	next = law_loss(s, &wanted, window, round->base_us, now_us, was_slow_start);
 	s->seen.losses++;
 	if (next < window) {
 		s->seen.backoffs++;
@@ -274,16 +263,16 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 		round->rtt_max_us = rtt_us;
 	if (!is_in_slow_start(tp))
 		return;
-	round->rtt_few_us = least(round->rtt_few_us, rtt_us);
-	if (round->samples % (round->is_yielding ? FEW_SAMPLES : MANY_SAMPLES))
+	round->rtt_few_us = min_of(round->rtt_few_us, rtt_us);
+	if (round->samples % (round->is_yielding ? YIELDING_SAMPLES : HYSTART_SAMPLES))
 		return;
-	if (round->turns >= JUDGED_FROM &&
-	    (round->is_yielding || tp->snd_cwnd >= JUDGED_WINDOW) &&
+	if (round->turns >= HYSTART_FROM_ROUND &&
+	    (round->is_yielding || tp->snd_cwnd >= MIN_HYSTART_WINDOW) &&
 	    round->rtt_few_us > round->base_us + round->patience_us) {
 		/* What is on its way now is what was on its way when those
 		 * left, and as much again: half of it would do. */
 		if (round->is_yielding)
-			tp->snd_cwnd = most(tp->snd_cwnd / 2, 2);
+			tp->snd_cwnd = max_of(tp->snd_cwnd / 2, 2);
 		tp->snd_ssthresh = tp->snd_cwnd;
 	}
 	round->rtt_few_us = 0xffffffff;
@@ -320,11 +309,11 @@ __u32 BPF_PROG(undo, struct sock *sk)
 
 	/* Nothing was lost. */
 	if (s) {
-		s->vegas.window_q8 = most(s->vegas.window_q8, s->before_q8[0]);
-		s->weighted.window_q8 = most(s->weighted.window_q8, s->before_q8[1]);
-		s->cdg.window_q8 = most(s->cdg.window_q8, s->before_q8[2]);
+		s->vegas.window_q8 = max_of(s->vegas.window_q8, s->before_q8[0]);
+		s->weighted.window_q8 = max_of(s->weighted.window_q8, s->before_q8[1]);
+		s->cdg.window_q8 = max_of(s->cdg.window_q8, s->before_q8[2]);
 	}
-	return most(tp->snd_cwnd, tp->prior_cwnd);
+	return max_of(tp->snd_cwnd, tp->prior_cwnd);
 }
 
 SEC("struct_ops")

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The kernel's types, numbers and functions that the congestion controls use,
- * and no others.
+ * The kernel's types, numbers and functions that the programs use.
  */
 #pragma once
 
 #include "types.h"
-
-typedef _Bool bool;
-#define true 1
-#define false 0
 
 /* net/tcp.h */
 enum {
@@ -25,9 +20,18 @@ enum {
 	SK_PACING_NEEDED = 1,
 };
 
-/* The kernel's own structures, as far as they are needed: where the fields
- * are on the running kernel, the loader finds out (CO-RE). */
+/* The fields that the programs use. The loader finds their places in the
+ * running kernel (CO-RE). */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct sk_buff {
+	__u32 len;
+	__u32 end;
+	unsigned char *head;
+	unsigned char *data;
+};
+struct skb_shared_info {
+	unsigned short gso_segs;
+};
 struct sock {
 	__u32 sk_pacing_status;
 	unsigned long sk_max_pacing_rate;
@@ -49,7 +53,11 @@ struct tcp_sock {
 	__u64 tcp_wstamp_ns;
 	__u64 tcp_mstamp;
 	__u32 prior_cwnd;
+	__u32 rcv_nxt;
+	__u32 tsoffset;
 	__u8 is_cwnd_limited : 1;
+	/* Since Linux 6.7. */
+	__u8 tcp_usec_ts : 1;
 };
 struct ack_sample {
 	__u32 pkts_acked;
@@ -69,5 +77,5 @@ struct tcp_congestion_ops {
 };
 #pragma clang attribute pop
 
-/* Lent to congestion controls. */
+/* A function that the kernel offers to congestion controls. */
 extern __u32 tcp_slow_start(struct tcp_sock *tp, __u32 acked) __attribute__((section(".ksyms")));

@@ -7,8 +7,13 @@
  */
 #pragma once
 
+#include "cdg.h"
+#include "dalbe.h"
+#include "vegas.h"
+#include "weighted.h"
+
 /* 1 - w from which on a weight is good for more than its share, as for the
- * receiver lever (brake/order.rs): 0.2. */
+ * receiver lever (FlowTarget::share in weight/mod.rs): 0.2. */
 #define OPENING_Q16 13107
 
 /* A share w/(1 + w) of this, for a weight between the least and 1. */
@@ -17,8 +22,8 @@ static __always_inline __u32 share_of(__u32 window_q8, __u32 w_q16)
 	__u32 share = scaled(window_q8, w_q16, ONE_Q16 + w_q16);
 
 	if (ONE_Q16 - w_q16 < OPENING_Q16)
-		share = scaled(share, OPENING_Q16, most(ONE_Q16 - w_q16, 1));
-	return least(share, window_q8);
+		share = scaled(share, OPENING_Q16, max_of(ONE_Q16 - w_q16, 1));
+	return min_of(share, window_q8);
 }
 
 /* The round-trip time that a weight is good for is a mean over so long, us: some
@@ -26,11 +31,11 @@ static __always_inline __u32 share_of(__u32 window_q8, __u32 w_q16)
  * the flow keeps its window, as they do theirs, and not its rate. */
 #define MEAN_US 8000000
 
-static __always_inline void mean_rtt(struct weighted *own, const struct look *look)
+static __always_inline void mean_rtt(struct weighted *own, const struct round_sample *look)
 {
 	__u32 rtt_us = look->rtt_us;
 	/* Idle time does not count. */
-	__u32 elapsed_us = least(look->elapsed_us, least(2 * look->rtt_max_us, MEAN_US));
+	__u32 elapsed_us = min_of(look->elapsed_us, min_of(2 * look->rtt_max_us, MEAN_US));
 
 	/* A single packet's acknowledgement may be delayed. */
 	if (own->rtt_us && (!look->is_timed || look->cwnd == 1))
@@ -40,44 +45,44 @@ static __always_inline void mean_rtt(struct weighted *own, const struct look *lo
 	if (own->rtt_us == 0)
 		own->rtt_us = rtt_us;
 	else if (rtt_us > own->rtt_us)
-		own->rtt_us += most(scaled(rtt_us - own->rtt_us, elapsed_us, MEAN_US), 1);
+		own->rtt_us += max_of(scaled(rtt_us - own->rtt_us, elapsed_us, MEAN_US), 1);
 	else if (rtt_us < own->rtt_us)
-		own->rtt_us -= most(scaled(own->rtt_us - rtt_us, elapsed_us, MEAN_US), 1);
+		own->rtt_us -= max_of(scaled(own->rtt_us - rtt_us, elapsed_us, MEAN_US), 1);
 }
 
 /* The window that the weight is good for whatever the others do; the largest
  * there is if it has no bound. What the process has seen is no answer alone: a
  * flow that is held to a share of what it has carried carries no more. */
-static __always_inline __u32 bound_of(const struct state *s, const struct look *look)
+static __always_inline __u32 bound_of(const struct state *s, const struct round_sample *look)
 {
-	__u32 capacity = most(s->trains.capacity, look->capacity);
+	__u32 capacity = max_of(s->trains.capacity, look->capacity);
 	__u32 packets_s_q8 = scaled(capacity, PACKET_Q8, look->segment);
 	__u32 all_q8 = scaled(packets_s_q8, s->weighted.rtt_us, 1000000);
 
 	if (look->w_q16 >= ONE_Q16 || s->trains.capacity == 0)
-		return WINDOW_MOST_Q8;
-	return most(least(share_of(all_q8, look->w_q16), WINDOW_MOST_Q8), FLOOR_Q8);
+		return MAX_WINDOW_Q8;
+	return max_of(min_of(share_of(all_q8, look->w_q16), MAX_WINDOW_Q8), FLOOR_Q8);
 }
 
 /* The window of a weight above the least: that of one CUBIC flow, within what
  * the weight is good for. As long as nobody knows what the path carries, it
  * grows slower than CUBIC by the weight. */
-static __always_inline __u32 weighted_law(struct state *s, const struct look *look)
+static __always_inline __u32 weighted_law(struct state *s, const struct round_sample *look)
 {
 	struct weighted *own = &s->weighted;
 	__u32 bound = bound_of(s, look), before = s->w_q16;
-	bool is_bound = bound < WINDOW_MOST_Q8;
+	bool is_bound = bound < MAX_WINDOW_Q8;
 
 	s->w_q16 = look->w_q16;
-	if (look->w_q16 <= LEAST_WEIGHT_Q16)
+	if (look->w_q16 <= MIN_WEIGHT_Q16)
 		return 0;
-	if (before <= LEAST_WEIGHT_Q16)
+	if (before <= MIN_WEIGHT_Q16)
 		/* From yielding at once to what the weight is good for. */
-		weighted_begin(own, most(is_bound ? 2 * bound : 0, s->vegas.window_q8));
+		weighted_begin(own, max_of(is_bound ? 2 * bound : 0, s->vegas.window_q8));
 	weighted_grow(own, look, is_bound ? ONE_Q16 : look->w_q16);
 	/* A loss or two a flow of this weight need not heed. */
-	own->window_q8 = least(own->window_q8, least(2 * bound, WINDOW_MOST_Q8));
-	return least(own->window_q8, bound);
+	own->window_q8 = min_of(own->window_q8, min_of(2 * bound, MAX_WINDOW_Q8));
+	return min_of(own->window_q8, bound);
 }
 
 /* Windows are of whole packets, and that of a short path of few of them: what
@@ -91,25 +96,25 @@ static __always_inline __u32 whole(struct vegas *own, __u32 window_q8)
 	return window_q8;
 }
 
-static __always_inline __u32 vegas_law(struct state *s, struct look *look, bool *is_paced)
+static __always_inline __u32 vegas_law(struct state *s, struct round_sample *look, bool *is_paced)
 {
 	__u32 window;
 
 	mean_rtt(&s->weighted, look);
 	/* From one round trip to the next it is at most doubled, as in slow
 	 * start. */
-	window = least(weighted_law(s, look), 2 * most(look->cwnd, 2) * PACKET_Q8);
+	window = min_of(weighted_law(s, look), 2 * max_of(look->cwnd, 2) * PACKET_Q8);
 	vegas_round(&s->vegas, &s->seen, look);
-	s->vegas.window_q8 = least(s->vegas.window_q8, WINDOW_MOST_Q8);
+	s->vegas.window_q8 = min_of(s->vegas.window_q8, MAX_WINDOW_Q8);
 	*is_paced = s->vegas.window_q8 >= window;
 	if (!*is_paced)
 		return whole(&s->vegas, window);
-	if (crawl_round(&s->vegas, look))
+	if (pause_round(&s->vegas, look))
 		return PACKET_Q8;
 	return whole(&s->vegas, s->vegas.window_q8);
 }
 
-static __always_inline __u32 cubic_law(struct state *s, struct look *look, __u32 law)
+static __always_inline __u32 cubic_law(struct state *s, struct round_sample *look, __u32 law)
 {
 	__u32 window = s->weighted.window_q8;
 
@@ -120,11 +125,11 @@ static __always_inline __u32 cubic_law(struct state *s, struct look *look, __u32
 		return s->weighted.window_q8;
 	}
 	weighted_grow(&s->weighted, look, ONE_Q16);
-	return most(s->weighted.window_q8, window);
+	return max_of(s->weighted.window_q8, window);
 }
 
 /* The window after a round trip; whether TCP is to space its packets. */
-static __always_inline __u32 law_round(struct state *s, struct look *look, __u32 law,
+static __always_inline __u32 law_round(struct state *s, struct round_sample *look, __u32 law,
 				       bool *is_paced)
 {
 	if (law == LAW_VEGAS)
@@ -132,7 +137,7 @@ static __always_inline __u32 law_round(struct state *s, struct look *look, __u32
 	if (law == LAW_CDG || law == LAW_CDG_PAPER) {
 		cdg_round(&s->cdg, &s->vegas, &s->seen, look, law == LAW_CDG);
 		/* Beside others' bursts a flow that is paced gets more than its weight. */
-		*is_paced = law == LAW_CDG && look->w_q16 <= LEAST_WEIGHT_Q16;
+		*is_paced = law == LAW_CDG && look->w_q16 <= MIN_WEIGHT_Q16;
 		return s->cdg.window_q8;
 	}
 	if (law == LAW_VEGAS_PAPER) {
@@ -157,40 +162,40 @@ static __always_inline void take_window(struct state *s, __u32 law, __u32 window
 }
 
 /* The window after a loss. */
-static __always_inline __u32 law_loss(struct state *s, const struct parameters *wish,
+static __always_inline __u32 law_loss(struct state *s, const struct parameters *wanted,
 				      __u32 window, __u32 base_us, __u64 now_us,
 				      bool was_slow_start)
 {
 	__u32 next;
 
-	if (wish->law == LAW_VEGAS) {
+	if (wanted->law == LAW_VEGAS) {
 		vegas_loss(&s->vegas, now_us, base_us);
 		/* It has doubled since the path was full. */
 		if (was_slow_start)
-			s->vegas.window_q8 = least(s->vegas.window_q8,
-						   most(window / 2, FLOOR_Q8));
+			s->vegas.window_q8 = min_of(s->vegas.window_q8,
+						   max_of(window / 2, FLOOR_Q8));
 		next = s->vegas.window_q8;
-		if (wish->w_q16 > LEAST_WEIGHT_Q16) {
+		if (wanted->w_q16 > MIN_WEIGHT_Q16) {
 			weighted_loss(&s->weighted);
-			next = most(next, s->weighted.window_q8);
-			next = least(next, window);
+			next = max_of(next, s->weighted.window_q8);
+			next = min_of(next, window);
 		}
-	} else if (wish->law == LAW_VEGAS_PAPER) {
-		next = paper_vegas_heeds(wish->w_q16, wish->phi_q16) ? window / 2 : window;
+	} else if (wanted->law == LAW_VEGAS_PAPER) {
+		next = paper_vegas_heeds(wanted->w_q16, wanted->phi_q16) ? window / 2 : window;
 		s->cdg.window_q8 = next;
-	} else if (wish->law == LAW_CDG || wish->law == LAW_CDG_PAPER) {
+	} else if (wanted->law == LAW_CDG || wanted->law == LAW_CDG_PAPER) {
 		next = window / 2;
 		s->cdg.window_q8 = next;
 		s->cdg.since_backoff = 0;
-		if (wish->law == LAW_CDG)
+		if (wanted->law == LAW_CDG)
 			vegas_meet(&s->vegas, window, false);
 	} else {
 		weighted_loss(&s->weighted);
 		cubic_loss(&s->cubic, now_us);
-		if (wish->law == LAW_CUBIC_BETA)
-			s->weighted.window_q8 = most(
-				times_q16(s->weighted.window_q8, wish->w_q16), FLOOR_Q8);
+		if (wanted->law == LAW_CUBIC_BETA)
+			s->weighted.window_q8 = max_of(
+				times_q16(s->weighted.window_q8, wanted->w_q16), FLOOR_Q8);
 		next = s->weighted.window_q8;
 	}
-	return most(next, FLOOR_Q8);
+	return max_of(next, FLOOR_Q8);
 }

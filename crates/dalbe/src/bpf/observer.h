@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include "types.h"
+
 /* To be raised with every change of the structures or of what the kernel's
  * side does: it is how a process and the observer that root has set up know
  * whether they belong together. */
@@ -23,12 +25,12 @@
 /* Sending times count from here, so that those before are above zero. */
 #define SENT_ZERO_US (1ULL << 40)
 /* Lengths that an interval may have. */
-#define LEAST_INTERVAL_US 1000
-#define MOST_INTERVAL_US 1000000
+#define MIN_INTERVAL_US 1000
+#define MAX_INTERVAL_US 1000000
 /* Delays above the reference, in units of 2^7 us: the first four buckets hold
  * one unit each, then four buckets share each octave. */
 #define DELAY_UNIT_SHIFT 7
-#define DELAY_MOST_UNITS 8191
+#define MAX_DELAY_UNITS 8191
 #define DELAY_BUCKETS 48
 
 /* What a process writes for its socket. */

@@ -7,6 +7,9 @@
  */
 #pragma once
 
+#include "congestion.h"
+#include "kernel.h"
+
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 {
 	return (struct tcp_sock *)sk;
@@ -55,7 +58,7 @@ static __always_inline void begin_round(struct tcp_sock *tp, struct round *round
 static __always_inline bool is_round_over(const struct tcp_sock *tp, const struct round *round)
 {
 	return is_before(round->end, tp->snd_una) &&
-	       tp->tcp_mstamp >= round->began_us + RTT_LEAST_US;
+	       tp->tcp_mstamp >= round->began_us + MIN_RTT_US;
 }
 
 /* Has the packets of a flow paced by TCP, or not. A window that is set anew at

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The types and numbers that every program of ours needs, so that building
- * takes neither the headers of a kernel nor a description of one.
+ * The types and numbers that every program needs. With them, building needs
+ * neither the headers of a kernel nor a description of one.
  */
 #pragma once
 
@@ -17,6 +17,12 @@ typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef __u16 __sum16;
 
+#ifndef true
+typedef _Bool bool;
+#define true 1
+#define false 0
+#endif
+
 /* linux/bpf.h, as far as it is needed: numbers of the kernel's interface. */
 enum {
 	BPF_MAP_TYPE_SK_STORAGE = 24,
@@ -24,8 +30,8 @@ enum {
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
 };
 
-/* A map whose values have one can be frozen by nobody (Linux 6.2;
- * BPF_MAP_FREEZE needs no more than the right to write). */
+/* The kernel refuses to freeze a map whose values contain one (Linux 6.2).
+ * Without it, any process with the right to write could freeze the map. */
 struct bpf_spin_lock {
 	__u32 val;
 };

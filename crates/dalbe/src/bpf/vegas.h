@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Vegas with a memory: the window of a flow that yields to anybody, yet fills
- * an idle path. The law of the receiver lever (brake/yielding.rs), once per
+ * an idle path. The law of the receiver lever (receive_window/yielding.rs), once per
  * round trip; with a shorter queue, for here it is seen where it arises, and on
  * short paths with less haste:
  * - Filling. With a short queue the window goes to what the path carries
@@ -17,6 +17,9 @@
  * It must not know of weights.
  */
 #pragma once
+
+#include "arithmetic.h"
+#include "congestion.h"
 
 /* A delay no longer than this is no queue ... */
 #define SHORT_US(base_us) (885 + (base_us) / 60)
@@ -73,7 +76,7 @@ static const __u32 QUIET_GROWTH_Q8[QUIET_STEPS] = {
 
 static __always_inline bool vegas_fills(__u32 used, __u32 window, __u32 share_q16)
 {
-	return used >= least(times_q16(window, share_q16), minus(window, 5 * PACKET_Q8 / 2));
+	return used >= min_of(times_q16(window, share_q16), minus(window, 5 * PACKET_Q8 / 2));
 }
 
 /* The square root of a window, both in packets/256. */
@@ -87,7 +90,7 @@ static __always_inline void vegas_carried(struct vegas *own, __u32 carried_q8)
 {
 	__u32 faded = own->carried_most_q8 - own->carried_most_q8 / 512;
 
-	own->carried_most_q8 = most(faded, carried_q8);
+	own->carried_most_q8 = max_of(faded, carried_q8);
 }
 
 /* A queue was met by this window. */
@@ -100,7 +103,7 @@ static __always_inline void vegas_meet(struct vegas *own, __u32 window_q8, bool 
 	if (own->threshold_q8 && !stayed) {
 		__u32 mean = times_q16(own->threshold_q8, MEMORY_Q16) +
 			     times_q16(window_q8, ONE_Q16 - MEMORY_Q16);
-		own->threshold_q8 = most(window_q8, mean);
+		own->threshold_q8 = max_of(window_q8, mean);
 	} else {
 		own->threshold_q8 = window_q8;
 	}
@@ -111,14 +114,14 @@ static __always_inline __u32 vegas_growth(const struct vegas *own)
 {
 	__u32 low = own->windows_q8[3], growth = 0;
 
-	growth = most(growth, minus(own->windows_q8[2], low));
-	low = least(low, own->windows_q8[2]);
-	growth = most(growth, minus(own->windows_q8[1], low));
-	low = least(low, own->windows_q8[1]);
-	return most(growth, minus(own->windows_q8[0], low));
+	growth = max_of(growth, minus(own->windows_q8[2], low));
+	low = min_of(low, own->windows_q8[2]);
+	growth = max_of(growth, minus(own->windows_q8[1], low));
+	low = min_of(low, own->windows_q8[1]);
+	return max_of(growth, minus(own->windows_q8[0], low));
 }
 
-static __always_inline void vegas_remember(struct vegas *own, const struct look *look)
+static __always_inline void vegas_remember(struct vegas *own, const struct round_sample *look)
 {
 	for (int i = 3; i > 0; i--) {
 		own->windows_q8[i] = own->windows_q8[i - 1];
@@ -136,7 +139,7 @@ static __always_inline void vegas_yield(struct vegas *own, struct telemetry *see
 {
 	__u32 before = own->window_q8;
 
-	own->window_q8 = most(least(window_q8, before), FLOOR_Q8);
+	own->window_q8 = max_of(min_of(window_q8, before), FLOOR_Q8);
 	own->yielded_us = now_us;
 	seen->delays++;
 	if (own->window_q8 < before) {
@@ -147,29 +150,29 @@ static __always_inline void vegas_yield(struct vegas *own, struct telemetry *see
 
 /* With a short queue. */
 static __always_inline void vegas_fill(struct vegas *own, struct telemetry *seen,
-				       const struct look *look, __u32 carried, __u32 used)
+				       const struct round_sample *look, __u32 carried, __u32 used)
 {
 	__u32 window = own->window_q8;
 	__u32 full = carried + DELAYED_Q8 +
-		     times_q16(root_q8(most(carried, PACKET_Q8)), OWN_Q16);
+		     times_q16(root_q8(max_of(carried, PACKET_Q8)), OWN_Q16);
 	__u32 queued = scaled(carried, look->queue_us, look->base_us);
-	__u32 target = most(full, minus(window, most(queued, times_q16(window, DECREASE_Q16))));
+	__u32 target = max_of(full, minus(window, max_of(queued, times_q16(window, DECREASE_Q16))));
 
 	if (target + PACKET_Q8 < window) {
-		vegas_meet(own, least(full, window), false);
-		own->window_q8 = most(target, FLOOR_Q8);
+		vegas_meet(own, min_of(full, window), false);
+		own->window_q8 = max_of(target, FLOOR_Q8);
 		own->wait = 1;
 		seen->delays++;
 		seen->backoffs++;
 		seen->delay_share_q16 += scaled(window - own->window_q8, ONE_Q16, window);
 	} else if (target > window && own->hold == 0 && vegas_fills(used, window, 58982)) {
-		own->window_q8 = least(target, window + PACKET_Q8);
+		own->window_q8 = min_of(target, window + PACKET_Q8);
 		own->has_met = 0;
 	}
 }
 
 /* Without a queue. */
-APART int vegas_grow(struct vegas *own, const struct look *look, __u32 used, bool has_come)
+APART int vegas_grow(struct vegas *own, const struct round_sample *look, __u32 used, bool has_come)
 {
 	__u32 window, near, careful, growth, limit, quiet, stretch;
 	bool is_known;
@@ -177,14 +180,14 @@ APART int vegas_grow(struct vegas *own, const struct look *look, __u32 used, boo
 	if (!own || !look)
 		return 0;
 	window = own->window_q8;
-	quiet = most(QUIET, least(QUIET_US / look->base_us + 1, 100));
-	stretch = least(DOUBLED_US / look->base_us + 1, 10);
+	quiet = max_of(QUIET, min_of(QUIET_US / look->base_us + 1, 100));
+	stretch = min_of(DOUBLED_US / look->base_us + 1, 10);
 	near = times_q16(own->threshold_q8, NEAR_Q16);
 	is_known = !has_come && window < times_q16(own->carried_most_q8, NEAR_Q16);
 	if (is_known || look->queue_us < look->clear_us)
-		own->quiet = least(own->quiet + 1, quiet + (QUIET_STEPS - 1) * stretch);
+		own->quiet = min_of(own->quiet + 1, quiet + (QUIET_STEPS - 1) * stretch);
 	else
-		own->quiet = least(own->quiet, quiet - 1);
+		own->quiet = min_of(own->quiet, quiet - 1);
 	if (own->threshold_q8 == 0) {
 		if (vegas_fills(used, window, 45875))
 			own->window_q8 = 2 * window;
@@ -192,32 +195,32 @@ APART int vegas_grow(struct vegas *own, const struct look *look, __u32 used, boo
 	}
 	if (window < near) {
 		own->has_met = 0;
-		own->window_q8 = least(2 * window, most(near, window + PACKET_Q8));
+		own->window_q8 = min_of(2 * window, max_of(near, window + PACKET_Q8));
 		return 0;
 	}
 	if (!vegas_fills(used, window, own->quiet > quiet + 1 ? 39322 : 55706))
 		return 0;
 	own->has_met = 0;
-	careful = least(times_q16(root_q8(window), CAREFUL_Q16), PACKET_Q8);
+	careful = min_of(times_q16(root_q8(window), CAREFUL_Q16), PACKET_Q8);
 	growth = careful;
 	if (own->quiet >= quiet) {
 		__u32 step = (own->quiet - quiet) / stretch;
 
-		growth = most(growth, QUIET_GROWTH_Q8[step % QUIET_STEPS]);
+		growth = max_of(growth, QUIET_GROWTH_Q8[step % QUIET_STEPS]);
 	}
-	limit = most(minus(own->carried_most_q8, window), careful);
+	limit = max_of(minus(own->carried_most_q8, window), careful);
 	if (!has_come)
-		limit = most(limit, window / 2);
-	window += least(growth, limit);
+		limit = max_of(limit, window / 2);
+	window += min_of(growth, limit);
 	/* Of a few packets the acknowledgement of the last is delayed: they seem to
 	 * make little use of their window, and one more helps. */
-	limit = most(2 * used, own->window_q8 + PACKET_Q8);
-	own->window_q8 = most(least(window, limit), FLOOR_Q8);
+	limit = max_of(2 * used, own->window_q8 + PACKET_Q8);
+	own->window_q8 = max_of(min_of(window, limit), FLOOR_Q8);
 	return 0;
 }
 
 /* Another round trip is over. */
-APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct look *look)
+APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct round_sample *look)
 {
 	__u32 base, queue, carried, used, window, own_us, foreign_us = FOREIGN_US, steady;
 	bool has_come;
@@ -243,11 +246,11 @@ APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct lo
 	own_us = scaled(vegas_growth(own), look->elapsed_us, look->delivered * PACKET_Q8);
 
 	if (look->is_limited && own->looks >= 3 && own->calm == 0 && window > 2 * FLOOR_Q8) {
-		__u32 before = least(own->queues_us[1], own->queues_us[2]);
+		__u32 before = min_of(own->queues_us[1], own->queues_us[2]);
 
-		if (queue > before + own_us + most(RISE_US, base / 32)) {
-			vegas_meet(own, least(carried, window), has_come);
-			vegas_yield(own, seen, look->now_us, least(used, window) / 2);
+		if (queue > before + own_us + max_of(RISE_US, base / 32)) {
+			vegas_meet(own, min_of(carried, window), has_come);
+			vegas_yield(own, seen, look->now_us, min_of(used, window) / 2);
 			own->came_us = look->now_us;
 			own->hold = HOLD;
 			own->calm = 1;
@@ -264,14 +267,14 @@ APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct lo
 		own_us = 0;
 	}
 	if (queue > own_us + look->short_us + foreign_us) {
-		vegas_meet(own, least(carried, window), has_come);
-		vegas_yield(own, seen, look->now_us, least(least(window, used) / 2, carried));
+		vegas_meet(own, min_of(carried, window), has_come);
+		vegas_yield(own, seen, look->now_us, min_of(min_of(window, used) / 2, carried));
 		return 0;
 	}
 	if (own->clear_us && look->now_us > own->clear_us + UNSEEN_US && own->hold == 0 &&
 	    look->is_limited) {
 		own->clear_us = look->now_us;
-		own->window_q8 = most(least(times_q16(carried, ROOM_Q16), window), FLOOR_Q8);
+		own->window_q8 = max_of(min_of(times_q16(carried, ROOM_Q16), window), FLOOR_Q8);
 		own->wait = 1;
 		own->calm = 4;
 		return 0;
@@ -288,7 +291,7 @@ APART int vegas_round(struct vegas *own, struct telemetry *seen, const struct lo
 		if (look->now_us < own->yielded_us + 4 * look->elapsed_us || own->looks < 3)
 			steady = carried;
 		if (look->is_limited)
-			vegas_fill(own, seen, look, most(carried, steady), used);
+			vegas_fill(own, seen, look, max_of(carried, steady), used);
 		return 0;
 	}
 	own->was_queued = 0;
@@ -306,10 +309,10 @@ static __always_inline void vegas_loss(struct vegas *own, __u64 now_us, __u32 ba
 
 	own->loss_us = now_us;
 	if (own->looks)
-		vegas_meet(own, least(own->carried_q8[0], own->window_q8), false);
+		vegas_meet(own, min_of(own->carried_q8[0], own->window_q8), false);
 	own->window_q8 = is_queued || goes_on ? own->window_q8 / 2
 					      : times_q16(own->window_q8, LOSS_ALONE_Q16);
-	own->window_q8 = most(own->window_q8, FLOOR_Q8);
+	own->window_q8 = max_of(own->window_q8, FLOOR_Q8);
 	if (goes_on)
 		own->threshold_q8 = own->window_q8;
 	own->hold = 2;
@@ -321,7 +324,7 @@ static __always_inline void vegas_loss(struct vegas *own, __u64 now_us, __u32 ba
 /* Slow start is over with this window. */
 static __always_inline void vegas_begin(struct vegas *own, __u64 now_us, __u32 window_q8)
 {
-	own->window_q8 = most(window_q8, FLOOR_Q8);
+	own->window_q8 = max_of(window_q8, FLOOR_Q8);
 	if (own->threshold_q8 == 0) {
 		own->threshold_q8 = own->window_q8;
 		own->clear_us = now_us;
@@ -330,4 +333,49 @@ static __always_inline void vegas_begin(struct vegas *own, __u64 now_us, __u32 w
 	own->wait = 1;
 	own->calm = 2;
 	own->has_met = 1;
+}
+
+/*
+ * Slower than the least window. Two packets per round trip are a large share of
+ * a short path. A flow that yields, and still meets a queue at this window,
+ * goes down to one: its acknowledgements are delayed (40 ms on Linux), which
+ * says nothing of the path, so now and then a window of two looks whether the
+ * others are still there. The first that meets no queue ends it.
+ */
+/* Two packets do no harm where they are less than 3 % of what is carried, nor on
+ * long paths, where a single one would also take long to come back. */
+#define PAUSE_MAX_CARRIED_Q8 (67 * PACKET_Q8)
+#define PAUSE_MAX_BASE_US 60000
+/* Round trips before the first time. */
+#define PAUSE_PATIENCE 4
+/* At most so many single packets in a row: about half a second. */
+#define PAUSE_MAX_LENGTH 5
+/* A queue of others is so much longer than a short one, us. */
+#define PAUSE_QUEUE_US 2000
+
+/* After a round trip; whether the next one is of a single packet. */
+static __always_inline bool pause_round(struct vegas *own, const struct round_sample *look)
+{
+	if (own->window_q8 > FLOOR_Q8 || own->carried_most_q8 > PAUSE_MAX_CARRIED_Q8 ||
+	    look->base_us > PAUSE_MAX_BASE_US ||
+	    (look->is_timed && look->queue_us <= look->short_us)) {
+		own->pause_left = 0;
+		own->pause_length = 0;
+		own->patience = 0;
+		return false;
+	}
+	if (look->cwnd == 1) {
+		if (own->pause_left)
+			own->pause_left--;
+		return own->pause_left;
+	}
+	if (!look->is_timed || look->queue_us < look->short_us + PAUSE_QUEUE_US)
+		return false;
+	if (own->patience < PAUSE_PATIENCE) {
+		own->patience++;
+		return false;
+	}
+	own->pause_length = min_of(own->pause_length ? 2 * own->pause_length : 1, PAUSE_MAX_LENGTH);
+	own->pause_left = own->pause_length;
+	return true;
 }

@@ -10,6 +10,9 @@
  */
 #pragma once
 
+#include "arithmetic.h"
+#include "congestion.h"
+
 /* What a loss leaves of the window (RFC 9438, section 4.6): 0.7. */
 #define BETA_Q16 45875
 /* Growth in the Reno-friendly region: 3(1 - beta)/(1 + beta) packets per round
@@ -20,10 +23,10 @@
 #define CUBIC_SCALE 640000000000ULL
 /* No longer than this, ms, nor wider than this, packets/256, is computed with:
  * the products have room in 64 bits. */
-#define CUBIC_MOST_MS 60000
-#define WINDOW_MOST_Q8 (1U << 24)
+#define MAX_CUBIC_MS 60000
+#define MAX_WINDOW_Q8 (1U << 24)
 /* At most 1.5 times the window in a round trip (section 4.2). */
-#define CUBIC_MOST_GROWTH 2
+#define CUBIC_GROWTH_DIVISOR 2
 
 /* Has it begin with this window. */
 static __always_inline void weighted_begin(struct weighted *own, __u32 window_q8)
@@ -42,20 +45,20 @@ static __always_inline void weighted_loss(struct weighted *own)
 	own->origin_q8 = window < own->origin_q8 ? times_q16(window, (ONE_Q16 + BETA_Q16) / 2)
 						 : window;
 	/* Growth is in proportion: from nothing there is none. */
-	own->window_q8 = most(times_q16(window, BETA_Q16), FLOOR_Q8);
+	own->window_q8 = max_of(times_q16(window, BETA_Q16), FLOOR_Q8);
 	own->epoch_us = 0;
 }
 
 /* |time|^3 packets/256 with this weight. */
 static __always_inline __u32 cube(__u32 ms, __u32 w_q16)
 {
-	__u64 time = least(ms, CUBIC_MOST_MS);
+	__u64 time = min_of(ms, MAX_CUBIC_MS);
 
-	return least(time * time * time * w_q16 / CUBIC_SCALE, WINDOW_MOST_Q8);
+	return min_of(time * time * time * w_q16 / CUBIC_SCALE, MAX_WINDOW_Q8);
 }
 
 /* The window one round trip later, if the flow was limited by it. */
-APART int weighted_grow(struct weighted *own, const struct look *look, __u32 w_q16)
+APART int weighted_grow(struct weighted *own, const struct round_sample *look, __u32 w_q16)
 {
 	__u32 window, time_ms, cubic, friendly, target;
 
@@ -65,16 +68,16 @@ APART int weighted_grow(struct weighted *own, const struct look *look, __u32 w_q
 	if (!look->is_limited) {
 		/* Time without anything to send does not count. */
 		if (own->epoch_us)
-			own->epoch_us += least(look->elapsed_us, look->now_us - own->epoch_us);
+			own->epoch_us += min_of(look->elapsed_us, look->now_us - own->epoch_us);
 		return 0;
 	}
 	if (own->epoch_us == 0 || own->w_q16 != w_q16) {
-		__u32 below = least(minus(own->origin_q8, window), WINDOW_MOST_Q8);
+		__u32 below = min_of(minus(own->origin_q8, window), MAX_WINDOW_Q8);
 
 		own->epoch_us = look->now_us;
 		own->w_q16 = w_q16;
 		own->friendly_q8 = window;
-		own->k_ms = least(cube_root((__u64)below * CUBIC_SCALE / w_q16), CUBIC_MOST_MS);
+		own->k_ms = min_of(cube_root((__u64)below * CUBIC_SCALE / w_q16), MAX_CUBIC_MS);
 		if (below == 0)
 			own->origin_q8 = window;
 	}
@@ -86,9 +89,9 @@ APART int weighted_grow(struct weighted *own, const struct look *look, __u32 w_q
 	/* By what was acknowledged, in windows (section 4.3): what is taken for one
 	 * round trip may be many short ones. */
 	friendly = scaled(PACKET_Q8 * FRIENDLY_Q16 / ONE_Q16, look->delivered, look->cwnd);
-	own->friendly_q8 = least(own->friendly_q8, WINDOW_MOST_Q8) + times_q16(friendly, w_q16);
-	target = most(cubic, own->friendly_q8);
-	target = least(target, window + window / CUBIC_MOST_GROWTH);
-	own->window_q8 = least(most(window, target), WINDOW_MOST_Q8);
+	own->friendly_q8 = min_of(own->friendly_q8, MAX_WINDOW_Q8) + times_q16(friendly, w_q16);
+	target = max_of(cubic, own->friendly_q8);
+	target = min_of(target, window + window / CUBIC_GROWTH_DIVISOR);
+	own->window_q8 = min_of(max_of(window, target), MAX_WINDOW_Q8);
 	return 0;
 }

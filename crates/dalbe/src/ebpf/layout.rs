@@ -103,7 +103,7 @@ pub(crate) struct RawTelemetry {
     pub(crate) updated_us: u64,
 }
 
-/// `struct state` of `../bpf/flow.h`, whose end is the kernel's alone.
+/// `struct state` of `../bpf/congestion.h`, whose end is the kernel's alone.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub(crate) struct RawState {
@@ -148,7 +148,7 @@ mod congestion_tests {
         for (name, value) in [
             ("CONGESTION_VERSION", u64::from(CONGESTION_VERSION)),
             ("ONE_Q16", ONE as u64),
-            ("LEAST_WEIGHT_Q16", least),
+            ("MIN_WEIGHT_Q16", least),
         ] {
             let line = format!("#define {name} {value}\n");
             assert!(header.contains(&line), "{line}");

@@ -21,17 +21,17 @@ static void whole_windows(void)
 		       "%u windows of 5.3 packets are %llu/256 packets", i, sum_q8);
 	}
 	for (__u32 i = 0; i < 10000; i++) {
-		__u32 wish = FLOOR_Q8 + i * 37 % (3 * PACKET_Q8);
-		__u32 window = whole(&own, wish);
+		__u32 wanted = FLOOR_Q8 + i * 37 % (3 * PACKET_Q8);
+		__u32 window = whole(&own, wanted);
 
-		EXPECT(window >= FLOOR_Q8, "of %u/256 packets %u/256 are left", wish, window);
+		EXPECT(window >= FLOOR_Q8, "of %u/256 packets %u/256 are left", wanted, window);
 	}
 }
 
 /* Round trips of this length until so much time has gone by. */
 static void see(struct weighted *own, __u32 rtt_us, __u32 time_us)
 {
-	struct look look = {
+	struct round_sample look = {
 		.rtt_us = rtt_us, .rtt_max_us = rtt_us, .elapsed_us = rtt_us, .cwnd = 10,
 		.is_timed = true,
 	};
@@ -66,7 +66,7 @@ static void mean_round_trip(void)
 static void unmeasured_round_trips(void)
 {
 	struct weighted own = {.rtt_us = 20000};
-	struct look look = {
+	struct round_sample look = {
 		.rtt_us = 60000, .rtt_max_us = 60000, .elapsed_us = 60000, .cwnd = 10,
 	};
 
@@ -147,7 +147,7 @@ static void trains_of_what_there_was(void)
 static void weights_bound(void)
 {
 	struct state s = known_path();
-	struct look look = {
+	struct round_sample look = {
 		.segment = 1250, .w_q16 = ONE_Q16 / 4, .cwnd = 10, .delivered = 10,
 		.elapsed_us = 100000, .rtt_us = 100000, .rtt_min_us = 100000,
 		.rtt_max_us = 100000, .is_limited = true,
@@ -163,19 +163,19 @@ static void weights_bound(void)
 	}
 	EXPECT(window == bound, "in a minute it comes to %u/256 packets", window);
 
-	for (look.w_q16 = LEAST_WEIGHT_Q16; look.w_q16 < ONE_Q16; look.w_q16++) {
+	for (look.w_q16 = MIN_WEIGHT_Q16; look.w_q16 < ONE_Q16; look.w_q16++) {
 		bound = bound_of(&s, &look);
 		EXPECT(bound >= before, "w = %u/65536: %u after %u", look.w_q16, bound, before);
 		before = bound;
 	}
 	EXPECT(before >= 99 * PACKET_Q8, "just below w = 1: %u/256 of 100 packets", before);
-	EXPECT(bound_of(&s, &look) == WINDOW_MOST_Q8, "w = 1 has a bound");
-	look.w_q16 = LEAST_WEIGHT_Q16;
+	EXPECT(bound_of(&s, &look) == MAX_WINDOW_Q8, "w = 1 has a bound");
+	look.w_q16 = MIN_WEIGHT_Q16;
 	EXPECT(weighted_law(&s, &look) == 0, "the least weight has a window of its own");
 	look.w_q16 = ONE_Q16 / 4;
 	look.capacity = 1250000;
 	s.trains.capacity = 0;
-	EXPECT(bound_of(&s, &look) == WINDOW_MOST_Q8, "a bound without an answer of a train");
+	EXPECT(bound_of(&s, &look) == MAX_WINDOW_Q8, "a bound without an answer of a train");
 }
 
 #define SECOND_US 1000000ULL
@@ -218,7 +218,7 @@ static void yields_after(__u32 capacity)
 	flow_alone(&flow, &PATH, flow.now_us + 5 * SECOND_US);
 	EXPECT(flow.cwnd > 10, "alone it has %u packets", flow.cwnd);
 	came_us = flow.now_us;
-	/* Longer than what is seen now is remembered for (base.h). */
+	/* Longer than what is seen now is remembered for (round.h). */
 	gone_us = came_us + 120 * SECOND_US;
 	while (flow.now_us < gone_us) {
 		/* 25 to 35 ms: a queue that never changes would be none. */
@@ -250,16 +250,16 @@ static void yields_to_others(void)
  * packets, and the mean is that of what they were. */
 static void shorter_than_the_least(void)
 {
-	struct look look = {
-		.w_q16 = ONE_Q16, .cwnd = 100, .delivered = 250, .elapsed_us = RTT_LEAST_US,
-		.rtt_us = 100, .rtt_min_us = RTT_LEAST_US, .rtt_max_us = RTT_LEAST_US,
+	struct round_sample look = {
+		.w_q16 = ONE_Q16, .cwnd = 100, .delivered = 250, .elapsed_us = MIN_RTT_US,
+		.rtt_us = 100, .rtt_min_us = MIN_RTT_US, .rtt_max_us = MIN_RTT_US,
 		.is_limited = true, .is_timed = true,
 	};
 	struct weighted own = {0};
 
 	weighted_begin(&own, 100 * PACKET_Q8);
 	for (__u32 i = 1; i <= 40; i++) {
-		look.now_us = i * RTT_LEAST_US;
+		look.now_us = i * MIN_RTT_US;
 		weighted_grow(&own, &look, ONE_Q16);
 	}
 	/* Of 40, a hundred round trips. */
@@ -278,9 +278,9 @@ static void waits_for_a_processor(void)
 	flow_begin(&flow);
 	for (__u32 i = 1; i <= 8000; i++) {
 		bool waits = i % 50 == 0;
-		__u32 windows = RTT_LEAST_US / 25, wait_us = waits ? 2000 : 0;
+		__u32 windows = MIN_RTT_US / 25, wait_us = waits ? 2000 : 0;
 
-		flow_over(&flow, 3 + wait_us, RTT_LEAST_US + wait_us, windows * flow.cwnd);
+		flow_over(&flow, 3 + wait_us, MIN_RTT_US + wait_us, windows * flow.cwnd);
 		EXPECT(i < 4000 || flow.cwnd >= 30, "%u packets in round %u", flow.cwnd, i);
 	}
 }

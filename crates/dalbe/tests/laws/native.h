@@ -22,19 +22,9 @@ static inline __u32 bpf_get_prandom_u32(void)
 	return 0x8000;
 }
 
-#include "../../src/bpf/arithmetic.h"
+#include "../../src/bpf/laws.h"
 
-#include "../../src/bpf/flow.h"
-#include "../../src/bpf/base.h"
-#include "../../src/bpf/train.h"
-#include "../../src/bpf/weighted.h"
-#include "../../src/bpf/vegas.h"
-#include "../../src/bpf/crawl.h"
-#include "../../src/bpf/cdg.h"
-#include "../../src/bpf/cubic.h"
-#include "../../src/bpf/paper_vegas.h"
-
-/* In place of socket.h: what look.h asks of a socket. */
+/* In place of socket.h: what round.h asks of a socket. */
 struct tcp_sock {
 	__u32 delivered;
 	__u32 mss_cache;
@@ -46,8 +36,7 @@ static inline bool is_window_limited(const struct tcp_sock *tp)
 	return tp->is_cwnd_limited;
 }
 
-#include "../../src/bpf/laws.h"
-#include "../../src/bpf/look.h"
+#include "../../src/bpf/round.h"
 
 /* What did not hold. */
 static int failures;

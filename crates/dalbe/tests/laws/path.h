@@ -40,10 +40,10 @@ static void flow_begin(struct flow *flow)
  * delivered in so long. */
 static void flow_over(struct flow *flow, __u32 rtt_us, __u32 elapsed_us, __u32 delivered)
 {
-	const struct parameters wish = {
-		.law = LAW_VEGAS, .w_q16 = LEAST_WEIGHT_Q16, .phi_q16 = ONE_Q16,
+	const struct parameters wanted = {
+		.law = LAW_VEGAS, .w_q16 = MIN_WEIGHT_Q16, .phi_q16 = ONE_Q16,
 	};
-	struct look look = {0};
+	struct round_sample look = {0};
 	bool is_paced = false;
 	__u32 window_q8;
 
@@ -56,10 +56,10 @@ static void flow_over(struct flow *flow, __u32 rtt_us, __u32 elapsed_us, __u32 d
 	flow->now_us += elapsed_us;
 	flow->tp.delivered += delivered;
 
-	observe(&look, &flow->s, &flow->tp, &flow->round, &wish, flow->now_us);
+	observe(&look, &flow->s, &flow->tp, &flow->round, &wanted, flow->now_us);
 	flow->round.base_us = look.base_us;
 	window_q8 = law_round(&flow->s, &look, LAW_VEGAS, &is_paced);
-	flow->cwnd = most(window_q8 / PACKET_Q8, window_q8 < FLOOR_Q8 ? 1 : 2);
+	flow->cwnd = max_of(window_q8 / PACKET_Q8, window_q8 < FLOOR_Q8 ? 1 : 2);
 	/* As pace() in socket.h. */
 	flow->round.is_paced = is_paced && is_pacing_possible(&flow->round, flow->cwnd);
 }
@@ -82,6 +82,6 @@ static __u32 flow_alone(struct flow *flow, const struct path *path, __u64 end_us
 	__u32 longest_us = 0;
 
 	while (flow->now_us < end_us)
-		longest_us = most(longest_us, flow_round(flow, path, 0));
+		longest_us = max_of(longest_us, flow_round(flow, path, 0));
 	return longest_us;
 }

@@ -2,6 +2,7 @@ mod greedy;
 mod link;
 mod others;
 mod pause;
+mod state;
 
 use proptest::prelude::*;
 
