@@ -153,7 +153,7 @@ fn a_sender_that_is_not_set_up_is_said_to_have_no_effect() {
     let server = Serving::start(&["--sender", "cdg"]);
     let outcome = server.end();
     let is_set_up = outcome.event("listening")["lever"] == "congestion-control";
-    let said = "warning: --sender cdg has no effect here until ";
+    let said = "warning: --sender cdg has no effect until root loads ";
     assert_eq!(outcome.stderr.contains(said), !is_set_up, "{outcome}");
 }
 
