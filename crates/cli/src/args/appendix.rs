@@ -245,8 +245,8 @@ const SETUP_FILES: &str = "\
 
 const SETUP_EXIT_STATUS: &str = "\
 0  both parts are loaded, or removed. With --status: both are loaded
-1  not root, the kernel refuses, or a file is in the way, for both parts; with --remove, for \
-    one. With --status: a part is not loaded, or another version is
+1  both parts failed: not root, the kernel refuses, or a file is in the way. With --remove: \
+    one part failed. With --status: a part is not loaded, or is another version
 2  wrong usage
 3  one part failed and is as before; the other is loaded";
 

@@ -175,9 +175,9 @@ pub(crate) struct SpeedArgs {
     /// Without a deadline, a connection always has this weight. A deadline can raise it, up
     /// to 1, which is an ordinary download.
     ///
-    /// A weight W between the two aims at the share W/(1 + W) of the highest rate of this
-    /// run. It takes more when the path has room. If another flow was there first, the
-    /// highest rate of this run may be low. Then a weight between the two changes little.
+    /// A weight W below 1 aims at the share W/(1 + W) of the highest rate of this run. It
+    /// takes more when the path has room. If another flow was there first, the highest
+    /// rate of this run may be low. Then a weight between 0.02 and 1 changes little.
     #[arg(long, value_name = "W", env = "FAIRBAT_WEIGHT", default_value = "0.02")]
     pub(crate) weight: String,
 

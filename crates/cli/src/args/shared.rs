@@ -109,8 +109,8 @@ pub(crate) struct TimeoutArgs {
 
     /// Give up a connection that is silent for this long; 0 means never
     ///
-    /// An upload is silent if the server acknowledges no data. After the data, the server may
-    /// take as long to answer as the upload took.
+    /// An upload is silent if the server acknowledges no data. After the last byte, the
+    /// server may take as long to answer as the upload took.
     #[arg(
         long,
         value_name = "DURATION",

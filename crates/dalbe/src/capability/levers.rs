@@ -1,5 +1,5 @@
-//! What there is to make transfers yield, told in plain words: of downloads the
-//! lever itself, of uploads ([`SenderLeverKind`]) what it means.
+//! The levers of downloads, and what each of them means, in plain words. Those of
+//! uploads are in [`crate::sender`].
 
 use serde::Serialize;
 
@@ -12,8 +12,7 @@ pub enum LeverKind {
     ObservedReceiveWindow,
     /// Downloads yield by their receive window ([`crate::receive_window`]).
     ReceiveWindow,
-    /// Our packets are marked Lower-Effort (RFC 8622); nothing brakes a
-    /// download.
+    /// Our packets are marked Lower-Effort (RFC 8622). Downloads do not yield.
     DscpLe,
     /// Not even the mark can be set.
     None,
@@ -29,25 +28,24 @@ impl LeverKind {
     pub fn explanation(self) -> &'static str {
         match self {
             Self::ObservedReceiveWindow => {
-                "A download offers its server a window no larger than what the path carries \
-                 without a queue, so that it yields to other traffic; the more its deadline \
-                 presses, the less it does. The kernel tells when each of its packets was sent \
-                 and when it arrived, which root has set up."
+                "A download yields to other traffic. It offers its server only the window that \
+                 the path carries without a queue. The closer the deadline, the less it yields. \
+                 The kernel also reports when each packet was sent and when it arrived, because \
+                 root has run fairbat setup."
             }
             Self::ReceiveWindow => {
-                "A download offers its server a window no larger than what the path carries \
-                 without a queue, so that it yields to other traffic; the more its deadline \
-                 presses, the less it does. It needs no privilege."
+                "A download yields to other traffic. It offers its server only the window that \
+                 the path carries without a queue. The closer the deadline, the less it yields. \
+                 This needs no privilege."
             }
             Self::DscpLe => {
-                "Packets that this machine sends on an open connection are marked Lower-Effort \
-                 (RFC 8622), and routers that know the mark drop them first. It needs no \
-                 privilege. The packets of a download are marked by the server, if at all. \
-                 Otherwise each download takes its share like any other connection."
+                "Downloads do not yield: each takes its share like any other connection. Only \
+                 the packets that this machine sends are marked Lower-Effort (RFC 8622), and \
+                 routers that know the mark drop them first. This needs no privilege."
             }
             Self::None => {
-                "This machine lets no packet be marked Lower-Effort, so each download takes its \
-                 share like any other connection."
+                "Downloads do not yield: each takes its share like any other connection. This \
+                 machine does not even allow the Lower-Effort mark on packets."
             }
         }
     }

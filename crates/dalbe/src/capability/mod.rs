@@ -291,23 +291,22 @@ fn proc_value(path: &str) -> Option<String> {
 pub struct RootAddition {
     /// The command, to be run by root.
     pub command: &'static str,
-    /// What every user has of it, in plain words.
+    /// What every user gains by it, in plain words.
     pub gain: String,
 }
 
-const OBSERVER: &str = "The kernel then tells every user, of their own downloads, when each packet \
-                        was sent and when it arrived: a queue on the path shows sooner, and apart \
-                        from delays on the way back.";
+const OBSERVER: &str = "The kernel then shows every user when each packet of their own downloads was \
+                        sent and when it arrived. So a download sees a queue sooner, and does not \
+                        mistake delays on the way back for one.";
 
-const OURS: &str = "Every user's uploads, and what fairbat serve sends, can then have a congestion \
-                    control that yields by itself and has a weight for each connection (Linux 6.4 \
-                    or newer).";
+const OURS: &str = "Uploads and fairbat serve can then use congestion controls that yield by \
+                    themselves, with a weight for each connection (Linux 6.4 or newer).";
 
-const LASTS: &str = "It takes nothing from other connections, and lasts until the machine restarts \
-                     or fairbat setup --remove.";
+const LASTS: &str = "Other connections do not change. It lasts until the machine restarts, or until \
+                     fairbat setup --remove.";
 
-/// What root could add, this being in the way of the observer and of our
-/// congestion controls.
+/// What root could add. The arguments say what is missing for the observer and
+/// for our congestion controls.
 fn root_could(
     observer: Option<&EbpfUnavailable>,
     ours: Option<&EbpfUnavailable>,

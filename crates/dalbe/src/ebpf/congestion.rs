@@ -155,9 +155,9 @@ impl WeightedCongestion {
         self.kernel.name(law)
     }
 
-    /// Has a connection, which may not be connected yet, follow these
-    /// parameters; its congestion control is changed if need be. They are in
-    /// force one round trip later.
+    /// Makes a connection follow these parameters, and changes its congestion
+    /// control if necessary. The socket need not be connected yet. The parameters
+    /// take effect one round trip later.
     ///
     /// # Errors
     /// Not a TCP socket, no memory, or the congestion controls have been

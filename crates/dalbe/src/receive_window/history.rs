@@ -98,8 +98,7 @@ impl History {
         delays.get(place).copied().unwrap_or(0.0)
     }
 
-    /// By how much the queueing delay has risen of late, s; `None` if nothing
-    /// is known.
+    /// The recent rise of the queueing delay, s; `None` if nothing is known.
     pub(crate) fn rise(&self, rtt: Duration) -> Option<f64> {
         let last = self.looks.back()?;
         last.queueing?;

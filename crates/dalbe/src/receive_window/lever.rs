@@ -26,17 +26,16 @@ const ORDINARY_ROOM: u32 = INITIAL_WINDOW as u32;
 /// what waits unread.
 const LAST: f64 = 16.0;
 
-/// What a connection learnt about its path that the next one over it should
-/// know.
+/// What a connection has learnt about its path, for the next connection over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathMemory {
     /// Least round-trip time.
     pub base: Duration,
     /// When it was learnt.
     pub at: Duration,
-    /// The most that was carried of late, byte/s; 0 while nothing is known.
+    /// The highest recent rate, byte/s; 0 while nothing is known.
     pub carried: u64,
-    /// When that was so.
+    /// When that rate was seen.
     pub seen: Duration,
 }
 
@@ -47,15 +46,17 @@ pub struct WindowSettings {
     pub policy: ReceiverPolicy,
     /// Largest window that may be offered, bytes.
     pub max_window: Option<u32>,
-    /// Sees single packets; without it the kernel's round-trip times have to
-    /// do.
+    /// Sees single packets. Without it, the lever uses the kernel's round-trip
+    /// times.
     pub observer: Option<Arc<Observer>>,
     /// Whether a connection is left to the kernel's own tuning until its weight is
-    /// below 1 for the first time: for flows of which few are ever held back. It is
-    /// held from then on, whatever its weight. Where this is not so the caller holds
-    /// it from the beginning ([`WindowLever::hold`]), and it never offers more than can
-    /// soon be taken back; where it is so the caller must not, for nobody else would
-    /// widen its window.
+    /// below 1 for the first time. This is for flows of which few are ever held back.
+    /// From then on the connection is held, whatever its weight.
+    ///
+    /// If false, the caller holds the connection from the beginning
+    /// ([`WindowLever::hold`]), and it never offers more than can soon be taken back.
+    /// If true, the caller must not hold it, because then nothing would widen its
+    /// window.
     pub holds_on_demand: bool,
 }
 
@@ -79,15 +80,14 @@ pub struct WindowLever {
     is_loose: bool,
 }
 
-/// What a reader is to know of the lever.
+/// What the lever tells the reader of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowOffer {
     /// The window on offer, bytes.
     pub window: u32,
-    /// At least this time has to pass from one read to the next; `None`
-    /// without any pause. While nobody reads, the window closes. Over TLS a
-    /// read takes a whole record, of up to 16 KiB, as it comes: there it is
-    /// records that are paused between.
+    /// The least time from one read to the next; `None` without any pause.
+    /// Between two reads, the window closes. Over TLS, a read takes a whole
+    /// record of up to 16 KiB, so the pause is between records.
     pub pause: Option<Duration>,
 }
 
@@ -117,15 +117,15 @@ impl WindowLever {
     }
 
     /// Gives the buffer back to the kernel's own tuning, and with it the
-    /// window. Where even that fails there is nothing more to be done.
+    /// window. Errors are ignored, because nothing could be done about them.
     pub fn release(socket: &TcpSocket) {
         let _ = socket.receiver().make_room(ORDINARY_ROOM);
         let _ = socket.receiver().hold_receive_buffer(false);
         let _ = socket.receiver().set_window_clamp(u32::MAX);
     }
 
-    /// Another response is about to come, over this connection or, if it has
-    /// received less, over a new one between the same addresses.
+    /// To be called before the next response. A connection that has received less
+    /// than before is a new one between the same addresses: the lever starts over.
     ///
     /// # Errors
     /// Not a TCP socket.
@@ -257,10 +257,10 @@ impl WindowLever {
         receiver.set_window_clamp(window)
     }
 
-    /// Sees to it that the buffer holds no more than a probe; false while that
-    /// cannot be: what has been offered before would be dropped when it comes,
-    /// and a kernel that does not tell what that is (before Linux 6.2) leaves
-    /// it at the least window.
+    /// Narrows the buffer to one probe, and says whether it is that narrow. It
+    /// waits until the window on offer is used up: otherwise the kernel would
+    /// drop data that it has offered to take. Before Linux 6.2 the kernel does not
+    /// report that window, and the buffer stays as it is.
     fn narrow(&mut self, receiver: ReceiverSocket<'_>, info: &TcpInfo) -> io::Result<bool> {
         let segment = self.brake.segment();
         let room = (LITTLE_ROOM * segment) as u32;

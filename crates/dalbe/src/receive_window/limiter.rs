@@ -71,7 +71,7 @@ const OPENING_SHARE: f64 = 0.25;
 pub struct ReceiveWindowLimiter {
     rule: YieldRule,
     delays: QueueDelays,
-    /// Widest use of late, bytes, and when that was.
+    /// The largest recent use of the window, bytes, and when that was.
     widest: (f64, Duration),
     opening: ResponseStart,
     bottleneck: Bottleneck,
@@ -89,8 +89,8 @@ pub struct ReceiveWindowLimiter {
     stale: StaleSender,
     /// Whether there was no brake at the last look.
     is_free: bool,
-    /// So many times the most that was seen, tests of the bottleneck have to
-    /// say for them to count.
+    /// Tests of the bottleneck count from this multiple of the highest rate that
+    /// was seen ([`Self::doubting`]).
     doubt: f64,
 }
 
@@ -101,7 +101,7 @@ pub struct ReceiveWindowLimiter {
 /// does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ResponseStart {
-    /// No data has come since the connection had so many bytes.
+    /// No data has come since the connection had received this many bytes.
     Awaited(u64),
     /// Since data began to come.
     Since(Duration),
@@ -142,14 +142,14 @@ impl ReceiveWindowLimiter {
         }
     }
 
-    /// Lets tests of the bottleneck count only where they say clearly more
-    /// than the most that was seen: so many times as much. For who turns the
-    /// window into a rate, and so carries what that says exactly.
+    /// Tests of the bottleneck count only if they show at least `doubt` times the
+    /// highest rate that was seen. This is for a sender that turns the window into a
+    /// rate: it carries exactly what the window says.
     pub(crate) fn doubting(self, doubt: f64) -> Self {
         Self { doubt, ..self }
     }
 
-    /// What it is doing, as of the last second.
+    /// What the limiter has done in the last second.
     #[must_use]
     pub fn state(&self) -> ReceiveWindowState {
         if self.is_free {
@@ -161,16 +161,16 @@ impl ReceiveWindowLimiter {
         }
     }
 
-    /// What an observer of single packets has seen since it was last asked;
-    /// to be told before each look ([`Self::update`]). Without an observer
-    /// the round-trip time has to do.
+    /// Takes what an observer of single packets has seen since it was last asked.
+    /// To be called before each [`Self::update`]. Without an observer, the limiter
+    /// uses the round-trip time.
     pub fn arrived(&mut self, now: Duration, arrivals: &PacketArrivals) {
         self.delays.arrived(now, arrivals);
         self.rule.arrived(arrivals);
     }
 
-    /// Another response is about to come over the connection, after so many
-    /// bytes.
+    /// To be called before the next response, with the bytes that the connection has
+    /// received so far.
     pub fn restart(&mut self, bytes_received: u64) {
         self.opening = ResponseStart::Awaited(bytes_received);
     }
@@ -207,7 +207,7 @@ impl ReceiveWindowLimiter {
         self.stale.learn(at, rate);
     }
 
-    /// The most that the flow, or one before it, has carried of late, byte/s.
+    /// The highest recent rate of this flow or of one before it, byte/s.
     #[must_use]
     pub fn carried(&self, now: Duration) -> f64 {
         self.stale.carried(now)
@@ -227,9 +227,9 @@ impl ReceiveWindowLimiter {
         self.stale.rate(now, remaining)
     }
 
-    /// The window to offer now, bytes; `None` while nothing is known. Of the
-    /// response at hand `remaining` bytes are still to come, if that is known:
-    /// no more than these is offered.
+    /// The window to offer now, bytes; `None` while nothing is known. `remaining` is
+    /// what is still to come of this response, bytes, if that is known. The window is
+    /// not much larger than that.
     pub fn update(
         &mut self,
         now: Duration,

@@ -103,23 +103,23 @@ impl SenderLeverKind {
     pub fn explanation(self) -> &'static str {
         match self {
             Self::Congestion => {
-                "What this machine sends has a congestion control of FAIRBAT's own, which root \
-                 has set up: it fills an idle path with a short queue and yields to other \
-                 traffic; the more its deadline presses, the less it does."
+                "An upload uses FAIRBAT's own congestion control, because root has run fairbat \
+                 setup. It fills an idle path with a short queue, and yields to other traffic. \
+                 The closer the deadline, the less it yields."
             }
             Self::Pacing => {
-                "What this machine sends has a ceiling on the rate of its packets, by what the \
-                 kernel tells of the connection, so that it yields to other traffic; the more \
-                 its deadline presses, the less it does. It needs no privilege."
+                "An upload limits the rate of its packets, by what the kernel reports of the \
+                 connection. So it yields to other traffic. The closer the deadline, the less it \
+                 yields. This needs no privilege."
             }
             Self::Stock => {
-                "What this machine sends has a congestion control of the kernel's that yields to \
-                 other traffic, as long as its deadline does not press; when it does, nothing \
-                 brakes it. It needs no privilege."
+                "An upload uses a congestion control of the kernel that yields to other traffic. \
+                 When the deadline needs more, it becomes an ordinary connection. This needs no \
+                 privilege."
             }
             Self::Mark => {
-                "What this machine sends is marked Lower-Effort (RFC 8622) where that works. \
-                 Otherwise each upload takes its share like any other connection."
+                "Uploads do not yield: each takes its share like any other connection. Only their \
+                 packets are marked Lower-Effort (RFC 8622), where that works."
             }
         }
     }

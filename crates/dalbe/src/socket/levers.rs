@@ -167,16 +167,16 @@ impl<'a> ReceiverSocket<'a> {
         sys::get_exactly(self.socket.as_fd(), sys::TCP_WINDOW_CLAMP).map(u32::from_ne_bytes)
     }
 
-    /// Limits the receive window on offer to so many bytes
-    /// (`TCP_WINDOW_CLAMP`), and with it what the peer can send per round
-    /// trip. The kernel raises values below about 1 kB to that floor. What
-    /// waits unread is not limited by this but by the buffer.
+    /// Limits the receive window on offer to `bytes` (`TCP_WINDOW_CLAMP`), and
+    /// so what the peer can send per round trip. The kernel raises values below
+    /// about 1 kB to that floor. The clamp does not limit what waits unread; the
+    /// buffer does.
     ///
-    /// Two things in the kernel overwrite the clamp. Its own tuning of the
-    /// buffer does, until [`Self::lock_receive_buffer`] ends it. And whenever
-    /// a segment arrives that is larger than any before, the kernel sets the
-    /// clamp to what the buffer holds, locked or not (seen on Linux 6.18):
-    /// this is usual for the first data of a connection. So set it again as
+    /// The kernel overwrites the clamp in two cases. Its own tuning of the
+    /// buffer does so until [`Self::lock_receive_buffer`] ends that tuning. And
+    /// when a segment arrives that is larger than any before, the kernel sets the
+    /// clamp to what the buffer holds, locked or not (seen on Linux 6.18). The
+    /// first data of a connection usually does this. So set the clamp again as
     /// data arrives; the same value again costs nothing.
     ///
     /// A window that has already been offered is not taken back (RFC 9293,

@@ -9,8 +9,9 @@ use crate::event::{Event, RetryCause};
 use crate::http::{Failure, Transient};
 use crate::retry::Decision;
 
-/// A transfer is given up after this many probes in a row that found another file, or parts
-/// thrown away. Otherwise a file that changes faster than it can be fetched never ends.
+/// A transfer is given up after this many probes in a row that found another file or threw
+/// away what had arrived. Otherwise, a file that changes faster than it can be fetched would
+/// never end.
 const MAX_CHANGES: u32 = 5;
 
 impl Run {

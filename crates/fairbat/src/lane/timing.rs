@@ -22,8 +22,8 @@ const MIN_PERIOD: Duration = Duration::from_secs(1);
 /// The law steps at least once a minute, however long chunks take.
 const MAX_PERIOD: Duration = Duration::from_secs(60);
 
-/// The mean is over about this many chunks: it has to follow m, and with exponential sizes
-/// 16 chunks give it to within a quarter.
+/// The mean is taken over about this many chunks. It must follow m, so there cannot be many
+/// more. With exponential sizes, the mean of 16 chunks is right to within a quarter.
 const MEAN_OVER_CHUNKS: f64 = 16.0;
 
 /// Measures T.

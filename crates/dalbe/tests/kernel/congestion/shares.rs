@@ -69,8 +69,8 @@ fn shares(flows: &[Flow; 2]) -> [u64; 2] {
     [after[0] - before[0], after[1] - before[1]]
 }
 
-/// Whether the shares come to where this flow has more than twice the other's
-/// and stays there; and what they were until then.
+/// Waits until flow `nth` has more than twice the other's share over some counts.
+/// Returns whether that happened, and all shares until then.
 fn comes_to_have_more(flows: &[Flow; 2], nth: usize) -> (bool, Vec<[u64; 2]>) {
     let mut counted = Vec::new();
     for _ in 0..TIMES {

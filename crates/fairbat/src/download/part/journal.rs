@@ -28,18 +28,18 @@ const MAGIC: &str = "fairbat-journal 1";
 /// The part of the journal that is replaced as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Where the bytes come from, without credentials and query: for people.
+    /// Where the bytes come from, for people: without credentials and query.
     pub url: String,
-    /// SHA-256 (hex) of the whole URL without credentials and fragment: tells
-    /// apart two resources that differ in the query only.
+    /// SHA-256 (hex) of the whole URL without credentials and fragment. It
+    /// distinguishes two resources that differ only in the query.
     pub resource: String,
     /// What makes the file resumable; `None` for one that must be fetched as
     /// a single stream.
     pub version: Option<Version>,
     /// Byte ranges that are on the disk, as `[first, end)`.
     pub synced: Vec<(u64, u64)>,
-    /// Identifies the boot, the mount and the part file: the tail counts only
-    /// where all three are the same. Empty: nowhere.
+    /// Identifies the boot, the mount and the part file. The tail counts only if
+    /// all three are the same. With an empty value, it never counts.
     pub instance: String,
 }
 
