@@ -9,32 +9,30 @@
 
 use std::time::Duration;
 
-/// Smallest share of a transfer's window that is kept in reserve before its
-/// deadline. Two per cent covers the error of a model-based controller on
-/// every feasible load (fluid check of the control loop), and costs nobody
-/// anything.
+/// Reserve before the deadline, as a share of a transfer's window. Two per cent
+/// covers the error of a model-based controller on every feasible load (fluid
+/// check of the control loop), and costs other traffic nothing.
 const MARGIN_SHARE: f64 = 0.02;
 
-/// Least reserve before a deadline: the last chunk is cut for about four
+/// Smallest reserve before a deadline. The last chunk is cut for about four
 /// seconds and ends anywhere within them, two on average.
-const MARGIN_LEAST: Duration = Duration::from_secs(2);
+const MIN_MARGIN: Duration = Duration::from_secs(2);
 
-/// The moment aimed at is never nearer than this share of the time left, so
-/// that a transfer that overruns its aim is hurried and not demanded at an
-/// infinite rate.
-const AIM_NEAREST: f64 = 0.1;
+/// The aim stays at least this share of the time left away, so that a transfer
+/// that is late for its aim speeds up with a finite rate.
+const MIN_AIM_SHARE: f64 = 0.1;
 
-/// Least time over which a demand is spread, s: keeps zeta finite when no time
-/// is left, and is short beside any controller's period, so that moving at
-/// zeta does not approach the end without reaching it.
-const HORIZON_LEAST: f64 = 0.1;
+/// Least time over which a demand is spread, s. It keeps zeta finite when no
+/// time is left. It is short beside the period of any controller, so moving at
+/// zeta does reach the end.
+const MIN_HORIZON: f64 = 0.1;
 
-/// What is over in time within so many periods of a controller keeps its weight.
+/// A transfer that ends in time within this many periods keeps its weight.
 const LAST_PERIODS: f64 = 2.0;
 
 /// A soft deadline, and how much earlier to aim.
 ///
-/// Moments are durations since the start of the run.
+/// Points in time are durations since the start of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadline {
     by: Duration,
@@ -50,10 +48,7 @@ impl Deadline {
     #[must_use]
     pub fn new(start: Duration, by: Duration) -> Self {
         let window = by.saturating_sub(start);
-        let margin = window
-            .mul_f64(MARGIN_SHARE)
-            .max(MARGIN_LEAST)
-            .min(window / 2);
+        let margin = window.mul_f64(MARGIN_SHARE).max(MIN_MARGIN).min(window / 2);
         Self { by, margin }
     }
 
@@ -71,7 +66,7 @@ impl Deadline {
         self.by
     }
 
-    /// The moment to aim at, a margin before the deadline.
+    /// The time to aim at, a margin before the deadline.
     #[must_use]
     pub fn aim(&self) -> Duration {
         self.by.saturating_sub(self.margin)
@@ -88,8 +83,8 @@ impl Deadline {
         let left = self.by.saturating_sub(now);
         left.saturating_sub(self.margin)
             .as_secs_f64()
-            .max(left.as_secs_f64() * AIM_NEAREST)
-            .max(HORIZON_LEAST)
+            .max(left.as_secs_f64() * MIN_AIM_SHARE)
+            .max(MIN_HORIZON)
     }
 }
 
@@ -110,8 +105,8 @@ impl Demand {
     /// remaining, in any order; `None` without any.
     pub fn of(now: Duration, due: impl IntoIterator<Item = (Deadline, u64)>) -> Option<Self> {
         let mut due: Vec<_> = due.into_iter().collect();
-        // Of those that are due at once the one with the widest margin is the last:
-        // all of them are work that it has to wait for.
+        // Of transfers that are due at the same time, the one with the widest
+        // margin comes last: it has to wait for all of them.
         due.sort_by_key(|(deadline, _)| (deadline.by, deadline.margin));
         let nothing = Self {
             zeta: 0.0,
@@ -125,10 +120,10 @@ impl Demand {
         })
     }
 
-    /// Whether what remains is over in time, and within the next periods of this
-    /// length, at this rate, byte/s: near its end the demand falls to nothing,
-    /// and a controller that follows it lets go of a flow that is about to be
-    /// through.
+    /// Whether the remaining data arrives in time, within the last periods of
+    /// this length, at this rate, byte/s. Near the end the demand falls to
+    /// nothing. A controller that follows it would let go of a flow that is
+    /// about to finish.
     #[must_use]
     pub fn is_nearly_over(&self, rate: f64, period: Duration) -> bool {
         self.remaining > 0
@@ -136,7 +131,7 @@ impl Demand {
             && (self.remaining as f64) < rate * LAST_PERIODS * period.as_secs_f64()
     }
 
-    /// With one more transfer, whose deadline is no earlier than the others'.
+    /// Adds a transfer whose deadline is no earlier than the others'.
     fn and(self, now: Duration, deadline: Deadline, bytes: u64) -> Self {
         let remaining = self.remaining.saturating_add(bytes);
         Self {

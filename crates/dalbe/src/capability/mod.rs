@@ -1,9 +1,9 @@
-//! What this kernel and this user may do with a TCP connection, found out by
-//! trying it.
+//! What this kernel and this user can do with a TCP connection, found out by
+//! trying.
 //!
-//! Each option is set on a fresh socket that is never connected, so the
-//! answer needs neither a network nor privileges and counts what a sandbox
-//! forbids. What a transfer then does with the answer is not decided here.
+//! Each option is set on a new socket without a connection. So the answer needs
+//! neither a network nor privileges, and a sandbox counts. Other code decides
+//! what to do with the answer.
 
 mod levers;
 

@@ -78,8 +78,8 @@ pub struct CongestionParameters {
     /// CDG's back-off scale, ms; `None` to have it follow from w and the base
     /// round-trip time.
     pub g_ms: Option<f64>,
-    /// What the path is known to carry when nobody else uses it, byte/s; 0
-    /// while nothing is known of it.
+    /// What the path carries without other traffic, byte/s; 0 while it is
+    /// unknown.
     pub capacity: f64,
 }
 
@@ -93,9 +93,11 @@ pub struct CongestionState {
     pub base_rtt: f64,
     /// Least round-trip time of the last round, s.
     pub rtt: f64,
-    /// CDG's smoothed gradients, s per round trip.
+    /// CDG's smoothed gradient of the smallest round-trip time, s per round
+    /// trip.
     pub gradient_min: f64,
-    /// See above.
+    /// CDG's smoothed gradient of the largest round-trip time, s per round
+    /// trip.
     pub gradient_max: f64,
     /// Packets acknowledged.
     pub packets: u64,
@@ -111,7 +113,7 @@ pub struct CongestionState {
     pub loss_share: f64,
     /// The same of those by delay.
     pub delay_share: f64,
-    /// Whether the flow yields to somebody, as of the last second or so.
+    /// Whether the flow yields to other traffic, as of the last second.
     pub is_yielding: bool,
 }
 

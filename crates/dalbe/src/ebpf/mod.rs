@@ -35,7 +35,7 @@ pub const CONGESTION_VERSION: u32 = 3;
 /// `/sys/fs/bpf` is often closed to all but root.
 pub const PIN_DIRECTORY: &str = "/run/fairbat/bpf";
 
-/// What can be set up, each for itself.
+/// The parts that can be set up independently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EbpfPart {
     /// What sees each packet that arrives ([`crate::ebpf`]).
@@ -58,7 +58,7 @@ impl fmt::Display for EbpfPart {
     }
 }
 
-/// Why a part is not there for this process. Its text says what to do.
+/// Why a part cannot be used by this process. The text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum EbpfUnavailable {
     /// The feature `bpf` was off.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! /run/fairbat/bpf            a BPF file system, open to all users
-//!   observer/v1/watch         0666: who asked for what
+//!   observer/v1/watch         0666: the requests of processes
 //!   observer/v1/statistics    0444: what arrived
 //!   observer/v1/link          0600: the attachment, which ends with it
 //!   congestion/v1/parameters  0666: what each socket is to do
@@ -34,7 +34,7 @@ pub(crate) const STATE: &str = "state";
 /// How the names of our congestion controls begin.
 pub(crate) const PREFIX: &str = "fairbat_";
 
-/// A part's own corner of the directory.
+/// A part's own directory in the BPF file system.
 #[derive(Debug)]
 pub(crate) struct PinDirectory {
     root: PathBuf,
@@ -182,8 +182,8 @@ pub(crate) fn open(
     })
 }
 
-/// Whether its values are these. The pins carry the version in their path; who
-/// put something else there did not use `setup`.
+/// Checks the size of the map's values. The version is in the path of a pin, so
+/// other maps there do not come from `fairbat setup`.
 pub(crate) fn check<T>(place: &PinDirectory, map: &MapHandle) -> Result<(), EbpfUnavailable> {
     if usize::try_from(map.value_size()).is_ok_and(|size| size == size_of::<T>()) {
         return Ok(());

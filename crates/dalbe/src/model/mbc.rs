@@ -33,7 +33,7 @@
 
 use std::time::Duration;
 
-use super::{RateMeasurement, first_weight, least_weight};
+use super::{RateMeasurement, first_weight, min_weight};
 use crate::model::{IncreaseLimiter, LimitedValue};
 
 /// Km per second of the period; the paper's value.
@@ -108,7 +108,7 @@ impl Mbc {
     /// A controller whose flow has had the weight `w_start` so far.
     #[must_use]
     pub fn new(settings: MbcSettings, w_start: f64) -> Self {
-        let w_min = least_weight(settings.w_min);
+        let w_min = min_weight(settings.w_min);
         Self {
             settings: MbcSettings { w_min, ..settings },
             zeta: None,

@@ -25,8 +25,8 @@ pub use self::phi::{CongestionSignal, Phi, PhiSample, PhiSettings};
 pub use self::pid::{Pid, PidSample, PidSettings};
 pub use self::price::{PriceModel, cdg_scale, cdg_share};
 
-/// Smallest w_min there can be. Weights are inverted (a price is inflated by
-/// 1/w), so 0 has no meaning; 1e-6 is far below what any lever resolves.
+/// Smallest w_min. Weights are inverted (a price is inflated by 1/w), so 0 has
+/// no meaning; 1e-6 is far below what any lever resolves.
 const WEIGHT_FLOOR: f64 = 1e-6;
 
 /// What was measured over the period that has just ended, and what is wanted
@@ -46,8 +46,8 @@ pub struct RateMeasurement {
 }
 
 impl RateMeasurement {
-    /// Whether it says anything: it took time, its rates are rates, and they
-    /// are not both infinite.
+    /// Whether the measurement counts: the period is not empty, the rates are
+    /// at least 0, and they are not both infinite.
     #[must_use]
     pub fn is_news(&self) -> bool {
         // Comparisons with NaN are false.
@@ -58,8 +58,8 @@ impl RateMeasurement {
     }
 }
 
-/// A w_min within (0, 1]; what is not a number becomes the smallest.
-pub(crate) fn least_weight(w_min: f64) -> f64 {
+/// w_min within (0, 1]; the smallest value for what is not a number.
+pub(crate) fn min_weight(w_min: f64) -> f64 {
     // Comparisons with NaN are false.
     if w_min > WEIGHT_FLOOR {
         w_min.min(1.0)
@@ -77,8 +77,8 @@ pub(crate) fn first_weight(w_start: f64, w_min: f64) -> f64 {
     }
 }
 
-/// l_w, the largest share of the wanted weight that w may rise by in one
-/// update; the paper's value (fig. 2).
+/// l_w, the largest increase of w in one update as a share of the wanted
+/// weight; the paper's value (fig. 2).
 pub const MAX_WEIGHT_INCREASE: f64 = 0.05;
 
 /// l_phi, the same for the price ratio phi; the paper's value (fig. 8).
@@ -152,9 +152,9 @@ mod measurement_tests {
 
     #[test]
     fn weights_are_within_their_range() {
-        assert_eq!(least_weight(f64::NAN), WEIGHT_FLOOR);
-        assert_eq!(least_weight(0.0), WEIGHT_FLOOR);
-        assert_eq!(least_weight(7.0), 1.0);
+        assert_eq!(min_weight(f64::NAN), WEIGHT_FLOOR);
+        assert_eq!(min_weight(0.0), WEIGHT_FLOOR);
+        assert_eq!(min_weight(7.0), 1.0);
         assert_eq!(first_weight(f64::NAN, 0.1), 0.1);
         assert_eq!(first_weight(0.0, 0.1), 0.1);
         assert_eq!(first_weight(0.5, 0.1), 0.5);

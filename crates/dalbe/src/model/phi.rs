@@ -26,12 +26,12 @@ use std::time::Duration;
 
 use crate::model::IncreaseLimiter;
 
-/// Indications of each side that make an interval worth something: the mean of
-/// ten is good to about a third, if they come independently.
-const ENOUGH: f64 = 10.0;
+/// Least number of indications on each side of a comparison. The mean of ten
+/// independent ones is good to about a third.
+const MIN_INDICATIONS: f64 = 10.0;
 
-/// An interval is never longer than so many times T_phi.
-const LONGEST: u32 = 10;
+/// An interval lasts at most this many times T_phi.
+const MAX_INTERVAL_PERIODS: u32 = 10;
 
 /// What tells a sender of congestion (z).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,8 +119,8 @@ impl Phi {
         w * self.phi
     }
 
-    /// Counts packets that were sent: as many, or as many as are expected.
-    /// What is no number of packets counts as nothing.
+    /// Counts packets that were sent, or are expected to be. A value that is
+    /// not a number of packets counts as nothing.
     pub fn packets(&mut self, count: f64) {
         if is_count(count) {
             self.packets += count;
@@ -163,8 +163,8 @@ impl Phi {
             self.sum(&self.settings.own),
             self.sum(&self.settings.standard),
         );
-        let enough = own.count >= ENOUGH && standard.count >= ENOUGH;
-        if lasted < period || (!enough && lasted < period.saturating_mul(LONGEST)) {
+        let enough = own.count >= MIN_INDICATIONS && standard.count >= MIN_INDICATIONS;
+        if lasted < period || (!enough && lasted < period.saturating_mul(MAX_INTERVAL_PERIODS)) {
             return unchanged;
         }
         *self = Self::new(self.settings.clone(), self.phi, now);
@@ -192,8 +192,8 @@ impl Phi {
     }
 }
 
-/// Finite and at least 0; a million million of anything is enough, and keeps
-/// sums finite.
+/// Whether this is a finite number, at least 0. The upper limit keeps sums
+/// finite.
 fn is_count(count: f64) -> bool {
     (0.0..=1e12).contains(&count)
 }

@@ -26,7 +26,7 @@
 
 use std::time::Duration;
 
-use super::{RateMeasurement, first_weight, least_weight};
+use super::{RateMeasurement, first_weight, min_weight};
 
 /// Gain of the error; the paper's value.
 const KP: f64 = 0.5;
@@ -112,7 +112,7 @@ impl Pid {
     /// A controller whose flow has had the weight `w_start` so far.
     #[must_use]
     pub fn new(settings: PidSettings, w_start: f64) -> Self {
-        let w_min = least_weight(settings.w_min);
+        let w_min = min_weight(settings.w_min);
         let w = first_weight(w_start, w_min);
         Self {
             settings: PidSettings { w_min, ..settings },

@@ -1,4 +1,4 @@
-//! What the observer sees of one connection, look by look. Decides nothing.
+//! What the observer sees of one connection between two samples.
 
 use super::vulture::algorithms::IntervalCounts;
 use crate::ebpf::{ObservedInterval, Observer};
@@ -6,8 +6,8 @@ use crate::socket::TcpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Length of the observer's intervals: half of what passes between two looks.
-const INTERVAL: Duration = Duration::from_millis(10);
+/// Length of the observer's intervals: half of a sampling interval.
+const OBSERVER_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What an observer has seen of the packets of one connection since it was
 /// last asked.
@@ -57,7 +57,7 @@ impl ObservedConnection {
     /// observed (no room in the kernel, a sandbox, no timestamps).
     pub(crate) fn arrivals(&mut self, socket: &TcpSocket) -> Option<PacketArrivals> {
         if self.asked == WatchState::Not {
-            let watching = self.observer.watch(socket, INTERVAL);
+            let watching = self.observer.watch(socket, OBSERVER_INTERVAL);
             self.asked = watching.map_or(WatchState::InVain, |()| WatchState::Granted);
         }
         if self.asked == WatchState::InVain {

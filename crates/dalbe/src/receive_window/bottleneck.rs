@@ -1,16 +1,14 @@
-//! How fast the bottleneck is, found by an active test: what a share of it is a
-//! share of, when the flow has never had it for itself.
+//! The rate of the bottleneck, found by an active test. A flow that has never
+//! had the link for itself needs it to know its share.
 //!
-//! What all flows have in flight through a first-in-first-out queue is what it
-//! carries in a round trip (Little 1961): another `s` bytes in flight are
-//! another `s`/C of delay, for everybody, however many the others are and
-//! whatever their congestion control is. So the window swings a little about
-//! its level, and the delay is compared with that before and after: what goes
-//! on evenly meanwhile cancels out. It swings up only after others have made
-//! room, and stops before the buffer is full: else the swings would cost
-//! packets, and others back off in their midst.
-//!
-//! Knows nothing of weights, nor of what the window is for; pure.
+//! The data of all flows in flight through a first-in-first-out queue is what
+//! it carries in a round trip (Little 1961). Another `s` bytes in flight add a
+//! delay of `s`/C for all flows, whatever their number and congestion control.
+//! So the window swings a little about its level, and the delay is compared
+//! with the delay before and after. A steady change cancels out. The window
+//! swings up only after other flows have made room, and stops before the buffer
+//! is full. Otherwise the swings would cost packets, and other flows would back
+//! off in the middle of a test.
 
 mod record;
 
@@ -20,94 +18,98 @@ use std::time::Duration;
 pub(crate) use self::record::BottleneckSample;
 use self::record::{BottleneckRecord, RateEstimate, TICK, seconds};
 
-/// The window swings by this share of its level to each side: little enough
-/// for the room that one CUBIC flow makes (0.3 of its own window, RFC 9438
-/// section 4.6), ...
-const SWING: f64 = 0.12;
-/// ... and by this many segments at least.
-const SWING_LEAST: f64 = 1.0;
+/// The window swings by this share of its level to each side. The room that one
+/// CUBIC flow makes (0.3 of its window, RFC 9438, section 4.6) is larger.
+const SWING_SHARE: f64 = 0.12;
+/// Smallest swing, segments.
+const MIN_SWING_SEGMENTS: f64 = 1.0;
 
-/// A swing lasts for so many round trips, ...
-const LASTS: f64 = 2.5;
-/// ... and at least for this time, s: some looks.
-const LASTS_LEAST: f64 = 0.08;
+/// A swing lasts for this many round trips, ...
+const SWING_ROUND_TRIPS: f64 = 2.5;
+/// ... and for at least this time, s.
+const MIN_SWING_TIME: f64 = 0.08;
 
-/// Round trips after which a changed window shows in the delay: one until the
-/// sender has it in flight, and one until that has come.
-const SHOWS: f64 = 2.0;
+/// Round trips until a changed window shows in the delay: one until the sender
+/// has it in flight, and one until that data has arrived.
+const EFFECT_ROUND_TRIPS: f64 = 2.0;
 
-/// Swings begin below this part of what the delay has been of late, ...
-const LOW: f64 = 0.5;
-/// ... and the window does not swing up above this one.
-const HIGH: f64 = 0.7;
+/// Swings begin below this share of the recent range of the delay.
+const START_DELAY_SHARE: f64 = 0.5;
+/// The window swings up only below this share.
+const UP_DELAY_SHARE: f64 = 0.7;
 
-/// Both may be wherever a swing leaves the delay below this part.
-const ROOM: f64 = 0.95;
+/// A swing is allowed anyway if it leaves the delay below this share.
+const ROOM_DELAY_SHARE: f64 = 0.95;
 
-/// The delay is even while it changes by less than this part of what a swing
-/// does, as long as one lasts.
-const EVEN: f64 = 0.3;
+/// The delay is even if it changes during a swing by less than this share of
+/// the swing's own effect.
+const EVEN_SHARE: f64 = 0.3;
 
-/// Nobody makes room where the delay of late has kept within this, s, and this
-/// share of the base: a queue that others fill at once says nothing.
-const FULL: f64 = 0.002;
-const FULL_SHARE: f64 = 0.02;
+/// Other flows make no room if the recent delay has stayed within this range,
+/// s, ...
+const MIN_DELAY_RANGE: f64 = 0.002;
+/// ... plus this share of the base. A queue that others refill at once gives no
+/// result.
+const MIN_DELAY_RANGE_SHARE: f64 = 0.02;
 
-/// The delay "now" is the median over so many round trips, ...
-const NOW: f64 = 1.5;
-/// ... and at least over this time, s.
-const NOW_LEAST: f64 = 0.06;
+/// The present delay is the median over this many round trips, ...
+const PRESENT_ROUND_TRIPS: f64 = 1.5;
+/// ... and over at least this time, s.
+const MIN_PRESENT_TIME: f64 = 0.06;
 
-/// Who has less than this share of its window in flight has another limit, and
-/// the swings are not its own.
-const USED: f64 = 0.9;
+/// A flow with less than this share of its window in flight has another limit,
+/// and the swings have no effect.
+const MIN_USED_SHARE: f64 = 0.9;
 
-/// Then the level comes down by this factor, until it is the limit again, but
-/// not further below what is used than this.
-const RETREAT: f64 = 0.93;
-const BELOW_USED: f64 = 0.95;
+/// The level then comes down by this factor until it is the limit again, ...
+const RETREAT_FACTOR: f64 = 0.93;
+/// ... but not below this share of the used part.
+const MIN_LEVEL_PER_USED: f64 = 0.95;
 
-/// Neither are they if what is in flight swings by less than this part of them,
-/// in the mean over so many tests: a window arrives in bunches, and one test
-/// shows little of it. Then the level comes down as far as this.
-const SWUNG: f64 = 0.3;
-const ENOUGH_TO_JUDGE: u32 = 6;
-const FAR: f64 = 0.85;
+/// A sender follows the window if the data in flight swings by at least this
+/// share of it, ...
+const MIN_FOLLOWED_SHARE: f64 = 0.3;
+/// ... in the mean over this many tests. A window arrives in bunches, so a
+/// single test shows little.
+const TESTS_PER_JUDGEMENT: u32 = 6;
+/// Factor on the level if the sender does not follow.
+const UNFOLLOWED_FACTOR: f64 = 0.85;
 
-/// The part that is used counts from here to 1, and a new test for so much in
-/// it.
-const USED_LEAST: f64 = 0.8;
+/// Lower limit of the used share in the mean.
+const USED_FLOOR: f64 = 0.8;
+/// Weight of a new test in the mean of the used share.
 const USED_GAIN: f64 = 0.1;
 
-/// The level may be so many times the one that was tested: the wider the
-/// swings, the better the estimate.
-const GROWTH: f64 = 1.5;
+/// The level may be this many times the tested one. Wide swings give a better
+/// estimate.
+const MAX_LEVEL_PER_TESTED: f64 = 1.5;
 
-/// How much of the way from the old tested level to a new one is gone at once.
-const GAIN: f64 = 0.8;
+/// Weight of a new level in the tested level.
+const TESTED_LEVEL_GAIN: f64 = 0.8;
 
-/// From so many tests on, those below the level rest for so many round trips:
-/// they cost some of it.
-const MANY: f64 = 8.0;
-const REST: f64 = 20.0;
+/// From this many tests on, tests without room rest between each other. They
+/// cost some of the level.
+const ENOUGH_TESTS: f64 = 8.0;
+/// Length of this rest, round trips.
+const REST_ROUND_TRIPS: f64 = 20.0;
 
-/// A level that has moved by this share says more than the swings about it.
-const MOVED: f64 = 0.15;
+/// A test does not count if the level has moved by more than this share.
+const MAX_LEVEL_CHANGE: f64 = 0.15;
 
-/// A fall of the delay by so much of what is expected of a swing, and a tick,
-/// is somebody else's.
-const FALL: f64 = 0.2;
+/// A test does not count if the delay falls by more than this share of the
+/// expected effect, and a tick: other traffic has left.
+const MAX_FALL_SHARE: f64 = 0.2;
 
-/// Least queueing delay that keeps a link busy: this, s, and this share of the
-/// base.
-const BUSY: f64 = 0.001;
-const BUSY_SHARE: f64 = 0.01;
+/// Least queueing delay that keeps a link busy: this, s, ...
+const MIN_BUSY_DELAY: f64 = 0.001;
+/// ... plus this share of the base.
+const MIN_BUSY_SHARE: f64 = 0.01;
 
-/// Time constant of the mean round-trip time, s: the level shall not follow
-/// each swing.
-const MEAN: f64 = 2.0;
+/// Time constant of the mean round-trip time, s. The level must not follow each
+/// swing.
+const RTT_TIME_CONSTANT: f64 = 2.0;
 
-/// See the module.
+/// The test of one bottleneck.
 #[derive(Debug, Clone)]
 pub(crate) struct Bottleneck {
     looks: BottleneckRecord,
@@ -154,7 +156,7 @@ struct SwingEffect {
 }
 
 fn width(level: f64, segment: f64) -> f64 {
-    (SWING * level).max(SWING_LEAST * segment)
+    (SWING_SHARE * level).max(MIN_SWING_SEGMENTS * segment)
 }
 
 impl Default for Bottleneck {
@@ -183,7 +185,7 @@ impl Bottleneck {
 
     /// The highest level that the tests speak for, bytes: at least `first`.
     pub(crate) fn most(&self, first: f64) -> f64 {
-        (GROWTH * self.tested).max(first)
+        (MAX_LEVEL_PER_TESTED * self.tested).max(first)
     }
 
     /// What has to be offered for one byte in flight, bytes: no window is used
@@ -224,26 +226,30 @@ impl Bottleneck {
         }
         match self.swing {
             None if self.last.is_none() => {
-                let has_room = self.has_room(now, &look, LOW);
-                let is_due = self.estimate.tests() < MANY || now >= self.rest;
+                let has_room = self.has_room(now, &look, START_DELAY_SHARE);
+                let is_due = self.estimate.tests() < ENOUGH_TESTS || now >= self.rest;
                 let is_even = has_room.is_some() && is_due && self.is_even(now, &look);
                 if has_room == Some(true) || is_even {
                     self.effects.clear();
                     self.begin(now, look.level, false, has_room == Some(true));
                 }
             }
-            Some(swing) if now >= swing.began + seconds((LASTS * swing.rtt).max(LASTS_LEAST)) => {
+            Some(swing)
+                if now
+                    >= swing.began
+                        + seconds((SWING_ROUND_TRIPS * swing.rtt).max(MIN_SWING_TIME)) =>
+            {
                 self.last = Some((swing, now));
                 self.swing = None;
-                let has_room = self.has_room(now, &look, HIGH);
+                let has_room = self.has_room(now, &look, UP_DELAY_SHARE);
                 let goes_on = if swing.has_room {
                     swing.is_up || has_room == Some(true)
                 } else {
-                    let is_known = self.estimate.tests() >= MANY && self.effects.len() > 1;
+                    let is_known = self.estimate.tests() >= ENOUGH_TESTS && self.effects.len() > 1;
                     has_room.is_some() && !(swing.is_up && is_known)
                 };
                 if !swing.has_room && !goes_on {
-                    self.rest = now + seconds(REST * swing.rtt);
+                    self.rest = now + seconds(REST_ROUND_TRIPS * swing.rtt);
                 }
                 if goes_on {
                     self.begin(now, look.level, !swing.is_up, swing.has_room);
@@ -269,20 +275,22 @@ impl Bottleneck {
         };
         let rtt = look.base + queueing;
         let before = self.looks.last_at().map(|at| now.saturating_sub(at));
-        let kept = before.map_or(0.0, |elapsed| (-elapsed.as_secs_f64() / MEAN).exp());
+        let kept = before.map_or(0.0, |elapsed| {
+            (-elapsed.as_secs_f64() / RTT_TIME_CONSTANT).exp()
+        });
         let old = if self.rtt > 0.0 { self.rtt } else { rtt };
         self.rtt = rtt + kept * (old - rtt);
     }
 
     /// Whether the delay is below a part of its range of late, or a swing up
-    /// would still leave room; `None` where nobody ever makes any.
+    /// would still leave room; `None` if other flows never make room.
     fn has_room(&self, now: Duration, look: &BottleneckSample, part: f64) -> Option<bool> {
         let (low, high) = self.looks.range()?;
-        if high - low < FULL + FULL_SHARE * look.base {
+        if high - low < MIN_DELAY_RANGE + MIN_DELAY_RANGE_SHARE * look.base {
             return None;
         }
         let swing = 2.0 * width(look.level, look.segment) / self.rate();
-        let below = (part * (high - low)).max(ROOM * (high - low) - swing);
+        let below = (part * (high - low)).max(ROOM_DELAY_SHARE * (high - low) - swing);
         Some(
             self.looks
                 .queueing(now.saturating_sub(self.lately()), now)?
@@ -291,25 +299,25 @@ impl Bottleneck {
     }
 
     fn lately(&self) -> Duration {
-        seconds((NOW * self.rtt).max(NOW_LEAST))
+        seconds((PRESENT_ROUND_TRIPS * self.rtt).max(MIN_PRESENT_TIME))
     }
 
     /// Whether the delay hardly grows, so that what was taken away finds room
     /// again: the plateau of CUBIC.
     fn is_even(&self, now: Duration, look: &BottleneckSample) -> bool {
         let swing = 2.0 * width(look.level, look.segment) / self.rate();
-        let before = now.saturating_sub(seconds(LASTS * self.rtt));
+        let before = now.saturating_sub(seconds(SWING_ROUND_TRIPS * self.rtt));
         let old = self
             .looks
             .queueing(before.saturating_sub(self.lately()), before);
         let new = self.looks.queueing(now.saturating_sub(self.lately()), now);
         let grown = new.zip(old).map(|(new, old)| (new - old).abs());
-        grown.is_some_and(|grown| grown < (EVEN * swing).max(TICK))
+        grown.is_some_and(|grown| grown < (EVEN_SHARE * swing).max(TICK))
     }
 
     /// The effect of a swing has come.
     fn came_of(&mut self, swing: Swing, now: Duration, look: &BottleneckSample) {
-        let shows = swing.began + seconds(SHOWS * swing.rtt);
+        let shows = swing.began + seconds(EFFECT_ROUND_TRIPS * swing.rtt);
         let Some(queueing) = self.looks.queueing(shows, now) else {
             self.effects.clear();
             return;
@@ -337,34 +345,34 @@ impl Bottleneck {
         let delay = sign * (at - 0.5 * (before + after));
         let expected = self.estimate.expected(bytes).unwrap_or(0.0);
         let moved = (look.level - effects[0].swing.level).abs();
-        let is_busy = before.min(at).min(after) >= BUSY + BUSY_SHARE * look.base;
+        let is_busy = before.min(at).min(after) >= MIN_BUSY_DELAY + MIN_BUSY_SHARE * look.base;
         // Where there was no room, others may have taken what was made.
         let is_filled = !effects[1].swing.has_room && delay < TICK;
-        if after < before - TICK - FALL * expected
+        if after < before - TICK - MAX_FALL_SHARE * expected
             || !is_busy
             || is_filled
-            || moved > MOVED * look.level
+            || moved > MAX_LEVEL_CHANGE * look.level
         {
             return;
         }
-        self.used += USED_GAIN * (used.clamp(USED_LEAST, 1.0) - self.used);
+        self.used += USED_GAIN * (used.clamp(USED_FLOOR, 1.0) - self.used);
         let flights = effects.map(|effect| effect.flight);
         let swung = sign * (flights[1] - 0.5 * (flights[0] + flights[2]));
-        if used < USED {
-            let most = RETREAT.max(BELOW_USED * used) * look.level;
+        if used < MIN_USED_SHARE {
+            let most = RETREAT_FACTOR.max(MIN_LEVEL_PER_USED * used) * look.level;
             self.retreat(most);
         } else if self.follows(swung / width) {
             self.estimate.add(width, bytes, delay);
             if self.rate().is_finite() {
-                self.tested += GAIN * (look.level - self.tested);
+                self.tested += TESTED_LEVEL_GAIN * (look.level - self.tested);
             }
         } else {
-            self.retreat(FAR * look.level);
+            self.retreat(UNFOLLOWED_FACTOR * look.level);
         }
     }
 
     fn retreat(&mut self, most: f64) {
-        self.tested = self.tested.min(most / GROWTH);
+        self.tested = self.tested.min(most / MAX_LEVEL_PER_TESTED);
     }
 
     /// Whether the sender follows the window, when what is in flight has swung
@@ -372,10 +380,10 @@ impl Bottleneck {
     fn follows(&mut self, swung: f64) -> bool {
         self.swung += swung;
         self.watched += 1;
-        if self.watched < ENOUGH_TO_JUDGE {
+        if self.watched < TESTS_PER_JUDGEMENT {
             return true;
         }
-        let follows = self.swung >= SWUNG * f64::from(self.watched);
+        let follows = self.swung >= MIN_FOLLOWED_SHARE * f64::from(self.watched);
         (self.swung, self.watched) = (0.0, 0);
         follows
     }

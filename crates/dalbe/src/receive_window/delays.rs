@@ -1,21 +1,21 @@
-//! How long the queue is: round-trip times, or what an observer of single
-//! packets sees of the way here, against the least that was seen of late.
-//! Knows nothing of windows.
+//! The length of the queue: round-trip times, or the observer's one-way delays,
+//! above the smallest value of late.
 
 use super::{PacketArrivals, TIMESTAMP_TICK};
 use crate::socket::TcpInfo;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A delay that changes by no more than this, s, ...
-const FLAT: f64 = 0.002;
-/// ... and this share of the base ...
-const FLAT_SHARE: f64 = 0.01;
-/// ... in this time is no queue that somebody keeps: CUBIC's sawtooth takes
-/// some seconds, and BBR looks for more every eight round trips.
-const FLAT_TIME: Duration = Duration::from_secs(10);
+/// A delay is flat if it changes by no more than this, s, ...
+const MAX_FLAT_CHANGE: f64 = 0.002;
+/// ... plus this share of the base, ...
+const MAX_FLAT_CHANGE_SHARE: f64 = 0.01;
+/// ... for this time. No traffic keeps such a queue: CUBIC's sawtooth takes
+/// some seconds, and BBR probes every eight round trips. A flat delay is the
+/// path's own.
+const MIN_FLAT_TIME: Duration = Duration::from_secs(10);
 
-/// See the module.
+/// The queueing delay of one connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct QueueDelays {
     base: MinFilter<Duration>,
@@ -41,7 +41,7 @@ struct FlatDelay {
     out_of_order: u32,
 }
 
-/// What was found at one look.
+/// The delay at one sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DelaySample {
     /// Round-trip time without a queue.
@@ -105,10 +105,9 @@ impl QueueDelays {
         }
     }
 
-    /// The flow is nearly at rest beside others who keep a queue: the base
-    /// cannot be seen, and is not to be forgotten. But no queue that others
-    /// keep has the same length for long: a delay that has is the path's own, a
-    /// longer one than before.
+    /// The flow is nearly at rest beside other traffic with a queue. It cannot
+    /// see the base, and must not forget it. A flat delay replaces the base:
+    /// the path has become longer.
     pub(crate) fn keep(&mut self, now: Duration, seen: &DelaySample, out_of_order: u32) {
         self.base.keep(now);
         self.one_way.keep(now);
@@ -124,34 +123,34 @@ impl QueueDelays {
         let flat = self.flat.get_or_insert(fresh);
         flat.least = flat.least.min(queue);
         flat.most = flat.most.max(queue);
-        let varies = FLAT + FLAT_SHARE * seen.base.as_secs_f64();
+        let varies = MAX_FLAT_CHANGE + MAX_FLAT_CHANGE_SHARE * seen.base.as_secs_f64();
         if flat.most - flat.least > varies || out_of_order != flat.out_of_order {
             *flat = fresh;
-        } else if now >= flat.since + FLAT_TIME {
+        } else if now >= flat.since + MIN_FLAT_TIME {
             self.base = MinFilter::default();
             self.one_way = MinFilter::default();
             self.flat = None;
         }
     }
 
-    /// The flow is not at rest: what it sees of a queue may be its own.
+    /// The flow is not at rest, so the queue may be its own.
     pub(crate) fn move_on(&mut self) {
         self.flat = None;
     }
 }
 
-/// How long a least delay is remembered. Long enough to meet a
-/// moment without a queue beside most traffic, short enough to follow a new
-/// route (LEDBAT keeps minutes, RFC 6817 section 3.4.2; BBR keeps 10 s).
-const MEMORY: Duration = Duration::from_secs(60);
+/// How long a smallest delay counts. Most traffic leaves the queue empty for a
+/// moment within this time, and a new route is noticed (LEDBAT keeps minutes,
+/// RFC 6817, section 3.4.2; BBR keeps 10 s).
+const MIN_FILTER_MEMORY: Duration = Duration::from_secs(60);
 
 /// The memory moves on in steps of this length.
-const STEP: Duration = Duration::from_secs(6);
+const MIN_FILTER_STEP: Duration = Duration::from_secs(6);
 
-/// A least delay that is kept ([`MinFilter::keep`]) is forgotten in the end.
-const KEPT: Duration = Duration::from_secs(600);
+/// A delay that is kept by [`MinFilter::keep`] is forgotten after this time.
+const MAX_KEPT: Duration = Duration::from_secs(600);
 
-/// Least value of the last minute.
+/// The smallest value of the last minute.
 #[derive(Debug, Clone)]
 pub(crate) struct MinFilter<T> {
     /// When each step began, and the least value within it.
@@ -176,10 +175,10 @@ impl<T: Copy + Ord> MinFilter<T> {
             self.measured = now;
         }
         match self.steps.back_mut() {
-            Some((began, least)) if now < *began + STEP => *least = delay.min(*least),
+            Some((began, least)) if now < *began + MIN_FILTER_STEP => *least = delay.min(*least),
             _ => self.steps.push_back((now, delay)),
         }
-        while self.steps.len() > 1 && self.steps[0].0 + MEMORY <= now {
+        while self.steps.len() > 1 && self.steps[0].0 + MIN_FILTER_MEMORY <= now {
             self.steps.pop_front();
         }
         self.least().map_or(delay, |(_, least)| least)
@@ -190,7 +189,7 @@ impl<T: Copy + Ord> MinFilter<T> {
     /// minutes.
     pub(crate) fn keep(&mut self, now: Duration) {
         let measured = self.measured;
-        if now < measured + KEPT
+        if now < measured + MAX_KEPT
             && let Some((_, least)) = self.least()
         {
             self.update(now, least);
@@ -205,19 +204,21 @@ impl<T: Copy + Ord> MinFilter<T> {
     }
 }
 
-/// Gain of the kernel's average.
-const GAIN: f64 = 0.125;
+/// Gain of the kernel's moving average of the receiver's round-trip time
+/// (`tcp_rcv_rtt_update`).
+const RTT_GAIN: f64 = 0.125;
 
-/// Segments that a sender sends per acknowledgement, and so per echoed
-/// timestamp (delayed acknowledgements, RFC 5681 section 4.2).
+/// Segments per acknowledgement, and so per echoed timestamp (delayed
+/// acknowledgements, RFC 5681, section 4.2).
 const SEGMENTS_PER_UPDATE: u32 = 2;
 
-/// An average that has not moved at so many looks at which segments had come
-/// has had no update ...
-const STILL: u32 = 4;
-/// ... but one of whole ticks is where the average of equal ones stands: of a
-/// flow that pauses, so many looks later that is to be tried.
-const STILL_WHOLE: u32 = 5;
+/// An average that has not moved in this many samples with data had no update.
+/// Echoes within the same tick of the timestamp clock are no update: after a
+/// queue on a short path has gone, the kernel keeps reporting the old average.
+const STILL_SAMPLES: u32 = 4;
+/// The same for an average of whole ticks, on a flow that pauses. Equal samples
+/// lead to such an average too, so it takes longer.
+const STILL_SAMPLES_WHOLE_TICKS: u32 = 5;
 
 /// Whether the handshake took less than a tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,7 +230,9 @@ pub(crate) enum ShortPath {
     },
 }
 
-/// The round-trip times of one connection.
+/// The round-trip times of one connection, computed back from the kernel's
+/// moving average. A flow that yields gets few updates: with two segments per
+/// round trip, the average takes twenty round trips to forget a queue.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RttSamples {
     last: Option<SmoothedRtt>,
@@ -279,8 +282,8 @@ impl RttSamples {
             .is_multiple_of(TIMESTAMP_TICK.as_nanos());
         let limit = match short {
             ShortPath::No => None,
-            ShortPath::Yes { pauses } if is_whole => pauses.then_some(STILL_WHOLE),
-            ShortPath::Yes { .. } => Some(STILL),
+            ShortPath::Yes { pauses } if is_whole => pauses.then_some(STILL_SAMPLES_WHOLE_TICKS),
+            ShortPath::Yes { .. } => Some(STILL_SAMPLES),
         };
         if limit.is_some_and(|limit| self.still >= limit) {
             self.still = 0;
@@ -292,7 +295,7 @@ impl RttSamples {
             .div_duration_f64(TIMESTAMP_TICK)
             .max(1.0);
         let updates = f64::from(arrived.div_ceil(SEGMENTS_PER_UPDATE)).min(ticks);
-        let kept = (1.0 - GAIN).powf(updates);
+        let kept = (1.0 - RTT_GAIN).powf(updates);
         let (old, new) = (last.smoothed.as_secs_f64(), smoothed.as_secs_f64());
         // Never negative or infinite: `kept` is at most 7/8.
         let newest = old + (new - old) / (1.0 - kept);
@@ -350,7 +353,7 @@ mod samples_tests {
 
     /// The kernel's average after another sample.
     fn smooth(average: f64, sample: f64) -> f64 {
-        average + GAIN * (sample - average)
+        average + RTT_GAIN * (sample - average)
     }
 
     fn newest(samples: &mut RttSamples, look: u64, average: f64, segments: u32) -> f64 {

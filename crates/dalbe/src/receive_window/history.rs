@@ -1,30 +1,30 @@
-//! What a connection has reported in the last few round trips, and what can be
-//! read from it: how fast it is, how long the queue has stood, and whether it
-//! has grown by more than we have. Decides nothing.
+//! Samples of a connection over the last few round trips. They give its rate,
+//! how long a queue has stood, and whether the queue has grown by more than our
+//! window.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Remembered round trips: a larger window shows in the delay two round trips
-/// later, one later than it is offered, and is seen for one.
-const ROUND_TRIPS: f64 = 4.0;
+/// Samples are kept for this many round trips. A larger window shows in the
+/// delay one round trip after it takes effect, and is visible for another.
+const KEPT_ROUND_TRIPS: f64 = 4.0;
 
-/// Remembered at least, whatever the round-trip time: some looks.
-const LEAST: Duration = Duration::from_millis(200);
+/// Samples are kept for at least this time.
+const MIN_KEPT: Duration = Duration::from_millis(200);
 
-/// What is new is taken over this share of a round trip, ...
+/// A sample is fresh for this share of a round trip, ...
 const FRESH_SHARE: f64 = 0.25;
-/// ... but over two looks at least.
-const FRESH_LEAST: Duration = Duration::from_millis(40);
+/// ... and for at least two sampling intervals.
+const MIN_FRESH: Duration = Duration::from_millis(40);
 
-/// Up to so many measurements in a round trip, a single one may be wrong.
-const FEW: usize = 4;
+/// With at most this many samples in a round trip, a single one may be wrong.
+const FEW_SAMPLES: usize = 4;
 
-/// Of many measurements the least but this share: a queue that stands is there
-/// all the time, and one of bursts is not.
-const STANDING: usize = 8;
+/// The standing queue is the delay at rank 1/8 from the lowest. A standing
+/// queue is there all the time; a queue of bursts is not.
+const STANDING_RANK: usize = 8;
 
-/// What is to be seen at one look at a connection.
+/// One sample: bytes, delay and window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct QueueObservation {
     pub(crate) at: Duration,
@@ -37,7 +37,7 @@ pub(crate) struct QueueObservation {
     pub(crate) window: f64,
 }
 
-/// See the module.
+/// The samples of one connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
     looks: VecDeque<QueueObservation>,
@@ -47,7 +47,7 @@ impl History {
     /// Another look; what is older than some round trips is forgotten.
     pub(crate) fn add(&mut self, look: QueueObservation, rtt: Duration) {
         self.looks.push_back(look);
-        let keep = rtt.mul_f64(ROUND_TRIPS).max(LEAST);
+        let keep = rtt.mul_f64(KEPT_ROUND_TRIPS).max(MIN_KEPT);
         while self.looks.len() > 1 && self.looks[0].at + keep < look.at {
             self.looks.pop_front();
         }
@@ -84,7 +84,7 @@ impl History {
             return 0.0;
         };
         let mut delays: Vec<f64> = self.delays(now.saturating_sub(rtt), now).collect();
-        let place = if delays.is_empty() || is_small && delays.len() <= FEW {
+        let place = if delays.is_empty() || is_small && delays.len() <= FEW_SAMPLES {
             let newest_first = self.looks.iter().rev();
             delays = newest_first
                 .filter_map(|look| look.queueing)
@@ -92,7 +92,7 @@ impl History {
                 .collect();
             delays.len() / 2
         } else {
-            delays.len() / STANDING
+            delays.len() / STANDING_RANK
         };
         delays.sort_by(f64::total_cmp);
         delays.get(place).copied().unwrap_or(0.0)
@@ -102,7 +102,7 @@ impl History {
     pub(crate) fn rise(&self, rtt: Duration) -> Option<f64> {
         let last = self.looks.back()?;
         last.queueing?;
-        let fresh = FRESH_LEAST.max(rtt.mul_f64(FRESH_SHARE));
+        let fresh = MIN_FRESH.max(rtt.mul_f64(FRESH_SHARE));
         let split = last.at.saturating_sub(fresh);
         let new = self.delays(split, last.at).reduce(f64::min)?;
         let from = split.saturating_sub(rtt.mul_f64(2.0));

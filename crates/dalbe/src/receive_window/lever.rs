@@ -1,30 +1,30 @@
-//! Puts the window of a [`ReceiveWindowLimiter`] on a socket.
+//! Sets the window of a [`ReceiveWindowLimiter`] on a socket.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::arrivals::ObservedConnection;
-use super::pause::PROBE;
+use super::pause::PROBE_SEGMENTS;
 use super::{INITIAL_WINDOW, ReceiveWindowLimiter, ReceiveWindowState, ReceiverPolicy};
 use crate::ebpf::Observer;
 use crate::socket::{ReceiverSocket, TcpInfo, TcpSocket};
 use crate::weight::FlowTarget;
 
-/// Room is made for this many times the window: the buffer changes seldom.
-const SPARE_ROOM: f64 = 2.0;
+/// The buffer gets room for this many times the window, so that it changes
+/// seldom.
+const BUFFER_PER_WINDOW: f64 = 2.0;
 
-/// Room that is left while reads are paused, segments: with a probe in the
-/// buffer there is none for another segment, and the window closes (the kernel
-/// offers no less than a segment).
-const LITTLE_ROOM: f64 = PROBE + 0.95;
+/// Room in the buffer while reads are paused, segments. With a probe in the
+/// buffer no other segment fits, and the window closes.
+const PAUSED_BUFFER_SEGMENTS: f64 = PROBE_SEGMENTS + 0.95;
 
-/// Room of a buffer that is put right, bytes: Linux's first window.
-const ORDINARY_ROOM: u32 = INITIAL_WINDOW as u32;
+/// Room of an ordinary buffer, bytes: Linux's first window.
+const ORDINARY_BUFFER: u32 = INITIAL_WINDOW as u32;
 
-/// The end of a response is not held up, segments: a TLS record (16 KiB) and
-/// what waits unread.
-const LAST: f64 = 16.0;
+/// The last segments of a response are not paused: a TLS record (16 KiB) and
+/// unread data.
+const UNPAUSED_END_SEGMENTS: f64 = 16.0;
 
 /// What a connection has learnt about its path, for the next connection over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct PathMemory {
 pub struct WindowSettings {
     /// What decides while a flow yields.
     pub policy: ReceiverPolicy,
-    /// Largest window that may be offered, bytes.
+    /// Largest window that may be offered, bytes; `None` without a limit.
     pub max_window: Option<u32>,
     /// Sees single packets. Without it, the lever uses the kernel's round-trip
     /// times.
@@ -62,9 +62,10 @@ pub struct WindowSettings {
 
 /// The receive window of one connection under control.
 ///
-/// Make one as soon as the connection is open ([`Self::hold`], unless
-/// [`WindowSettings::holds_on_demand`]), and [`Self::update`] it every few milliseconds while
-/// data arrives. It keeps no descriptor: it is handed the socket each time.
+/// Make it as soon as the connection is open, call [`Self::hold`] unless
+/// [`WindowSettings::holds_on_demand`] is set, and call [`Self::update`] every
+/// few milliseconds while data arrives. It keeps no descriptor: each call gets
+/// the socket.
 #[derive(Debug, Clone)]
 pub struct WindowLever {
     brake: ReceiveWindowLimiter,
@@ -107,8 +108,8 @@ impl WindowLever {
     }
 
     /// Ends the kernel's own tuning of the receive buffer, which would widen
-    /// the window. To be called before the first data comes, unless the lever itself
-    /// does so later ([`WindowSettings::holds_on_demand`]).
+    /// the window. Call it before the first data comes, unless
+    /// [`WindowSettings::holds_on_demand`] is set.
     ///
     /// # Errors
     /// A kernel without `SO_BUF_LOCK` (Linux 5.14), or not a socket.
@@ -119,7 +120,7 @@ impl WindowLever {
     /// Gives the buffer back to the kernel's own tuning, and with it the
     /// window. Errors are ignored, because nothing could be done about them.
     pub fn release(socket: &TcpSocket) {
-        let _ = socket.receiver().make_room(ORDINARY_ROOM);
+        let _ = socket.receiver().make_room(ORDINARY_BUFFER);
         let _ = socket.receiver().hold_receive_buffer(false);
         let _ = socket.receiver().set_window_clamp(u32::MAX);
     }
@@ -139,20 +140,20 @@ impl WindowLever {
         Ok(())
     }
 
-    /// The response is over, or given up: what comes next over the connection
-    /// finds an ordinary buffer.
+    /// The response is over or was given up. The next one finds an ordinary
+    /// buffer.
     ///
     /// # Errors
     /// Not a TCP socket, or a kernel that lacks an option.
     pub fn rest(&mut self, socket: &TcpSocket) -> io::Result<()> {
         if std::mem::take(&mut self.is_narrow) {
-            self.room = ORDINARY_ROOM;
-            socket.receiver().make_room(ORDINARY_ROOM)?;
+            self.room = ORDINARY_BUFFER;
+            socket.receiver().make_room(ORDINARY_BUFFER)?;
         }
         Ok(())
     }
 
-    /// What the brake is doing.
+    /// Whether the window limits the flow, as of the last second.
     #[must_use]
     pub fn state(&self) -> ReceiveWindowState {
         self.brake.state()
@@ -184,8 +185,8 @@ impl WindowLever {
         (self.received, self.brake.meets_queue())
     }
 
-    /// See [`ReceiveWindowLimiter::stale_rate`]. Only the default policy asks for fresh
-    /// connections, and not below a ceiling on the rate.
+    /// As [`ReceiveWindowLimiter::stale_rate`]. `None` under other policies
+    /// than the default, and with a limit on the window.
     #[must_use]
     pub fn stale_rate(&self, now: Duration, remaining: u64) -> Option<f64> {
         let is_wanted =
@@ -225,8 +226,8 @@ impl WindowLever {
             .settings
             .max_window
             .map_or(window, |most| window.min(most));
-        let is_near_end =
-            remaining.is_some_and(|bytes| (bytes as f64) < LAST * self.brake.segment());
+        let is_near_end = remaining
+            .is_some_and(|bytes| (bytes as f64) < UNPAUSED_END_SEGMENTS * self.brake.segment());
         let pause = self.brake.pause().filter(|_| !is_near_end);
         if pause.is_none() {
             self.rest(socket)?;
@@ -246,7 +247,7 @@ impl WindowLever {
         window: u32,
     ) -> io::Result<()> {
         if window > self.room && self.settings.max_window.is_none() {
-            let room = (f64::from(window) * SPARE_ROOM) as u32;
+            let room = (f64::from(window) * BUFFER_PER_WINDOW) as u32;
             receiver.make_room(room)?;
             self.room = room;
         }
@@ -263,13 +264,13 @@ impl WindowLever {
     /// report that window, and the buffer stays as it is.
     fn narrow(&mut self, receiver: ReceiverSocket<'_>, info: &TcpInfo) -> io::Result<bool> {
         let segment = self.brake.segment();
-        let room = (LITTLE_ROOM * segment) as u32;
+        let room = (PAUSED_BUFFER_SEGMENTS * segment) as u32;
         let is_used_up = info
             .rcv_wnd
             .is_some_and(|offered| (1..=room).contains(&offered));
         if !self.is_narrow && is_used_up && self.settings.max_window.is_none() {
             receiver.leave_room(room)?;
-            receiver.set_window_clamp((PROBE * segment) as u32)?;
+            receiver.set_window_clamp((PROBE_SEGMENTS * segment) as u32)?;
             self.is_narrow = true;
         }
         Ok(self.is_narrow)

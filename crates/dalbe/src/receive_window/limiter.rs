@@ -1,22 +1,22 @@
-//! The receiver lever: how much of a window a flow of weight w offers its
-//! sender.
+//! The receive window of a flow of weight w.
 //!
 //! A download can only be slowed from its own end, by the receive window: a
-//! window per round trip is a rate. Two windows are kept, and the larger one
+//! window per round trip is a rate. There are two windows, and the larger one
 //! is offered:
-//! - the window of a flow that yields to anybody (w = w_min), by one of the
+//!
+//! - the window of a flow that yields to all traffic (w = w_min), by one of the
 //!   policies of [`ReceiverPolicy`];
-//! - the window that carries a share w/(1 + w) of what the path carries,
-//!   whoever else is there ([`FlowTarget::share`]): what a flow of weight w gets
-//!   beside one best-effort flow under proportional fairness (Kelly, Maulloo
-//!   and Tan 1998). What the path carries is the most that was seen, or what
-//!   an active test of the bottleneck says.
+//! - the window that carries a share w/(1 + w) of the capacity, whatever other
+//!   traffic there is ([`FlowTarget::share`]). A flow of weight w has this
+//!   share beside one best-effort flow under proportional fairness (Kelly,
+//!   Maulloo and Tan 1998). The capacity is the highest rate seen, or the
+//!   result of an active test of the bottleneck.
 //!
-//! At w = 1 there is no brake at all: the sender's congestion control alone
-//! decides. The window is monotone in w by construction.
+//! At w = 1 the window does not limit the flow: the sender's congestion control
+//! alone decides. The window is monotone in w by construction.
 //!
-//! [`ReceiveWindowLimiter`] is pure; [`WindowLever`] puts its window on a socket. Neither
-//! knows of deadlines, nor why w is what it is.
+//! [`ReceiveWindowLimiter`] is pure. [`super::WindowLever`] sets its window on
+//! a socket.
 
 use super::arrivals::PacketArrivals;
 use super::bottleneck::{Bottleneck, BottleneckSample};
@@ -32,41 +32,41 @@ use crate::weight::{FlowTarget, MIN_WEIGHT};
 use serde::Serialize;
 use std::time::Duration;
 
-/// From this weight on a flow begins to test the bottleneck with what every
-/// new flow may have in flight ([`OPENING`]); below, with less in proportion.
-const TESTED_WHOLE: f64 = 0.25;
+/// From this weight on, the test of the bottleneck begins with the window that
+/// every new flow may have ([`FIRST_WINDOW`]). Below, it begins with less in
+/// proportion.
+const FULL_TEST_WEIGHT: f64 = 0.25;
 
-/// From half a flow on the whole path is filled fast when it becomes free:
-/// what comes in gaps need not be taken from anybody later.
-const EAGERNESS: f64 = 2.0;
+/// From w = 1/2 on, the whole path is filled fast when it becomes free. Data
+/// that arrives in gaps need not compete later.
+const EAGERNESS_PER_WEIGHT: f64 = 2.0;
 
-/// Without a brake the window is this many times what the flow uses in a
-/// round trip: it never limits, not even a sender that doubles (slow start,
-/// RFC 5681) between two looks, and what has been offered is soon used up
-/// when the brake returns.
-const FREE: f64 = 4.0;
+/// At w = 1 the window is this many times what the flow uses in a round trip.
+/// It does not limit even a sender that doubles between two samples (slow
+/// start, RFC 5681). If w falls, the offered window is used up soon.
+const FREE_FACTOR: f64 = 4.0;
 
-/// Least window without a brake, bytes: four times Linux's first one.
-const FREE_LEAST: f64 = 4.0 * INITIAL_WINDOW;
+/// Smallest window at w = 1, bytes: four times Linux's first window.
+const MIN_FREE_WINDOW: f64 = 4.0 * INITIAL_WINDOW;
 
-/// How long the widest use counts: a recovery from loss takes some round
-/// trips, in which little arrives in order.
-const FREE_MEMORY: Duration = Duration::from_secs(10);
+/// How long the widest use counts. A recovery from loss takes some round trips,
+/// in which little data arrives in order.
+const FREE_WINDOW_MEMORY: Duration = Duration::from_secs(10);
 
-/// Of a window of so few segments a good part is left over, and it holds a flow
-/// back nevertheless.
-const FEW: f64 = 4.0;
+/// Below this many segments, much of a window stays unused although it limits
+/// the flow.
+const SMALL_WINDOW: f64 = 4.0;
 
-/// Window offered beyond the end of a response, segments: what the next one
-/// may begin with at once (the initial window of RFC 6928).
-const OPENING: f64 = 10.0;
+/// Window beyond the end of a response, segments: the initial window of the
+/// next response (RFC 6928).
+const FIRST_WINDOW: f64 = 10.0;
 
-/// What the sender may send at once after the silence between two responses,
-/// as a share of the window: a burst that most buffers hold.
-const OPENING_SHARE: f64 = 0.25;
+/// What the sender may send at once after the silence between two responses, as
+/// a share of the window: a burst that most buffers hold.
+const FIRST_WINDOW_SHARE: f64 = 0.25;
 
-/// The window of one connection. Call [`Self::update`] every few
-/// milliseconds while data arrives.
+/// The window of one connection. Call [`Self::update`] every few milliseconds
+/// while data arrives.
 #[derive(Debug, Clone)]
 pub struct ReceiveWindowLimiter {
     rule: YieldRule,
@@ -87,7 +87,7 @@ pub struct ReceiveWindowLimiter {
     crawl: SubWindowPause,
     yields: YieldDetector,
     stale: StaleSender,
-    /// Whether there was no brake at the last look.
+    /// Whether w was 1 at the last sample.
     is_free: bool,
     /// Tests of the bottleneck count from this multiple of the highest rate that
     /// was seen ([`Self::doubting`]).
@@ -95,10 +95,9 @@ pub struct ReceiveWindowLimiter {
 }
 
 /// How a response begins. The sender still has its congestion window from
-/// before, and would send a whole window at once after the silence between
-/// two responses. So the window doubles from round trip to round trip, as in
-/// slow start (RFC 5681): acknowledgements, which carry it, come only as data
-/// does.
+/// before, and would send it all at once after the silence between two
+/// responses. So the window doubles from round trip to round trip, as in slow
+/// start (RFC 5681).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ResponseStart {
     /// No data has come since the connection had received this many bytes.
@@ -175,22 +174,20 @@ impl ReceiveWindowLimiter {
         self.opening = ResponseStart::Awaited(bytes_received);
     }
 
-    /// Round-trip time without any queue that another connection has seen on
-    /// the same path. A new connection beside a full queue has no other way
-    /// to know.
+    /// The round-trip time without a queue that another connection has seen on
+    /// the same path. A new connection beside a full queue cannot see it.
     pub fn learn_base(&mut self, now: Duration, rtt: Duration) {
         self.delays.learn(now, rtt);
     }
 
-    /// When the least round-trip time of the last minute was seen, and it;
-    /// once there is one.
+    /// The smallest round-trip time of the last minute, and when it was seen.
     #[must_use]
     pub fn base(&self) -> Option<(Duration, Duration)> {
         self.delays.base()
     }
 
-    /// The time from one window of two segments to the next, if even one per
-    /// round trip is too much; as of the last look.
+    /// The time from one window of two segments to the next; `None` without
+    /// pauses.
     #[must_use]
     pub fn pause(&self) -> Option<Duration> {
         self.crawl.pause()
@@ -219,9 +216,9 @@ impl ReceiveWindowLimiter {
         self.stale.meets_queue()
     }
 
-    /// The rate of the sender, byte/s, if the path has become free and a fresh
-    /// connection would follow its window sooner: `remaining` bytes are still
-    /// to come, over whatever connection.
+    /// The rate of the sender, byte/s, if the path has become free and a new
+    /// connection would be faster; else `None`. `remaining` bytes are still to
+    /// come, on whichever connection.
     #[must_use]
     pub fn stale_rate(&self, now: Duration, remaining: u64) -> Option<f64> {
         self.stale.rate(now, remaining)
@@ -253,7 +250,7 @@ impl ReceiveWindowLimiter {
             bytes,
             out_of_order: info.rcv_ooopack.unwrap_or(0),
             capacity: order.capacity,
-            eagerness: (EAGERNESS * order.w).min(1.0),
+            eagerness: (EAGERNESS_PER_WEIGHT * order.w).min(1.0),
         };
         self.is_free = order.w >= 1.0;
         if self.is_free {
@@ -267,10 +264,12 @@ impl ReceiveWindowLimiter {
             _ => self.rule.wait(now, &seen),
         };
         let used = self.rule.rate() * rtt.as_secs_f64();
-        if used >= self.widest.0 || now >= self.widest.1 + FREE_MEMORY {
+        if used >= self.widest.0 || now >= self.widest.1 + FREE_WINDOW_MEMORY {
             self.widest = (used, now);
         }
-        let free = (FREE * self.widest.0).max(FREE_LEAST).max(yielding);
+        let free = (FREE_FACTOR * self.widest.0)
+            .max(MIN_FREE_WINDOW)
+            .max(yielding);
         let (level, share) = self.share(order, rtt, segment);
         let (wide, window) = if self.is_free {
             (free, free)
@@ -278,7 +277,7 @@ impl ReceiveWindowLimiter {
             let wide = yielding.max(share).min(free);
             let to_come = remaining.map_or(f64::INFINITY, |bytes| bytes as f64);
             let opened = self.opened(now, &seen, rtt, wide);
-            (wide, opened.min(to_come + OPENING * segment))
+            (wide, opened.min(to_come + FIRST_WINDOW * segment))
         };
         // Counted up, since the kernel's idea of a segment changes.
         let more = segments.wrapping_sub(self.arrived.0);
@@ -302,8 +301,8 @@ impl ReceiveWindowLimiter {
         );
         let crawling = pause::PauseInput {
             is_least: matches!(self.rule, YieldRule::Delay(_))
-                && window < pause::FEW * segment
-                && level < pause::PROBE * segment,
+                && window < pause::SMALLEST_WINDOW_BELOW * segment
+                && level < pause::PROBE_SEGMENTS * segment,
             rtt,
             base,
             queueing: seen.queueing,
@@ -312,14 +311,14 @@ impl ReceiveWindowLimiter {
             share: level / rtt.as_secs_f64(),
         };
         self.crawl.update(now, &crawling);
-        if window < pause::FEW * segment && self.rule.sees_others() {
+        if window < pause::SMALLEST_WINDOW_BELOW * segment && self.rule.sees_others() {
             self.delays.keep(now, &delay, seen.out_of_order);
         } else {
             self.delays.move_on();
         }
         match self.opening {
             ResponseStart::Done => {
-                let limits = used >= LIMITING_SHARE * window || window < FEW * segment;
+                let limits = used >= LIMITING_SHARE * window || window < SMALL_WINDOW * segment;
                 let holds = limits && self.rule.sees_others() || self.crawl.pause().is_some();
                 self.yields.update(now, seen.bytes, holds);
                 if self.is_free {
@@ -337,15 +336,14 @@ impl ReceiveWindowLimiter {
         Some((window.max(MIN_WINDOW_SEGMENTS * segment)) as u32)
     }
 
-    /// The window that carries what the weight is good for, and what it swings
-    /// about, bytes. Where the flow has never had the path for itself, an
-    /// active test says what that carries, as far as that reaches.
+    /// The window that the weight is good for, and the level around which the
+    /// test moves it, bytes.
     fn share(&self, order: FlowTarget, rtt: Duration, segment: f64) -> (f64, f64) {
         if order.w <= MIN_WEIGHT {
             return (0.0, 0.0);
         }
         let bottleneck = &self.bottleneck;
-        let first = OPENING * segment * (order.w / TESTED_WHOLE).min(1.0);
+        let first = FIRST_WINDOW * segment * (order.w / FULL_TEST_WEIGHT).min(1.0);
         let tested = FlowTarget {
             capacity: bottleneck.rate(),
             ..order
@@ -372,7 +370,7 @@ impl ReceiveWindowLimiter {
         rtt: Duration,
         window: f64,
     ) -> f64 {
-        let least = (OPENING * seen.segment).max(OPENING_SHARE * window);
+        let least = (FIRST_WINDOW * seen.segment).max(FIRST_WINDOW_SHARE * window);
         if let ResponseStart::Awaited(before) = self.opening
             && seen.bytes > before
         {
@@ -392,39 +390,37 @@ impl ReceiveWindowLimiter {
     }
 }
 
-/// The rate is taken over this time, and what was seen of others counts as
-/// long: people look once a second.
-const PERIOD: Duration = Duration::from_secs(1);
+/// The rate is measured, and other traffic counts, over this time.
+const STATE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Who carries less than this of the most that was carried lately is held
-/// back: more than what the search for the link's rate costs.
+/// Below this share of the highest rate of late, a flow is held back. The
+/// search for the link's rate costs less than the rest.
 pub const HELD_BACK_SHARE: f64 = 0.8;
 
-/// Yielding begins when the window holds the flow back beside others at more
-/// than this share of the looks in a period: else a short queue of its own
-/// would do.
-const BEGINS: f64 = 0.5;
-/// It goes on while that is so at more than this share: beside a stream the
-/// queue comes and goes.
-const STILL: f64 = 0.1;
+/// Yielding begins when the window limits the flow beside other traffic in more
+/// than this share of the samples of a period. A short queue of its own causes
+/// less.
+const YIELD_BEGINS_SHARE: f64 = 0.5;
+/// Yielding goes on above this share: beside a stream the queue comes and goes.
+const YIELD_STAYS_SHARE: f64 = 0.1;
 
-/// What a brake is doing.
+/// Whether the window limits a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceiveWindowState {
-    /// Nothing: at w = 1 there is no brake.
+    /// It does not: w is 1.
     Free,
-    /// It takes what nobody wants: of others nothing is to be seen, or they
-    /// leave as much as the flow has ever had.
+    /// It keeps the queue short, and there is no other traffic, or it leaves
+    /// the flow as much as before.
     Filling,
-    /// It holds the flow back for somebody else.
+    /// It holds the flow back for other traffic.
     Yielding,
 }
 
-/// Tells [`ReceiveWindowState::Yielding`] from [`ReceiveWindowState::Filling`]: the window held
-/// the flow back during the last second while others were to be seen, and the
-/// flow carries clearly less than it has carried lately. A flow that came last
-/// and never had more does not know what it leaves to others.
+/// Tells [`ReceiveWindowState::Yielding`] from [`ReceiveWindowState::Filling`].
+/// A flow yields if the window limited it in the last second beside other
+/// traffic, and it carries clearly less than before. A flow that found the link
+/// busy from the start cannot tell how much it gives up.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct YieldDetector {
     /// The most that the flow has carried lately.
@@ -451,11 +447,15 @@ impl YieldDetector {
         self.holding += u32::from(holds);
         let &mut (began, before) = self.period.get_or_insert((now, bytes));
         let elapsed = now.saturating_sub(began);
-        if elapsed < PERIOD {
+        if elapsed < STATE_PERIOD {
             return;
         }
         let rate = bytes.saturating_sub(before) as f64 / elapsed.as_secs_f64();
-        let enough = if self.is_yielding { STILL } else { BEGINS };
+        let enough = if self.is_yielding {
+            YIELD_STAYS_SHARE
+        } else {
+            YIELD_BEGINS_SHARE
+        };
         let holds = f64::from(self.holding) > enough * f64::from(self.looks);
         self.is_yielding = holds && rate < HELD_BACK_SHARE * self.most.rate(now);
         (self.looks, self.holding) = (0, 0);

@@ -1,66 +1,63 @@
-//! Slower than the least window allows: how long a flow pauses between two
-//! segments and the next two.
+//! Pauses below the smallest window: the time between two segments and the next
+//! two.
 //!
-//! Two segments per round trip are a large share of a short or slow path (at
-//! 10 Mbit/s and 20 ms, 12 % without a queue). A flow that yields and still
-//! meets a queue at this window has others beside it that want all there is.
-//! It then sends for two segments at a time, less and less often: a probe,
-//! whose delay tells whether the others are still there. Probes never come so
-//! seldom that freed capacity would be noticed late, and the first one that
-//! meets no queue ends it.
-//!
-//! Knows nothing of sockets, nor how a sender is made to pause.
+//! Two segments per round trip are a large share of a short or slow path: 12 %
+//! at 10 Mbit/s and 20 ms. If a flow that yields still meets a queue at this
+//! window, other traffic wants the whole path. The flow then asks for two
+//! segments at a time, at growing intervals. These segments are probes: their
+//! delay shows whether the other traffic is still there. The interval stays
+//! short enough to notice free capacity soon. The first probe without a queue
+//! ends the pauses.
 
 use std::time::Duration;
 
 use super::{MIN_WINDOW_SEGMENTS, short_queue};
 
-/// Segments of a probe: the least window.
-pub(crate) const PROBE: f64 = MIN_WINDOW_SEGMENTS;
+/// Segments of a probe: the smallest window.
+pub(crate) const PROBE_SEGMENTS: f64 = MIN_WINDOW_SEGMENTS;
 
-/// A window of fewer segments is as good as the least one: a whole segment more
-/// does not fit.
-pub(crate) const FEW: f64 = PROBE + 1.0;
+/// A window of fewer segments counts as the smallest: no further whole segment
+/// fits.
+pub(crate) const SMALLEST_WINDOW_BELOW: f64 = PROBE_SEGMENTS + 1.0;
 
-/// A window that is less of what the path carries harms nobody, and each lost
-/// probe costs the sender its congestion window.
-const MATTERS: f64 = 0.03;
+/// A probe per round trip below this share of the capacity does no harm. Pauses
+/// have a price: each lost probe costs the sender its congestion window.
+const MIN_RELEVANT_SHARE: f64 = 0.03;
 
-/// While nobody knows what the path carries: it matters on paths shorter than
-/// this (the above at 10 Mbit/s).
-const SHORT: Duration = Duration::from_millis(60);
+/// While the capacity is unknown, pauses apply below this round-trip time: the
+/// share above at 10 Mbit/s.
+const MAX_RELEVANT_BASE: Duration = Duration::from_millis(60);
 
-/// The least window stands for so many round trips before the first pause.
-const PATIENCE: f64 = 4.0;
+/// Round trips at the smallest window before the first pause.
+const ROUND_TRIPS_BEFORE_PAUSE: f64 = 4.0;
 
-/// The first pause, round trips; each further one is twice as long, while
+/// The first pause, round trips. Each further pause is twice as long, while
 /// every probe meets a queue.
-const FIRST: f64 = 2.0;
+const FIRST_PAUSE: f64 = 2.0;
 
-/// Probes that are no more than this share of what the path carries are seldom
-/// enough.
-const ENOUGH: f64 = 0.01;
+/// Probes need not carry less than this share of the capacity.
+const PROBE_RATE_SHARE: f64 = 0.01;
 
-/// No pause is longer, so that freed capacity is noticed well within 2.5 s ...
-const LONGEST: Duration = Duration::from_millis(500);
+/// Longest pause: free capacity is noticed well within 2.5 s.
+const MAX_PAUSE: Duration = Duration::from_millis(500);
 
-/// ... nor longer than this and a round trip: a sender whose window stays
-/// closed sends whatever little is left of it (the persist timer of RFC 9293
-/// section 3.8.6.1, on Linux after 200 ms and two round trips), and small
-/// segments are what a small buffer has no room for.
-const PERSIST: Duration = Duration::from_millis(200);
+/// A pause is also at most this time and a round trip. A sender with a closed
+/// window sends small segments when its persist timer expires (RFC 9293,
+/// section 3.8.6.1; on Linux after 200 ms and two round trips). A small buffer
+/// has no room for them.
+const PERSIST_TIME: Duration = Duration::from_millis(200);
 
-/// Who meets a queue again so soon after the last pause has met a gap in what
-/// the others send, and is where it was at once.
-const RELAPSE: Duration = Duration::from_secs(2);
+/// A queue within this time after the last pause follows a gap in the other
+/// traffic. The last pause then applies again at once.
+const RELAPSE_TIME: Duration = Duration::from_secs(2);
 
-/// A delay that is so much longer than none, s, is a queue that somebody else keeps up.
-const QUEUE: f64 = 0.002;
+/// A delay beyond a short queue by this, s, is a queue of other traffic.
+const MIN_QUEUE: f64 = 0.002;
 
-/// What is seen of a flow.
+/// What is known of the flow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PauseInput {
-    /// Whether its window is the least one, for it yields.
+    /// Whether the flow yields with the smallest window.
     pub(crate) is_least: bool,
     /// Round-trip time.
     pub(crate) rtt: Duration,
@@ -71,10 +68,10 @@ pub(crate) struct PauseInput {
     pub(crate) queueing: Option<f64>,
     /// Largest segment, bytes.
     pub(crate) segment: f64,
-    /// What the path carries when nobody else uses it, byte/s; 0 while
-    /// nothing is known of it.
+    /// What the path carries without other traffic, byte/s; 0 while it is
+    /// unknown.
     pub(crate) capacity: f64,
-    /// The rate that its weight is good for whatever the others do, byte/s.
+    /// The rate that the weight is good for, byte/s.
     pub(crate) share: f64,
 }
 
@@ -83,24 +80,25 @@ impl PauseInput {
     fn matters(&self) -> bool {
         let carried = self.capacity * self.base.as_secs_f64();
         if carried > 0.0 {
-            PROBE * self.segment > MATTERS * carried
+            PROBE_SEGMENTS * self.segment > MIN_RELEVANT_SHARE * carried
         } else {
-            self.base < SHORT
+            self.base < MAX_RELEVANT_BASE
         }
     }
 
     fn longest(&self) -> Duration {
-        let longest = LONGEST.min(PERSIST + self.rtt);
-        let enough = PROBE * self.segment / (ENOUGH * self.capacity).max(self.share);
+        let longest = MAX_PAUSE.min(PERSIST_TIME + self.rtt);
+        let enough =
+            PROBE_SEGMENTS * self.segment / (PROBE_RATE_SHARE * self.capacity).max(self.share);
         // Infinite if neither is known.
         Duration::try_from_secs_f64(enough).map_or(longest, |enough| enough.min(longest))
     }
 }
 
-/// See the module.
+/// The pauses of one flow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SubWindowPause {
-    /// No longer pause before.
+    /// No longer pause before this time.
     next: Option<Duration>,
     pause: Option<Duration>,
     /// The last pause, and when it was in force.
@@ -117,17 +115,19 @@ impl SubWindowPause {
             (self.next, self.pause) = (None, None);
             return None;
         }
-        let recent = self.last.filter(|&(_, at)| now < at + RELAPSE);
-        let patience = recent.map_or(seen.rtt.mul_f64(PATIENCE), |_| Duration::ZERO);
+        let recent = self.last.filter(|&(_, at)| now < at + RELAPSE_TIME);
+        let patience = recent.map_or(seen.rtt.mul_f64(ROUND_TRIPS_BEFORE_PAUSE), |_| {
+            Duration::ZERO
+        });
         let next = *self.next.get_or_insert(now + patience);
         let is_queue = seen
             .queueing
-            .is_some_and(|queueing| queueing > none + QUEUE);
+            .is_some_and(|queueing| queueing > none + MIN_QUEUE);
         if now >= next && is_queue {
             let pause = match (self.pause, recent) {
                 (Some(pause), _) => 2 * pause,
                 (None, Some((last, _))) => last,
-                (None, None) => seen.rtt.mul_f64(FIRST),
+                (None, None) => seen.rtt.mul_f64(FIRST_PAUSE),
             };
             let pause = pause.min(seen.longest());
             self.pause = Some(pause);
@@ -179,7 +179,10 @@ mod tests {
     #[test]
     fn pauses_begin_late_and_double_up_to_one_per_cent_of_the_path() {
         let pauses = look(&mut SubWindowPause::default(), Duration::ZERO, &queued(), 3);
-        let patience = queued().rtt.mul_f64(PATIENCE).div_duration_f64(PERIOD) as usize;
+        let patience = queued()
+            .rtt
+            .mul_f64(ROUND_TRIPS_BEFORE_PAUSE)
+            .div_duration_f64(PERIOD) as usize;
         assert!(pauses[..patience].iter().all(Duration::is_zero));
         let mut steps = pauses[patience..].to_vec();
         steps.dedup();
@@ -188,8 +191,8 @@ mod tests {
             steps.is_sorted_by(|a, b| a < b && *b <= 2 * *a),
             "{steps:?}"
         );
-        let rate = PROBE * 1448.0 / steps[steps.len() - 1].as_secs_f64();
-        assert!((rate / 1.25e6 - ENOUGH).abs() < 1e-4, "{rate}");
+        let rate = PROBE_SEGMENTS * 1448.0 / steps[steps.len() - 1].as_secs_f64();
+        assert!((rate / 1.25e6 - PROBE_RATE_SHARE).abs() < 1e-4, "{rate}");
     }
 
     #[test]

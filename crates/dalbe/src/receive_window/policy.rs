@@ -1,5 +1,4 @@
-//! Which rule holds a download back: the closed set of receiver policies, and
-//! the one place that tells them apart.
+//! The receiver policies, and the only place that tells them apart.
 
 use std::time::Duration;
 
@@ -48,8 +47,8 @@ impl YieldRule {
         }
     }
 
-    /// See [`super::ReceiveWindowLimiter::arrived`]. The other policy takes the round-trip
-    /// time alone.
+    /// As `ReceiveWindowLimiter::arrived`. The delay policy uses round-trip
+    /// times only.
     pub(crate) fn arrived(&mut self, arrivals: &PacketArrivals) {
         if let Self::Vulture(law) = self {
             law.arrived(arrivals);
@@ -72,8 +71,7 @@ impl YieldRule {
         }
     }
 
-    /// Looks at the connection; returns the window, bytes. `is_free` while
-    /// there is no brake.
+    /// Takes a sample; returns the window, bytes. `is_free` is true at w = 1.
     pub(crate) fn update(&mut self, now: Duration, seen: &ConnectionSample, is_free: bool) -> f64 {
         match self {
             Self::Delay(law) => law.update(now, seen),

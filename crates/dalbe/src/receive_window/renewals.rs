@@ -1,31 +1,29 @@
-//! The fresh connections that a path has to bear: whether they have helped,
-//! and when the next may be tried. Knows nothing of what makes one desirable
-//! (see the module `stale`).
+//! How often a new connection may take the place of a slow one on a path.
 
 use std::time::Duration;
 
-/// A fresh connection is not tried for again within this time, ...
-const WAIT: Duration = Duration::from_secs(5);
-/// ... and twice as long after each that was no faster. After so many in a row
-/// the server limits its rate itself, and is not asked again.
-const IN_VAIN: u32 = 3;
-/// A trial of which nothing can be said counts for so much less than one in
-/// vain.
-const UNCLEAR: u32 = 4;
-/// A fresh connection is faster if it carries this many times as much, ...
-const FASTER: f64 = 1.3;
-/// ... once slow start is over, and a server that lets the first second of a
-/// response pass unbraked (nginx's `limit_rate`) no longer does, ...
-const SETTLES: Duration = Duration::from_secs(1);
-/// ... over this time.
-const JUDGED: Duration = Duration::from_secs(1);
+/// Least time between two trials. It doubles after each trial in vain.
+const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
+/// After this many trials in vain in a row, the server limits its rate itself,
+/// and there are no more trials.
+const MAX_FAILED_TRIALS: u32 = 3;
+/// This many trials without a clear result count as one in vain.
+const UNCLEAR_PER_FAILURE: u32 = 4;
+/// A new connection is faster if it carries this many times the old rate.
+const SUCCESS_FACTOR: f64 = 1.3;
+/// The judgement begins after this time: slow start is over, and a server that
+/// leaves the first second of a response unlimited (nginx's `limit_rate_after`)
+/// has begun to limit it.
+const SETTLING_TIME: Duration = Duration::from_secs(1);
+/// The judgement takes this time.
+const JUDGEMENT_TIME: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// The trials of new connections on one path.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ConnectionRenewals {
     /// No other before.
     not_before: Duration,
-    /// Trials without success since the last that had some, 1/[`UNCLEAR`].
+    /// Trials without success since the last that had some, 1/[`UNCLEAR_PER_FAILURE`].
     failures: u32,
     trial: Option<RenewalTrial>,
 }
@@ -47,7 +45,7 @@ impl ConnectionRenewals {
     /// Whether a fresh connection may be tried now.
     #[must_use]
     pub fn allows(&self, now: Duration) -> bool {
-        now >= self.not_before && self.failures < IN_VAIN * UNCLEAR
+        now >= self.not_before && self.failures < MAX_FAILED_TRIALS * UNCLEAR_PER_FAILURE
     }
 
     /// A connection that carried `old` byte/s is given up for a fresh one.
@@ -60,7 +58,9 @@ impl ConnectionRenewals {
             looks: 0,
             queued: 0,
         });
-        self.not_before = now + WAIT * (1 << (self.failures / UNCLEAR).min(IN_VAIN));
+        self.not_before = now
+            + MIN_RENEWAL_INTERVAL
+                * (1 << (self.failures / UNCLEAR_PER_FAILURE).min(MAX_FAILED_TRIALS));
     }
 
     /// Whether a fresh connection has still to show what it is good for.
@@ -75,25 +75,27 @@ impl ConnectionRenewals {
         let Some(trial) = &mut self.trial else {
             return;
         };
-        if now < trial.began + SETTLES {
+        if now < trial.began + SETTLING_TIME {
             return;
         }
         let (from, before) = *trial.from.get_or_insert((now, bytes));
         trial.looks += 1;
         trial.queued += u32::from(meets_queue);
         let elapsed = now.saturating_sub(from);
-        if elapsed < JUDGED {
+        if elapsed < JUDGEMENT_TIME {
             return;
         }
         let rate = bytes.saturating_sub(before) as f64 / elapsed.as_secs_f64();
         let is_disturbed = 2 * trial.queued > trial.looks;
         let began = trial.began;
-        self.failures = if rate >= FASTER * trial.old {
+        self.failures = if rate >= SUCCESS_FACTOR * trial.old {
             0
         } else {
-            self.failures + if is_disturbed { 1 } else { UNCLEAR }
+            self.failures + if is_disturbed { 1 } else { UNCLEAR_PER_FAILURE }
         };
-        self.not_before = began + WAIT * (1 << (self.failures / UNCLEAR).min(IN_VAIN));
+        self.not_before = began
+            + MIN_RENEWAL_INTERVAL
+                * (1 << (self.failures / UNCLEAR_PER_FAILURE).min(MAX_FAILED_TRIALS));
         self.trial = None;
     }
 }
@@ -168,13 +170,13 @@ mod tests {
             trial(&mut renewals, at, 0.5 * OLD, true);
             trials += 1;
         }
-        assert_eq!(trials, IN_VAIN * UNCLEAR);
+        assert_eq!(trials, MAX_FAILED_TRIALS * UNCLEAR_PER_FAILURE);
     }
 
     #[test]
     fn a_fresh_connection_that_never_came_counts_as_disturbed() {
         let mut renewals = ConnectionRenewals::default();
-        for trial in 0..IN_VAIN * UNCLEAR {
+        for trial in 0..MAX_FAILED_TRIALS * UNCLEAR_PER_FAILURE {
             let at = s(100.0 * f64::from(trial));
             assert!(renewals.allows(at));
             renewals.begin(at, OLD);

@@ -1,15 +1,15 @@
-//! When a fresh connection would do better than the one at hand.
+//! Whether a new connection would be faster than the present one.
 //!
-//! While a flow yields, the others' losses are its own too, and they cut its
-//! sender's congestion window (CUBIC, RFC 9438: by 30 % each time); a
-//! bandwidth estimate (BBR) forgets what the path carries within ten round
-//! trips. When the path is free again the receiver may offer what it likes:
-//! CUBIC grows back over seconds, BBR by a quarter in eight round trips. A
-//! new connection doubles its window each round trip from ten segments on
-//! (slow start, RFC 5681 and RFC 6928).
+//! While a flow yields, it shares the losses of the other traffic, and they cut
+//! its sender's congestion window (CUBIC, RFC 9438: by 30 % each time). A
+//! bandwidth estimate (BBR) forgets the capacity within ten round trips. When
+//! the path is free again, the receiver can offer any window, but CUBIC grows
+//! back over seconds, and BBR by a quarter in eight round trips. A new
+//! connection doubles its window each round trip, from ten segments on (slow
+//! start, RFC 5681 and RFC 6928).
 //!
-//! Knows nothing of requests, nor how often a path may bear it
-//! ([`super::ConnectionRenewals`]).
+//! [`super::ConnectionRenewals`] decides how often a new connection may be
+//! tried.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,41 +18,38 @@ use super::SHORT_QUEUE;
 use super::yielding::ConnectionSample;
 use crate::weight::CapacityEstimate;
 
-/// A queueing delay that is longer than a short one by this share of the base
-/// is a queue: of a flow that is nearly at rest a round-trip time is known no
-/// better.
+/// A delay beyond a short queue by this share of the base is a queue. For a
+/// flow that is nearly at rest, the round-trip time is not known better.
 const QUEUE_SHARE: f64 = 0.05;
 
-/// What counts as a yield is decided over this time: shorter ones cost the
-/// sender little.
-const PERIOD: Duration = Duration::from_secs(1);
-/// A yield is a period in which a queue was seen at more than this share of
-/// the looks at which anything had come ...
-const QUEUED: f64 = 0.5;
-/// ... and in which the window was at most this share of today's.
-const HELD: f64 = 0.5;
-/// A yield explains a slow sender for this time: CUBIC is back at its old
+/// A yield is detected over this time. Shorter yields cost the sender little.
+const YIELD_PERIOD: Duration = Duration::from_secs(1);
+/// A yield is a period with a queue in more than this share of the samples with
+/// data, ...
+const MIN_QUEUED_SHARE: f64 = 0.5;
+/// ... in which the window was at most this share of the present one.
+const MAX_HELD_SHARE: f64 = 0.5;
+/// A yield explains a slow sender for this time. CUBIC is back at its old
 /// window by then (RFC 9438: K = 5.3 s for a window of 200 segments).
-const EXPLAINS: Duration = Duration::from_secs(10);
+const YIELD_EFFECT: Duration = Duration::from_secs(10);
 
-/// RoundTrip trips over which the sender has to fall short: BBR probes once in
-/// eight, and the window's own steps show one round trip later.
-const ROUNDS: usize = 4;
-/// It falls short with less than this share of the window.
-const SHORT: f64 = 0.7;
-/// It does not catch up either if the later half of the round trips brings
-/// less than this many times the former half: slow start has 4, or 2.25 with
+/// The sender must be slow over this many round trips: BBR probes once in
+/// eight, and a step of the window shows one round trip later.
+const MIN_SLOW_ROUND_TRIPS: usize = 4;
+/// A sender is slow below this share of the window.
+const MAX_SLOW_SHARE: f64 = 0.7;
+/// A sender catches up if the second half of these round trips carries this
+/// many times the first half. Slow start has a factor of 4, or 2.25 with
 /// delayed acknowledgements.
-const CATCHES_UP: f64 = 1.5;
-/// Nothing may have been lost for this time: where losses go on, slow start
-/// ends early too.
-const LOSSLESS: Duration = Duration::from_secs(1);
+const CATCH_UP_FACTOR: f64 = 1.5;
+/// No loss for this time: with losses, slow start ends early too.
+const MIN_LOSSLESS_TIME: Duration = Duration::from_secs(1);
 
-/// So many windows have to be left for a handshake, a request and what is
-/// thrown away (two round trips and a half) to be little.
-const WORTH: f64 = 20.0;
+/// At least this many windows must remain. A new connection costs a handshake,
+/// a request and discarded data: two and a half round trips.
+const MIN_REMAINING_WINDOWS: f64 = 20.0;
 
-/// What is seen of a connection, look by look.
+/// One sample of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SenderSample {
     /// RoundTrip-trip time, s.
@@ -83,7 +80,7 @@ impl SenderSample {
     }
 }
 
-/// Whether a connection's sender lags behind a path that has become free.
+/// Whether the sender of a connection lags behind a path that has become free.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StaleSender {
     /// What the connection has carried.
@@ -161,7 +158,7 @@ impl StaleSender {
         self.meets_queue
     }
 
-    /// The next response is awaited, or there is no brake: what comes now says
+    /// The next response is awaited, or w is 1: what comes now says
     /// nothing.
     pub(crate) fn pause(&mut self, bytes: u64) {
         self.bytes = Some(bytes);
@@ -196,7 +193,7 @@ impl StaleSender {
         period.looks += u32::from(look.queueing.is_some());
         period.queued += u32::from(self.meets_queue);
         period.window = period.window.max(look.window);
-        if now < period.began + PERIOD {
+        if now < period.began + YIELD_PERIOD {
             return;
         }
         let YieldPeriod {
@@ -206,7 +203,7 @@ impl StaleSender {
             ..
         } = *period;
         self.period = None;
-        if f64::from(queued) > QUEUED * f64::from(looks) {
+        if f64::from(queued) > MIN_QUEUED_SHARE * f64::from(looks) {
             self.yields.push_back(PastYield {
                 until: now,
                 window,
@@ -216,7 +213,7 @@ impl StaleSender {
         while self
             .yields
             .front()
-            .is_some_and(|old| old.until + EXPLAINS < now)
+            .is_some_and(|old| old.until + YIELD_EFFECT < now)
         {
             self.yields.pop_front();
         }
@@ -240,7 +237,7 @@ impl StaleSender {
         }
         let over = std::mem::replace(round, began(round.window));
         if over.least_queueing.is_infinite() {
-            // Nothing came: the sender has paused, or nobody reads.
+            // Nothing came: the sender has paused, or there is no reader.
             self.rounds.clear();
         } else if look.is_queue(over.least_queueing) {
             self.rounds.clear();
@@ -250,7 +247,7 @@ impl StaleSender {
                 offered: over.offered / look.rtt,
             });
         }
-        if self.rounds.len() > ROUNDS {
+        if self.rounds.len() > MIN_SLOW_ROUND_TRIPS {
             self.rounds.pop_front();
         }
     }
@@ -259,27 +256,29 @@ impl StaleSender {
     /// may carry that a fresh connection would do better; `remaining` bytes
     /// are still to come, over whatever connection.
     pub(crate) fn rate(&self, now: Duration, remaining: u64) -> Option<f64> {
-        if self.rounds.len() < ROUNDS || self.meets_queue || now < self.last_loss + LOSSLESS {
+        if self.rounds.len() < MIN_SLOW_ROUND_TRIPS
+            || self.meets_queue
+            || now < self.last_loss + MIN_LOSSLESS_TIME
+        {
             return None;
         }
-        let former = RoundRate::mean(self.rounds.range(..ROUNDS / 2));
-        let later = RoundRate::mean(self.rounds.range(ROUNDS / 2..));
-        let is_short = |half: RoundRate| half.rate < SHORT * half.offered;
-        if !is_short(former) || !is_short(later) || later.rate >= CATCHES_UP * former.rate {
+        let former = RoundRate::mean(self.rounds.range(..MIN_SLOW_ROUND_TRIPS / 2));
+        let later = RoundRate::mean(self.rounds.range(MIN_SLOW_ROUND_TRIPS / 2..));
+        let is_short = |half: RoundRate| half.rate < MAX_SLOW_SHARE * half.offered;
+        if !is_short(former) || !is_short(later) || later.rate >= CATCH_UP_FACTOR * former.rate {
             return None;
         }
         let rate = later.rate;
-        let yields = self
-            .yields
-            .iter()
-            .filter(|old| now <= old.until + EXPLAINS && old.window <= HELD * self.window);
+        let yields = self.yields.iter().filter(|old| {
+            now <= old.until + YIELD_EFFECT && old.window <= MAX_HELD_SHARE * self.window
+        });
         let before = yields.map(|old| old.carried).reduce(f64::max)?;
         // What it exceeds already is no measure of the path.
-        if rate < before && rate > SHORT * before {
+        if rate < before && rate > MAX_SLOW_SHARE * before {
             return None;
         }
         let window = self.window.max(before * self.rtt);
-        (remaining as f64 >= WORTH * window).then_some(rate)
+        (remaining as f64 >= MIN_REMAINING_WINDOWS * window).then_some(rate)
     }
 }
 

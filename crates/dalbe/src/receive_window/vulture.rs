@@ -44,10 +44,10 @@ use super::{INITIAL_WINDOW, MIN_WINDOW_SEGMENTS};
 /// stand for packet intervals: `PSI` of algorithm 1.
 const SUBSTITUTE_EVERY: Duration = Duration::from_micros(PSI_US as u64);
 
-/// Largest `rwnd`, bytes (RFC 7323 section 2.3).
-const MOST: f64 = 1_073_725_440.0;
+/// Largest `rwnd`, bytes (RFC 7323, section 2.3).
+const MAX_RWND: f64 = 1_073_725_440.0;
 
-/// What the connection itself reports.
+/// One sample of a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct VultureSample {
     /// Round-trip time now.
@@ -60,7 +60,7 @@ pub(crate) struct VultureSample {
     pub(crate) out_of_order: u32,
 }
 
-/// See the module.
+/// Vulture's state on one connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Vulture {
     /// Bytes.
@@ -151,8 +151,9 @@ impl Vulture {
             && self.thresh.is_some_and(|thresh| self.rwnd < thresh)
     }
 
-    /// Nothing is held back; the sender's congestion window is estimated all
-    /// the same (algorithm 6). Returns what `rwnd` would be with a brake, bytes.
+    /// Takes a sample while nothing is held back. The sender's congestion
+    /// window is estimated all the same (algorithm 6). Returns what `rwnd`
+    /// would be, bytes.
     pub(crate) fn best_effort(&mut self, now: Duration, look: &VultureSample) -> f64 {
         let rwnd = self.clone().advance(now, look).rwnd;
         self.measure(now, look);
@@ -210,7 +211,7 @@ impl Vulture {
             self.rwnd = self.application.acknowledged(self.rwnd, acknowledged);
         }
         let floor = MIN_WINDOW_SEGMENTS * look.segment;
-        self.rwnd = self.rwnd.clamp(floor, MOST.max(floor));
+        self.rwnd = self.rwnd.clamp(floor, MAX_RWND.max(floor));
         VultureProgress {
             rwnd: self.rwnd,
             is_lossy,
@@ -288,8 +289,7 @@ impl Vulture {
     }
 }
 
-/// Changes of the round-trip time in place of packet-interval variations, see
-/// the module.
+/// Changes of the round-trip time in place of packet-interval variations.
 #[derive(Debug, Clone, Copy, Default)]
 struct RttVariations {
     last: Option<(Duration, Duration)>,

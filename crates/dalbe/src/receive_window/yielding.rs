@@ -1,92 +1,93 @@
-//! The receive window of a flow that yields to anybody, yet fills an idle
-//! link.
+//! The receive window of a flow that yields to all other traffic and still
+//! fills an idle link.
 //!
-//! Three rules on one window:
+//! Three rules act on one window:
+//!
 //! - *Filling.* A delay-based rule after FAST TCP (Wei, Jin, Low and Hegde
-//!   2006, eq. 1) and TCP Vegas (Brakmo and Peterson 1995): with a short queue
-//!   the window goes to what the path carries without one, plus a little;
-//!   without a queue it grows.
-//! - *YieldingWindow.* A queue that grows by more than our own window has grown is
-//!   somebody else's (an active test: only our own part of the delay follows
-//!   our window), and so is one that is longer than ours ever gets. The window
-//!   is halved at once, and in every round trip in which the queue still
-//!   stands.
-//! - *Looking.* The base of the delay is only seen when the queue is empty. A
-//!   flow that has not seen it for some time makes room for a moment (the
-//!   periodic slow-down of LEDBAT++, RFC 9840 and its companions).
+//!   2006, eq. 1) and TCP Vegas (Brakmo and Peterson 1995). With a short queue
+//!   the window goes to what the path carries without a queue, plus a little.
+//!   Without a queue it grows.
+//! - *Yielding.* A queue belongs to other traffic if it grows by more than our
+//!   window has grown. This is an active test: only our part of the delay
+//!   follows our window. A queue that is longer than ours ever gets belongs to
+//!   other traffic too. The window is halved at once, and again in every round
+//!   trip in which the queue stays.
+//! - *Making room.* The delay without a queue is visible only when the queue is
+//!   empty. If the flow has not seen it for some time, it lowers its window for
+//!   a moment (the periodic slow-down of LEDBAT++, RFC 9840).
 //!
-//! Knows nothing of weights, deadlines or sockets, nor where its delays come
-//! from.
+//! The rule knows nothing of weights, deadlines or sockets, nor of the source
+//! of its delays.
 
 mod growth;
 
 use std::time::Duration;
 
-use self::growth::{Growth, MOST_CAREFUL, SMALL, WindowStep};
+use self::growth::{Growth, MAX_CAREFUL_GROWTH, SMALL_WINDOW, WindowStep};
 use super::history::{History, QueueObservation};
 use super::{INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS, no_queue, short_queue};
 
-/// A queue that is longer than ours by this much is somebody else's, s: with
-/// what is short that is more than eight flows of ours together make at
-/// 10 Mbit/s.
-const FOREIGN: f64 = 0.008;
-/// The same while others have just come.
-const FOREIGN_SOON: f64 = 0.004;
-/// How long others have "just" come: the start of a TCP flow.
-const SOON: Duration = Duration::from_secs(3);
+/// A queue that exceeds ours by this delay belongs to other traffic, s.
+/// Together with a short queue this is more than eight of our flows make at 10
+/// Mbit/s.
+const FOREIGN_QUEUE: f64 = 0.008;
+/// The same shortly after other traffic has arrived, s.
+const FOREIGN_QUEUE_AFTER_ARRIVAL: f64 = 0.004;
+/// Other traffic counts as newly arrived for this time: the start of a TCP
+/// flow.
+const ARRIVAL_PERIOD: Duration = Duration::from_secs(3);
 
-/// A rise of the delay that our growth does not explain is somebody who
-/// comes: this long, s, ...
-const RISE: f64 = 0.0075;
-/// ... or this share of the base, if that is longer.
-const RISE_SHARE: f64 = 0.03;
+/// A rise of the delay beyond what our growth explains means new traffic if it
+/// exceeds this delay, s, ...
+const MIN_RISE: f64 = 0.0075;
+/// ... and this share of the base.
+const MIN_RISE_SHARE: f64 = 0.03;
 
-/// Of a window that a queue keeps short, from this share on it is used up.
-const USED_UP: f64 = 0.9;
+/// With a short queue, the window counts as used up from this share on.
+const USED_UP_SHARE: f64 = 0.9;
 
-/// A rate is known better over so many round trips than over one.
-const STEADY: f64 = 3.0;
+/// A steady rate is a mean over this many round trips.
+const STEADY_ROUND_TRIPS: f64 = 3.0;
 
-/// What is left of the window when others are there.
-const YIELD: f64 = 0.5;
+/// Factor on the window when other traffic is present.
+const YIELD_FACTOR: f64 = 0.5;
 
-/// What is left of it after a loss without a queue: of noise rather than of
-/// too much traffic (random loss, a policer).
-const LOSS_ALONE: f64 = 0.85;
+/// Factor on the window after a loss without a queue. Such a loss comes from
+/// noise or a policer rather than from too much traffic.
+const LOSS_WITHOUT_QUEUE_FACTOR: f64 = 0.85;
 
-/// So many segments out of order are a loss, and fewer are packets that have
-/// overtaken each other (the duplicate acknowledgements of RFC 5681 section
-/// 3.2).
-const REORDERED: u32 = 3;
+/// From this many segments out of order on, a segment counts as lost. Fewer
+/// have overtaken each other (RFC 5681, section 3.2).
+const MIN_LOST_SEGMENTS: u32 = 3;
 
-/// Round trips from one step to the next, for its effect to show: after
-/// growth and yielding, ...
+/// Round trips from one step to the next, until its effect shows: after growth
+/// and yielding, ...
 const AFTER_STEP: f64 = 1.2;
 /// ... after going down to what the path carries, ...
 const AFTER_DECREASE: f64 = 1.8;
-/// ... after a time in which it was not in force: what it is good for comes
-/// one round trip later, and is measured over another, ...
+/// ... after a time in which the window was not in force: its effect arrives
+/// one round trip later and is measured over another, ...
 const AFTER_WAIT: f64 = 2.2;
 /// ... and after a loss.
 const AFTER_LOSS: f64 = 2.0;
-/// The same after making room: the queue is empty for a round trip.
+/// The same after making room: the queue is empty for one round trip.
 const AFTER_ROOM: f64 = 2.0;
-/// Round trips in which no growth follows on somebody who has come.
-const HOLD: f64 = 3.0;
+/// Round trips without growth after other traffic has arrived.
+const HOLD_ROUND_TRIPS: f64 = 3.0;
 
-/// The base has not been seen for this long: time to make room.
-const UNSEEN: Duration = Duration::from_secs(15);
-/// The window then, as a share of what the path carries.
-const ROOM: f64 = 0.88;
+/// The flow makes room when it has not seen the base for this time.
+const MAX_BASE_UNSEEN: Duration = Duration::from_secs(15);
+/// The window while making room, as a share of what the path carries.
+const ROOM_SHARE: f64 = 0.88;
 
-/// What the connection reports.
+/// One sample of a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ConnectionSample {
     /// Round-trip time, smoothed.
     pub(crate) rtt: Duration,
     /// Round-trip time without a queue.
     pub(crate) base: Duration,
-    /// Queueing delay of what came since the last look, s; `None` if nothing
+    /// Queueing delay of the data since the last sample, s; `None` if no data
     /// came.
     pub(crate) queueing: Option<f64>,
     /// Largest segment, bytes.
@@ -95,15 +96,15 @@ pub(crate) struct ConnectionSample {
     pub(crate) bytes: u64,
     /// Segments received out of order since the connection was opened.
     pub(crate) out_of_order: u32,
-    /// What the path carries when nobody else uses it, byte/s; 0 while
-    /// nothing is known of it.
+    /// What the path carries without other traffic, byte/s; 0 while it is
+    /// unknown.
     pub(crate) capacity: f64,
-    /// How much of the path is filled fast when it becomes free, whatever
-    /// there was before: 0, as far as the threshold, to 1, all of it.
+    /// The part of the capacity that is filled fast when the path becomes free,
+    /// 0 to 1. At 0, fast growth ends at the threshold.
     pub(crate) eagerness: f64,
 }
 
-/// See the module.
+/// The window of a flow that yields.
 #[derive(Debug, Clone)]
 pub(crate) struct YieldingWindow {
     history: History,
@@ -112,24 +113,24 @@ pub(crate) struct YieldingWindow {
     growth: Growth,
     /// Mean rate in the last round trip, byte/s.
     rate: f64,
-    /// Bytes by which the sender has sped up since the last step, in a round
-    /// trip, while the window did not hold it back.
+    /// Bytes per round trip by which the sender has sped up since the last
+    /// step, while the window did not limit it.
     faster: f64,
-    /// When the window was lowered for somebody, last: what was carried before
-    /// is not carried now.
+    /// When the window was last lowered for other traffic. Rates from before do
+    /// not count afterwards.
     lowered: Duration,
     /// Whether the window was what limited the flow at the last step.
     is_limiting: bool,
     /// Whether there was a queue at the last step.
     was_queued: bool,
-    /// When somebody came, last.
+    /// When other traffic last arrived.
     came: Option<Duration>,
     next_step: Duration,
-    /// No growth before.
+    /// No growth before this time.
     hold: Duration,
-    /// No rise of the delay counts before.
+    /// No rise of the delay counts before this time.
     calm: Duration,
-    /// When the base was seen last.
+    /// When the base was last seen.
     clear: Option<Duration>,
     /// At the last step.
     out_of_order: Option<u32>,
@@ -165,7 +166,8 @@ impl YieldingWindow {
         self.growth.has_met()
     }
 
-    /// The window, while it is not in force and says nothing: bytes.
+    /// Takes a sample while the window is not in force; returns the window,
+    /// bytes.
     pub(crate) fn wait(&mut self, now: Duration, seen: &ConnectionSample) -> f64 {
         let rtt = self.look(now, seen);
         self.out_of_order = Some(seen.out_of_order);
@@ -175,8 +177,8 @@ impl YieldingWindow {
         self.window
     }
 
-    /// Looks at the connection; returns the window in bytes. May be called as
-    /// often as one likes: it steps about once in a round trip.
+    /// Takes a sample; returns the window, bytes. Can be called at any rate:
+    /// the window takes about one step in a round trip.
     pub(crate) fn update(&mut self, now: Duration, seen: &ConnectionSample) -> f64 {
         let rtt = self.look(now, seen);
         if seen.queueing.is_none() {
@@ -191,8 +193,8 @@ impl YieldingWindow {
             self.meet(seen.base.as_secs_f64(), has_just_come);
             (self.came, self.lowered) = (Some(now), now);
             let used = (self.rate * rtt.as_secs_f64()).min(self.window);
-            self.window = (used * YIELD).max(MIN_WINDOW_SEGMENTS * seen.segment);
-            self.hold = now + rtt.mul_f64(HOLD);
+            self.window = (used * YIELD_FACTOR).max(MIN_WINDOW_SEGMENTS * seen.segment);
+            self.hold = now + rtt.mul_f64(HOLD_ROUND_TRIPS);
             self.calm = now + rtt.mul_f64(AFTER_STEP);
             self.next_step = self.calm;
         } else if now >= self.next_step
@@ -212,7 +214,7 @@ impl YieldingWindow {
         self.window
     }
 
-    /// Takes note of what is to be seen; returns the round-trip time now.
+    /// Records the sample; returns the round-trip time now.
     fn look(&mut self, now: Duration, seen: &ConnectionSample) -> Duration {
         let base = seen.base.as_secs_f64();
         if seen.queueing.is_some_and(|queue| queue < no_queue(base)) {
@@ -231,23 +233,23 @@ impl YieldingWindow {
 
     /// Whether the delay has risen by more than our growth explains.
     fn has_risen(&self, seen: &ConnectionSample, rtt: Duration) -> bool {
-        let limit = RISE.max(RISE_SHARE * seen.base.as_secs_f64());
+        let limit = MIN_RISE.max(MIN_RISE_SHARE * seen.base.as_secs_f64());
         let rise = self.history.rise(rtt);
         rise.is_some_and(|rise| rise - self.own_queue() > limit)
     }
 
     fn has_just_come(&self, now: Duration) -> bool {
-        self.came.is_some_and(|came| now < came + SOON)
+        self.came.is_some_and(|came| now < came + ARRIVAL_PERIOD)
     }
 
-    /// Delay that our own growth explains, s: of the window, or of what a
-    /// sender that does not use all of it sends.
+    /// Delay that our own growth explains, s: the growth of the window, or the
+    /// growth of the sender's rate below it.
     fn own_queue(&self) -> f64 {
         let growth = self.history.growth().max(self.faster);
         growth / self.rate.max(1.0)
     }
 
-    /// A queue was met by what was carried in the last round trip.
+    /// Notes a queue at the rate of the last round trip.
     fn meet(&mut self, base: f64, stayed: bool) {
         self.growth
             .meet((self.rate * base).min(self.window), stayed);
@@ -258,8 +260,8 @@ impl YieldingWindow {
         let in_segments = |bytes: f64| bytes / seen.segment;
         let base = seen.base.as_secs_f64();
         let carried = in_segments(self.rate * base);
-        let queue = self.history.standing(rtt, carried < SMALL);
-        let over = rtt.mul_f64(STEADY);
+        let queue = self.history.standing(rtt, carried < SMALL_WINDOW);
+        let over = rtt.mul_f64(STEADY_ROUND_TRIPS);
         let steady = self.history.rate(over);
         let steady = steady.filter(|_| now >= self.lowered + over);
         let step = WindowStep {
@@ -277,31 +279,37 @@ impl YieldingWindow {
         let was_queued = std::mem::replace(&mut self.was_queued, queue > short);
         let lost = self
             .out_of_order
-            .is_some_and(|before| seen.out_of_order >= before.saturating_add(REORDERED));
+            .is_some_and(|before| seen.out_of_order >= before.saturating_add(MIN_LOST_SEGMENTS));
         if lost {
-            let kept = if queue > short { YIELD } else { LOSS_ALONE };
+            let kept = if queue > short {
+                YIELD_FACTOR
+            } else {
+                LOSS_WITHOUT_QUEUE_FACTOR
+            };
             self.meet(base, false);
             (self.hold, self.lowered) = (now + rtt.mul_f64(AFTER_LOSS), now);
             return ((step.window * kept).max(MIN_WINDOW_SEGMENTS), AFTER_LOSS);
         }
         let has_just_come = self.has_just_come(now);
         let (foreign, own) = if has_just_come {
-            (FOREIGN_SOON, 0.0)
+            (FOREIGN_QUEUE_AFTER_ARRIVAL, 0.0)
         } else {
-            (FOREIGN, self.own_queue())
+            (FOREIGN_QUEUE, self.own_queue())
         };
         if queue - own > short + foreign {
             self.meet(base, has_just_come);
             self.lowered = now;
-            let yielded = (step.window.min(step.used) * YIELD).min(step.carried);
+            let yielded = (step.window.min(step.used) * YIELD_FACTOR).min(step.carried);
             return (yielded.max(MIN_WINDOW_SEGMENTS), AFTER_STEP);
         }
         let is_held = now < self.hold || !self.is_limiting;
-        let unseen = self.clear.is_some_and(|clear| now >= clear + UNSEEN);
+        let unseen = self
+            .clear
+            .is_some_and(|clear| now >= clear + MAX_BASE_UNSEEN);
         if unseen && !is_held {
             (self.clear, self.lowered) = (Some(now), now);
             self.calm = now + rtt.mul_f64(2.0 * AFTER_ROOM);
-            let room = (ROOM * step.carried).min(step.window);
+            let room = (ROOM_SHARE * step.carried).min(step.window);
             return (room.max(MIN_WINDOW_SEGMENTS), AFTER_ROOM);
         }
         let filled = in_segments(seen.eagerness * seen.capacity * base);
@@ -321,8 +329,8 @@ impl YieldingWindow {
         (self.growth.grow(&step, near, has_just_come), AFTER_STEP)
     }
 
-    /// With a short queue: as much as the path carries without one, and our
-    /// own part of it.
+    /// The step with a short queue: to what the path carries without a queue,
+    /// plus our own part of it.
     fn fill(&mut self, step: &WindowStep, segment: f64, is_held: bool) -> (f64, f64) {
         let full = step.full();
         let target = full.max(step.least());
@@ -334,9 +342,9 @@ impl YieldingWindow {
             self.growth.meet((full * segment).min(self.window), false);
             return (target.max(MIN_WINDOW_SEGMENTS), AFTER_DECREASE);
         }
-        if step.fills(USED_UP) && !is_held {
+        if step.fills(USED_UP_SHARE) && !is_held {
             let next = target
-                .min(step.window + MOST_CAREFUL)
+                .min(step.window + MAX_CAREFUL_GROWTH)
                 .max(MIN_WINDOW_SEGMENTS);
             if next > step.window {
                 self.growth.grown();

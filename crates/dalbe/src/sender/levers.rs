@@ -13,17 +13,17 @@ use crate::ebpf::{CongestionLaw, CongestionParameters, WeightedCongestion};
 use crate::socket::TcpSocket;
 use crate::weight::{FlowTarget, MIN_WEIGHT};
 
-/// How often a congestion control of ours is looked at: it does without, and
-/// orders change every second.
+/// Time between two updates with a congestion control in the kernel. It needs
+/// no samples, and flow targets change every second.
 const CONGESTION_PERIOD: Duration = Duration::from_millis(200);
 
-/// How soon a connection is looked at again that reports nothing yet.
+/// Time until the next update while a connection reports nothing yet.
 const FIRST_PERIOD: Duration = Duration::from_millis(10);
 
-/// With this it is tried whether a rate can have a ceiling, byte/s.
+/// A limit of this rate is set to try whether limits work, byte/s.
 const TRIAL_RATE: u64 = 125_000;
 
-/// The sender lever of this machine, as this process may use it. One for all
+/// The sender lever of this machine, as this process can use it. One for all
 /// connections.
 #[derive(Debug)]
 pub struct SenderLevers {
@@ -36,8 +36,8 @@ pub struct SenderLevers {
 }
 
 impl SenderLevers {
-    /// The best that this machine allows. What root sets up later is used by the
-    /// connections that are taken from then on.
+    /// The best lever that this machine allows. If root sets up a better one
+    /// later, connections taken from then on use it.
     #[must_use]
     pub fn open(policy: SenderPolicy) -> Self {
         let congestion = WeightedCongestion::open();
@@ -83,9 +83,9 @@ impl SenderLevers {
         (self.kind == SenderLeverKind::Congestion).then_some(self.policy)
     }
 
-    /// Takes a connection, which may not be connected yet, under control; it
-    /// yields to anybody until it is told otherwise. Where that fails it goes
-    /// on as it was, marked Lower-Effort at least.
+    /// Takes a connection under control, before or after it is connected. It
+    /// yields to all traffic until the first [`SenderLever::update`]. If that
+    /// fails, it goes on as it was, marked Lower-Effort if possible.
     pub fn take(&self, socket: &TcpSocket) -> SenderLever {
         let own = OriginalOptions::of(socket);
         own.mark(socket);
@@ -140,7 +140,7 @@ impl SenderLevers {
 }
 
 /// A connection that has had full weight is marked again below this weight.
-const MARKED_AGAIN: f64 = 0.5;
+const MAX_REMARKED_WEIGHT: f64 = 0.5;
 
 /// The lever on one connection. It keeps no descriptor: it is handed the
 /// socket each time.
@@ -184,11 +184,11 @@ impl SenderLever {
         socket: &TcpSocket,
         order: FlowTarget,
     ) -> io::Result<Duration> {
-        // Whose deadline presses is not to starve behind everybody else. The mark
-        // does not come and go with every change: packets that have it may be
-        // overtaken by those that have not (RFC 7657, section 5.1).
+        // At full weight a connection must not starve behind other traffic. The
+        // mark does not follow every change of w: marked packets may be
+        // overtaken by others (RFC 7657, section 5.1).
         let limit = if self.is_held && !self.is_marked {
-            MARKED_AGAIN
+            MAX_REMARKED_WEIGHT
         } else {
             1.0
         };
@@ -235,15 +235,15 @@ impl SenderLever {
         }
     }
 
-    /// Lets the connection go: it has again what it had before it was taken,
-    /// mark, congestion control and a rate without a ceiling, until the next
-    /// [`SenderLever::update`]. Where its congestion control cannot be given back
-    /// it goes on with ours at full weight; and TCP goes on to space the packets
-    /// of a connection that has had a ceiling. What was learnt of the path is
-    /// kept. Costs nothing where it is not held.
+    /// Lets the connection go until the next [`SenderLever::update`]. It gets
+    /// back its former mark and congestion control, and has no limit on its
+    /// rate. If its congestion control cannot be given back, it keeps FAIRBAT's
+    /// at full weight. TCP goes on spacing the packets of a connection that had
+    /// a limit. What was learnt of the path is kept. On a connection that is
+    /// not held this does nothing.
     ///
     /// # Errors
-    /// The connection is gone, or the kernel refuses; to be tried again.
+    /// The connection is gone, or the kernel refuses; try again.
     pub fn release(&mut self, socket: &TcpSocket) -> io::Result<()> {
         if !self.is_held {
             return Ok(());
@@ -273,7 +273,7 @@ impl SenderLever {
                 *is_yielding = None;
             }
             ActiveLever::Stock(replaced) => {
-                replaced.hold(socket, false).map_err(io::Error::other)?
+                replaced.hold(socket, false).map_err(io::Error::other)?;
             }
             ActiveLever::Mark => {}
         }
@@ -291,8 +291,8 @@ impl SenderLever {
         Ok(())
     }
 
-    /// Whether it yields to somebody, as of the last second; `None` where
-    /// nobody knows.
+    /// Whether it yields to other traffic, as of the last second; `None` if
+    /// that is unknown.
     #[must_use]
     pub fn is_yielding(&self) -> Option<bool> {
         match &self.kind {
@@ -313,7 +313,8 @@ fn parameters(law: CongestionLaw, order: FlowTarget) -> CongestionParameters {
     }
 }
 
-/// See the module.
+/// The options that a connection had before it was taken. It gets them back
+/// when it is released.
 #[derive(Debug, Clone)]
 pub(crate) struct OriginalOptions {
     /// `None` if it could not be read: then it was not changed either.

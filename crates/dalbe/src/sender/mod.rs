@@ -22,7 +22,7 @@ pub use self::pacing::{DeliveredBytes, Pacer, PacingTarget};
 pub use self::stock::KernelCongestionControls;
 use crate::ebpf::CongestionLaw;
 
-/// Which congestion control of our own is wanted, where there are any.
+/// Which of FAIRBAT's congestion controls to use, if they are set up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SenderPolicy {
@@ -63,7 +63,7 @@ pub enum SenderLeverKind {
     /// A congestion control of our own.
     #[serde(rename = "congestion-control")]
     Congestion,
-    /// A ceiling on the rate of the packets.
+    /// A limit on the rate of the packets.
     #[serde(rename = "pacing")]
     Pacing,
     /// The kernel's own congestion control that yields, while a flow does.
@@ -108,9 +108,9 @@ impl SenderLeverKind {
                  The closer the deadline, the less it yields."
             }
             Self::Pacing => {
-                "An upload limits the rate of its packets, by what the kernel reports of the \
-                 connection. So it yields to other traffic. The closer the deadline, the less it \
-                 yields. This needs no privilege."
+                "What this machine sends has a limit on the rate of its packets, by what the \
+                 kernel tells of the connection, so that it yields to other traffic; the more \
+                 its deadline presses, the less it does. It needs no privilege."
             }
             Self::Stock => {
                 "An upload uses a congestion control of the kernel that yields to other traffic. \

@@ -1,29 +1,26 @@
-//! The plain sender rung: a ceiling on the rate at which packets leave
-//! (`SO_MAX_PACING_RATE`), by what the kernel reports of the connection
-//! (`TCP_INFO`). Needs no privilege and no module.
+//! The plain sender lever: a limit on the rate at which packets leave
+//! (`SO_MAX_PACING_RATE`), driven by what the kernel reports of the connection
+//! (`TCP_INFO`). It needs no privilege and no kernel module.
 //!
-//! The law is the receiver lever's ([`crate::receive_window`]): a flow that yields has
-//! a window that fills an idle path with a short queue and makes way for
-//! others, a weight above the least has its share besides, and at w = 1 there
-//! is no ceiling. Here that window becomes a rate, a window per round-trip
-//! time as it is now: so the rate falls as the queue grows, as that of a flow
-//! under the window would, and no sooner or later. What the receiver lever
-//! cannot do is easy here: less than two segments in a round trip is a lower
-//! rate, and nothing that was offered has to be used up first.
+//! The law is that of the receiver lever ([`crate::receive_window`]). Its
+//! window becomes a rate: one window per round-trip time as it is now. So the
+//! rate falls as the queue grows, as the rate of a flow under that window
+//! would. Two things are easier here than at the receiver: less than two
+//! segments in a round trip is just a lower rate, and an offered window need
+//! not be used up first.
 //!
-//! The congestion control of the kernel goes on beneath the ceiling: it still
-//! answers losses, and its congestion window still limits. One that has a
-//! model of the rate (BBR) takes the ceiling for the path, grows away from it
-//! slowly, and sends single segments below 1.2 Mbit/s, whose acknowledgements
-//! the peer delays: [`super::stock::choose_beneath_limit`] names a better one.
+//! The kernel's congestion control stays active below the limit. It still
+//! answers losses, and its congestion window still limits. BBR has a model of
+//! the rate and takes the limit for the path;
+//! [`super::stock::choose_beneath_limit`] names a better one.
 //!
-//! Once there was a ceiling, the kernel spaces the packets of a connection for
-//! good. Without one it then still loses less than a flow whose packets come
-//! in bursts: 62 to 65 % beside such a CUBIC flow (10 Mbit/s, 20 and 50 ms),
-//! where two alike have a half each. From about w = 0.85 on, where the ceiling
-//! hardly binds any more, so has this one.
+//! After the first limit, the kernel spaces the packets of a connection for
+//! good. Without a limit it then loses less than a flow whose packets come in
+//! bursts: it has 62 to 65 % beside such a CUBIC flow (10 Mbit/s, 20 and 50
+//! ms), where two equal flows have a half each. From about w = 0.85 on, where
+//! the limit hardly binds, the same holds.
 //!
-//! Pure: knows numbers, not sockets, nor why w is what it is.
+//! [`Pacer`] is pure: it knows numbers, not sockets.
 
 use crate::receive_window::{
     MIN_SEGMENT, PacketArrivals, ReceiveWindowLimiter, ReceiveWindowState,
@@ -32,45 +29,45 @@ use crate::socket::TcpInfo;
 use crate::weight::{FlowTarget, MIN_WEIGHT};
 use std::time::Duration;
 
-/// On a path shorter than this the kernel sends 64 KiB at once whatever the
-/// ceiling (`net.ipv4.tcp_tso_rtt_log`), and its delay looks like others', ...
-const SHORT: Duration = Duration::from_millis(1);
-/// ... so that no less is sent than this share of what was carried of late.
-const SHORT_SHARE: f64 = 0.15;
+/// On a path with a shorter round-trip time, the kernel sends 64 KiB at once
+/// whatever the limit (`net.ipv4.tcp_tso_rtt_log`), and the delay of these
+/// packets looks like other traffic, ...
+const SHORT_PATH: Duration = Duration::from_millis(1);
+/// ... so the limit is at least this share of the capacity.
+const SHORT_PATH_MIN_SHARE: f64 = 0.15;
 
-/// A round trip is looked at so many times, ...
-const LOOKS: u32 = 4;
-/// ... but not more often than this: a look costs two system calls, ...
-const SOONEST: Duration = Duration::from_millis(10);
-/// ... and not more seldom: who comes shall be seen soon.
-const LATEST: Duration = Duration::from_millis(50);
+/// Samples in a round trip, ...
+const SAMPLES_PER_ROUND_TRIP: u32 = 4;
+/// ... at least this far apart, because a sample costs two system calls, ...
+const MIN_SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
+/// ... and at most this far apart, so that new traffic is seen soon.
+const MAX_SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Segments that leave together (`tcp_min_tso_segs` of Linux), and so come
-/// back in one acknowledgement.
-const PAIR: f64 = 2.0;
+/// Segments that leave together (`tcp_min_tso_segs` of Linux) and are
+/// acknowledged together.
+const SEGMENTS_PER_BURST: f64 = 2.0;
 
-/// One loss is one; the law counts three packets out of order as a loss, for
-/// a receiver cannot tell them from packets that have overtaken each other.
-const OUT_OF_ORDER: u32 = 3;
+/// The law takes three segments out of order for one loss, because a receiver
+/// cannot tell a loss from reordering. A sender counts losses.
+const OUT_OF_ORDER_PER_LOSS: u32 = 3;
 
-/// No ceiling is lower, byte/s: a pair of segments takes three seconds then.
-const LEAST_RATE: u64 = 1000;
+/// Lowest limit, byte/s: two segments take three seconds.
+const MIN_RATE: u64 = 1000;
 
-/// Where a flow has seen a rate, tests of the bottleneck count only from so
-/// many times that rate on. They find 10 to 25 % too much, and a ceiling
-/// carries exactly what it says.
-const DOUBT: f64 = 1.5;
+/// A test of the bottleneck counts only from this many times the highest rate
+/// on. Tests find 10 to 25 % too much, and a limit on the rate carries exactly
+/// what it says.
+const MIN_TESTED_PER_SEEN: f64 = 1.5;
 
-/// What to do now.
+/// The limit to set now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacingTarget {
-    /// Ceiling on the rate of the packets, byte/s of payload, at least 1000;
-    /// `None` for no ceiling.
+    /// Limit on the rate of the packets, byte/s of payload, at least 1000;
+    /// `None` for no limit.
     pub rate: Option<u64>,
-    /// Whether it holds the flow back for somebody else, as of the last
-    /// second.
+    /// Whether it holds the flow back for other traffic, as of the last second.
     pub is_yielding: bool,
-    /// Until the next look, 10 ms to 50 ms.
+    /// Time until the next sample, 10 ms to 50 ms.
     pub next: Duration,
 }
 
@@ -95,7 +92,7 @@ impl Pacer {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            brake: ReceiveWindowLimiter::new().doubting(DOUBT),
+            brake: ReceiveWindowLimiter::new().doubting(MIN_TESTED_PER_SEEN),
             samples: AckSamples::default(),
             rtt: None,
             carried: DeliveredBytes::default(),
@@ -108,9 +105,10 @@ impl Pacer {
         self.brake.state()
     }
 
-    /// What to do now; `None` while nothing is known: the first acknowledgements
-    /// say too little, and a kernel before Linux 4.2 does not tell enough.
-    /// Until then there is no ceiling, and the connection is in its slow start.
+    /// Takes a sample; `None` while too little is known. The first
+    /// acknowledgements give no round-trip time, and a kernel before Linux 4.2
+    /// reports too little. Until then there is no limit, and the connection is
+    /// in slow start.
     pub fn update(
         &mut self,
         now: Duration,
@@ -128,23 +126,23 @@ impl Pacer {
         let rate = window / rtt.as_secs_f64();
         let rate = match self.brake.pause() {
             Some(pause) if order.w <= MIN_WEIGHT => {
-                rate.min(PAIR * f64::from(segment) / pause.as_secs_f64())
+                rate.min(SEGMENTS_PER_BURST * f64::from(segment) / pause.as_secs_f64())
             }
             // A pause would not be monotone in w.
             Some(_) | None => rate,
         };
-        let is_short = info.min_rtt.is_some_and(|rtt| rtt < SHORT);
+        let is_short = info.min_rtt.is_some_and(|rtt| rtt < SHORT_PATH);
         let least = if is_short {
-            SHORT_SHARE * order.capacity
+            SHORT_PATH_MIN_SHARE * order.capacity
         } else {
             0.0
         };
-        // Saturates, at what means no ceiling; never NaN.
+        // Saturates, at what means no limit; never NaN.
         let rate = rate.max(order.share()).max(least) as u64;
         Some(PacingTarget {
-            rate: (order.w < 1.0).then_some(rate.max(LEAST_RATE)),
+            rate: (order.w < 1.0).then_some(rate.max(MIN_RATE)),
             is_yielding: self.state() == ReceiveWindowState::Yielding,
-            next: (rtt / LOOKS).clamp(SOONEST, LATEST),
+            next: (rtt / SAMPLES_PER_ROUND_TRIP).clamp(MIN_SAMPLE_INTERVAL, MAX_SAMPLE_INTERVAL),
         })
     }
 }
@@ -170,7 +168,7 @@ fn seen_from_there(info: &TcpInfo, rtt: Duration, segment: u32, bytes: u64) -> T
         bytes_received: Some(bytes),
         // Wraps, as the kernel's own does.
         data_segs_in: Some((bytes / u64::from(segment)) as u32),
-        rcv_ooopack: Some(info.total_retrans.saturating_mul(OUT_OF_ORDER)),
+        rcv_ooopack: Some(info.total_retrans.saturating_mul(OUT_OF_ORDER_PER_LOSS)),
         // The clock has no ticks that would make a short path look shorter.
         min_rtt: None,
         ..*info
@@ -180,15 +178,17 @@ fn seen_from_there(info: &TcpInfo, rtt: Duration, segment: u32, bytes: u64) -> T
 /// Gain of the kernel's average (RFC 6298 section 2).
 const RTT_GAIN: f64 = 0.125;
 
-/// So many segments at the beginning are acknowledged one by one (Linux's
-/// `TCP_MAX_QUICKACKS`), besides the SYN. Later ones come in pairs, which take
-/// longer by the time of a segment on the link: that is no queue.
-const SINGLE: u32 = 17;
+/// The first segments of a connection are acknowledged one by one (Linux's
+/// `TCP_MAX_QUICKACKS`, and the SYN). Later ones come in pairs, which take
+/// longer by the time of a segment on the link. This is no queue.
+const SINGLY_ACKNOWLEDGED: u32 = 17;
 
-/// The least time that there is, s: the kernel's unit.
-const LEAST: f64 = 1e-6;
+/// Smallest round-trip time, s: the kernel's unit.
+const MIN_RTT: f64 = 1e-6;
 
-/// The round-trip times of one connection that sends.
+/// The round-trip times of one connection that sends, computed back from the
+/// kernel's moving average: a flow with few acknowledgements would take seconds
+/// to see a queue come or go. `tcpi_segs_in` counts the updates.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AckSamples {
     /// Smoothed round-trip time at the last look, and segments received until
@@ -204,7 +204,7 @@ impl AckSamples {
         let (smoothed, segments) = (info.rtt?, info.segs_in?);
         let (before, already) = self.last.replace((smoothed, segments))?;
         let updates = segments.wrapping_sub(already);
-        if updates == 0 || already < SINGLE {
+        if updates == 0 || already < SINGLY_ACKNOWLEDGED {
             return None;
         }
         let kept = (1.0 - RTT_GAIN).powf(f64::from(updates));
@@ -212,12 +212,14 @@ impl AckSamples {
         let newest = old + (new - old) / (1.0 - kept);
         // An acknowledgement that measures nothing (of a segment sent again)
         // counts as one that did: below what was ever measured it cannot be.
-        let least = info.min_rtt.map_or(LEAST, |rtt| rtt.as_secs_f64());
+        let least = info.min_rtt.map_or(MIN_RTT, |rtt| rtt.as_secs_f64());
         Some(Duration::from_secs_f64(newest.max(least)))
     }
 }
 
-/// What one connection has carried.
+/// What has arrived at the other end of one connection, in order or not. Bytes
+/// acknowledged in order would jump when a hole is filled, and the path would
+/// look faster than it is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeliveredBytes {
     /// Bytes at the last look; `None` before the first.

@@ -1,52 +1,51 @@
-//! The kernel's own congestion controls, as far as a flow that is held back
-//! has a use for them: which one may stand in for a lever of ours, and which
-//! one goes well beneath a ceiling on the rate.
+//! The kernel's own congestion controls: which one can take the place of a
+//! lever, and which one works well below a limit on the rate.
 //!
-//! *In place of a lever* ([`choose_yielding`]): TCP-LP (Kuzmanovic and Knightly 2003),
-//! Vegas (Brakmo and Peterson 1995) and CDG (Hayes and Armitage 2011) yield
-//! by themselves. They have no weight: they are good for w = w_min alone, and
-//! above it the connection needs the one it had, beneath a ceiling of
-//! [`FlowTarget::share`](crate::weight::FlowTarget::share). They are second to pacing,
-//! even at w_min. On an emulated link of 10 Mbit/s a paced flow carries 99 %
-//! of what CUBIC does alone and 1 % beside it. Vegas' rule of three packets
-//! in the queue had 15 % at 100 ms and 36 % at 20 ms beside CUBIC, and CDG
-//! with one flow filled 26 to 88 % of the idle link, and had 4 to 16 % beside
-//! CUBIC (both as prototypes; none of the three modules was at hand).
+//! *In place of a lever* ([`choose_yielding`]): TCP-LP (Kuzmanovic and Knightly
+//! 2003), Vegas (Brakmo and Peterson 1995) and CDG (Hayes and Armitage 2011)
+//! yield by themselves. They have no weight, so they serve at w = w_min only.
+//! Above it, the connection needs its former congestion control and a limit of
+//! [`FlowTarget::share`](crate::weight::FlowTarget::share). Pacing comes before
+//! them even at w_min. On an emulated link of 10 Mbit/s, a paced flow carries
+//! 99 % of what CUBIC does alone, and 1 % beside it. Vegas' rule of three
+//! packets in the queue had 15 % at 100 ms and 36 % at 20 ms beside CUBIC. One
+//! CDG flow filled 26 to 88 % of the idle link and had 4 to 16 % beside CUBIC.
+//! (Both were measured as prototypes; none of the three modules was at hand.)
 //!
-//! *Beneath a ceiling* ([`choose_beneath_limit`]): one that has no rate of its own.
-//!
-//! Decides nothing about weights.
+//! *Below a limit* ([`choose_beneath_limit`]): one that has no rate of its own.
 
 use crate::socket::{CongestionError, TcpSocket};
 use serde::Serialize;
 
-/// Those that yield, best first: LP aims at nothing else, CDG backs off at
-/// random, and by a parameter of the whole host.
-const YIELDING: [&str; 3] = ["lp", "vegas", "cdg"];
+/// The congestion controls that yield, best first. LP has no other aim. CDG
+/// backs off at random, by a parameter of the whole host.
+const YIELDING_CONTROLS: [&str; 3] = ["lp", "vegas", "cdg"];
 
-/// Those that have a model of the path's rate begin with this.
-const RATE_BASED: &str = "bbr";
+/// The names of congestion controls with a model of the path's rate begin with
+/// this.
+const RATE_BASED_PREFIX: &str = "bbr";
 
-/// Those that have none, best first: CUBIC is back at its old window sooner.
-const WINDOW_BASED: [&str; 2] = ["cubic", "reno"];
+/// Congestion controls without such a model, best first: CUBIC is back at its
+/// old window sooner.
+const WINDOW_BASED_CONTROLS: [&str; 2] = ["cubic", "reno"];
 
 /// The kernel's congestion control that yields best, among those that this
 /// user may choose
 /// ([`KernelCongestionControls::allowed`](crate::sender::KernelCongestionControls)).
 #[must_use]
 pub fn choose_yielding(allowed: &[impl AsRef<str>]) -> Option<&'static str> {
-    first(&YIELDING, allowed)
+    first(&YIELDING_CONTROLS, allowed)
 }
 
-/// What should replace a connection's congestion control while there is a
-/// ceiling on its rate, if anything: BBR takes the ceiling for what the path
-/// carries, and takes seconds to grow away from it when it is lifted; below
-/// 1.2 Mbit/s it sends single segments, whose acknowledgements the peer
-/// delays by 40 ms and more, which look like somebody's queue.
+/// The congestion control to use instead of `current` while there is a limit on
+/// the rate; `None` if `current` works well. BBR takes the limit for the
+/// capacity, and takes seconds to grow when the limit is lifted. Below 1.2
+/// Mbit/s it sends single segments. The peer delays their acknowledgements by
+/// 40 ms and more, which looks like a queue.
 #[must_use]
 pub fn choose_beneath_limit(current: &str, allowed: &[impl AsRef<str>]) -> Option<&'static str> {
-    if current.starts_with(RATE_BASED) {
-        first(&WINDOW_BASED, allowed)
+    if current.starts_with(RATE_BASED_PREFIX) {
+        first(&WINDOW_BASED_CONTROLS, allowed)
     } else {
         None
     }
@@ -59,7 +58,7 @@ fn first(wanted: &[&'static str], allowed: &[impl AsRef<str>]) -> Option<&'stati
         .copied()
 }
 
-/// A connection that has another congestion control while it is held back.
+/// Another congestion control on a connection while it is held back.
 #[derive(Debug, Clone)]
 pub struct CongestionOverride {
     other: &'static str,

@@ -234,7 +234,7 @@ impl TcpInfo {
     }
 }
 
-/// The optional fields that an answer of so many bytes lacks, each with the
+/// The optional fields that an answer of `length` bytes lacks, each with the
 /// first Linux that has it.
 pub(crate) fn fields_beyond(length: usize) -> Vec<(&'static str, &'static str)> {
     OPTIONAL

@@ -114,8 +114,8 @@ impl<'a> SenderSocket<'a> {
             })
     }
 
-    /// The ceiling on the rate at which packets leave, byte/s; `None` means
-    /// no ceiling.
+    /// The limit on the rate at which packets leave, byte/s; `None` without a
+    /// limit.
     ///
     /// # Errors
     /// Not a socket of a kernel with 64-bit rates (Linux 4.20).
@@ -124,7 +124,7 @@ impl<'a> SenderSocket<'a> {
         Ok(Some(u64::from_ne_bytes(raw)).filter(|&rate| rate != UNPACED))
     }
 
-    /// Sets or lifts the ceiling on the rate at which packets leave, byte/s
+    /// Sets or lifts the limit on the rate at which packets leave, byte/s
     /// on the wire below IP (`SO_MAX_PACING_RATE`, 64 bits since Linux 4.20).
     ///
     /// TCP paces by itself; no `fq` queue discipline is needed (Linux 4.13).
@@ -143,9 +143,9 @@ impl<'a> SenderSocket<'a> {
         sys::set(self.socket.as_fd(), sys::SO_MAX_PACING_RATE, &raw)
     }
 
-    /// Lets no more than about so many bytes wait unsent in the kernel
-    /// (`TCP_NOTSENT_LOWAT`, tcp(7)). What has been sent and not been
-    /// acknowledged does not count, so the rate does not suffer.
+    /// Lets no more than about this many bytes wait unsent in the kernel
+    /// (`TCP_NOTSENT_LOWAT`, tcp(7)). Data in flight does not count, so the
+    /// rate does not suffer.
     ///
     /// # Errors
     /// Not a TCP socket.
@@ -229,13 +229,14 @@ impl<'a> ReceiverSocket<'a> {
         sys::set(self.socket.as_fd(), sys::SO_BUF_LOCK, &locks.to_ne_bytes())
     }
 
-    /// Enlarges the receive buffer so that a window of so many bytes fits, and
-    /// fixes it; never makes it smaller. The clamp is undefined afterwards.
+    /// Enlarges the receive buffer so that a window of this many bytes fits,
+    /// and fixes it. It never makes the buffer smaller. The clamp is undefined
+    /// afterwards.
     ///
     /// `SO_RCVBUF` cannot do this: it stops at `net.core.rmem_max`, on many
-    /// machines 208 KiB. A low-water mark is limited by half of the largest
-    /// `net.ipv4.tcp_rmem` alone; the kernel makes room for one when it is
-    /// set, and keeps the room when it is taken back.
+    /// machines 208 KiB. Only half of the largest `net.ipv4.tcp_rmem` limits a
+    /// low-water mark. The kernel makes room for a mark when it is set, and
+    /// keeps the room when it is taken back.
     ///
     /// # Errors
     /// Not a socket, or a kernel without `SO_BUF_LOCK` (Linux 5.14).
@@ -244,17 +245,17 @@ impl<'a> ReceiverSocket<'a> {
         let mark =
             |bytes: i32| sys::set(self.socket.as_fd(), sys::SO_RCVLOWAT, &bytes.to_ne_bytes());
         let made = mark(as_c_int(window));
-        // Taken back at once: nobody would hear of data below the mark.
+        // Taken back at once: the owner is not told of data below the mark.
         let taken_back = mark(1);
         let held = self.hold_receive_buffer(true);
         made.and(taken_back).and(held)
     }
 
-    /// Makes the receive buffer so small that little more than a window of so
+    /// Makes the receive buffer so small that little more than a window of this
     /// many bytes fits, and fixes it. The clamp is undefined afterwards.
     ///
-    /// What has been offered beyond that would be dropped when it comes: do
-    /// this only when no more is on offer.
+    /// Data under a window offered before would be dropped if it does not fit.
+    /// Call this only when that window is used up.
     ///
     /// # Errors
     /// Not a socket, or a kernel without `SO_BUF_LOCK` (Linux 5.14).

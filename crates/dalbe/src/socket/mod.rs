@@ -31,13 +31,13 @@ pub const LOWER_EFFORT: u8 = 0x04;
 /// kernel cuts what does not fit.
 const TCP_INFO_ROOM: usize = 512;
 
-/// A TCP connection by a descriptor of our own.
+/// A TCP connection, by a descriptor of our own.
 ///
-/// The descriptor is usually a duplicate of one that somebody else reads and
-/// writes ([`TcpSocket::find_by_addresses`]). Both name the same connection:
-/// options set here act there, and *the connection stays open until both are
-/// closed*. Drop this one when its owner is done, or the peer never sees the
-/// end of the connection.
+/// The descriptor is usually a duplicate of the one that the connection's owner
+/// reads and writes ([`TcpSocket::find_by_addresses`]). Both name the same
+/// connection: options set here act there, and *the connection stays open until
+/// both are closed*. Drop this one when the owner is done, or the peer never
+/// sees the end of the connection.
 #[derive(Debug)]
 pub struct TcpSocket {
     socket: Socket,
@@ -93,10 +93,10 @@ impl TcpSocket {
         Ok((raw, length))
     }
 
-    /// Takes what has arrived and nobody has read yet; returns how many bytes
-    /// of it fit into `buffer`, 0 at the end. Works also after the peer has
-    /// broken off and after the connection's owner has let go of it; before
-    /// that it robs the owner.
+    /// Takes unread data out of the receive buffer; returns how many bytes of
+    /// it fit into `buffer`, 0 at the end. It also works after the peer has
+    /// broken off, and after the owner has closed its descriptor. Before that,
+    /// the owner loses this data.
     ///
     /// # Errors
     /// Nothing has arrived, or there was no connection.
@@ -135,7 +135,7 @@ impl TcpSocket {
             self.socket.set_tclass_v6(u32::from(class))?;
         }
         // An IPv6 socket whose peer is IPv4-mapped sends IPv4 packets, and
-        // these take the TOS byte. Before connecting nobody can tell which.
+        // these take the TOS byte. Before connecting it is unknown which.
         self.socket.set_tos_v4(u32::from(class))
     }
 

@@ -1,22 +1,22 @@
-//! What a path carries when nobody else uses it, as far as we have seen: the
-//! highest rate at which anything came. Knows nothing of weights.
+//! What a path carries without other traffic, as far as it is known: the
+//! highest rate seen.
 
 use std::time::Duration;
 
-/// A rate is measured over at least this time: long enough that neither a
-/// queue nor a hole in the sequence that is filled at last makes it look much
-/// larger than it is.
-const BIN: Duration = Duration::from_millis(500);
+/// A rate is measured over at least this time, so that a queue, or a hole in
+/// the sequence that is filled, does not make it look much larger.
+const MIN_MEASUREMENT_TIME: Duration = Duration::from_millis(500);
 
-/// An old peak loses half of its value in this time, s: a path that has become
-/// slower is noticed, and one that is held back for hours is tried again.
+/// An old peak loses half of its value in this time, s. So a path that has
+/// become slower is noticed, and a path that has been held back for hours is
+/// tried again.
 const HALF_LIFE: f64 = 600.0;
 
-/// A peak that is so many times what a best-effort flow gets is of another
-/// path, or was a burst of the server's, ...
-const INCREDIBLE: f64 = 16.0;
-/// ... and each such period leaves this much of it.
-const FADE: f64 = 0.7;
+/// A peak of more than this many times a best-effort rate comes from another
+/// path or from a burst of the server, ...
+const MAX_PEAK_PER_RATE: f64 = 16.0;
+/// ... and shrinks by this factor in each such period.
+const FADE_FACTOR: f64 = 0.7;
 
 /// The highest rate of late.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,25 +28,25 @@ pub struct CapacityEstimate {
 }
 
 impl CapacityEstimate {
-    /// Nothing has been seen yet.
+    /// Without any measurement.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// So many bytes have come just now.
+    /// `bytes` have arrived just now.
     pub fn record(&mut self, now: Duration, bytes: u64) {
         self.record_since(now, now, bytes);
     }
 
-    /// So many bytes have come since `from`, and were counted now.
+    /// `bytes` have arrived since `from`, and are counted now.
     pub fn record_since(&mut self, from: Duration, now: Duration, bytes: u64) {
         if self.bytes == 0 {
             self.bin_began = from;
         }
         self.bytes = self.bytes.saturating_add(bytes);
         let elapsed = now.saturating_sub(self.bin_began);
-        if elapsed < BIN {
+        if elapsed < MIN_MEASUREMENT_TIME {
             return;
         }
         let rate = self.bytes as f64 / elapsed.as_secs_f64();
@@ -57,22 +57,23 @@ impl CapacityEstimate {
         self.bytes = 0;
     }
 
-    /// Somebody else has seen this rate, byte/s.
+    /// Another connection has seen this rate at `at`, byte/s.
     pub fn learn(&mut self, at: Duration, rate: f64) {
         if rate > self.rate(at) {
             (self.peak, self.peak_at) = (rate, at);
         }
     }
 
-    /// Flows without any brake got this rate, byte/s. Beside others that is
-    /// less than the path carries, but not by orders of magnitude.
+    /// Flows of full weight had this rate, byte/s. Beside other traffic it is
+    /// lower than the capacity, but not by orders of magnitude. If it is, the
+    /// peak shrinks.
     pub fn lower_if_implausible(&mut self, rate: f64) {
-        if rate * INCREDIBLE < self.peak {
-            self.peak *= FADE;
+        if rate * MAX_PEAK_PER_RATE < self.peak {
+            self.peak *= FADE_FACTOR;
         }
     }
 
-    /// byte/s; 0 before anything is known.
+    /// The capacity, byte/s; 0 while it is unknown.
     #[must_use]
     pub fn rate(&self, now: Duration) -> f64 {
         let age = now.saturating_sub(self.peak_at).as_secs_f64();

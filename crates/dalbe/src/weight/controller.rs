@@ -1,14 +1,13 @@
-//! The deadline controller of a lane: which weight its flows have, from what
-//! the deadlines ask for and what came.
+//! The weight of the flows of a lane, from the demand of the deadlines and the
+//! measured rate.
 //!
-//! DA-LBE's model-based control ([`crate::model`]) with the model of a flow
-//! that takes w parts where one best-effort flow beside it takes one
-//! ([`PriceModel::Share`]). The price is that of the path, one over its
-//! capacity. It is not taken from the highest rate seen alone: where a flow
-//! does not get what its weight is good for (more than one competitor, loss,
-//! a link that has become slower), a unit of weight buys less, the price is
-//! higher, and w rises with it. Knows nothing of connections, levers or
-//! deadlines; pure.
+//! This is DA-LBE's model-based control ([`crate::model::Mbc`], eqs 11 to 14)
+//! with the model of a flow that takes w parts where one best-effort flow
+//! beside it takes one ([`PriceModel::Share`]). The price is one over the
+//! capacity of the path. The highest rate seen alone does not give it. Where a
+//! flow gets less than its weight is good for (several competitors, loss, a
+//! slower link), a unit of weight buys less, the price is higher, and w rises
+//! with it. Pure.
 
 use std::time::Duration;
 
@@ -17,29 +16,29 @@ use crate::model::RateMeasurement;
 use crate::model::{Mbc, MbcSettings};
 use crate::weight::MIN_WEIGHT;
 
-/// Km of each update. The paper's is 0.5 (0.05 per second, every 10 s), for a
-/// congestion control that takes many round trips to follow; a window follows
-/// within the period, and what is left of one period's error in the next is
-/// 1 − Km. Lower, so that the noise of a second's mean does not move w.
+/// Km per update. The paper's value is 0.5 (0.05 per second, every 10 s), for a
+/// congestion control that needs many round trips to follow. A window follows
+/// within the period, and 1 − Km of one period's error is left in the next. A
+/// lower value keeps the noise of a second's mean out of w.
 const KM: f64 = 0.2;
 
-/// Share of a new measurement in the rate: half, so that a second in which
-/// others came or went does not move w much.
-const RATE_WEIGHT: f64 = 0.5;
+/// Weight of a new measurement in the rate. At one half, a second of changing
+/// traffic does not move w much.
+const RATE_GAIN: f64 = 0.5;
 
-/// At so many times the aim nobody stands in the way, and no weight is needed;
-/// the controller learns nothing from it. Else w would have to climb back slowly
-/// when others return, from an error that was theirs.
-const SURPLUS: f64 = 1.7;
+/// From this many times the aim on, no weight is needed, and the controller
+/// learns nothing. Otherwise w would have to climb back slowly when other
+/// traffic returns.
+const SURPLUS_FACTOR: f64 = 1.7;
 
-/// The flows aim at so many times zeta. What comes early is not missing when
-/// others need the link at the end; zeta falls as it does.
+/// The flows aim at this many times zeta. Early data is not missing when other
+/// traffic needs the link at the end, and zeta falls with it.
 pub const DEMAND_HEADROOM: f64 = 1.15;
 
-/// Share of a new measurement in the price.
-const PRICE_WEIGHT: f64 = 0.15;
+/// Weight of a new measurement in the price.
+const PRICE_GAIN: f64 = 0.15;
 
-/// What was measured over a period, and what is wanted of the next.
+/// What was measured over a period, and the demand for the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WeightObservation {
     /// T_w: time since the last observation.
@@ -55,15 +54,15 @@ pub struct WeightObservation {
     pub capacity: f64,
 }
 
-/// See the module.
+/// The deadline controller of a lane.
 #[derive(Debug, Clone)]
 pub struct WeightController {
     mbc: Mbc,
-    /// What w/(1 + w) is a share of, byte/s; 0 while nothing is known.
+    /// The rate that w/(1 + w) is a share of, byte/s; 0 while it is unknown.
     effective: f64,
     /// Of the last observation, byte/s.
     capacity: f64,
-    /// Whether a weight above the least has shown what it buys.
+    /// Whether a weight above the smallest has shown what it buys.
     is_learnt: bool,
     /// Smoothed, byte/s; `None` before the first measurement.
     rate: Option<f64>,
@@ -107,7 +106,7 @@ impl WeightController {
         self.learn_price(seen, flows);
         let aim = DEMAND_HEADROOM * seen.zeta;
         let rate = self.smoothed(seen.rate);
-        if rate >= SURPLUS * aim {
+        if rate >= SURPLUS_FACTOR * aim {
             self.w = self.w_min;
         } else if self.effective > 0.0 {
             // Before anything has come there is no price, and nothing to learn.
@@ -127,8 +126,8 @@ impl WeightController {
         self.w
     }
 
-    /// The flows are so many now in place of `before`, and do together what
-    /// they did.
+    /// There are `flows` flows now instead of `before`. Together they keep
+    /// their weight.
     pub fn redistribute(&mut self, before: f64, flows: f64) -> f64 {
         self.w = (self.w * before / flows).clamp(self.w_min, 1.0);
         self.w
@@ -136,17 +135,17 @@ impl WeightController {
 
     fn smoothed(&mut self, rate: f64) -> f64 {
         let old = self.rate.unwrap_or(rate);
-        let new = old + RATE_WEIGHT * (rate - old);
-        // What is no rate is told as it is, and not remembered.
+        let new = old + RATE_GAIN * (rate - old);
+        // A value that is not a number is passed on, and not remembered.
         if new.is_finite() {
             self.rate = Some(new);
         }
         new
     }
 
-    /// What a unit of weight bought, but never more than the path carries. Until a
-    /// weight has shown that, it is what the path carries, be it more than the first
-    /// second showed; later a burst is no reason to think that weight buys more.
+    /// Learns what a unit of weight bought, at most the capacity of the path.
+    /// Before a weight has shown that, the price follows the capacity, also
+    /// upwards. Later, a burst does not make weight look more effective.
     fn learn_price(&mut self, seen: &WeightObservation, flows: f64) {
         let before = std::mem::replace(&mut self.capacity, seen.capacity);
         if !self.is_learnt && before > 0.0 && before < seen.capacity && seen.capacity.is_finite() {
@@ -164,7 +163,7 @@ impl WeightController {
             return;
         }
         self.effective = if self.effective > 0.0 {
-            self.effective + PRICE_WEIGHT * (now - self.effective)
+            self.effective + PRICE_GAIN * (now - self.effective)
         } else {
             now
         };

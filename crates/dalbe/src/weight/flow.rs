@@ -1,8 +1,8 @@
-//! w, the weight of one connection that this end sends over, from what the
-//! deadline asks for and what has reached the other end. Pure.
+//! The weight of one connection that this end sends, from the demand of its
+//! deadline and the bytes that have reached the other end.
 //!
-//! As a lane of downloads has it, for one connection: there is no m, because one
-//! request is one connection. Knows neither requests nor sockets.
+//! It is the controller of a lane for one connection. There is no m, because
+//! one request is one connection. Pure.
 
 use std::time::Duration;
 
@@ -15,18 +15,17 @@ use crate::weight::{WeightController, WeightObservation};
 /// is noise.
 pub const FLOW_WEIGHT_PERIOD: Duration = Duration::from_secs(1);
 
-/// When no sample was taken for this long, though there is one every second, the
-/// machine has slept, or nothing was under way: the rate over that time says
-/// nothing of the path, and what was seen before nothing any more.
+/// After a longer gap between two samples, the machine has slept, or nothing
+/// was under way. The rate over that time says nothing of the path.
 pub const MAX_SAMPLE_GAP: Duration = Duration::from_secs(10);
 
-/// The weight of one connection; see the module.
+/// The weight of one connection.
 #[derive(Debug)]
 pub struct FlowWeightController {
     weight: WeightController,
     capacity: CapacityEstimate,
-    /// More than this cannot be had, byte/s, as the user has limited it.
-    ceiling: Option<f64>,
+    /// The user's limit on the rate, byte/s.
+    max_rate: Option<f64>,
     /// Since the last sample.
     since: Duration,
     /// When it was last told what has come.
@@ -35,38 +34,38 @@ pub struct FlowWeightController {
 }
 
 impl FlowWeightController {
-    /// The connection weighs `w_min` until a deadline asks for more than
-    /// that; `ceiling` is the user's limit on the rate, byte/s.
+    /// The connection has the weight `w_min` until a deadline asks for more.
+    /// `max_rate` is the user's limit on the rate, byte/s.
     #[must_use]
-    pub fn new(w_min: f64, ceiling: Option<f64>) -> Self {
+    pub fn new(w_min: f64, max_rate: Option<f64>) -> Self {
         Self {
             weight: WeightController::new(w_min),
             capacity: CapacityEstimate::new(),
-            ceiling,
+            max_rate,
             since: Duration::ZERO,
             looked: Duration::ZERO,
             bytes: 0,
         }
     }
 
-    /// Another least weight: what was learnt of the path stays.
+    /// Sets another smallest weight. What was learnt of the path stays.
     pub fn set_min_weight(&mut self, w_min: f64) {
         self.weight = WeightController::new(w_min);
     }
 
-    /// When the period began.
+    /// When the present period began.
     #[must_use]
     pub fn period_start(&self) -> Duration {
         self.since
     }
 
-    /// A new connection: what comes until the next sample is all its own.
+    /// Begins a period for a new connection.
     pub fn begin(&mut self, now: Duration) {
         self.since = now;
         self.bytes = 0;
     }
 
-    /// So many more bytes have reached the other end.
+    /// `bytes` more have reached the other end.
     pub fn delivered(&mut self, now: Duration, bytes: u64) {
         if bytes > 0 {
             // They have come since the last look, and not just now.
@@ -77,7 +76,7 @@ impl FlowWeightController {
         self.looked = now;
     }
 
-    /// What the connection is to do.
+    /// The flow target of the connection.
     #[must_use]
     pub fn target(&self, now: Duration) -> FlowTarget {
         FlowTarget {
@@ -86,7 +85,8 @@ impl FlowWeightController {
         }
     }
 
-    /// Ends a period; returns its mean rate, byte/s.
+    /// Ends a period and sets the weight; returns the mean rate of the period,
+    /// byte/s.
     pub fn sample(&mut self, now: Duration, demand: Option<Demand>) -> f64 {
         let period = now.saturating_sub(self.since);
         let seconds = period.as_secs_f64();
@@ -105,7 +105,7 @@ impl FlowWeightController {
             let zeta = demand.map_or(0.0, |demand| demand.zeta);
             self.weight.update(&WeightObservation {
                 period,
-                zeta: self.ceiling.map_or(zeta, |most| zeta.min(most)),
+                zeta: self.max_rate.map_or(zeta, |most| zeta.min(most)),
                 rate,
                 flows: 1.0,
                 capacity: self.capacity.rate(now),

@@ -15,49 +15,49 @@ pub use self::capacity::CapacityEstimate;
 pub use self::controller::{DEMAND_HEADROOM, WeightController, WeightObservation};
 pub use self::flow::{FLOW_WEIGHT_PERIOD, FlowWeightController, MAX_SAMPLE_GAP};
 
-/// w_min: the least weight. Flows that have it yield to anybody.
+/// w_min, the smallest weight. Flows with this weight yield to all other
+/// traffic.
 pub const MIN_WEIGHT: f64 = 0.02;
 
-/// 1 − w at which a weight begins to be good for more than its share. The
-/// wider this range, the smaller the steps that a controller has to make in
-/// it.
-const OPENING_FROM: f64 = 0.2;
+/// From this distance 1 − w on, a weight is good for more than its share. A
+/// wide range needs only small steps of a controller.
+const MAX_OPENING_DISTANCE: f64 = 0.2;
 
-/// What a flow is to do.
+/// What the controller asks of one flow or one coupled group of flows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowTarget {
     /// Weight, [`MIN_WEIGHT`] to 1; 1 = one best-effort flow.
     pub w: f64,
-    /// What the path carries when nobody else uses it, byte/s; 0 while
-    /// nothing is known of it.
+    /// What the path carries without other traffic, byte/s; 0 while it is
+    /// unknown.
     pub capacity: f64,
 }
 
 impl FlowTarget {
-    /// Yield to anybody.
+    /// Yields to all other traffic.
     pub const YIELD: Self = Self {
         w: MIN_WEIGHT,
         capacity: 0.0,
     };
 
-    /// No brake: one best-effort flow.
+    /// One best-effort flow: nothing holds it back.
     pub const FREE: Self = Self {
         w: 1.0,
         capacity: 0.0,
     };
 
-    /// The rate that this weight is good for whatever the others do, byte/s:
-    /// a share w/(1 + w) of the capacity, and from four fifths of a flow on
-    /// increasingly more, up to no limit at w = 1, where the sender's
-    /// congestion control alone decides. If the capacity is the most that was
-    /// seen, that is too little beside others: then an active test of the
-    /// bottleneck says more.
+    /// The rate that this weight is good for, whatever other traffic there is,
+    /// byte/s: a share w/(1 + w) of the capacity (Kelly, Maulloo and Tan 1998).
+    /// From w = 0.8 on it grows beyond that, up to no limit at w = 1, where the
+    /// sender's congestion control alone decides. If the capacity is the
+    /// highest rate seen beside other traffic, the share is too small; then an
+    /// active test of the bottleneck tells more.
     #[must_use]
     pub fn share(&self) -> f64 {
         if self.w <= MIN_WEIGHT {
             return 0.0;
         }
-        let opening = (OPENING_FROM / (1.0 - self.w).max(f64::EPSILON)).max(1.0);
+        let opening = (MAX_OPENING_DISTANCE / (1.0 - self.w).max(f64::EPSILON)).max(1.0);
         self.capacity * self.w / (1.0 + self.w) * opening
     }
 }

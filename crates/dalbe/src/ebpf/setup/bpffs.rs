@@ -1,4 +1,4 @@
-//! The BPF file system that all is pinned in: made, checked, removed.
+//! The BPF file system that holds the pins: made, checked, locked, removed.
 
 use std::fs::{self, DirBuilder, DirEntry, File, Permissions};
 use std::io;
@@ -25,9 +25,10 @@ const MAGIC: u64 = 0xcafe_4a11;
 /// Everybody may look, the owner may write.
 pub(crate) const PUBLIC_MODE: u32 = 0o755;
 
-/// Makes sure that this directory is a BPF file system which everybody can
-/// enter and nobody else can write to, and locks it; what was made is undone
-/// before the lock is let go. Begins anew when somebody removes it meanwhile.
+/// Makes sure that this directory is a BPF file system that all users can enter
+/// and no other user can write to, and locks it. It starts again if another
+/// process removes the directory in the meantime. On an error, the rollback
+/// comes before the unlock.
 pub(crate) fn make(directory: &Path) -> Result<(SetupLock, Rollback), SetupError> {
     let above = directory.parent().and_then(Path::parent);
     let mut undo = Rollback::default();
@@ -58,7 +59,8 @@ fn make_once(directory: &Path, undo: &mut Rollback) -> Result<Option<SetupLock>,
         return Ok(None);
     };
     if is_bpffs(directory)? {
-        // Its lock not now: who removes it has that one and waits for this.
+        // Its lock is not taken here: a process that removes the file system
+        // holds it and waits for ours.
         return Ok(None);
     }
     if !is_empty(directory)? {
@@ -69,8 +71,8 @@ fn make_once(directory: &Path, undo: &mut Rollback) -> Result<Option<SetupLock>,
     }
     let doing = |error| failed(format!("mount {}", directory.display()), error);
     let made = file_system().map_err(doing)?;
-    // Before anybody can be in it: when something fails it just goes, with the
-    // last descriptor of it.
+    // Locked before it is mounted. If something fails, it goes with its last
+    // descriptor.
     let lock = SetupLock::first(made.as_fd(), directory)?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
     move_mount(made, "", CWD, directory, flags).map_err(doing)?;
@@ -91,8 +93,7 @@ fn file_system() -> rustix::io::Result<OwnedFd> {
     fsmount(&new, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
-/// Takes a mount back, unless somebody has put something there meanwhile; takes
-/// the lock.
+/// Unmounts the file system unless it holds anything, and with it the lock.
 pub(crate) fn unmount_if_empty(directory: &Path) -> Result<(), SetupError> {
     if !is_bpffs(directory)? || !is_empty(directory)? {
         return Ok(());
@@ -121,7 +122,7 @@ pub(crate) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
     let Some(parent) = directory.parent() else {
         return Ok(());
     };
-    // Nobody is to mount another meanwhile.
+    // No other process may mount one in the meantime.
     let _above = match SetupLock::of(parent) {
         Ok(Some(lock)) => lock,
         Ok(None) => return Ok(()),
@@ -144,7 +145,7 @@ pub(crate) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
             }
         }
         match check(directory) {
-            // What it was mounted on is who knows whose.
+            // The directory below the mount may belong to another user.
             Err(_) if is_mounted => return Ok(()),
             result => result?,
         }
@@ -241,15 +242,15 @@ fn is_mount_point(path: &Path) -> Result<bool, SetupError> {
     }
 }
 
-/// The name of what is locked. It is there as long as the lock is held: who
-/// can open a directory can lock it, so one that everybody may look into would
-/// let anybody keep root waiting.
+/// The name of the locked directory. It exists only while the lock is held. A
+/// process that can open a directory can lock it, so a public directory would
+/// let any user keep root waiting.
 const LOCK_NAME: &str = "fairbat-lock";
 
 /// The owner's alone.
 const PRIVATE_MODE: u32 = 0o700;
 
-/// Held until it is dropped.
+/// The lock on a directory: one setup at a time. Held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct SetupLock {
     path: PathBuf,
@@ -258,8 +259,8 @@ pub(crate) struct SetupLock {
 }
 
 impl SetupLock {
-    /// Waits for it. Who was killed while it was held is not waited for.
-    /// `None` if the directory is not there, or went while this waited.
+    /// Waits for the lock. The lock of a killed process is free. `None` if the
+    /// directory does not exist or was removed while this waited.
     pub(crate) fn of(directory: &Path) -> Result<Option<Self>, SetupError> {
         let path = directory.join(LOCK_NAME);
         let doing = || format!("lock {}", directory.display());
@@ -287,8 +288,8 @@ impl SetupLock {
         }
     }
 
-    /// That of a file system which nobody else knows of yet, and which is going
-    /// to be this directory.
+    /// The lock of a file system that is not mounted yet, at the path where it
+    /// will be mounted.
     pub(crate) fn first(file_system: BorrowedFd<'_>, directory: &Path) -> Result<Self, SetupError> {
         let made = || {
             mkdirat(file_system, LOCK_NAME, Mode::from_raw_mode(PRIVATE_MODE))?;

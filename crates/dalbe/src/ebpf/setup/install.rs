@@ -1,4 +1,4 @@
-//! The order in which the programs come and go.
+//! Installs, removes and reports the programs.
 
 use std::fs;
 use std::io;
@@ -10,13 +10,13 @@ use super::{InstallOutcome, SetupError, SetupStatus, failed};
 use crate::ebpf::EbpfPart;
 use crate::ebpf::pins::{PinDirectory, PinKind, is_ours, names};
 
-/// Sets a part up in this directory, which is made if it is not there and
-/// becomes a BPF file system; usually [`PIN_DIRECTORY`](crate::ebpf::PIN_DIRECTORY). Replaces another version.
+/// Sets up a part in this directory, usually
+/// [`PIN_DIRECTORY`](crate::ebpf::PIN_DIRECTORY). The directory is made if
+/// necessary and becomes a BPF file system. Another version is replaced.
 ///
-/// When it fails, what was set up is as it was; of what somebody had taken
-/// apart, or a killed setup had left, a piece may be gone. If it is only the
-/// other version that cannot be removed, both are there, and doing it again
-/// removes that one.
+/// After an error, the former setup is as it was, except for pieces of a setup
+/// that was incomplete before. If only the removal of the other version fails,
+/// both versions are there, and another call removes the old one.
 ///
 /// # Errors
 /// See [`SetupError`].
@@ -52,7 +52,7 @@ fn install_locked(
     undo.note(move || drop(remove_pins(&made)));
     loaded.pin(&unfinished)?;
     let finished = place.version(place.ours());
-    // Somebody has removed a part of it.
+    // An incomplete setup of this version may be there.
     remove_pins(&finished)?;
     fs::rename(&unfinished, &finished)
         .map_err(|error| failed(format!("make {}", finished.display()), error))?;

@@ -43,7 +43,7 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// Names are tried up to this number: one more digit would not fit into a name.
 const NUMBERS: u32 = 99;
 
-/// An attached program that nobody else knows of yet; gone when dropped.
+/// Attached programs without pins; they go when this is dropped.
 pub(crate) struct LoadedPrograms {
     /// By the names of their pins.
     links: Vec<(String, Link)>,
@@ -100,7 +100,7 @@ impl LoadedPrograms {
             let is_taken = |name: &String| taken.split_whitespace().any(|other| other == name);
             if !names.iter().any(is_taken) {
                 match Self::named(&names) {
-                    // Somebody was faster.
+                    // Another process has taken one of the names.
                     Err(error) if error.kind() == libbpf_rs::ErrorKind::AlreadyExists => {}
                     result => return result,
                 }

@@ -1,10 +1,9 @@
-//! Sets FAIRBAT's eBPF programs up on this machine, once, for all of its
-//! users: loads them into the kernel, attaches them, and pins them and their
-//! maps where everybody finds them.
+//! Sets up FAIRBAT's eBPF programs on this machine, once, for all of its users:
+//! loads them into the kernel, attaches them, and pins them and their maps.
 //!
-//! Takes CAP_BPF and CAP_PERFMON, and the right to write to the directory; to
-//! make that directory, CAP_SYS_ADMIN as well, for mounting: root has them
-//! all. It lasts until it is removed or the machine restarts.
+//! This needs CAP_BPF and CAP_PERFMON, and the right to write to the directory.
+//! Making that directory also needs CAP_SYS_ADMIN, for the mount. Root has all
+//! of them. The setup lasts until it is removed or the machine restarts.
 
 #[cfg(feature = "bpf")]
 mod bpffs;
@@ -22,7 +21,7 @@ pub use self::install::{install, remove, status};
 pub use self::not_built::{install, remove, status};
 use super::EbpfPart;
 
-/// What [`install`] has done.
+/// The result of [`install`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstallOutcome {
     /// It was not there, and is now.
@@ -38,7 +37,7 @@ pub enum InstallOutcome {
     },
 }
 
-/// What is there.
+/// What is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetupStatus {
     /// Nothing.
@@ -52,7 +51,7 @@ pub enum SetupStatus {
     },
 }
 
-/// Why it could not be set up or removed. Its text says what to do.
+/// Why a part could not be set up or removed. The text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The feature `bpf` was off.
@@ -85,6 +84,7 @@ pub enum SetupError {
         "it takes a kernel with BTF (CONFIG_DEBUG_INFO_BTF), which would be in \
          /sys/kernel/btf/vmlinux"
     )]
+    /// The kernel has no description of its own types.
     NoBtf,
     /// The kernel does not take the program.
     #[error("the kernel does not take the {part}: {source}{}", .part.since())]
@@ -107,14 +107,13 @@ pub enum SetupError {
 }
 
 impl SetupError {
-    /// Whether something went that was there just before: somebody removes
-    /// what is set up.
+    /// Whether something was removed by another process in the meantime.
     #[cfg(feature = "bpf")]
     fn is_gone(&self) -> bool {
         matches!(self, Self::Failed { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Whether it is not for this process to do.
+    /// Whether this process has no right to do it.
     #[cfg(feature = "bpf")]
     fn is_refusal(&self) -> bool {
         match self {
@@ -126,7 +125,7 @@ impl SetupError {
 }
 
 impl EbpfPart {
-    /// What a kernel needs, for people who have been refused.
+    /// What a kernel needs for this part, as the end of a sentence.
     fn since(self) -> &'static str {
         match self {
             Self::Observer => "",

@@ -1,18 +1,19 @@
-//! What a connection has shown of late. Decides nothing.
+//! The recent samples of a connection under test, and the rate that all tests
+//! give.
 
 use crate::receive_window::TIMESTAMP_TICK;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Of late: so many round trips and a second, but no longer than this, s.
-/// The sawtooth of CUBIC takes some ten of them on a short path, seconds on a
-/// long one.
-const LATE: f64 = 20.0;
-const LATE_MOST: f64 = 30.0;
+/// Samples count for this many round trips and a second. CUBIC's sawtooth takes
+/// some ten round trips on a short path and seconds on a long one.
+const RECENT_ROUND_TRIPS: f64 = 20.0;
+/// Samples count for at most this time, s.
+const MAX_RECENT: f64 = 30.0;
 
-/// One in so many delays may be wrong on either side: they are computed back
-/// from the kernel's mean.
-const WRONG: usize = 16;
+/// One in this many delays may be wrong on either side: they are computed back
+/// from the kernel's average.
+const OUTLIER_DIVISOR: usize = 16;
 
 /// One look at the connection.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +35,7 @@ pub(crate) struct BottleneckSample {
     pub(crate) is_steady: bool,
 }
 
-/// See the module.
+/// The recent samples.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BottleneckRecord {
     looks: VecDeque<(Duration, BottleneckSample)>,
@@ -48,7 +49,7 @@ impl BottleneckRecord {
     /// Another look; the round-trip time is now so long, s.
     pub(crate) fn add(&mut self, now: Duration, look: BottleneckSample, rtt: f64) {
         self.looks.push_back((now, look));
-        let late = now.saturating_sub(seconds((LATE * rtt + 1.0).min(LATE_MOST)));
+        let late = now.saturating_sub(seconds((RECENT_ROUND_TRIPS * rtt + 1.0).min(MAX_RECENT)));
         while self.looks.front().is_some_and(|&(at, _)| at < late) {
             self.looks.pop_front();
         }
@@ -64,7 +65,7 @@ impl BottleneckRecord {
         let looks = self.looks.iter();
         let mut delays: Vec<f64> = looks.filter_map(|(_, look)| look.queueing).collect();
         delays.sort_by(f64::total_cmp);
-        let wrong = delays.len() / WRONG;
+        let wrong = delays.len() / OUTLIER_DIVISOR;
         Some((*delays.get(wrong)?, *delays.iter().rev().nth(wrong)?))
     }
 
@@ -123,19 +124,19 @@ impl BottleneckRecord {
 /// What one delay is measured to, s.
 pub(crate) const TICK: f64 = TIMESTAMP_TICK.as_secs_f64();
 
-/// Error of a single test, ticks. What is left of it in the mean of all is
-/// taken for delay: as long as little is known, a rate is rather found too low.
-const ERROR: f64 = 0.9;
+/// Error of a single test, ticks. The rest of it in the mean counts as delay,
+/// so few tests give a low rate rather than a high one.
+const TEST_ERROR: f64 = 0.9;
 
-/// Part of the older tests that is left after a new one: about fourteen count.
-const KEPT: f64 = 0.93;
+/// Weight of the older tests after a new one: about fourteen tests count.
+const TEST_MEMORY: f64 = 0.93;
 
-/// From three tests on they say something, and one alone is not believed to be
-/// very different.
-const ENOUGH: f64 = 2.5;
+/// From this weight of tests on (three tests) there is a rate, and an outlier
+/// is limited.
+const MIN_TESTS: f64 = 2.5;
 
-/// Most that a test may say, in what was expected.
-const MOST: f64 = 3.0;
+/// Largest result of a single test, in units of the expected one.
+const MAX_OUTLIER: f64 = 3.0;
 
 /// Weighted sums over the tests; the weight of each is its width.
 #[derive(Debug, Clone, Copy, Default)]
@@ -153,30 +154,30 @@ impl RateEstimate {
         self.tests
     }
 
-    /// The delay to be expected of so many bytes, s; `None` while one more test
+    /// The expected delay of `bytes`, s; `None` while one more test
     /// may say something very different.
     pub(crate) fn expected(&self, bytes: f64) -> Option<f64> {
-        (self.tests >= ENOUGH).then(|| bytes / self.rate())
+        (self.tests >= MIN_TESTS).then(|| bytes / self.rate())
     }
 
     /// Another test: so many bytes were added or taken away, which made so much
     /// delay, s. Wider tests count for more.
     pub(crate) fn add(&mut self, width: f64, bytes: f64, delay: f64) {
-        let delay = self
-            .expected(bytes)
-            .map_or(delay, |expected| delay.clamp(-expected, MOST * expected));
-        self.bytes = KEPT * self.bytes + width * bytes;
-        self.delay = KEPT * self.delay + width * delay;
-        self.weight = KEPT * self.weight + width;
-        self.tests = KEPT * self.tests + 1.0;
+        let delay = self.expected(bytes).map_or(delay, |expected| {
+            delay.clamp(-expected, MAX_OUTLIER * expected)
+        });
+        self.bytes = TEST_MEMORY * self.bytes + width * bytes;
+        self.delay = TEST_MEMORY * self.delay + width * delay;
+        self.weight = TEST_MEMORY * self.weight + width;
+        self.tests = TEST_MEMORY * self.tests + 1.0;
     }
 
     /// byte/s; infinite while there are too few tests.
     pub(crate) fn rate(&self) -> f64 {
-        if self.tests < ENOUGH {
+        if self.tests < MIN_TESTS {
             return f64::INFINITY;
         }
-        let error = ERROR * TICK / self.tests;
+        let error = TEST_ERROR * TICK / self.tests;
         self.bytes / (self.delay.max(0.0) + error * self.weight)
     }
 }

@@ -145,7 +145,7 @@ fn where_segments_are_lost_a_fresh_connection_fares_no_better() {
 fn the_end_of_a_file_is_not_worth_it() {
     let mut flow = Flow::yielded();
     flow.pass(10, FULL, 40.0, 1.0, 0.0);
-    let enough = (WORTH * FULL * SEGMENT) as u64 * 21 / 20;
+    let enough = (MIN_REMAINING_WINDOWS * FULL * SEGMENT) as u64 * 21 / 20;
     assert!(flow.stale.rate(flow.now, enough).is_some());
     assert!(flow.stale.rate(flow.now, enough * 9 / 10).is_none());
 }

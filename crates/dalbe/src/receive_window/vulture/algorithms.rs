@@ -1,5 +1,6 @@
-//! Vulture's algorithm 1: packet-interval variations from the sending times
-//! that packets carry (TSval, RFC 7323) and the moments they arrive.
+//! Vulture's algorithms 1 to 6, in this order: packet-interval variations,
+//! their classes (2 and 3), the decision, its application, and the estimate of
+//! the sender's congestion window.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -82,7 +83,7 @@ pub struct IntervalCounts {
 pub enum VultureMode {
     /// There are others: only a short queue is borne.
     Conservative,
-    /// There is nobody else: a longer one is borne.
+    /// There is no other traffic: a longer queue is accepted.
     Aggressive,
 }
 
@@ -232,7 +233,7 @@ impl PolicyApplication {
         self.policy
     }
 
-    /// The window after so many more bytes have been acknowledged.
+    /// The window after `bytes` more have been acknowledged.
     pub(crate) fn acknowledged(&self, rwnd: f64, bytes: u64) -> f64 {
         if bytes == 0 {
             return rwnd;
@@ -274,14 +275,14 @@ impl CwndEstimate {
         self.bytes
     }
 
-    /// An acknowledgement of so many bytes leaves with this TSval.
+    /// An acknowledgement of `bytes` leaves with this TSval.
     pub fn acknowledged(&mut self, tsval: u32, bytes: u64) {
         if bytes > 0 && self.acks.len() < MAX_QUEUED_ACKS {
             self.acks.push_back((tsval, bytes));
         }
     }
 
-    /// A data packet of so many bytes arrives that echoes this TSval.
+    /// A data packet of `bytes` arrives that echoes this TSval.
     pub fn packet(&mut self, tsecr: u32, bytes: u64) {
         let mut bytes = bytes;
         while bytes > 0 {

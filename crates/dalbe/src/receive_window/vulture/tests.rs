@@ -363,7 +363,7 @@ fn replay(all: &[Seen]) -> Vec<f64> {
         );
         // On entering it is set (algorithm 6); the limit is what TCP can say.
         if phase != VulturePhase::BestEffort {
-            let least = (before - seen.more as f64).min(MOST);
+            let least = (before - seen.more as f64).min(MAX_RWND);
             assert!(rwnd >= least, "{before} to {rwnd} with {} bytes", seen.more);
         }
         rwnd

@@ -1,46 +1,47 @@
-//! How the window grows while no queue is met.
+//! The growth of the window while there is no queue.
 //!
-//! Vulture's `rwndThresh` is remembered: growth is fast up to the window at
-//! which a queue was last met, and careful beyond, until nothing has been met
-//! for some time. Decides neither whether there is a queue, nor whose it is.
+//! The window at which a queue was last met is the threshold (Vulture's
+//! `rwndThresh`). Growth is fast up to the threshold and careful beyond it,
+//! until no queue has been met for some time. [`WindowStep`] holds what is
+//! known at one step, in segments and seconds.
 
 use crate::receive_window::{LIMITING_SHARE, MIN_WINDOW_SEGMENTS, no_queue};
 
 /// Growth per step near the threshold, segments, times the square root of the
-/// window: smaller flows grow more for their size, and shares become equal; ...
-const CAREFUL: f64 = 0.11;
-/// ... at most additive increase (RFC 5681 section 3.1), segments.
-pub(crate) const MOST_CAREFUL: f64 = 1.0;
+/// window. Small flows grow more for their size, so shares become equal.
+const CAREFUL_GROWTH: f64 = 0.11;
+/// Limit on this growth: additive increase, segments (RFC 5681, section 3.1).
+pub(crate) const MAX_CAREFUL_GROWTH: f64 = 1.0;
 
-/// Growth per step far below the threshold (slow start, RFC 5681).
-const FAST: f64 = 2.0;
-/// Where "far below" ends.
-const NEAR: f64 = 0.95;
+/// Factor per step far below the threshold (slow start, RFC 5681).
+const FAST_FACTOR: f64 = 2.0;
+/// Fast growth ends at this share of the threshold.
+const NEAR_SHARE: f64 = 0.95;
 
-/// After so many steps with no queue at all more of the path must have become
+/// After this many steps without a queue, more of the path must have become
 /// free, ...
 const QUIET_STEPS: u32 = 3;
-/// ... and growth doubles within so many steps; ...
-const QUIET_DOUBLING: f64 = 1.3;
-/// ... but beyond the most that was carried of late it is no more than this
-/// share of the window: what comes of it shows two round trips later.
-const QUIET_MOST: f64 = 0.5;
+/// ... and growth doubles every this many steps.
+const QUIET_DOUBLING_STEPS: f64 = 1.3;
+/// Beyond the highest rate of late, growth is limited to this share of the
+/// window: its effect shows two round trips later.
+const MAX_QUIET_GROWTH_SHARE: f64 = 0.5;
 
-/// While nothing is known of the path growth waits until this share of the
-/// window is used, ...
-const USED_FIRST: f64 = 0.7;
-/// ... and near the threshold until this is: what the last step brings is on
-/// its way.
-const USED_NEAR: f64 = 0.85;
+/// While the path is unknown, the window grows only if this share of it is
+/// used, ...
+const USED_SHARE_UNKNOWN_PATH: f64 = 0.7;
+/// ... and near the threshold only if this share is used. The effect of the
+/// last step must have arrived.
+const USED_SHARE_NEAR: f64 = 0.85;
 
-/// The window is never more than this many times what is used.
-const AHEAD: f64 = 2.0;
+/// The window is at most this many times the used part.
+const MAX_WINDOW_PER_USED: f64 = 2.0;
 
-/// The threshold is the mean of the old one and the window at which the queue
-/// is met again: who comes and goes shall not shut us out for long.
-const MEMORY: f64 = 0.7;
+/// Weight of the old threshold in the mean with a new one. Short-lived traffic
+/// must not lower the threshold for long.
+const THRESHOLD_MEMORY: f64 = 0.7;
 
-/// See the module.
+/// The threshold, and the growth around it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Growth {
     /// Window at which a queue was met, bytes.
@@ -57,34 +58,34 @@ impl Growth {
         self.has_met
     }
 
-    /// A queue was met at this window, bytes. If others have `stayed` since the
-    /// last time, what was possible without them says nothing now.
+    /// A queue was met at this window, bytes. If the other traffic has `stayed`
+    /// since the last time, the old threshold does not count.
     pub(crate) fn meet(&mut self, window: f64, stayed: bool) {
         self.quiet = 0;
         if !self.has_met {
-            let memory = if stayed { 0.0 } else { MEMORY };
+            let memory = if stayed { 0.0 } else { THRESHOLD_MEMORY };
             let mean = |old: f64| window.max(memory * old + (1.0 - memory) * window);
             self.threshold = Some(self.threshold.map_or(window, mean));
             self.has_met = true;
         }
     }
 
-    /// The window has grown although there is a queue.
+    /// The window has grown with a queue.
     pub(crate) fn grown(&mut self) {
         self.has_met = false;
     }
 
-    /// Where fast growth ends, segments; `None` while that is unknown. With a
-    /// threshold of at least so many segments.
+    /// Where fast growth ends, segments; `None` while it is unknown. The
+    /// threshold counts as at least `least` segments.
     pub(crate) fn near(&self, segment: f64, least: f64) -> Option<f64> {
         let threshold = self.threshold?;
-        Some(NEAR * (threshold / segment).max(least))
+        Some(NEAR_SHARE * (threshold / segment).max(least))
     }
 
-    /// The next window, segments. While somebody `has_come` it goes no faster
-    /// than carefully beyond the most that the path is known to carry.
+    /// The next window, segments. After other traffic `has_come`, growth beyond
+    /// the known capacity stays careful.
     pub(crate) fn grow(&mut self, step: &WindowStep, near: Option<f64>, has_come: bool) -> f64 {
-        let is_known = !has_come && step.window < NEAR * step.capacity * step.base;
+        let is_known = !has_come && step.window < NEAR_SHARE * step.capacity * step.base;
         self.quiet = if is_known || step.is_clear() {
             self.quiet.saturating_add(1)
         } else {
@@ -92,60 +93,60 @@ impl Growth {
         };
         let window = step.window;
         let Some(near) = near else {
-            return if step.fills(USED_FIRST) {
-                window * FAST
+            return if step.fills(USED_SHARE_UNKNOWN_PATH) {
+                window * FAST_FACTOR
             } else {
                 window
             };
         };
         if window < near {
             self.has_met = false;
-            return (window * FAST).min(near.max(window + 1.0));
+            return (window * FAST_FACTOR).min(near.max(window + 1.0));
         }
         let quiet = f64::from(self.quiet) - f64::from(QUIET_STEPS);
         if !step.fills(if quiet > 1.0 {
             LIMITING_SHARE
         } else {
-            USED_NEAR
+            USED_SHARE_NEAR
         }) {
             return window;
         }
         self.has_met = false;
-        let careful = (CAREFUL * window.sqrt()).min(MOST_CAREFUL);
+        let careful = (CAREFUL_GROWTH * window.sqrt()).min(MAX_CAREFUL_GROWTH);
         let known = (step.capacity * step.base - window).max(careful);
         let most = if has_come {
             known
         } else {
-            known.max(QUIET_MOST * window)
+            known.max(MAX_QUIET_GROWTH_SHARE * window)
         };
-        let growth = (quiet / QUIET_DOUBLING).exp2().max(careful).min(most);
+        let growth = (quiet / QUIET_DOUBLING_STEPS).exp2().max(careful).min(most);
         (window + growth)
-            .min(AHEAD * step.used.max(window / 2.0).max(MIN_WINDOW_SEGMENTS))
+            .min(MAX_WINDOW_PER_USED * step.used.max(window / 2.0).max(MIN_WINDOW_SEGMENTS))
             .max(MIN_WINDOW_SEGMENTS)
     }
 }
 
-/// A window that is so many times as wide as one that limits the flow does not,
-/// for sure.
-const WIDER: f64 = 1.05;
-/// A sender sends whole segments, two by two: so many may be left over.
-const LEFT_OVER: f64 = 2.5;
-/// A window of fewer segments is small: what is left over of it counts.
-pub(crate) const SMALL: f64 = 10.0;
-/// Of a small window, from this share on it is used up.
-const USED_SMALL: f64 = 0.85;
+/// A window this many times as wide as a limiting one does not limit the flow.
+const UNLIMITING_FACTOR: f64 = 1.05;
+/// A sender sends whole segments in pairs, so up to this many segments of the
+/// window stay unused.
+const MAX_UNUSED_SEGMENTS: f64 = 2.5;
+/// Below this many segments a window is small, and unused segments count.
+pub(crate) const SMALL_WINDOW: f64 = 10.0;
+/// A small window counts as used up from this share on.
+const USED_SHARE_SMALL: f64 = 0.85;
 
-/// Our own part of the queue, segments (alpha of Vegas and FAST), times the
-/// square root of the window. One flow then leaves as short a queue as it can
-/// regulate, n flows one that is only sqrt(n) times as long; and smaller
-/// flows have more of it for their size, so that shares become equal.
+/// Our own part of the queue, segments (alpha of Vegas and FAST_FACTOR), times the
+/// square root of the window. n flows then keep a queue that is only sqrt(n)
+/// times as long, and shares become equal.
 const OWN_QUEUE: f64 = 0.28;
 
-/// At most this share of the window is taken away beyond what the queue holds
-/// of it: a rate that asks for more is one of a moment.
-const MOST_DECREASE: f64 = 0.15;
+/// Limit on the decrease beyond our part of the queue, as a share of the
+/// window. A rate that asks for more lasts only a moment.
+const MAX_DECREASE_SHARE: f64 = 0.15;
 
-/// See the module.
+/// What is known at one step of the window. Windows in segments, times in
+/// seconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WindowStep {
     pub(crate) window: f64,
@@ -165,20 +166,20 @@ pub(crate) struct WindowStep {
 impl WindowStep {
     /// Whether at least this share of the window was used.
     pub(crate) fn fills(&self, share: f64) -> bool {
-        self.used >= (share * self.window).min(self.window - LEFT_OVER)
+        self.used >= (share * self.window).min(self.window - MAX_UNUSED_SEGMENTS)
     }
 
-    /// Whether nothing is to be seen of a queue.
+    /// Whether there is no sign of a queue.
     pub(crate) fn is_clear(&self) -> bool {
         self.queue < no_queue(self.base)
     }
 
-    /// As much as the path carries without a queue, and our own part of one.
+    /// What the path carries without a queue, plus our own part of a queue.
     pub(crate) fn full(&self) -> f64 {
         let carried = self.carried.max(self.carried_steadily);
         // A small window is not used up by whole segments, and carries what it
         // is good for nevertheless.
-        let carried = if self.window < SMALL && self.fills(USED_SMALL) {
+        let carried = if self.window < SMALL_WINDOW && self.fills(USED_SHARE_SMALL) {
             carried.max(self.window * self.base / (self.base + self.queue))
         } else {
             carried
@@ -186,15 +187,15 @@ impl WindowStep {
         carried + OWN_QUEUE * carried.max(1.0).sqrt()
     }
 
-    /// The least that may be left of the window for a queue that is short.
+    /// The smallest window after a decrease for a short queue.
     pub(crate) fn least(&self) -> f64 {
         let rate = self.carried.max(self.carried_steadily) / self.base;
-        self.window - (self.queue * rate).max(MOST_DECREASE * self.window)
+        self.window - (self.queue * rate).max(MAX_DECREASE_SHARE * self.window)
     }
 
-    /// A window that is just too wide to limit the flow.
+    /// The smallest window that does not limit the flow.
     pub(crate) fn unlimiting(&self) -> f64 {
-        WIDER * self.used / LIMITING_SHARE
+        UNLIMITING_FACTOR * self.used / LIMITING_SHARE
     }
 }
 

@@ -207,9 +207,9 @@ proptest! {
             let Some(pace) = pacer.update(now, info, weight(w, capacity)) else {
                 continue;
             };
-            prop_assert!((SOONEST..=LATEST).contains(&pace.next));
+            prop_assert!((MIN_SAMPLE_INTERVAL..=MAX_SAMPLE_INTERVAL).contains(&pace.next));
             prop_assert_eq!(pace.rate.is_none(), w >= 1.0);
-            prop_assert!(pace.rate.is_none_or(|rate| rate >= LEAST_RATE));
+            prop_assert!(pace.rate.is_none_or(|rate| rate >= MIN_RATE));
         }
     }
 }

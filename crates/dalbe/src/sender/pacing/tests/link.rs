@@ -119,7 +119,7 @@ impl Link {
             self.next = self.now + 0.01;
             if let Some(pace) = pacer.update(now, &self.info(), order) {
                 self.next = self.now + pace.next.as_secs_f64();
-                // Without a ceiling: twice what the path carries.
+                // Without a limit: twice what the path carries.
                 self.rate = pace.rate.map_or(2.0 * self.capacity, |rate| rate as f64);
                 self.is_yielding = pace.is_yielding;
             }
