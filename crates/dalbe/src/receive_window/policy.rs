@@ -12,8 +12,8 @@ use super::yielding::{ConnectionSample, YieldingWindow};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceiverPolicy {
-    /// The project's own: queueing delay against the least round-trip time
-    /// of late.
+    /// The project's own: queueing delay, as the round-trip time minus its recent
+    /// minimum.
     #[default]
     Delay,
     /// Vulture's: packet-interval variations (Li and Welzl 2017, see

@@ -52,9 +52,9 @@ const MIN_REMAINING_WINDOWS: f64 = 20.0;
 /// One sample of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SenderSample {
-    /// RoundTrip-trip time, s.
+    /// Round-trip time, s.
     pub(crate) rtt: f64,
-    /// RoundTrip-trip time without a queue, s.
+    /// Round-trip time without a queue, s.
     pub(crate) base: f64,
     /// Queueing delay since the last look, s; `None` if nothing came.
     pub(crate) queueing: Option<f64>,

@@ -33,7 +33,7 @@ impl Path {
         }
     }
 
-    /// BottleneckRecord for some seconds; `others` have so many bytes in flight at a
+    /// Looks for some seconds; `others` is how many bytes the others have in flight at a
     /// moment.
     fn run(&mut self, time: f64, level: f64, others: impl Fn(f64) -> f64) {
         for _ in 0..(time / LOOK) as usize {
