@@ -117,7 +117,7 @@ impl Progress {
         totals.bytes_done = done;
     }
 
-    /// A request of so many bytes begins.
+    /// Counts a request of `bytes` from its beginning.
     pub(crate) fn begin(&self, bytes: u64, rate_limits: &[Arc<RateLimit>]) -> ActiveRequest {
         let mut state = self.lock();
         let number = state.begun;

@@ -33,7 +33,7 @@ use crate::store::{Part, PutMode, StoreErrorKind};
 /// replaced after the manifest, or fetches them later.
 pub const PUBLISH_INTERVAL: Duration = Duration::from_secs(60);
 
-/// At most one part in so many of the time goes into publishing. A manifest of a
+/// At most this fraction (1 in 10) of the time goes into publishing. A manifest of a
 /// million entries takes long over a slow link.
 const PUBLISH_SHARE: u32 = 10;
 

@@ -85,7 +85,7 @@ impl RetryStore {
         }
     }
 
-    /// Waits until an attempt with so many bytes of content may begin.
+    /// Waits until an attempt with `bytes` of content may begin.
     pub(crate) async fn admit(&self, bytes: u64) -> Admission {
         let place = self.window.enter(bytes).await;
         Admission {
@@ -146,7 +146,7 @@ impl RetryStore {
         }
     }
 
-    /// Counts a request that moves so many bytes of a file.
+    /// Counts a request that moves `bytes` of a file.
     pub(crate) fn begin_request(&self, bytes: u64) -> ActiveRequest {
         self.progress.begin(bytes, &self.rate_limits)
     }

@@ -215,8 +215,8 @@ impl Run {
             .or_else(|| Some(mean?.saturating_sub(transfer.done)))
     }
 
-    /// What a fairbat server is told of a transfer alone: its deadline, and w_min if that
-    /// says more than that the transfer yields. `None` where nothing yields.
+    /// The hint for a fairbat server about one transfer: its deadline, and w_min if there
+    /// is a deadline or w_min is not the lowest. `None` if nothing yields.
     pub(crate) fn own_hint(&self, id: TransferId) -> Option<DeadlineHint> {
         let deadline = self.transfers[id.0 as usize].deadline;
         let hint = DeadlineHint {
@@ -227,8 +227,8 @@ impl Run {
         (self.weight < 1.0 && hint != DeadlineHint::default()).then_some(hint)
     }
 
-    /// What it is told with a request for a range: also how much there is to move over
-    /// this connection by the deadline, its part of all that is due.
+    /// The hint with a request for a range. It also says how much this connection has to
+    /// move by the deadline: its part of all that is due.
     pub(crate) fn hint(&self, id: TransferId) -> Option<DeadlineHint> {
         // The sum takes its time where there are many files.
         if !self.context.client.knows_fairbat_server() {

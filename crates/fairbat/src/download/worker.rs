@@ -366,8 +366,8 @@ fn disk_failure(error: StoreError) -> Failure {
     Failure::Fatal(error.into())
 }
 
-/// Bytes gathered for one write: so many that handing them to another thread costs nothing,
-/// and so few that some connections stay far below 64 MB.
+/// Bytes gathered for one write. At this size, handing them to another thread costs next to
+/// nothing, and the memory of some connections stays far below 64 MB.
 const WRITE_SIZE: usize = 1024 * 1024;
 
 /// Writes one contiguous range, in order.

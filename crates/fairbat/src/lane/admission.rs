@@ -19,8 +19,7 @@ use super::gain::{Gain, GainSchedule, QueueState, StepGain};
 #[cfg(test)]
 mod tests;
 
-/// Longest queue that is told from a longer one, chunks: integers up to here are exact
-/// in a f64.
+/// The queue is cut off at this length, chunks: integers up to here are exact in a f64.
 const MAX_QUEUE: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
 
 /// One step of the law.
@@ -121,8 +120,7 @@ impl Admission {
         (gamma * share * share, kappa * share)
     }
 
-    /// This many connections are enough: the limit falls to them at once. Never raises
-    /// it.
+    /// Lowers the limit at once to `enough` connections. Never raises it.
     pub fn lower(&mut self, enough: f64) {
         let (m_min, _) = self.bounds();
         self.m = self.m.min(enough).max(m_min);

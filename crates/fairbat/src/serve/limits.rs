@@ -1,5 +1,5 @@
-//! How many connections there may be: as many as the limit on open files allows,
-//! and so many of each peer that no peer takes all of them.
+//! How many connections there may be: as many as the limit on open files allows.
+//! Each peer has a lower limit, so that no peer takes all of them.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
