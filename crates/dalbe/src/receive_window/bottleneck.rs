@@ -110,7 +110,7 @@ const MIN_BUSY_SHARE: f64 = 0.01;
 const RTT_TIME_CONSTANT: f64 = 2.0;
 
 /// The test of one bottleneck.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Bottleneck {
     looks: BottleneckRecord,
     /// Mean round-trip time, s; 0 before the first.
@@ -159,25 +159,15 @@ fn width(level: f64, segment: f64) -> f64 {
     (SWING_SHARE * level).max(MIN_SWING_SEGMENTS * segment)
 }
 
-impl Default for Bottleneck {
-    fn default() -> Self {
+impl Bottleneck {
+    /// Without any test.
+    pub(crate) fn new() -> Self {
         Self {
-            looks: BottleneckRecord::default(),
-            rtt: 0.0,
             used: 1.0,
-            estimate: RateEstimate::default(),
-            swung: 0.0,
-            watched: 0,
-            tested: 0.0,
-            swing: None,
-            last: None,
-            rest: Duration::ZERO,
-            effects: VecDeque::new(),
+            ..Self::default()
         }
     }
-}
 
-impl Bottleneck {
     /// Rate of the bottleneck, byte/s; infinite before anything is known.
     pub(crate) fn rate(&self) -> f64 {
         self.estimate.rate()

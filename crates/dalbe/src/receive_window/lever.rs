@@ -68,8 +68,8 @@ pub struct WindowSettings {
 /// the socket.
 #[derive(Debug, Clone)]
 pub struct WindowLever {
-    brake: ReceiveWindowLimiter,
-    watched: Option<ObservedConnection>,
+    limiter: ReceiveWindowLimiter,
+    observed: Option<ObservedConnection>,
     settings: WindowSettings,
     /// The window the buffer has room for, bytes; 0 before the first look.
     room: u32,
@@ -78,7 +78,7 @@ pub struct WindowLever {
     /// Whether the buffer holds no more than a probe.
     is_narrow: bool,
     /// Whether the window is still the kernel's.
-    is_loose: bool,
+    is_kernels: bool,
 }
 
 /// What the lever tells the reader of a connection.
@@ -97,12 +97,12 @@ impl WindowLever {
     #[must_use]
     pub fn new(settings: WindowSettings) -> Self {
         Self {
-            brake: ReceiveWindowLimiter::under(settings.policy),
-            watched: settings.observer.clone().map(ObservedConnection::new),
+            limiter: ReceiveWindowLimiter::under(settings.policy),
+            observed: settings.observer.clone().map(ObservedConnection::new),
             room: 0,
             received: 0,
             is_narrow: false,
-            is_loose: settings.holds_on_demand,
+            is_kernels: settings.holds_on_demand,
             settings,
         }
     }
@@ -135,7 +135,7 @@ impl WindowLever {
         if received < self.received {
             *self = Self::new(self.settings.clone());
         } else {
-            self.brake.restart(received);
+            self.limiter.restart(received);
         }
         Ok(())
     }
@@ -156,24 +156,25 @@ impl WindowLever {
     /// Whether the window limits the flow, as of the last second.
     #[must_use]
     pub fn state(&self) -> ReceiveWindowState {
-        self.brake.state()
+        self.limiter.state()
     }
 
     /// What other connections over the same path have learnt.
     pub fn learn(&mut self, memory: PathMemory) {
-        self.brake.learn_base(memory.at, memory.base);
-        self.brake.learn_carried(memory.seen, memory.carried as f64);
+        self.limiter.learn_base(memory.at, memory.base);
+        self.limiter
+            .learn_carried(memory.seen, memory.carried as f64);
     }
 
     /// What there is to learn from this connection.
     #[must_use]
     pub fn memory(&self, now: Duration) -> Option<PathMemory> {
-        let (at, base) = self.brake.base()?;
+        let (at, base) = self.limiter.base()?;
         Some(PathMemory {
             base,
             at,
             // Saturates; never NaN.
-            carried: self.brake.carried(now) as u64,
+            carried: self.limiter.carried(now) as u64,
             seen: now,
         })
     }
@@ -182,7 +183,7 @@ impl WindowLever {
     /// there was a queue.
     #[must_use]
     pub fn progress(&self) -> (u64, bool) {
-        (self.received, self.brake.meets_queue())
+        (self.received, self.limiter.meets_queue())
     }
 
     /// As [`ReceiveWindowLimiter::stale_rate`]. `None` under other policies
@@ -191,7 +192,7 @@ impl WindowLever {
     pub fn stale_rate(&self, now: Duration, remaining: u64) -> Option<f64> {
         let is_wanted =
             self.settings.policy == ReceiverPolicy::Delay && self.settings.max_window.is_none();
-        is_wanted.then(|| self.brake.stale_rate(now, remaining))?
+        is_wanted.then(|| self.limiter.stale_rate(now, remaining))?
     }
 
     /// Looks at the connection and sets its window; `None` while nothing is
@@ -204,31 +205,31 @@ impl WindowLever {
         &mut self,
         now: Duration,
         socket: &TcpSocket,
-        order: FlowTarget,
+        target: FlowTarget,
         remaining: Option<u64>,
     ) -> io::Result<Option<WindowOffer>> {
         let info = socket.info()?;
         self.received = info.bytes_received.unwrap_or(0);
-        if let Some(arrivals) = self.watched.as_mut().and_then(|w| w.arrivals(socket)) {
-            self.brake.arrived(now, &arrivals);
+        if let Some(arrivals) = self.observed.as_mut().and_then(|w| w.arrivals(socket)) {
+            self.limiter.arrived(now, &arrivals);
         }
-        let Some(window) = self.brake.update(now, &info, order, remaining) else {
+        let Some(window) = self.limiter.update(now, &info, target, remaining) else {
             return Ok(None);
         };
-        if self.is_loose {
-            if order.w >= 1.0 {
+        if self.is_kernels {
+            if target.w >= 1.0 {
                 return Ok(None);
             }
             Self::hold(socket)?;
-            self.is_loose = false;
+            self.is_kernels = false;
         }
         let window = self
             .settings
             .max_window
             .map_or(window, |most| window.min(most));
         let is_near_end = remaining
-            .is_some_and(|bytes| (bytes as f64) < UNPAUSED_END_SEGMENTS * self.brake.segment());
-        let pause = self.brake.pause().filter(|_| !is_near_end);
+            .is_some_and(|bytes| (bytes as f64) < UNPAUSED_END_SEGMENTS * self.limiter.segment());
+        let pause = self.limiter.pause().filter(|_| !is_near_end);
         if pause.is_none() {
             self.rest(socket)?;
         }
@@ -263,7 +264,7 @@ impl WindowLever {
     /// drop data that it has offered to take. Before Linux 6.2 the kernel does not
     /// report that window, and the buffer stays as it is.
     fn narrow(&mut self, receiver: ReceiverSocket<'_>, info: &TcpInfo) -> io::Result<bool> {
-        let segment = self.brake.segment();
+        let segment = self.limiter.segment();
         let room = (PAUSED_BUFFER_SEGMENTS * segment) as u32;
         let is_used_up = info
             .rcv_wnd

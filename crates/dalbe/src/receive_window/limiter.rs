@@ -84,7 +84,7 @@ pub struct ReceiveWindowLimiter {
     /// Segments at the last look, and bytes that came in them; some of them
     /// may have come twice.
     arrived: (u32, f64),
-    crawl: SubWindowPause,
+    pauses: SubWindowPause,
     yields: YieldDetector,
     stale: StaleSender,
     /// Whether w was 1 at the last sample.
@@ -130,10 +130,10 @@ impl ReceiveWindowLimiter {
             delays: QueueDelays::default(),
             widest: (0.0, Duration::ZERO),
             opening: ResponseStart::Done,
-            bottleneck: Bottleneck::default(),
+            bottleneck: Bottleneck::new(),
             segment: f64::from(MIN_SEGMENT),
             arrived: (0, 0.0),
-            crawl: SubWindowPause::default(),
+            pauses: SubWindowPause::default(),
             yields: YieldDetector::default(),
             stale: StaleSender::default(),
             is_free: false,
@@ -190,7 +190,7 @@ impl ReceiveWindowLimiter {
     /// pauses.
     #[must_use]
     pub fn pause(&self) -> Option<Duration> {
-        self.crawl.pause()
+        self.pauses.pause()
     }
 
     /// The largest segment that has come, bytes; before the first look one of
@@ -231,13 +231,13 @@ impl ReceiveWindowLimiter {
         &mut self,
         now: Duration,
         info: &TcpInfo,
-        order: FlowTarget,
+        target: FlowTarget,
         remaining: Option<u64>,
     ) -> Option<u32> {
         let rtt = info.path_rtt()?;
         let bytes = info.bytes_received?;
         let segments = info.data_segs_in.unwrap_or(0);
-        let pauses = self.crawl.pause().is_some();
+        let pauses = self.pauses.pause().is_some();
         let delay = self.delays.look(now, info, rtt, segments, pauses);
         let base = delay.base;
         self.segment = self.segment.max(largest_segment(info));
@@ -249,15 +249,15 @@ impl ReceiveWindowLimiter {
             segment,
             bytes,
             out_of_order: info.rcv_ooopack.unwrap_or(0),
-            capacity: order.capacity,
-            eagerness: (EAGERNESS_PER_WEIGHT * order.w).min(1.0),
+            capacity: target.capacity,
+            eagerness: (EAGERNESS_PER_WEIGHT * target.w).min(1.0),
         };
-        self.is_free = order.w >= 1.0;
+        self.is_free = target.w >= 1.0;
         if self.is_free {
             self.opening = ResponseStart::Done;
         }
         let yielding = match self.opening {
-            ResponseStart::Done if self.crawl.pause().is_none() => {
+            ResponseStart::Done if self.pauses.pause().is_none() => {
                 self.rule.update(now, &seen, self.is_free)
             }
             // Single probes are no round trips to go by.
@@ -270,7 +270,7 @@ impl ReceiveWindowLimiter {
         let free = (FREE_FACTOR * self.widest.0)
             .max(MIN_FREE_WINDOW)
             .max(yielding);
-        let (level, share) = self.share(order, rtt, segment);
+        let (level, share) = self.share(target, rtt, segment);
         let (wide, window) = if self.is_free {
             (free, free)
         } else {
@@ -299,7 +299,7 @@ impl ReceiveWindowLimiter {
                 is_steady: share > yielding && window == share,
             },
         );
-        let crawling = pause::PauseInput {
+        let pause_input = pause::PauseInput {
             is_least: matches!(self.rule, YieldRule::Delay(_))
                 && window < pause::SMALLEST_WINDOW_BELOW * segment
                 && level < pause::PROBE_SEGMENTS * segment,
@@ -307,10 +307,10 @@ impl ReceiveWindowLimiter {
             base,
             queueing: seen.queueing,
             segment,
-            capacity: order.capacity,
+            capacity: target.capacity,
             share: level / rtt.as_secs_f64(),
         };
-        self.crawl.update(now, &crawling);
+        self.pauses.update(now, &pause_input);
         if window < pause::SMALLEST_WINDOW_BELOW * segment && self.rule.sees_others() {
             self.delays.keep(now, &delay, seen.out_of_order);
         } else {
@@ -319,7 +319,7 @@ impl ReceiveWindowLimiter {
         match self.opening {
             ResponseStart::Done => {
                 let limits = used >= LIMITING_SHARE * window || window < SMALL_WINDOW * segment;
-                let holds = limits && self.rule.sees_others() || self.crawl.pause().is_some();
+                let holds = limits && self.rule.sees_others() || self.pauses.pause().is_some();
                 self.yields.update(now, seen.bytes, holds);
                 if self.is_free {
                     self.stale.pause(seen.bytes);
@@ -338,24 +338,24 @@ impl ReceiveWindowLimiter {
 
     /// The window that the weight is good for, and the level around which the
     /// test moves it, bytes.
-    fn share(&self, order: FlowTarget, rtt: Duration, segment: f64) -> (f64, f64) {
-        if order.w <= MIN_WEIGHT {
+    fn share(&self, target: FlowTarget, rtt: Duration, segment: f64) -> (f64, f64) {
+        if target.w <= MIN_WEIGHT {
             return (0.0, 0.0);
         }
         let bottleneck = &self.bottleneck;
-        let first = FIRST_WINDOW * segment * (order.w / FULL_TEST_WEIGHT).min(1.0);
+        let first = FIRST_WINDOW * segment * (target.w / FULL_TEST_WEIGHT).min(1.0);
         let tested = FlowTarget {
             capacity: bottleneck.rate(),
-            ..order
+            ..target
         };
         // The smaller one: the rate may be infinite, and the time 0.
-        let most = if bottleneck.rate() < self.doubt * order.capacity {
+        let most = if bottleneck.rate() < self.doubt * target.capacity {
             0.0
         } else {
             bottleneck.most(first)
         };
         let tested = most.min(tested.share() * bottleneck.rtt() * bottleneck.allowance());
-        let level = tested.max(order.share() * rtt.as_secs_f64());
+        let level = tested.max(target.share() * rtt.as_secs_f64());
         let share = bottleneck
             .about(level, segment)
             .max(MIN_WINDOW_SEGMENTS * segment);

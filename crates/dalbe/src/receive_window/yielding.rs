@@ -105,7 +105,7 @@ pub(crate) struct ConnectionSample {
 }
 
 /// The window of a flow that yields.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct YieldingWindow {
     history: History,
     /// Bytes.
@@ -139,20 +139,8 @@ pub(crate) struct YieldingWindow {
 impl YieldingWindow {
     pub(crate) fn new() -> Self {
         Self {
-            history: History::default(),
             window: INITIAL_WINDOW,
-            growth: Growth::default(),
-            rate: 0.0,
-            faster: 0.0,
-            lowered: Duration::ZERO,
-            is_limiting: false,
-            was_queued: false,
-            came: None,
-            next_step: Duration::ZERO,
-            hold: Duration::ZERO,
-            calm: Duration::ZERO,
-            clear: None,
-            out_of_order: None,
+            ..Self::default()
         }
     }
 

@@ -120,7 +120,7 @@ impl SenderLevers {
         Some(ActiveLever::Congestion {
             congestion,
             law,
-            order: Some(FlowTarget::YIELD),
+            target: Some(FlowTarget::YIELD),
             is_yielding: None,
         })
     }
@@ -160,7 +160,7 @@ enum ActiveLever {
         congestion: Arc<WeightedCongestion>,
         law: CongestionLaw,
         /// What is set, if it has it.
-        order: Option<FlowTarget>,
+        target: Option<FlowTarget>,
         is_yielding: Option<bool>,
     },
     Pacing {
@@ -182,7 +182,7 @@ impl SenderLever {
         &mut self,
         now: Duration,
         socket: &TcpSocket,
-        order: FlowTarget,
+        target: FlowTarget,
     ) -> io::Result<Duration> {
         // At full weight a connection must not starve behind other traffic. The
         // mark does not follow every change of w: marked packets may be
@@ -193,17 +193,17 @@ impl SenderLever {
             1.0
         };
         self.is_held = true;
-        self.mark(socket, order.w < limit)?;
+        self.mark(socket, target.w < limit)?;
         match &mut self.kind {
             ActiveLever::Congestion {
                 congestion,
                 law,
-                order: set,
+                target: set,
                 is_yielding,
             } => {
-                if *set != Some(order) {
-                    congestion.set(socket, &parameters(*law, order))?;
-                    *set = Some(order);
+                if *set != Some(target) {
+                    congestion.set(socket, &parameters(*law, target))?;
+                    *set = Some(target);
                 }
                 *is_yielding = congestion.state(socket)?.map(|state| state.is_yielding);
                 Ok(CONGESTION_PERIOD)
@@ -213,7 +213,7 @@ impl SenderLever {
                 beneath,
                 is_yielding,
             } => {
-                let Some(pace) = pacer.update(now, &socket.info()?, order) else {
+                let Some(pace) = pacer.update(now, &socket.info()?, target) else {
                     return Ok(FIRST_PERIOD);
                 };
                 if let Some(beneath) = beneath {
@@ -227,7 +227,7 @@ impl SenderLever {
             }
             ActiveLever::Stock(replaced) => {
                 replaced
-                    .hold(socket, order.w <= MIN_WEIGHT)
+                    .hold(socket, target.w <= MIN_WEIGHT)
                     .map_err(io::Error::other)?;
                 Ok(CONGESTION_PERIOD)
             }
@@ -253,13 +253,13 @@ impl SenderLever {
             ActiveLever::Congestion {
                 congestion,
                 law,
-                order,
+                target,
                 is_yielding,
             } => {
                 if !self.own.restore_congestion(socket) {
                     congestion.set(socket, &parameters(*law, FlowTarget::FREE))?;
                 }
-                (*order, *is_yielding) = (None, None);
+                (*target, *is_yielding) = (None, None);
             }
             ActiveLever::Pacing {
                 beneath,
@@ -303,13 +303,13 @@ impl SenderLever {
     }
 }
 
-fn parameters(law: CongestionLaw, order: FlowTarget) -> CongestionParameters {
+fn parameters(law: CongestionLaw, target: FlowTarget) -> CongestionParameters {
     CongestionParameters {
         law,
-        w: order.w,
+        w: target.w,
         phi: 1.0,
         g_ms: None,
-        capacity: order.capacity,
+        capacity: target.capacity,
     }
 }
 

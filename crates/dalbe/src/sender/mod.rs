@@ -108,9 +108,9 @@ impl SenderLeverKind {
                  The closer the deadline, the less it yields."
             }
             Self::Pacing => {
-                "What this machine sends has a limit on the rate of its packets, by what the \
-                 kernel tells of the connection, so that it yields to other traffic; the more \
-                 its deadline presses, the less it does. It needs no privilege."
+                "An upload limits the rate of its packets, by what the kernel reports of the \
+                 connection. So it yields to other traffic. The closer the deadline, the less it \
+                 yields. This needs no privilege."
             }
             Self::Stock => {
                 "An upload uses a congestion control of the kernel that yields to other traffic. \

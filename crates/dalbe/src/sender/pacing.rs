@@ -74,7 +74,7 @@ pub struct PacingTarget {
 /// The rate of one connection under control.
 #[derive(Debug, Clone)]
 pub struct Pacer {
-    brake: ReceiveWindowLimiter,
+    limiter: ReceiveWindowLimiter,
     samples: AckSamples,
     /// Round-trip time as it is now.
     rtt: Option<Duration>,
@@ -92,7 +92,7 @@ impl Pacer {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            brake: ReceiveWindowLimiter::new().doubting(MIN_TESTED_PER_SEEN),
+            limiter: ReceiveWindowLimiter::new().doubting(MIN_TESTED_PER_SEEN),
             samples: AckSamples::default(),
             rtt: None,
             carried: DeliveredBytes::default(),
@@ -102,7 +102,7 @@ impl Pacer {
     /// What it is doing, as of the last second.
     #[must_use]
     pub fn state(&self) -> ReceiveWindowState {
-        self.brake.state()
+        self.limiter.state()
     }
 
     /// Takes a sample; `None` while too little is known. The first
@@ -113,19 +113,19 @@ impl Pacer {
         &mut self,
         now: Duration,
         info: &TcpInfo,
-        order: FlowTarget,
+        target: FlowTarget,
     ) -> Option<PacingTarget> {
         let segment = info.snd_mss.max(MIN_SEGMENT);
         let bytes = self.carried.update(info)?;
         let newest = self.samples.newest(info);
         let rtt = newest.or(self.rtt)?;
         self.rtt = Some(rtt);
-        self.brake.arrived(now, &arrivals(newest));
+        self.limiter.arrived(now, &arrivals(newest));
         let seen = seen_from_there(info, rtt, segment, bytes);
-        let window = f64::from(self.brake.update(now, &seen, order, None)?);
+        let window = f64::from(self.limiter.update(now, &seen, target, None)?);
         let rate = window / rtt.as_secs_f64();
-        let rate = match self.brake.pause() {
-            Some(pause) if order.w <= MIN_WEIGHT => {
+        let rate = match self.limiter.pause() {
+            Some(pause) if target.w <= MIN_WEIGHT => {
                 rate.min(SEGMENTS_PER_BURST * f64::from(segment) / pause.as_secs_f64())
             }
             // A pause would not be monotone in w.
@@ -133,14 +133,14 @@ impl Pacer {
         };
         let is_short = info.min_rtt.is_some_and(|rtt| rtt < SHORT_PATH);
         let least = if is_short {
-            SHORT_PATH_MIN_SHARE * order.capacity
+            SHORT_PATH_MIN_SHARE * target.capacity
         } else {
             0.0
         };
         // Saturates, at what means no limit; never NaN.
-        let rate = rate.max(order.share()).max(least) as u64;
+        let rate = rate.max(target.share()).max(least) as u64;
         Some(PacingTarget {
-            rate: (order.w < 1.0).then_some(rate.max(MIN_RATE)),
+            rate: (target.w < 1.0).then_some(rate.max(MIN_RATE)),
             is_yielding: self.state() == ReceiveWindowState::Yielding,
             next: (rtt / SAMPLES_PER_ROUND_TRIP).clamp(MIN_SAMPLE_INTERVAL, MAX_SAMPLE_INTERVAL),
         })

@@ -24,7 +24,7 @@ struct Path {
 impl Path {
     fn new() -> Self {
         Self {
-            bottleneck: Bottleneck::default(),
+            bottleneck: Bottleneck::new(),
             now: 0.0,
             arrived: 0.0,
             windows: Vec::new(),
@@ -139,7 +139,7 @@ proptest! {
         ),
         levels in (0.0..1e9_f64, 0.0..1e9_f64),
     ) {
-        let mut bottleneck = Bottleneck::default();
+        let mut bottleneck = Bottleneck::new();
         let (mut now, mut arrived) = (Duration::ZERO, 0.0);
         for (ms, base, queueing, more, level, is_steady) in looks {
             now += Duration::from_millis(ms);

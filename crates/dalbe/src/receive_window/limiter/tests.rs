@@ -27,17 +27,17 @@ fn weight(w: f64, capacity: f64) -> FlowTarget {
 }
 
 /// The base that a brake has.
-fn least(brake: &ReceiveWindowLimiter) -> Option<Duration> {
-    brake.base().map(|(_, least)| least)
+fn least(limiter: &ReceiveWindowLimiter) -> Option<Duration> {
+    limiter.base().map(|(_, least)| least)
 }
 
 #[test]
 fn it_fills_an_idle_link_with_little_queue() {
     for (mbit, base) in PATHS {
-        let (mut link, mut brake) = (Link::new(mbit, base), ReceiveWindowLimiter::new());
+        let (mut link, mut limiter) = (Link::new(mbit, base), ReceiveWindowLimiter::new());
         let order = yielding(&link);
-        link.run(&mut brake, order, 20);
-        let settled = link.run(&mut brake, order, 20);
+        link.run(&mut limiter, order, 20);
+        let settled = link.run(&mut limiter, order, 20);
         println!("{mbit} Mbit/s, {base} ms: {settled:?}");
         assert!(settled.share > 0.9, "{mbit} Mbit/s, {base} ms: {settled:?}");
         assert!(
@@ -50,15 +50,15 @@ fn it_fills_an_idle_link_with_little_queue() {
 #[test]
 fn it_yields_to_a_standing_queue_and_comes_back() {
     for (mbit, base) in PATHS {
-        let (mut link, mut brake) = (Link::new(mbit, base), ReceiveWindowLimiter::new());
+        let (mut link, mut limiter) = (Link::new(mbit, base), ReceiveWindowLimiter::new());
         let order = yielding(&link);
-        link.run(&mut brake, order, 20);
+        link.run(&mut limiter, order, 20);
         link.is_contended = true;
-        link.run(&mut brake, order, 10);
-        let beside = link.run(&mut brake, order, 10);
+        link.run(&mut limiter, order, 10);
+        let beside = link.run(&mut limiter, order, 10);
         link.is_contended = false;
-        link.run(&mut brake, order, 20);
-        let after = link.run(&mut brake, order, 10);
+        link.run(&mut limiter, order, 20);
+        let after = link.run(&mut limiter, order, 10);
         println!(
             "{mbit} Mbit/s, {base} ms ({:.0} segments): {beside:?}, {after:?}",
             link.segments()
@@ -70,12 +70,12 @@ fn it_yields_to_a_standing_queue_and_comes_back() {
 
 #[test]
 fn what_a_weight_is_good_for_is_carried_whoever_is_there() {
-    let (mut link, mut brake) = (Link::new(20.0, 50), ReceiveWindowLimiter::new());
+    let (mut link, mut limiter) = (Link::new(20.0, 50), ReceiveWindowLimiter::new());
     let order = weight(0.25, link.capacity);
-    link.run(&mut brake, order, 5);
+    link.run(&mut limiter, order, 5);
     link.is_contended = true;
-    link.run(&mut brake, order, 10);
-    let beside = link.run(&mut brake, order, 10);
+    link.run(&mut limiter, order, 10);
+    let beside = link.run(&mut limiter, order, 10);
     // The window swings, and swings less far up than down (bottleneck.rs).
     assert!((0.17..=0.21).contains(&beside.share), "{beside:?}");
 }
@@ -85,10 +85,10 @@ fn a_new_connection_beside_a_full_queue_learns_what_the_path_is_without() {
     let mut link = Link::new(10.0, 40);
     link.is_contended = true;
     let order = yielding(&link);
-    let run = |mut brake: ReceiveWindowLimiter| {
+    let run = |mut limiter: ReceiveWindowLimiter| {
         let mut link = link.clone();
-        link.run(&mut brake, order, 5);
-        (least(&brake), link.run(&mut brake, order, 5).window)
+        link.run(&mut limiter, order, 5);
+        (least(&limiter), link.run(&mut limiter, order, 5).window)
     };
     let mut taught = ReceiveWindowLimiter::new();
     taught.learn_base(Duration::ZERO, link.base);
@@ -105,7 +105,7 @@ fn a_new_connection_beside_a_full_queue_learns_what_the_path_is_without() {
 
 #[test]
 fn nothing_is_offered_while_nothing_is_known() {
-    let mut brake = ReceiveWindowLimiter::new();
+    let mut limiter = ReceiveWindowLimiter::new();
     let known = info(ms(30), 1000, 0);
     for seen in [
         nothing(),
@@ -119,30 +119,30 @@ fn nothing_is_offered_while_nothing_is_known() {
         },
     ] {
         for order in [FlowTarget::YIELD, FlowTarget::FREE] {
-            assert_eq!(brake.update(ms(5), &seen, order, None), None);
+            assert_eq!(limiter.update(ms(5), &seen, order, None), None);
         }
     }
-    assert_eq!(least(&brake), None);
+    assert_eq!(least(&limiter), None);
     let handshake = TcpInfo {
         rcv_rtt: None,
         rtt: Some(ms(30)),
         ..known
     };
     assert!(
-        brake
+        limiter
             .update(ms(5), &handshake, FlowTarget::YIELD, None)
             .is_some()
     );
     // Its packets are smaller than segments: the path may take longer.
-    assert_eq!(least(&brake), None);
-    brake.update(ms(25), &known, FlowTarget::YIELD, None);
-    assert_eq!(least(&brake), Some(ms(30)));
+    assert_eq!(least(&limiter), None);
+    limiter.update(ms(25), &known, FlowTarget::YIELD, None);
+    assert_eq!(least(&limiter), Some(ms(30)));
 }
 
 #[test]
 fn it_is_never_the_limit_without_a_brake() {
     // A sender in slow start, and then at 40 times the initial window.
-    let (mut brake, rtt) = (ReceiveWindowLimiter::new(), ms(50));
+    let (mut limiter, rtt) = (ReceiveWindowLimiter::new(), ms(50));
     let mut bytes = 0.0;
     for look in 0..800_u64 {
         let rounds = look as f64 / 8.0;
@@ -150,7 +150,9 @@ fn it_is_never_the_limit_without_a_brake() {
         bytes += flight / 8.0;
         let now = rtt * u32::try_from(look).unwrap() / 8;
         let seen = info(rtt, bytes as u64, 0);
-        let window = brake.update(now, &seen, FlowTarget::FREE, Some(0)).unwrap();
+        let window = limiter
+            .update(now, &seen, FlowTarget::FREE, Some(0))
+            .unwrap();
         let window = f64::from(window);
         assert!(
             window >= flight,
@@ -165,77 +167,77 @@ fn it_is_never_the_limit_without_a_brake() {
 #[test]
 fn without_a_brake_the_next_response_is_not_limited_either() {
     let mut link = Link::new(10.0, 100);
-    let mut brake = ReceiveWindowLimiter::new();
+    let mut limiter = ReceiveWindowLimiter::new();
     link.is_contended = true;
-    brake.learn_base(link.now, link.base);
-    link.run(&mut brake, yielding(&link), 20);
-    brake.restart(link.received as u64);
+    limiter.learn_base(link.now, link.base);
+    link.run(&mut limiter, yielding(&link), 20);
+    limiter.restart(link.received as u64);
     // The path has become fast, and time presses.
     (link.capacity, link.is_contended) = (50e6, false);
     link.most = link.capacity * link.base.as_secs_f64();
-    link.run(&mut brake, FlowTarget::FREE, 5);
-    let free = link.run(&mut brake, FlowTarget::FREE, 10);
+    link.run(&mut limiter, FlowTarget::FREE, 5);
+    let free = link.run(&mut limiter, FlowTarget::FREE, 10);
     assert!(free.share > 0.99, "{free:?}");
 }
 
 #[test]
 fn a_brake_that_returns_within_a_response_does_not_open_it_anew() {
-    let (mut link, mut brake, order) = at_speed();
-    let before = link.run(&mut brake, order, 5);
-    brake.restart(link.received as u64);
+    let (mut link, mut limiter, order) = at_speed();
+    let before = link.run(&mut limiter, order, 5);
+    limiter.restart(link.received as u64);
     link.most = before.window * SEGMENT;
-    link.run(&mut brake, FlowTarget::FREE, 5);
+    link.run(&mut limiter, FlowTarget::FREE, 5);
     let seen = info(link.base, link.received as u64, 0);
-    let window = brake.update(link.now, &seen, order, None).unwrap();
+    let window = limiter.update(link.now, &seen, order, None).unwrap();
     let window = f64::from(window) / SEGMENT;
     assert!(window > before.window / 2.0, "{window} after {before:?}");
 }
 
 #[test]
 fn a_loss_narrows_the_window_of_a_flow_that_yields() {
-    let (mut brake, rtt) = (ReceiveWindowLimiter::new(), ms(50));
-    let look = |brake: &mut ReceiveWindowLimiter, round: u64, out_of_order| {
+    let (mut limiter, rtt) = (ReceiveWindowLimiter::new(), ms(50));
+    let look = |limiter: &mut ReceiveWindowLimiter, round: u64, out_of_order| {
         // So little that the window is not what limits it: it stays.
         let seen = info(rtt, 1000 * round, out_of_order);
         let now = rtt * u32::try_from(round).unwrap() * 3;
-        brake.update(now, &seen, FlowTarget::YIELD, None).unwrap()
+        limiter.update(now, &seen, FlowTarget::YIELD, None).unwrap()
     };
     let before = (0..5)
-        .map(|round| look(&mut brake, round, 0))
+        .map(|round| look(&mut limiter, round, 0))
         .last()
         .unwrap();
     assert!(f64::from(before) > 20.0 * SEGMENT);
-    let overtaken = look(&mut brake, 5, 2);
+    let overtaken = look(&mut limiter, 5, 2);
     assert_eq!(overtaken, before, "two have been overtaken");
-    let after = look(&mut brake, 6, 5);
+    let after = look(&mut limiter, 6, 5);
     // There is no queue: perhaps it was only noise.
     let (most, least) = (before / 10 * 9, before / 2);
     assert!((least..most).contains(&after), "{before}, then {after}");
-    let later = look(&mut brake, 7, 5);
+    let later = look(&mut limiter, 7, 5);
     assert_eq!(later, after, "once for each");
 }
 
 /// A brake whose window fills a fast path, and the link.
 fn at_speed() -> (Link, ReceiveWindowLimiter, FlowTarget) {
-    let (mut link, mut brake) = (Link::new(100.0, 40), ReceiveWindowLimiter::new());
+    let (mut link, mut limiter) = (Link::new(100.0, 40), ReceiveWindowLimiter::new());
     let order = yielding(&link);
-    link.run(&mut brake, order, 30);
-    (link, brake, order)
+    link.run(&mut limiter, order, 30);
+    (link, limiter, order)
 }
 
 #[test]
 fn the_next_response_opens_from_a_part_and_doubles_with_each_round_trip() {
-    let (link, mut brake, order) = at_speed();
+    let (link, mut limiter, order) = at_speed();
     let bytes = link.received as u64;
     let mut look = |now, bytes| {
         let seen = info(link.base, bytes, 0);
-        f64::from(brake.update(now, &seen, order, None).unwrap())
+        f64::from(limiter.update(now, &seen, order, None).unwrap())
     };
     let full = look(link.now, bytes);
-    brake.restart(bytes);
+    limiter.restart(bytes);
     let mut look = |now, bytes| {
         let seen = info(link.base, bytes, 0);
-        f64::from(brake.update(now, &seen, order, None).unwrap())
+        f64::from(limiter.update(now, &seen, order, None).unwrap())
     };
     for wait in 0..20 {
         let window = look(link.now + link.base * wait, bytes);
@@ -262,11 +264,11 @@ fn the_next_response_opens_from_a_part_and_doubles_with_each_round_trip() {
 
 #[test]
 fn near_the_end_of_a_response_no_more_is_offered_than_is_to_come() {
-    let (link, mut brake, order) = at_speed();
+    let (link, mut limiter, order) = at_speed();
     let bytes = link.received as u64;
     let mut look = |order, remaining| {
         let seen = info(link.base, bytes, 0);
-        let window = brake.update(link.now, &seen, order, remaining);
+        let window = limiter.update(link.now, &seen, order, remaining);
         f64::from(window.unwrap())
     };
     let full = look(order, None);
@@ -277,7 +279,7 @@ fn near_the_end_of_a_response_no_more_is_offered_than_is_to_come() {
     }
     assert!(
         look(FlowTarget::FREE, Some(0)) >= full,
-        "a free flow has no brake"
+        "a free flow has no limiter"
     );
 }
 
@@ -360,24 +362,24 @@ fn anything() -> impl Strategy<Value = Vec<Op>> {
 /// The brake after these, and the moment. No window is less than two of the
 /// largest segments that have come.
 fn after(ops: &[Op], gap: Duration) -> (ReceiveWindowLimiter, Duration) {
-    let (mut brake, mut now) = (ReceiveWindowLimiter::new(), Duration::ZERO);
+    let (mut limiter, mut now) = (ReceiveWindowLimiter::new(), Duration::ZERO);
     let mut segment = MIN_SEGMENT;
     for op in ops {
         now += gap;
         match *op {
             Op::Look(ref seen, w, capacity, remaining) => {
-                let window = brake.update(now, seen, weight(w, capacity), remaining);
+                let window = limiter.update(now, seen, weight(w, capacity), remaining);
                 if let Some(window) = window {
                     segment = segment.max(seen.rcv_mss);
                     let least = 2 * u64::from(segment);
                     assert!(u64::from(window) >= least.min(u32::MAX.into()), "{window}");
                 }
             }
-            Op::Restart(bytes) => brake.restart(bytes),
-            Op::Learn(us) => brake.learn_base(now, Duration::from_micros(us.into())),
+            Op::Restart(bytes) => limiter.restart(bytes),
+            Op::Learn(us) => limiter.learn_base(now, Duration::from_micros(us.into())),
         }
     }
-    (brake, now + gap)
+    (limiter, now + gap)
 }
 
 proptest! {
@@ -390,7 +392,7 @@ proptest! {
         remaining in prop::option::of(prop_oneof![0_u64..1_000_000, any::<u64>()]),
         weights in (any_weight(), any_weight()),
     ) {
-        let (brake, now) = after(&ops, ms(gap));
+        let (limiter, now) = after(&ops, ms(gap));
         // Most of the time what went before goes on.
         let last = match ops.last() {
             Some(Op::Look(seen, ..)) if gap % 4 != 0 => TcpInfo {
@@ -399,7 +401,7 @@ proptest! {
             },
             _ => last,
         };
-        let window = |w| brake.clone().update(now, &last, weight(w, capacity), remaining);
+        let window = |w| limiter.clone().update(now, &last, weight(w, capacity), remaining);
         let (low, high) = (weights.0.min(weights.1), weights.0.max(weights.1));
         prop_assert!(window(low) <= window(high), "{:?} and {:?}", window(low), window(high));
     }

@@ -27,9 +27,9 @@ fn yielding(link: &Link) -> FlowTarget {
 fn it_fills_an_idle_link_with_little_queue() {
     for (mbit, base) in PATHS {
         let (mut link, mut pacer) = (Link::new(mbit, base), Pacer::new());
-        let order = yielding(&link);
-        link.run(&mut pacer, order, 20.0);
-        let settled = link.run(&mut pacer, order, 20.0);
+        let target = yielding(&link);
+        link.run(&mut pacer, target, 20.0);
+        let settled = link.run(&mut pacer, target, 20.0);
         println!("{mbit} Mbit/s, {base} ms: {settled:?}");
         assert!(settled.share > 0.95, "{mbit}, {base}: {settled:?}");
         assert!(settled.queueing < 0.008, "{mbit}, {base}: {settled:?}");
@@ -40,14 +40,14 @@ fn it_fills_an_idle_link_with_little_queue() {
 fn it_yields_to_a_standing_queue_and_comes_back() {
     for (mbit, base) in PATHS {
         let (mut link, mut pacer) = (Link::new(mbit, base), Pacer::new());
-        let order = yielding(&link);
-        link.run(&mut pacer, order, 20.0);
+        let target = yielding(&link);
+        link.run(&mut pacer, target, 20.0);
         link.is_contended = true;
-        link.run(&mut pacer, order, 5.0);
-        let beside = link.run(&mut pacer, order, 10.0);
+        link.run(&mut pacer, target, 5.0);
+        let beside = link.run(&mut pacer, target, 10.0);
         link.is_contended = false;
-        link.run(&mut pacer, order, 3.0);
-        let after = link.run(&mut pacer, order, 5.0);
+        link.run(&mut pacer, target, 3.0);
+        let after = link.run(&mut pacer, target, 5.0);
         println!("{mbit} Mbit/s, {base} ms: {beside:?}, {after:?}");
         assert!(beside.share < 0.05, "{mbit}, {base}: {beside:?}");
         assert!(beside.yielding > 0.9, "{mbit}, {base}: {beside:?}");
@@ -59,11 +59,11 @@ fn it_yields_to_a_standing_queue_and_comes_back() {
 fn on_a_short_path_it_goes_below_two_segments_per_round_trip() {
     // Two segments in each of these, with the queue, would be 6 %.
     let (mut link, mut pacer) = (Link::new(10.0, 20.0), Pacer::new());
-    let order = yielding(&link);
-    link.run(&mut pacer, order, 10.0);
+    let target = yielding(&link);
+    link.run(&mut pacer, target, 10.0);
     link.is_contended = true;
-    link.run(&mut pacer, order, 5.0);
-    let beside = link.run(&mut pacer, order, 10.0);
+    link.run(&mut pacer, target, 5.0);
+    let beside = link.run(&mut pacer, target, 10.0);
     assert!(beside.share < 0.02, "{beside:?}");
 }
 
@@ -71,11 +71,11 @@ fn on_a_short_path_it_goes_below_two_segments_per_round_trip() {
 fn what_a_weight_is_good_for_is_carried_whoever_is_there() {
     for w in [0.25, 0.5, 0.75] {
         let (mut link, mut pacer) = (Link::new(20.0, 50.0), Pacer::new());
-        let order = weight(w, link.capacity);
-        link.run(&mut pacer, order, 5.0);
+        let target = weight(w, link.capacity);
+        link.run(&mut pacer, target, 5.0);
         link.is_contended = true;
-        link.run(&mut pacer, order, 5.0);
-        let beside = link.run(&mut pacer, order, 20.0);
+        link.run(&mut pacer, target, 5.0);
+        let beside = link.run(&mut pacer, target, 20.0);
         let ideal = w / (1.0 + w);
         println!("w {w}: {beside:?}");
         assert!(

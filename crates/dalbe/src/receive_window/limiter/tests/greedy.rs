@@ -56,7 +56,7 @@ impl Greedy {
     }
 
     /// One look at our connection; returns our rate, as a share.
-    fn look(&mut self, brake: &mut ReceiveWindowLimiter, order: FlowTarget) -> f64 {
+    fn look(&mut self, limiter: &mut ReceiveWindowLimiter, order: FlowTarget) -> f64 {
         let round_trip = ((self.smoothed / LOOK) as usize).max(1);
         let mut ours = 2.0;
         while self.under_way.len() >= round_trip {
@@ -83,24 +83,24 @@ impl Greedy {
         let smoothed = Duration::from_secs_f64(self.smoothed);
         let seen = info(smoothed, (self.received * SEGMENT) as u64, 0);
         let now = Duration::from_secs_f64(self.now);
-        let window = brake.update(now, &seen, order, None).unwrap();
+        let window = limiter.update(now, &seen, order, None).unwrap();
         self.under_way.push_back(f64::from(window) / SEGMENT);
         rate / RATE
     }
 
     /// Our mean share over so many seconds.
-    fn run(&mut self, brake: &mut ReceiveWindowLimiter, order: FlowTarget, seconds: f64) -> f64 {
+    fn run(&mut self, limiter: &mut ReceiveWindowLimiter, order: FlowTarget, seconds: f64) -> f64 {
         let looks = (seconds / LOOK) as usize;
-        let sum: f64 = (0..looks).map(|_| self.look(brake, order)).sum();
+        let sum: f64 = (0..looks).map(|_| self.look(limiter, order)).sum();
         sum / looks as f64
     }
 }
 
 /// The path is known, what it carries is not.
 fn beside(base_ms: u64) -> (Greedy, ReceiveWindowLimiter) {
-    let mut brake = ReceiveWindowLimiter::new();
-    brake.learn_base(Duration::ZERO, ms(base_ms));
-    (Greedy::new(base_ms), brake)
+    let mut limiter = ReceiveWindowLimiter::new();
+    limiter.learn_base(Duration::ZERO, ms(base_ms));
+    (Greedy::new(base_ms), limiter)
 }
 
 #[test]
@@ -108,9 +108,9 @@ fn a_weight_gets_its_share_of_a_path_that_it_never_had_for_itself() {
     for base in [20, 50, 100] {
         let mut before = 0.0;
         for w in [0.02, 0.1, 0.25, 0.5, 0.75] {
-            let (mut greedy, mut brake) = beside(base);
-            greedy.run(&mut brake, weight(w, 0.0), 30.0);
-            let share = greedy.run(&mut brake, weight(w, 0.0), 40.0);
+            let (mut greedy, mut limiter) = beside(base);
+            greedy.run(&mut limiter, weight(w, 0.0), 30.0);
+            let share = greedy.run(&mut limiter, weight(w, 0.0), 40.0);
             let ideal = w / (1.0 + w);
             println!("{base} ms, w {w}: {share:.3} of {ideal:.3}");
             assert!(
@@ -128,11 +128,11 @@ fn a_weight_gets_its_share_of_a_path_that_it_never_had_for_itself() {
 
 #[test]
 fn the_share_is_steady() {
-    let (mut greedy, mut brake) = beside(50);
+    let (mut greedy, mut limiter) = beside(50);
     let order = weight(0.5, 0.0);
-    greedy.run(&mut brake, order, 30.0);
+    greedy.run(&mut limiter, order, 30.0);
     let shares: Vec<f64> = (0..20)
-        .map(|_| greedy.run(&mut brake, order, 2.0))
+        .map(|_| greedy.run(&mut limiter, order, 2.0))
         .collect();
     let mean = shares.iter().sum::<f64>() / 20.0;
     assert!(
@@ -143,12 +143,12 @@ fn the_share_is_steady() {
 
 #[test]
 fn another_weight_has_its_share_soon() {
-    let (mut greedy, mut brake) = beside(50);
-    greedy.run(&mut brake, weight(0.5, 0.0), 30.0);
-    greedy.run(&mut brake, weight(0.25, 0.0), 1.0);
-    let less = greedy.run(&mut brake, weight(0.25, 0.0), 5.0);
-    greedy.run(&mut brake, weight(0.5, 0.0), 1.0);
-    let more = greedy.run(&mut brake, weight(0.5, 0.0), 5.0);
+    let (mut greedy, mut limiter) = beside(50);
+    greedy.run(&mut limiter, weight(0.5, 0.0), 30.0);
+    greedy.run(&mut limiter, weight(0.25, 0.0), 1.0);
+    let less = greedy.run(&mut limiter, weight(0.25, 0.0), 5.0);
+    greedy.run(&mut limiter, weight(0.5, 0.0), 1.0);
+    let more = greedy.run(&mut limiter, weight(0.5, 0.0), 5.0);
     assert!(
         (less - 0.2).abs() < 0.05 && (more - 1.0 / 3.0).abs() < 0.07,
         "{less}, {more}"
@@ -157,14 +157,14 @@ fn another_weight_has_its_share_soon() {
 
 #[test]
 fn a_sender_that_does_not_fill_its_window_does_not_widen_it() {
-    let (mut greedy, mut brake) = beside(100);
+    let (mut greedy, mut limiter) = beside(100);
     greedy.limit = 20.0;
     let order = weight(0.75, 0.0);
-    greedy.run(&mut brake, order, 60.0);
+    greedy.run(&mut limiter, order, 60.0);
     let widest = greedy.under_way.iter().copied().fold(0.0, f64::max);
     assert!(widest < 40.0, "{widest}");
     greedy.limit = f64::INFINITY;
-    greedy.run(&mut brake, order, 30.0);
-    let share = greedy.run(&mut brake, order, 30.0);
+    greedy.run(&mut limiter, order, 30.0);
+    let share = greedy.run(&mut limiter, order, 30.0);
     assert!((share - 3.0 / 7.0).abs() < 0.09, "{share}");
 }

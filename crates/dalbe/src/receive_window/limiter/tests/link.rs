@@ -95,7 +95,7 @@ impl Link {
     }
 
     /// One look at the connection; returns rate, queueing delay (s) and window.
-    fn look(&mut self, brake: &mut ReceiveWindowLimiter, order: FlowTarget) -> (f64, f64, f64) {
+    fn look(&mut self, limiter: &mut ReceiveWindowLimiter, order: FlowTarget) -> (f64, f64, f64) {
         let step = self.base.div_f64(LOOKS as f64);
         let window = if self.under_way.len() < LOOKS {
             10.0 * SEGMENT
@@ -120,7 +120,7 @@ impl Link {
         self.received += rate * step.as_secs_f64();
         let rtt = Duration::from_secs_f64(rtt);
         let seen = info(rtt, self.received as u64, self.out_of_order);
-        let window = brake.update(self.now, &seen, order, None).unwrap();
+        let window = limiter.update(self.now, &seen, order, None).unwrap();
         self.under_way.push_back(f64::from(window));
         (rate, queue / self.capacity, f64::from(window))
     }
@@ -128,14 +128,14 @@ impl Link {
     /// Lets so many seconds pass.
     pub(super) fn run(
         &mut self,
-        brake: &mut ReceiveWindowLimiter,
+        limiter: &mut ReceiveWindowLimiter,
         order: FlowTarget,
         seconds: u64,
     ) -> Means {
         let end = self.now + Duration::from_secs(seconds);
         let (mut looks, mut sums) = (0.0, (0.0, 0.0, 0.0));
         while self.now < end {
-            let (rate, delay, window) = self.look(brake, order);
+            let (rate, delay, window) = self.look(limiter, order);
             looks += 1.0;
             sums = (sums.0 + rate, sums.1 + delay, sums.2 + window);
         }

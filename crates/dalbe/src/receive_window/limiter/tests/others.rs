@@ -11,7 +11,7 @@ const FULL: f64 = 83.0;
 
 /// A connection that uses all of its window, looked at every 20 ms.
 struct Flow {
-    brake: ReceiveWindowLimiter,
+    limiter: ReceiveWindowLimiter,
     now: Duration,
     received: f64,
     out_of_order: u32,
@@ -30,7 +30,7 @@ struct Flow {
 impl Flow {
     fn new() -> Self {
         Self {
-            brake: ReceiveWindowLimiter::new(),
+            limiter: ReceiveWindowLimiter::new(),
             now: Duration::ZERO,
             received: 0.0,
             out_of_order: 0,
@@ -62,9 +62,11 @@ impl Flow {
                 delay_us: Some(((own + self.others) * 1e6) as i64 - 4_000_000),
                 ..PacketArrivals::default()
             };
-            self.brake.arrived(self.now, &arrivals);
+            self.limiter.arrived(self.now, &arrivals);
         }
-        let window = self.brake.update(self.now, &seen, FlowTarget::YIELD, None);
+        let window = self
+            .limiter
+            .update(self.now, &seen, FlowTarget::YIELD, None);
         let window = f64::from(window.unwrap()) / SEGMENT;
         self.under_way.push_back(window);
         window
@@ -166,7 +168,7 @@ fn a_slow_server_beside_a_short_queue_forgets_nothing() {
 #[test]
 fn at_its_first_step_a_full_queue_is_somebody_elses() {
     let mut flow = Flow::new();
-    flow.brake.learn_base(ms(0), BASE);
+    flow.limiter.learn_base(ms(0), BASE);
     (flow.others, flow.left) = (0.050, 10.0);
     let windows = flow.run(0.8);
     assert!(*windows.last().unwrap() < 6.0, "{windows:?}");

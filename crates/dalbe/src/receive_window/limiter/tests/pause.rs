@@ -8,36 +8,36 @@ use crate::receive_window::ReceiveWindowLimiter;
 
 /// The pause after some seconds beside a flow that takes all it can get.
 fn beside_greedy(mbit: f64, base: u64, w: Option<f64>) -> (ReceiveWindowLimiter, Link) {
-    let (mut link, mut brake) = (Link::new(mbit, base), ReceiveWindowLimiter::new());
+    let (mut link, mut limiter) = (Link::new(mbit, base), ReceiveWindowLimiter::new());
     let order = w.map_or(yielding(&link), |w| weight(w, link.capacity));
-    link.run(&mut brake, order, 5);
-    assert_eq!(brake.pause(), None, "alone");
+    link.run(&mut limiter, order, 5);
+    assert_eq!(limiter.pause(), None, "alone");
     link.is_contended = true;
-    link.run(&mut brake, order, 10);
-    (brake, link)
+    link.run(&mut limiter, order, 10);
+    (limiter, link)
 }
 
 #[test]
 fn a_short_path_is_left_almost_to_others_until_they_are_gone() {
     for (mbit, base) in [(10.0, 20), (2.0, 40), (2.0, 100)] {
-        let (mut brake, mut link) = beside_greedy(mbit, base, None);
-        let pause = brake.pause().expect("two segments are much here");
+        let (mut limiter, mut link) = beside_greedy(mbit, base, None);
+        let pause = limiter.pause().expect("two segments are much here");
         assert!(pause > 2 * link.base && pause <= Duration::from_millis(500));
         link.is_contended = false;
         let order = yielding(&link);
-        link.run(&mut brake, order, 1);
-        assert_eq!(brake.pause(), None);
+        link.run(&mut limiter, order, 1);
+        assert_eq!(limiter.pause(), None);
     }
 }
 
 #[test]
 fn two_segments_are_little_on_a_long_path() {
-    let (brake, _) = beside_greedy(10.0, 100, None);
-    assert_eq!(brake.pause(), None);
+    let (limiter, _) = beside_greedy(10.0, 100, None);
+    assert_eq!(limiter.pause(), None);
 }
 
 #[test]
 fn a_weight_that_is_good_for_more_never_pauses() {
-    let (brake, _) = beside_greedy(10.0, 20, Some(0.25));
-    assert_eq!(brake.pause(), None);
+    let (limiter, _) = beside_greedy(10.0, 20, Some(0.25));
+    assert_eq!(limiter.pause(), None);
 }

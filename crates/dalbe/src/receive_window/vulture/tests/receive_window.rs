@@ -30,22 +30,22 @@ proptest! {
         weights in (MIN_WEIGHT..=1.0_f64, prop_oneof![MIN_WEIGHT..=1.0_f64, Just(1.0)]),
         history in MIN_WEIGHT..=1.0_f64,
     ) {
-        let mut brake = ReceiveWindowLimiter::under(ReceiverPolicy::Vulture);
+        let mut limiter = ReceiveWindowLimiter::under(ReceiverPolicy::Vulture);
         let (mut now, mut bytes) = (Duration::ZERO, 0);
         for seen in &all {
             now += seen.gap;
             bytes += seen.more;
             if let Some(arrivals) = &seen.arrivals {
-                brake.arrived(now, arrivals);
+                limiter.arrived(now, arrivals);
             }
             if seen.how == 1 {
-                brake.restart(bytes);
+                limiter.restart(bytes);
             }
             let seen = info(seen.segment, seen.rtt, bytes, seen.out_of_order);
-            let window = |w| brake.clone().update(now, &seen, FlowTarget { w, capacity }, None).unwrap();
+            let window = |w| limiter.clone().update(now, &seen, FlowTarget { w, capacity }, None).unwrap();
             let (low, high) = (weights.0.min(weights.1), weights.0.max(weights.1));
             prop_assert!(window(low) <= window(high), "{} and {}", window(low), window(high));
-            brake.update(now, &seen, FlowTarget { w: history, capacity }, None);
+            limiter.update(now, &seen, FlowTarget { w: history, capacity }, None);
         }
     }
 }
@@ -53,7 +53,7 @@ proptest! {
 /// The look of this number, one every 20 ms, after so many bytes, at a
 /// connection whose packets say this; returns the window.
 fn look(
-    brake: &mut ReceiveWindowLimiter,
+    limiter: &mut ReceiveWindowLimiter,
     number: u64,
     bytes: u64,
     each: IntervalCounts,
@@ -63,50 +63,50 @@ fn look(
         intervals: each,
         ..PacketArrivals::default()
     };
-    brake.arrived(ms(20 * number), &arrivals);
-    brake.update(ms(20 * number), &info(1000, RTT, bytes, 0), order, None)
+    limiter.arrived(ms(20 * number), &arrivals);
+    limiter.update(ms(20 * number), &info(1000, RTT, bytes, 0), order, None)
 }
 
 /// A brake after 3 s at 10 Mbit/s and 100 ms, whose packets say this.
-fn braked(order: FlowTarget, each: IntervalCounts) -> (ReceiveWindowLimiter, Option<u32>) {
-    let mut brake = ReceiveWindowLimiter::under(ReceiverPolicy::Vulture);
+fn limited(order: FlowTarget, each: IntervalCounts) -> (ReceiveWindowLimiter, Option<u32>) {
+    let mut limiter = ReceiveWindowLimiter::under(ReceiverPolicy::Vulture);
     let mut window = None;
     for number in 1..=150 {
-        window = look(&mut brake, number, 25_000 * number, each, order);
+        window = look(&mut limiter, number, 25_000 * number, each, order);
     }
-    (brake, window)
+    (limiter, window)
 }
 
 #[test]
 fn a_weight_gets_its_share_however_much_is_queued() {
     let high = variations(4, 25);
-    let (_, least) = braked(FlowTarget::YIELD, high);
+    let (_, least) = limited(FlowTarget::YIELD, high);
     assert_eq!(least, Some(2000), "two segments");
     let capacity = 1.25e6;
     // Half of a best-effort flow: a third of 125,000 bytes.
-    let (brake, window) = braked(FlowTarget { w: 0.5, capacity }, high);
+    let (limiter, window) = limited(FlowTarget { w: 0.5, capacity }, high);
     assert_eq!(window, Some(41_666));
     assert_eq!(
-        brake.state(),
+        limiter.state(),
         ReceiveWindowState::Filling,
         "it carries what it did"
     );
-    let (brake, window) = braked(FlowTarget::FREE, high);
+    let (limiter, window) = limited(FlowTarget::FREE, high);
     assert!(window >= Some(4 * 125_000), "{window:?}");
-    assert_eq!(brake.state(), ReceiveWindowState::Free);
+    assert_eq!(limiter.state(), ReceiveWindowState::Free);
 }
 
 #[test]
 fn it_yields_to_others_that_it_sees() {
-    let mut brake = ReceiveWindowLimiter::under(ReceiverPolicy::Vulture);
+    let mut limiter = ReceiveWindowLimiter::under(ReceiverPolicy::Vulture);
     let (mut bytes, mut number) = (0, 0);
     let mut run = |more: u64, each: IntervalCounts| {
         for _ in 0..100 {
             number += 1;
             bytes += more;
-            look(&mut brake, number, bytes, each, FlowTarget::YIELD);
+            look(&mut limiter, number, bytes, each, FlowTarget::YIELD);
         }
-        brake.state()
+        limiter.state()
     };
     assert_eq!(run(25_000, variations(4, 4)), ReceiveWindowState::Filling);
     assert_eq!(run(5_000, variations(4, 25)), ReceiveWindowState::Yielding);

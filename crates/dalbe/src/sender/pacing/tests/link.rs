@@ -98,7 +98,7 @@ impl Link {
     }
 
     /// A millisecond; returns rate (byte/s) and queueing delay (s).
-    fn step(&mut self, pacer: &mut Pacer, order: FlowTarget) -> (f64, f64) {
+    fn step(&mut self, pacer: &mut Pacer, target: FlowTarget) -> (f64, f64) {
         let half = (self.base / 2.0 / STEP) as usize;
         self.now += STEP;
         self.under_way.push_back(self.rate);
@@ -117,7 +117,7 @@ impl Link {
         if self.now >= self.next {
             let now = Duration::from_secs_f64(self.now);
             self.next = self.now + 0.01;
-            if let Some(pace) = pacer.update(now, &self.info(), order) {
+            if let Some(pace) = pacer.update(now, &self.info(), target) {
                 self.next = self.now + pace.next.as_secs_f64();
                 // Without a limit: twice what the path carries.
                 self.rate = pace.rate.map_or(2.0 * self.capacity, |rate| rate as f64);
@@ -164,11 +164,11 @@ impl Link {
     }
 
     /// Lets so many seconds pass.
-    pub(super) fn run(&mut self, pacer: &mut Pacer, order: FlowTarget, seconds: f64) -> Means {
+    pub(super) fn run(&mut self, pacer: &mut Pacer, target: FlowTarget, seconds: f64) -> Means {
         let steps = (seconds / STEP).round() as u32;
         let (mut rates, mut delays, mut yielding) = (0.0, 0.0, 0.0);
         for _ in 0..steps {
-            let (rate, delay) = self.step(pacer, order);
+            let (rate, delay) = self.step(pacer, target);
             (rates, delays) = (rates + rate, delays + delay);
             yielding += f64::from(u8::from(self.is_yielding));
         }
