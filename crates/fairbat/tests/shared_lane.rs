@@ -5,6 +5,7 @@ mod files;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use fairbat::download::{LanePlace, Outcome, Report, RunMode, Stop, run};
 use fairbat::lane::{Lane, LaneSettings};
@@ -139,4 +140,55 @@ async fn what_is_due_first_has_the_connection_to_its_end() {
         expect_whole(&directory.path().join(name));
     }
     assert_eq!(lane.bytes(), 3 * LENGTH);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transfer_that_is_overtaken_goes_on_when_it_gets_its_connection_back() {
+    let (address, asked) = server();
+    let directory = tempfile::tempdir().unwrap();
+    let lane = lane();
+    let file = directory.path().join("slow");
+    let overtaking = async {
+        while asked.lock().expect("nobody panicked").is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let other = lane.enter("other", Some(within(300)));
+        let permit = other.admit().await;
+        let mut samples = lane.samples();
+        // The transfer waits for its next piece, and has more after that.
+        samples
+            .wait_for(|sample| sample.waiting == 1)
+            .await
+            .unwrap();
+        drop(permit);
+    };
+    let url = format!("http://{address}/slow");
+    let (counted, ()) = tokio::join!(fetch(&lane, url, &file, None), overtaking);
+    assert!(matches!(
+        counted.report.outcomes[..],
+        [Outcome::Done { .. }]
+    ));
+    expect_whole(&file);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deadline_counts_from_the_transfer_and_not_from_the_start_of_the_lane() {
+    let (address, _) = server();
+    let directory = tempfile::tempdir().unwrap();
+    let lane = lane();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let other = lane.enter("other", Some(within(0)));
+    let permit = other.admit().await;
+    let file = directory.path().join("file");
+    let url = format!("http://{address}/file");
+    let held = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        drop(permit);
+    };
+    let (counted, ()) = tokio::join!(fetch(&lane, url, &file, Some(within(1))), held);
+    assert_eq!(
+        counted.report.outcomes,
+        [Outcome::Done { late: true }],
+        "it waited past its deadline"
+    );
 }

@@ -20,7 +20,7 @@ use fairbat::transport::{LaneClient, RequestContext};
 use futures_util::stream::{StreamExt, TryStreamExt};
 use http::{Method, Request};
 use http_body_util::{BodyExt, Empty, Full};
-use object_store::aws::{AmazonS3, AmazonS3Builder, Checksum};
+use object_store::aws::{AmazonS3, AmazonS3Builder, AwsCredential, Checksum};
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
     HttpResponseBody, HttpService,
@@ -30,7 +30,7 @@ use object_store::path::Path;
 use object_store::signer::{SignedUrlOptions, Signer};
 use object_store::{
     Attribute, BackoffConfig, ClientOptions, GetOptions, GetRange, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, RetryConfig,
+    PutMultipartOptions, PutOptions, PutPayload, RetryConfig, StaticCredentialProvider,
 };
 use serde::{Deserialize, Serialize};
 
@@ -78,17 +78,18 @@ impl S3Store {
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(&settings.bucket)
             .with_region(&settings.region)
-            .with_access_key_id(&settings.access_key_id)
-            .with_secret_access_key(&settings.secret_access_key)
+            // Unlike the builder's own fields, these are left out of what `Debug` prints.
+            .with_credentials(Arc::new(StaticCredentialProvider::new(AwsCredential {
+                key_id: settings.access_key_id.clone(),
+                secret_key: settings.secret_access_key.clone(),
+                token: settings.session_token.clone(),
+            })))
             .with_virtual_hosted_style_request(!settings.path_style)
             .with_allow_http(true)
             .with_checksum_algorithm(Checksum::SHA256)
             .with_retry(no_retries);
         if let Some(endpoint) = &settings.endpoint {
             builder = builder.with_endpoint(endpoint.as_str().trim_end_matches('/'));
-        }
-        if let Some(token) = &settings.session_token {
-            builder = builder.with_token(token);
         }
         let store = Self {
             builder,

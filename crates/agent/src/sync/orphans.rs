@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_ours_is_aborted_count() {
+    fn only_unfinished_uploads_of_this_job_are_aborted() {
         let known_uploads = KnownUploads {
             known: HashSet::from(["under way".to_owned()]),
             left: vec![("a".to_owned(), "left".to_owned())],

@@ -57,7 +57,7 @@ pub(crate) struct RetryStore {
 
 /// The right to send one attempt. Returned when dropped.
 #[derive(Debug)]
-pub(crate) struct Admission {
+pub(crate) struct AdmittedRequest {
     _permit: Permit,
     _place: WindowPlace,
     /// Content in the attempt, bytes; 0 if it does not count in the window.
@@ -86,9 +86,9 @@ impl RetryStore {
     }
 
     /// Waits until an attempt with `bytes` of content may begin.
-    pub(crate) async fn admit(&self, bytes: u64) -> Admission {
+    pub(crate) async fn admit(&self, bytes: u64) -> AdmittedRequest {
         let place = self.window.enter(bytes).await;
-        Admission {
+        AdmittedRequest {
             _permit: self.member.admit().await,
             _place: place,
             bytes,
@@ -110,7 +110,7 @@ impl RetryStore {
     /// admitted with the same number of bytes.
     pub(crate) async fn with_retry_admitted<T, E, F>(
         &self,
-        mut admission: Admission,
+        mut admission: AdmittedRequest,
         mut request: impl FnMut() -> F,
     ) -> Result<T, E>
     where

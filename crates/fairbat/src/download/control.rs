@@ -8,10 +8,12 @@ use dalbe::deadline::Deadline;
 use dalbe::receive_window::{HELD_BACK_SHARE, ReceiveWindowState};
 use dalbe::socket::TcpSocket;
 use dalbe::weight::MIN_WEIGHT;
+use jiff::SignedDuration;
 
 use super::message::TransferId;
 use super::state::Run;
 use super::transfer::{Phase, Transfer};
+use crate::clock::JUMP;
 use crate::event::{Control, Event, FileProgress};
 use crate::http::priority::DeadlineHint;
 use crate::lane::core::Core;
@@ -26,7 +28,7 @@ impl Run {
         let rtt_ms = self.rtt_ms();
         let sample = match self.place {
             None => self.sample_lane(rtt_ms),
-            Some(_) => *self.lane.samples().borrow(),
+            Some(_) => self.sample_place(),
         };
         if let Some(manager) = &self.context.window_manager {
             manager.set_target(*self.lane.flow_target().borrow());
@@ -74,8 +76,8 @@ impl Run {
         });
         let sample = self.lane.sample();
         for late in self.lane.with_core(Core::report_late) {
-            let mut transfers = self.transfers.iter();
-            if let Some(transfer) = transfers.find(|transfer| transfer.member.id() == late.id) {
+            // Members of the run's own lane are numbered as its transfers are.
+            if let Some(transfer) = self.transfers.get(late.id.0 as usize) {
                 self.emit(Event::Forecast {
                     url: transfer.url.clone(),
                     late_s: late.late_s,
@@ -83,6 +85,25 @@ impl Run {
                     rate: late.rate,
                 });
             }
+        }
+        sample
+    }
+
+    /// Ends a control period in a shared lane: the rate is that of this run, the rest is
+    /// the lane's.
+    fn sample_place(&mut self) -> LaneSample {
+        let mut sample = *self.lane.samples().borrow();
+        let drift = self.context.clock.drift();
+        let Some(place) = &mut self.place else {
+            return sample;
+        };
+        let elapsed = self.now.saturating_sub(place.sampled).as_secs_f64();
+        let bytes = std::mem::take(&mut place.bytes) as f64;
+        place.sampled = self.now;
+        sample.rate = if elapsed > 0.0 { bytes / elapsed } else { 0.0 };
+        if (drift - place.drift).abs() >= JUMP {
+            place.drift = drift;
+            self.plan_deadlines(drift);
         }
         sample
     }
@@ -154,6 +175,19 @@ impl Run {
                 }
             }
         });
+    }
+
+    /// Plans the deadlines of a run in a shared lane on the run's own clock: the lane began
+    /// at another moment. The wall clock has been set by `drift` since the run's start.
+    pub(crate) fn plan_deadlines(&mut self, drift: SignedDuration) {
+        let (clock, now) = (self.context.clock, self.now);
+        for transfer in &mut self.transfers {
+            if let Some(moment) = transfer.request.deadline {
+                let by = clock.since_start(moment, drift);
+                transfer.deadline = Some(Deadline::new(now, by));
+                transfer.even_pace = None;
+            }
+        }
     }
 
     /// Tells the lane what each transfer has left.

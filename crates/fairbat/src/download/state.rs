@@ -12,6 +12,7 @@ use std::time::Duration;
 use dalbe::capability::LeverKind;
 use dalbe::receive_window::ReceiverPolicy;
 use dalbe::socket::TcpSocket;
+use jiff::SignedDuration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use tokio::sync::mpsc::UnboundedSender;
@@ -87,6 +88,11 @@ pub(crate) struct Run {
 pub(crate) struct LaneAccount {
     context: RequestContext,
     chunks: Arc<AtomicU64>,
+    /// Bytes of this run since its last sample, and when that was.
+    pub(crate) bytes: u64,
+    pub(crate) sampled: Duration,
+    /// By how much the wall clock had been set when the deadlines were planned.
+    pub(crate) drift: SignedDuration,
 }
 
 /// A connection in use.
@@ -118,7 +124,14 @@ impl Run {
                     context,
                     chunks,
                 } = place;
-                (Some(member), Some(LaneAccount { context, chunks }))
+                let account = LaneAccount {
+                    context,
+                    chunks,
+                    bytes: 0,
+                    sampled: Duration::ZERO,
+                    drift: SignedDuration::ZERO,
+                };
+                (Some(member), Some(account))
             }
             None => (None, None),
         };
@@ -155,7 +168,10 @@ impl Run {
                 run.retry,
             ));
         }
-        run.note_deadlines();
+        match run.place {
+            None => run.note_deadlines(),
+            Some(_) => run.plan_deadlines(SignedDuration::ZERO),
+        }
         run
     }
 
@@ -188,7 +204,11 @@ impl Run {
         match action {
             Action::Message(message) => self.on_message(message),
             Action::Arrived(request) => self.on_arrived(request),
-            Action::Granted(permit) => self.granted = Some(permit),
+            Action::Granted(permit) => {
+                // The request has been answered, and must not be waited for again.
+                self.request = None;
+                self.granted = Some(permit);
+            }
             Action::Tick => self.on_tick(),
             Action::Wake => {}
             Action::Stop(kind) => self.on_stop(kind),
@@ -297,9 +317,10 @@ impl Run {
         if transfer.is_resumable() {
             transfer.progress();
         }
-        match &self.place {
+        match &mut self.place {
             None => transfer.member.moved(bytes),
             Some(place) => {
+                place.bytes += bytes;
                 if is_first {
                     place.chunks.fetch_add(1, Ordering::Relaxed);
                 }
@@ -327,7 +348,11 @@ impl Run {
             self.granted = Some(worker.permit);
         } else {
             // Given back before a failure is counted: a host that refuses a connection
-            // gets one less than those still in use and the refused one.
+            // gets one less than those still in use and the refused one. Nor may a request
+            // of this run take the place of the refused connection at once.
+            if matches!(outcome, WorkerOutcome::Failed(_)) {
+                self.request = None;
+            }
             drop(worker.permit);
         }
         match outcome {

@@ -29,7 +29,7 @@ pub(crate) struct Transfer {
     pub(crate) url: String,
     /// Its place in the lane.
     pub(crate) member: Member,
-    /// Soft deadline, as the lane has planned it.
+    /// Soft deadline, on the run's clock.
     pub(crate) deadline: Option<Deadline>,
     /// The even pace towards it, once the size is known.
     pub(crate) even_pace: Option<EvenPace>,

@@ -319,7 +319,8 @@ impl Drop for Member {
     }
 }
 
-/// A request for a [`Permit`], until it is granted or dropped.
+/// A request for a [`Permit`], until it is granted or dropped. It is never granted once its
+/// member has left.
 #[derive(Debug)]
 pub struct PermitRequest {
     lane: Lane,
@@ -353,6 +354,10 @@ impl Future for PermitRequest {
     type Output = Permit;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Permit> {
+        if self.is_taken {
+            // There is one permit, and it has been taken.
+            return Poll::Pending;
+        }
         match Pin::new(&mut self.turn).poll(context) {
             Poll::Ready(Ok(())) => Poll::Ready(self.permit()),
             // The other end is dropped only with the request.

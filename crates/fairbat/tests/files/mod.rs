@@ -15,7 +15,8 @@ fn byte(offset: u64) -> u8 {
     (offset % 251) as u8
 }
 
-/// A server of files in ranges; the paths that it is asked for, in order.
+/// A server of files in ranges; the paths that it is asked for, in order. It takes its time
+/// over each range of a file whose name begins with `slow`.
 pub(crate) fn server() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -45,7 +46,11 @@ fn serve(mut stream: &TcpStream, seen: &Mutex<Vec<String>>) {
                 range = start.parse().expect("a number")..end;
             }
         }
+        let is_slow = path.starts_with("/slow");
         seen.lock().expect("nobody panicked").push(path);
+        if is_slow {
+            std::thread::sleep(Duration::from_millis(200));
+        }
         let head = format!(
             "HTTP/1.1 206 Partial Content\r\nETag: \"1\"\r\nContent-Length: {}\r\n\
              Content-Range: bytes {}-{}/{LENGTH}\r\n\r\n",

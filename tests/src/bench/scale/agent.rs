@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use wait4::Wait4;
 
-use super::super::record::Sample;
+use crate::bench::record::Sample;
 use crate::poll::wait_for;
 use crate::stores::S3;
 

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::record::{Machine, Sample, Spread};
-use super::super::report::verdict;
+use crate::bench::record::{Machine, Sample, Spread};
+use crate::bench::report::verdict;
 
 /// Longest comparison that is accepted, s.
 const LONGEST: f64 = 60.0;

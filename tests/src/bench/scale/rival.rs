@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::super::measure::measure;
-use super::super::record::Sample;
 use super::agent::PREFIX;
+use crate::bench::measure::measure;
+use crate::bench::record::Sample;
 use crate::stores::S3;
 
 /// `rclone copy` of a tree into an empty place. By default it has four files on

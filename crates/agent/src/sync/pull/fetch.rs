@@ -36,7 +36,7 @@ const BATCH_INTERVAL: Duration = Duration::from_secs(5);
 enum FetchError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The object is not the version of the manifest: it was reinstalled or deleted since.
+    /// The object is not the version of the manifest: it was replaced or deleted since.
     /// An immediate retry would bring the same.
     #[error("{0}")]
     Newer(EntryFailure),

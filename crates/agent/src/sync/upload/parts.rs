@@ -18,7 +18,7 @@ use crate::entry::{FileState, Moment, TreePath};
 use crate::state::{StateChange, UploadRecord, UploadedPart};
 use crate::store::{Part, PartDigest, StoreError, StoreErrorKind};
 use crate::sync::job::PushJob;
-use crate::sync::retry_store::Admission;
+use crate::sync::retry_store::AdmittedRequest;
 use crate::sync::source::{SourceFile, is_settled};
 
 impl PushJob {
@@ -235,7 +235,7 @@ impl PushJob {
     /// retry.
     async fn send_part(
         self: Arc<Self>,
-        admission: Admission,
+        admission: AdmittedRequest,
         part: Part,
         upload: PartUpload,
     ) -> Result<(u32, String), UploadError> {
