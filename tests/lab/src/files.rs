@@ -119,6 +119,28 @@ fn file<T: Content>(path: &Path) -> Result<(String, T), FileError> {
     Ok((stem.into_owned(), content))
 }
 
+/// The scenarios that come with the lab.
+#[must_use]
+pub fn scenarios() -> PathBuf {
+    own("scenarios")
+}
+
+/// The matrices that come with the lab.
+#[must_use]
+pub fn matrices() -> PathBuf {
+    own("matrices")
+}
+
+/// The figures that are committed.
+#[must_use]
+pub fn results() -> PathBuf {
+    own("results")
+}
+
+fn own(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;
@@ -204,26 +226,4 @@ mod tests {
         let error = find::<Note>(here, hidden.to_str().unwrap()).unwrap_err();
         assert!(error.to_string().contains("dot"), "{error}");
     }
-}
-
-/// The scenarios that come with the lab.
-#[must_use]
-pub fn scenarios() -> PathBuf {
-    own("scenarios")
-}
-
-/// The matrices that come with the lab.
-#[must_use]
-pub fn matrices() -> PathBuf {
-    own("matrices")
-}
-
-/// The figures that are committed.
-#[must_use]
-pub fn results() -> PathBuf {
-    own("results")
-}
-
-fn own(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }

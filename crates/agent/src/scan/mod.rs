@@ -187,7 +187,7 @@ impl Scan {
         match looked.unwrap_or_else(|| directory::look(self.trail.descriptor(), name)) {
             Ok(look) => self.found(name, path, &look, verdict),
             Err(Errno::NOENT) if self.was_mounted(&path) => {
-                self.fail(path, UnreadableCause::Unmounted)
+                self.fail(path, UnreadableCause::Unmounted);
             }
             Err(error) => self.fail(path, UnreadableCause::of_look(error)),
         }

@@ -151,10 +151,10 @@ pub(crate) fn apply(
                 .insert(key, encode(&part).as_slice())?;
         }
         StateChange::Left(path) => {
-            end_upload(transaction, (job, path.as_bytes()), UploadEnd::Left)?
+            end_upload(transaction, (job, path.as_bytes()), UploadEnd::Left)?;
         }
         StateChange::Gone(path) => {
-            end_upload(transaction, (job, path.as_bytes()), UploadEnd::Over)?
+            end_upload(transaction, (job, path.as_bytes()), UploadEnd::Over)?;
         }
         StateChange::Aborted(name) => {
             let key = (job, name.as_str());

@@ -243,7 +243,7 @@ fn page(record: &Record<'_>) -> Result<String, std::fmt::Error> {
         let verdict = if holds { "holds" } else { "**does not hold**" };
         writeln!(page, "| {what} | {measured} | {verdict} |")?;
     }
-    writeln!(page, "\n{}", REMARKS)?;
+    writeln!(page, "\n{REMARKS}")?;
     Ok(page)
 }
 

@@ -226,30 +226,6 @@ fn measured_mean(sheet: &Sheet<'_, '_>, steps: &[Step]) -> f64 {
     mean(&measured).unwrap_or(0.0)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_step_without_an_answer_breaks_the_line() {
-        let probe = |t, ms| Probe { t, ms };
-        let probes = [
-            probe(0.1, Some(10.0)),
-            probe(0.6, None),
-            probe(0.7, Some(20.0)),
-            probe(1.1, None),
-            probe(1.6, Some(30.0)),
-        ];
-        let pieces = pieces(&probes, 0.5);
-        let means: Vec<Vec<f64>> = pieces
-            .iter()
-            .map(|piece| piece.iter().map(|step| step.mean).collect())
-            .collect();
-        assert_eq!(means, [vec![10.0, 20.0], vec![30.0]]);
-        assert!(crate::picture::panels::pieces(&[probe(0.1, None)], 0.5).is_empty());
-    }
-}
-
 /// Most transfers that are drawn one by one.
 const ONE_BY_ONE: usize = 500;
 
@@ -445,4 +421,28 @@ fn steps(sheet: &Sheet<'_, '_>, value: impl Fn(&ControlSample) -> Option<f64>) -
     let samples = sheet.record.control().iter();
     let values = samples.filter_map(|sample| Some((sample.t, value(sample)?)));
     sheet::steps(values, sheet.width.max(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_without_an_answer_breaks_the_line() {
+        let probe = |t, ms| Probe { t, ms };
+        let probes = [
+            probe(0.1, Some(10.0)),
+            probe(0.6, None),
+            probe(0.7, Some(20.0)),
+            probe(1.1, None),
+            probe(1.6, Some(30.0)),
+        ];
+        let pieces = pieces(&probes, 0.5);
+        let means: Vec<Vec<f64>> = pieces
+            .iter()
+            .map(|piece| piece.iter().map(|step| step.mean).collect())
+            .collect();
+        assert_eq!(means, [vec![10.0, 20.0], vec![30.0]]);
+        assert!(crate::picture::panels::pieces(&[probe(0.1, None)], 0.5).is_empty());
+    }
 }

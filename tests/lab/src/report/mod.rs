@@ -94,7 +94,7 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     }
     if all.iter().any(yielding::is_of) {
         let matrices = yielding::relevant(&all);
-        let page = directory.join(format!("{}.md", NAME));
+        let page = directory.join(format!("{NAME}.md"));
         let picture = page.with_extension("svg");
         let unseen = words::variants(UNSEEN);
         fs::write(&page, yielding::page(&matrices, &unseen))?;

@@ -328,13 +328,13 @@ impl MultistatusReader {
         }
         match (self.open.last(), tag) {
             (Some(ElementTag::Multistatus), ElementTag::Response) => {
-                self.response = ResponseElement::default()
+                self.response = ResponseElement::default();
             }
             (Some(ElementTag::Response), ElementTag::Propstat) => {
-                self.properties = PropstatElement::default()
+                self.properties = PropstatElement::default();
             }
             (Some(ElementTag::Resourcetype), ElementTag::Collection) => {
-                self.properties.is_collection = true
+                self.properties.is_collection = true;
             }
             _ => {}
         }
@@ -363,17 +363,17 @@ impl MultistatusReader {
                 self.response.href.get_or_insert_with(|| text.to_owned());
             }
             (Some(ElementTag::Response), ElementTag::Status) => {
-                self.response.is_missing = !is_success(text)
+                self.response.is_missing = !is_success(text);
             }
             (Some(ElementTag::Response), ElementTag::Propstat) if !self.properties.are_missing => {
                 self.response.is_collection |= self.properties.is_collection;
                 self.response.length = self.response.length.or(self.properties.length);
             }
             (Some(ElementTag::Propstat), ElementTag::Status) => {
-                self.properties.are_missing = !is_success(text)
+                self.properties.are_missing = !is_success(text);
             }
             (Some(ElementTag::Prop), ElementTag::Length) => {
-                self.properties.length = text.parse().ok()
+                self.properties.length = text.parse().ok();
             }
             _ => {}
         }
