@@ -6,7 +6,7 @@
 //! much memory as one of a gigabyte. Offsets ascend. Which transfer comes next is the
 //! lane's business.
 //!
-//! [`ChunkSizer`] says how long the next chunk is. A chunk is the unit in which the limit
+//! `ChunkSizer` says how long the next chunk is. A chunk is the unit in which the limit
 //! on connections acts, because a running one is not interrupted for it. It lasts a few
 //! seconds, so that the limit acts soon, yet so long that the silence between two requests
 //! of a connection (one round trip and the server's thinking time) stays under one per

@@ -6,13 +6,13 @@
 //! limits how many there are, and DA-LBE's w how hard their connections press, which
 //! [`Lane::flow_target`] tells the levers.
 //!
-//! - [`core`]: members, requests, demand and forecast, pure;
-//! - [`controller`]: w and m from what the lane measures ([`load`]);
-//! - [`admission`]: the paper's law for m, with its gain in [`gain`], what counts in n in
-//!   [`backlog`], and its period and fractions in [`timing`];
-//! - [`hosts`]: how many connections each host tolerates;
-//! - [`forecast`]: when it is clear that a deadline will be missed;
-//! - [`handle`]: the lane as transfers see it; [`sample`]: what it publishes.
+//! - `core`: members, requests, demand and forecast, pure;
+//! - `controller`: w and m from what the lane measures (`load`);
+//! - `admission`: the paper's law for m, with its gain in `gain`, what counts in n in
+//!   [`backlog`], and its period and fractions in `timing`;
+//! - `hosts`: how many connections each host tolerates;
+//! - `forecast`: when it is clear that a deadline will be missed;
+//! - `handle`: the lane as transfers see it; `sample`: what it publishes.
 //!
 //! The lane knows nothing of requests, files or sockets.
 

@@ -10,8 +10,8 @@
 //! - The resumable uploads of draft-ietf-httpbis-resumable-upload. Their header fields change
 //!   from draft to draft, and no common server takes them where it takes a PUT.
 //!
-//! [`send`] holds the upload and its tries, [`source`] the file and the request body,
-//! [`flow`] the connection, and [`answer`] what servers answer.
+//! `send` holds the upload and its tries, `source` the file and the request body,
+//! `flow` the connection, and `answer` what servers answer.
 
 mod answer;
 mod flow;

@@ -5,7 +5,7 @@
 //! worse, so a figure out of its tolerance is measured again, up to
 //! three times; every attempt is printed. A link that is wrong is
 //! wrong each time. An attempt during which the machine stood still (see
-//! [`crate::stalls`]) tells nothing of the link, and does not count.
+//! [`crate::machine`]) tells nothing of the link, and does not count.
 
 mod checks;
 mod datagrams;

@@ -209,7 +209,7 @@ impl Contender {
     /// `background.start_s`.
     ///
     /// Data flows from the first of `hosts` to the last one, between their
-    /// addresses for [`Background`](Class::Background), as
+    /// addresses for [`Background`](crate::host::Class::Background), as
     /// [`Self::lay_out`] has put it into `work`.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use crate::scenario::{Interval, Scenario, Traffic};
 
 impl Scenario {
-    /// The quick variant, as [`Quick`] says.
+    /// The quick variant, as [`crate::scenario::Quick`] says.
     ///
     /// # Errors
     /// When there is none, or it cannot be run.
