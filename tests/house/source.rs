@@ -80,7 +80,10 @@ fn definitions(name: &str) -> Vec<String> {
     for path in product() {
         let text = read(&path);
         // Tests come last in a file.
-        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let code = text
+            .split("#[cfg(test)]\nmod tests {")
+            .next()
+            .unwrap_or_default();
         for (index, line) in code.lines().enumerate() {
             let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
             let defines = words.any(|word| word == "struct" || word == "enum");

@@ -95,3 +95,33 @@ fn a_flow_within_a_machine_keeps_its_window_while_it_waits_for_a_processor() {
 fn a_flow_on_a_path_shorter_than_the_least_round_trip_grows_by_what_is_acknowledged() {
     holds("shorter_than_the_least");
 }
+
+#[test]
+fn packet_intervals_vary_as_in_a_worked_example() {
+    holds("variations_of_an_example");
+}
+
+#[test]
+fn packets_less_than_20_ms_apart_make_no_interval() {
+    holds("variations_of_distant_packets");
+}
+
+#[test]
+fn timestamps_may_wrap_and_packets_may_overtake_each_other() {
+    holds("variations_of_odd_timestamps");
+}
+
+#[test]
+fn a_constant_delay_makes_no_variation() {
+    holds("variations_of_a_constant_delay");
+}
+
+#[test]
+fn a_clock_that_stands_still_does_not_fill_the_queue() {
+    holds("variations_of_a_clock_that_stands_still");
+}
+
+#[test]
+fn the_bytes_of_a_round_trip_follow_a_window_that_doubles() {
+    holds("bytes_per_round_trip");
+}

@@ -12,18 +12,18 @@ const OBSERVER_INTERVAL: Duration = Duration::from_millis(10);
 /// What an observer has seen of the packets of one connection since it was
 /// last asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct PacketArrivals {
+pub(crate) struct PacketArrivals {
     /// Packet-interval variations (Vulture, algorithm 1).
-    pub intervals: IntervalCounts,
+    pub(crate) intervals: IntervalCounts,
     /// The sender's congestion window (Vulture, algorithm 6), bytes; `None`
     /// where it is not known.
-    pub cwnd: Option<f64>,
+    pub(crate) cwnd: Option<f64>,
     /// Least one-way delay, against an arbitrary zero, µs; `None` if nothing
     /// came.
-    pub delay_us: Option<i64>,
+    pub(crate) delay_us: Option<i64>,
     /// The tick of the sender's timestamps; with another one the zero of the
     /// delays is another.
-    pub tick: Duration,
+    pub(crate) tick: Duration,
 }
 
 /// One connection under observation.

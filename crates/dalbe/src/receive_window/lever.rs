@@ -97,7 +97,7 @@ impl WindowLever {
     #[must_use]
     pub fn new(settings: WindowSettings) -> Self {
         Self {
-            limiter: ReceiveWindowLimiter::under(settings.policy),
+            limiter: ReceiveWindowLimiter::new(settings.policy),
             observed: settings.observer.clone().map(ObservedConnection::new),
             room: 0,
             received: 0,
@@ -161,20 +161,19 @@ impl WindowLever {
 
     /// What other connections over the same path have learnt.
     pub fn learn(&mut self, memory: PathMemory) {
-        self.limiter.learn_base(memory.at, memory.base);
-        self.limiter
-            .learn_carried(memory.seen, memory.carried as f64);
+        self.limiter.delays.learn(memory.at, memory.base);
+        self.limiter.stale.learn(memory.seen, memory.carried as f64);
     }
 
     /// What there is to learn from this connection.
     #[must_use]
     pub fn memory(&self, now: Duration) -> Option<PathMemory> {
-        let (at, base) = self.limiter.base()?;
+        let (at, base) = self.limiter.delays.base()?;
         Some(PathMemory {
             base,
             at,
             // Saturates; never NaN.
-            carried: self.limiter.carried(now) as u64,
+            carried: self.limiter.stale.carried(now) as u64,
             seen: now,
         })
     }
@@ -183,16 +182,18 @@ impl WindowLever {
     /// there was a queue.
     #[must_use]
     pub fn progress(&self) -> (u64, bool) {
-        (self.received, self.limiter.meets_queue())
+        (self.received, self.limiter.stale.meets_queue())
     }
 
-    /// As [`ReceiveWindowLimiter::stale_rate`]. `None` under other policies
-    /// than the default, and with a limit on the window.
+    /// The rate of the sender, byte/s, if the path has become free and a new
+    /// connection would be faster; else `None`. `remaining` bytes are still to
+    /// come. `None` under other policies than the default, and with a limit on
+    /// the window.
     #[must_use]
     pub fn stale_rate(&self, now: Duration, remaining: u64) -> Option<f64> {
         let is_wanted =
             self.settings.policy == ReceiverPolicy::Delay && self.settings.max_window.is_none();
-        is_wanted.then(|| self.limiter.stale_rate(now, remaining))?
+        is_wanted.then(|| self.limiter.stale.rate(now, remaining))?
     }
 
     /// Looks at the connection and sets its window; `None` while nothing is
@@ -228,7 +229,7 @@ impl WindowLever {
             .max_window
             .map_or(window, |most| window.min(most));
         let is_near_end = remaining
-            .is_some_and(|bytes| (bytes as f64) < UNPAUSED_END_SEGMENTS * self.limiter.segment());
+            .is_some_and(|bytes| (bytes as f64) < UNPAUSED_END_SEGMENTS * self.limiter.segment);
         let pause = self.limiter.pause().filter(|_| !is_near_end);
         if pause.is_none() {
             self.rest(socket)?;
@@ -264,7 +265,7 @@ impl WindowLever {
     /// drop data that it has offered to take. Before Linux 6.2 the kernel does not
     /// report that window, and the buffer stays as it is.
     fn narrow(&mut self, receiver: ReceiverSocket<'_>, info: &TcpInfo) -> io::Result<bool> {
-        let segment = self.limiter.segment();
+        let segment = self.limiter.segment;
         let room = (PAUSED_BUFFER_SEGMENTS * segment) as u32;
         let is_used_up = info
             .rcv_wnd

@@ -23,9 +23,11 @@ use super::bottleneck::{Bottleneck, BottleneckSample};
 use super::delays::QueueDelays;
 use super::pause::{self, SubWindowPause};
 use super::policy::{ReceiverPolicy, YieldRule};
-use super::stale::{SenderSample, StaleSender};
-use super::yielding::ConnectionSample;
-use super::{INITIAL_WINDOW, LIMITING_SHARE, MIN_SEGMENT, MIN_WINDOW_SEGMENTS, largest_segment};
+use super::stale::StaleSender;
+use super::{
+    ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_SEGMENT, MIN_WINDOW_SEGMENTS,
+    largest_segment,
+};
 use crate::socket::TcpInfo;
 use crate::weight::CapacityEstimate;
 use crate::weight::{FlowTarget, MIN_WEIGHT};
@@ -68,9 +70,9 @@ const FIRST_WINDOW_SHARE: f64 = 0.25;
 /// The window of one connection. Call [`Self::update`] every few milliseconds
 /// while data arrives.
 #[derive(Debug, Clone)]
-pub struct ReceiveWindowLimiter {
+pub(crate) struct ReceiveWindowLimiter {
     rule: YieldRule,
-    delays: QueueDelays,
+    pub(crate) delays: QueueDelays,
     /// The largest recent use of the window, bytes, and when that was.
     widest: (f64, Duration),
     opening: ResponseStart,
@@ -80,13 +82,13 @@ pub struct ReceiveWindowLimiter {
     /// sender then waits for its persist timer and sends what fits (RFC 9293
     /// section 3.8.6.1), and a window of two such pieces would never let a
     /// whole one through again.
-    segment: f64,
+    pub(crate) segment: f64,
     /// Segments at the last look, and bytes that came in them; some of them
     /// may have come twice.
     arrived: (u32, f64),
     pauses: SubWindowPause,
     yields: YieldDetector,
-    stale: StaleSender,
+    pub(crate) stale: StaleSender,
     /// Whether w was 1 at the last sample.
     is_free: bool,
     /// Tests of the bottleneck count from this multiple of the highest rate that
@@ -108,23 +110,9 @@ enum ResponseStart {
     Done,
 }
 
-impl Default for ReceiveWindowLimiter {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl ReceiveWindowLimiter {
-    /// For a connection of which nothing is known yet, under the default
-    /// policy.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::under(ReceiverPolicy::default())
-    }
-
     /// For a connection of which nothing is known yet.
-    #[must_use]
-    pub fn under(policy: ReceiverPolicy) -> Self {
+    pub(crate) fn new(policy: ReceiverPolicy) -> Self {
         Self {
             rule: YieldRule::new(policy),
             delays: QueueDelays::default(),
@@ -149,8 +137,7 @@ impl ReceiveWindowLimiter {
     }
 
     /// What the limiter has done in the last second.
-    #[must_use]
-    pub fn state(&self) -> ReceiveWindowState {
+    pub(crate) fn state(&self) -> ReceiveWindowState {
         if self.is_free {
             ReceiveWindowState::Free
         } else if self.yields.is_yielding() {
@@ -163,71 +150,27 @@ impl ReceiveWindowLimiter {
     /// Takes what an observer of single packets has seen since it was last asked.
     /// To be called before each [`Self::update`]. Without an observer, the limiter
     /// uses the round-trip time.
-    pub fn arrived(&mut self, now: Duration, arrivals: &PacketArrivals) {
+    pub(crate) fn arrived(&mut self, now: Duration, arrivals: &PacketArrivals) {
         self.delays.arrived(now, arrivals);
         self.rule.arrived(arrivals);
     }
 
     /// To be called before the next response, with the bytes that the connection has
     /// received so far.
-    pub fn restart(&mut self, bytes_received: u64) {
+    pub(crate) fn restart(&mut self, bytes_received: u64) {
         self.opening = ResponseStart::Awaited(bytes_received);
-    }
-
-    /// The round-trip time without a queue that another connection has seen on
-    /// the same path. A new connection beside a full queue cannot see it.
-    pub fn learn_base(&mut self, now: Duration, rtt: Duration) {
-        self.delays.learn(now, rtt);
-    }
-
-    /// The smallest round-trip time of the last minute, and when it was seen.
-    #[must_use]
-    pub fn base(&self) -> Option<(Duration, Duration)> {
-        self.delays.base()
     }
 
     /// The time from one window of two segments to the next; `None` without
     /// pauses.
-    #[must_use]
-    pub fn pause(&self) -> Option<Duration> {
+    pub(crate) fn pause(&self) -> Option<Duration> {
         self.pauses.pause()
-    }
-
-    /// The largest segment that has come, bytes; before the first look one of
-    /// 536 is assumed.
-    pub(crate) fn segment(&self) -> f64 {
-        self.segment
-    }
-
-    /// What another connection has carried over the same path, byte/s.
-    pub fn learn_carried(&mut self, at: Duration, rate: f64) {
-        self.stale.learn(at, rate);
-    }
-
-    /// The highest recent rate of this flow or of one before it, byte/s.
-    #[must_use]
-    pub fn carried(&self, now: Duration) -> f64 {
-        self.stale.carried(now)
-    }
-
-    /// Whether there was a queue at the last look.
-    #[must_use]
-    pub fn meets_queue(&self) -> bool {
-        self.stale.meets_queue()
-    }
-
-    /// The rate of the sender, byte/s, if the path has become free and a new
-    /// connection would be faster; else `None`. `remaining` bytes are still to
-    /// come, on whichever connection.
-    #[must_use]
-    pub fn stale_rate(&self, now: Duration, remaining: u64) -> Option<f64> {
-        self.stale.rate(now, remaining)
     }
 
     /// The window to offer now, bytes; `None` while nothing is known. `remaining` is
     /// what is still to come of this response, bytes, if that is known. The window is
     /// not much larger than that.
-    pub fn update(
+    pub(crate) fn update(
         &mut self,
         now: Duration,
         info: &TcpInfo,
@@ -324,7 +267,7 @@ impl ReceiveWindowLimiter {
                 if self.is_free {
                     self.stale.pause(seen.bytes);
                 } else {
-                    self.stale.update(now, &SenderSample::of(&seen, wide));
+                    self.stale.update(now, &seen, wide);
                 }
             }
             ResponseStart::Awaited(_) | ResponseStart::Since(_) => {

@@ -15,7 +15,7 @@
 //! - `lever`: the window on a socket.
 //!
 //! This room knows neither deadlines nor where w comes from. This file holds
-//! the constants that several of the files share.
+//! the sample and the constants that several of the files share.
 
 mod arrivals;
 mod bottleneck;
@@ -27,17 +27,42 @@ mod pause;
 mod policy;
 mod renewals;
 mod stale;
-pub mod vulture;
+mod vulture;
 mod yielding;
 
 use std::time::Duration;
 
-pub use self::arrivals::PacketArrivals;
+pub(crate) use self::arrivals::PacketArrivals;
 pub use self::lever::{PathMemory, WindowLever, WindowOffer, WindowSettings};
-pub use self::limiter::{HELD_BACK_SHARE, ReceiveWindowLimiter, ReceiveWindowState};
+pub(crate) use self::limiter::ReceiveWindowLimiter;
+pub use self::limiter::{HELD_BACK_SHARE, ReceiveWindowState};
 pub use self::policy::ReceiverPolicy;
 pub use self::renewals::ConnectionRenewals;
 use crate::socket::TcpInfo;
+
+/// One sample of a connection.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ConnectionSample {
+    /// Round-trip time, smoothed.
+    pub(crate) rtt: Duration,
+    /// Round-trip time without a queue.
+    pub(crate) base: Duration,
+    /// Queueing delay of the data since the last sample, s; `None` if no data
+    /// came.
+    pub(crate) queueing: Option<f64>,
+    /// Largest segment, bytes.
+    pub(crate) segment: f64,
+    /// Bytes received since the connection was opened.
+    pub(crate) bytes: u64,
+    /// Segments received out of order since the connection was opened.
+    pub(crate) out_of_order: u32,
+    /// What the path carries without other traffic, byte/s; 0 while it is
+    /// unknown.
+    pub(crate) capacity: f64,
+    /// The part of the capacity that is filled fast when the path becomes free,
+    /// 0 to 1. At 0, fast growth ends at the threshold.
+    pub(crate) eagerness: f64,
+}
 
 /// Segments of this size are assumed until the kernel knows better, bytes
 /// (RFC 9293, section 3.7.1).

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::PacketArrivals;
-use super::vulture::{Vulture, VultureSample};
-use super::yielding::{ConnectionSample, YieldingWindow};
+use super::vulture::Vulture;
+use super::yielding::YieldingWindow;
+use super::{ConnectionSample, PacketArrivals};
 
 /// What decides on the window of a flow that yields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -67,7 +67,7 @@ impl YieldRule {
     pub(crate) fn wait(&mut self, now: Duration, seen: &ConnectionSample) -> f64 {
         match self {
             Self::Delay(law) => law.wait(now, seen),
-            Self::Vulture(law) => law.wait(now, &look(seen)),
+            Self::Vulture(law) => law.wait(now, seen),
         }
     }
 
@@ -75,8 +75,8 @@ impl YieldRule {
     pub(crate) fn update(&mut self, now: Duration, seen: &ConnectionSample, is_free: bool) -> f64 {
         match self {
             Self::Delay(law) => law.update(now, seen),
-            Self::Vulture(law) if is_free => law.best_effort(now, &look(seen)),
-            Self::Vulture(law) => law.update(now, &look(seen)),
+            Self::Vulture(law) if is_free => law.best_effort(now, seen),
+            Self::Vulture(law) => law.update(now, seen),
         }
     }
 
@@ -87,15 +87,6 @@ impl YieldRule {
             Self::Delay(law) => law.sees_queue(),
             Self::Vulture(law) => law.sees_others(),
         }
-    }
-}
-
-fn look(seen: &ConnectionSample) -> VultureSample {
-    VultureSample {
-        rtt: seen.rtt,
-        segment: seen.segment,
-        bytes: seen.bytes,
-        out_of_order: seen.out_of_order,
     }
 }
 

@@ -14,8 +14,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::SHORT_QUEUE;
-use super::yielding::ConnectionSample;
+use super::{ConnectionSample, SHORT_QUEUE};
 use crate::weight::CapacityEstimate;
 
 /// A delay beyond a short queue by this share of the base is a queue. For a
@@ -49,37 +48,6 @@ const MIN_LOSSLESS_TIME: Duration = Duration::from_secs(1);
 /// a request and discarded data: two and a half round trips.
 const MIN_REMAINING_WINDOWS: f64 = 20.0;
 
-/// One sample of a connection.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SenderSample {
-    /// Round-trip time, s.
-    pub(crate) rtt: f64,
-    /// Round-trip time without a queue, s.
-    pub(crate) base: f64,
-    /// Queueing delay since the last look, s; `None` if nothing came.
-    pub(crate) queueing: Option<f64>,
-    /// Bytes received since the connection was opened.
-    pub(crate) bytes: u64,
-    /// Segments received out of order since the connection was opened.
-    pub(crate) out_of_order: u32,
-    /// The window offered, bytes.
-    pub(crate) window: f64,
-}
-
-impl SenderSample {
-    /// What was seen under this window, bytes.
-    pub(crate) fn of(seen: &ConnectionSample, window: f64) -> Self {
-        Self {
-            rtt: seen.rtt.as_secs_f64(),
-            base: seen.base.as_secs_f64(),
-            queueing: seen.queueing,
-            bytes: seen.bytes,
-            out_of_order: seen.out_of_order,
-            window,
-        }
-    }
-}
-
 /// Whether the sender of a connection lags behind a path that has become free.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StaleSender {
@@ -104,9 +72,9 @@ pub(crate) struct StaleSender {
 #[derive(Debug, Clone, Copy)]
 struct YieldPeriod {
     began: Duration,
-    /// Looks at which something had come.
-    looks: u32,
-    /// Those at which there was a queue.
+    /// Samples with data.
+    samples: u32,
+    /// Samples with a queue.
     queued: u32,
     /// Widest window, bytes.
     window: f64,
@@ -130,7 +98,7 @@ struct RoundTrip {
     window: f64,
     /// The window one round trip earlier: what comes now was sent under it.
     offered: f64,
-    least_queueing: f64,
+    min_queueing: f64,
 }
 
 /// A round trip that is over, or the mean of some.
@@ -166,44 +134,45 @@ impl StaleSender {
         self.period = None;
     }
 
-    /// Looks at the connection.
-    pub(crate) fn update(&mut self, now: Duration, look: &SenderSample) {
-        let before = self.bytes.replace(look.bytes).unwrap_or(look.bytes);
-        self.carried.record(now, look.bytes.saturating_sub(before));
-        (self.window, self.rtt) = (look.window, look.rtt);
-        self.meets_queue = look
+    /// Takes a sample. The window on offer is `window` bytes.
+    pub(crate) fn update(&mut self, now: Duration, sample: &ConnectionSample, window: f64) {
+        let before = self.bytes.replace(sample.bytes).unwrap_or(sample.bytes);
+        self.carried
+            .record(now, sample.bytes.saturating_sub(before));
+        (self.window, self.rtt) = (window, sample.rtt.as_secs_f64());
+        self.meets_queue = sample
             .queueing
-            .is_some_and(|queueing| look.is_queue(queueing));
-        if look.out_of_order != self.out_of_order {
-            self.out_of_order = look.out_of_order;
+            .is_some_and(|queueing| is_queue(queueing, sample.base));
+        if sample.out_of_order != self.out_of_order {
+            self.out_of_order = sample.out_of_order;
             self.last_loss = now;
             self.rounds.clear();
         }
-        self.note_yield(now, look);
-        self.note_round(now, look);
+        self.note_yield(now, sample);
+        self.note_round(now, sample);
     }
 
-    fn note_yield(&mut self, now: Duration, look: &SenderSample) {
+    fn note_yield(&mut self, now: Duration, sample: &ConnectionSample) {
         let period = self.period.get_or_insert(YieldPeriod {
             began: now,
-            looks: 0,
+            samples: 0,
             queued: 0,
             window: 0.0,
         });
-        period.looks += u32::from(look.queueing.is_some());
+        period.samples += u32::from(sample.queueing.is_some());
         period.queued += u32::from(self.meets_queue);
-        period.window = period.window.max(look.window);
+        period.window = period.window.max(self.window);
         if now < period.began + YIELD_PERIOD {
             return;
         }
         let YieldPeriod {
-            looks,
+            samples,
             queued,
             window,
             ..
         } = *period;
         self.period = None;
-        if f64::from(queued) > MIN_QUEUED_SHARE * f64::from(looks) {
+        if f64::from(queued) > MIN_QUEUED_SHARE * f64::from(samples) {
             self.yields.push_back(PastYield {
                 until: now,
                 window,
@@ -219,32 +188,33 @@ impl StaleSender {
         }
     }
 
-    fn note_round(&mut self, now: Duration, look: &SenderSample) {
+    fn note_round(&mut self, now: Duration, sample: &ConnectionSample) {
+        let (window, rtt) = (self.window, self.rtt);
         let began = |offered| RoundTrip {
             began: now,
-            bytes: look.bytes,
-            window: look.window,
+            bytes: sample.bytes,
+            window,
             offered,
-            least_queueing: f64::INFINITY,
+            min_queueing: f64::INFINITY,
         };
-        let round = self.round.get_or_insert_with(|| began(look.window));
-        if let Some(queueing) = look.queueing {
-            round.least_queueing = round.least_queueing.min(queueing);
+        let round = self.round.get_or_insert_with(|| began(window));
+        if let Some(queueing) = sample.queueing {
+            round.min_queueing = round.min_queueing.min(queueing);
         }
         let elapsed = now.saturating_sub(round.began).as_secs_f64();
-        if elapsed < look.rtt {
+        if elapsed < rtt {
             return;
         }
         let over = std::mem::replace(round, began(round.window));
-        if over.least_queueing.is_infinite() {
+        if over.min_queueing.is_infinite() {
             // Nothing came: the sender has paused, or there is no reader.
             self.rounds.clear();
-        } else if look.is_queue(over.least_queueing) {
+        } else if is_queue(over.min_queueing, sample.base) {
             self.rounds.clear();
         } else {
             self.rounds.push_back(RoundRate {
-                rate: look.bytes.saturating_sub(over.bytes) as f64 / elapsed,
-                offered: over.offered / look.rtt,
+                rate: sample.bytes.saturating_sub(over.bytes) as f64 / elapsed,
+                offered: over.offered / rtt,
             });
         }
         if self.rounds.len() > MIN_SLOW_ROUND_TRIPS {
@@ -297,10 +267,9 @@ impl RoundRate {
     }
 }
 
-impl SenderSample {
-    fn is_queue(&self, queueing: f64) -> bool {
-        queueing > SHORT_QUEUE + QUEUE_SHARE * self.base
-    }
+/// Whether this delay, s, over this base is a queue.
+fn is_queue(queueing: f64, base: Duration) -> bool {
+    queueing > SHORT_QUEUE + QUEUE_SHARE * base.as_secs_f64()
 }
 
 #[cfg(test)]

@@ -33,12 +33,11 @@ pub(crate) mod algorithms;
 
 use std::time::Duration;
 
-pub use self::algorithms::{
-    ClassifiedIntervals, CwndEstimate, IntervalCounts, PacketIntervals, VultureMode,
+use self::algorithms::{
+    IntervalCounts, PSI_US, PolicyApplication, VultureMode, WindowPolicy, decide,
 };
-use self::algorithms::{PSI_US, PolicyApplication, WindowPolicy, decide};
 use super::arrivals::PacketArrivals;
-use super::{INITIAL_WINDOW, MIN_WINDOW_SEGMENTS};
+use super::{ConnectionSample, INITIAL_WINDOW, MIN_WINDOW_SEGMENTS};
 
 /// Time from one look at the round-trip time to the next, where its changes
 /// stand for packet intervals: `PSI` of algorithm 1.
@@ -46,19 +45,6 @@ const SUBSTITUTE_EVERY: Duration = Duration::from_micros(PSI_US as u64);
 
 /// Largest `rwnd`, bytes (RFC 7323, section 2.3).
 const MAX_RWND: f64 = 1_073_725_440.0;
-
-/// One sample of a connection.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct VultureSample {
-    /// Round-trip time now.
-    pub(crate) rtt: Duration,
-    /// Largest segment, bytes.
-    pub(crate) segment: f64,
-    /// Bytes received since the connection was opened.
-    pub(crate) bytes: u64,
-    /// Segments received out of order since the connection was opened.
-    pub(crate) out_of_order: u32,
-}
 
 /// Vulture's state on one connection.
 #[derive(Debug, Clone)]
@@ -154,19 +140,19 @@ impl Vulture {
     /// Takes a sample while nothing is held back. The sender's congestion
     /// window is estimated all the same (algorithm 6). Returns what `rwnd`
     /// would be, bytes.
-    pub(crate) fn best_effort(&mut self, now: Duration, look: &VultureSample) -> f64 {
-        let rwnd = self.clone().advance(now, look).rwnd;
-        self.measure(now, look);
+    pub(crate) fn best_effort(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
+        let rwnd = self.clone().advance(now, sample).rwnd;
+        self.measure(now, sample);
         self.phase = VulturePhase::BestEffort;
         rwnd
     }
 
     /// The window is not in force, and what arrives says nothing of it.
     /// Returns `rwnd`, bytes.
-    pub(crate) fn wait(&mut self, now: Duration, look: &VultureSample) -> f64 {
-        self.advance(now, look);
+    pub(crate) fn wait(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
+        self.advance(now, sample);
         if self.phase != VulturePhase::BestEffort {
-            let until = now + look.rtt;
+            let until = now + sample.rtt;
             self.begin(VulturePhase::Waiting { until });
         }
         self.rwnd
@@ -174,12 +160,12 @@ impl Vulture {
 
     /// Looks at the connection; returns `rwnd`, bytes. To be called every
     /// few milliseconds.
-    pub(crate) fn update(&mut self, now: Duration, look: &VultureSample) -> f64 {
-        let is_lossy = self.advance(now, look).is_lossy;
+    pub(crate) fn update(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
+        let is_lossy = self.advance(now, sample).is_lossy;
         match self.phase {
             VulturePhase::BestEffort => {}
             _ if is_lossy && !self.is_being_halved() => {
-                self.apply(now, look, WindowPolicy::Halve);
+                self.apply(now, sample, WindowPolicy::Halve);
             }
             VulturePhase::Waiting { until } => {
                 if now >= until {
@@ -187,11 +173,11 @@ impl Vulture {
                 }
             }
             VulturePhase::Gathering { since } => {
-                if now.saturating_sub(since) >= look.rtt && self.intervals.count() > 0 {
+                if now.saturating_sub(since) >= sample.rtt && self.intervals.count() > 0 {
                     let classified = self.intervals.classify();
                     self.mode = Some(classified.mode);
                     let policy = decide(&classified, self.rwnd, self.thresh);
-                    self.apply(now, look, policy);
+                    self.apply(now, sample, policy);
                 }
             }
         }
@@ -199,18 +185,18 @@ impl Vulture {
     }
 
     /// Takes in what has come, and moves `rwnd` as it was decided before.
-    fn advance(&mut self, now: Duration, look: &VultureSample) -> VultureProgress {
-        let (acknowledged, is_lossy) = self.measure(now, look);
+    fn advance(&mut self, now: Duration, sample: &ConnectionSample) -> VultureProgress {
+        let (acknowledged, is_lossy) = self.measure(now, sample);
         if let (VulturePhase::BestEffort, Some(cwnd)) = (self.phase, self.cwnd) {
             // Algorithm 6: on entering the mode, rwnd := cwndEstimate.
             self.rwnd = cwnd;
             self.application = PolicyApplication::none();
-            let until = now + look.rtt;
+            let until = now + sample.rtt;
             self.begin(VulturePhase::Waiting { until });
         } else {
             self.rwnd = self.application.acknowledged(self.rwnd, acknowledged);
         }
-        let floor = MIN_WINDOW_SEGMENTS * look.segment;
+        let floor = MIN_WINDOW_SEGMENTS * sample.segment;
         self.rwnd = self.rwnd.clamp(floor, MAX_RWND.max(floor));
         VultureProgress {
             rwnd: self.rwnd,
@@ -220,17 +206,17 @@ impl Vulture {
 
     /// A decision: it is carried out as acknowledgements leave, and judged
     /// by what comes a round trip later.
-    fn apply(&mut self, now: Duration, look: &VultureSample, policy: WindowPolicy) {
+    fn apply(&mut self, now: Duration, sample: &ConnectionSample, policy: WindowPolicy) {
         if policy == WindowPolicy::Halve {
             self.thresh = Some(self.rwnd);
         }
         self.application = PolicyApplication::of(
             policy,
             self.rwnd,
-            look.segment,
-            MIN_WINDOW_SEGMENTS * look.segment,
+            sample.segment,
+            MIN_WINDOW_SEGMENTS * sample.segment,
         );
-        let until = now + look.rtt;
+        let until = now + sample.rtt;
         self.begin(match policy {
             // Nothing changes, so there is nothing to wait for.
             WindowPolicy::Fix => VulturePhase::Gathering { since: now },
@@ -253,38 +239,38 @@ impl Vulture {
 
     /// Takes counters and intervals in; returns the bytes acknowledged since
     /// the last look, and whether packets were lost or reordered.
-    fn measure(&mut self, now: Duration, look: &VultureSample) -> (u64, bool) {
-        let (bytes, out_of_order) = self.last.unwrap_or((look.bytes, look.out_of_order));
-        self.last = Some((look.bytes, look.out_of_order));
-        let acknowledged = look.bytes.saturating_sub(bytes);
+    fn measure(&mut self, now: Duration, sample: &ConnectionSample) -> (u64, bool) {
+        let (bytes, out_of_order) = self.last.unwrap_or((sample.bytes, sample.out_of_order));
+        self.last = Some((sample.bytes, sample.out_of_order));
+        let acknowledged = sample.bytes.saturating_sub(bytes);
         match self.arrivals.take() {
             Some(arrivals) => {
                 self.intervals.merge(&arrivals.intervals);
-                self.measure_rate(now, look, acknowledged);
+                self.measure_rate(now, sample, acknowledged);
                 self.cwnd = arrivals.cwnd.filter(|cwnd| cwnd.is_finite()).or(self.cwnd);
             }
             None => {
-                if let Some(variation) = self.substitute.look(now, look.rtt, acknowledged > 0) {
+                if let Some(variation) = self.substitute.look(now, sample.rtt, acknowledged > 0) {
                     self.intervals.add(variation);
                 }
-                self.measure_rate(now, look, acknowledged);
+                self.measure_rate(now, sample, acknowledged);
             }
         }
-        (acknowledged, look.out_of_order > out_of_order)
+        (acknowledged, sample.out_of_order > out_of_order)
     }
 
     /// Bytes per round trip: what algorithm 6 estimates. Nothing is measured
     /// over a silence: no pause of the sender shall count as slowness.
-    fn measure_rate(&mut self, now: Duration, look: &VultureSample, acknowledged: u64) {
-        let (began, before) = *self.mark.get_or_insert((now, look.bytes));
+    fn measure_rate(&mut self, now: Duration, sample: &ConnectionSample, acknowledged: u64) {
+        let (began, before) = *self.mark.get_or_insert((now, sample.bytes));
         let elapsed = now.saturating_sub(began);
-        let bytes = look.bytes.saturating_sub(before);
+        let bytes = sample.bytes.saturating_sub(before);
         if bytes == 0 && acknowledged == 0 {
-            self.mark = Some((now, look.bytes));
-        } else if elapsed >= look.rtt && !elapsed.is_zero() {
+            self.mark = Some((now, sample.bytes));
+        } else if elapsed >= sample.rtt && !elapsed.is_zero() {
             self.rate = bytes as f64 / elapsed.as_secs_f64();
-            self.cwnd = Some(self.rate * look.rtt.as_secs_f64());
-            self.mark = Some((now, look.bytes));
+            self.cwnd = Some(self.rate * sample.rtt.as_secs_f64());
+            self.mark = Some((now, sample.bytes));
         }
     }
 }

@@ -25,7 +25,9 @@ use std::time::Duration;
 
 use self::growth::{Growth, MAX_CAREFUL_GROWTH, SMALL_WINDOW, WindowStep};
 use super::history::{History, QueueObservation};
-use super::{INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS, no_queue, short_queue};
+use super::{
+    ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS, no_queue, short_queue,
+};
 
 /// A queue that exceeds ours by this delay belongs to other traffic, s.
 /// Together with a short queue this is more than eight of our flows make at 10
@@ -79,30 +81,6 @@ const HOLD_ROUND_TRIPS: f64 = 3.0;
 const MAX_BASE_UNSEEN: Duration = Duration::from_secs(15);
 /// The window while making room, as a share of what the path carries.
 const ROOM_SHARE: f64 = 0.88;
-
-/// One sample of a connection.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct ConnectionSample {
-    /// Round-trip time, smoothed.
-    pub(crate) rtt: Duration,
-    /// Round-trip time without a queue.
-    pub(crate) base: Duration,
-    /// Queueing delay of the data since the last sample, s; `None` if no data
-    /// came.
-    pub(crate) queueing: Option<f64>,
-    /// Largest segment, bytes.
-    pub(crate) segment: f64,
-    /// Bytes received since the connection was opened.
-    pub(crate) bytes: u64,
-    /// Segments received out of order since the connection was opened.
-    pub(crate) out_of_order: u32,
-    /// What the path carries without other traffic, byte/s; 0 while it is
-    /// unknown.
-    pub(crate) capacity: f64,
-    /// The part of the capacity that is filled fast when the path becomes free,
-    /// 0 to 1. At 0, fast growth ends at the threshold.
-    pub(crate) eagerness: f64,
-}
 
 /// The window of a flow that yields.
 #[derive(Debug, Clone, Default)]

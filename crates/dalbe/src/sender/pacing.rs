@@ -23,7 +23,7 @@
 //! [`Pacer`] is pure: it knows numbers, not sockets.
 
 use crate::receive_window::{
-    MIN_SEGMENT, PacketArrivals, ReceiveWindowLimiter, ReceiveWindowState,
+    MIN_SEGMENT, PacketArrivals, ReceiveWindowLimiter, ReceiveWindowState, ReceiverPolicy,
 };
 use crate::socket::TcpInfo;
 use crate::weight::{FlowTarget, MIN_WEIGHT};
@@ -92,7 +92,7 @@ impl Pacer {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            limiter: ReceiveWindowLimiter::new().doubting(MIN_TESTED_PER_SEEN),
+            limiter: ReceiveWindowLimiter::new(ReceiverPolicy::Delay).doubting(MIN_TESTED_PER_SEEN),
             samples: AckSamples::default(),
             rtt: None,
             carried: DeliveredBytes::default(),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Cases for the arithmetic of the congestion laws: `laws CASE` fails, and says
- * what did not hold.
+ * Cases for the arithmetic of the eBPF programs. `laws CASE` fails and tells
+ * which condition does not hold.
  */
+#include "arrivals.h"
 #include "native.h"
 #include "path.h"
 
@@ -301,6 +302,12 @@ int main(int count, char **arguments)
 		{"yields_to_others", yields_to_others},
 		{"waits_for_a_processor", waits_for_a_processor},
 		{"shorter_than_the_least", shorter_than_the_least},
+		{"variations_of_an_example", variations_of_an_example},
+		{"variations_of_distant_packets", variations_of_distant_packets},
+		{"variations_of_odd_timestamps", variations_of_odd_timestamps},
+		{"variations_of_a_constant_delay", variations_of_a_constant_delay},
+		{"variations_of_a_clock_that_stands_still", variations_of_a_clock_that_stands_still},
+		{"bytes_per_round_trip", bytes_per_round_trip},
 	};
 
 	for (__u32 i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {

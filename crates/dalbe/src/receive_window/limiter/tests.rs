@@ -28,13 +28,16 @@ fn weight(w: f64, capacity: f64) -> FlowTarget {
 
 /// The base that a brake has.
 fn least(limiter: &ReceiveWindowLimiter) -> Option<Duration> {
-    limiter.base().map(|(_, least)| least)
+    limiter.delays.base().map(|(_, least)| least)
 }
 
 #[test]
 fn it_fills_an_idle_link_with_little_queue() {
     for (mbit, base) in PATHS {
-        let (mut link, mut limiter) = (Link::new(mbit, base), ReceiveWindowLimiter::new());
+        let (mut link, mut limiter) = (
+            Link::new(mbit, base),
+            ReceiveWindowLimiter::new(ReceiverPolicy::Delay),
+        );
         let order = yielding(&link);
         link.run(&mut limiter, order, 20);
         let settled = link.run(&mut limiter, order, 20);
@@ -50,7 +53,10 @@ fn it_fills_an_idle_link_with_little_queue() {
 #[test]
 fn it_yields_to_a_standing_queue_and_comes_back() {
     for (mbit, base) in PATHS {
-        let (mut link, mut limiter) = (Link::new(mbit, base), ReceiveWindowLimiter::new());
+        let (mut link, mut limiter) = (
+            Link::new(mbit, base),
+            ReceiveWindowLimiter::new(ReceiverPolicy::Delay),
+        );
         let order = yielding(&link);
         link.run(&mut limiter, order, 20);
         link.is_contended = true;
@@ -70,7 +76,10 @@ fn it_yields_to_a_standing_queue_and_comes_back() {
 
 #[test]
 fn what_a_weight_is_good_for_is_carried_whoever_is_there() {
-    let (mut link, mut limiter) = (Link::new(20.0, 50), ReceiveWindowLimiter::new());
+    let (mut link, mut limiter) = (
+        Link::new(20.0, 50),
+        ReceiveWindowLimiter::new(ReceiverPolicy::Delay),
+    );
     let order = weight(0.25, link.capacity);
     link.run(&mut limiter, order, 5);
     link.is_contended = true;
@@ -90,11 +99,11 @@ fn a_new_connection_beside_a_full_queue_learns_what_the_path_is_without() {
         link.run(&mut limiter, order, 5);
         (least(&limiter), link.run(&mut limiter, order, 5).window)
     };
-    let mut taught = ReceiveWindowLimiter::new();
-    taught.learn_base(Duration::ZERO, link.base);
+    let mut taught = ReceiveWindowLimiter::new(ReceiverPolicy::Delay);
+    taught.delays.learn(Duration::ZERO, link.base);
     assert_eq!(least(&taught), Some(link.base));
     let (base, window) = run(taught);
-    let (wrong, alone) = run(ReceiveWindowLimiter::new());
+    let (wrong, alone) = run(ReceiveWindowLimiter::new(ReceiverPolicy::Delay));
     assert_eq!(base, Some(link.base));
     assert!(
         wrong > Some(link.base.mul_f64(1.7)),
@@ -105,7 +114,7 @@ fn a_new_connection_beside_a_full_queue_learns_what_the_path_is_without() {
 
 #[test]
 fn nothing_is_offered_while_nothing_is_known() {
-    let mut limiter = ReceiveWindowLimiter::new();
+    let mut limiter = ReceiveWindowLimiter::new(ReceiverPolicy::Delay);
     let known = info(ms(30), 1000, 0);
     for seen in [
         nothing(),
@@ -142,7 +151,7 @@ fn nothing_is_offered_while_nothing_is_known() {
 #[test]
 fn it_is_never_the_limit_without_a_brake() {
     // A sender in slow start, and then at 40 times the initial window.
-    let (mut limiter, rtt) = (ReceiveWindowLimiter::new(), ms(50));
+    let (mut limiter, rtt) = (ReceiveWindowLimiter::new(ReceiverPolicy::Delay), ms(50));
     let mut bytes = 0.0;
     for look in 0..800_u64 {
         let rounds = look as f64 / 8.0;
@@ -167,9 +176,9 @@ fn it_is_never_the_limit_without_a_brake() {
 #[test]
 fn without_a_brake_the_next_response_is_not_limited_either() {
     let mut link = Link::new(10.0, 100);
-    let mut limiter = ReceiveWindowLimiter::new();
+    let mut limiter = ReceiveWindowLimiter::new(ReceiverPolicy::Delay);
     link.is_contended = true;
-    limiter.learn_base(link.now, link.base);
+    limiter.delays.learn(link.now, link.base);
     link.run(&mut limiter, yielding(&link), 20);
     limiter.restart(link.received as u64);
     // The path has become fast, and time presses.
@@ -195,7 +204,7 @@ fn a_brake_that_returns_within_a_response_does_not_open_it_anew() {
 
 #[test]
 fn a_loss_narrows_the_window_of_a_flow_that_yields() {
-    let (mut limiter, rtt) = (ReceiveWindowLimiter::new(), ms(50));
+    let (mut limiter, rtt) = (ReceiveWindowLimiter::new(ReceiverPolicy::Delay), ms(50));
     let look = |limiter: &mut ReceiveWindowLimiter, round: u64, out_of_order| {
         // So little that the window is not what limits it: it stays.
         let seen = info(rtt, 1000 * round, out_of_order);
@@ -219,7 +228,10 @@ fn a_loss_narrows_the_window_of_a_flow_that_yields() {
 
 /// A brake whose window fills a fast path, and the link.
 fn at_speed() -> (Link, ReceiveWindowLimiter, FlowTarget) {
-    let (mut link, mut limiter) = (Link::new(100.0, 40), ReceiveWindowLimiter::new());
+    let (mut link, mut limiter) = (
+        Link::new(100.0, 40),
+        ReceiveWindowLimiter::new(ReceiverPolicy::Delay),
+    );
     let order = yielding(&link);
     link.run(&mut limiter, order, 30);
     (link, limiter, order)
@@ -362,7 +374,10 @@ fn anything() -> impl Strategy<Value = Vec<Op>> {
 /// The brake after these, and the moment. No window is less than two of the
 /// largest segments that have come.
 fn after(ops: &[Op], gap: Duration) -> (ReceiveWindowLimiter, Duration) {
-    let (mut limiter, mut now) = (ReceiveWindowLimiter::new(), Duration::ZERO);
+    let (mut limiter, mut now) = (
+        ReceiveWindowLimiter::new(ReceiverPolicy::Delay),
+        Duration::ZERO,
+    );
     let mut segment = MIN_SEGMENT;
     for op in ops {
         now += gap;
@@ -376,7 +391,7 @@ fn after(ops: &[Op], gap: Duration) -> (ReceiveWindowLimiter, Duration) {
                 }
             }
             Op::Restart(bytes) => limiter.restart(bytes),
-            Op::Learn(us) => limiter.learn_base(now, Duration::from_micros(us.into())),
+            Op::Learn(us) => limiter.delays.learn(now, Duration::from_micros(us.into())),
         }
     }
     (limiter, now + gap)

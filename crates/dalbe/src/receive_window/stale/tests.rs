@@ -24,15 +24,18 @@ impl Flow {
             for _ in 0..5 {
                 self.now += Duration::from_millis(RTT / 5);
                 self.bytes += comes * factor * SEGMENT / 5.0;
-                let look = SenderSample {
-                    rtt: RTT as f64 * 1e-3,
-                    base: RTT as f64 * 1e-3,
+                let sample = ConnectionSample {
+                    rtt: Duration::from_millis(RTT),
+                    base: Duration::from_millis(RTT),
                     queueing: (comes > 0.0).then_some(queue_ms * 1e-3),
+                    segment: SEGMENT,
                     bytes: self.bytes as u64,
                     out_of_order: self.lost,
-                    window: window * factor * SEGMENT,
+                    capacity: 0.0,
+                    eagerness: 0.0,
                 };
-                self.stale.update(self.now, &look);
+                self.stale
+                    .update(self.now, &sample, window * factor * SEGMENT);
             }
         }
     }

@@ -1,64 +1,11 @@
-//! Vulture's algorithms 1 to 6, in this order: packet-interval variations,
-//! their classes (2 and 3), the decision, its application, and the estimate of
-//! the sender's congestion window.
-
-use std::collections::VecDeque;
-use std::time::Duration;
+//! Vulture's algorithms 2 to 5: the classes of the packet-interval variations,
+//! the decision, and its application. The observer measures the variations
+//! (algorithm 1) and the sender's congestion window (algorithm 6) where the
+//! packets arrive (`src/bpf/intervals.h`).
 
 /// `PSI`: packets sent at least so long after one another make a pair, µs;
 /// 5 jiffies of 4 ms.
 pub(crate) const PSI_US: i64 = 20_000;
-
-/// The most packets that wait for their partner: those of 20 ms at 1 Gbit/s.
-/// Only a sender whose clock stands still has more.
-const MAX_QUEUED_PACKETS: usize = 2048;
-
-/// `packetQue`, and what comes of it.
-#[derive(Debug, Clone)]
-pub struct PacketIntervals {
-    /// Length of one tick of the sender's clock, µs.
-    tick_us: i64,
-    /// TSval and arrival of the packets that wait for a partner, oldest first.
-    queue: VecDeque<(u32, Duration)>,
-}
-
-impl PacketIntervals {
-    /// For a sender whose timestamps tick this often. Linux: 1 ms. A tick of
-    /// 0 counts as 1 µs.
-    #[must_use]
-    pub fn new(tick: Duration) -> Self {
-        let tick_us = i64::try_from(tick.as_micros()).unwrap_or(i64::MAX).max(1);
-        Self {
-            tick_us,
-            queue: VecDeque::new(),
-        }
-    }
-
-    /// A data packet arrives at `arrival` (any origin) with this timestamp.
-    /// `found` is handed each variation it makes with earlier ones, µs:
-    /// by how much longer the interval was at this end than at the sender's.
-    pub fn packet(&mut self, tsval: u32, arrival: Duration, mut found: impl FnMut(i64)) {
-        while let Some(&(head_tsval, head_arrival)) = self.queue.front() {
-            // Timestamps wrap; an older one than the head's is no pair.
-            let ticks = tsval.wrapping_sub(head_tsval).cast_signed();
-            let psi = i64::from(ticks).saturating_mul(self.tick_us);
-            if psi < PSI_US {
-                break;
-            }
-            let pai = micros(arrival).saturating_sub(micros(head_arrival));
-            found(pai.saturating_sub(psi));
-            self.queue.pop_front();
-        }
-        if self.queue.len() == MAX_QUEUED_PACKETS {
-            self.queue.pop_front();
-        }
-        self.queue.push_back((tsval, arrival));
-    }
-}
-
-fn micros(time: Duration) -> i64 {
-    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
-}
 
 /// Where each band but the first begins, µs, for the absolute value: 1, 2, 3
 /// and 5 jiffies of 4 ms (`cLow`, `cHigh`, `aLow`, `aHigh`). What is `aLow` is
@@ -68,19 +15,19 @@ const BANDS_US: [u64; 4] = [4_000, 8_000, 12_001, 20_000];
 /// Packet-interval variations, counted: all that algorithms 2 and 3 need of
 /// them, so that they can be gathered where the packets are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct IntervalCounts {
+pub(crate) struct IntervalCounts {
     /// By absolute value: below 4 ms, from 4 to below 8 ms, from 8 to 12 ms,
     /// above 12 and below 20 ms, and from 20 ms.
-    pub bands: [u64; 5],
+    pub(crate) bands: [u64; 5],
     /// How many are above 0.
-    pub positive: u64,
+    pub(crate) positive: u64,
     /// Sum, µs.
-    pub sum_us: i64,
+    pub(crate) sum_us: i64,
 }
 
 /// Whether the queue is ours alone (section 0.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VultureMode {
+pub(crate) enum VultureMode {
     /// There are others: only a short queue is borne.
     Conservative,
     /// There is no other traffic: a longer queue is accepted.
@@ -89,20 +36,20 @@ pub enum VultureMode {
 
 /// The variations of one round trip, judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClassifiedIntervals {
+pub(crate) struct ClassifiedIntervals {
     /// By which thresholds.
-    pub mode: VultureMode,
+    pub(crate) mode: VultureMode,
     /// Too high.
-    pub high: u64,
+    pub(crate) high: u64,
     /// Just fine.
-    pub middle: u64,
+    pub(crate) middle: u64,
     /// Too low.
-    pub low: u64,
+    pub(crate) low: u64,
 }
 
 impl IntervalCounts {
     /// One more, µs.
-    pub fn add(&mut self, variation_us: i64) {
+    pub(crate) fn add(&mut self, variation_us: i64) {
         let length = variation_us.unsigned_abs();
         let band = BANDS_US.partition_point(|&begin| begin <= length);
         self.bands[band] = self.bands[band].saturating_add(1);
@@ -113,7 +60,7 @@ impl IntervalCounts {
     }
 
     /// Those counted elsewhere as well.
-    pub fn merge(&mut self, more: &Self) {
+    pub(crate) fn merge(&mut self, more: &Self) {
         for (band, more) in self.bands.iter_mut().zip(more.bands) {
             *band = band.saturating_add(more);
         }
@@ -122,15 +69,13 @@ impl IntervalCounts {
     }
 
     /// How many there are: `pivCount`.
-    #[must_use]
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.bands.iter().copied().fold(0, u64::saturating_add)
     }
 
     /// Algorithm 2, and 3: conservative when the sum is positive, or more
     /// than half of them are.
-    #[must_use]
-    pub fn classify(&self) -> ClassifiedIntervals {
+    pub(crate) fn classify(&self) -> ClassifiedIntervals {
         let [a, b, c, d, e] = self.bands;
         let sum = |parts: &[u64]| parts.iter().copied().fold(0, u64::saturating_add);
         if self.sum_us > 0 || self.positive > self.count() / 2 {
@@ -153,8 +98,7 @@ impl IntervalCounts {
 
 impl ClassifiedIntervals {
     /// How many there are: `pivCount`.
-    #[must_use]
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.high
             .saturating_add(self.middle)
             .saturating_add(self.low)
@@ -246,70 +190,6 @@ impl PolicyApplication {
             WindowPolicy::Halve => (rwnd - bytes).max(self.target).min(rwnd),
             WindowPolicy::Fix => rwnd,
         }
-    }
-}
-
-/// The most acknowledgements that wait for their echo. Only a sender that
-/// echoes none has more.
-const MAX_QUEUED_ACKS: usize = 65_536;
-
-/// `cwndEstimate` and its `ackQue`.
-#[derive(Debug, Clone, Default)]
-pub struct CwndEstimate {
-    /// TSval of the acknowledgements whose data has not all come, and the
-    /// bytes of it that are still to come, oldest first.
-    acks: VecDeque<(u32, u64)>,
-    bytes: u64,
-}
-
-impl CwndEstimate {
-    /// Nothing has been sent or received.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The congestion window, bytes; of losses it does not know.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// An acknowledgement of `bytes` leaves with this TSval.
-    pub fn acknowledged(&mut self, tsval: u32, bytes: u64) {
-        if bytes > 0 && self.acks.len() < MAX_QUEUED_ACKS {
-            self.acks.push_back((tsval, bytes));
-        }
-    }
-
-    /// A data packet of `bytes` arrives that echoes this TSval.
-    pub fn packet(&mut self, tsecr: u32, bytes: u64) {
-        let mut bytes = bytes;
-        while bytes > 0 {
-            let Some((tsval, len)) = self.acks.front_mut() else {
-                break;
-            };
-            let age = tsecr.wrapping_sub(*tsval).cast_signed();
-            if age < 0 {
-                break;
-            }
-            if age > 0 {
-                // All that it brought has come, and was less than it
-                // acknowledged.
-                self.bytes = self.bytes.saturating_sub(*len);
-                self.acks.pop_front();
-                continue;
-            }
-            let part = bytes.min(*len);
-            bytes -= part;
-            *len -= part;
-            if *len == 0 {
-                self.acks.pop_front();
-            }
-        }
-        // In flight before the oldest of them left, or more than they
-        // acknowledged: the window has grown.
-        self.bytes = self.bytes.saturating_add(bytes);
     }
 }
 

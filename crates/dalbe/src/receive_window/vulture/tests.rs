@@ -18,13 +18,27 @@ fn variations(count: usize, each_ms: i64) -> IntervalCounts {
     std::iter::repeat_n(each_ms * 1000, count).collect()
 }
 
+/// A sample with what Vulture reads of it.
+fn sample(rtt: Duration, segment: f64, bytes: u64, out_of_order: u32) -> ConnectionSample {
+    ConnectionSample {
+        rtt,
+        base: rtt,
+        queueing: None,
+        segment,
+        bytes,
+        out_of_order,
+        capacity: 0.0,
+        eagerness: 0.0,
+    }
+}
+
 /// A connection with a round-trip time of 100 ms that receives 2000 bytes per
 /// look, 10,000 per round trip, with an observer.
 #[derive(Debug, Clone)]
 struct Path {
     vulture: Vulture,
     now: Duration,
-    look: VultureSample,
+    sample: ConnectionSample,
 }
 
 impl Path {
@@ -32,12 +46,7 @@ impl Path {
         Self {
             vulture: Vulture::new(),
             now: Duration::ZERO,
-            look: VultureSample {
-                rtt: RTT,
-                segment: SEGMENT,
-                bytes: 0,
-                out_of_order: 0,
-            },
+            sample: sample(RTT, SEGMENT, 0, 0),
         }
     }
 
@@ -62,7 +71,7 @@ impl Path {
 
     fn step(&mut self) {
         self.now += RTT / LOOKS as u32;
-        self.look.bytes += 2000;
+        self.sample.bytes += 2000;
     }
 
     /// The windows at so many looks, with these variations at each.
@@ -70,7 +79,7 @@ impl Path {
         let look = |_| {
             self.step();
             self.arrived(each);
-            self.vulture.update(self.now, &self.look)
+            self.vulture.update(self.now, &self.sample)
         };
         (0..count).map(look).collect()
     }
@@ -96,7 +105,7 @@ fn on_entering_the_window_is_what_comes_in_a_round_trip() {
         cwnd: Some(33_000.0),
         ..PacketArrivals::default()
     });
-    assert_eq!(path.vulture.update(path.now, &path.look), 33_000.0);
+    assert_eq!(path.vulture.update(path.now, &path.sample), 33_000.0);
 }
 
 #[test]
@@ -167,15 +176,15 @@ fn a_burst_of_losses_halves_once() {
     let mut path = Path::entered();
     let none = IntervalCounts::default();
     path.looks(LOOKS, none);
-    path.look.out_of_order += 1;
+    path.sample.out_of_order += 1;
     assert_eq!(path.looks(1, none), [10_000.0]);
-    path.look.out_of_order += 1;
+    path.sample.out_of_order += 1;
     assert_eq!(path.looks(2, none), [8_000.0, 6_000.0]);
-    path.look.out_of_order += 7;
+    path.sample.out_of_order += 7;
     assert_eq!(path.looks(10, none), [5_000.0; 10]);
     assert_eq!(path.vulture.thresh, Some(10_000.0));
     // A later one, when the effect of the first is there.
-    path.look.out_of_order += 1;
+    path.sample.out_of_order += 1;
     path.looks(1, none);
     assert_eq!(
         path.looks(10, none),
@@ -192,7 +201,7 @@ fn a_loss_stops_a_window_that_doubles() {
     let mut path = Path::entered();
     path.cycle(variations(4, 0));
     path.looks(1, IntervalCounts::default());
-    path.look.out_of_order += 1;
+    path.sample.out_of_order += 1;
     let rwnd = path.looks(1, IntervalCounts::default())[0];
     assert!(
         path.looks(4, IntervalCounts::default())
@@ -207,7 +216,7 @@ fn it_estimates_while_nothing_is_held_back_and_begins_there() {
     path.vulture.rwnd = 500_000.0;
     for _ in 0..20 {
         path.step();
-        path.vulture.best_effort(path.now, &path.look);
+        path.vulture.best_effort(path.now, &path.sample);
     }
     assert_eq!(path.looks(1, IntervalCounts::default()), [10_000.0]);
 }
@@ -217,7 +226,7 @@ fn a_silence_is_not_measured() {
     let mut path = Path::entered();
     for _ in 0..100 {
         path.now += ms(20);
-        path.vulture.best_effort(path.now, &path.look);
+        path.vulture.best_effort(path.now, &path.sample);
     }
     path.looks(3 * LOOKS, IntervalCounts::default());
     assert_eq!(path.vulture.cwnd, Some(10_000.0));
@@ -228,8 +237,8 @@ fn a_silence_is_not_measured() {
 fn without_observer(path: &mut Path, rtts: impl IntoIterator<Item = u64>) -> Vec<f64> {
     let look = |rtt| {
         path.step();
-        path.look.rtt = ms(rtt);
-        path.vulture.update(path.now, &path.look)
+        path.sample.rtt = ms(rtt);
+        path.vulture.update(path.now, &path.sample)
     };
     rtts.into_iter().map(look).collect()
 }
@@ -263,18 +272,11 @@ fn the_substitute_has_one_value_in_twenty_ms_and_none_without_data() {
 }
 
 #[test]
-fn packets_become_a_decision() {
-    // Sent every 5 ms for 100 ms, and as long as it takes the queue of others
-    // to grow, 10 ms more of delay in each 20 ms: from single packets to what
-    // becomes of the window, through algorithms 1 to 4.
-    let decide_on = |slower: u64| {
-        let (mut packets, mut counts) = (PacketIntervals::new(ms(1)), IntervalCounts::default());
-        for number in 0..20 {
-            let sent = 5 * number;
-            let arrival = ms(50 + u64::from(sent) + u64::from(sent) * slower / 20);
-            packets.packet(sent, arrival, |piv| counts.add(piv));
-        }
-        assert_eq!(counts.count(), 16);
+fn a_growing_queue_halves_the_window_and_no_queue_doubles_it() {
+    // Packets that leave every 5 ms for 100 ms make 16 variations. In each
+    // 20 ms, the delay grows by `slower_ms`.
+    let decide_on = |slower_ms| {
+        let counts = variations(16, slower_ms);
         decide(&counts.classify(), 10_000.0, None)
     };
     assert_eq!(decide_on(0), WindowPolicy::Double);
@@ -341,24 +343,20 @@ fn replay(all: &[Seen]) -> Vec<f64> {
         now += seen.gap;
         bytes += seen.more;
         out_of_order = out_of_order.wrapping_add(seen.out_of_order);
-        let look = VultureSample {
-            rtt: seen.rtt,
-            segment: f64::from(seen.segment.max(536)),
-            bytes,
-            out_of_order,
-        };
+        let segment = f64::from(seen.segment.max(536));
+        let sample = sample(seen.rtt, segment, bytes, out_of_order);
         if let Some(arrivals) = &seen.arrivals {
             vulture.arrived(arrivals);
         }
         let (before, phase) = (vulture.rwnd, vulture.phase);
         let rwnd = match seen.how {
-            0 => vulture.best_effort(now, &look),
-            1 => vulture.wait(now, &look),
-            _ => vulture.update(now, &look),
+            0 => vulture.best_effort(now, &sample),
+            1 => vulture.wait(now, &sample),
+            _ => vulture.update(now, &sample),
         };
         assert!(vulture.rate.is_finite() && vulture.cwnd.is_none_or(f64::is_finite));
         assert!(
-            (MIN_WINDOW_SEGMENTS * look.segment..=f64::MAX).contains(&rwnd),
+            (MIN_WINDOW_SEGMENTS * segment..=f64::MAX).contains(&rwnd),
             "{rwnd}"
         );
         // On entering it is set (algorithm 6); the limit is what TCP can say.

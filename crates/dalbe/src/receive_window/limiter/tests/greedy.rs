@@ -98,8 +98,8 @@ impl Greedy {
 
 /// The path is known, what it carries is not.
 fn beside(base_ms: u64) -> (Greedy, ReceiveWindowLimiter) {
-    let mut limiter = ReceiveWindowLimiter::new();
-    limiter.learn_base(Duration::ZERO, ms(base_ms));
+    let mut limiter = ReceiveWindowLimiter::new(ReceiverPolicy::Delay);
+    limiter.delays.learn(Duration::ZERO, ms(base_ms));
     (Greedy::new(base_ms), limiter)
 }
 

@@ -30,7 +30,7 @@ struct Flow {
 impl Flow {
     fn new() -> Self {
         Self {
-            limiter: ReceiveWindowLimiter::new(),
+            limiter: ReceiveWindowLimiter::new(ReceiverPolicy::Delay),
             now: Duration::ZERO,
             received: 0.0,
             out_of_order: 0,
@@ -168,7 +168,7 @@ fn a_slow_server_beside_a_short_queue_forgets_nothing() {
 #[test]
 fn at_its_first_step_a_full_queue_is_somebody_elses() {
     let mut flow = Flow::new();
-    flow.limiter.learn_base(ms(0), BASE);
+    flow.limiter.delays.learn(ms(0), BASE);
     (flow.others, flow.left) = (0.050, 10.0);
     let windows = flow.run(0.8);
     assert!(*windows.last().unwrap() < 6.0, "{windows:?}");

@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use super::link::Link;
 use super::{weight, yielding};
-use crate::receive_window::ReceiveWindowLimiter;
+use crate::receive_window::{ReceiveWindowLimiter, ReceiverPolicy};
 
 /// The pause after some seconds beside a flow that takes all it can get.
 fn beside_greedy(mbit: f64, base: u64, w: Option<f64>) -> (ReceiveWindowLimiter, Link) {
-    let (mut link, mut limiter) = (Link::new(mbit, base), ReceiveWindowLimiter::new());
+    let (mut link, mut limiter) = (
+        Link::new(mbit, base),
+        ReceiveWindowLimiter::new(ReceiverPolicy::Delay),
+    );
     let order = w.map_or(yielding(&link), |w| weight(w, link.capacity));
     link.run(&mut limiter, order, 5);
     assert_eq!(limiter.pause(), None, "alone");

@@ -30,7 +30,7 @@ proptest! {
         weights in (MIN_WEIGHT..=1.0_f64, prop_oneof![MIN_WEIGHT..=1.0_f64, Just(1.0)]),
         history in MIN_WEIGHT..=1.0_f64,
     ) {
-        let mut limiter = ReceiveWindowLimiter::under(ReceiverPolicy::Vulture);
+        let mut limiter = ReceiveWindowLimiter::new(ReceiverPolicy::Vulture);
         let (mut now, mut bytes) = (Duration::ZERO, 0);
         for seen in &all {
             now += seen.gap;
@@ -69,7 +69,7 @@ fn look(
 
 /// A brake after 3 s at 10 Mbit/s and 100 ms, whose packets say this.
 fn limited(order: FlowTarget, each: IntervalCounts) -> (ReceiveWindowLimiter, Option<u32>) {
-    let mut limiter = ReceiveWindowLimiter::under(ReceiverPolicy::Vulture);
+    let mut limiter = ReceiveWindowLimiter::new(ReceiverPolicy::Vulture);
     let mut window = None;
     for number in 1..=150 {
         window = look(&mut limiter, number, 25_000 * number, each, order);
@@ -98,7 +98,7 @@ fn a_weight_gets_its_share_however_much_is_queued() {
 
 #[test]
 fn it_yields_to_others_that_it_sees() {
-    let mut limiter = ReceiveWindowLimiter::under(ReceiverPolicy::Vulture);
+    let mut limiter = ReceiveWindowLimiter::new(ReceiverPolicy::Vulture);
     let (mut bytes, mut number) = (0, 0);
     let mut run = |more: u64, each: IntervalCounts| {
         for _ in 0..100 {
