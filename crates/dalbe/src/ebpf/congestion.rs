@@ -11,7 +11,9 @@
 use std::io;
 use std::path::Path;
 
-use super::{EbpfUnavailable, PIN_DIRECTORY};
+use super::layout::{FAMILIES, ONE, RawParameters, RawState, is_name_of};
+use super::maps::SocketMaps;
+use super::{EbpfPart, EbpfUnavailable, PIN_DIRECTORY};
 use crate::socket::TcpSocket;
 
 /// A law that a congestion control of ours follows.
@@ -43,7 +45,6 @@ impl CongestionLaw {
     ];
 
     /// `enum law` of `../bpf/congestion.h`.
-    #[cfg(feature = "bpf")]
     pub(crate) fn number(self) -> u32 {
         match self {
             Self::Vegas => 1,
@@ -56,7 +57,6 @@ impl CongestionLaw {
     }
 
     /// Its place in [`FAMILIES`].
-    #[cfg(feature = "bpf")]
     fn family(self) -> usize {
         match self {
             Self::Vegas | Self::VegasPaper => 0,
@@ -124,7 +124,9 @@ pub struct CongestionState {
 /// can be given one.
 #[derive(Debug)]
 pub struct WeightedCongestion {
-    kernel: kernel::Kernel,
+    maps: SocketMaps,
+    /// In the order of [`FAMILIES`].
+    names: [String; FAMILIES.len()],
 }
 
 impl WeightedCongestion {
@@ -141,20 +143,32 @@ impl WeightedCongestion {
     /// # Errors
     /// There is none, or this process may not use it.
     pub fn open_in(directory: &Path) -> Result<Self, EbpfUnavailable> {
-        kernel::Kernel::open(directory).map(|kernel| Self { kernel })
+        let part = EbpfPart::CongestionControls;
+        let maps = SocketMaps::open::<RawParameters, RawState>(directory, part)?;
+        let name = |family| {
+            let mut pins = maps.pins().iter();
+            pins.find(|name| is_name_of(name, family)).cloned()
+        };
+        let [Some(vegas), Some(cdg), Some(cubic)] = FAMILIES.map(name) else {
+            return Err(EbpfUnavailable::NotSetUp);
+        };
+        Ok(Self {
+            maps,
+            names: [vegas, cdg, cubic],
+        })
     }
 
     /// Whether this is still what is set up. If not, it has to be opened again:
     /// what took its place may have the same names and other maps.
     #[must_use]
     pub fn is_current(&self) -> bool {
-        self.kernel.is_current()
+        self.maps.are_current()
     }
 
     /// What the kernel calls the congestion control of this law.
     #[must_use]
     pub fn name(&self, law: CongestionLaw) -> &str {
-        self.kernel.name(law)
+        &self.names[law.family()]
     }
 
     /// Makes a connection follow these parameters, and changes its congestion
@@ -165,7 +179,15 @@ impl WeightedCongestion {
     /// Not a TCP socket, no memory, or the congestion controls have been
     /// removed.
     pub fn set(&self, socket: &TcpSocket, parameters: &CongestionParameters) -> io::Result<()> {
-        self.kernel.set(socket, parameters)?;
+        let raw = RawParameters {
+            law: parameters.law.number(),
+            w_q16: q16(parameters.w),
+            phi_q16: q16(parameters.phi).max(1),
+            g_us: parameters.g_ms.map_or(0, |g| q(g * 1e3).max(1)),
+            capacity: q(parameters.capacity),
+            reserved: 0,
+        };
+        self.maps.request(socket, &raw)?;
         let name = self.name(parameters.law);
         if socket.sender().congestion()? == name {
             return Ok(());
@@ -180,169 +202,30 @@ impl WeightedCongestion {
     /// # Errors
     /// Not a TCP socket.
     pub fn state(&self, socket: &TcpSocket) -> io::Result<Option<CongestionState>> {
-        self.kernel.state(socket)
+        let state = self.maps.answer::<RawState>(socket)?;
+        Ok(state.map(|RawState { seen, .. }| CongestionState {
+            cwnd: seen.cwnd,
+            base_rtt: f64::from(seen.base_us) * 1e-6,
+            rtt: f64::from(seen.rtt_us) * 1e-6,
+            gradient_min: f64::from(seen.gradient_min_us) * 1e-6,
+            gradient_max: f64::from(seen.gradient_max_us) * 1e-6,
+            packets: seen.packets,
+            losses: seen.losses,
+            delays: seen.delays,
+            phantoms: seen.phantoms,
+            backoffs: seen.backoffs,
+            loss_share: seen.loss_share_q16 as f64 / ONE,
+            delay_share: seen.delay_share_q16 as f64 / ONE,
+            is_yielding: seen.is_yielding != 0,
+        }))
     }
 }
 
-/// The maps and names of congestion controls that are set up.
-#[cfg(feature = "bpf")]
-mod kernel {
-    use std::fs;
-    use std::io;
-    use std::os::unix::fs::MetadataExt;
-    use std::path::{Path, PathBuf};
-
-    use libbpf_rs::libbpf_sys::BPF_F_RDONLY;
-    use libbpf_rs::{MapCore, MapFlags, MapHandle};
-    use zerocopy::{FromZeros, IntoBytes};
-
-    use super::{CongestionLaw, CongestionParameters, CongestionState};
-    use crate::ebpf::layout::{FAMILIES, ONE, RawParameters, RawState};
-    use crate::ebpf::pins::{self, PinDirectory, check, io_error, is_name_of, key, open};
-    use crate::ebpf::{EbpfPart, EbpfUnavailable};
-    use crate::socket::TcpSocket;
-
-    /// The maps, each entry of which belongs to a socket and is addressed by a
-    /// descriptor of it, and the names in the order of [`FAMILIES`].
-    #[derive(Debug)]
-    pub(crate) struct Kernel {
-        parameters: MapHandle,
-        state: MapHandle,
-        names: [String; FAMILIES.len()],
-        /// Where the first is pinned, and what is there.
-        pin: PathBuf,
-        identity: Option<(u64, u64)>,
-    }
-
-    impl Kernel {
-        pub(crate) fn open(directory: &Path) -> Result<Self, EbpfUnavailable> {
-            let place = PinDirectory::new(directory, EbpfPart::CongestionControls);
-            let parameters = open(&place, pins::PARAMETERS, 0)?;
-            let state = open(&place, pins::STATE, BPF_F_RDONLY)?;
-            check::<RawParameters>(&place, &parameters)?;
-            check::<RawState>(&place, &state)?;
-            let there =
-                pins::names(&place.version(place.ours())).map_err(EbpfUnavailable::Kernel)?;
-            let name = |family| there.iter().find(|name| is_name_of(name, family)).cloned();
-            let [Some(vegas), Some(cdg), Some(cubic)] = FAMILIES.map(name) else {
-                return Err(EbpfUnavailable::NotSetUp);
-            };
-            let pin = place.version(place.ours()).join(pins::PARAMETERS);
-            Ok(Self {
-                parameters,
-                state,
-                names: [vegas, cdg, cubic],
-                identity: identity(&pin),
-                pin,
-            })
-        }
-
-        pub(crate) fn is_current(&self) -> bool {
-            identity(&self.pin) == self.identity
-        }
-
-        pub(crate) fn name(&self, law: CongestionLaw) -> &str {
-            &self.names[law.family()]
-        }
-
-        pub(crate) fn set(
-            &self,
-            socket: &TcpSocket,
-            parameters: &CongestionParameters,
-        ) -> io::Result<()> {
-            let raw = RawParameters {
-                law: parameters.law.number(),
-                w_q16: q16(parameters.w),
-                phi_q16: q16(parameters.phi).max(1),
-                g_us: parameters.g_ms.map_or(0, |g| q(g * 1e3).max(1)),
-                capacity: q(parameters.capacity),
-                reserved: 0,
-            };
-            self.parameters
-                .update(&key(socket), raw.as_bytes(), MapFlags::ANY)
-                .map_err(io_error)
-        }
-
-        pub(crate) fn state(&self, socket: &TcpSocket) -> io::Result<Option<CongestionState>> {
-            let mut raw = RawState::new_zeroed();
-            let is_there = self
-                .state
-                .lookup_into(&key(socket), raw.as_mut_bytes(), MapFlags::ANY)
-                .map_err(io_error)?;
-            let seen = raw.seen;
-            let seconds = |us: u32| f64::from(us) * 1e-6;
-            Ok(is_there.then(|| CongestionState {
-                cwnd: seen.cwnd,
-                base_rtt: seconds(seen.base_us),
-                rtt: seconds(seen.rtt_us),
-                gradient_min: f64::from(seen.gradient_min_us) * 1e-6,
-                gradient_max: f64::from(seen.gradient_max_us) * 1e-6,
-                packets: seen.packets,
-                losses: seen.losses,
-                delays: seen.delays,
-                phantoms: seen.phantoms,
-                backoffs: seen.backoffs,
-                loss_share: seen.loss_share_q16 as f64 / ONE,
-                delay_share: seen.delay_share_q16 as f64 / ONE,
-                is_yielding: seen.is_yielding != 0,
-            }))
-        }
-    }
-
-    /// Device and number of a file.
-    fn identity(path: &Path) -> Option<(u64, u64)> {
-        let found = fs::symlink_metadata(path).ok()?;
-        Some((found.dev(), found.ino()))
-    }
-
-    fn q16(value: f64) -> u32 {
-        q(value * ONE)
-    }
-
-    /// The nearest whole number; saturates, and makes 0 of what is none.
-    fn q(value: f64) -> u32 {
-        value.round() as u32
-    }
+fn q16(value: f64) -> u32 {
+    q(value * ONE)
 }
 
-/// Takes the place of the maps in a build without the feature `bpf`.
-#[cfg(not(feature = "bpf"))]
-mod kernel {
-    use std::convert::Infallible;
-    use std::io;
-    use std::path::Path;
-
-    use super::{CongestionLaw, CongestionParameters, CongestionState};
-    use crate::ebpf::EbpfUnavailable;
-    use crate::socket::TcpSocket;
-
-    /// There is none.
-    #[derive(Debug)]
-    pub(crate) struct Kernel(Infallible);
-
-    impl Kernel {
-        pub(crate) fn open(_directory: &Path) -> Result<Self, EbpfUnavailable> {
-            Err(EbpfUnavailable::NotBuilt)
-        }
-
-        pub(crate) fn name(&self, _law: CongestionLaw) -> &str {
-            match self.0 {}
-        }
-
-        pub(crate) fn is_current(&self) -> bool {
-            match self.0 {}
-        }
-
-        pub(crate) fn set(
-            &self,
-            _socket: &TcpSocket,
-            _parameters: &CongestionParameters,
-        ) -> io::Result<()> {
-            match self.0 {}
-        }
-
-        pub(crate) fn state(&self, _socket: &TcpSocket) -> io::Result<Option<CongestionState>> {
-            match self.0 {}
-        }
-    }
+/// The nearest whole number; saturates, and makes 0 of what is none.
+fn q(value: f64) -> u32 {
+    value.round() as u32
 }

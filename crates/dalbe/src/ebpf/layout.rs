@@ -63,8 +63,18 @@ const _: () = assert!(size_of::<RawWatch>() == 8);
 const _: () = assert!(size_of::<Slot>() == 208);
 const _: () = assert!(size_of::<RawStatistics>() == 7264);
 
-/// The congestion controls, by the ends of their names.
+/// The beginning of the names of our congestion controls, ...
+pub(crate) const PREFIX: &str = "fairbat_";
+/// ... and their ends.
 pub(crate) const FAMILIES: [&str; 3] = ["vegas", "cdg", "cubic"];
+
+/// Whether a congestion control of this name belongs to this family. A number
+/// follows the family if the name without one was taken.
+pub(crate) fn is_name_of(name: &str, family: &str) -> bool {
+    let number = name.strip_prefix(PREFIX);
+    let number = number.and_then(|name| name.strip_prefix(family));
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
 
 /// `ONE_Q16`.
 pub(crate) const ONE: f64 = 65536.0;

@@ -3,14 +3,15 @@
 //! - [`Observer`]: sees each packet that arrives on a connection.
 //! - [`WeightedCongestion`]: congestion controls with a weight for each socket.
 //! - [`setup`]: loads the programs, once, for all users of the machine.
+//! - `maps`: how processes and the programs in the kernel talk to each other.
 //! - `layout`: the structures that the kernel's side and this one share.
 //! - `pins`: the names in the BPF file system.
 //!
 //! The C sources are in `src/bpf`.
 
 mod congestion;
-#[cfg(feature = "bpf")]
 mod layout;
+mod maps;
 mod observer;
 #[cfg(feature = "bpf")]
 mod pins;

@@ -17,7 +17,11 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{EbpfUnavailable, PIN_DIRECTORY};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::layout::{DELAY_BUCKETS, DELAY_UNIT_SHIFT, RawStatistics, RawWatch, SLOTS, Slot};
+use super::maps::SocketMaps;
+use super::{EbpfPart, EbpfUnavailable, PIN_DIRECTORY};
 use crate::socket::TcpSocket;
 
 /// How long an interval may be.
@@ -30,7 +34,7 @@ pub const OBSERVER_INTERVALS: RangeInclusive<Duration> =
 /// observer is removed or replaced ([`crate::ebpf::setup`]); then there is nothing new.
 #[derive(Debug)]
 pub struct Observer {
-    maps: kernel::Maps,
+    maps: SocketMaps,
 }
 
 impl Observer {
@@ -48,7 +52,8 @@ impl Observer {
     /// # Errors
     /// There is none, or this process may not use it.
     pub fn open_in(directory: &Path) -> Result<Self, EbpfUnavailable> {
-        kernel::Maps::open(directory).map(|maps| Self { maps })
+        let maps = SocketMaps::open::<RawWatch, RawStatistics>(directory, EbpfPart::Observer)?;
+        Ok(Self { maps })
     }
 
     /// Has a connection observed from its next packet on, in intervals of
@@ -69,7 +74,11 @@ impl Observer {
                 format!("an interval of {interval:?} is not between 1 ms and 1 s"),
             ));
         }
-        self.maps.watch(socket, interval)
+        let watch = RawWatch {
+            interval_us: u32::try_from(interval.as_micros()).unwrap_or(u32::MAX),
+            reserved: 0,
+        };
+        self.maps.request(socket, &watch)
     }
 
     /// What has arrived in the last 30 finished intervals, oldest first: a
@@ -82,7 +91,8 @@ impl Observer {
     /// # Errors
     /// Not a TCP socket.
     pub fn arrivals(&self, socket: &TcpSocket) -> io::Result<Vec<ObservedInterval>> {
-        self.maps.arrivals(socket)
+        let statistics = self.maps.answer::<RawStatistics>(socket)?;
+        Ok(statistics.map_or_else(Vec::new, |statistics| finished(&statistics, now())))
     }
 }
 
@@ -175,205 +185,109 @@ pub struct PivCounts {
     pub from_20_ms: u32,
 }
 
-/// The maps of an observer that is set up, and the reduction of their content.
-#[cfg(feature = "bpf")]
-mod kernel {
-    use std::io;
-    use std::path::Path;
-    use std::time::Duration;
+/// The clock of `bpf_ktime_get_ns`.
+fn now() -> Duration {
+    let now = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    let nanoseconds = u32::try_from(now.tv_nsec).unwrap_or(0);
+    Duration::new(seconds, nanoseconds)
+}
 
-    use libbpf_rs::libbpf_sys::BPF_F_RDONLY;
-    use libbpf_rs::{MapCore, MapFlags, MapHandle};
-    use rustix::time::{ClockId, clock_gettime};
-    use zerocopy::{FromZeros, IntoBytes};
+/// Slots that are told. The kernel may be about to write the others anew.
+const TOLD: u64 = SLOTS as u64 - 2;
 
-    use super::{DelayStatistics, ObservedInterval, PivCounts};
-    use crate::ebpf::layout::{
-        DELAY_BUCKETS, DELAY_UNIT_SHIFT, RawStatistics, RawWatch, SLOTS, Slot,
+/// How long after its end an interval is finished, µs: a packet that came
+/// before the end may still be on its way through the kernel's side. That
+/// takes about 1 µs, and an interrupt may come in between.
+const SETTLING_US: u64 = 1000;
+
+/// The intervals that are finished `now` (on `CLOCK_MONOTONIC`), oldest first.
+pub(crate) fn finished(statistics: &RawStatistics, now: Duration) -> Vec<ObservedInterval> {
+    let length = u64::from(statistics.interval_us);
+    let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
+    let is_told = |slot: &&Slot| {
+        slot.epoch == statistics.epoch
+            && slot.packets > 0
+            && slot.began_us.saturating_add(length + SETTLING_US) <= now
+            && slot.began_us.saturating_add(TOLD * length) > now.saturating_sub(length)
     };
-    use crate::ebpf::pins::{self, PinDirectory, check, io_error, key, open};
-    use crate::ebpf::{EbpfPart, EbpfUnavailable};
-    use crate::socket::TcpSocket;
-
-    /// The maps, each entry of which belongs to a socket and is addressed by a
-    /// descriptor of it.
-    #[derive(Debug)]
-    pub(crate) struct Maps {
-        watch: MapHandle,
-        statistics: MapHandle,
-    }
-
-    impl Maps {
-        pub(crate) fn open(directory: &Path) -> Result<Self, EbpfUnavailable> {
-            let place = PinDirectory::new(directory, EbpfPart::Observer);
-            let maps = Self {
-                watch: open(&place, pins::WATCH, 0)?,
-                statistics: open(&place, pins::STATISTICS, BPF_F_RDONLY)?,
-            };
-            check::<RawWatch>(&place, &maps.watch)?;
-            check::<RawStatistics>(&place, &maps.statistics)?;
-            Ok(maps)
-        }
-
-        pub(crate) fn watch(&self, socket: &TcpSocket, interval: Duration) -> io::Result<()> {
-            let wish = RawWatch {
-                interval_us: u32::try_from(interval.as_micros()).unwrap_or(u32::MAX),
-                reserved: 0,
-            };
-            self.watch
-                .update(&key(socket), wish.as_bytes(), MapFlags::ANY)
-                .map_err(io_error)
-        }
-
-        pub(crate) fn arrivals(&self, socket: &TcpSocket) -> io::Result<Vec<ObservedInterval>> {
-            let mut raw = RawStatistics::new_zeroed();
-            let bytes = raw.as_mut_bytes();
-            let is_there = self
-                .statistics
-                .lookup_into(&key(socket), bytes, MapFlags::ANY)
-                .map_err(io_error)?;
-            if !is_there {
-                return Ok(Vec::new());
-            }
-            Ok(finished(&raw, now()))
-        }
-    }
-
-    /// The clock of `bpf_ktime_get_ns`.
-    fn now() -> Duration {
-        let now = clock_gettime(ClockId::Monotonic);
-        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-        let nanoseconds = u32::try_from(now.tv_nsec).unwrap_or(0);
-        Duration::new(seconds, nanoseconds)
-    }
-
-    /// Slots that are told. The kernel may be about to write the others anew.
-    const TOLD: u64 = SLOTS as u64 - 2;
-
-    /// How long after its end an interval is finished, µs: a packet that came
-    /// before the end may still be on its way through the kernel's side. That
-    /// takes about 1 µs, and an interrupt may come in between.
-    const SETTLING_US: u64 = 1000;
-
-    /// The intervals that are finished `now` (on `CLOCK_MONOTONIC`), oldest first.
-    pub(crate) fn finished(statistics: &RawStatistics, now: Duration) -> Vec<ObservedInterval> {
-        let length = u64::from(statistics.interval_us);
-        let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
-        let is_told = |slot: &&Slot| {
-            slot.epoch == statistics.epoch
-                && slot.packets > 0
-                && slot.began_us.saturating_add(length + SETTLING_US) <= now
-                && slot.began_us.saturating_add(TOLD * length) > now.saturating_sub(length)
-        };
-        let mut slots: Vec<&Slot> = statistics.slots.iter().filter(is_told).collect();
-        slots.sort_unstable_by_key(|slot| slot.began_us);
-        let length = Duration::from_micros(length);
-        slots.iter().map(|slot| interval(slot, length)).collect()
-    }
-
-    fn interval(slot: &Slot, length: Duration) -> ObservedInterval {
-        let ended_round = slot.rounds > 0;
-        ObservedInterval {
-            began: Duration::from_micros(slot.began_us),
-            length,
-            packets: slot.packets,
-            bytes: slot.bytes,
-            out_of_order: slot.out_of_order,
-            holes: slot.holes,
-            delay: delay(slot),
-            piv: piv(slot),
-            cwnd_bytes: ended_round.then_some(slot.round_bytes),
-            round: ended_round.then(|| Duration::from_micros(u64::from(slot.round_us))),
-            tick: Duration::from_micros(u64::from(slot.tick_us)),
-        }
-    }
-
-    fn delay(slot: &Slot) -> Option<DelayStatistics> {
-        let mean_us = slot.delay_sum_us.checked_div(i64::from(slot.delays))?;
-        Some(DelayStatistics {
-            least_us: slot.delay_least_us,
-            mean_us,
-            p90_us: p90_us(slot).max(slot.delay_least_us),
-            samples: slot.delays,
-        })
-    }
-
-    /// The 90th percentile by the buckets, as if what is in one were spread evenly
-    /// over it.
-    fn p90_us(slot: &Slot) -> i64 {
-        let counts = slot.delay_buckets.map(u64::from);
-        let total: u64 = counts.iter().sum();
-        // Of ten samples the ninth.
-        let wanted = (total * 9).div_ceil(10);
-        let mut below = 0;
-        for (bucket, &count) in counts.iter().enumerate() {
-            if below + count >= wanted {
-                let (from, to) = (edge_us(bucket), edge_us(bucket + 1));
-                let into = ((to - from) * (wanted - below)).checked_div(count);
-                let above_us = from + into.unwrap_or(0);
-                return slot.delay_reference_us.saturating_add_unsigned(above_us);
-            }
-            below += count;
-        }
-        slot.delay_least_us
-    }
-
-    /// Where a bucket begins, µs above the reference: the inverse of `bucket_of`
-    /// in `observer.bpf.c`.
-    fn edge_us(bucket: usize) -> u64 {
-        let bucket = bucket.min(DELAY_BUCKETS) as u64;
-        let units = match bucket {
-            0..4 => bucket,
-            _ => (4 + bucket % 4) << (bucket / 4 - 1),
-        };
-        units << DELAY_UNIT_SHIFT
-    }
-
-    fn piv(slot: &Slot) -> PivCounts {
-        let [below_4_ms, from_4_ms, from_8_ms, above_12_ms, from_20_ms] = slot.piv_bands;
-        PivCounts {
-            count: slot.piv_bands.iter().sum(),
-            positive: slot.piv_positive,
-            sum_us: slot.piv_sum_us,
-            below_4_ms,
-            from_4_ms,
-            from_8_ms,
-            above_12_ms,
-            from_20_ms,
-        }
-    }
-
-    #[cfg(test)]
-    mod tests;
+    let mut slots: Vec<&Slot> = statistics.slots.iter().filter(is_told).collect();
+    slots.sort_unstable_by_key(|slot| slot.began_us);
+    let length = Duration::from_micros(length);
+    slots.iter().map(|slot| interval(slot, length)).collect()
 }
 
-/// Takes the place of the maps in a build without the feature `bpf`.
-#[cfg(not(feature = "bpf"))]
-mod kernel {
-    use std::convert::Infallible;
-    use std::io;
-    use std::path::Path;
-    use std::time::Duration;
-
-    use super::ObservedInterval;
-    use crate::ebpf::EbpfUnavailable;
-    use crate::socket::TcpSocket;
-
-    /// There are none.
-    #[derive(Debug)]
-    pub(crate) struct Maps(Infallible);
-
-    impl Maps {
-        pub(crate) fn open(_directory: &Path) -> Result<Self, EbpfUnavailable> {
-            Err(EbpfUnavailable::NotBuilt)
-        }
-
-        pub(crate) fn watch(&self, _socket: &TcpSocket, _interval: Duration) -> io::Result<()> {
-            match self.0 {}
-        }
-
-        pub(crate) fn arrivals(&self, _socket: &TcpSocket) -> io::Result<Vec<ObservedInterval>> {
-            match self.0 {}
-        }
+fn interval(slot: &Slot, length: Duration) -> ObservedInterval {
+    let ended_round = slot.rounds > 0;
+    ObservedInterval {
+        began: Duration::from_micros(slot.began_us),
+        length,
+        packets: slot.packets,
+        bytes: slot.bytes,
+        out_of_order: slot.out_of_order,
+        holes: slot.holes,
+        delay: delay(slot),
+        piv: piv(slot),
+        cwnd_bytes: ended_round.then_some(slot.round_bytes),
+        round: ended_round.then(|| Duration::from_micros(u64::from(slot.round_us))),
+        tick: Duration::from_micros(u64::from(slot.tick_us)),
     }
 }
+
+fn delay(slot: &Slot) -> Option<DelayStatistics> {
+    let mean_us = slot.delay_sum_us.checked_div(i64::from(slot.delays))?;
+    Some(DelayStatistics {
+        least_us: slot.delay_least_us,
+        mean_us,
+        p90_us: p90_us(slot).max(slot.delay_least_us),
+        samples: slot.delays,
+    })
+}
+
+/// The 90th percentile by the buckets, as if what is in one were spread evenly
+/// over it.
+fn p90_us(slot: &Slot) -> i64 {
+    let counts = slot.delay_buckets.map(u64::from);
+    let total: u64 = counts.iter().sum();
+    // Of ten samples the ninth.
+    let wanted = (total * 9).div_ceil(10);
+    let mut below = 0;
+    for (bucket, &count) in counts.iter().enumerate() {
+        if below + count >= wanted {
+            let (from, to) = (edge_us(bucket), edge_us(bucket + 1));
+            let into = ((to - from) * (wanted - below)).checked_div(count);
+            let above_us = from + into.unwrap_or(0);
+            return slot.delay_reference_us.saturating_add_unsigned(above_us);
+        }
+        below += count;
+    }
+    slot.delay_least_us
+}
+
+/// Where a bucket begins, µs above the reference: the inverse of `bucket_of`
+/// in `intervals.h`.
+fn edge_us(bucket: usize) -> u64 {
+    let bucket = bucket.min(DELAY_BUCKETS) as u64;
+    let units = match bucket {
+        0..4 => bucket,
+        _ => (4 + bucket % 4) << (bucket / 4 - 1),
+    };
+    units << DELAY_UNIT_SHIFT
+}
+
+fn piv(slot: &Slot) -> PivCounts {
+    let [below_4_ms, from_4_ms, from_8_ms, above_12_ms, from_20_ms] = slot.piv_bands;
+    PivCounts {
+        count: slot.piv_bands.iter().sum(),
+        positive: slot.piv_positive,
+        sum_us: slot.piv_sum_us,
+        below_4_ms,
+        from_4_ms,
+        from_8_ms,
+        above_12_ms,
+        from_20_ms,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -10,29 +10,17 @@
 //!   congestion/v1/fairbat_cdg 0600: a registration, which ends with it
 //! ```
 
-use libbpf_rs::{ErrorKind, MapCore, MapHandle};
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
-use super::layout::{FAMILIES, OBSERVER_VERSION};
-use super::{CONGESTION_VERSION, EbpfPart, EbpfUnavailable};
-use crate::socket::TcpSocket;
+use libbpf_rs::ErrorKind;
 
-/// The map in which users ask to be observed.
-pub(crate) const WATCH: &str = "watch";
-/// The map that the observer writes.
-pub(crate) const STATISTICS: &str = "statistics";
+use super::layout::{FAMILIES, OBSERVER_VERSION, is_name_of};
+use super::{CONGESTION_VERSION, EbpfPart};
+
 /// The attachment of the observer.
 pub(crate) const LINK: &str = "link";
-/// The map in which users say what their sockets are to do.
-pub(crate) const PARAMETERS: &str = "parameters";
-/// The map that the congestion controls write.
-pub(crate) const STATE: &str = "state";
-
-/// How the names of our congestion controls begin.
-pub(crate) const PREFIX: &str = "fairbat_";
 
 /// A part's own directory in the BPF file system.
 #[derive(Debug)]
@@ -71,6 +59,15 @@ impl PinDirectory {
         match self.part {
             EbpfPart::Observer => OBSERVER_VERSION,
             EbpfPart::CongestionControls => CONGESTION_VERSION,
+        }
+    }
+
+    /// The names of its maps: the one to which users write, and the one to which
+    /// the programs write.
+    pub(crate) fn maps(&self) -> [&'static str; 2] {
+        match self.part {
+            EbpfPart::Observer => ["watch", "statistics"],
+            EbpfPart::CongestionControls => ["parameters", "state"],
         }
     }
 
@@ -113,26 +110,16 @@ impl PinDirectory {
 
     /// What a pin of this name is; `None` for what is not ours.
     pub(crate) fn pin(&self, name: &str) -> Option<PinKind> {
-        match (self.part, name) {
-            (EbpfPart::Observer, LINK) => Some(PinKind::Link),
-            (EbpfPart::Observer, WATCH | STATISTICS) => Some(PinKind::Map),
-            (EbpfPart::CongestionControls, PARAMETERS | STATE) => Some(PinKind::Map),
-            (EbpfPart::CongestionControls, name) => {
-                let mut families = FAMILIES.into_iter();
-                let is_ours = families.any(|family| is_name_of(name, family));
-                is_ours.then_some(PinKind::Link)
-            }
-            (EbpfPart::Observer, _) => None,
+        let is_link = match self.part {
+            EbpfPart::Observer => name == LINK,
+            EbpfPart::CongestionControls => FAMILIES.iter().any(|family| is_name_of(name, family)),
+        };
+        if is_link {
+            Some(PinKind::Link)
+        } else {
+            self.maps().contains(&name).then_some(PinKind::Map)
         }
     }
-}
-
-/// Whether a congestion control of this name belongs to this family: names that
-/// are taken are numbered on.
-pub(crate) fn is_name_of(name: &str, family: &str) -> bool {
-    let number = name.strip_prefix(PREFIX);
-    let number = number.and_then(|name| name.strip_prefix(family));
-    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The names in a directory, readable ones; none if there is no directory.
@@ -162,51 +149,15 @@ pub(crate) fn is_ours(name: &str) -> bool {
     name == UNFINISHED || version_of(name).is_some()
 }
 
-/// Opens a map of the version that this build speaks.
-pub(crate) fn open(
-    place: &PinDirectory,
-    name: &str,
-    flags: u32,
-) -> Result<MapHandle, EbpfUnavailable> {
-    let path = place.version(place.ours()).join(name);
-    MapHandle::from_pinned_path_with_file_flags(path, flags).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => match place.other_version() {
-            Some(found) => EbpfUnavailable::OtherVersion {
-                found,
-                needed: place.ours(),
-            },
-            None => EbpfUnavailable::NotSetUp,
-        },
-        ErrorKind::PermissionDenied => EbpfUnavailable::NotPermitted(io_error(error)),
-        _ => EbpfUnavailable::Kernel(io_error(error)),
-    })
-}
-
-/// Checks the size of the map's values. The version is in the path of a pin, so
-/// other maps there do not come from `fairbat setup`.
-pub(crate) fn check<T>(place: &PinDirectory, map: &MapHandle) -> Result<(), EbpfUnavailable> {
-    if usize::try_from(map.value_size()).is_ok_and(|size| size == size_of::<T>()) {
-        return Ok(());
-    }
-    let directory = place.version(place.ours());
-    Err(EbpfUnavailable::Kernel(io::Error::new(
-        io::ErrorKind::InvalidData,
-        format!("{} holds other maps", directory.display()),
-    )))
-}
-
-/// The entry of a socket in a map.
-pub(crate) fn key(socket: &TcpSocket) -> [u8; 4] {
-    socket.as_fd().as_raw_fd().to_ne_bytes()
-}
-
-pub(crate) fn io_error(error: libbpf_rs::Error) -> io::Error {
+/// The error with all that led to it, in one line.
+pub(crate) fn io_error(error: &libbpf_rs::Error) -> io::Error {
     let kind = match error.kind() {
         ErrorKind::NotFound => io::ErrorKind::NotFound,
         ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
         ErrorKind::InvalidInput => io::ErrorKind::InvalidInput,
         ErrorKind::OutOfMemory => io::ErrorKind::OutOfMemory,
+        ErrorKind::AlreadyExists => io::ErrorKind::AlreadyExists,
         _ => io::ErrorKind::Other,
     };
-    io::Error::new(kind, error)
+    io::Error::new(kind, format!("{error:#}"))
 }

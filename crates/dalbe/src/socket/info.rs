@@ -8,20 +8,15 @@ use std::time::Duration;
 
 /// Where each field starts in `struct tcp_info`, as `linux/tcp.h` has it.
 mod offset {
-    pub(crate) const STATE: usize = 0;
     pub(crate) const CA_STATE: usize = 1;
     pub(crate) const SND_MSS: usize = 16;
     pub(crate) const RCV_MSS: usize = 20;
     pub(crate) const UNACKED: usize = 24;
     pub(crate) const SACKED: usize = 28;
-    pub(crate) const LOST: usize = 32;
     pub(crate) const RTT: usize = 68;
-    pub(crate) const RTTVAR: usize = 72;
-    pub(crate) const SND_SSTHRESH: usize = 76;
     pub(crate) const SND_CWND: usize = 80;
     pub(crate) const ADVMSS: usize = 84;
     pub(crate) const RCV_RTT: usize = 92;
-    pub(crate) const RCV_SPACE: usize = 96;
     pub(crate) const TOTAL_RETRANS: usize = 100;
     pub(crate) const PACING_RATE: usize = 104;
     pub(crate) const BYTES_ACKED: usize = 120;
@@ -30,11 +25,6 @@ mod offset {
     pub(crate) const NOTSENT_BYTES: usize = 144;
     pub(crate) const MIN_RTT: usize = 148;
     pub(crate) const DATA_SEGS_IN: usize = 152;
-    pub(crate) const DELIVERY_RATE: usize = 160;
-    pub(crate) const BUSY_TIME: usize = 168;
-    pub(crate) const RWND_LIMITED: usize = 176;
-    pub(crate) const SNDBUF_LIMITED: usize = 184;
-    pub(crate) const DELIVERED: usize = 192;
     pub(crate) const RCV_OOOPACK: usize = 224;
     pub(crate) const SND_WND: usize = 228;
     pub(crate) const RCV_WND: usize = 232;
@@ -45,7 +35,7 @@ const REQUIRED: usize = offset::TOTAL_RETRANS + 4;
 
 /// The fields beyond [`REQUIRED`]: name, end in bytes, and the first Linux
 /// that has it.
-const OPTIONAL: [(&str, usize, &str); 15] = [
+const OPTIONAL: [(&str, usize, &str); 10] = [
     ("pacing_rate", offset::PACING_RATE + 8, "3.15"),
     ("bytes_acked", offset::BYTES_ACKED + 8, "4.1"),
     ("bytes_received", offset::BYTES_RECEIVED + 8, "4.1"),
@@ -53,18 +43,14 @@ const OPTIONAL: [(&str, usize, &str); 15] = [
     ("notsent_bytes", offset::NOTSENT_BYTES + 4, "4.6"),
     ("min_rtt", offset::MIN_RTT + 4, "4.6"),
     ("data_segs_in", offset::DATA_SEGS_IN + 4, "4.6"),
-    ("delivery_rate", offset::DELIVERY_RATE + 8, "4.9"),
-    ("busy_time", offset::BUSY_TIME + 8, "4.10"),
-    ("rwnd_limited", offset::RWND_LIMITED + 8, "4.10"),
-    ("sndbuf_limited", offset::SNDBUF_LIMITED + 8, "4.10"),
-    ("delivered", offset::DELIVERED + 4, "4.18"),
     ("rcv_ooopack", offset::RCV_OOOPACK + 4, "5.4"),
     ("snd_wnd", offset::SND_WND + 4, "5.4"),
     ("rcv_wnd", offset::RCV_WND + 4, "6.2"),
 ];
 
-/// The kernel's `TCP_INFINITE_SSTHRESH`: still in the first slow start.
-const NO_SSTHRESH: u32 = 0x7fff_ffff;
+/// The first state of the kernel's `enum tcp_ca_state` (`linux/tcp.h`) in which
+/// the congestion window is reduced.
+const TCP_CA_CWR: u8 = 2;
 
 /// What the kernel knows of one connection.
 ///
@@ -73,10 +59,9 @@ const NO_SSTHRESH: u32 = 0x7fff_ffff;
 /// report yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// Where the connection is in its life.
-    pub state: TcpState,
-    /// What the sender's loss recovery is doing.
-    pub ca_state: CaState,
+    /// Whether what we send meets congestion: the window is being reduced, or
+    /// lost segments are being repaired.
+    pub is_reducing: bool,
     /// Largest segment we send, bytes of payload.
     pub snd_mss: u32,
     /// Size of the segments we receive, estimated by the kernel, bytes.
@@ -88,24 +73,15 @@ pub struct TcpInfo {
     pub unacked: u32,
     /// Segments sent that have arrived beyond a hole (SACK, RFC 2018).
     pub sacked: u32,
-    /// Segments sent that are thought lost and not yet repaired.
-    pub lost: u32,
     /// Segments sent again since the connection was opened.
     pub total_retrans: u32,
     /// Smoothed round-trip time of what we send (RFC 6298 SRTT). On a
     /// connection that only receives it stays what the handshake measured.
     pub rtt: Option<Duration>,
-    /// Mean deviation of the round-trip time (RFC 6298 RTTVAR).
-    pub rttvar: Duration,
-    /// Slow-start threshold, segments; `None` while none has been set.
-    pub snd_ssthresh: Option<u32>,
     /// Congestion window, segments.
     pub snd_cwnd: u32,
     /// Round-trip time as the receiver estimates it from the arriving data.
     pub rcv_rtt: Option<Duration>,
-    /// Receive buffer tuning: bytes the application took in the last round
-    /// trip. Not a limit, and unaware of the window clamp.
-    pub rcv_space: u32,
     /// Rate at which the sender spaces its packets, byte/s; `None` also when
     /// it does not.
     pub pacing_rate: Option<u64>,
@@ -123,61 +99,12 @@ pub struct TcpInfo {
     pub min_rtt: Option<Duration>,
     /// Segments received that carried data (RFC 4898).
     pub data_segs_in: Option<u32>,
-    /// Latest measured rate at which the peer acknowledged our data, byte/s.
-    /// Lower than the path allows when we had too little to send.
-    pub delivery_rate: Option<u64>,
-    /// Time with data sent or waiting to be sent.
-    pub busy_time: Option<Duration>,
-    /// Part of `busy_time` in which the peer's receive window was the limit.
-    pub rwnd_limited: Option<Duration>,
-    /// Part of `busy_time` in which our send buffer was the limit.
-    pub sndbuf_limited: Option<Duration>,
-    /// Segments sent that have arrived, in order or not (SACK).
-    pub delivered: Option<u32>,
     /// Segments received out of order.
     pub rcv_ooopack: Option<u32>,
     /// The receive window the peer offers us now, bytes.
     pub snd_wnd: Option<u32>,
     /// The receive window we offer the peer now, bytes.
     pub rcv_wnd: Option<u32>,
-}
-
-/// Where a connection is in its life (RFC 9293, section 3.3.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are RFC 9293's")]
-pub enum TcpState {
-    Established,
-    SynSent,
-    SynReceived,
-    FinWait1,
-    FinWait2,
-    TimeWait,
-    Closed,
-    CloseWait,
-    LastAck,
-    Listen,
-    Closing,
-    /// A number that Linux had not given out when this was written.
-    Unknown(u8),
-}
-
-/// What the sender's loss recovery is doing (`enum tcp_ca_state` in the
-/// kernel's `linux/tcp.h`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CaState {
-    /// Nothing suspicious.
-    Open,
-    /// Duplicate acknowledgements or SACKs arrive; no reaction yet.
-    Disorder,
-    /// The window is being reduced for a congestion signal other than loss
-    /// (ECN).
-    CongestionWindowReduced,
-    /// Fast retransmit: lost segments are being repaired.
-    Recovery,
-    /// The retransmission timer expired.
-    Loss,
-    /// A number that Linux had not given out when this was written.
-    Unknown(u8),
 }
 
 impl TcpInfo {
@@ -200,21 +127,16 @@ impl TcpInfo {
         let required = raw.first_chunk::<REQUIRED>()?;
         let field = |at| u32_at(required, at).unwrap_or(0);
         Some(Self {
-            state: TcpState::from_kernel(raw[offset::STATE]),
-            ca_state: CaState::from_kernel(raw[offset::CA_STATE]),
+            is_reducing: raw[offset::CA_STATE] >= TCP_CA_CWR,
             snd_mss: field(offset::SND_MSS),
             rcv_mss: field(offset::RCV_MSS),
             advmss: field(offset::ADVMSS),
             unacked: field(offset::UNACKED),
             sacked: field(offset::SACKED),
-            lost: field(offset::LOST),
             total_retrans: field(offset::TOTAL_RETRANS),
             rtt: measured_micros(field(offset::RTT)),
-            rttvar: micros(field(offset::RTTVAR)),
-            snd_ssthresh: Some(field(offset::SND_SSTHRESH)).filter(|&s| s < NO_SSTHRESH),
             snd_cwnd: field(offset::SND_CWND),
             rcv_rtt: measured_micros(field(offset::RCV_RTT)),
-            rcv_space: field(offset::RCV_SPACE),
             pacing_rate: u64_at(raw, offset::PACING_RATE).filter(|&rate| rate != u64::MAX),
             bytes_acked: u64_at(raw, offset::BYTES_ACKED),
             bytes_received: u64_at(raw, offset::BYTES_RECEIVED),
@@ -222,11 +144,6 @@ impl TcpInfo {
             notsent_bytes: u32_at(raw, offset::NOTSENT_BYTES),
             min_rtt: u32_at(raw, offset::MIN_RTT).and_then(measured_micros),
             data_segs_in: u32_at(raw, offset::DATA_SEGS_IN),
-            delivery_rate: u64_at(raw, offset::DELIVERY_RATE).filter(|&rate| rate > 0),
-            busy_time: u64_at(raw, offset::BUSY_TIME).map(Duration::from_micros),
-            rwnd_limited: u64_at(raw, offset::RWND_LIMITED).map(Duration::from_micros),
-            sndbuf_limited: u64_at(raw, offset::SNDBUF_LIMITED).map(Duration::from_micros),
-            delivered: u32_at(raw, offset::DELIVERED),
             rcv_ooopack: u32_at(raw, offset::RCV_OOOPACK),
             snd_wnd: u32_at(raw, offset::SND_WND),
             rcv_wnd: u32_at(raw, offset::RCV_WND),
@@ -244,60 +161,18 @@ pub(crate) fn fields_beyond(length: usize) -> Vec<(&'static str, &'static str)> 
         .collect()
 }
 
-impl TcpState {
-    /// The numbers of the kernel's `net/tcp_states.h`.
-    fn from_kernel(number: u8) -> Self {
-        match number {
-            1 => Self::Established,
-            2 => Self::SynSent,
-            // 12 is a request that has no socket of its own yet.
-            3 | 12 => Self::SynReceived,
-            4 => Self::FinWait1,
-            5 => Self::FinWait2,
-            6 => Self::TimeWait,
-            7 => Self::Closed,
-            8 => Self::CloseWait,
-            9 => Self::LastAck,
-            10 => Self::Listen,
-            11 => Self::Closing,
-            other => Self::Unknown(other),
-        }
-    }
-}
-
-impl CaState {
-    fn from_kernel(number: u8) -> Self {
-        match number {
-            0 => Self::Open,
-            1 => Self::Disorder,
-            2 => Self::CongestionWindowReduced,
-            3 => Self::Recovery,
-            4 => Self::Loss,
-            other => Self::Unknown(other),
-        }
-    }
-}
-
 fn u32_at(raw: &[u8], at: usize) -> Option<u32> {
-    raw.get(at..)?
-        .first_chunk()
-        .map(|bytes| u32::from_ne_bytes(*bytes))
+    Some(u32::from_ne_bytes(*raw.get(at..)?.first_chunk()?))
 }
 
 fn u64_at(raw: &[u8], at: usize) -> Option<u64> {
-    raw.get(at..)?
-        .first_chunk()
-        .map(|bytes| u64::from_ne_bytes(*bytes))
-}
-
-fn micros(value: u32) -> Duration {
-    Duration::from_micros(u64::from(value))
+    Some(u64::from_ne_bytes(*raw.get(at..)?.first_chunk()?))
 }
 
 /// A time that the kernel leaves at 0, or at its largest for a minimum, until
 /// it has measured it.
 fn measured_micros(value: u32) -> Option<Duration> {
-    (value != 0 && value != u32::MAX).then(|| micros(value))
+    (value != 0 && value != u32::MAX).then(|| Duration::from_micros(value.into()))
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ use std::path::Path;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
+pub use self::info::TcpInfo;
 pub(crate) use self::info::fields_beyond;
-pub use self::info::{CaState, TcpInfo, TcpState};
 pub use self::levers::{CongestionError, ReceiverSocket, SenderSocket};
 
 /// The Lower-Effort per-hop behaviour as it stands in the IPv4 TOS and the

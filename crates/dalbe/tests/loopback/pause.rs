@@ -3,7 +3,6 @@
 use std::io::Read;
 
 use dalbe::capability::{Capabilities, Feature};
-use dalbe::socket::CaState;
 
 use crate::clamp::{SEGMENT, carry, connection, outstanding};
 use crate::{Connection, levers_of};
@@ -49,8 +48,7 @@ fn received(connection: &Connection) -> u64 {
 /// which a receiver may take 40 ms, comes twice and is not lost.)
 fn sender(connection: &Connection) -> (u32, bool) {
     let info = levers_of(&connection.server).info().expect("TCP_INFO");
-    let is_well = matches!(info.ca_state, CaState::Open | CaState::Disorder);
-    (info.snd_wnd.expect("Linux 5.4"), is_well)
+    (info.snd_wnd.expect("Linux 5.4"), !info.is_reducing)
 }
 
 #[test]

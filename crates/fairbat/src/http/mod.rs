@@ -5,7 +5,8 @@
 //! |---|---|
 //! | [`fields`] | reading a field once, as a date or as a structured field; `Retry-After` |
 //! | [`range`] | `Range` and `Content-Range` |
-//! | [`validator`] | entity tags, and which version of a file a response belongs to |
+//! | `entity_tag` | entity tags and how they compare |
+//! | [`validator`] | which version of a file a response belongs to |
 //! | [`digest`] | `Repr-Digest`, `Content-Digest`, `Want-Repr-Digest` |
 //! | [`content_disposition`] | the file name that a server suggests |
 //! | [`priority`] | `Priority`, `Fairbat-Deadline` and `Fairbat` |
@@ -15,6 +16,7 @@
 pub mod content_disposition;
 pub mod credentials;
 pub mod digest;
+pub(crate) mod entity_tag;
 mod failure;
 pub mod fields;
 pub mod priority;

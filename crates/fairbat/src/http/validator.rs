@@ -1,5 +1,5 @@
-//! Entity tags, and which version of a file a response belongs to (RFC 9110,
-//! section 8.8), so that bytes of two versions never meet in one file.
+//! Which version of a file a response belongs to (RFC 9110, section 8.8), so that
+//! bytes of two versions never meet in one file.
 //!
 //! Ranges may be combined only if they share a strong validator (section
 //! 15.3.7.3). There are two kinds:
@@ -10,16 +10,15 @@
 //!
 //! A response without either has no [`Validator`], and its file can only be
 //! fetched as one stream. The total length must match as well. The caller
-//! compares it, who knows it from `Content-Range`.
+//! knows it from `Content-Range` and compares it.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use http::header::{DATE, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
 
+use super::entity_tag::EntityTag;
 use super::fields::{date, single};
 
 /// Which version of a remote file bytes belong to.
@@ -203,7 +202,7 @@ impl TryFrom<Stored> for Validator {
 
     fn try_from(stored: Stored) -> Result<Self, Self::Error> {
         let tag = match stored.etag {
-            Some(text) => Some(text.parse().map_err(|_| NotAValidator)?),
+            Some(text) => Some(EntityTag::from_text(&text).ok_or(NotAValidator)?),
             None => None,
         };
         let date = match stored.last_modified {
@@ -211,111 +210,6 @@ impl TryFrom<Stored> for Validator {
             None => None,
         };
         Self::new(tag, date).ok_or(NotAValidator)
-    }
-}
-
-/// An entity tag (RFC 9110, section 8.8.3): an opaque mark of one version.
-///
-/// The bytes are kept verbatim: quoted as the grammar requires, or without
-/// quotes as some servers send them. In the text form ([`fmt::Display`],
-/// [`FromStr`]) each byte is the character of the same number, so the text
-/// loses nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EntityTag {
-    /// The tag without `W/`, with its quotes.
-    opaque: HeaderValue,
-    weak: bool,
-}
-
-impl EntityTag {
-    /// The tag in the value of an `ETag` field.
-    ///
-    /// `None` for an empty tag, quoted or not. The grammar allows it, but a
-    /// server that sends it sends it for every version. `w/` in lower case marks
-    /// a weak tag too, so that it is not taken for a strong one.
-    #[must_use]
-    pub fn from_value(value: &HeaderValue) -> Option<Self> {
-        let bytes = value.as_bytes().trim_ascii();
-        let (opaque, weak) = match bytes {
-            [b'W' | b'w', b'/', opaque @ ..] => (opaque, true),
-            opaque => (opaque, false),
-        };
-        if matches!(opaque, b"" | b"\"\"") {
-            return None;
-        }
-        let opaque = HeaderValue::from_bytes(opaque).ok()?;
-        Some(Self { opaque, weak })
-    }
-
-    /// Whether the server marked the tag as weak: equivalent versions with
-    /// different bytes may share it.
-    #[must_use]
-    pub fn is_weak(&self) -> bool {
-        self.weak
-    }
-
-    /// Whether the tag is quoted as the grammar requires, `DQUOTE *etagc DQUOTE`,
-    /// and so may be sent in a request.
-    #[must_use]
-    pub fn is_quoted(&self) -> bool {
-        match self.opaque.as_bytes() {
-            [b'"', inner @ .., b'"'] => inner
-                .iter()
-                .all(|byte| matches!(byte, 0x21 | 0x23..=0x7e | 0x80..=0xff)),
-            _ => false,
-        }
-    }
-
-    /// Strong comparison (section 8.8.3.2): both strong, and the same bytes.
-    #[must_use]
-    pub fn strongly_equals(&self, other: &Self) -> bool {
-        !self.weak && !other.weak && self.opaque == other.opaque
-    }
-
-    /// Weak comparison (section 8.8.3.2): the same bytes, weak or not.
-    #[must_use]
-    pub fn weakly_equals(&self, other: &Self) -> bool {
-        self.opaque == other.opaque
-    }
-
-    /// The tag as a field value.
-    #[must_use]
-    pub fn to_value(&self) -> HeaderValue {
-        if !self.weak {
-            return self.opaque.clone();
-        }
-        let bytes = [b"W/", self.opaque.as_bytes()].concat();
-        HeaderValue::from_bytes(&bytes).expect("a field value stays one behind W/")
-    }
-}
-
-impl fmt::Display for EntityTag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.to_value()
-            .as_bytes()
-            .iter()
-            .try_for_each(|byte| write!(f, "{}", char::from(*byte)))
-    }
-}
-
-/// The text is no entity tag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an entity tag")]
-pub struct NotAnEntityTag;
-
-impl FromStr for EntityTag {
-    type Err = NotAnEntityTag;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let bytes: Vec<u8> = text
-            .chars()
-            .map(u8::try_from)
-            .collect::<Result<_, _>>()
-            .map_err(|_| NotAnEntityTag)?;
-        HeaderValue::from_bytes(&bytes)
-            .ok()
-            .and_then(|value| Self::from_value(&value))
-            .ok_or(NotAnEntityTag)
     }
 }
 
@@ -533,80 +427,5 @@ mod tests {
         let expected = httpdate::parse_http_date(MODIFIED.1).unwrap();
         assert_eq!(last_modified(&headers(&[MODIFIED])), Some(expected));
         assert_eq!(last_modified(&headers(&[("last-modified", "x")])), None);
-    }
-}
-
-#[cfg(test)]
-mod entity_tag_tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn tag(text: &str) -> EntityTag {
-        text.parse().unwrap()
-    }
-
-    #[test]
-    fn compares_as_the_table_of_rfc_9110_says() {
-        for (first, second, strong, weak) in [
-            ("W/\"1\"", "W/\"1\"", false, true),
-            ("W/\"1\"", "W/\"2\"", false, false),
-            ("W/\"1\"", "\"1\"", false, true),
-            ("\"1\"", "\"1\"", true, true),
-        ] {
-            assert_eq!(tag(first).strongly_equals(&tag(second)), strong);
-            assert_eq!(tag(first).weakly_equals(&tag(second)), weak);
-            assert_eq!(tag(second).strongly_equals(&tag(first)), strong);
-        }
-    }
-
-    #[test]
-    fn tells_weak_and_unquoted_tags() {
-        for (text, weak, quoted) in [
-            ("\"xyzzy\"", false, true),
-            ("W/\"xyzzy\"", true, true),
-            ("w/\"xyzzy\"", true, true),
-            ("xyzzy", false, false),
-            ("W/xyzzy", true, false),
-            ("\"xyzzy", false, false),
-            ("\"", false, false),
-            ("\"a\"b\"", false, false),
-            ("\"a b\"", false, false),
-            ("\"\u{e9}\"", false, true),
-        ] {
-            assert_eq!(tag(text).is_weak(), weak, "{text}");
-            assert_eq!(tag(text).is_quoted(), quoted, "{text}");
-        }
-    }
-
-    #[test]
-    fn quotes_are_part_of_the_tag() {
-        assert!(!tag("\"xyzzy\"").weakly_equals(&tag("xyzzy")));
-    }
-
-    #[test]
-    fn empty_tags_are_none() {
-        for text in ["", " ", "\"\"", "W/", "W/\"\""] {
-            assert_eq!(text.parse::<EntityTag>(), Err(NotAnEntityTag), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn control_and_wide_characters_are_refused() {
-        for text in ["\"a\nb\"", "\"\0\"", "\"\u{20ac}\""] {
-            assert_eq!(text.parse::<EntityTag>(), Err(NotAnEntityTag), "{text:?}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn every_tag_survives_as_text(bytes in proptest::collection::vec(0x20_u8..=0xff, 0..30)) {
-            let tag = HeaderValue::from_bytes(&bytes)
-                .ok()
-                .and_then(|value| EntityTag::from_value(&value));
-            if let Some(tag) = tag {
-                prop_assert_eq!(tag.to_string().parse(), Ok(tag));
-            }
-        }
     }
 }

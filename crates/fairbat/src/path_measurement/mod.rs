@@ -5,7 +5,7 @@
 pub mod forecast;
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dalbe::capability::Capabilities;
 use dalbe::receive_window::{WindowLever, WindowSettings};
@@ -14,6 +14,7 @@ use tokio::time::MissedTickBehavior;
 use url::Url;
 
 use self::forecast::Rates;
+use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::Failure;
 use crate::settings::HttpSettings;
@@ -88,7 +89,7 @@ async fn measure(
     is_held: bool,
 ) -> Result<Measurement, Failure> {
     let mut measuring = Measuring {
-        stopwatch: Stopwatch::start(),
+        clock: Clock::start(),
         polite_until: at_most.mul_f64(POLITE_SHARE),
         lever: is_held.then(|| WindowLever::new(WindowSettings::default())),
         meter: None,
@@ -98,7 +99,7 @@ async fn measure(
     if let Ok(fetched) = tokio::time::timeout(at_most, fetched).await {
         fetched?;
     }
-    let elapsed = measuring.stopwatch.elapsed();
+    let elapsed = measuring.clock.now();
     let measured = measuring.meter.and_then(|meter| {
         Some(Measurement {
             rates: meter.rates(elapsed)?,
@@ -116,7 +117,7 @@ async fn measure(
 /// A measurement under way.
 #[derive(Debug)]
 struct Measuring {
-    stopwatch: Stopwatch,
+    clock: Clock,
     polite_until: Duration,
     /// `None` where nothing holds a download back.
     lever: Option<WindowLever>,
@@ -163,7 +164,7 @@ impl Measuring {
             let piece = tokio::select! {
                 biased;
                 _ = tick.tick() => {
-                    let now = self.stopwatch.elapsed();
+                    let now = self.clock.now();
                     let order = if now < self.polite_until { FlowTarget::YIELD } else { FlowTarget::FREE };
                     if let (Some(lever), Some(socket)) = (&mut self.lever, &socket)
                         && let Err(error) = lever.update(now, socket, order, Some(end - *offset))
@@ -176,7 +177,7 @@ impl Measuring {
                 piece = body.next() => piece?,
             };
             let Some(piece) = piece else { return Ok(()) };
-            let now = self.stopwatch.elapsed();
+            let now = self.clock.now();
             let polite_until = self.polite_until;
             let meter = self
                 .meter
@@ -206,24 +207,6 @@ fn final_error(failure: Failure) -> TransferError {
             "the server sent the whole file instead of a range",
         )
         .with_hint("leave the measurement out with --measure 0"),
-    }
-}
-
-/// The time since it was started, which never goes back.
-#[derive(Debug)]
-struct Stopwatch(Instant);
-
-impl Stopwatch {
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "the shell around the meter: the one place of a survey that reads a clock"
-    )]
-    fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.0.elapsed()
     }
 }
 

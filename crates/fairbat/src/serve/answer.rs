@@ -16,7 +16,9 @@ use super::conditions::{Validators, Verdict, evaluate, range_applies};
 use super::controller::{ResponseGuard, ResponseMode, ResponseTracker};
 use super::files::{Found, NotServed, directory_in, name_in};
 use super::listing::{Listing, Page};
-use super::response::{LogNote, ResponseBody, not_served, with, without_content};
+use super::response::{
+    LogNote, ResponseBody, empty, file_bytes, line, not_served, pieces, with, without_content,
+};
 use super::site::Site;
 use super::write;
 use crate::blocking::blocking;
@@ -135,10 +137,10 @@ async fn file(
         range,
     } = head;
     let Some(range) = range else {
-        return Ok(with(status, headers, ResponseBody::empty()));
+        return Ok(with(status, headers, empty()));
     };
     let length = range.end - range.start;
-    let body = |guard| ResponseBody::file(site, name, found, range, guard);
+    let body = |guard| file_bytes(site, name, found, range, guard);
     Ok(with_body(
         site,
         tracker,
@@ -259,12 +261,11 @@ async fn listing(
     };
     let Some(page) = Page::of(request.uri.query().unwrap_or_default()) else {
         let text = "after is a name, percent-encoded, and limit a number above 0";
-        let body = ResponseBody::line(text);
-        return with(StatusCode::BAD_REQUEST, HeaderMap::new(), body);
+        return with(StatusCode::BAD_REQUEST, HeaderMap::new(), line(text));
     };
     let (shared, owned) = (Arc::clone(site), name.clone());
     let begun = blocking(move || Listing::begin(shared, owned, page)).await;
-    let listing = match begun.unwrap_or_else(|lost| Err(lost.into())) {
+    let mut listing = match begun.unwrap_or_else(|lost| Err(lost.into())) {
         Ok(listing) => listing,
         Err(reason) => return not_served(site, &name, &reason),
     };
@@ -274,9 +275,9 @@ async fn listing(
         (VARY, HeaderValue::from_static("accept")),
     ]);
     if request.method == Method::HEAD {
-        return with(StatusCode::OK, headers, ResponseBody::empty());
+        return with(StatusCode::OK, headers, empty());
     }
-    let body = |guard| ResponseBody::listing(listing, guard);
+    let body = |guard| pieces(guard, move || listing.next_piece());
     with_body(site, tracker, request, (StatusCode::OK, headers), 0, body)
 }
 

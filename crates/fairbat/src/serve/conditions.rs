@@ -16,8 +16,8 @@ use sha2::{Digest, Sha256};
 
 use crate::checksum::to_hex;
 use crate::file_version::{FileVersion, moment};
+use crate::http::entity_tag::EntityTag;
 use crate::http::fields::{date, single};
-use crate::http::validator::EntityTag;
 
 /// Age below which a file may change again without a new time. The coarsest clock
 /// of a file system in use has steps of two seconds (FAT).
@@ -249,7 +249,7 @@ mod tests {
 
     fn seen() -> Validators {
         Validators {
-            tag: "\"v1\"".parse().ok(),
+            tag: EntityTag::from_text("\"v1\""),
             modified: httpdate::parse_http_date(DATE).ok(),
             is_dated: true,
         }

@@ -106,18 +106,16 @@ impl Listing {
         })
     }
 
-    /// Whether the text is complete.
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over
-    }
-
-    /// The next piece of the text.
+    /// The next piece of the text; `None` at its end.
     ///
     /// # Errors
     /// The directory cannot be read any more. The log says so: the client sees
     /// only that the body is short.
-    pub(crate) fn next_piece(&mut self) -> io::Result<Bytes> {
-        let piece = self.write();
+    pub(crate) fn next_piece(&mut self) -> io::Result<Option<Bytes>> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let piece = self.write().map(Some);
         if let Err(error) = &piece {
             let trouble = format_args!("cannot be listed, a response is broken off: {error}");
             self.site.warn_of(&self.name, trouble);

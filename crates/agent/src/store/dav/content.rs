@@ -65,7 +65,7 @@ impl BodyReading {
             (StatusCode::PARTIAL_CONTENT, Some(range)) => {
                 let answered = headers.get(CONTENT_RANGE).map(HeaderValue::as_bytes);
                 let length = answered
-                    .and_then(|value| ContentRange::parse(value).ok())
+                    .and_then(ContentRange::parse)
                     .and_then(|answered| length_of(answered, &range));
                 let length = length.ok_or_else(|| {
                     StoreError::senseless(&doing, "it is not the range that was asked for")

@@ -16,7 +16,7 @@ use rustix::mount::{
 };
 use rustix::process::geteuid;
 
-use super::{SetupError, failed};
+use super::{SetupError, failed_to};
 use crate::ebpf::PIN_DIRECTORY;
 
 /// `BPF_FS_MAGIC` of the kernel's `linux/magic.h`.
@@ -69,13 +69,12 @@ fn make_once(directory: &Path, undo: &mut Rollback) -> Result<Option<SetupLock>,
             why: "it is no BPF file system and not empty",
         });
     }
-    let doing = |error| failed(format!("mount {}", directory.display()), error);
-    let made = file_system().map_err(doing)?;
+    let made = file_system().map_err(failed_to("mount", directory))?;
     // Locked before it is mounted. If something fails, it goes with its last
     // descriptor.
     let lock = SetupLock::first(made.as_fd(), directory)?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-    move_mount(made, "", CWD, directory, flags).map_err(doing)?;
+    move_mount(made, "", CWD, directory, flags).map_err(failed_to("mount", directory))?;
     let mounted = directory.to_owned();
     undo.note(move || drop(unmount_if_empty(&mounted)));
     Ok(Some(lock))
@@ -98,8 +97,7 @@ pub(crate) fn unmount_if_empty(directory: &Path) -> Result<(), SetupError> {
     if !is_bpffs(directory)? || !is_empty(directory)? {
         return Ok(());
     }
-    unmount(directory, UnmountFlags::DETACH)
-        .map_err(|error| failed(format!("unmount {}", directory.display()), error))
+    unmount(directory, UnmountFlags::DETACH).map_err(failed_to("unmount", directory))
 }
 
 /// Locks the BPF file system that is there; `None` if there is none, or it
@@ -109,8 +107,7 @@ pub(crate) fn lock(directory: &Path) -> Result<Option<SetupLock>, SetupError> {
         return Ok(None);
     };
     // By the lock, for one may have been mounted over it just now.
-    let found = fstatfs(lock.file())
-        .map_err(|error| failed(format!("look at {}", directory.display()), error))?;
+    let found = fstatfs(&lock.file).map_err(failed_to("look at", directory))?;
     Ok(has_magic(&found).then_some(lock))
 }
 
@@ -138,10 +135,7 @@ pub(crate) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
             // A process may stand in it; it then goes when that does.
             match unmount(directory, UnmountFlags::DETACH) {
                 Err(Errno::PERM) => return Ok(()),
-                result => {
-                    let doing = || format!("unmount {}", directory.display());
-                    result.map_err(|error| failed(doing(), error))?;
-                }
+                result => result.map_err(failed_to("unmount", directory))?,
             }
         }
         match check(directory) {
@@ -150,8 +144,7 @@ pub(crate) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
             result => result?,
         }
         clear(directory);
-        fs::remove_dir(directory)
-            .map_err(|error| failed(format!("remove {}", directory.display()), error))?;
+        fs::remove_dir(directory).map_err(failed_to("remove", directory))?;
     }
     // Of any other path the one above is not ours. A removal that was killed
     // may have left it; others may have put something there.
@@ -167,7 +160,7 @@ pub(crate) fn is_bpffs(directory: &Path) -> Result<bool, SetupError> {
     match statfs(directory) {
         Ok(found) => Ok(has_magic(&found)),
         Err(Errno::NOENT) => Ok(false),
-        Err(error) => Err(failed(format!("look at {}", directory.display()), error)),
+        Err(error) => Err(failed_to("look at", directory)(error)),
     }
 }
 
@@ -177,27 +170,24 @@ fn has_magic(found: &StatFs) -> bool {
 
 /// Makes a directory that everybody may look into, if there is none.
 pub(crate) fn make_directory(path: &Path, undo: &mut Rollback) -> Result<(), SetupError> {
-    let doing = || format!("make {}", path.display());
     match DirBuilder::new().mode(PUBLIC_MODE).create(path) {
         Ok(()) => {
             let made = path.to_owned();
             undo.note(move || drop(fs::remove_dir(made)));
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
-        Err(error) => return Err(failed(doing(), error)),
+        Err(error) => return Err(failed_to("make", path)(error)),
     }
     // The process's mask may have taken something away.
-    fs::set_permissions(path, Permissions::from_mode(PUBLIC_MODE))
-        .map_err(|error| failed(doing(), error))
+    fs::set_permissions(path, Permissions::from_mode(PUBLIC_MODE)).map_err(failed_to("make", path))
 }
 
 /// Refuses what another user could change, or could not enter.
 fn check(path: &Path) -> Result<(), SetupError> {
-    let found = fs::symlink_metadata(path)
-        .map_err(|error| failed(format!("look at {}", path.display()), error))?;
+    let found = fs::symlink_metadata(path).map_err(failed_to("look at", path))?;
     if found.uid() == 0 && !geteuid().is_root() {
         let refused = io::Error::from_raw_os_error(libc::EACCES);
-        return Err(failed(format!("write to {}", path.display()), refused));
+        return Err(failed_to("write to", path)(refused));
     }
     let why = if !found.is_dir() {
         "it is no directory"
@@ -222,19 +212,17 @@ fn check(path: &Path) -> Result<(), SetupError> {
 fn is_empty(path: &Path) -> Result<bool, SetupError> {
     let is_bpffs = is_bpffs(path)?;
     let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-    let entries = entries.map_err(|error| failed(format!("read {}", path.display()), error))?;
+    let entries = entries.map_err(failed_to("read", path))?;
     let is_kernels =
         |entry: &DirEntry| is_bpffs && entry.file_name().as_encoded_bytes().contains(&b'.');
-    let counts = |entry: &&DirEntry| !is_lock(&entry.file_name());
+    let counts = |entry: &&DirEntry| entry.file_name() != LOCK_NAME;
     Ok(entries.iter().filter(counts).all(is_kernels))
 }
 
 fn is_mount_point(path: &Path) -> Result<bool, SetupError> {
-    let device = |path: &Path| {
-        let found = fs::symlink_metadata(path);
-        found
-            .map(|found| found.dev())
-            .map_err(|error| failed(format!("look at {}", path.display()), error))
+    let device = |path: &Path| match fs::symlink_metadata(path) {
+        Ok(found) => Ok(found.dev()),
+        Err(error) => Err(failed_to("look at", path)(error)),
     };
     match path.parent() {
         Some(parent) => Ok(device(path)? != device(parent)?),
@@ -263,21 +251,20 @@ impl SetupLock {
     /// directory does not exist or was removed while this waited.
     pub(crate) fn of(directory: &Path) -> Result<Option<Self>, SetupError> {
         let path = directory.join(LOCK_NAME);
-        let doing = || format!("lock {}", directory.display());
         loop {
             match DirBuilder::new().mode(PRIVATE_MODE).create(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(failed(doing(), error));
+                    return Err(failed_to("lock", directory)(error));
                 }
                 _ => {}
             }
             let file = match File::open(&path) {
                 // Whose it was has just removed it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                result => result.map_err(|error| failed(doing(), error))?,
+                result => result.map_err(failed_to("lock", directory))?,
             };
-            wait(&file).map_err(|error| failed(doing(), error))?;
+            wait(&file).map_err(failed_to("lock", directory))?;
             let lock = Self {
                 path: path.clone(),
                 file,
@@ -298,17 +285,11 @@ impl SetupLock {
             wait(&file)?;
             Ok(file)
         };
-        let file = made()
-            .map_err(|error: Errno| failed(format!("lock {}", directory.display()), error))?;
+        let file = made().map_err(failed_to::<Errno>("lock", directory))?;
         Ok(Self {
             path: directory.join(LOCK_NAME),
             file,
         })
-    }
-
-    /// What is locked, in the file system that it is in.
-    pub(crate) fn file(&self) -> &File {
-        &self.file
     }
 
     /// Whether it is what others would lock: whose it was may have removed it,
@@ -333,11 +314,6 @@ impl Drop for SetupLock {
 fn wait(file: &File) -> rustix::io::Result<()> {
     // A signal that is handled interrupts it.
     retry_on_intr(|| flock(file, FlockOperation::LockExclusive))
-}
-
-/// Whether an entry of a directory is nothing but a lock.
-pub(crate) fn is_lock(name: &std::ffi::OsStr) -> bool {
-    name == LOCK_NAME
 }
 
 /// Removes the lock that is held, or that a killed process has left, from an

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use super::bpffs::{self, Rollback};
 use super::load::LoadedPrograms;
-use super::{InstallOutcome, SetupError, SetupStatus, failed};
+use super::{InstallOutcome, SetupError, SetupStatus, failed_to};
 use crate::ebpf::EbpfPart;
-use crate::ebpf::pins::{PinDirectory, PinKind, is_ours, names};
+use crate::ebpf::pins::{PinDirectory, is_ours, names};
 
 /// Sets up a part in this directory, usually
 /// [`PIN_DIRECTORY`](crate::ebpf::PIN_DIRECTORY). The directory is made if
@@ -50,12 +50,11 @@ fn install_locked(
     bpffs::make_directory(&unfinished, undo)?;
     let made = unfinished.clone();
     undo.note(move || drop(remove_pins(&made)));
-    loaded.pin(&unfinished)?;
+    loaded.pin(&place)?;
     let finished = place.version(place.ours());
     // An incomplete setup of this version may be there.
     remove_pins(&finished)?;
-    fs::rename(&unfinished, &finished)
-        .map_err(|error| failed(format!("make {}", finished.display()), error))?;
+    fs::rename(&unfinished, &finished).map_err(failed_to("make", &finished))?;
     undo.keep();
     remove_others(&place)?;
     Ok(match before {
@@ -126,8 +125,7 @@ pub fn status(directory: &Path, part: EbpfPart) -> Result<SetupStatus, SetupErro
 /// Removes one version of a part, whose entries are known to be ours
 /// ([`check_entries`]).
 pub(crate) fn remove_pins(version: &Path) -> Result<(), SetupError> {
-    let names = names(version).map_err(|error| failed(reading(version), error))?;
-    for name in names {
+    for name in names(version).map_err(failed_to("read", version))? {
         let path = version.join(name);
         removed(fs::remove_file(&path), &path)?;
     }
@@ -138,20 +136,14 @@ pub(crate) fn remove_pins(version: &Path) -> Result<(), SetupError> {
 fn removed(result: io::Result<()>, path: &Path) -> Result<(), SetupError> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(failed(format!("remove {}", path.display()), error))
+            Err(failed_to("remove", path)(error))
         }
         _ => Ok(()),
     }
 }
 
 fn versions(place: &PinDirectory) -> Result<Vec<u32>, SetupError> {
-    place
-        .versions()
-        .map_err(|error| failed(reading(place.root()), error))
-}
-
-fn reading(path: &Path) -> String {
-    format!("read {}", path.display())
+    place.versions().map_err(failed_to("read", place.root()))
 }
 
 /// Refuses to touch what did not come from here.
@@ -160,7 +152,7 @@ fn check_entries(place: &PinDirectory) -> Result<(), SetupError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         entries => entries
             .and_then(Iterator::collect::<io::Result<Vec<_>>>)
-            .map_err(|error| failed(reading(path), error)),
+            .map_err(failed_to("read", path)),
     };
     let not_ours = |path| {
         Err(SetupError::NotOurs {
@@ -174,8 +166,7 @@ fn check_entries(place: &PinDirectory) -> Result<(), SetupError> {
         }
         for pin in read(&version.path())? {
             let name = pin.file_name();
-            let known: Option<PinKind> = name.to_str().and_then(|name| place.pin(name));
-            if known.is_none() {
+            if name.to_str().and_then(|name| place.pin(name)).is_none() {
                 return not_ours(pin.path());
             }
         }

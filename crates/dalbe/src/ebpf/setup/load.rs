@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapHandle, PrintLevel, set_print};
 
-use super::{SetupError, failed};
+use super::{SetupError, failed, failed_to};
 use crate::ebpf::EbpfPart;
-use crate::ebpf::layout::FAMILIES;
-use crate::ebpf::pins::{LINK, PARAMETERS, PREFIX, STATE, STATISTICS, WATCH};
+use crate::ebpf::layout::{FAMILIES, PREFIX};
+use crate::ebpf::pins::{LINK, PinDirectory, io_error};
 
 mod skeletons {
     #![allow(
@@ -47,7 +47,8 @@ const NUMBERS: u32 = 99;
 pub(crate) struct LoadedPrograms {
     /// By the names of their pins.
     links: Vec<(String, Link)>,
-    maps: Vec<(&'static str, u32, MapHandle)>,
+    /// In the order of [`PinDirectory::maps`].
+    maps: [MapHandle; 2],
 }
 
 impl LoadedPrograms {
@@ -72,22 +73,15 @@ impl LoadedPrograms {
         })
     }
 
-    /// Updating an entry of a map needs the right to read and to write,
-    /// reading one the right to read; which entries, the descriptor of a
-    /// socket decides.
     fn observer() -> libbpf_rs::Result<Self> {
         let mut storage = MaybeUninit::uninit();
         let open = skeletons::observer::ObserverSkelBuilder::default().open(&mut storage)?;
         let loaded = open.load()?;
         Ok(Self {
             links: vec![(LINK.to_owned(), loaded.progs.observe.attach()?)],
-            maps: vec![
-                (WATCH, 0o666, MapHandle::try_from(&loaded.maps.watch)?),
-                (
-                    STATISTICS,
-                    0o444,
-                    MapHandle::try_from(&loaded.maps.statistics)?,
-                ),
+            maps: [
+                MapHandle::try_from(&loaded.maps.watch)?,
+                MapHandle::try_from(&loaded.maps.statistics)?,
             ],
         })
     }
@@ -132,27 +126,32 @@ impl LoadedPrograms {
                 (cdg.clone(), maps.cdg.attach_struct_ops()?),
                 (cubic.clone(), maps.cubic.attach_struct_ops()?),
             ],
-            maps: vec![
-                (PARAMETERS, 0o666, MapHandle::try_from(&maps.parameters)?),
-                (STATE, 0o444, MapHandle::try_from(&maps.state)?),
+            maps: [
+                MapHandle::try_from(&maps.parameters)?,
+                MapHandle::try_from(&maps.state)?,
             ],
         })
     }
 
-    /// Pins it all in this directory, and lets everybody use the maps.
-    pub(crate) fn pin(mut self, directory: &Path) -> Result<(), SetupError> {
-        let pinned = |name: &str, mode, result: libbpf_rs::Result<()>| {
-            let path = directory.join(name);
-            result
+    /// Pins all of it in the unfinished directory of `place`, and lets everybody
+    /// use the maps. An update of a map needs the rights to read and to write, a
+    /// look-up the right to read. The descriptor of a socket decides on the entry.
+    pub(crate) fn pin(mut self, place: &PinDirectory) -> Result<(), SetupError> {
+        let directory = place.unfinished();
+        let shared = |path: &Path, mode, pinned: libbpf_rs::Result<()>| {
+            pinned
                 .map_err(|error| io_error(&error))
-                .and_then(|()| fs::set_permissions(&path, Permissions::from_mode(mode)))
-                .map_err(|error| failed(format!("pin {}", path.display()), error))
+                .and_then(|()| fs::set_permissions(path, Permissions::from_mode(mode)))
+                .map_err(failed_to("pin", path))
         };
-        for (name, mode, map) in &mut self.maps {
-            pinned(name, *mode, map.pin(directory.join(*name)))?;
+        let modes = [0o666, 0o444];
+        for ((name, mode), map) in place.maps().iter().zip(modes).zip(&mut self.maps) {
+            let path = directory.join(name);
+            shared(&path, mode, map.pin(&path))?;
         }
         for (name, link) in &mut self.links {
-            pinned(name, 0o600, link.pin(directory.join(&*name)))?;
+            let path = directory.join(name);
+            shared(&path, 0o600, link.pin(&path))?;
         }
         Ok(())
     }
@@ -184,16 +183,4 @@ static LOG: Mutex<String> = Mutex::new(String::new());
 fn keep(_level: PrintLevel, text: String) {
     let mut log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
     log.push_str(&text);
-}
-
-fn io_error(error: &libbpf_rs::Error) -> io::Error {
-    use libbpf_rs::ErrorKind;
-    let kind = match error.kind() {
-        ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
-        ErrorKind::AlreadyExists => io::ErrorKind::AlreadyExists,
-        ErrorKind::NotFound => io::ErrorKind::NotFound,
-        _ => io::ErrorKind::Other,
-    };
-    // With all that led to it, in one line.
-    io::Error::new(kind, format!("{error:#}"))
 }

@@ -13,6 +13,8 @@ mod install;
 mod load;
 
 use std::io;
+#[cfg(feature = "bpf")]
+use std::path::Path;
 use std::path::PathBuf;
 
 #[cfg(feature = "bpf")]
@@ -79,12 +81,11 @@ pub enum SetupError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// The kernel describes its own types to nobody.
+    /// The kernel has no description of its own types.
     #[error(
         "it takes a kernel with BTF (CONFIG_DEBUG_INFO_BTF), which would be in \
          /sys/kernel/btf/vmlinux"
     )]
-    /// The kernel has no description of its own types.
     NoBtf,
     /// The kernel does not take the program.
     #[error("the kernel does not take the {part}: {source}{}", .part.since())]
@@ -145,6 +146,12 @@ fn failed(doing: impl Into<String>, source: impl Into<io::Error>) -> SetupError 
     } else {
         SetupError::Failed { doing, source }
     }
+}
+
+/// Makes the error of an action on a path, such as `read` or `mount`.
+#[cfg(feature = "bpf")]
+fn failed_to<E: Into<io::Error>>(action: &str, path: &Path) -> impl FnOnce(E) -> SetupError {
+    move |error| failed(format!("{action} {}", path.display()), error)
 }
 
 /// Takes the place of the installer in a build without the feature `bpf`.

@@ -132,12 +132,12 @@ fn any_info() -> impl Strategy<Value = TcpInfo> {
         prop::option::weighted(0.95, prop_oneof![0_u64..10_000_000, any::<u64>()]),
         (
             prop::option::weighted(0.95, prop_oneof![0_u32..1000, any::<u32>()]),
-            prop::option::weighted(0.9, prop_oneof![0_u32..9000, any::<u32>()]),
+            prop_oneof![0_u32..9000, any::<u32>()],
         ),
         prop_oneof![0_u32..3, any::<u32>()],
     )
         .prop_map(
-            |(snd_mss, rtt, min_rtt, bytes_acked, (segs_in, delivered), total_retrans)| {
+            |(snd_mss, rtt, min_rtt, bytes_acked, (segs_in, sacked), total_retrans)| {
                 let micros = |us: u32| Duration::from_micros(us.into());
                 TcpInfo {
                     snd_mss,
@@ -145,7 +145,7 @@ fn any_info() -> impl Strategy<Value = TcpInfo> {
                     min_rtt: min_rtt.map(micros),
                     bytes_acked,
                     segs_in,
-                    delivered,
+                    sacked,
                     total_retrans,
                     ..nothing()
                 }

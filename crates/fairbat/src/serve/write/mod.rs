@@ -19,20 +19,17 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use hyper::body::{Body, Incoming};
 
-use self::place::{Arrival, Arrived, Expected, NotArrived, Occupant, Place, file_name};
+use self::place::{Arrival, Expected, NotArrived, Occupant, Place, arrive, file_name};
 use self::refusal::Refusal;
 use self::scratch::Uploads;
 use super::controller::{ResponseMode, ResponseTracker};
 use super::files::directory_in;
-use super::response::{ResponseBody, with, without_content};
+use super::response::{ResponseBody, line, no_content, with, without_content};
 use super::site::Site;
 use crate::blocking::blocking;
 
 /// The methods of a server that takes changes.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, PUT, DELETE, MOVE, MKCOL");
-
-/// Tries to make the directories of a destination that somebody else removes.
-const ATTEMPTS: usize = 16;
 
 /// Answers a request with any other method than GET and HEAD.
 pub(crate) async fn answer(
@@ -68,7 +65,7 @@ fn refuse(refusal: &Refusal) -> Response<ResponseBody> {
         _ => None,
     };
     headers.extend(more);
-    with(refusal.status(), headers, ResponseBody::line(&text))
+    with(refusal.status(), headers, line(&text))
 }
 
 async fn change(
@@ -181,41 +178,21 @@ async fn rename(
                 return Err(Refusal::NoFile);
             }
         }
-        for _ in 0..ATTEMPTS {
-            let place = Place::made(&site.root, &to)?;
-            let turn = uploads.turn();
+        let arrived = arrive(&site, &uploads, &to, |place| {
             expected.check(&site, &from)?;
-            let arrived = place.take(&source, arrival);
-            drop(turn);
-            match arrived {
-                Ok(arrived) => {
-                    // The new name first: a crash must not lose both.
-                    place.sync()?;
-                    source.sync()?;
-                    return Ok(arrived);
-                }
+            match place.take(&source, arrival) {
                 Err(NotArrived::Gone) if source.occupant()? == Occupant::Nothing => {
-                    return Err(Refusal::Absent);
+                    Err(Refusal::Absent.into())
                 }
-                Err(NotArrived::Gone) => {}
-                Err(NotArrived::Refused(refusal)) => return Err(refusal),
+                arrived => arrived,
             }
-        }
-        Err(Refusal::Busy)
+        })?;
+        // After the new name: a crash must not lose both.
+        source.sync()?;
+        Ok(arrived)
     })
     .await??;
-    Ok(match arrived {
-        Arrived::Created => without_content(StatusCode::CREATED, []),
-        Arrived::Replaced => no_content(),
-    })
-}
-
-fn no_content() -> Response<ResponseBody> {
-    with(
-        StatusCode::NO_CONTENT,
-        HeaderMap::new(),
-        ResponseBody::empty(),
-    )
+    Ok(arrived.response())
 }
 
 /// The place of something that has to exist.

@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::{HeaderMap, Response, StatusCode};
 use rustix::fs::{
     Access, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, accessat, linkat, mkdirat,
     renameat, renameat_with, statat, unlinkat,
@@ -25,11 +25,12 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::refusal::Refusal;
-use super::scratch::Scratch;
+use super::scratch::{Scratch, Uploads};
 use crate::blocking::blocking;
 use crate::file_version::{FileVersion, wall_clock};
 use crate::serve::conditions::{Validators, is_conditional, permits_change};
 use crate::serve::files::{NotServed, Root, directory_in, name_in};
+use crate::serve::response::{ResponseBody, no_content, without_content};
 use crate::serve::site::Site;
 
 /// The mode of new directories, before the umask.
@@ -67,6 +68,45 @@ pub(crate) enum Arrival {
 pub(crate) enum Arrived {
     Created,
     Replaced,
+}
+
+impl Arrived {
+    /// The answer to a request whose file has arrived.
+    pub(crate) fn response(self) -> Response<ResponseBody> {
+        match self {
+            Self::Created => without_content(StatusCode::CREATED, []),
+            Self::Replaced => no_content(),
+        }
+    }
+}
+
+/// Tries to make the directories of a file that somebody else removes.
+const ATTEMPTS: usize = 16;
+
+/// Has a file arrive under this name. Missing directories are made. No other
+/// request changes anything while `check_and_move` runs. It is called again if
+/// somebody removes a directory. Returns when the name is on the disk.
+pub(crate) fn arrive(
+    site: &Site,
+    uploads: &Uploads,
+    name: &Path,
+    mut check_and_move: impl FnMut(&Place) -> Result<Arrived, NotArrived>,
+) -> Result<Arrived, Refusal> {
+    for _ in 0..ATTEMPTS {
+        let place = Place::made(&site.root, name)?;
+        let turn = uploads.turn();
+        let arrived = check_and_move(&place);
+        drop(turn);
+        match arrived {
+            Ok(arrived) => {
+                place.sync()?;
+                return Ok(arrived);
+            }
+            Err(NotArrived::Gone) => {}
+            Err(NotArrived::Refused(refusal)) => return Err(refusal),
+        }
+    }
+    Err(Refusal::Busy)
 }
 
 impl Place {

@@ -15,21 +15,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_RANGE, ETAG};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response};
 use hyper::body::{Body, Incoming};
 
-use super::place::{Arrived, Expected, NotArrived, Place, check_ahead, file_name};
+use super::place::{Arrived, Expected, arrive, check_ahead, file_name};
 use super::refusal::Refusal;
 use super::scratch::{Scratch, Uploads};
 use crate::blocking::blocking;
 use crate::file_version::FileVersion;
 use crate::http::digest::StatedDigests;
 use crate::serve::files::Found;
-use crate::serve::response::{LogNote, ResponseBody, with, without_content};
+use crate::serve::response::{LogNote, ResponseBody};
 use crate::serve::site::Site;
-
-/// Tries to make the directories of a file that somebody else removes.
-const ATTEMPTS: usize = 16;
 
 /// Takes a file.
 pub(crate) async fn put(
@@ -73,14 +70,7 @@ pub(crate) async fn put(
         let (site, uploads) = (Arc::clone(site), Arc::clone(uploads));
         blocking(move || finish(&site, &uploads, &name, scratch, expected)).await??
     };
-    let mut response = match arrived {
-        Arrived::Created => without_content(StatusCode::CREATED, []),
-        Arrived::Replaced => with(
-            StatusCode::NO_CONTENT,
-            HeaderMap::new(),
-            ResponseBody::empty(),
-        ),
-    };
+    let mut response = arrived.response();
     // Without a tag if somebody writes to the file already. The file stays open
     // until then, so no other file can have its inode number.
     if let Some(found) = found.settled().await? {
@@ -158,22 +148,11 @@ fn finish(
     expected: Expected,
 ) -> Result<(Arrived, Found), Refusal> {
     scratch.file.sync_all()?;
-    for _ in 0..ATTEMPTS {
-        let place = Place::made(&site.root, name)?;
-        let turn = uploads.turn();
+    let arrived = arrive(site, uploads, name, |place| {
         expected.check(site, name)?;
-        let arrived = place.receive(&mut scratch, expected.arrival());
-        drop(turn);
-        match arrived {
-            Ok(arrived) => {
-                place.sync()?;
-                let file = scratch.file.try_clone()?;
-                let version = FileVersion::of(&file.metadata()?);
-                return Ok((arrived, Found { file, version }));
-            }
-            Err(NotArrived::Gone) => {}
-            Err(NotArrived::Refused(refusal)) => return Err(refusal),
-        }
-    }
-    Err(Refusal::Busy)
+        place.receive(&mut scratch, expected.arrival())
+    })?;
+    let file = scratch.file.try_clone()?;
+    let version = FileVersion::of(&file.metadata()?);
+    Ok((arrived, Found { file, version }))
 }

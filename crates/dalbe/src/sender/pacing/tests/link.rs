@@ -23,7 +23,6 @@ pub(super) fn nothing() -> TcpInfo {
     TcpInfo {
         rtt: None,
         bytes_acked: None,
-        delivered: None,
         segs_in: None,
         min_rtt: None,
         snd_mss: SEGMENT as u32,
@@ -156,7 +155,6 @@ impl Link {
             rtt: Some(Duration::from_secs_f64(self.smoothed)),
             min_rtt: Some(Duration::from_secs_f64(self.least)),
             bytes_acked: Some(self.acked as u64),
-            delivered: Some((self.acked / SEGMENT) as u32),
             segs_in: Some(self.acks as u32),
             total_retrans: self.lost,
             ..nothing()
