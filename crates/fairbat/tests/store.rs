@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fairbat::download::part::StoreError;
+use fairbat::download::part::PartError;
 use fairbat::download::part::file::PartFile;
 use fairbat::download::part::journal::Journal;
 use fairbat::download::part::name::name_for;
-use fairbat::download::part::{Incoming, Opened, Store};
+use fairbat::download::part::{Incoming, OpenedPart, PartStore};
 use fairbat::http::validator::{Validator, Version};
 use fairbat::ranges::RangeSet;
 use fairbat::settings::{FileAllocation, Target};
@@ -46,10 +46,10 @@ fn incoming(etag: &str) -> Incoming {
     }
 }
 
-fn open(directory: &Path, incoming: &Incoming) -> Result<(Arc<PartFile>, RangeSet), StoreError> {
+fn open(directory: &Path, incoming: &Incoming) -> Result<(Arc<PartFile>, RangeSet), PartError> {
     let target = Target::Directory(directory.to_owned());
-    match Store::new(true, FileAllocation::None).open(&target, incoming)? {
-        Opened::Part { part, have, .. } => Ok((part, have)),
+    match PartStore::new(true, FileAllocation::None).open(&target, incoming)? {
+        OpenedPart::Part { part, have, .. } => Ok((part, have)),
         other => panic!("{other:?}"),
     }
 }
@@ -187,9 +187,9 @@ fn a_damaged_journal_starts_over_and_a_missing_one_is_foreign() {
     let kept = fs::read(directory.path().join("file.part")).unwrap();
     assert_eq!(kept, b"somebody's");
     let named = Target::File(directory.path().join("file"));
-    let refused = Store::new(true, FileAllocation::None).open(&named, &incoming("\"v1\""));
+    let refused = PartStore::new(true, FileAllocation::None).open(&named, &incoming("\"v1\""));
     assert!(
-        matches!(refused, Err(StoreError::ForeignPart(_))),
+        matches!(refused, Err(PartError::ForeignPart(_))),
         "{refused:?}"
     );
 }
@@ -199,16 +199,16 @@ fn a_part_has_one_owner() {
     let directory = tempfile::tempdir().unwrap();
     let (_part, _) = open(directory.path(), &incoming("\"v1\"")).unwrap();
     let second = open(directory.path(), &incoming("\"v1\""));
-    assert!(matches!(second, Err(StoreError::Busy(_))), "{second:?}");
+    assert!(matches!(second, Err(PartError::Busy(_))), "{second:?}");
 }
 
 /// Opens in directory mode and expects the finished file.
 fn complete(directory: &Path, incoming: &Incoming) -> Option<PathBuf> {
     let target = Target::Directory(directory.to_owned());
-    let store = Store::new(true, FileAllocation::None);
+    let store = PartStore::new(true, FileAllocation::None);
     match store.open(&target, incoming).unwrap() {
-        Opened::Complete(path) => Some(path),
-        Opened::Part { .. } | Opened::Unidentified => None,
+        OpenedPart::Complete(path) => Some(path),
+        OpenedPart::Part { .. } | OpenedPart::Unidentified => None,
     }
 }
 
@@ -265,7 +265,7 @@ fn a_part_that_was_replaced_is_left_alone() {
         first.finish(TOTAL, None, true),
         first.discard(),
     ] {
-        assert!(matches!(refused, Err(StoreError::Stolen(_))), "{refused:?}");
+        assert!(matches!(refused, Err(PartError::Stolen(_))), "{refused:?}");
     }
     assert_eq!(fs::read(journal_of(directory.path())).unwrap(), journal);
     assert!(!directory.path().join("file").exists());
@@ -278,7 +278,7 @@ fn a_part_with_bytes_missing_is_not_finished() {
     part.write_at(1, &[content()[1..].to_vec().into()]).unwrap();
     let refused = part.finish(TOTAL, None, false);
     assert!(
-        matches!(refused, Err(StoreError::Incomplete(_))),
+        matches!(refused, Err(PartError::Incomplete(_))),
         "{refused:?}"
     );
 }
@@ -290,18 +290,18 @@ fn an_answer_that_identifies_nothing_throws_nothing_away_unasked() {
     part.write_at(0, &[content()[..100].to_vec().into()])
         .unwrap();
     drop(part);
-    let store = Store::new(true, FileAllocation::None);
+    let store = PartStore::new(true, FileAllocation::None);
     let target = Target::Directory(directory.path().to_owned());
     let mut stray = incoming("\"v1\"");
     stray.version = None;
     let opened = store.open(&target, &stray).unwrap();
-    assert!(matches!(opened, Opened::Unidentified), "{opened:?}");
+    assert!(matches!(opened, OpenedPart::Unidentified), "{opened:?}");
     let (_part, have) = open(directory.path(), &incoming("\"v1\"")).unwrap();
     assert_eq!(have.total(), 100);
     drop(_part);
     stray.start_over = true;
     match store.open(&target, &stray).unwrap() {
-        Opened::Part {
+        OpenedPart::Part {
             have, restarted, ..
         } => assert!(have.is_empty() && restarted.is_some()),
         other => panic!("{other:?}"),

@@ -58,10 +58,21 @@ pub(crate) struct RetryStore {
 /// The right to send one attempt. Returned when dropped.
 #[derive(Debug)]
 pub(crate) struct AdmittedRequest {
-    _permit: Permit,
+    permit: Permit,
     _place: WindowPlace,
     /// Content in the attempt, bytes; 0 if it does not count in the window.
     bytes: u64,
+}
+
+impl AdmittedRequest {
+    /// Returns the admission after a failed attempt. A busy store gets fewer
+    /// connections.
+    pub(crate) fn failed(self, error: &impl MayBeStoreError) {
+        let busy = error.store_error();
+        if let Some(error) = busy.filter(|error| error.kind == StoreErrorKind::Busy) {
+            self.permit.refused(error.retry_after.unwrap_or_default());
+        }
+    }
 }
 
 impl RetryStore {
@@ -89,7 +100,7 @@ impl RetryStore {
     pub(crate) async fn admit(&self, bytes: u64) -> AdmittedRequest {
         let place = self.window.enter(bytes).await;
         AdmittedRequest {
-            _permit: self.member.admit().await,
+            permit: self.member.admit().await,
             _place: place,
             bytes,
         }
@@ -124,7 +135,7 @@ impl RetryStore {
                 Ok(done) => return Ok(done),
                 Err(error) => error,
             };
-            drop(admission);
+            admission.failed(&error);
             retries.after(error).await?;
             admission = self.admit(bytes).await;
         }
@@ -200,9 +211,6 @@ impl Retries<'_> {
         let Decision::Retry { after } = decision else {
             return Err(error);
         };
-        if store.kind == StoreErrorKind::Busy {
-            self.store.member.pushed_back(store.retry_after);
-        }
         tracing::info!(%store, after_s = after.as_secs_f64(), "trying again");
         self.store.progress.retried(store.kind);
         tokio::time::sleep(after).await;

@@ -1,115 +1,62 @@
-//! A run at the end of each control period: it tells its lane what is left, follows what
-//! the lane decides, and reports how it stands against its deadlines. Also what servers are
-//! told about those.
-
-use std::time::Duration;
+//! What a run tells others: its lane what is left, its caller once a second how it stands
+//! against its deadlines, and servers when the bytes are needed.
 
 use dalbe::deadline::Deadline;
 use dalbe::receive_window::{HELD_BACK_SHARE, ReceiveWindowState};
 use dalbe::socket::TcpSocket;
 use dalbe::weight::MIN_WEIGHT;
-use jiff::SignedDuration;
 
-use super::message::TransferId;
-use super::state::Run;
+use super::run::Run;
 use super::transfer::{Phase, Transfer};
+use super::worker::TransferId;
 use crate::clock::JUMP;
 use crate::event::{Control, Event, FileProgress};
 use crate::http::priority::DeadlineHint;
-use crate::lane::core::Core;
 use crate::lane::{Backlog, EvenPace, Extent, LaneSample};
 
 #[cfg(test)]
 mod tests;
 
 impl Run {
-    /// Ends a control period: samples the lane, adjusts the levers and reports.
-    pub(crate) fn on_tick(&mut self) {
-        let rtt_ms = self.rtt_ms();
-        let sample = match self.place {
-            None => self.sample_lane(rtt_ms),
-            Some(_) => self.sample_place(),
-        };
-        if let Some(manager) = &self.context.window_manager {
-            manager.set_target(*self.lane.flow_target().borrow());
-        }
+    /// Reports the state of the control loop.
+    pub(crate) fn report_control(&mut self, sample: &LaneSample, rtt_ms: Option<f64>) {
         let lag = self.lag();
         let window = self.window();
         if let (Some(_), Some(window)) = (&self.place, window) {
             self.lane.set_window(window);
         }
+        let done = self.transfers.iter().map(|transfer| transfer.done);
         self.emit(Event::Control(Control {
             n: sample.n,
             m: sample.m,
             active: self.workers.len(),
             w: sample.w,
             window,
-            brake: self.window_state(&sample),
+            brake: self.window_state(sample),
             lag,
             zeta: sample.zeta.filter(|zeta| zeta.is_finite()),
             rate: sample.rate,
             rtt_ms,
-            bytes_done: self
-                .transfers
-                .iter()
-                .map(|transfer| transfer.done)
-                .fold(0, u64::saturating_add),
+            bytes_done: done.fold(0, u64::saturating_add),
             bytes_total: self.bytes_total(),
             files: self.files(),
         }));
-        self.take_checkpoints();
-        if self.place.is_some() {
-            self.set_backlogs();
-        }
     }
 
-    /// Ends a control period of the run's own lane, and reports who will be late.
-    fn sample_lane(&mut self, rtt_ms: Option<f64>) -> LaneSample {
-        self.lane.notice_clock();
-        self.note_deadlines();
-        self.set_backlogs();
-        let rtt = rtt_ms.map(|ms| Duration::from_secs_f64(ms / 1e3));
-        let natural = self.sizer.natural_length();
-        self.lane.with_core(|core, _| {
-            core.set_rtt(rtt);
-            core.set_chunk_len(natural);
-        });
-        let sample = self.lane.sample();
-        for late in self.lane.with_core(Core::report_late) {
-            // Members of the run's own lane are numbered as its transfers are.
-            if let Some(transfer) = self.transfers.get(late.id.0 as usize) {
-                self.emit(Event::Forecast {
-                    url: transfer.url.clone(),
-                    late_s: late.late_s,
-                    zeta: late.zeta,
-                    rate: late.rate,
-                });
-            }
-        }
-        sample
-    }
-
-    /// Ends a control period in a shared lane: the rate is that of this run, the rest is
-    /// the lane's.
-    fn sample_place(&mut self) -> LaneSample {
+    /// The last sample of a shared lane, with the rate of this run.
+    pub(crate) fn sample_shared_lane(&mut self) -> LaneSample {
         let mut sample = *self.lane.samples().borrow();
-        let drift = self.context.clock.drift();
-        let Some(place) = &mut self.place else {
-            return sample;
-        };
-        let elapsed = self.now.saturating_sub(place.sampled).as_secs_f64();
-        let bytes = std::mem::take(&mut place.bytes) as f64;
-        place.sampled = self.now;
-        sample.rate = if elapsed > 0.0 { bytes / elapsed } else { 0.0 };
-        if (drift - place.drift).abs() >= JUMP {
-            place.drift = drift;
-            self.plan_deadlines(drift);
+        if let Some(place) = &mut self.place {
+            let elapsed = self.now.saturating_sub(place.sampled).as_secs_f64();
+            let bytes = std::mem::take(&mut place.bytes) as f64;
+            place.sampled = self.now;
+            sample.rate = if elapsed > 0.0 { bytes / elapsed } else { 0.0 };
         }
         sample
     }
 
     /// Mean round-trip time over the sockets in use, ms.
-    fn rtt_ms(&self) -> Option<f64> {
+    pub(crate) fn rtt_ms(&self) -> Option<f64> {
         self.mean_over_sockets(|socket| {
             let rtt = socket.info().ok()?.path_rtt()?;
             Some(rtt.as_secs_f64() * 1e3)
@@ -162,31 +109,23 @@ impl Run {
             .collect()
     }
 
-    /// Takes over the deadlines as the lane has planned them. When the wall clock was set
-    /// they have moved, and the even pace starts anew.
-    pub(crate) fn note_deadlines(&mut self) {
-        let transfers = &mut self.transfers;
-        self.lane.with_core(|core, _| {
-            for transfer in transfers {
-                let planned = core.deadline(transfer.member.id());
-                if planned.is_some() && planned != transfer.deadline {
-                    transfer.deadline = planned;
-                    transfer.even_pace = None;
-                }
-            }
-        });
+    /// Plans all deadlines anew when the wall clock has been set.
+    pub(crate) fn notice_clock(&mut self) {
+        let drift = self.context.clock.drift();
+        if (drift - self.drift).abs() >= JUMP {
+            self.drift = drift;
+            self.plan_deadlines();
+        }
     }
 
-    /// Plans the deadlines of a run in a shared lane on the run's own clock: the lane began
-    /// at another moment. The wall clock has been set by `drift` since the run's start.
-    pub(crate) fn plan_deadlines(&mut self, drift: SignedDuration) {
-        let (clock, now) = (self.context.clock, self.now);
+    /// Plans the deadlines on the run's clock. The even pace to them starts anew.
+    pub(crate) fn plan_deadlines(&mut self) {
+        let (clock, drift, now) = (self.context.clock, self.drift, self.now);
         for transfer in &mut self.transfers {
-            if let Some(moment) = transfer.request.deadline {
-                let by = clock.since_start(moment, drift);
-                transfer.deadline = Some(Deadline::new(now, by));
-                transfer.even_pace = None;
-            }
+            let by = transfer.request.deadline;
+            let by = by.map(|moment| clock.since_start(moment, drift));
+            transfer.deadline = by.map(|by| Deadline::new(now, by));
+            transfer.even_pace = None;
         }
     }
 

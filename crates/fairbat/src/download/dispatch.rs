@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::message::{TransferId, WorkerGuard, WorkerId};
 use super::pieces::{Lease, LeaseId, Piece};
-use super::state::{Run, Worker};
+use super::run::{Run, Worker};
 use super::transfer::{Phase, Transfer};
-use super::worker::{self, Job};
+use super::worker::{self, Job, TransferId, WorkerGuard, WorkerId};
 use crate::lane::Permit;
 
 /// Part files that may be open at once, and so how far probing runs ahead of fetching:

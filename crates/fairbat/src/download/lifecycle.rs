@@ -3,51 +3,54 @@
 //!
 //! Verifying a file and putting it in its place blocks, and runs off the event loop.
 
+use std::fs::File;
 use std::io::Read as _;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::watch;
-
-use super::message::{Completion, Finished, Message, Probed, TransferId};
-use super::mode::Outcome;
-use super::part::Opened;
-use super::part::StoreError;
 use super::part::file::PartFile;
+use super::part::{OpenedPart, PartError};
 use super::pieces::{Pieces, Work};
-use super::state::Run;
+use super::run::Run;
+use super::setup::Outcome;
 use super::transfer::{Moving, Phase, Then, host_of};
-use super::worker::StopSignal;
+use super::worker::{Completion, FinishedFile, Message, Probed, StopSignal, TransferId};
 use crate::checksum::Hasher;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::Event;
 use crate::http::Failure;
 use crate::ranges::RangeSet;
 use crate::settings::{Checksum, Target};
-use crate::transport::Source;
+use crate::transport::RemoteFile;
+
+/// Written bytes are synced and entered in the journal this often: the work that a power
+/// loss can cost.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
 
 impl Run {
     /// A probe has succeeded.
     pub(crate) fn on_probed(&mut self, id: TransferId, probed: Probed) {
-        if !matches!(self.transfer(id).phase, Phase::Probing) {
+        let transfer = self.transfer(id);
+        if !matches!(transfer.phase, Phase::Probing) {
             return;
         }
-        let Probed {
-            source,
-            body,
-            opened,
-        } = probed;
-        let transfer = self.transfer(id);
+        let source = Arc::new(probed.source);
         transfer.backoff.answered();
         transfer.total = source.total;
-        let source = Arc::new(source);
-        let host = host_of(&source.url);
         if self.place.is_none() {
-            self.transfer(id).member.set_host(&host);
+            self.transfer(id).member.set_host(&host_of(&source.url));
         }
-        match opened {
-            Opened::Unidentified => self.on_failure(id, Failure::WholeFile),
-            Opened::Complete(path) => self.on_complete(id, source, path),
-            Opened::Part {
+        match probed.opened {
+            OpenedPart::Unidentified => self.on_failure(id, Failure::WholeFile, None),
+            OpenedPart::Complete(path) => {
+                let length = source.total.unwrap_or_default();
+                self.begin_file(id, &source, &path, length);
+                self.begin_last_step(id, length, move |expected, stop| {
+                    verify_complete(&path, &source, expected, stop)
+                });
+            }
+            OpenedPart::Part {
                 part,
                 have,
                 restarted,
@@ -58,25 +61,16 @@ impl Run {
                     return;
                 }
                 let missing = Work::missing(source.total, source.version.is_some(), &have);
-                let transfer = self.transfer(id);
-                transfer.done = have.total();
-                let event = Event::File {
-                    url: transfer.url.clone(),
-                    path: part.target().to_owned(),
-                    bytes: source.total,
-                    resumed_bytes: have.total(),
-                    ranges: source.version.is_some(),
-                };
-                self.emit(event);
-                let last_checkpoint = self.now;
+                self.begin_file(id, &source, part.target(), have.total());
                 let is_whole = missing.is_none();
                 // Nothing is waiting of an empty set.
                 let work = missing.unwrap_or(Work::Ranges(RangeSet::new()));
+                let last_checkpoint = self.now;
                 self.transfer(id).phase = Phase::Moving(Box::new(Moving {
                     source,
                     part,
                     pieces: Pieces::new(work),
-                    body,
+                    body: probed.body,
                     in_checkpoint: false,
                     last_checkpoint,
                 }));
@@ -87,22 +81,18 @@ impl Run {
         }
     }
 
-    /// The finished file is there already.
-    fn on_complete(&mut self, id: TransferId, source: Arc<Source>, path: std::path::PathBuf) {
-        let length = source.total.unwrap_or_default();
+    /// Notes and reports how much of a file is there.
+    fn begin_file(&mut self, id: TransferId, source: &RemoteFile, path: &Path, have: u64) {
         let transfer = self.transfer(id);
-        transfer.done = length;
+        transfer.done = have;
         let event = Event::File {
             url: transfer.url.clone(),
-            path: path.clone(),
+            path: path.to_owned(),
             bytes: source.total,
-            resumed_bytes: length,
+            resumed_bytes: have,
             ranges: source.version.is_some(),
         };
         self.emit(event);
-        self.verify(id, length, move |expected, stop| {
-            verify_complete(&path, &source, expected, &stop)
-        });
     }
 
     /// A range or stream of `bytes` is on disk.
@@ -115,28 +105,27 @@ impl Run {
         }
     }
 
+    /// All bytes are there: the file is verified, and put in its place.
     fn begin_finish(&mut self, id: TransferId, length: u64) {
         let transfer = self.transfer(id);
         transfer.done = length;
         transfer.total = Some(length);
         let target = transfer.request.target.clone();
-        let phase = std::mem::replace(&mut transfer.phase, Phase::Waiting);
-        let Phase::Moving(moving) = phase else {
-            transfer.phase = phase;
+        let Some(moving) = transfer.moving() else {
             return;
         };
-        let Moving { source, part, .. } = *moving;
-        self.verify(id, length, move |expected, stop| {
-            finish(&part, &source, expected, &target, &stop)
+        let (source, part) = (Arc::clone(&moving.source), Arc::clone(&moving.part));
+        self.begin_last_step(id, length, move |expected, stop| {
+            finish(&part, &source, expected, &target, stop)
         });
     }
 
     /// Runs the last step off the loop.
-    fn verify(
+    fn begin_last_step(
         &mut self,
         id: TransferId,
         length: u64,
-        work: impl FnOnce(&Expected, watch::Receiver<bool>) -> Result<Finished, TransferError>
+        work: impl FnOnce(&Expected, &StopSignal) -> Result<FinishedFile, TransferError>
         + Send
         + 'static,
     ) {
@@ -151,8 +140,8 @@ impl Run {
             asked: transfer.request.checksum.clone(),
         };
         tokio::task::spawn_blocking(move || {
-            let result = work(&expected, stop);
-            completion.send(Message::Finished(id, result));
+            let result = work(&expected, &stop);
+            completion.end(Message::Finished(id, result));
         });
     }
 
@@ -161,7 +150,11 @@ impl Run {
     }
 
     /// A file is in its place, or could not be put there.
-    pub(crate) fn on_finished(&mut self, id: TransferId, result: Result<Finished, TransferError>) {
+    pub(crate) fn on_finished(
+        &mut self,
+        id: TransferId,
+        result: Result<FinishedFile, TransferError>,
+    ) {
         let now = self.now;
         let transfer = self.transfer(id);
         transfer.tasks -= 1;
@@ -188,7 +181,7 @@ impl Run {
         self.settle(id);
     }
 
-    pub(crate) fn on_checkpointed(&mut self, id: TransferId, result: Result<(), StoreError>) {
+    pub(crate) fn on_checkpointed(&mut self, id: TransferId, result: Result<(), PartError>) {
         let transfer = self.transfer(id);
         transfer.tasks -= 1;
         if let Some(moving) = transfer.moving() {
@@ -202,12 +195,8 @@ impl Run {
 
     /// Ends a transfer without its file, once its tasks have ended.
     pub(crate) fn give_up(&mut self, id: TransferId, error: TransferError) {
-        self.close(id, Then::Fail(error));
+        self.transfer(id).close(Then::Fail(error));
         self.settle(id);
-    }
-
-    pub(crate) fn close(&mut self, id: TransferId, then: Then) {
-        self.transfer(id).close(then);
     }
 
     /// Takes the next step of closing once the tasks of the transfer have ended: a last
@@ -217,36 +206,32 @@ impl Run {
         if transfer.tasks > 0 {
             return;
         }
-        let part = match &mut transfer.phase {
-            Phase::Closing { part, .. } => part,
-            Phase::Ended(_) => {
-                transfer.member.leave();
-                self.in_progress.remove(&(id.0 as usize));
-                return;
-            }
-            _ => return,
-        };
-        if let Some(part) = part.take() {
+        if let Phase::Closing { part, .. } = &mut transfer.phase
+            && let Some(part) = part.take()
+        {
             self.context.store.release(part.target());
             return self.checkpoint(id, part);
         }
         match std::mem::replace(&mut transfer.phase, Phase::Waiting) {
-            Phase::Closing {
-                then: Then::Fail(error),
-                ..
-            } => {
-                transfer.phase = Phase::Ended(Outcome::Failed(error.kind));
-                transfer.member.leave();
-                self.in_progress.remove(&(id.0 as usize));
-                let event = Event::Error {
-                    url: self.transfer(id).url.clone(),
-                    kind: error.kind,
-                    message: error.message,
-                    hint: error.hint,
-                };
-                self.emit(event);
-            }
-            _ => transfer.reopen(),
+            Phase::Closing { then, .. } => match then {
+                Then::Probe => transfer.reopen(),
+                Then::Fail(error) => {
+                    transfer.phase = Phase::Ended(Outcome::Failed(error.kind));
+                    let event = Event::Error {
+                        url: transfer.url.clone(),
+                        kind: error.kind,
+                        message: error.message,
+                        hint: error.hint,
+                    };
+                    self.emit(event);
+                }
+            },
+            phase => transfer.phase = phase,
+        }
+        let transfer = self.transfer(id);
+        if transfer.is_ended() {
+            transfer.member.leave();
+            self.in_progress.remove(&(id.0 as usize));
         }
     }
 
@@ -259,8 +244,50 @@ impl Run {
             let result = part.checkpoint();
             // Before the message: whoever gets it may open the part again.
             drop(part);
-            completion.send(Message::Checkpointed(id, result));
+            completion.end(Message::Checkpointed(id, result));
         });
+    }
+
+    /// Starts the checkpoints that are due.
+    pub(crate) fn take_checkpoints(&mut self) {
+        let now = self.now;
+        for index in self.in_progress.clone() {
+            let id = self.transfers[index].id;
+            let Some(moving) = self.transfers[index].moving() else {
+                continue;
+            };
+            let is_due = now >= moving.last_checkpoint + CHECKPOINT_EVERY
+                && !moving.in_checkpoint
+                && moving.part.unsynced_bytes() > 0;
+            if is_due {
+                moving.in_checkpoint = true;
+                moving.last_checkpoint = now;
+                let part = Arc::clone(&moving.part);
+                self.checkpoint(id, part);
+            }
+        }
+    }
+
+    /// The run has to end early: every transfer is given up, and can be continued later.
+    pub(crate) fn on_stop(&mut self, kind: ErrorKind) {
+        self.is_stopping = true;
+        let message = match kind {
+            ErrorKind::MaxTime => "stopped by --max-time",
+            _ => "interrupted",
+        };
+        self.fresh = Default::default();
+        for index in 0..self.transfers.len() {
+            let transfer = &self.transfers[index];
+            if !transfer.is_ended() {
+                let hint = if transfer.is_stream() {
+                    "this server's file cannot be continued: the same command starts over"
+                } else {
+                    "run the same command again to resume"
+                };
+                let error = TransferError::new(kind, message).with_hint(hint);
+                self.give_up(transfer.id, error);
+            }
+        }
     }
 }
 
@@ -269,21 +296,21 @@ const READ: usize = 1024 * 1024;
 
 /// What a finished file is checked for.
 #[derive(Debug)]
-pub(crate) struct Expected {
+struct Expected {
     /// Its size.
-    pub(crate) length: u64,
+    length: u64,
     /// The digest that the user asked for.
-    pub(crate) asked: Option<Checksum>,
+    asked: Option<Checksum>,
 }
 
 /// Verifies the part and puts the file in its place.
-pub(crate) fn finish(
+fn finish(
     part: &PartFile,
-    source: &Source,
+    source: &RemoteFile,
     expected: &Expected,
     target: &Target,
     stop: &StopSignal,
-) -> Result<Finished, TransferError> {
+) -> Result<FinishedFile, TransferError> {
     let reader = part.reader()?;
     let sha256 = match verify(reader, part.target(), source, expected, stop) {
         Err(error) if error.kind == ErrorKind::Integrity => {
@@ -294,7 +321,7 @@ pub(crate) fn finish(
     };
     let replace = matches!(target, Target::File(_));
     part.finish(expected.length, source.modified, replace)?;
-    Ok(Finished {
+    Ok(FinishedFile {
         path: part.target().to_owned(),
         bytes: expected.length,
         sha256,
@@ -302,18 +329,18 @@ pub(crate) fn finish(
 }
 
 /// Verifies a file that was already in its place.
-pub(crate) fn verify_complete(
-    path: &std::path::Path,
-    source: &Source,
+fn verify_complete(
+    path: &Path,
+    source: &RemoteFile,
     expected: &Expected,
     stop: &StopSignal,
-) -> Result<Finished, TransferError> {
-    let reader = std::fs::File::open(path).map_err(|error| StoreError::io("read", path, error))?;
+) -> Result<FinishedFile, TransferError> {
+    let reader = File::open(path).map_err(|error| PartError::io("read", path, error))?;
     let sha256 = verify(reader, path, source, expected, stop).map_err(|error| {
         let hint = "remove the file to download it again";
         error.with_hint(hint)
     })?;
-    Ok(Finished {
+    Ok(FinishedFile {
         path: path.to_owned(),
         bytes: expected.length,
         sha256,
@@ -322,25 +349,22 @@ pub(crate) fn verify_complete(
 
 /// Compares the bytes with every known digest; returns the SHA-256, if that is among them.
 fn verify(
-    mut reader: std::fs::File,
-    path: &std::path::Path,
-    source: &Source,
+    mut reader: File,
+    path: &Path,
+    source: &RemoteFile,
     expected: &Expected,
     stop: &StopSignal,
 ) -> Result<Option<String>, TransferError> {
-    let asked = expected.asked.iter().map(|sum| (sum, "was asked for"));
-    let sent = source
-        .digest
-        .iter()
-        .map(|sum| (sum, "the server sent with it"));
-    let mut checks: Vec<(Hasher, &Checksum, &str)> = asked
-        .chain(sent)
+    let asked = expected.asked.iter().zip(["was asked for"]);
+    let sent = source.digest.iter().zip(["the server sent with it"]);
+    let checks = asked.chain(sent);
+    let mut checks: Vec<(Hasher, &Checksum, &str)> = checks
         .map(|(sum, whose)| (sum.hasher(), sum, whose))
         .collect();
     if checks.is_empty() {
         return Ok(None);
     }
-    let failed = |error| StoreError::io("read", path, error);
+    let failed = |error| PartError::io("read", path, error);
     let mut buffer = vec![0; READ];
     let mut left = expected.length;
     while left > 0 {

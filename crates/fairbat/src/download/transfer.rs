@@ -7,18 +7,17 @@ use dalbe::deadline::Deadline;
 use tokio::sync::watch;
 use url::Url;
 
-use super::message::TransferId;
-use super::mode::Outcome;
 use super::part::file::PartFile;
 use super::pieces::Pieces;
-use super::worker::{Inquiry, Mode, StopSignal};
+use super::setup::Outcome;
+use super::worker::{FetchMode, Inquiry, StopSignal, TransferId};
 use crate::error::TransferError;
 use crate::http::priority::DeadlineHint;
 use crate::http::without_credentials;
 use crate::lane::{EvenPace, Member, Rank};
 use crate::retry::Backoff;
 use crate::settings::{RetrySettings, TransferRequest};
-use crate::transport::{Body, Source};
+use crate::transport::{Body, RemoteFile};
 
 /// A transfer and how far it is.
 #[derive(Debug)]
@@ -90,7 +89,7 @@ pub(crate) enum Then {
 /// A transfer whose part file is open.
 #[derive(Debug)]
 pub(crate) struct Moving {
-    pub(crate) source: Arc<Source>,
+    pub(crate) source: Arc<RemoteFile>,
     pub(crate) part: Arc<PartFile>,
     /// What is left to fetch.
     pub(crate) pieces: Pieces,
@@ -191,9 +190,9 @@ impl Transfer {
     pub(crate) fn inquiry(&self, hint: Option<DeadlineHint>) -> Inquiry {
         // One refusal may be an accident on the way, and a part would be thrown away.
         let mode = if self.range_refusals < 2 {
-            Mode::Ranges
+            FetchMode::Ranges
         } else {
-            Mode::Stream
+            FetchMode::Stream
         };
         Inquiry {
             url: self.request.url.clone(),

@@ -3,27 +3,27 @@
 //! next ones are being received.
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use dalbe::socket::TcpSocket;
 use tokio::sync::{mpsc::UnboundedSender, watch};
-use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 use url::Url;
 
-use super::message::{Message, Outcome, Probed, WorkerGuard};
-use super::part::StoreError;
-use super::part::file::PartFile;
-use super::part::{Incoming, Store, name};
+use super::part::file::{PartFile, Sink};
+use super::part::{Incoming, OpenedPart, PartError, PartStore, name};
 use super::pieces::FinishedChunk;
 use crate::checksum::sha256_hex;
 use crate::clock::Clock;
+use crate::error::TransferError;
 use crate::http::priority::DeadlineHint;
 use crate::http::{Failure, without_credentials};
 use crate::settings::Target;
-use crate::transport::{Body, HttpClient, Probe, RateLimit, Source, WindowGuard, WindowManager};
+use crate::transport::{
+    Body, HttpClient, Probe, RateLimit, RemoteFile, WindowGuard, WindowManager,
+};
 
 /// Gathered bytes are written after this time even when they are few: they are what a killed
 /// process loses. The receive window is adjusted as often, well within a round trip of any
@@ -34,11 +34,133 @@ const FLUSH_EVERY: Duration = Duration::from_millis(20);
 /// already, the connection stays open and is used again.
 const MIN_CUT: u64 = 64 * 1024;
 
+/// Number of a transfer within its run, in the order of arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TransferId(pub(crate) u64);
+
+/// Identifies a worker within a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct WorkerId(pub(crate) u64);
+
+/// From a task to the event loop.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// A worker's response came over this socket.
+    Connected(WorkerId, Arc<TcpSocket>),
+    /// A worker has written everything before this file offset.
+    Progress(WorkerId, u64),
+    /// A worker has ended, and its connection is free.
+    Ended(WorkerId, WorkerOutcome),
+    /// A checkpoint has been taken, or has failed.
+    Checkpointed(TransferId, Result<(), PartError>),
+    /// A file was verified and put in place, or could not be.
+    Finished(TransferId, Result<FinishedFile, TransferError>),
+}
+
+/// How a worker ended.
+#[derive(Debug)]
+pub(crate) enum WorkerOutcome {
+    /// A probe succeeded and the part file is open.
+    Probed(Box<Probed>),
+    /// A range or stream has been written whole.
+    Fetched(FinishedChunk),
+    /// It gave its connection up for a fresh one, with this much of its range written. The
+    /// rest may be requested at once.
+    Cut(FinishedChunk),
+    /// It failed; what it has written stays.
+    Failed(Failure),
+    /// It was told to stop.
+    Stopped,
+    /// It panicked or was dropped, without a result.
+    Lost,
+}
+
+/// A probed file and its part file.
+#[derive(Debug)]
+pub(crate) struct Probed {
+    pub(crate) source: RemoteFile,
+    pub(crate) body: Option<Body>,
+    pub(crate) opened: OpenedPart,
+}
+
+/// A file in its place.
+#[derive(Debug)]
+pub(crate) struct FinishedFile {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    pub(crate) sha256: Option<String>,
+}
+
+/// Tells the loop of the end of a task exactly once. A task that panics or is dropped sends
+/// the fallback.
+#[derive(Debug)]
+pub(crate) struct Completion {
+    messages: UnboundedSender<Message>,
+    last: Option<Message>,
+}
+
+impl Completion {
+    pub(crate) fn new(messages: UnboundedSender<Message>, fallback: Message) -> Self {
+        Self {
+            messages,
+            last: Some(fallback),
+        }
+    }
+
+    /// The task is done.
+    pub(crate) fn end(mut self, message: Message) {
+        self.last = Some(message);
+    }
+
+    fn send(&self, message: Message) {
+        // The loop only stops listening when the run is over.
+        let _ = self.messages.send(message);
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        if let Some(message) = self.last.take() {
+            self.send(message);
+        }
+    }
+}
+
+/// Ties a worker to the run.
+#[derive(Debug)]
+pub(crate) struct WorkerGuard {
+    worker: WorkerId,
+    completion: Completion,
+}
+
+impl WorkerGuard {
+    pub(crate) fn new(worker: WorkerId, messages: UnboundedSender<Message>) -> Self {
+        let lost = Message::Ended(worker, WorkerOutcome::Lost);
+        Self {
+            worker,
+            completion: Completion::new(messages, lost),
+        }
+    }
+
+    fn end(self, outcome: WorkerOutcome) {
+        self.completion.end(Message::Ended(self.worker, outcome));
+    }
+
+    fn connected(&self, socket: Arc<TcpSocket>) {
+        self.completion
+            .send(Message::Connected(self.worker, socket));
+    }
+
+    fn progress(&self, upto: u64) {
+        self.completion.send(Message::Progress(self.worker, upto));
+    }
+}
+
 /// What all workers of a run share.
 #[derive(Debug)]
 pub(crate) struct RunContext {
     pub(crate) client: HttpClient,
-    pub(crate) store: Store,
+    pub(crate) store: PartStore,
     pub(crate) clock: Clock,
     pub(crate) rate_limits: Vec<Arc<RateLimit>>,
     pub(crate) window_manager: Option<Arc<WindowManager>>,
@@ -58,14 +180,14 @@ async fn stopped(stop: &mut StopSignal) {
 pub(crate) struct Inquiry {
     pub(crate) url: Url,
     pub(crate) target: Target,
-    pub(crate) mode: Mode,
+    pub(crate) mode: FetchMode,
     /// The deadline, for a server that answers with the whole file.
     pub(crate) hint: Option<DeadlineHint>,
 }
 
 /// How a file is fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum FetchMode {
     /// In ranges.
     Ranges,
     /// In one request, whatever the server says of ranges.
@@ -87,33 +209,33 @@ pub(crate) async fn probe(
     } = inquiry;
     let asking = async {
         match mode {
-            Mode::Ranges => context.client.probe(&url, hint).await,
-            Mode::Stream => context.client.whole(&url, hint).await,
+            FetchMode::Ranges => context.client.probe(&url, hint).await,
+            FetchMode::Stream => context.client.whole(&url, hint).await,
         }
     };
     let result = tokio::select! {
-        () = stopped(&mut stop) => return guard.end(Outcome::Stopped),
+        () = stopped(&mut stop) => return guard.end(WorkerOutcome::Stopped),
         result = asking => result,
     };
     let Probe { source, body } = match result {
         Ok(probe) => probe,
-        Err(failure) => return guard.end(Outcome::Failed(failure)),
+        Err(failure) => return guard.end(WorkerOutcome::Failed(failure)),
     };
     let incoming = incoming(&source, mode);
     let opener = Arc::clone(&context);
     let opened = tokio::task::spawn_blocking(move || opener.store.open(&target, &incoming)).await;
     guard.end(match opened {
-        Ok(Ok(opened)) => Outcome::Probed(Box::new(Probed {
+        Ok(Ok(opened)) => WorkerOutcome::Probed(Box::new(Probed {
             source,
             body,
             opened,
         })),
-        Ok(Err(error)) => Outcome::Failed(Failure::Fatal(error.into())),
-        Err(_panicked) => Outcome::Lost,
+        Ok(Err(error)) => WorkerOutcome::Failed(Failure::Fatal(error.into())),
+        Err(_panicked) => WorkerOutcome::Lost,
     });
 }
 
-fn incoming(source: &Source, mode: Mode) -> Incoming {
+fn incoming(source: &RemoteFile, mode: FetchMode) -> Incoming {
     let whole = without_credentials(&source.named);
     let mut shown = whole.clone();
     shown.set_query(None);
@@ -125,7 +247,7 @@ fn incoming(source: &Source, mode: Mode) -> Incoming {
         version: source.version.clone(),
         modified: source.modified,
         name: name::name_for(source.suggested_name.as_deref(), &source.url),
-        start_over: mode == Mode::Stream,
+        start_over: mode == FetchMode::Stream,
     }
 }
 
@@ -135,7 +257,7 @@ pub(crate) enum Job {
     /// Ask for a range.
     Range {
         part: Arc<PartFile>,
-        source: Arc<Source>,
+        source: Arc<RemoteFile>,
         range: Range<u64>,
         /// Other bytes of the file that are missing.
         beyond: u64,
@@ -156,7 +278,7 @@ pub(crate) async fn fetch(
     // The part file is let go before the loop hears of the end: it may be
     // opened again at once.
     let outcome = carry_out(&context, &guard, job, &mut stop).await;
-    guard.end(outcome.unwrap_or_else(Outcome::Failed));
+    guard.end(outcome.unwrap_or_else(WorkerOutcome::Failed));
 }
 
 /// Does the job.
@@ -165,7 +287,7 @@ async fn carry_out(
     guard: &WorkerGuard,
     job: Job,
     stop: &mut StopSignal,
-) -> Result<Outcome, Failure> {
+) -> Result<WorkerOutcome, Failure> {
     let started = context.clock.now();
     let (part, offset, body, beyond) = match job {
         Job::Stream { part, body } => (part, 0, body, None),
@@ -177,14 +299,14 @@ async fn carry_out(
             hint,
         } => {
             let opened = tokio::select! {
-                () = stopped(stop) => return Ok(Outcome::Stopped),
+                () = stopped(stop) => return Ok(WorkerOutcome::Stopped),
                 opened = context.client.range(&source, range.clone(), hint) => opened,
             };
             (part, range.start, opened?, Some(beyond))
         }
     };
     let first_byte = context.clock.now();
-    let receiver = Receiver {
+    let receiver = BodyReceiver {
         context,
         guard,
         sink: Sink::new(part, offset),
@@ -199,9 +321,9 @@ async fn carry_out(
         gap: first_byte.saturating_sub(started),
     };
     Ok(match end {
-        End::Whole => Outcome::Fetched(chunk),
-        End::Stale => Outcome::Cut(chunk),
-        End::Stopped => Outcome::Stopped,
+        End::Whole => WorkerOutcome::Fetched(chunk),
+        End::Stale => WorkerOutcome::Cut(chunk),
+        End::Stopped => WorkerOutcome::Stopped,
     })
 }
 
@@ -216,7 +338,7 @@ enum End {
     Stopped,
 }
 
-struct Receiver<'a> {
+struct BodyReceiver<'a> {
     context: &'a RunContext,
     guard: &'a WorkerGuard,
     sink: Sink,
@@ -243,7 +365,7 @@ impl Pauses {
     }
 }
 
-impl<'a> Receiver<'a> {
+impl<'a> BodyReceiver<'a> {
     /// Receives the body; returns why it ended, and how many bytes came.
     /// They are written, however it ends.
     async fn run(mut self, mut body: Body, stop: &mut StopSignal) -> Result<(End, u64), Failure> {
@@ -362,95 +484,6 @@ impl<'a> Receiver<'a> {
     }
 }
 
-fn disk_failure(error: StoreError) -> Failure {
+fn disk_failure(error: PartError) -> Failure {
     Failure::Fatal(error.into())
-}
-
-/// Bytes gathered for one write. At this size, handing them to another thread costs next to
-/// nothing, and the memory of some connections stays far below 64 MB.
-const WRITE_SIZE: usize = 1024 * 1024;
-
-/// Writes one contiguous range, in order.
-#[derive(Debug)]
-pub(crate) struct Sink {
-    part: Arc<PartFile>,
-    /// Where the gathered bytes go.
-    offset: u64,
-    /// Everything before this offset is written.
-    written: u64,
-    gathered: Vec<Bytes>,
-    gathered_bytes: usize,
-    writing: Option<Writing>,
-}
-
-#[derive(Debug)]
-struct Writing {
-    /// Where it ends.
-    end: u64,
-    task: JoinHandle<Result<(), StoreError>>,
-}
-
-impl Sink {
-    pub(crate) fn new(part: Arc<PartFile>, offset: u64) -> Self {
-        Self {
-            part,
-            offset,
-            written: offset,
-            gathered: Vec::new(),
-            gathered_bytes: 0,
-            writing: None,
-        }
-    }
-
-    /// Takes a piece; it is written by a later [`Sink::flush`].
-    pub(crate) fn push(&mut self, piece: Bytes) {
-        self.gathered_bytes += piece.len();
-        self.gathered.push(piece);
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
-        self.gathered_bytes >= WRITE_SIZE
-    }
-
-    /// The file offset up to which everything is written.
-    pub(crate) fn written(&self) -> u64 {
-        self.written
-    }
-
-    /// Starts writing what has been gathered, after the write before it has
-    /// ended.
-    pub(crate) async fn flush(&mut self) -> Result<(), StoreError> {
-        self.wait().await?;
-        if self.gathered_bytes > 0 {
-            let part = Arc::clone(&self.part);
-            let offset = self.offset;
-            let buffers = std::mem::take(&mut self.gathered);
-            self.offset += std::mem::take(&mut self.gathered_bytes) as u64;
-            self.writing = Some(Writing {
-                end: self.offset,
-                task: tokio::task::spawn_blocking(move || part.write_at(offset, &buffers)),
-            });
-        }
-        Ok(())
-    }
-
-    /// Writes everything.
-    pub(crate) async fn finish(&mut self) -> Result<(), StoreError> {
-        self.flush().await?;
-        self.wait().await
-    }
-
-    async fn wait(&mut self) -> Result<(), StoreError> {
-        // The handle stays in place while waiting, so that a cancelled wait
-        // does not lose track of the write.
-        let Some(writing) = &mut self.writing else {
-            return Ok(());
-        };
-        let result = (&mut writing.task).await;
-        let end = writing.end;
-        self.writing = None;
-        result.map_err(|panic| StoreError::io("write", self.part.target(), panic.into()))??;
-        self.written = end;
-        Ok(())
-    }
 }

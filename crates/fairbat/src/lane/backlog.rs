@@ -15,6 +15,29 @@ use std::time::Duration;
 
 use dalbe::deadline::Demand;
 
+/// What a member has left to move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Backlog {
+    /// Bytes that have not been moved, those in flight included.
+    pub bytes: u64,
+    /// Chunks that wait for a connection.
+    pub inactive: u64,
+    /// How well `bytes` is known.
+    pub extent: Extent,
+}
+
+/// How well the size of a backlog is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Extent {
+    /// Exactly. A member with no bytes left demands nothing.
+    #[default]
+    Known,
+    /// As an estimate. The member counts until it leaves, also with no bytes.
+    Estimated,
+    /// Not at all. The member demands as much as one best-effort flow carries.
+    Unbounded,
+}
+
 /// A lane at the end of a period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation {

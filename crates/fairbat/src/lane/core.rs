@@ -12,11 +12,12 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dalbe::deadline::Deadline;
+use dalbe::deadline::{Deadline, Demand};
 use dalbe::weight::FlowTarget;
 use jiff::{SignedDuration, Timestamp};
 
 use super::admission::InvalidSettings;
+use super::backlog::{Backlog, Extent};
 use super::controller::RateController;
 use super::forecast::{Saturation, SaturationSample, attainable_rate};
 use super::hosts::HostLimits;
@@ -25,7 +26,7 @@ use super::sample::{LaneSample, RecentRate};
 use super::settings::{LaneSettings, Mode};
 use crate::clock::moment_since;
 
-mod demand;
+mod late;
 #[cfg(test)]
 mod tests;
 
@@ -41,49 +42,22 @@ pub(crate) struct MemberId(pub(crate) u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RequestId(u64);
 
-/// Place in the order of service: by deadline, then by arrival. Transfers without a
-/// deadline come last.
+/// Place in the order of service: by deadline on the wall clock, then by arrival.
+/// Transfers without a deadline come last. The order is that of the moments that users
+/// named. So neither a clock that is set nor a deadline that is over changes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
-    due: Due,
+    /// [`Timestamp::MAX`] without a deadline.
+    due: Timestamp,
     arrival: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
-    By(Timestamp),
-    Never,
 }
 
 impl Rank {
     /// The rank of the transfer that arrived as number `arrival`.
     pub(crate) fn new(deadline: Option<Timestamp>, arrival: u64) -> Self {
-        let due = deadline.map_or(Due::Never, Due::By);
+        let due = deadline.unwrap_or(Timestamp::MAX);
         Self { due, arrival }
     }
-}
-
-/// What a member has left to move.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Backlog {
-    /// Bytes that have not been moved, those in flight included.
-    pub bytes: u64,
-    /// Chunks that wait for a connection.
-    pub inactive: u64,
-    /// How well `bytes` is known.
-    pub extent: Extent,
-}
-
-/// How well the size of a backlog is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Extent {
-    /// Exactly. A member with no bytes left demands nothing.
-    #[default]
-    Known,
-    /// As an estimate. The member counts until it leaves, also with no bytes.
-    Estimated,
-    /// Not at all. The member demands as much as one best-effort flow carries.
-    Unbounded,
 }
 
 /// One transfer of the lane.
@@ -99,8 +73,9 @@ struct Member {
     weight: f64,
     /// Connections in use.
     active: u32,
-    /// Whether it has ever asked for a connection.
-    has_asked: bool,
+    /// Whether it has ever requested a permit. Until then nothing says that the lane is
+    /// going to use its host.
+    has_requested: bool,
     /// Whether it has been reported late.
     is_reported: bool,
 }
@@ -170,7 +145,7 @@ impl Core {
             active_on: HashMap::new(),
             entered: 0,
             requested: 0,
-            hosts: HostLimits::new(),
+            hosts: HostLimits::default(),
             saturation: Saturation::default(),
             shown_rate: None,
             recent: RecentRate::default(),
@@ -190,7 +165,13 @@ impl Core {
     ) -> MemberId {
         let deadline = moment.map(|moment| self.plan(now, moment));
         if self.mode.is_shared() && self.members.is_empty() {
-            self.begin(deadline.map(|deadline| deadline.by().saturating_sub(now)));
+            // What was learnt of the path is old, and the law runs as fast as this deadline
+            // wants.
+            let window = deadline.map(|deadline| deadline.by().saturating_sub(now));
+            if let Ok(controller) = RateController::of_lane(&self.settings, self.mode, window) {
+                self.controller = controller;
+            }
+            self.saturation = Saturation::default();
         }
         let id = MemberId(self.entered);
         self.entered += 1;
@@ -201,20 +182,11 @@ impl Core {
             backlog: Backlog::default(),
             weight: 0.0,
             active: 0,
-            has_asked: false,
+            has_requested: false,
             is_reported: false,
         };
         self.members.insert(id, member);
         id
-    }
-
-    /// The first member of an idle lane: what was learnt of the path is old, and the
-    /// law runs as fast as this deadline wants.
-    fn begin(&mut self, window: Option<Duration>) {
-        if let Ok(controller) = RateController::of_lane(&self.settings, self.mode, window) {
-            self.controller = controller;
-        }
-        self.saturation = Saturation::default();
     }
 
     /// A wall-clock moment as a deadline on the lane's clock.
@@ -227,23 +199,20 @@ impl Core {
     pub(crate) fn leave(&mut self, id: MemberId) {
         if let Some(member) = self.members.remove(&id) {
             self.requests.retain(|(rank, _)| rank.arrival != id.0);
-            self.count_on(&member.host, -i64::from(member.active));
-        }
-    }
-
-    /// Changes one member, if it is still there.
-    fn with(&mut self, id: MemberId, change: impl FnOnce(&mut Member)) {
-        if let Some(member) = self.members.get_mut(&id) {
-            change(member);
+            self.count_on(&member.host, -(member.active as i32));
         }
     }
 
     pub(crate) fn set_backlog(&mut self, id: MemberId, backlog: Backlog) {
-        self.with(id, |member| member.backlog = backlog);
+        if let Some(member) = self.members.get_mut(&id) {
+            member.backlog = backlog;
+        }
     }
 
     pub(crate) fn set_weight(&mut self, id: MemberId, weight: f64) {
-        self.with(id, |member| member.weight = weight);
+        if let Some(member) = self.members.get_mut(&id) {
+            member.weight = weight;
+        }
     }
 
     /// The member speaks to another host from now on.
@@ -253,15 +222,15 @@ impl Core {
         };
         if *member.host != *host {
             let old = std::mem::replace(&mut member.host, host.into());
-            let (new, active) = (Arc::clone(&member.host), i64::from(member.active));
+            let (new, active) = (Arc::clone(&member.host), member.active as i32);
             self.count_on(&old, -active);
             self.count_on(&new, active);
         }
     }
 
-    fn count_on(&mut self, host: &Arc<str>, change: i64) {
+    fn count_on(&mut self, host: &Arc<str>, change: i32) {
         let active = self.active_on.entry(Arc::clone(host)).or_default();
-        *active = active.saturating_add_signed(change as i32);
+        *active = active.saturating_add_signed(change);
         if *active == 0 {
             self.active_on.remove(host);
         }
@@ -272,7 +241,7 @@ impl Core {
         let request = RequestId(self.requested);
         self.requested += 1;
         if let Some(member) = self.members.get_mut(&id) {
-            member.has_asked = true;
+            member.has_requested = true;
             self.requests.insert((member.rank(id), request));
         }
         request
@@ -304,28 +273,28 @@ impl Core {
         self.requests.remove(&next);
         let id = MemberId(rank.arrival);
         self.active += 1;
-        if let Some(member) = self.members.get_mut(&id) {
-            member.active += 1;
-            let host = Arc::clone(&member.host);
-            self.count_on(&host, 1);
-        }
+        self.count(id, 1);
         Some((request, id))
     }
 
     /// Whether a member is due before all members that use a connection.
     fn is_due_first(&self, rank: Rank) -> bool {
-        let mut active = self.members.values().filter(|member| member.active > 0);
-        rank.due != Due::Never
-            && active.all(|member| rank.due < member.moment.map_or(Due::Never, Due::By))
+        let mut active = self.members.iter().filter(|(_, member)| member.active > 0);
+        rank.due != Timestamp::MAX && active.all(|(&id, member)| rank.due < member.rank(id).due)
     }
 
     /// A connection is free again.
     pub(crate) fn give_back(&mut self, id: MemberId) {
         self.active -= 1;
+        self.count(id, -1);
+    }
+
+    /// Counts connections of a member, if it is still there.
+    fn count(&mut self, id: MemberId, change: i32) {
         if let Some(member) = self.members.get_mut(&id) {
-            member.active -= 1;
+            member.active = member.active.saturating_add_signed(change);
             let host = Arc::clone(&member.host);
-            self.count_on(&host, -1);
+            self.count_on(&host, change);
         }
     }
 
@@ -351,23 +320,21 @@ impl Core {
 
     /// A host refused a connection of a member, whose permit has been given back. The
     /// host gets fewer, and none for this long.
-    pub(crate) fn pushed_back(&mut self, now: Duration, id: MemberId, pause: Option<Duration>) {
+    pub(crate) fn pushed_back(&mut self, now: Duration, id: MemberId, pause: Duration) {
         let Some(member) = self.members.get(&id) else {
             return;
         };
         let active = self.active_on.get(&member.host).copied();
         let refused = active.unwrap_or_default() + 1;
-        let not_before = pause.map(|pause| now + pause);
+        let not_before = now.saturating_add(pause);
         self.hosts
-            .pushed_back(&member.host, now, refused, not_before);
+            .pushed_back(&member.host, now, refused, Some(not_before));
     }
 
     /// Bytes have been moved by a member.
     pub(crate) fn moved_by(&mut self, now: Duration, id: MemberId, bytes: u64) {
-        let is_due = self
-            .members
-            .get(&id)
-            .is_some_and(|member| member.moment.is_some());
+        let member = self.members.get(&id);
+        let is_due = member.is_some_and(|member| member.moment.is_some());
         self.recent.moved(bytes);
         self.controller.moved(now, bytes, is_due);
     }
@@ -386,6 +353,10 @@ impl Core {
         self.recent.moved(bytes);
         self.controller.moved(now, due, true);
         self.controller.moved(now, bytes - due.min(bytes), false);
+    }
+
+    fn limit_rate(&self) -> Option<f64> {
+        self.settings.limit_rate.map(|rate| rate as f64)
     }
 
     pub(crate) fn set_chunk_len(&mut self, natural: NonZeroU64) {
@@ -425,6 +396,63 @@ impl Core {
         self.members.get(&id)?.deadline
     }
 
+    /// The largest w_min of the members that have something to move.
+    pub(crate) fn weight(&self) -> f64 {
+        self.members
+            .values()
+            .filter(|member| member.is_pending())
+            .map(|member| member.weight)
+            .fold(0.0, f64::max)
+    }
+
+    /// Members with a deadline that have something to move.
+    fn due(&self) -> impl Iterator<Item = (Deadline, MemberId, &Member)> {
+        self.members
+            .iter()
+            .filter(|(_, member)| member.is_pending())
+            .filter_map(|(&id, member)| Some((member.deadline?, id, member)))
+    }
+
+    /// What the deadlines ask for.
+    pub(crate) fn demand(&self, now: Duration) -> Option<Demand> {
+        let due = self.due();
+        let mut demand = Demand::of(
+            now,
+            due.map(|(deadline, _, member)| (deadline, member.backlog.bytes)),
+        )?;
+        let mut extents = self.due().map(|(_, _, member)| member.backlog.extent);
+        if extents.any(|extent| extent == Extent::Unbounded) {
+            demand.zeta = f64::INFINITY;
+        }
+        Some(demand)
+    }
+
+    /// Time to the nearest deadline that is not over.
+    pub(crate) fn time_left(&self, now: Duration) -> Option<Duration> {
+        self.due()
+            .filter(|(due, ..)| !due.is_over(now))
+            .map(|(due, ..)| due.by() - now)
+            .min()
+    }
+
+    /// Chunks that wait and have no deadline.
+    pub(crate) fn inactive(&self) -> u64 {
+        let members = self.members.values();
+        members
+            .filter(|member| member.moment.is_none())
+            .map(|member| member.backlog.inactive)
+            .fold(0, u64::saturating_add)
+    }
+
+    /// Connections that the hosts of the members tolerate together. A host counts once a
+    /// permit has been requested for it: hosts that only wait in a long queue would make
+    /// the sum infinite.
+    pub(crate) fn tolerated(&self, now: Duration) -> u32 {
+        let members = self.members.values().filter(|member| member.has_requested);
+        let hosts: BTreeSet<&str> = members.map(|member| &*member.host).collect();
+        self.hosts.tolerated(hosts, now)
+    }
+
     /// Ends a control period: the controller updates w and m. Call it once a second.
     pub(crate) fn sample(&mut self, now: Duration) -> LaneSample {
         let demand = self.demand(now);
@@ -458,7 +486,7 @@ impl Core {
                     .min(self.controller.capacity(now))
                     .max(rate)
             });
-        let limit = self.limit();
+        let limit = self.limit_rate();
         self.recent.sample(now, self.active > 0);
         LaneSample {
             n: step.n,

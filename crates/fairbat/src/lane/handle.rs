@@ -18,7 +18,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::admission::InvalidSettings;
-use super::core::{Backlog, Core, MemberId, RequestId};
+use super::backlog::Backlog;
+use super::core::{Core, MemberId, RequestId};
 use super::forecast::lateness;
 use super::sample::LaneSample;
 use super::settings::{LaneSettings, Mode};
@@ -264,13 +265,6 @@ impl Member {
         self.request().await
     }
 
-    /// The host refused a connection, whose permit has been given back. The host gets
-    /// fewer connections, and none before `pause` is over.
-    pub fn pushed_back(&self, pause: Option<Duration>) {
-        self.lane
-            .with_core(|core, now| core.pushed_back(now, self.id, pause));
-    }
-
     /// Whether its host takes one more connection now.
     pub(crate) fn host_admits(&self) -> bool {
         self.lane
@@ -346,6 +340,7 @@ impl PermitRequest {
         Permit {
             lane: self.lane.clone(),
             member: self.member,
+            refused: None,
         }
     }
 }
@@ -387,6 +382,8 @@ impl Drop for PermitRequest {
 pub struct Permit {
     lane: Lane,
     member: MemberId,
+    /// The pause that the host wants, if it refused the connection.
+    refused: Option<Duration>,
 }
 
 impl Permit {
@@ -394,12 +391,23 @@ impl Permit {
     pub(crate) fn is_of(&self, member: &Member) -> bool {
         self.member == member.id
     }
+
+    /// The host refused the connection: it gets fewer, and none before `pause` is over. The
+    /// permit is given back. No request, of whatever member, takes the place of the
+    /// refused connection before the lane knows.
+    pub fn refused(mut self, pause: Duration) {
+        self.refused = Some(pause);
+    }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.lane.state();
         state.core.give_back(self.member);
+        if let Some(pause) = self.refused {
+            let now = self.lane.now();
+            state.core.pushed_back(now, self.member, pause);
+        }
         self.lane.grant(&mut state);
     }
 }

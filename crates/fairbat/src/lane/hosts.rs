@@ -40,12 +40,6 @@ struct Host {
 }
 
 impl HostLimits {
-    /// No host has pushed back.
-    #[must_use]
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
     /// Notes that a host pushed back while it had `active` connections, the
     /// refused one included, and wants no new request before `not_before`
     /// (its Retry-After, or the caller's back-off).
@@ -137,14 +131,14 @@ mod tests {
 
     #[test]
     fn a_host_that_never_pushed_back_has_no_limit() {
-        let limits = HostLimits::new();
+        let limits = HostLimits::default();
         assert!(limits.admits(HOST, secs(0), 1000));
         assert_eq!(limits.not_before(HOST), None);
     }
 
     #[test]
     fn one_event_steps_down_once_however_many_connections_it_hits() {
-        let mut limits = HostLimits::new();
+        let mut limits = HostLimits::default();
         for (millis, active) in [(0, 4), (10, 3), (20, 2), (1_900, 1)] {
             limits.pushed_back(HOST, Duration::from_millis(millis), active, None);
         }
@@ -156,7 +150,7 @@ mod tests {
 
     #[test]
     fn one_connection_is_always_left() {
-        let mut limits = HostLimits::new();
+        let mut limits = HostLimits::default();
         for event in 0..5 {
             limits.pushed_back(HOST, secs(10 * event), 1, None);
         }
@@ -166,7 +160,7 @@ mod tests {
 
     #[test]
     fn waits_as_long_as_the_host_asked() {
-        let mut limits = HostLimits::new();
+        let mut limits = HostLimits::default();
         limits.pushed_back(HOST, secs(5), 2, Some(secs(125)));
         limits.pushed_back(HOST, secs(6), 1, Some(secs(10)));
         assert_eq!(limits.not_before(HOST), Some(secs(125)));
@@ -177,7 +171,7 @@ mod tests {
 
     #[test]
     fn regains_one_connection_per_quiet_minute_and_ever_later() {
-        let mut limits = HostLimits::new();
+        let mut limits = HostLimits::default();
         limits.pushed_back(HOST, secs(0), 3, Some(secs(30)));
         assert_eq!(limits.limit(HOST, secs(89)), 2);
         assert_eq!(limits.limit(HOST, secs(90)), 3);
@@ -189,7 +183,7 @@ mod tests {
 
     #[test]
     fn hosts_add_up() {
-        let mut limits = HostLimits::new();
+        let mut limits = HostLimits::default();
         limits.pushed_back("a:80", secs(0), 3, None);
         limits.pushed_back("b:80", secs(0), 2, None);
         assert_eq!(limits.tolerated(["a:80", "b:80"], secs(1)), 3);
@@ -202,7 +196,7 @@ mod tests {
         fn never_below_one_and_never_raised_by_a_push_back(
             events in prop::collection::vec((0_u64..100_000, 0_u32..9, prop::option::of(0_u64..600_000)), 1..60),
         ) {
-            let mut limits = HostLimits::new();
+            let mut limits = HostLimits::default();
             let mut now = Duration::ZERO;
             for (step, active, wait) in events {
                 now += Duration::from_millis(step);

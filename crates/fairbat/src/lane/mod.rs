@@ -30,8 +30,8 @@ pub(crate) mod settings;
 mod timing;
 
 pub use self::admission::{Admission, AdmissionSample, AdmissionSettings, InvalidSettings};
+pub use self::backlog::{Backlog, Extent};
 pub(crate) use self::core::Rank;
-pub use self::core::{Backlog, Extent};
 pub(crate) use self::forecast::EvenPace;
 pub use self::gain::Gain;
 pub use self::handle::{Lane, Member, MemberForecast, Permit, PermitRequest};

@@ -114,10 +114,20 @@ async fn a_host_that_pushes_back_gets_none_until_it_is_asked_again() {
     let lane = Lane::start(SETTINGS).unwrap();
     let (busy, other) = (lane.enter("busy", None), lane.enter("other", None));
     let permit = at_once(&busy).await.unwrap();
-    busy.pushed_back(Some(Duration::from_secs(3600)));
-    drop(permit);
+    permit.refused(Duration::from_secs(3600));
     assert!(at_once(&busy).await.is_none());
     assert!(at_once(&other).await.is_some());
+}
+
+#[tokio::test]
+async fn no_waiting_request_overtakes_a_push_back() {
+    let lane = Lane::start(SETTINGS).unwrap();
+    let (one, another) = (lane.enter("busy", None), lane.enter("busy", None));
+    let permit = at_once(&one).await.expect("nobody else is there");
+    let mut waiting = another.request();
+    permit.refused(Duration::from_secs(3600));
+    assert!(waiting.try_take().is_none());
+    assert!(at_once(&lane.enter("other", None)).await.is_some());
 }
 
 #[tokio::test]

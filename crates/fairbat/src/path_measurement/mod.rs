@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::Failure;
 use crate::settings::HttpSettings;
-use crate::transport::{Body, HttpClient, ReceiveWindow, Source};
+use crate::transport::{Body, HttpClient, ReceiveWindow, RemoteFile};
 
 /// Share of the time in which the connection yields. In the rest it is one best-effort flow.
 const POLITE_SHARE: f64 = 0.75;
@@ -83,7 +83,7 @@ pub async fn survey(
 
 async fn measure(
     client: &HttpClient,
-    source: &Source,
+    source: &RemoteFile,
     total: u64,
     at_most: Duration,
     is_held: bool,
@@ -130,7 +130,7 @@ impl Measuring {
     async fn fetch(
         &mut self,
         client: &HttpClient,
-        source: &Source,
+        source: &RemoteFile,
         total: u64,
     ) -> Result<(), Failure> {
         let mut offset = 0;

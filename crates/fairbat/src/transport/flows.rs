@@ -13,7 +13,7 @@ use dalbe::socket::TcpSocket;
 use dalbe::weight::FlowTarget;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::tap::Opened;
+use super::tap::NewConnection;
 use crate::clock::Clock;
 use crate::lane::Lane;
 
@@ -29,7 +29,7 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// Follows `lane` with the connections that come through `opened`, until no more
 /// can come.
-pub(crate) async fn follow_lane(mut opened: UnboundedReceiver<Opened>, lane: Lane) {
+pub(crate) async fn follow_lane(mut opened: UnboundedReceiver<NewConnection>, lane: Lane) {
     let clock = Clock::start();
     let target = lane.flow_target();
     let mut flows: Vec<Flow> = Vec::new();
@@ -101,8 +101,8 @@ struct FlowSample {
 }
 
 impl Flow {
-    fn new(opened: Opened, now: Duration) -> Option<Self> {
-        let Opened { socket, lever, .. } = opened;
+    fn new(opened: NewConnection, now: Duration) -> Option<Self> {
+        let NewConnection { socket, lever, .. } = opened;
         let (local, peer) = (socket.local_addr().ok()?, socket.peer_addr().ok()?);
         let mut delivered = DeliveredBytes::default();
         if let Ok(info) = socket.info() {

@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `client` | sends a request, follows redirects, shows credentials |
-//! | `source` | a remote file: probe, whole file, ranges of one version |
+//! | `remote_file` | a remote file: probe, whole file, ranges of one version |
 //! | `upload` | one upload request and its answer |
 //! | `tap` | finds the socket under a connection and prepares it |
 //! | `window_manager` | puts the receive window that the weight asks for on connections that receive |
@@ -19,8 +19,8 @@
 mod client;
 mod flows;
 mod rate_limit;
+mod remote_file;
 mod request;
-mod source;
 mod tap;
 #[cfg(test)]
 mod tests;
@@ -41,11 +41,11 @@ use tokio::sync::mpsc::unbounded_channel;
 pub use self::client::HttpClient;
 pub(crate) use self::client::MAX_REDIRECTS;
 pub use self::rate_limit::RateLimit;
+pub use self::remote_file::{Body, Probe, RemoteFile};
 pub use self::request::{BrokenOff, Received, RequestContext};
 use self::request::{RequestBody, hold};
-pub use self::source::{Body, Probe, Source};
 pub use self::tap::ReceiveWindow;
-pub(crate) use self::tap::{Opened, SendTap};
+pub(crate) use self::tap::{NewConnection, SendTap};
 pub(crate) use self::upload::{Answer, Put, unread_answer};
 pub(crate) use self::window_manager::{WindowGuard, WindowManager};
 use crate::clock::Clock;
@@ -165,8 +165,7 @@ impl LaneClient {
                     ..settings.clone()
                 };
                 let client = HttpClient::new(&without_timeout, connections, window)?;
-                let target = *lane.flow_target().borrow();
-                let windows = WindowManager::open(kind, policy, window, target);
+                let windows = WindowManager::open(kind, policy, window, lane.flow_target());
                 (client, windows, Direction::Receiving)
             }
         };
@@ -211,7 +210,7 @@ impl LaneClient {
         let held = self
             .windows
             .as_ref()
-            .and_then(|windows| hold(&response, windows, &self.lane, self.clock));
+            .and_then(|windows| hold(&response, windows, self.clock));
         Ok(Received::of(
             response,
             received,

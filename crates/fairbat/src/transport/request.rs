@@ -9,10 +9,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dalbe::socket::TcpSocket;
-use dalbe::weight::FlowTarget;
 use http::Response;
 use http_body::{Body, Frame, SizeHint};
-use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
 use super::rate_limit::RateLimit;
@@ -199,10 +197,8 @@ pub struct Received {
 /// A connection whose receive window follows the lane.
 #[derive(Debug)]
 pub(crate) struct HeldConnection {
-    windows: Arc<WindowManager>,
     guard: WindowGuard,
     socket: Arc<TcpSocket>,
-    target: watch::Receiver<FlowTarget>,
     clock: Clock,
     interval: Interval,
     /// Wait between two reads.
@@ -213,7 +209,6 @@ pub(crate) struct HeldConnection {
 pub(crate) fn hold(
     response: &reqwest::Response,
     windows: &Arc<WindowManager>,
-    lane: &Lane,
     clock: Clock,
 ) -> Option<HeldConnection> {
     let socket = Arc::new(socket_of(response)?);
@@ -221,10 +216,8 @@ pub(crate) fn hold(
     let mut interval = tokio::time::interval(WINDOW_INTERVAL);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     Some(HeldConnection {
-        windows: Arc::clone(windows),
         guard,
         socket,
-        target: lane.flow_target(),
         clock,
         interval,
         pause: None,
@@ -236,7 +229,6 @@ impl HeldConnection {
     /// come, if known.
     fn poll(&mut self, context: &mut Context<'_>, remaining: Option<u64>) {
         while self.interval.poll_tick(context).is_ready() {
-            self.windows.set_target(*self.target.borrow());
             self.pause = self.guard.update(self.clock.now(), remaining);
         }
     }

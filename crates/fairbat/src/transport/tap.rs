@@ -57,12 +57,12 @@ const MAX_UNSENT: u32 = 128 * 1024;
 #[derive(Debug, Clone)]
 pub(crate) struct SendTap {
     pub(crate) levers: Arc<SenderLevers>,
-    pub(crate) opened: UnboundedSender<Opened>,
+    pub(crate) opened: UnboundedSender<NewConnection>,
 }
 
 /// A new connection for uploads.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct NewConnection {
     pub(crate) socket: TcpSocket,
     pub(crate) lever: SenderLever,
     /// Bytes that the peer acknowledged before the first request: those of TLS
@@ -77,7 +77,7 @@ impl SendTap {
         }
         let acked_before = socket.info().ok().and_then(|info| info.bytes_acked);
         // This fails if the upload was stopped while it connected.
-        let _ = self.opened.send(Opened {
+        let _ = self.opened.send(NewConnection {
             lever: self.levers.take(&socket),
             acked_before,
             socket,

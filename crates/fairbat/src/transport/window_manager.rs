@@ -18,6 +18,7 @@ use dalbe::receive_window::{
 };
 use dalbe::socket::TcpSocket;
 use dalbe::weight::FlowTarget;
+use tokio::sync::watch;
 
 use super::tap::ReceiveWindow;
 
@@ -35,22 +36,23 @@ type Addresses = (SocketAddr, SocketAddr);
 /// The levers of all connections that receive.
 #[derive(Debug)]
 pub(crate) struct WindowManager {
+    /// What the lane asks of all connections.
+    target: watch::Receiver<FlowTarget>,
     state: Mutex<State>,
     settings: WindowSettings,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
-    target: FlowTarget,
     /// What the connections under control do.
     engaged: HashMap<Addresses, ReceiveWindowState>,
     parked: HashMap<Addresses, (Duration, WindowLever)>,
-    paths: HashMap<IpAddr, Path>,
+    paths: HashMap<IpAddr, PathState>,
 }
 
 /// What is remembered of the path to an address.
 #[derive(Debug, Default)]
-struct Path {
+struct PathState {
     memory: Option<PathMemory>,
     renewals: ConnectionRenewals,
     /// The fresh connection on trial.
@@ -59,13 +61,13 @@ struct Path {
 
 impl WindowManager {
     /// A manager with this kind of lever; `None` if the kind cannot hold windows.
-    /// `window` is what the tap does to each new connection. If the tap does not
+    /// All connections follow `target`. `window` is what the tap does to each new connection. If the tap does not
     /// hold a window, the lever does when the connection first has to yield.
     pub(crate) fn open(
         kind: LeverKind,
         policy: ReceiverPolicy,
         window: ReceiveWindow,
-        target: FlowTarget,
+        target: watch::Receiver<FlowTarget>,
     ) -> Option<Arc<Self>> {
         kind.holds_window().then(|| {
             let settings = WindowSettings {
@@ -77,14 +79,9 @@ impl WindowManager {
                     LeverKind::ReceiveWindow | LeverKind::DscpLe | LeverKind::None => None,
                 },
             };
-            let state = State {
-                target,
-                engaged: HashMap::new(),
-                parked: HashMap::new(),
-                paths: HashMap::new(),
-            };
             Arc::new(Self {
-                state: Mutex::new(state),
+                target,
+                state: Mutex::default(),
                 settings,
             })
         })
@@ -98,11 +95,6 @@ impl WindowManager {
         let recent = parked.filter(|(at, _)| now < *at + RECENT);
         let recent = recent.map(|(_, lever)| lever.state());
         state.engaged.values().copied().chain(recent).max()
-    }
-
-    /// Sets the target that all connections follow from now on.
-    pub(crate) fn set_target(&self, target: FlowTarget) {
-        self.state().target = target;
     }
 
     /// Takes a connection under control while a response comes over it; `None`
@@ -146,7 +138,7 @@ impl WindowManager {
     }
 }
 
-impl Path {
+impl PathState {
     /// A new connection uses the path.
     fn add_connection(&mut self, addresses: Addresses, lever: &mut WindowLever) {
         if let Some(memory) = self.memory {
@@ -200,7 +192,7 @@ impl WindowGuard {
     /// on, if any.
     pub(crate) fn update(&mut self, now: Duration, remaining: Option<u64>) -> Option<Duration> {
         self.now = now;
-        let target = self.manager.state().target;
+        let target = *self.manager.target.borrow();
         let lever = self.lever.as_mut()?;
         match lever.update(now, &self.socket, target, remaining) {
             Ok(hold) => {
@@ -285,8 +277,8 @@ mod tests {
                 is_held,
             };
             let kind = LeverKind::ReceiveWindow;
-            let manager =
-                WindowManager::open(kind, ReceiverPolicy::default(), window, FlowTarget::FREE);
+            let (_, target) = watch::channel(FlowTarget::FREE);
+            let manager = WindowManager::open(kind, ReceiverPolicy::default(), window, target);
             let settings = &manager.expect("a window can be held").settings;
             assert_eq!(settings.holds_on_demand, !is_held);
         }

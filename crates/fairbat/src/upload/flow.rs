@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::transport::{Answer, Opened, unread_answer};
+use crate::transport::{Answer, NewConnection, unread_answer};
 use dalbe::receive_window::ReceiveWindowState;
 use dalbe::sender::DeliveredBytes;
 use dalbe::weight::FlowTarget;
@@ -14,7 +14,7 @@ const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(1);
 /// A connection that carries an upload.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    connection: Opened,
+    connection: NewConnection,
     /// When it was opened, since the run's start.
     began: Duration,
     /// When the lever is updated next; `None` once it has failed.
@@ -27,7 +27,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(connection: Opened, now: Duration) -> Self {
+    pub(crate) fn new(connection: NewConnection, now: Duration) -> Self {
         Self {
             connection,
             began: now,

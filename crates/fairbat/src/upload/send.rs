@@ -32,7 +32,7 @@ use crate::lane::handle::TICK;
 use crate::lane::settings::Mode;
 use crate::lane::{Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member};
 use crate::retry::{Backoff, Decision};
-use crate::transport::{Answer, HttpClient, MAX_REDIRECTS, Opened, Put, RateLimit};
+use crate::transport::{Answer, HttpClient, MAX_REDIRECTS, NewConnection, Put, RateLimit};
 
 /// An upload.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl Upload {
     /// The server refuses it, or the file cannot be read.
     pub(crate) async fn send(
         &mut self,
-        mut connections: UnboundedReceiver<Opened>,
+        mut connections: UnboundedReceiver<NewConnection>,
     ) -> Result<StatusCode, TransferError> {
         let mut url = self.request.url.clone();
         let mut redirects = 0;
@@ -330,7 +330,7 @@ impl Upload {
     pub(crate) async fn attempt(
         &mut self,
         url: &Url,
-        connections: &mut UnboundedReceiver<Opened>,
+        connections: &mut UnboundedReceiver<NewConnection>,
     ) -> Result<Answer, Failure> {
         // The only connection of the lane. It is free.
         let _permit = self.member.admit().await;

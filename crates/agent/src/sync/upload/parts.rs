@@ -118,7 +118,7 @@ impl PushJob {
             let Err(error) = complete.await else {
                 return Ok(());
             };
-            drop(admission);
+            admission.failed(&error);
             if error.kind == StoreErrorKind::UploadGone {
                 let (version, modified) = (upload.state, upload.modified);
                 let marks = [true, false].map(|settled| mark(version, modified, settled));

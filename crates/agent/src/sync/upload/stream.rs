@@ -56,7 +56,7 @@ impl PushJob {
             let Err(error) = self.store.place(&mut staged).await else {
                 return Ok(sha256);
             };
-            drop(admission);
+            admission.failed(&error);
             retries.after(error).await?;
         }
     }

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use dalbe::capability::LeverKind;
 use dalbe::receive_window::ReceiverPolicy;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -10,7 +11,8 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::clock::Clock;
-use crate::download::part::Store;
+use crate::download::part::PartStore;
+use crate::download::setup::Setup;
 use crate::download::worker::RunContext;
 use crate::error::ErrorKind;
 use crate::event::{Control, Event, TimedEvent};
@@ -87,14 +89,22 @@ fn run_of(settings: &Settings, deadlines: &[Option<i64>]) -> (Run, UnboundedRece
     let lane = Lane::of_run(limits, mode, clock).unwrap();
     let context = RunContext {
         client: HttpClient::new(&settings.http, 4, window).unwrap(),
-        store: Store::new(true, FileAllocation::None),
+        store: PartStore::new(true, FileAllocation::None),
         clock,
         rate_limits: Vec::new(),
         window_manager: None,
         messages: unbounded_channel().0,
     };
     let (events, listener) = unbounded_channel();
-    let run = Run::new(settings, requests.collect(), context, events, lane, None);
+    let setup = Setup {
+        lever: LeverKind::None,
+        context,
+        lane,
+        place: None,
+        requests: requests.collect(),
+        arriving: None,
+    };
+    let (run, _) = Run::new(settings, setup, events);
     (run, listener)
 }
 
@@ -103,7 +113,7 @@ fn at(run: &mut Run, now: u64, drift: SignedDuration) {
     set_clock(secs(now), drift);
     run.now = secs(now);
     run.lane.notice_clock();
-    run.note_deadlines();
+    run.notice_clock();
 }
 
 /// What the lane demands of the run now.

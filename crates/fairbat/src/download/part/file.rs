@@ -6,17 +6,18 @@
 use std::fs::{File, FileTimes};
 use std::io::{self, IoSlice, Seek as _, Write as _};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use bytes::Bytes;
 use rustix::fs::{CWD, FallocateFlags, RenameFlags, fallocate, renameat_with};
 use rustix::io::Errno;
+use tokio::task::JoinHandle;
 
-use super::journal::{self, Record};
-use super::paths::StoreError;
+use super::journal::{self, JournalRecord};
+use super::owner;
+use super::paths::PartError;
 use super::paths::{Durability, Paths, remove_if_there};
-use super::{Incoming, owner};
 use crate::ranges::RangeSet;
 
 /// The most buffers one pwritev(2) takes (Linux: UIO_MAXIOV).
@@ -33,13 +34,13 @@ pub struct PartFile {
     identity: Option<String>,
     journal: Mutex<OpenJournal>,
     /// Held by whoever replaces the journal, or removes it.
-    state: Mutex<State>,
+    state: Mutex<PartState>,
 }
 
 #[derive(Debug)]
 struct OpenJournal {
     file: File,
-    record: Record,
+    record: JournalRecord,
     /// Everything written, synced or not.
     written: RangeSet,
     /// How much of it the record names.
@@ -48,7 +49,7 @@ struct OpenJournal {
 
 /// What may still happen to the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum PartState {
     Open,
     /// A sync has failed. The kernel reports that once and may then have
     /// forgotten the bytes, so no later sync can be believed.
@@ -66,10 +67,11 @@ impl PartFile {
     pub(crate) fn new(
         file: File,
         paths: Paths,
-        record: Record,
-        incoming: &Incoming,
+        record: JournalRecord,
+        total: Option<u64>,
+        identity: Option<String>,
         written: RangeSet,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, PartError> {
         let synced: RangeSet = record
             .synced
             .iter()
@@ -81,25 +83,24 @@ impl PartFile {
         } else {
             Durability::Durable
         };
-        let total = incoming.total;
         let journal = paths
             .write_journal(&record, &without(&written, &synced), durability)
             .map_err(|error| {
                 let missing = total.unwrap_or_default().saturating_sub(written.total());
-                StoreError::write(&paths, missing, error)
+                PartError::write(&paths, missing, error)
             })?;
         Ok(Self {
             file,
             paths,
             total,
-            identity: incoming.identity(),
+            identity,
             journal: Mutex::new(OpenJournal {
                 file: journal,
                 record,
                 synced_bytes: synced.total(),
                 written,
             }),
-            state: Mutex::new(State::Open),
+            state: Mutex::new(PartState::Open),
         })
     }
 
@@ -108,7 +109,7 @@ impl PartFile {
     ///
     /// # Errors
     /// When there is not enough of it.
-    pub(crate) fn allocate(&self) -> Result<(), StoreError> {
+    pub(crate) fn allocate(&self) -> Result<(), PartError> {
         let Some(total) = self.total.filter(|&total| total > 0) else {
             return Ok(());
         };
@@ -137,7 +138,7 @@ impl PartFile {
     ///
     /// # Errors
     /// Those of pwritev(2); nothing is noted then.
-    pub fn write_at(&self, offset: u64, buffers: &[Bytes]) -> Result<(), StoreError> {
+    pub fn write_at(&self, offset: u64, buffers: &[Bytes]) -> Result<(), PartError> {
         let end =
             write_all_at(&self.file, offset, buffers).map_err(|error| self.write_error(error))?;
         let mut journal = self.lock();
@@ -154,10 +155,10 @@ impl PartFile {
     }
 
     /// An error of writing, with what is missing when the disk is full.
-    fn write_error(&self, error: io::Error) -> StoreError {
+    fn write_error(&self, error: io::Error) -> PartError {
         let written = self.lock().written.total();
         let missing = self.total.unwrap_or_default().saturating_sub(written);
-        StoreError::write(&self.paths, missing, error)
+        PartError::write(&self.paths, missing, error)
     }
 
     /// Bytes written that no record names yet.
@@ -172,9 +173,9 @@ impl PartFile {
     ///
     /// # Errors
     /// When syncing or replacing fails; the old record stays valid.
-    pub fn checkpoint(&self) -> Result<(), StoreError> {
+    pub fn checkpoint(&self) -> Result<(), PartError> {
         let mut state = self.state();
-        if *state == State::Closed || self.lock().record.version.is_none() {
+        if *state == PartState::Closed || self.lock().record.version.is_none() {
             return Ok(());
         }
         self.check(*state)?;
@@ -210,11 +211,11 @@ impl PartFile {
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn reader(&self) -> Result<File, StoreError> {
+    pub fn reader(&self) -> Result<File, PartError> {
         self.file
             .try_clone()
             .and_then(|mut file| file.rewind().map(|()| file))
-            .map_err(|error| StoreError::io("read", &self.paths.part, error))
+            .map_err(|error| PartError::io("read", &self.paths.part, error))
     }
 
     /// Turns the part into the finished file of `length` bytes: data synced,
@@ -230,10 +231,10 @@ impl PartFile {
         length: u64,
         modified: Option<SystemTime>,
         replace: bool,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), PartError> {
         let mut state = self.state();
         if length > 0 && !self.lock().written.contains_range(&(0..length)) {
-            return Err(StoreError::Incomplete(self.paths.part.clone()));
+            return Err(PartError::Incomplete(self.paths.part.clone()));
         }
         self.settle(length, modified)
             .map_err(|error| self.write_error(error))?;
@@ -241,15 +242,15 @@ impl PartFile {
         self.check(*state)?;
         let target = &self.paths.target;
         self.rename(replace)
-            .map_err(|error| StoreError::io("move the finished file to", target, error))?;
-        *state = State::Closed;
+            .map_err(|error| PartError::io("move the finished file to", target, error))?;
+        *state = PartState::Closed;
         if !owner::is_at(&self.file, target).unwrap_or(false) {
-            return Err(StoreError::Stolen(target.clone()));
+            return Err(PartError::Stolen(target.clone()));
         }
         self.paths
             .sync_directory()
             .and_then(|()| self.paths.remove_journal())
-            .map_err(|error| StoreError::io("clean up", &self.paths.journal, error))
+            .map_err(|error| PartError::io("clean up", &self.paths.journal, error))
     }
 
     /// Gives the file its final length, time and label.
@@ -281,26 +282,26 @@ impl PartFile {
     ///
     /// # Errors
     /// Those of unlink(2).
-    pub fn discard(&self) -> Result<(), StoreError> {
+    pub fn discard(&self) -> Result<(), PartError> {
         let mut state = self.state();
-        self.check(State::Open)?;
-        *state = State::Closed;
+        self.check(PartState::Open)?;
+        *state = PartState::Closed;
         remove_if_there(&self.paths.part)
             .and_then(|()| self.paths.remove_journal())
-            .map_err(|error| StoreError::io("remove", &self.paths.part, error))
+            .map_err(|error| PartError::io("remove", &self.paths.part, error))
     }
 
     /// Whether the names may be touched: the syncs can be believed, and the
     /// part's name still stands for the file that was locked.
-    fn check(&self, state: State) -> Result<(), StoreError> {
+    fn check(&self, state: PartState) -> Result<(), PartError> {
         let part = &self.paths.part;
-        if state == State::SyncFailed {
-            return Err(StoreError::SyncFailed(part.clone()));
+        if state == PartState::SyncFailed {
+            return Err(PartError::SyncFailed(part.clone()));
         }
         match owner::is_at(&self.file, part) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(StoreError::Stolen(part.clone())),
-            Err(error) => Err(StoreError::io("look at", part, error)),
+            Ok(false) => Err(PartError::Stolen(part.clone())),
+            Err(error) => Err(PartError::io("look at", part, error)),
         }
     }
 
@@ -308,16 +309,16 @@ impl PartFile {
     /// record is no longer trusted by anybody.
     fn sync(
         &self,
-        state: &mut State,
+        state: &mut PartState,
         how: impl Fn(&File) -> io::Result<()>,
-    ) -> Result<(), StoreError> {
-        if *state == State::SyncFailed {
-            return Err(StoreError::SyncFailed(self.paths.part.clone()));
+    ) -> Result<(), PartError> {
+        if *state == PartState::SyncFailed {
+            return Err(PartError::SyncFailed(self.paths.part.clone()));
         }
         let Err(error) = how(&self.file) else {
             return Ok(());
         };
-        *state = State::SyncFailed;
+        *state = PartState::SyncFailed;
         let mut journal = self.lock();
         journal.record.instance = String::new();
         let rewritten =
@@ -335,11 +336,99 @@ impl PartFile {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PartState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// Bytes gathered for one write. At this size, handing them to another thread costs next to
+/// nothing, and the memory of some connections stays far below 64 MB.
+const WRITE_SIZE: usize = 1024 * 1024;
+
+/// Writes one contiguous range, in order.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    part: Arc<PartFile>,
+    /// Where the gathered bytes go.
+    offset: u64,
+    /// Everything before this offset is written.
+    written: u64,
+    gathered: Vec<Bytes>,
+    gathered_bytes: usize,
+    writing: Option<Writing>,
+}
+
+#[derive(Debug)]
+struct Writing {
+    /// Where it ends.
+    end: u64,
+    task: JoinHandle<Result<(), PartError>>,
+}
+
+impl Sink {
+    pub(crate) fn new(part: Arc<PartFile>, offset: u64) -> Self {
+        Self {
+            part,
+            offset,
+            written: offset,
+            gathered: Vec::new(),
+            gathered_bytes: 0,
+            writing: None,
+        }
+    }
+
+    /// Takes a piece; it is written by a later [`Sink::flush`].
+    pub(crate) fn push(&mut self, piece: Bytes) {
+        self.gathered_bytes += piece.len();
+        self.gathered.push(piece);
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.gathered_bytes >= WRITE_SIZE
+    }
+
+    /// The file offset up to which everything is written.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Starts writing what has been gathered, after the write before it has
+    /// ended.
+    pub(crate) async fn flush(&mut self) -> Result<(), PartError> {
+        self.wait().await?;
+        if self.gathered_bytes > 0 {
+            let part = Arc::clone(&self.part);
+            let offset = self.offset;
+            let buffers = std::mem::take(&mut self.gathered);
+            self.offset += std::mem::take(&mut self.gathered_bytes) as u64;
+            self.writing = Some(Writing {
+                end: self.offset,
+                task: tokio::task::spawn_blocking(move || part.write_at(offset, &buffers)),
+            });
+        }
+        Ok(())
+    }
+
+    /// Writes everything.
+    pub(crate) async fn finish(&mut self) -> Result<(), PartError> {
+        self.flush().await?;
+        self.wait().await
+    }
+
+    async fn wait(&mut self) -> Result<(), PartError> {
+        // The handle stays in place while waiting, so that a cancelled wait
+        // does not lose track of the write.
+        let Some(writing) = &mut self.writing else {
+            return Ok(());
+        };
+        let result = (&mut writing.task).await;
+        let end = writing.end;
+        self.writing = None;
+        result.map_err(|panic| PartError::io("write", self.part.target(), panic.into()))??;
+        self.written = end;
+        Ok(())
+    }
+}
 /// The ranges of `all` that are not in `some`.
 fn without(all: &RangeSet, some: &RangeSet) -> RangeSet {
     let mut rest = all.clone();

@@ -27,7 +27,7 @@ const MAGIC: &str = "fairbat-journal 1";
 
 /// The part of the journal that is replaced as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct JournalRecord {
     /// Where the bytes come from, for people: without credentials and query.
     pub url: String,
     /// SHA-256 (hex) of the whole URL without credentials and fragment. It
@@ -61,12 +61,12 @@ pub enum JournalError {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Journal {
     /// The durable record.
-    pub record: Record,
+    pub record: JournalRecord,
     /// Ranges of the tail, in the order they were written.
     pub tail: Vec<Range<u64>>,
 }
 
-impl Record {
+impl JournalRecord {
     /// The record's bytes as they stand in the file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -109,7 +109,8 @@ impl Journal {
         if crc != format!("{:08x}", crc32fast::hash(covered)).as_bytes() {
             return Err(JournalError::Damaged);
         }
-        let record: Record = serde_json::from_slice(json).map_err(|_| JournalError::Damaged)?;
+        let record: JournalRecord =
+            serde_json::from_slice(json).map_err(|_| JournalError::Damaged)?;
         if !record.ranges_are_possible() {
             return Err(JournalError::Ranges);
         }

@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use self::file::PartFile;
-use self::journal::{Journal, Record};
+use self::journal::{Journal, JournalRecord};
 use self::name::FileName;
+pub use self::paths::PartError;
 use self::paths::Paths;
-pub use self::paths::StoreError;
 use crate::http::validator::{Validator, Version};
 use crate::ranges::RangeSet;
 use crate::settings::{FileAllocation, Target};
@@ -50,9 +50,9 @@ pub struct Incoming {
     pub start_over: bool,
 }
 
-/// What [`Store::open`] found or made.
+/// What [`PartStore::open`] found or made.
 #[derive(Debug)]
-pub enum Opened {
+pub enum OpenedPart {
     /// The finished file is already there, from this very version.
     Complete(PathBuf),
     /// A part file, locked, of which `have` is already right.
@@ -71,7 +71,7 @@ pub enum Opened {
 
 /// The files of one run.
 #[derive(Debug)]
-pub struct Store {
+pub struct PartStore {
     resume: bool,
     allocation: FileAllocation,
     /// Targets that transfers of this run have taken, so that two URLs with
@@ -79,7 +79,7 @@ pub struct Store {
     claimed: Mutex<HashSet<PathBuf>>,
 }
 
-impl Store {
+impl PartStore {
     /// Files for one run; `resume` says whether earlier parts are continued.
     #[must_use]
     pub fn new(resume: bool, allocation: FileAllocation) -> Self {
@@ -95,14 +95,14 @@ impl Store {
     /// # Errors
     /// When the directory is missing or not writable, the target is anything
     /// but a file, the disk is too small, or another process has the part.
-    pub fn open(&self, target: &Target, incoming: &Incoming) -> Result<Opened, StoreError> {
+    pub fn open(&self, target: &Target, incoming: &Incoming) -> Result<OpenedPart, PartError> {
         match target {
             Target::File(path) => {
                 let paths = Paths::of(regular_file(path)?);
                 let part = paths.part.clone();
                 self.claimed().insert(paths.target.clone());
                 self.open_at(paths, true, incoming)?
-                    .ok_or(StoreError::ForeignPart(part))
+                    .ok_or(PartError::ForeignPart(part))
             }
             Target::Directory(directory) => self.open_in(directory, incoming),
         }
@@ -118,7 +118,7 @@ impl Store {
     }
 
     /// The first of NAME, NAME.1, NAME.2, … that is free or ours.
-    fn open_in(&self, directory: &Path, incoming: &Incoming) -> Result<Opened, StoreError> {
+    fn open_in(&self, directory: &Path, incoming: &Incoming) -> Result<OpenedPart, PartError> {
         let name = &incoming.name;
         for k in 0..MAX_NAMES {
             let name = if k == 0 {
@@ -131,7 +131,7 @@ impl Store {
                 continue;
             }
             match self.open_at(Paths::of(path.clone()), false, incoming) {
-                Ok(Some(opened @ (Opened::Complete(_) | Opened::Part { .. }))) => {
+                Ok(Some(opened @ (OpenedPart::Complete(_) | OpenedPart::Part { .. }))) => {
                     return Ok(opened);
                 }
                 other => {
@@ -142,7 +142,7 @@ impl Store {
                 }
             }
         }
-        Err(StoreError::NoFreeName(directory.join(name.as_str())))
+        Err(PartError::NoFreeName(directory.join(name.as_str())))
     }
 
     /// Tries one target; `None` when something else is there. `named` means
@@ -152,39 +152,43 @@ impl Store {
         paths: Paths,
         named: bool,
         incoming: &Incoming,
-    ) -> Result<Option<Opened>, StoreError> {
+    ) -> Result<Option<OpenedPart>, PartError> {
         match fs::symlink_metadata(&paths.target) {
             Ok(_) if self.resume && incoming.is_at(&paths.target) => {
                 // Left by a run that was killed in its very last step.
                 let _ = paths.remove_journal();
-                return Ok(Some(Opened::Complete(paths.target)));
+                return Ok(Some(OpenedPart::Complete(paths.target)));
             }
             Ok(_) if !named => return Ok(None),
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(StoreError::io("look at", &paths.target, error));
+                return Err(PartError::io("look at", &paths.target, error));
             }
             Ok(_) | Err(_) => {}
         }
         let Some(file) = owner::lock(&paths)? else {
             return match Journal::read(&paths)? {
-                Found::Journal(journal) if !named && !incoming.may_continue(&journal.record) => {
+                FoundJournal::Journal(journal)
+                    if !named && !incoming.may_continue(&journal.record) =>
+                {
                     Ok(None)
                 }
-                _ => Err(StoreError::Busy(paths.part)),
+                _ => Err(PartError::Busy(paths.part)),
             };
         };
         let length = file
             .metadata()
-            .map_err(|error| StoreError::io("look at", &paths.part, error))?
+            .map_err(|error| PartError::io("look at", &paths.part, error))?
             .len();
         let left = match Journal::read(&paths)? {
-            Found::Journal(journal) if !named && !incoming.may_continue(&journal.record) => {
+            FoundJournal::Journal(journal) if !named && !incoming.may_continue(&journal.record) => {
                 return Ok(None);
             }
-            Found::Journal(journal) => Some(*journal),
+            FoundJournal::Journal(journal) => Some(*journal),
             // Some other program's part file: browsers use the same suffix.
-            Found::Nothing if length > 0 && !owner::is_marked_part(&file) => return Ok(None),
-            Found::Damaged | Found::Nothing => None,
+            FoundJournal::Nothing if length > 0 && !owner::is_marked_part(&file) => {
+                return Ok(None);
+            }
+            FoundJournal::Damaged | FoundJournal::Nothing => None,
         };
         self.open_part(paths, file, left.filter(|_| length > 0), incoming)
             .map(Some)
@@ -197,9 +201,9 @@ impl Store {
         file: File,
         left: Option<Journal>,
         incoming: &Incoming,
-    ) -> Result<Opened, StoreError> {
+    ) -> Result<OpenedPart, PartError> {
         owner::mark_part(&file);
-        let mut record = Record {
+        let mut record = JournalRecord {
             url: incoming.url.clone(),
             resource: incoming.resource.clone(),
             version: incoming.version.clone(),
@@ -211,7 +215,7 @@ impl Store {
         if let Some(left) = left.filter(|_| self.resume) {
             let trusted = left.trusted(&record.instance);
             if incoming.version.is_none() && !trusted.is_empty() && !incoming.start_over {
-                return Ok(Opened::Unidentified);
+                return Ok(OpenedPart::Unidentified);
             }
             match reason_to_start_over(&left.record, &trusted, incoming, &file) {
                 None => {
@@ -223,14 +227,21 @@ impl Store {
         }
         if have.is_empty() {
             file.set_len(0)
-                .map_err(|error| StoreError::io("truncate", &paths.part, error))?;
+                .map_err(|error| PartError::io("truncate", &paths.part, error))?;
         }
-        let part = PartFile::new(file, paths, record, incoming, have.clone())?;
+        let part = PartFile::new(
+            file,
+            paths,
+            record,
+            incoming.total,
+            incoming.identity(),
+            have.clone(),
+        )?;
         match self.allocation {
             FileAllocation::Falloc => part.allocate()?,
             FileAllocation::None => {}
         }
-        Ok(Opened::Part {
+        Ok(OpenedPart::Part {
             part: Arc::new(part),
             have,
             restarted,
@@ -239,26 +250,27 @@ impl Store {
 }
 
 /// Where a path that the user named leads: a regular file, or nothing yet.
-fn regular_file(path: &Path) -> Result<PathBuf, StoreError> {
-    let failed = |error| StoreError::io("look at", path, error);
+fn regular_file(path: &Path) -> Result<PathBuf, PartError> {
+    let failed = |error| PartError::io("look at", path, error);
     let path = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path.to_owned()),
-        Ok(meta) if meta.is_symlink() => fs::canonicalize(path)
-            .map_err(|error| StoreError::io("follow the link", path, error))?,
+        Ok(meta) if meta.is_symlink() => {
+            fs::canonicalize(path).map_err(|error| PartError::io("follow the link", path, error))?
+        }
         Ok(_) => path.to_owned(),
         Err(error) => return Err(failed(error)),
     };
     let meta = fs::metadata(&path).map_err(failed)?;
     match () {
-        () if meta.is_dir() => Err(StoreError::IsDirectory(path)),
-        () if !meta.is_file() => Err(StoreError::NotAFile(path)),
+        () if meta.is_dir() => Err(PartError::IsDirectory(path)),
+        () if !meta.is_file() => Err(PartError::NotAFile(path)),
         () => Ok(path),
     }
 }
 
 /// Why an earlier part cannot be continued; `None` if it can.
 fn reason_to_start_over(
-    left: &Record,
+    left: &JournalRecord,
     trusted: &RangeSet,
     incoming: &Incoming,
     part: &File,
@@ -281,7 +293,7 @@ impl Incoming {
     /// Whether a part with this record may be of the same file. It may with the same URL, or
     /// with one that differs in the query only (signed URLs change with every visit) and has
     /// the same strong tag and length. A tag is unique under its own URL only.
-    fn may_continue(&self, left: &Record) -> bool {
+    fn may_continue(&self, left: &JournalRecord) -> bool {
         left.resource == self.resource
             || left.url == self.url && self.has_strong_tag() && left.version == self.version
     }
@@ -312,24 +324,24 @@ impl Incoming {
 }
 
 /// What stands where a journal should be.
-enum Found {
+enum FoundJournal {
     Nothing,
     Damaged,
     Journal(Box<Journal>),
 }
 
 impl Journal {
-    fn read(paths: &Paths) -> Result<Found, StoreError> {
+    fn read(paths: &Paths) -> Result<FoundJournal, PartError> {
         match owner::read(&paths.journal) {
             Ok(bytes) => Ok(match Self::decode(&bytes) {
-                Ok(journal) => Found::Journal(Box::new(journal)),
+                Ok(journal) => FoundJournal::Journal(Box::new(journal)),
                 Err(error) => {
                     tracing::warn!(journal = %paths.journal.display(), %error, "starting over");
-                    Found::Damaged
+                    FoundJournal::Damaged
                 }
             }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
-            Err(error) => Err(StoreError::io("read", &paths.journal, error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(FoundJournal::Nothing),
+            Err(error) => Err(PartError::io("read", &paths.journal, error)),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, OFlags, StatxFlags, XattrFlags, fgetxattr, fsetxattr, statx};
 
-use super::paths::{Paths, StoreError};
+use super::paths::{PartError, Paths};
 use crate::checksum::sha256_hex;
 
 /// The attribute that marks our files.
@@ -31,8 +31,8 @@ const PLAIN: i32 = OFlags::NOFOLLOW
 
 /// Opens the part file, makes it if there is none, and takes the lock that
 /// makes this process its owner. `None`: another process is.
-pub(crate) fn lock(paths: &Paths) -> Result<Option<File>, StoreError> {
-    let failed = |error| StoreError::io("open", &paths.part, error);
+pub(crate) fn lock(paths: &Paths) -> Result<Option<File>, PartError> {
+    let failed = |error| PartError::io("open", &paths.part, error);
     loop {
         let file = OpenOptions::new()
             .read(true)
@@ -42,11 +42,11 @@ pub(crate) fn lock(paths: &Paths) -> Result<Option<File>, StoreError> {
             .custom_flags(PLAIN)
             .open(&paths.part)
             .map_err(|error| match std::fs::symlink_metadata(&paths.part) {
-                Ok(meta) if !meta.is_file() => StoreError::NotAFile(paths.part.clone()),
+                Ok(meta) if !meta.is_file() => PartError::NotAFile(paths.part.clone()),
                 _ => failed(error),
             })?;
         if !file.metadata().map_err(failed)?.is_file() {
-            return Err(StoreError::NotAFile(paths.part.clone()));
+            return Err(PartError::NotAFile(paths.part.clone()));
         }
         match file.try_lock() {
             Ok(()) => {}

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::journal::{self, Record};
+use super::journal::{self, JournalRecord};
 use crate::error::{ErrorKind, TransferError};
 use crate::ranges::RangeSet;
 
@@ -49,7 +49,7 @@ impl Paths {
     /// and returns it open for appending.
     pub(crate) fn write_journal(
         &self,
-        record: &Record,
+        record: &JournalRecord,
         tail: &RangeSet,
         durability: Durability,
     ) -> io::Result<File> {
@@ -119,7 +119,7 @@ pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
 
 /// Why a part file could not be opened, written or finished.
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
+pub enum PartError {
     /// The operating system said no.
     #[error("cannot {action} {}: {error}", path.display())]
     Io {
@@ -166,7 +166,7 @@ pub enum StoreError {
     NoFreeName(PathBuf),
 }
 
-impl StoreError {
+impl PartError {
     /// An error of the operating system.
     pub fn io(action: &'static str, path: &Path, error: io::Error) -> Self {
         Self::Io {
@@ -236,8 +236,8 @@ impl StoreError {
     }
 }
 
-impl From<StoreError> for TransferError {
-    fn from(error: StoreError) -> Self {
+impl From<PartError> for TransferError {
+    fn from(error: PartError) -> Self {
         Self::new(ErrorKind::Disk, error.to_string()).with_hint(error.hint())
     }
 }

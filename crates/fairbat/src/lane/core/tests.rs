@@ -121,7 +121,7 @@ fn a_host_that_wants_no_more_is_passed_over() {
         assert!(request.0 < 2);
     }
     core.give_back(busy);
-    core.pushed_back(START, busy, None);
+    core.pushed_back(START, busy, Duration::ZERO);
     assert!(!core.host_admits(START, busy) && core.host_admits(START, other));
     core.request(busy);
     let granted: Vec<_> = std::iter::from_fn(|| grant(&mut core, 9)).collect();
@@ -139,7 +139,7 @@ fn a_host_pauses_as_long_as_it_asked() {
     let mut core = shared();
     let busy = enter(&mut core, "busy", None);
     let pause = Duration::from_secs(30);
-    core.pushed_back(START, busy, Some(pause));
+    core.pushed_back(START, busy, pause);
     core.request(busy);
     assert_eq!(grant(&mut core, 9), None);
     assert_eq!(core.host_not_before(busy), Some(pause));
@@ -162,7 +162,7 @@ fn a_member_counts_on_the_host_that_it_speaks_to_now() {
     core.set_host(moved, "second");
     core.give_back(stays_if_active(&core, moved));
     assert!(core.active_on.is_empty());
-    core.pushed_back(START, moved, None);
+    core.pushed_back(START, moved, Duration::ZERO);
     assert!(core.host_admits(START, stays));
 }
 

@@ -77,7 +77,9 @@ fn drive(out: &mut String, seed: u64, settings: LaneSettings) {
             drop(permit);
             if script.below(20) == 0 {
                 let wait = Duration::from_secs(script.below(40));
-                members[index].pushed_back(Some(wait));
+                // As it was recorded: the next request comes before the push-back.
+                let id = members[index].id();
+                lane.with_core(|core, now| core.pushed_back(now, id, wait));
             }
         }
         lane.notice_clock();

@@ -34,7 +34,7 @@ use crate::settings::Checksum;
 
 /// A remote file as it was when it was probed.
 #[derive(Debug)]
-pub struct Source {
+pub struct RemoteFile {
     /// The URL that the user named.
     pub named: Url,
     /// The URL that redirects led to.
@@ -63,7 +63,7 @@ pub struct Source {
 #[derive(Debug)]
 pub struct Probe {
     /// The remote file.
-    pub source: Source,
+    pub source: RemoteFile,
     /// The answer itself, if it already carries the whole file.
     pub body: Option<Body>,
 }
@@ -136,7 +136,7 @@ impl HttpClient {
         let Reply { response, url } = self.get(first_byte).await?;
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {
-                if let Some(source) = Source::of_first_byte(named, &url, response.headers()) {
+                if let Some(source) = RemoteFile::of_first_byte(named, &url, response.headers()) {
                     drain(response).await;
                     return Ok(Probe { source, body: None });
                 }
@@ -146,7 +146,7 @@ impl HttpClient {
                 let headers = response.headers();
                 let range = ContentRange::from_headers(headers);
                 if range == Some(ContentRange::Unsatisfied { total: 0 }) {
-                    let source = Source::new(named, &url, headers, Some(0), false);
+                    let source = RemoteFile::new(named, &url, headers, Some(0), false);
                     return Ok(Probe { source, body: None });
                 }
             }
@@ -184,7 +184,7 @@ impl HttpClient {
     /// be shown to belong to this one; [`Failure::WholeFile`].
     pub async fn range(
         &self,
-        source: &Source,
+        source: &RemoteFile,
         range: Range<u64>,
         hint: Option<DeadlineHint>,
     ) -> Result<Body, Failure> {
@@ -235,7 +235,7 @@ impl HttpClient {
     }
 }
 
-impl Source {
+impl RemoteFile {
     fn new(
         named: &Url,
         url: &Url,
@@ -297,7 +297,7 @@ fn whole_file(named: &Url, url: &Url, response: Response) -> Result<Probe, Failu
     let is_encoded = coding == Coding::Gzip;
     // Content-Length is the length of the coded bytes.
     let total = response.content_length().filter(|_| !is_encoded);
-    let mut source = Source::new(named, url, headers, total, false);
+    let mut source = RemoteFile::new(named, url, headers, total, false);
     // Repr-Digest is the digest of the coded bytes (RFC 9530, section 3), which
     // are not kept.
     source.digest = source.digest.filter(|_| !is_encoded);
@@ -314,7 +314,7 @@ fn whole_file(named: &Url, url: &Url, response: Response) -> Result<Probe, Failu
 /// send fewer than requested (RFC 9110, section 15.3.7).
 fn check_partial(
     headers: &HeaderMap,
-    source: &Source,
+    source: &RemoteFile,
     version: &Version,
     range: &Range<u64>,
     was_conditional: bool,

@@ -1,12 +1,12 @@
-//! What the members of a lane demand, and which of them will be late.
+//! Which members of a lane will miss their deadline, and what a wall clock that is set
+//! does to deadlines.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use dalbe::deadline::{Deadline, Demand};
+use dalbe::deadline::Deadline;
 use jiff::SignedDuration;
 
-use super::{Core, Extent, Member, MemberId};
+use super::{Core, MemberId};
 use crate::clock::{JUMP, moment_since};
 use crate::lane::forecast::{attainable_rate, lateness};
 
@@ -23,15 +23,6 @@ pub(crate) struct LateMember {
 }
 
 impl Core {
-    /// The largest w_min of the members that have something to move.
-    pub(crate) fn weight(&self) -> f64 {
-        self.members
-            .values()
-            .filter(|member| member.is_pending())
-            .map(|member| member.weight)
-            .fold(0.0, f64::max)
-    }
-
     /// Plans all deadlines anew when the wall clock, which is off by `drift` now, has
     /// been set; returns by how much. A deadline is a moment of the wall clock, but
     /// time passes by another one.
@@ -57,57 +48,6 @@ impl Core {
         (planned > 0).then_some(jump)
     }
 
-    /// Members with a deadline that have something to move.
-    fn due(&self) -> impl Iterator<Item = (Deadline, MemberId, &Member)> {
-        self.members
-            .iter()
-            .filter(|(_, member)| member.is_pending())
-            .filter_map(|(&id, member)| Some((member.deadline?, id, member)))
-    }
-
-    /// What the deadlines ask for.
-    pub(crate) fn demand(&self, now: Duration) -> Option<Demand> {
-        let due = self.due();
-        let mut demand = Demand::of(
-            now,
-            due.map(|(deadline, _, member)| (deadline, member.backlog.bytes)),
-        )?;
-        let mut extents = self.due().map(|(_, _, member)| member.backlog.extent);
-        if extents.any(|extent| extent == Extent::Unbounded) {
-            demand.zeta = f64::INFINITY;
-        }
-        Some(demand)
-    }
-
-    /// Time to the nearest deadline that is not over.
-    pub(crate) fn time_left(&self, now: Duration) -> Option<Duration> {
-        self.due()
-            .filter(|(due, ..)| !due.is_over(now))
-            .map(|(due, ..)| due.by() - now)
-            .min()
-    }
-
-    /// Chunks that wait and have no deadline.
-    pub(crate) fn inactive(&self) -> u64 {
-        let members = self.members.values();
-        members
-            .filter(|member| member.moment.is_none())
-            .map(|member| member.backlog.inactive)
-            .fold(0, u64::saturating_add)
-    }
-
-    /// Connections that the hosts of the members tolerate together. A host counts
-    /// once a connection to it has been asked for.
-    pub(crate) fn tolerated(&self, now: Duration) -> u32 {
-        let members = self.members.values().filter(|member| member.has_asked);
-        let hosts: BTreeSet<&str> = members.map(|member| &*member.host).collect();
-        self.hosts.tolerated(hosts, now)
-    }
-
-    pub(crate) fn limit(&self) -> Option<f64> {
-        self.settings.limit_rate.map(|rate| rate as f64)
-    }
-
     /// Members that will miss their deadline, as far as the last sample shows. Each is
     /// reported once, and of several with the same deadline only the first.
     pub(crate) fn report_late(&mut self, now: Duration) -> Vec<LateMember> {
@@ -116,7 +56,7 @@ impl Core {
         let Some(zeta) = zeta.filter(|zeta| zeta.is_finite()) else {
             return Vec::new();
         };
-        let Some(rate) = attainable_rate(zeta, self.limit(), self.shown_rate) else {
+        let Some(rate) = attainable_rate(zeta, self.limit_rate(), self.shown_rate) else {
             return Vec::new();
         };
         let due = self.due();

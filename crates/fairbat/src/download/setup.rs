@@ -1,0 +1,244 @@
+//! What a caller gives to a run, what it gets back, and what a run starts with.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use dalbe::capability::{Capabilities, LeverKind};
+use jiff::SignedDuration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::watch;
+
+use super::part::PartStore;
+use super::worker::{Message, RunContext};
+use crate::clock::Clock;
+use crate::error::{ErrorKind, TransferError};
+use crate::lane::settings::Mode;
+use crate::lane::{AdmissionSettings, Lane, LaneSettings, Member};
+use crate::settings::{Settings, TransferRequest};
+use crate::transport::{HttpClient, RateLimit, ReceiveWindow, RequestContext, WindowManager};
+
+/// What a run moves, and which lane it moves it in.
+#[derive(Debug)]
+pub enum RunMode {
+    /// One batch in a lane of its own: by deadline where there is one, else at the lowest
+    /// priority.
+    Batch(Vec<TransferRequest>),
+    /// Jobs without deadlines that keep arriving, in a lane of their own.
+    Stream(Arrivals),
+    /// One transfer in a lane that it shares with others. Each of its connections waits
+    /// for its turn there, and weighs what the lane says. Deadline and host are those
+    /// that the member entered with.
+    InLane(LanePlace, TransferRequest),
+}
+
+/// Jobs that keep arriving, each a transfer without a deadline, until no sender is left.
+///
+/// A job waits until m allows another connection; first come, first served. Where the
+/// law's m_min is below one connection and a lever can hold the flows, there is always
+/// one connection, which yields when m allows none. Deadlines of jobs have no effect. Once
+/// no more jobs can come, m falls no further, and what is left has at least one whole
+/// connection.
+///
+/// A job is meant to be one chunk. One that is longer than `chunk_size` counts as one in n
+/// until its size is known, and as many from then on.
+///
+/// The report, and what each second costs, grow with every job, so a run is for thousands
+/// of them and not for millions. The report of a stopped run leaves out the jobs that had
+/// not been taken from the channel.
+#[derive(Debug)]
+pub struct Arrivals {
+    /// Where they come from.
+    pub requests: UnboundedReceiver<TransferRequest>,
+    /// The law that admits them. Its period is that of the beginning: as soon as chunks
+    /// have ended, T follows the time that they take.
+    pub law: AdmissionSettings,
+}
+
+/// A place in a lane that is shared with others.
+#[derive(Debug)]
+pub struct LanePlace {
+    /// The place.
+    pub member: Member,
+    /// The rate limits that the lane keeps to, and where bytes are counted.
+    pub context: RequestContext,
+    /// Where chunks are counted: requests that have brought bytes of the file.
+    pub chunks: Arc<AtomicU64>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// One outcome per request, in their order.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// How a transfer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The file is in its place.
+    Done {
+        /// Whether that was after the soft deadline.
+        late: bool,
+    },
+    /// It is not; the part file may be there still.
+    Failed(ErrorKind),
+}
+
+/// Ends a run from outside. Clones act on the same run.
+#[derive(Debug, Clone)]
+pub struct Stop {
+    interrupted: Arc<watch::Sender<bool>>,
+}
+
+impl Stop {
+    /// A stop that has not been asked for.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            interrupted: Arc::new(watch::Sender::new(false)),
+        }
+    }
+
+    /// Asks the run to end soon, and to leave every transfer resumable.
+    pub fn interrupt(&self) {
+        self.interrupted.send_replace(true);
+    }
+
+    /// Resolves with the reason when the run has to end early.
+    pub(crate) async fn reason(self, max_time: Option<Duration>) -> ErrorKind {
+        let time_is_up = async {
+            match max_time {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        let mut interrupted = self.interrupted.subscribe();
+        tokio::select! {
+            // The sender lives in `self`, so waiting cannot fail.
+            _ = interrupted.wait_for(|stop| *stop) => ErrorKind::Interrupted,
+            () = time_is_up => ErrorKind::MaxTime,
+        }
+    }
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// With a limit on the rate the kernel buffers at most this much of it: what it has
+/// received and the run has not taken is lost when the process is killed.
+const BUFFERED_TIME: Duration = Duration::from_millis(250);
+
+/// Smallest fixed receive buffer, bytes: a few full segments.
+const MIN_BUFFER: f64 = 32.0 * 1024.0;
+
+/// What a run starts with.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) lever: LeverKind,
+    pub(crate) context: RunContext,
+    pub(crate) lane: Lane,
+    /// The place in a lane that is shared with others.
+    pub(crate) place: Option<LanePlace>,
+    pub(crate) requests: Vec<TransferRequest>,
+    /// Where more requests come from.
+    pub(crate) arriving: Option<UnboundedReceiver<TransferRequest>>,
+}
+
+impl Setup {
+    /// Chooses the lever, and opens lane, client and window manager.
+    ///
+    /// # Errors
+    /// An unreadable certificate or netrc file, or limits that leave no connection.
+    pub(crate) fn new(
+        settings: &Settings,
+        mode: RunMode,
+        clock: Clock,
+        messages: UnboundedSender<Message>,
+    ) -> Result<Self, TransferError> {
+        let is_stream = matches!(mode, RunMode::Stream(_));
+        let lever = if is_stream && settings.weight >= 1.0 {
+            LeverKind::None
+        } else {
+            Capabilities::probe().best_lever()
+        };
+        let window = ReceiveWindow {
+            most: settings.limit_rate.map(window_for),
+            // A stream yields with one connection only, and rarely. To hold windows by hand
+            // would cost its other connections a little.
+            is_held: lever.holds_window() && !is_stream,
+        };
+        let limits = LaneSettings {
+            max_connections: settings.max_connections,
+            weight: settings.weight,
+            limit_rate: settings.limit_rate,
+            is_held: lever.holds_window(),
+        };
+        let own_lane = |limits, mode| {
+            Lane::of_run(limits, mode, clock)
+                .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))
+        };
+        let own_limit = || settings.limit_rate.map(RateLimit::new).map(Arc::new);
+        let mut max_connections = settings.max_connections;
+        let (mut requests, mut arriving, mut place) = (Vec::new(), None, None);
+        let (lane, rate_limits) = match mode {
+            RunMode::Batch(batch) => {
+                let due = batch.iter().filter_map(|request| request.deadline).min();
+                let mode = Mode::Batch {
+                    min_connections: settings.split,
+                    window: due.map(|by| clock.since_start(by, SignedDuration::ZERO)),
+                };
+                requests = batch;
+                (own_lane(limits, mode)?, own_limit().into_iter().collect())
+            }
+            RunMode::Stream(Arrivals { requests, law }) => {
+                max_connections = law.m_max;
+                arriving = Some(requests);
+                let limits = LaneSettings {
+                    max_connections,
+                    ..limits
+                };
+                let lane = own_lane(limits, Mode::Stream(law))?;
+                (lane, own_limit().into_iter().collect())
+            }
+            RunMode::InLane(shared, request) => {
+                requests = vec![request];
+                let shared = place.insert(shared);
+                let rate_limits = shared.context.rate_limits.clone();
+                (shared.member.lane().clone(), rate_limits)
+            }
+        };
+        // What a server is asked to hold back stays so, whatever m allows.
+        let asks_servers = settings.weight < 1.0 && !is_stream;
+        let client = HttpClient::new(&settings.http, max_connections, window)?;
+        Ok(Self {
+            lever,
+            context: RunContext {
+                client: client.yielding(asks_servers),
+                window_manager: WindowManager::open(
+                    lever,
+                    settings.receiver,
+                    window,
+                    lane.flow_target(),
+                ),
+                store: PartStore::new(settings.resume, settings.file_allocation),
+                clock,
+                rate_limits,
+                messages,
+            },
+            lane,
+            place,
+            requests,
+            arriving,
+        })
+    }
+}
+
+/// The receive buffer that a limit on the rate, in byte/s, leaves room for, bytes.
+fn window_for(limit_rate: u64) -> u32 {
+    // Saturates.
+    (limit_rate as f64 * BUFFERED_TIME.as_secs_f64()).max(MIN_BUFFER) as u32
+}
