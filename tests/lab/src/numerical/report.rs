@@ -608,8 +608,12 @@ fn average(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
-    use crate::numerical::report::all as run_all;
+
+    /// All experiments with three seeds, which all tests read.
+    static RUNS: LazyLock<Vec<Run>> = LazyLock::new(|| all(&(1..=3)));
 
     fn assert_holds(requirement: &Requirement) {
         let Requirement {
@@ -623,27 +627,27 @@ mod tests {
 
     #[test]
     fn figs_1_and_2_are_the_papers() {
-        let runs = run_all(&(1..=3));
-        assert_holds(&in_time(&runs, 0.1));
-        assert_holds(&as_model_at_once(&runs));
-        assert_holds(&never_exceeds(&runs, false));
-        assert_holds(&uses_the_gap(&runs, false));
+        let runs = &*RUNS;
+        assert_holds(&in_time(runs, 0.1));
+        assert_holds(&as_model_at_once(runs));
+        assert_holds(&never_exceeds(runs, false));
+        assert_holds(&uses_the_gap(runs, false));
         for eta in SIZES {
-            assert_holds(&limiter_gives_way(&runs, eta));
+            assert_holds(&limiter_gives_way(runs, eta));
         }
-        assert_holds(&pid_gives_way_longer(&runs));
-        assert_holds(&limiter_is_later(&runs));
+        assert_holds(&pid_gives_way_longer(runs));
+        assert_holds(&limiter_is_later(runs));
     }
 
     #[test]
     fn the_large_transfer_needs_foresight_to_be_in_time() {
-        let runs = run_all(&(1..=3));
-        let late = |control| of(&runs, (false, 0.3, control), |it| it.late);
+        let runs = &*RUNS;
+        let late = |control| of(runs, (false, 0.3, control), |it| it.late);
         let (at_once, _) = ends(&late(Control::AtOnce));
         assert!(at_once > LATE, "without delay, and late: {at_once}");
         let (_, best_effort) = ends(&late(Control::BestEffort));
         assert!(best_effort < 0.0, "there is room for it: {best_effort}");
-        assert!(!in_time(&runs, 0.3).holds);
+        assert!(!in_time(runs, 0.3).holds);
         let average_late = |control| average(&late(control));
         let (without, with) = (average_late(Control::Mbc), average_late(Control::Headroom));
         assert!(with < 0.6 * without, "{with} instead of {without}");
@@ -651,17 +655,17 @@ mod tests {
 
     #[test]
     fn fig_6_is_the_papers_within_what_phi_lags() {
-        let runs = run_all(&(1..=3));
-        assert_holds(&uses_the_gap(&runs, true));
-        let (_, most) = ends(&over_all(&runs, true, |it| Some(it.largest_ratio)));
+        let runs = &*RUNS;
+        assert_holds(&uses_the_gap(runs, true));
+        let (_, most) = ends(&over_all(runs, true, |it| Some(it.largest_ratio)));
         assert!(most < 1.05, "{most}");
         // In time without the limiter of w.
         for control in [Control::Pid, Control::Mbc] {
-            let late = of(&runs, (true, 0.1, control), |it| it.late.or(Some(1.0)));
+            let late = of(runs, (true, 0.1, control), |it| it.late.or(Some(1.0)));
             assert!(late.iter().all(|late| late.abs() < LATE), "{late:?}");
         }
         // With w = 1 it competes, and has less than its fair share.
-        let ratios = of(&runs, (true, 0.3, Control::BestEffort), |it| {
+        let ratios = of(runs, (true, 0.3, Control::BestEffort), |it| {
             Some(it.largest_ratio)
         });
         let ratio = average(&ratios);

@@ -85,8 +85,14 @@ impl Runs {
                 cold,
             }
         };
+        let steady: Vec<_> = scenarios.iter().map(steady).collect();
         let step = |&(from, to): &(Scenario, Load)| {
-            let m = Steady::of(&Scenario { load: to, ..from }, settings).m;
+            let scenario = Scenario { load: to, ..from };
+            let known = steady.iter().find(|it| it.scenario == scenario);
+            let m = known.map_or_else(
+                || Steady::of(&scenario, settings).m,
+                |known| known.figures.m,
+            );
             let course = Course::step(&from, to, (settings, m), seeds);
             StepRun {
                 from,
@@ -95,10 +101,8 @@ impl Runs {
                 course,
             }
         };
-        Self {
-            steady: scenarios.iter().map(steady).collect(),
-            steps: steps.iter().map(step).collect(),
-        }
+        let steps = steps.iter().map(step).collect();
+        Self { steady, steps }
     }
 
     /// Those whose limit is in this range.
@@ -434,6 +438,8 @@ fn serves(runs: &Runs) -> Requirement {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use fairbat::lane::AdmissionSettings;
 
     use super::*;
@@ -446,19 +452,24 @@ mod tests {
     const SEEDS: u64 = 40;
 
     /// Five long-lived flows, a web load of 0.2, limits of 2.3 and 6.4
-    /// connections, from each to the other.
-    fn runs(settings: AdmissionSettings) -> Runs {
-        let (scenarios, steps) = (simulation::all(), simulation::steps());
-        Runs::of(settings, (&scenarios[4..6], &[steps[1], steps[5]]), SEEDS)
+    /// connections.
+    fn runs(settings: AdmissionSettings, steps: &[(Scenario, Load)]) -> Runs {
+        Runs::of(settings, (&simulation::all()[4..6], steps), SEEDS)
     }
+
+    /// The defaults, with a step from each limit to the other. Two tests read
+    /// these runs.
+    static DEFAULTS: LazyLock<Runs> = LazyLock::new(|| {
+        let steps = simulation::steps();
+        runs(defaults(), &[steps[1], steps[5]])
+    });
 
     #[test]
     fn the_defaults_settle_soon_and_stay_quiet() {
-        let runs = runs(defaults());
         // A step down takes longer, but is followed.
-        let after = runs.steps[1].course.after;
+        let after = DEFAULTS.steps[1].course.after;
         assert!(after.is_some_and(|after| after <= 30), "{after:?}");
-        for (index, it) in requirements_of(&runs, true).into_iter().enumerate() {
+        for (index, it) in requirements_of(&DEFAULTS, true).into_iter().enumerate() {
             let Requirement {
                 what,
                 measured,
@@ -472,8 +483,8 @@ mod tests {
 
     #[test]
     fn without_damping_m_does_not_settle_as_soon_and_varies_more() {
-        let (damped, undamped) = (runs(defaults()), runs(undamped()));
-        for (damped, undamped) in damped.steady.iter().zip(&undamped.steady) {
+        let undamped = runs(undamped(), &[]);
+        for (damped, undamped) in DEFAULTS.steady.iter().zip(&undamped.steady) {
             let after = undamped.cold.after;
             assert!(after.is_none_or(|after| after > SOON), "{after:?}");
             assert!(undamped.figures.m_deviation > 1.3 * damped.figures.m_deviation);

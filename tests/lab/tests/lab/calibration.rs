@@ -1,13 +1,13 @@
 //! Acceptance of the link.
 
-use crate::{expect_success, is_root, lab, turn, was_possible};
+use crate::{alone, expect_success, is_root, lab, was_possible};
 
 #[test]
 fn the_link_is_what_theory_says() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
+    let _turn = alone();
     let output = lab(&["calibrate"]).output().expect("start lab");
     if !was_possible(&output) {
         return;

@@ -15,7 +15,7 @@ use fairbat_tests::outcome::Outcome;
 use fairbat_tests::tls::Identity;
 use fairbat_tests::workdir::Workdir;
 
-use crate::{is_root, turn};
+use crate::{is_root, shared};
 
 /// 83 segments fill the path.
 const LINK: &str = r#"
@@ -139,7 +139,7 @@ fn a_server_that_limits_its_rate_sees_no_fresh_connections() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
+    let _turn = shared();
     let (site, work) = (Site::new(None), Workdir::new());
     site.get(&work, false).expect_code(0);
     work.assert_holds(&[("file", &FILE)]);
@@ -148,14 +148,21 @@ fn a_server_that_limits_its_rate_sees_no_fresh_connections() {
 
 #[test]
 fn after_a_yield_it_sees_few_and_no_byte_is_lost() {
+    some_download_takes_fresh_connections(false);
+}
+
+#[test]
+fn after_a_yield_it_sees_few_over_tls_and_no_byte_is_lost() {
+    some_download_takes_fresh_connections(true);
+}
+
+fn some_download_takes_fresh_connections(has_tls: bool) {
     if !is_root() {
         return;
     }
-    let _turn = turn();
-    for has_tls in [false, true] {
-        let mut cuts = (0..TRIES).map(|_| fresh_connections(has_tls));
-        assert!(cuts.any(|cut| cut > 0), "none in {TRIES} downloads");
-    }
+    let _turn = shared();
+    let mut cuts = (0..TRIES).map(|_| fresh_connections(has_tls));
+    assert!(cuts.any(|cut| cut > 0), "none in {TRIES} downloads");
 }
 
 /// How many fresh connections a download takes beside somebody greedy, and

@@ -10,7 +10,7 @@ use fairbat_tests::poll::wait_until;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::{expect_success, is_root, lab, record_in, turn, was_possible};
+use crate::{alone, expect_success, is_root, lab, record_in, was_possible};
 
 /// A run with everything in it: a server and a client of the contender's.
 const SCENARIO: &str = r#"
@@ -252,7 +252,7 @@ fn ctrl_c_leaves_nothing() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
+    let _turn = alone();
     let before = temporary();
     let status = end_by(Signal::SIGINT, || Run::start(60));
     assert_eq!(status.code(), Some(130));
@@ -264,7 +264,7 @@ fn a_matrix_that_is_terminated_leaves_nothing() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
+    let _turn = alone();
     let status = end_by(Signal::SIGTERM, Run::start_matrix);
     assert_eq!(status.code(), Some(143));
 }
@@ -274,7 +274,7 @@ fn a_crash_leaves_nothing() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
+    let _turn = alone();
     let before = temporary();
     end_by(Signal::SIGKILL, || Run::start(60));
     // Nobody was left to remove the directory, which is empty.
@@ -288,7 +288,7 @@ fn a_run_sees_no_observer_of_the_host() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
+    let _turn = alone();
     let entries = |root: &str| {
         let entries = fs::read_dir(format!("{root}/run")).expect("read /run");
         entries.count()
@@ -308,7 +308,7 @@ fn an_observer_is_gone_with_its_run() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
+    let _turn = alone();
     let pinned = || PathBuf::from("/run/fairbat").exists();
     let before = pinned();
     let directory = tempfile::tempdir().expect("a temp dir");
@@ -331,7 +331,7 @@ fn a_whole_run_leaves_the_host_as_it_was() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
+    let _turn = alone();
     let before = host();
     let mut run = Run::start(4);
     let status = run.child.wait().expect("wait for lab");

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::{CANNOT, is_root, turn};
+use crate::{CANNOT, is_root, shared};
 
 /// Runs `lab` where the kernel describes its types to nobody, and where nothing
 /// is set up.
@@ -14,7 +14,7 @@ fn what_the_machine_lacks_has_an_exit_status_of_its_own() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
+    let _turn = shared();
     for words in [
         &["sender-cost", "--quick"][..],
         &["run", "physics-short", "--contender", "sender-vegas"],

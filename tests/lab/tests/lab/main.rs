@@ -1,8 +1,9 @@
 //! The lab tested as it is used: the link against theory, known physics, and
 //! what a run leaves behind.
 //!
-//! The tests share one machine, whose processor decides what a link can do:
-//! they take turns.
+//! The tests use one machine, whose processors decide what a link can do. Those
+//! that compare times or read the state of the host have it alone; the others
+//! share it.
 
 mod calibration;
 mod fresh;
@@ -19,17 +20,24 @@ mod served;
 use std::panic::UnwindSafe;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use fairbat_lab::machine::{HARMLESS, tried};
 
 /// Exit status of `lab` where the machine does not allow what was asked for.
 const CANNOT: i32 = 77;
 
-/// Held by whoever uses the machine.
-fn turn() -> MutexGuard<'static, ()> {
-    static MACHINE: Mutex<()> = Mutex::new(());
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Held by the tests that use the machine.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// Waits until no other test uses the machine, and keeps them off it.
+fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until no test needs the machine for itself, and runs beside the others.
+fn shared() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What TCP does, on a machine that runs its threads. What goes wrong while the

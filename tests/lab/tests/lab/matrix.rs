@@ -6,7 +6,7 @@ use std::process::Output;
 
 use fairbat_lab::results::MatrixRecord;
 
-use crate::{expect_success, is_root, lab, turn};
+use crate::{expect_success, is_root, lab, shared};
 
 #[test]
 fn scenarios_and_matrices_can_all_be_read() {
@@ -108,7 +108,7 @@ fn a_matrix_leaves_the_figures_of_all_its_runs() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
+    let _turn = shared();
     let name = "test-complete";
     let (directory, output) = run(name, "'none', 'curl'", "cubic");
     let stdout = expect_success(&output);
@@ -137,7 +137,7 @@ fn a_run_that_fails_is_in_the_results_and_in_the_exit_status() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
+    let _turn = shared();
     let name = "test-failure";
     // No kernel has it, and only servers are asked for it.
     let (directory, output) = run(name, "'none', 'curl'", "none-such");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fairbat_lab::record::Record;
 
-use crate::{expect_success, is_root, lab_with, record_in, turn, was_possible};
+use crate::{expect_success, is_root, lab_with, record_in, shared, was_possible};
 
 /// Where it happens: 4 Mbit/s of the link are somebody else's.
 const LINK: &str = "
@@ -42,7 +42,7 @@ fn the_agent_pushes_jobs_in_the_order_of_their_deadlines_and_is_held_back_by_our
     if !is_root() {
         return;
     }
-    let _turn = turn();
+    let _turn = shared();
     let directory = tempfile::tempdir().expect("a temp dir");
     let jobs = "transfer = [{ size_mb = 1.5, deadline_s = 10 }, { size_mb = 0.5, deadline_s = 6 }]";
     let Some(record) = pushed("agent", jobs, directory.path()) else {
@@ -71,7 +71,7 @@ fn rclone_pushes_the_same_files() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
+    let _turn = shared();
     let directory = tempfile::tempdir().expect("a temp dir");
     let what = "size_mb = 2\ndeadline_s = 10";
     let Some(record) = pushed("rclone-push", what, directory.path()) else {

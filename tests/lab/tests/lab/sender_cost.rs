@@ -5,14 +5,14 @@ use std::fs;
 
 use fairbat_lab::sender_cost::{Packets, Record};
 
-use crate::{expect_success, is_root, lab, turn, was_possible};
+use crate::{alone, expect_success, is_root, lab, was_possible};
 
 #[test]
 fn the_cost_of_all_laws_is_measured() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
+    let _turn = alone();
     let directory = tempfile::tempdir().expect("a temp dir");
     let output = lab(&["sender-cost", "--quick", "--output"])
         .arg(directory.path())

@@ -2,7 +2,7 @@
 
 use fairbat_lab::record::Record;
 
-use crate::{expect_success, is_root, lab_with, record_in, turn, was_possible};
+use crate::{expect_success, is_root, lab_with, record_in, shared, was_possible};
 
 /// Beside a greedy flow, with the weight of one for 8 s and the least then.
 const SCENARIO: &str = "
@@ -21,46 +21,44 @@ const SCENARIO: &str = "
     weights = [{ at_s = 10, weight = 0.02 }]
 ";
 
-/// `None` on a kernel that takes no congestion controls of ours.
-fn run(contender: &str) -> Option<Record> {
-    let directory = tempfile::tempdir().expect("a temp dir");
-    let output = lab_with(SCENARIO, contender, directory.path())
-        .output()
-        .expect("start lab");
-    if !was_possible(&output) {
-        return None;
-    }
-    expect_success(&output);
-    Some(record_in(directory.path()))
-}
-
 #[test]
 fn a_weight_that_falls_gives_the_link_to_others() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
-    for contender in ["sender-vegas", "sender-cubic-phantom"] {
-        let Some(record) = run(contender) else {
-            return;
-        };
-        let samples = record.sender();
-        assert!(samples.len() > 10, "{samples:?}");
-        let rate = |from: f64, until: f64| {
-            let within = samples.iter().filter(|one| (from..until).contains(&one.t));
-            let rates: Vec<f64> = within.map(|one| one.rate).collect();
-            rates.iter().sum::<f64>() / rates.len() as f64
-        };
-        let (before, after) = (rate(5.0, 10.0), rate(14.0, 18.0));
-        assert!(after < before / 2.0, "{contender}: {before}, {after}");
-        for one in samples {
-            assert_eq!(one.w, if one.t < 10.0 { 1.0 } else { 0.02 }, "{one:?}");
-            assert!(one.cwnd > 0 && one.is_yielding.is_some(), "{one:?}");
+    let _turn = shared();
+    let runs = ["sender-vegas", "sender-cubic-phantom"].map(|contender| {
+        let directory = tempfile::tempdir().expect("a temp dir");
+        let run = lab_with(SCENARIO, contender, directory.path()).spawn();
+        (contender, directory, run.expect("start lab"))
+    });
+    for (contender, directory, run) in runs {
+        let output = run.wait_with_output().expect("wait for lab");
+        // Some kernels take no congestion controls of ours.
+        if was_possible(&output) {
+            expect_success(&output);
+            gives_the_link_to_others(contender, &record_in(directory.path()));
         }
-        // The path takes 40 ms, and a packet 1 ms.
-        let base = samples.last().map(|one| one.base_rtt_ms);
-        assert!(base.is_some_and(|base| base > 39.0), "{base:?}");
-        let beside = record.summary.beside.expect("it is a sender");
-        assert_eq!((beside.flows.len(), beside.acted_s.len()), (1, 1));
     }
+}
+
+fn gives_the_link_to_others(contender: &str, record: &Record) {
+    let samples = record.sender();
+    assert!(samples.len() > 10, "{samples:?}");
+    let rate = |from: f64, until: f64| {
+        let within = samples.iter().filter(|one| (from..until).contains(&one.t));
+        let rates: Vec<f64> = within.map(|one| one.rate).collect();
+        rates.iter().sum::<f64>() / rates.len() as f64
+    };
+    let (before, after) = (rate(5.0, 10.0), rate(14.0, 18.0));
+    assert!(after < before / 2.0, "{contender}: {before}, {after}");
+    for one in samples {
+        assert_eq!(one.w, if one.t < 10.0 { 1.0 } else { 0.02 }, "{one:?}");
+        assert!(one.cwnd > 0 && one.is_yielding.is_some(), "{one:?}");
+    }
+    // The path takes 40 ms, and a packet 1 ms.
+    let base = samples.last().map(|one| one.base_rtt_ms);
+    assert!(base.is_some_and(|base| base > 39.0), "{base:?}");
+    let beside = record.summary.beside.as_ref().expect("it is a sender");
+    assert_eq!((beside.flows.len(), beside.acted_s.len()), (1, 1));
 }

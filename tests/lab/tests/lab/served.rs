@@ -4,11 +4,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Output;
+use std::process::Command;
 
 use fairbat_tests::bin::fairbat_binary;
 
-use crate::{expect_success, is_root, lab_with, record_in, turn, was_possible};
+use crate::{expect_success, is_root, lab_with, record_in, shared, was_possible};
 
 /// A deadline that a share of the link is enough for, beside a greedy flow.
 const SCENARIO: &str = "
@@ -27,12 +27,11 @@ const SCENARIO: &str = "
     deadline_s = 5
 ";
 
-/// Runs it with this `fairbat`; what it leaves goes to `directory`.
-fn run(fairbat: &Path, directory: &Path) -> Output {
-    lab_with(SCENARIO, "fairbat-served", directory)
-        .env("FAIRBAT_BIN", fairbat)
-        .output()
-        .expect("start lab")
+/// The lab with this `fairbat`; what it leaves goes to `directory`.
+fn lab_of(fairbat: &Path, directory: &Path) -> Command {
+    let mut lab = lab_with(SCENARIO, "fairbat-served", directory);
+    lab.env("FAIRBAT_BIN", fairbat);
+    lab
 }
 
 /// A `fairbat` that does this before it is itself, in a mount namespace of its
@@ -53,9 +52,10 @@ fn a_download_is_held_back_by_a_congestion_control_of_ours() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
+    let _turn = shared();
     let directory = tempfile::tempdir().expect("a temp dir");
-    let output = run(fairbat_binary(), directory.path());
+    let lab = lab_of(fairbat_binary(), directory.path()).output();
+    let output = lab.expect("start lab");
     if !was_possible(&output) {
         return;
     }
@@ -77,8 +77,8 @@ fn a_server_that_has_another_lever_is_a_failure() {
     if !is_root() {
         return;
     }
-    let _turn = turn();
-    for (what, expected) in [
+    let _turn = shared();
+    let servers = [
         // It sees no congestion controls at all.
         (
             "mount -t tmpfs none /run &&",
@@ -89,15 +89,19 @@ fn a_server_that_has_another_lever_is_a_failure() {
             "(sleep 1; mount -t tmpfs none /run) >/dev/null 2>&1 &",
             "no connection of fairbat serve's has ever been seen with fairbat_vegas",
         ),
-    ] {
+    ];
+    let runs = servers.map(|(what, expected)| {
         let directory = tempfile::tempdir().expect("a temp dir");
         let fairbat = fairbat_after(what, directory.path());
-        let output = run(&fairbat, directory.path());
-        if !was_possible(&output) {
-            return;
+        let run = lab_of(&fairbat, directory.path()).spawn();
+        (what, expected, directory, run.expect("start lab"))
+    });
+    for (what, expected, _directory, run) in runs {
+        let output = run.wait_with_output().expect("wait for lab");
+        if was_possible(&output) {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{what}: {stderr}");
+            assert!(stderr.contains(expected), "{what}: {stderr}");
         }
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{what}: {stderr}");
-        assert!(stderr.contains(expected), "{what}: {stderr}");
     }
 }
