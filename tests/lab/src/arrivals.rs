@@ -45,47 +45,6 @@ pub(crate) fn draw(
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use rand::SeedableRng as _;
-
-    use super::*;
-
-    const START: Duration = Duration::from_secs(3);
-    const STOP: Duration = Duration::from_secs(1003);
-
-    fn drawn(seed: u64, stop: Duration) -> Vec<Arrival> {
-        let mut rng = StdRng::seed_from_u64(seed);
-        draw(&mut rng, (START, stop), 5.0, 30_000.0)
-    }
-
-    #[test]
-    fn same_source_same_arrivals() {
-        assert_eq!(drawn(7, STOP), drawn(7, STOP));
-        assert_ne!(drawn(7, STOP), drawn(8, STOP));
-    }
-
-    #[test]
-    fn a_longer_time_begins_like_a_shorter_one() {
-        assert!(drawn(7, 2 * STOP).starts_with(&drawn(7, STOP)));
-    }
-
-    #[test]
-    fn rate_and_sizes_are_as_asked() {
-        let drawn = drawn(1, STOP);
-        // 5000 expected; the standard deviation of the count is 71.
-        assert!((4700..5300).contains(&drawn.len()), "{}", drawn.len());
-        let total: u64 = drawn.iter().map(|arrival| arrival.bytes).sum();
-        let mean = total as f64 / drawn.len() as f64;
-        // The standard deviation of the mean is 30000/sqrt(5000) = 424.
-        assert!((28_000.0..32_000.0).contains(&mean), "{mean}");
-        assert!(drawn.iter().all(|arrival| arrival.bytes >= 1));
-        assert!(drawn.is_sorted_by_key(|arrival| arrival.at));
-        assert!(drawn[0].at >= START);
-        assert!(drawn[drawn.len() - 1].at < STOP);
-    }
-}
-
 /// The link, in bytes and seconds; `T` tells one flow's kind from another's.
 #[derive(Debug)]
 pub(crate) struct SharedLink<T> {
@@ -179,8 +138,44 @@ impl<T> SharedLink<T> {
 }
 
 #[cfg(test)]
-mod shared_link_tests {
+mod tests {
+    use rand::SeedableRng as _;
+
     use super::*;
+
+    const START: Duration = Duration::from_secs(3);
+    const STOP: Duration = Duration::from_secs(1003);
+
+    fn drawn(seed: u64, stop: Duration) -> Vec<Arrival> {
+        let mut rng = StdRng::seed_from_u64(seed);
+        draw(&mut rng, (START, stop), 5.0, 30_000.0)
+    }
+
+    #[test]
+    fn same_source_same_arrivals() {
+        assert_eq!(drawn(7, STOP), drawn(7, STOP));
+        assert_ne!(drawn(7, STOP), drawn(8, STOP));
+    }
+
+    #[test]
+    fn a_longer_time_begins_like_a_shorter_one() {
+        assert!(drawn(7, 2 * STOP).starts_with(&drawn(7, STOP)));
+    }
+
+    #[test]
+    fn rate_and_sizes_are_as_asked() {
+        let drawn = drawn(1, STOP);
+        // 5000 expected; the standard deviation of the count is 71.
+        assert!((4700..5300).contains(&drawn.len()), "{}", drawn.len());
+        let total: u64 = drawn.iter().map(|arrival| arrival.bytes).sum();
+        let mean = total as f64 / drawn.len() as f64;
+        // The standard deviation of the mean is 30000/sqrt(5000) = 424.
+        assert!((28_000.0..32_000.0).contains(&mean), "{mean}");
+        assert!(drawn.iter().all(|arrival| arrival.bytes >= 1));
+        assert!(drawn.is_sorted_by_key(|arrival| arrival.at));
+        assert!(drawn[0].at >= START);
+        assert!(drawn[drawn.len() - 1].at < STOP);
+    }
 
     #[test]
     fn what_is_there_is_shared_equally() {

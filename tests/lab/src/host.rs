@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -18,7 +18,7 @@ use fairbat_tests::netns::skipped;
 use fairbat_tests::poll::wait_until;
 use nix::sched::{CloneFlags, setns, unshare};
 
-use crate::machine::named;
+use crate::machine::Context as _;
 
 /// Whose traffic a packet is; the last octet of both its addresses tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,11 +62,10 @@ impl Host {
     pub fn new(index: u8) -> io::Result<Self> {
         // A thread of its own: this one stays where it is.
         let made = std::thread::spawn(|| {
-            unshare(CloneFlags::CLONE_NEWNET).map_err(named(|| {
-                "make a network namespace (needs root and a kernel with namespaces)".to_owned()
-            }))?;
+            unshare(CloneFlags::CLONE_NEWNET)
+                .doing("make a network namespace (needs root and a kernel with namespaces)")?;
             let path = "/proc/thread-self/ns/net";
-            File::open(path).map_err(named(|| format!("open {path} (is /proc mounted?)")))
+            File::open(path).doing(format_args!("open {path} (is /proc mounted?)"))
         });
         let namespace = made.join().expect("the thread does not panic")?;
         let host = Self {
@@ -113,6 +112,14 @@ impl Host {
             .expect("what runs inside does not panic")
     }
 
+    /// A socket for datagrams inside, with the address of this class and this
+    /// port; 0 is one of the kernel's choice.
+    pub(crate) fn datagrams(&self, class: Class, port: u16) -> io::Result<UdpSocket> {
+        let address = (self.address(class), port);
+        self.within(move || UdpSocket::bind(address))
+            .doing(format_args!("bind to {}", address.0))
+    }
+
     /// Runs ip(8) inside, with these words, and returns what it printed.
     ///
     /// # Errors
@@ -121,9 +128,9 @@ impl Host {
         let words = words.to_owned();
         self.within(move || {
             let output = Command::new("ip").args(words.split(' ')).output();
-            let output = output.map_err(named(|| {
-                format!("start `ip {words}` (is the Debian package iproute2 installed?)")
-            }))?;
+            let output = output.doing(format_args!(
+                "start `ip {words}` (is the Debian package iproute2 installed?)"
+            ))?;
             if output.status.success() {
                 return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
             }
@@ -141,7 +148,7 @@ impl Host {
         self.within(move || {
             let path = format!("/proc/sys/net/{name}");
             let written = std::fs::write(&path, &value);
-            written.map_err(named(|| format!("write {value} to {path}")))
+            written.doing(format_args!("write {value} to {path}"))
         })
     }
 }

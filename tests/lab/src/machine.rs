@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use std::{io, thread};
+use std::{fmt, io, thread};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::prctl;
@@ -183,12 +183,18 @@ fn watch(stop: &AtomicBool, clock: Clock) -> Duration {
     }
     longest
 }
+
 /// Puts what was being done, and on what, before an error of the system.
-pub(crate) fn named<E: Into<io::Error>>(
-    what: impl FnOnce() -> String,
-) -> impl FnOnce(E) -> io::Error {
-    |error| {
-        let error = error.into();
-        io::Error::new(error.kind(), format!("{}: {error}", what()))
+pub(crate) trait Context<T> {
+    /// The same, with an error that begins with what was being done.
+    fn doing(self, what: impl fmt::Display) -> io::Result<T>;
+}
+
+impl<T, E: Into<io::Error>> Context<T> for Result<T, E> {
+    fn doing(self, what: impl fmt::Display) -> io::Result<T> {
+        self.map_err(|error| {
+            let error = error.into();
+            io::Error::new(error.kind(), format!("{what}: {error}"))
+        })
     }
 }

@@ -10,7 +10,7 @@ use nix::sys::resource::{Usage, UsageWho, getrusage};
 
 use crate::contender::{Contender, ContenderError, Running};
 use crate::host::Host;
-use crate::machine::{Clock, named};
+use crate::machine::{Clock, Context as _};
 use crate::record::{BackgroundRecord, Provenance, Record};
 use crate::scenario::Scenario;
 use crate::summary::{Measured, summarise};
@@ -141,7 +141,7 @@ impl Copy {
         let seed = plan.seed ^ (u64::from(index) << 40);
         let work = plan.work.join(format!("contender-{index}"));
         let made = std::fs::create_dir(&work);
-        made.map_err(named(|| format!("make {}", work.display())))?;
+        made.doing(format_args!("make {}", work.display()))?;
         plan.contender.lay_out(&scenario.background, seed, &work)?;
         Ok(Self {
             scenario,
@@ -196,7 +196,7 @@ fn provenance(plan: &Plan) -> Provenance {
 /// When the kernel does not tell.
 pub fn own_cpu() -> io::Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_SELF);
-    let usage = usage.map_err(named(|| "ask for the lab's processor time".to_owned()))?;
+    let usage = usage.doing("ask for the lab's processor time")?;
     Ok(processor_time(&usage))
 }
 

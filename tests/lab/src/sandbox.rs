@@ -21,7 +21,7 @@ use nix::sys::signal::Signal;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::machine::named;
+use crate::machine::Context as _;
 
 /// Tells the inner process where its working directory is.
 const MARK: &str = "FAIRBAT_LAB_SANDBOX";
@@ -56,9 +56,8 @@ pub fn require_root() -> Result<(), &'static str> {
 pub fn enter(needs: Option<EbpfPart>) -> io::Result<Side> {
     if let Some(work) = std::env::var_os(MARK) {
         // If the outer process is killed, nobody else would end this one.
-        prctl::set_pdeathsig(Signal::SIGKILL).map_err(named(|| {
-            "ask to end with the lab that started this one".to_owned()
-        }))?;
+        prctl::set_pdeathsig(Signal::SIGKILL)
+            .doing("ask to end with the lab that started this one")?;
         return Ok(Side::Inside(PathBuf::from(work)));
     }
     unshare(CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS).map_err(|errno| {
@@ -67,21 +66,18 @@ pub fn enter(needs: Option<EbpfPart>) -> io::Result<Side> {
         ))
     })?;
     let work = tempfile::Builder::new().prefix("fairbat-lab-").tempdir();
-    let work = work.map_err(named(|| {
-        format!(
-            "make a working directory in {}",
-            std::env::temp_dir().display()
-        )
-    }))?;
+    let work = work.doing(format_args!(
+        "make a working directory in {}",
+        std::env::temp_dir().display()
+    ))?;
     let none: Option<&str> = None;
-    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(named(|| {
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).doing(
         "make the mounts below / private to the lab (in a chroot / is no mount point: use a \
-         container, or `mount --bind DIR DIR` before chroot DIR)"
-            .to_owned()
-    }))?;
+         container, or `mount --bind DIR DIR` before chroot DIR)",
+    )?;
     let tmpfs = |at: &Path, options| {
         mount(none, at, Some("tmpfs"), MsFlags::empty(), Some(options))
-            .map_err(named(|| format!("mount a tmpfs on {}", at.display())))
+            .doing(format_args!("mount a tmpfs on {}", at.display()))
     };
     tmpfs(work.path(), "size=75%")?;
     if !needs.is_some_and(is_alone) {
@@ -89,10 +85,8 @@ pub fn enter(needs: Option<EbpfPart>) -> io::Result<Side> {
         tmpfs(Path::new("/run"), "mode=755")?;
     }
     let ended = supervise(work.path());
-    nix::mount::umount(work.path())
-        .map_err(named(|| format!("unmount {}", work.path().display())))?;
-    work.close()
-        .map_err(named(|| "remove the working directory".to_owned()))?;
+    nix::mount::umount(work.path()).doing(format_args!("unmount {}", work.path().display()))?;
+    work.close().doing("remove the working directory")?;
     ended.map(Side::Outside)
 }
 
@@ -133,9 +127,7 @@ fn supervise(work: &Path) -> io::Result<ExitCode> {
             .env_remove("HTTPS_PROXY")
             .env_remove("ALL_PROXY")
             .spawn()
-            .map_err(named(|| {
-                "start the lab again inside its namespaces".to_owned()
-            }))?;
+            .doing("start the lab again inside its namespaces")?;
         let killed_by = tokio::select! {
             status = child.wait() => {
                 let code = status?.code().and_then(|code| u8::try_from(code).ok());

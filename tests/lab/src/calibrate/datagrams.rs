@@ -16,7 +16,7 @@ use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
 
 use crate::host::{Class, Host};
-use crate::machine::Clock;
+use crate::machine::{Clock, Context as _};
 use crate::traffic::make_room;
 
 /// Headers of IP and UDP, bytes.
@@ -50,13 +50,14 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub(crate) fn start(host: &Host, clock: Clock) -> io::Result<Self> {
-        let address = host.address(Class::Probe);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let socket = host.within(move || UdpSocket::bind((address, PORT)))?;
+        let socket = host.datagrams(Class::Probe, PORT)?;
         make_room(&socket, RECEIVE_BUFFER)?;
-        setsockopt(&socket, ReceiveTimestampns, &true)?;
-        socket.set_read_timeout(Some(Duration::from_millis(20)))?;
+        let stamped = setsockopt(&socket, ReceiveTimestampns, &true);
+        stamped.doing("ask for the times at which datagrams arrive")?;
+        let set = socket.set_read_timeout(Some(Duration::from_millis(20)));
+        set.doing("set how long the receiver waits")?;
         let thread = std::thread::spawn(move || receive(&socket, &stopped, clock));
         Ok(Self { stop, thread })
     }
@@ -75,7 +76,7 @@ fn receive(socket: &UdpSocket, stop: &AtomicBool, clock: Clock) -> io::Result<Ve
         let (length, age) = match receive_one(socket, &mut bytes) {
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-            Err(error) => return Err(error),
+            Err(error) => return Err(error).doing("receive a datagram"),
         };
         let came = clock.now().saturating_sub(age).as_secs_f64();
         let word = |at: usize| {
@@ -130,10 +131,11 @@ pub(crate) struct Pattern {
 
 /// Sends them all from `host` to `to`, and returns when the last is sent.
 pub(crate) fn send(host: &Host, to: &Host, pattern: Pattern, clock: Clock) -> io::Result<()> {
-    let (from, to) = (host.address(Class::Probe), to.address(Class::Probe));
+    let to = to.address(Class::Probe);
+    let socket = host.datagrams(Class::Probe, 0)?;
+    let connected = socket.connect((to, PORT));
+    connected.doing(format_args!("find a way to {to}"))?;
     host.within(move || {
-        let socket = UdpSocket::bind((from, 0))?;
-        socket.connect((to, PORT))?;
         let mut bytes = vec![0; pattern.bytes - HEADERS];
         let begin = clock.now();
         for number in 0..pattern.count {
@@ -144,7 +146,7 @@ pub(crate) fn send(host: &Host, to: &Host, pattern: Pattern, clock: Clock) -> io
             bytes[..8].copy_from_slice(&number.to_be_bytes());
             let now = clock.now().as_nanos() as u64;
             bytes[8..16].copy_from_slice(&now.to_be_bytes());
-            socket.send(&bytes)?;
+            socket.send(&bytes).doing("send a datagram")?;
         }
         Ok(())
     })

@@ -16,9 +16,11 @@ use fairbat_tests::bin::agent_binary;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::contender::process::{Over, Port, Program, Watch, Watched};
+use crate::contender::lever_watch::{LeverWatch, Port, Watched};
+use crate::contender::process::{Over, Program};
+use crate::contender::served::Served;
 use crate::contender::servers::{ACCESS_KEY, BUCKET, SECRET_KEY, Store};
-use crate::contender::site::{Served, Site};
+use crate::contender::site::Site;
 use crate::record::{BackgroundRecord, ControlSample, Progress, TransferRecord};
 use crate::scenario::Background;
 
@@ -38,7 +40,7 @@ const WHO: &str = "fairbat-agent";
 pub(crate) struct Agent {
     program: Program,
     socket: PathBuf,
-    watch: Watch,
+    watch: LeverWatch,
     _store: Store,
 }
 
@@ -68,7 +70,7 @@ impl Agent {
             lever: first.lever(),
         };
         Ok(Self {
-            watch: Watch::start(watched, start.saturating_sub(site.clock.now()))?,
+            watch: LeverWatch::start(watched, start.saturating_sub(site.clock.now()))?,
             program,
             socket,
             _store: store,

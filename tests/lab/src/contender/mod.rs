@@ -9,9 +9,11 @@ mod agent;
 mod engine;
 mod error;
 mod iperf3;
+mod lever_watch;
 mod name;
 mod process;
 mod sender;
+mod served;
 mod servers;
 mod site;
 mod tcp;
@@ -383,33 +385,6 @@ fn late(began: Option<f64>, start: f64, ended: f64, latest: f64) -> Option<Strin
         None => format!("it had not begun {late:.1} s after its time, when the run was over"),
     };
     (late > latest).then_some(how)
-}
-
-#[cfg(test)]
-mod verdict_tests {
-    use super::*;
-
-    #[test]
-    fn whoever_begins_late_says_so() {
-        assert_eq!(late(Some(2.19), 2.0, 30.0, LATEST), None);
-        let said = late(Some(3.5), 2.0, 30.0, LATEST);
-        assert_eq!(said.as_deref(), Some("it began 1.5 s late"));
-    }
-
-    #[test]
-    fn whoever_takes_jobs_has_some_time_if_nothing_is_measured_yet() {
-        assert_eq!(latest_with_jobs(40.0), 2.0);
-        assert_eq!(latest_with_jobs(-3.0), LATEST);
-        assert_eq!(late(Some(3.5), 2.0, 30.0, latest_with_jobs(40.0)), None);
-    }
-
-    #[test]
-    fn whoever_has_not_begun_is_late_only_when_it_was_time() {
-        assert_eq!(late(None, 2.0, 1.0, LATEST), None);
-        let said = late(None, 2.0, 5.0, LATEST);
-        let expected = "it had not begun 3.0 s after its time, when the run was over";
-        assert_eq!(said.as_deref(), Some(expected));
-    }
 }
 
 #[cfg(test)]

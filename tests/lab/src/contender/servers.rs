@@ -12,8 +12,10 @@ use fairbat_tests::bin::{fairbat_binary, s3_server_binary};
 use fairbat_tests::nginx::{Config, Nginx};
 use serde::Deserialize;
 
-use crate::contender::process::{Port, Program, Watch, Watched};
-use crate::contender::site::{FILE, Site};
+use crate::contender::lever_watch::{LeverWatch, Port, Watched};
+use crate::contender::process::Program;
+use crate::contender::served::FILE;
+use crate::contender::site::Site;
 use crate::contender::{Contender, ContenderError};
 use crate::host::{Class, Host};
 use crate::record::BackgroundRecord;
@@ -31,7 +33,7 @@ pub(crate) struct Origin {
 /// Which one; ends when it is dropped.
 enum Server {
     Nginx(Nginx),
-    Serve { watch: Watch, _serve: Serve },
+    Serve { watch: LeverWatch, _serve: Serve },
 }
 
 impl Origin {
@@ -183,15 +185,15 @@ impl Serve {
     /// from the start of the transfer on, which is so far away, until its end.
     ///
     /// # Errors
-    /// As [`Watch::start`].
-    pub(crate) fn watch(&self, start: Duration) -> io::Result<Watch> {
+    /// As [`LeverWatch::start`].
+    pub(crate) fn watch(&self, start: Duration) -> io::Result<LeverWatch> {
         let watched = Watched {
             who: "fairbat serve",
             host: &self.host,
             port: Port::Own(self.listening.address.port()),
             lever: &self.listening.lever,
         };
-        Watch::start(watched, start)
+        LeverWatch::start(watched, start)
     }
 }
 

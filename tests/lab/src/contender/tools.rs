@@ -12,9 +12,10 @@ use serde_json::Value;
 
 use crate::contender::Contender;
 use crate::contender::process::{Over, Program};
+use crate::contender::served::FILE;
 use crate::contender::servers;
 use crate::contender::servers::{ACCESS_KEY, BUCKET, SECRET_KEY, Store};
-use crate::contender::site::{FILE, Site};
+use crate::contender::site::Site;
 use crate::link::bytes_per_s;
 use crate::record::{BackgroundRecord, ControlSample, Forecast, TransferRecord};
 use crate::scenario::Background;
@@ -209,27 +210,6 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_are_described_where_the_scenario_does() {
-        let mut background = Background::default();
-        assert!(flags(&background).is_empty());
-        background.weight = Some(0.3);
-        assert_eq!(flags(&background), ["--weight", "0.3"]);
-        background.connections = Some(8);
-        assert_eq!(flags(&background)[2..], ["--split", "8"]);
-    }
-
-    #[test]
-    fn a_careful_rate_is_whole_bytes() {
-        assert_eq!(careful_rate(10.0), "375000B");
-        assert_eq!(careful_rate(0.333), "12488B");
-    }
-}
-
 /// The lines that `fairbat get --json` wrote. One that was cut off in the
 /// middle by the end of the process is left out.
 pub(crate) fn parse(lines: &str) -> impl Iterator<Item = Value> {
@@ -284,9 +264,79 @@ pub(crate) fn record(events: impl IntoIterator<Item = Value>, started: f64) -> B
     record
 }
 
+/// What it is called in the configuration.
+const REMOTE: &str = "store";
+
+/// What its files are called.
+const NAME: &str = "rclone-push";
+
+/// Copies the directory to the store, without a limit, until that is done or the
+/// run is over.
+pub(crate) fn push(site: &Site, store: &Store, over: &Over) -> BackgroundRecord {
+    if !site.is_time(over) {
+        return BackgroundRecord::default();
+    }
+    let program = command(site, store)
+        .and_then(|command| Program::start(&site.server, &site.work, NAME, command));
+    let mut program = match program {
+        Ok(program) => program,
+        Err(error) => return failed(format!("start rclone: {error}")),
+    };
+    let status = program.wait(over);
+    let ended = site.clock.seconds();
+    let cpu_s = program.cpu_s();
+    program.end();
+    let mut record = BackgroundRecord {
+        bytes: Some(servers::bytes(&site.download.join(BUCKET))),
+        cpu_s,
+        ..BackgroundRecord::default()
+    };
+    match status {
+        Some(status) if status.success() => record.done = Some(ended),
+        Some(status) => record.failure = Some(program.complaint(status)),
+        None => {}
+    }
+    record
+}
+
+fn command(site: &Site, store: &Store) -> io::Result<Command> {
+    let config = site.work.join("rclone.conf");
+    let endpoint = store.endpoint();
+    fs::write(
+        &config,
+        format!(
+            "[{REMOTE}]\ntype = s3\nprovider = Other\nregion = us-east-1\nendpoint = {endpoint}\n\
+             access_key_id = {ACCESS_KEY}\nsecret_access_key = {SECRET_KEY}\nno_check_bucket = true\n"
+        ),
+    )?;
+    let mut command = Command::new("rclone");
+    command
+        .args(["copy", "--config"])
+        .arg(config)
+        .arg(site.origin.join(FILE))
+        .arg(format!("{REMOTE}:{BUCKET}/{FILE}"));
+    Ok(command)
+}
+
 #[cfg(test)]
-mod events_tests {
+mod tests {
     use super::*;
+
+    #[test]
+    fn connections_are_described_where_the_scenario_does() {
+        let mut background = Background::default();
+        assert!(flags(&background).is_empty());
+        background.weight = Some(0.3);
+        assert_eq!(flags(&background), ["--weight", "0.3"]);
+        background.connections = Some(8);
+        assert_eq!(flags(&background)[2..], ["--split", "8"]);
+    }
+
+    #[test]
+    fn a_careful_rate_is_whole_bytes() {
+        assert_eq!(careful_rate(10.0), "375000B");
+        assert_eq!(careful_rate(0.333), "12488B");
+    }
 
     const CONTROL: &str = r#"{"t":12.0,"event":"control","n":0.5,"m":1.25,"active":1,"w":1.0,"zeta":null,"rate":5242880.0,"rtt_ms":34.8,"bytes_done":167772160,"bytes_total":734003200}"#;
 
@@ -364,58 +414,4 @@ mod events_tests {
         let lines = format!("{CONTROL}\n{}", &CONTROL[..50]);
         assert_eq!(record(parse(&lines), 0.0).control.len(), 1);
     }
-}
-
-/// What it is called in the configuration.
-const REMOTE: &str = "store";
-
-/// What its files are called.
-const NAME: &str = "rclone-push";
-
-/// Copies the directory to the store, without a limit, until that is done or the
-/// run is over.
-pub(crate) fn push(site: &Site, store: &Store, over: &Over) -> BackgroundRecord {
-    if !site.is_time(over) {
-        return BackgroundRecord::default();
-    }
-    let program = command(site, store)
-        .and_then(|command| Program::start(&site.server, &site.work, NAME, command));
-    let mut program = match program {
-        Ok(program) => program,
-        Err(error) => return failed(format!("start rclone: {error}")),
-    };
-    let status = program.wait(over);
-    let ended = site.clock.seconds();
-    let cpu_s = program.cpu_s();
-    program.end();
-    let mut record = BackgroundRecord {
-        bytes: Some(servers::bytes(&site.download.join(BUCKET))),
-        cpu_s,
-        ..BackgroundRecord::default()
-    };
-    match status {
-        Some(status) if status.success() => record.done = Some(ended),
-        Some(status) => record.failure = Some(program.complaint(status)),
-        None => {}
-    }
-    record
-}
-
-fn command(site: &Site, store: &Store) -> io::Result<Command> {
-    let config = site.work.join("rclone.conf");
-    let endpoint = store.endpoint();
-    fs::write(
-        &config,
-        format!(
-            "[{REMOTE}]\ntype = s3\nprovider = Other\nregion = us-east-1\nendpoint = {endpoint}\n\
-             access_key_id = {ACCESS_KEY}\nsecret_access_key = {SECRET_KEY}\nno_check_bucket = true\n"
-        ),
-    )?;
-    let mut command = Command::new("rclone");
-    command
-        .args(["copy", "--config"])
-        .arg(config)
-        .arg(site.origin.join(FILE))
-        .arg(format!("{REMOTE}:{BUCKET}/{FILE}"));
-    Ok(command)
 }

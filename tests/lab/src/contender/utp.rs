@@ -17,8 +17,9 @@ use nix::time::ClockId;
 
 use crate::arrivals::Arrival;
 use crate::contender::process::{Over, Program};
+use crate::contender::served::FILE;
 use crate::contender::site;
-use crate::contender::site::{FILE, Site};
+use crate::contender::site::Site;
 use crate::contender::tools::failed;
 use crate::contender::{ContenderError, TargetDelay};
 use crate::host::{Class, Host};

@@ -16,7 +16,7 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 use crate::host::{Class, Host};
 use crate::link::bottleneck::{Bottleneck, Settings};
 use crate::link::forwarder::Forwarder;
-use crate::machine::{Clock, named};
+use crate::machine::{Clock, Context as _};
 use crate::record::{Lateness, LinkRecord};
 use crate::scenario::DirectionSpec;
 
@@ -89,7 +89,7 @@ impl Link {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("it is finished once");
         let record = thread.join().expect("the link does not panic");
-        let mut record = record.map_err(named(|| format!("carry packets over {}", self.device)))?;
+        let mut record = record.doing(format_args!("carry packets over {}", self.device))?;
         [
             record.forward.counters.overrun,
             record.backward.counters.overrun,
@@ -118,7 +118,7 @@ fn overrun(host: &Host, device: &str) -> io::Result<u64> {
 pub(crate) fn counter(host: &Host, device: &str, column: usize) -> io::Result<u64> {
     let path = "/proc/thread-self/net/dev";
     let table = host.within(move || std::fs::read_to_string(path));
-    let table = table.map_err(named(|| format!("read {path}")))?;
+    let table = table.doing(format_args!("read {path}"))?;
     let line = table
         .lines()
         .find_map(|line| line.trim().strip_prefix(&format!("{device}:")));
@@ -130,11 +130,11 @@ fn open(host: &Host, name: &str) -> io::Result<SyncDevice> {
     let name = name.to_owned();
     host.within(move || {
         let device = DeviceBuilder::new().name(&name).mtu(MTU).build_sync();
-        let device = device.map_err(named(|| {
-            format!("make the TUN device {name} (is there /dev/net/tun?)")
-        }))?;
+        let device = device.doing(format_args!(
+            "make the TUN device {name} (is there /dev/net/tun?)"
+        ))?;
         let set = device.set_nonblocking(true);
-        set.map_err(named(|| format!("set up the TUN device {name}")))?;
+        set.doing(format_args!("set up the TUN device {name}"))?;
         Ok(device)
     })
 }
@@ -199,58 +199,6 @@ impl Rate {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scenario::{QueueSpec, RateStep};
-
-    fn rate(mbit: f64, schedule: &[(f64, f64)]) -> Rate {
-        Rate::of(&DirectionSpec {
-            rate_mbit: mbit,
-            delay_ms: 0.0,
-            queue: QueueSpec::Packets(1),
-            loss: 0.0,
-            jitter_ms: 0.0,
-            schedule: schedule
-                .iter()
-                .map(|&(at_s, rate_mbit)| RateStep { at_s, rate_mbit })
-                .collect(),
-            outage: Vec::new(),
-        })
-    }
-
-    #[test]
-    fn a_packet_takes_its_length_over_the_rate() {
-        let start = Duration::from_secs(3);
-        let took = rate(10.0, &[]).finish(start, 1500) - start;
-        assert_eq!(took, Duration::from_micros(1200));
-    }
-
-    #[test]
-    fn a_packet_across_a_change_is_sent_at_both_rates() {
-        // 1 Mbit/s is 125 kB/s: half a second for 62.5 kB, the rest at twice
-        // the rate.
-        let rate = rate(1.0, &[(1.0, 2.0), (10.0, 1.0)]);
-        let start = Duration::from_millis(500);
-        assert_eq!(rate.finish(start, 125_000), Duration::from_millis(1250));
-        assert_eq!(
-            rate.finish(Duration::from_secs(1), 125_000),
-            Duration::from_millis(1500)
-        );
-        assert_eq!(
-            rate.finish(Duration::from_secs(20), 125_000),
-            Duration::from_secs(21)
-        );
-    }
-
-    #[test]
-    fn capacity_adds_up_over_changes() {
-        let rate = rate(8.0, &[(2.0, 16.0), (4.0, 8.0)]);
-        assert!((rate.capacity(1.0, 5.0) - 6e6).abs() < 1e-6);
-        assert!((rate.capacity(6.0, 7.0) - 1e6).abs() < 1e-6);
-    }
-}
-
 /// A packet, to a bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
@@ -297,33 +245,6 @@ impl Packet {
             ports: (port(ip_header), port(ip_header + 2)),
             ..nobody
         }
-    }
-}
-
-#[cfg(test)]
-mod packet_tests {
-    use super::*;
-
-    #[test]
-    fn a_tcp_segment_is_its_payload_and_its_class() {
-        let mut bytes = vec![0; 1500];
-        bytes[0] = 0x45;
-        bytes[9] = 6;
-        bytes[19] = 2;
-        bytes[20..24].copy_from_slice(&[0, 80, 0x12, 0x34]);
-        // 32 bytes of TCP header, with timestamps.
-        bytes[32] = 8 << 4;
-        let packet = Packet::read(&bytes);
-        assert_eq!((packet.bytes, packet.payload), (1500, 1448));
-        assert_eq!(packet.class, Some(Class::Background));
-        assert_eq!(packet.ports, (80, 0x1234));
-    }
-
-    #[test]
-    fn what_is_not_ipv4_is_nobodys() {
-        assert_eq!(Packet::read(&[0x60; 60]).class, None);
-        assert_eq!(Packet::read(&[]).payload, 0);
-        assert_eq!(Packet::read(&[0x4f; 20]).class, None);
     }
 }
 
@@ -383,8 +304,77 @@ impl Histogram {
 }
 
 #[cfg(test)]
-mod lateness_tests {
+mod tests {
     use super::*;
+    use crate::scenario::{QueueSpec, RateStep};
+
+    fn rate(mbit: f64, schedule: &[(f64, f64)]) -> Rate {
+        Rate::of(&DirectionSpec {
+            rate_mbit: mbit,
+            delay_ms: 0.0,
+            queue: QueueSpec::Packets(1),
+            loss: 0.0,
+            jitter_ms: 0.0,
+            schedule: schedule
+                .iter()
+                .map(|&(at_s, rate_mbit)| RateStep { at_s, rate_mbit })
+                .collect(),
+            outage: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn a_packet_takes_its_length_over_the_rate() {
+        let start = Duration::from_secs(3);
+        let took = rate(10.0, &[]).finish(start, 1500) - start;
+        assert_eq!(took, Duration::from_micros(1200));
+    }
+
+    #[test]
+    fn a_packet_across_a_change_is_sent_at_both_rates() {
+        // 1 Mbit/s is 125 kB/s: half a second for 62.5 kB, the rest at twice
+        // the rate.
+        let rate = rate(1.0, &[(1.0, 2.0), (10.0, 1.0)]);
+        let start = Duration::from_millis(500);
+        assert_eq!(rate.finish(start, 125_000), Duration::from_millis(1250));
+        assert_eq!(
+            rate.finish(Duration::from_secs(1), 125_000),
+            Duration::from_millis(1500)
+        );
+        assert_eq!(
+            rate.finish(Duration::from_secs(20), 125_000),
+            Duration::from_secs(21)
+        );
+    }
+
+    #[test]
+    fn capacity_adds_up_over_changes() {
+        let rate = rate(8.0, &[(2.0, 16.0), (4.0, 8.0)]);
+        assert!((rate.capacity(1.0, 5.0) - 6e6).abs() < 1e-6);
+        assert!((rate.capacity(6.0, 7.0) - 1e6).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_tcp_segment_is_its_payload_and_its_class() {
+        let mut bytes = vec![0; 1500];
+        bytes[0] = 0x45;
+        bytes[9] = 6;
+        bytes[19] = 2;
+        bytes[20..24].copy_from_slice(&[0, 80, 0x12, 0x34]);
+        // 32 bytes of TCP header, with timestamps.
+        bytes[32] = 8 << 4;
+        let packet = Packet::read(&bytes);
+        assert_eq!((packet.bytes, packet.payload), (1500, 1448));
+        assert_eq!(packet.class, Some(Class::Background));
+        assert_eq!(packet.ports, (80, 0x1234));
+    }
+
+    #[test]
+    fn what_is_not_ipv4_is_nobodys() {
+        assert_eq!(Packet::read(&[0x60; 60]).class, None);
+        assert_eq!(Packet::read(&[]).payload, 0);
+        assert_eq!(Packet::read(&[0x4f; 20]).class, None);
+    }
 
     #[test]
     fn percentiles_are_upper_bounds() {

@@ -11,7 +11,7 @@ use fairbat_tests::chart::{
 };
 use plotters::prelude::*;
 
-use crate::numerical::{DEADLINE, GREEDY, MOST, STEP, Step, Trace};
+use crate::numerical::{DEADLINE, GREEDY, MAX_RATE, STEP, Step, Trace};
 
 /// Width of a picture, px.
 const WIDTH: u32 = 980;
@@ -98,7 +98,7 @@ fn rates(canvas: &Canvas<'_>, frame: Frame, trace: &Trace) -> ChartResult<()> {
     for (source, times) in GREEDY.iter().enumerate() {
         // Its number stands where it starts.
         let color = GREEDY_COLORS[source % GREEDY_COLORS.len()];
-        let place = panel.backend_coord(&(times.start, MOST));
+        let place = panel.backend_coord(&(times.start, MAX_RATE));
         let words = format!("{}", source + 1);
         canvas.draw_text(
             &words,

@@ -210,7 +210,7 @@ fn shown(quartiles: Option<Quartiles>, digits: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sender_cost::record_tests::record;
+    use crate::sender_cost::record::tests::record;
 
     fn line<'a>(page: &'a str, start: &str) -> &'a str {
         let found = page.lines().rfind(|line| line.starts_with(start));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{DirectionRecord, Lateness};
+use crate::record::{DirectionRecord, Lateness, SenderSample};
 
 fn setup(more: &str) -> Scenario {
     let text = format!(
@@ -196,4 +196,86 @@ fn nothing_is_zero_and_never_nan() {
         };
         assert_eq!(summarise(&measured), none);
     }
+}
+
+#[test]
+fn a_course_is_short_and_has_rates_and_weights() {
+    let text = "description = \"test\"\nduration_s = 800.0\nmeasure_from_s = 4.0\n\
+                [[link]]\nrate_mbit = 12.0\ndelay_ms = 10.0\nqueue = { packets = 50 }\n\
+                [background]\nsize_mb = 5.0\ndeadline_s = 500.0\ncontroller = \"mbc\"\n";
+    let mut setup: Scenario = toml::from_str(text).unwrap();
+    let link = LinkRecord {
+        forward: DirectionRecord {
+            samples: Samples {
+                interval_ms: 1000,
+                foreground: vec![125_000; 800],
+                background: (0..800)
+                    .map(|t| if t < 300 { 0 } else { 250_000 })
+                    .collect(),
+                ..Samples::default()
+            },
+            ..DirectionRecord::default()
+        },
+        backward: DirectionRecord::default(),
+        cpu_s: 0.0,
+        lateness: Lateness::default(),
+    };
+    let sample = |t: f64| SenderSample {
+        t,
+        w: 0.5,
+        ..SenderSample::default()
+    };
+    let background = [BackgroundRecord {
+        sender: (300..500).map(|t| sample(f64::from(t))).collect(),
+        ..BackgroundRecord::default()
+    }];
+    let links = [link];
+    let course = Course::of(&setup, &links, &background).unwrap();
+    assert_eq!((course.every_s, course.w.len()), (2.0, 400));
+    let w = [140, 160, 260].map(|step| course.w[step]);
+    assert_eq!(w, [0.0, 0.5, 0.0]);
+    assert!(course.foreground_mbit.iter().all(|rate| *rate == 1.0));
+    assert_eq!(course.background_mbit[149..151], [0.0, 2.0]);
+    setup.background.controller = None;
+    assert_eq!(Course::of(&setup, &links, &background), None);
+}
+
+#[test]
+fn a_rate_is_set_against_the_mean_of_the_greedy_flows_that_are_there() {
+    let text = "description = \"test\"\nduration_s = 40.0\nmeasure_from_s = 4.0\n\
+                [[link]]\nrate_mbit = 10.0\ndelay_ms = 11.0\nqueue = { bdp = 1.0 }\n\
+                [[foreground]]\ntraffic = { greedy = {} }\nstop_s = 20.0\n\
+                [[foreground]]\ntraffic = { greedy = {} }\nstart_s = 10.0\nstop_s = 20.0\n\
+                [[foreground]]\ntraffic = { udp = { rate_mbit = 1.0, packet_bytes = 1500 } }\n\
+                [background]\nstart_s = 4.0\nsize_mb = 5.0\ndeadline_s = 20.0\n";
+    let scenario: Scenario = toml::from_str(text).unwrap();
+    let of = |background: &[f64], finish_s: f64| {
+        let mut summary = Summary {
+            foreground_mbit: vec![4.0, 3.0, 1.0],
+            ..Summary::default()
+        };
+        summary.deadline = Some(DeadlineFigures {
+            finish_s,
+            ..Default::default()
+        });
+        // Of one flow until 10 s, then of two, then only datagrams.
+        let foreground = [5.0, 5.0, 7.0, 7.0, 1.0, 1.0];
+        summary.course = Some(Course {
+            every_s: 5.0,
+            foreground_mbit: foreground.to_vec(),
+            background_mbit: background.to_vec(),
+            w: vec![1.0; 6],
+        });
+        summary.rate_against_greedy(&scenario)
+    };
+    // 2 of 4, 3 of 3 and 3 of 3; before, and without anybody, nothing counts.
+    let got = of(&[9.0, 2.0, 3.0, 3.0, 9.0, 9.0], 30.0).unwrap();
+    assert!((got - 0.8).abs() < 1e-9, "{got}");
+    // Nothing beside one flow does not hide the other.
+    let got = of(&[9.0, 0.0, 6.0, 6.0, 9.0, 9.0], 30.0).unwrap();
+    assert!((got - 1.2).abs() < 1e-9, "{got}");
+    // It was there after 10 s.
+    let got = of(&[9.0, 2.0, 3.0, 9.0, 9.0, 9.0], 10.0).unwrap();
+    assert!((got - 5.0 / 7.0).abs() < 1e-9, "{got}");
+    assert_eq!(of(&[], 10.0), None);
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::host::Host;
-use crate::machine::{Clock, named};
+use crate::machine::{Clock, Context as _};
 use crate::record::{Fetch, FlowRecord};
 use crate::scenario::Scenario;
 use crate::traffic::setup::{BACKWARD, Setup};
@@ -141,28 +141,6 @@ impl Meter {
     }
 }
 
-#[cfg(test)]
-mod meter_tests {
-    use super::*;
-
-    #[test]
-    fn counts_into_the_interval_of_the_moment() {
-        let meter = Meter::new(Clock::start(), Duration::from_millis(350));
-        for (ms, bytes) in [(0, 1), (99, 2), (100, 4), (299, 8), (300, 16)] {
-            meter.count_at(Duration::from_millis(ms), bytes);
-        }
-        assert_eq!(meter.received(), [3, 7, 15]);
-    }
-
-    #[test]
-    fn has_as_many_elements_as_whole_intervals() {
-        for (seconds, count) in [(0.7, 7), (2.3, 23), (1.1, 11), (30.0, 300), (0.25, 2)] {
-            let meter = Meter::new(Clock::start(), Duration::from_secs_f64(seconds));
-            assert_eq!(meter.received(), vec![0; count], "{seconds} s");
-        }
-    }
-}
-
 /// Gives the socket so many bytes of room: beyond `net.core.rmem_max`, which
 /// is 212992 by default, if this process may; what that allows otherwise.
 ///
@@ -171,29 +149,9 @@ mod meter_tests {
 pub(crate) fn make_room(socket: &UdpSocket, bytes: usize) -> io::Result<()> {
     if setsockopt(socket, sockopt::RcvBufForce, &bytes).is_err() {
         setsockopt(socket, sockopt::RcvBuf, &bytes)
-            .map_err(named(|| format!("give a socket room for {bytes} bytes")))?;
+            .doing(format_args!("give a socket room for {bytes} bytes"))?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod room_tests {
-    use super::*;
-    use crate::host::{Class, Host};
-
-    #[test]
-    fn root_has_the_room_it_asks_for() {
-        let Some(host) = Host::for_test(0) else {
-            return;
-        };
-        let address = host.address(Class::Foreground);
-        let socket = host.within(move || UdpSocket::bind((address, 0)));
-        let socket = socket.expect("an address of the host");
-        make_room(&socket, 3 << 20).expect("a socket");
-        let room = socket2::SockRef::from(&socket).recv_buffer_size();
-        // The kernel says twice as much, for its own needs.
-        assert_eq!(room.expect("a number"), 6 << 20);
-    }
 }
 
 #[cfg(test)]

@@ -11,8 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::host::{Class, Host};
-use crate::machine::Clock;
-use crate::machine::named;
+use crate::machine::{Clock, Context as _};
 use crate::record::Probe;
 
 /// From one probe to the next.
@@ -42,12 +41,16 @@ pub struct Prober {
 /// # Errors
 /// When there is no way from one to the other.
 pub fn start(client: &Host, server: &Host, clock: Clock, end: Duration) -> io::Result<Prober> {
-    let answering = open(server)?;
-    let probing = open(client)?;
+    let answering = server.datagrams(Class::Probe, 0)?;
+    let probing = client.datagrams(Class::Probe, 0)?;
+    for socket in [&answering, &probing] {
+        let set = socket.set_read_timeout(Some(LOOK));
+        set.doing("set how long a prober waits")?;
+    }
     let to = answering.local_addr()?;
     probing
         .connect(to)
-        .map_err(named(|| format!("a way for probes to {to}")))?;
+        .doing(format_args!("a way for probes to {to}"))?;
     let receiving = probing.try_clone()?;
     let over = Arc::new(AtomicBool::new(false));
     let sent = Arc::new(Sent::default());
@@ -99,15 +102,6 @@ fn probes(sent: &[f64], back: &[(usize, f64)]) -> Vec<Probe> {
 struct Sent {
     count: AtomicUsize,
     all: AtomicBool,
-}
-
-fn open(host: &Host) -> io::Result<UdpSocket> {
-    let address = host.address(Class::Probe);
-    let socket = host.within(move || {
-        UdpSocket::bind((address, 0)).map_err(named(|| format!("bind to {address}")))
-    })?;
-    socket.set_read_timeout(Some(LOOK))?;
-    Ok(socket)
 }
 
 /// Returns when each was sent, s.

@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use crate::arrivals;
 use crate::host::{Class, Host};
 use crate::link::{PAYLOAD_SHARE, bytes_per_s};
-use crate::machine::{Clock, named};
+use crate::machine::{Clock, Context as _};
 use crate::scenario::{Foreground, Scenario, Traffic};
 use crate::traffic::sources;
 use crate::traffic::sources::{Client, HEADERS, Log, Stream, Turns};
@@ -256,7 +256,7 @@ fn of_source(seed: u64, index: usize) -> StdRng {
 fn room_for_connections() -> io::Result<()> {
     let limit = getrlimit(Resource::RLIMIT_NOFILE);
     let set = limit.and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
-    set.map_err(named(|| "allow as many open files as may be".to_owned()))
+    set.doing("allow as many open files as may be")
 }
 
 #[cfg(test)]

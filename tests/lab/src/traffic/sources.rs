@@ -15,8 +15,7 @@ use tokio::time::{sleep_until, timeout_at};
 use crate::arrivals::{Arrival, exponential};
 use crate::host::{Class, Host};
 use crate::link::PAYLOAD;
-use crate::machine::Clock;
-use crate::machine::named;
+use crate::machine::{Clock, Context as _};
 use crate::record::Fetch;
 use crate::traffic::stage::{instant, panicked};
 use crate::traffic::tcp::{ZEROS, connect, read};
@@ -108,41 +107,6 @@ async fn send_on(
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
-    }
-
-    #[test]
-    fn pieces_are_full_packets_or_20_ms() {
-        let fast = Stream::new(ms(0), 750_000.0);
-        assert_eq!(fast.piece, 1448);
-        let slow = Stream::new(ms(0), 8_000.0);
-        assert_eq!((slow.piece, slow.gap), (160, 0.02));
-    }
-
-    #[test]
-    fn produces_its_rate_from_its_start() {
-        let stream = Stream::new(ms(500), 8_000.0);
-        assert_eq!(stream.pending(ms(400), 0), 0..0);
-        assert_eq!(stream.pending(ms(500), 0), 0..160);
-        assert_eq!(stream.at(1), ms(520));
-        assert_eq!(stream.pending(ms(1510), 0), 160..51 * 160);
-    }
-
-    #[test]
-    fn skips_what_is_older_than_a_second() {
-        let stream = Stream::new(ms(0), 8_000.0);
-        // A second holds 50 pieces; 10 s are 500.
-        assert_eq!(stream.pending(ms(10_010), 100), 451 * 160..501 * 160);
-        // What was sent in time is not sent again.
-        assert_eq!(stream.pending(ms(10_010), 500 * 160), 500 * 160..501 * 160);
-    }
-}
-
 /// The turns of a source, counted from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turns {
@@ -200,55 +164,6 @@ fn remainder(length: Duration, period: Duration) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).expect("shorter than 584 years"))
 }
 
-#[cfg(test)]
-mod turns_tests {
-    use super::*;
-
-    fn seconds(seconds: f64) -> Duration {
-        Duration::from_secs_f64(seconds)
-    }
-
-    #[test]
-    fn turns_alternate_from_the_start() {
-        let turns = Turns {
-            span: Span {
-                start: seconds(1.0),
-                stop: seconds(8.0),
-            },
-            on: seconds(2.0),
-            off: seconds(3.0),
-        };
-        let expected = [
-            (0.5, Turn::Off(seconds(1.0))),
-            (1.0, Turn::On(seconds(3.0))),
-            (2.9, Turn::On(seconds(3.0))),
-            (3.0, Turn::Off(seconds(6.0))),
-            (5.9, Turn::Off(seconds(6.0))),
-            (6.0, Turn::On(seconds(8.0))),
-            (8.0, Turn::Over),
-        ];
-        for (now, turn) in expected {
-            assert_eq!(turns.at(seconds(now)), turn, "at {now} s");
-        }
-    }
-
-    #[test]
-    fn no_turn_lasts_longer_than_the_source() {
-        let span = Span {
-            start: seconds(1.0),
-            stop: seconds(4.0),
-        };
-        let turns = Turns {
-            span,
-            on: seconds(1.0),
-            off: seconds(9.0),
-        };
-        assert_eq!(turns.at(seconds(2.5)), Turn::Off(seconds(4.0)));
-        assert_eq!(Turns::always(span).at(seconds(3.9)), Turn::On(seconds(4.0)));
-        assert_eq!(Turns::always(span).at(seconds(4.0)), Turn::Over);
-    }
-}
-
 /// Sends through all turns, then breaks the connection off, so that what is
 /// not sent yet is not sent after its time.
 pub(crate) async fn send_greedy(stream: TcpStream, turns: Turns, piece: usize, clock: Clock) {
@@ -302,22 +217,13 @@ const ROOM: usize = 4 << 20;
 /// # Errors
 /// When there is no way from one to the other.
 pub(crate) fn sockets(sender: &Host, receiver: &Host) -> io::Result<(UdpSocket, UdpSocket)> {
-    let incoming = open(receiver)?;
+    let incoming = receiver.datagrams(Class::Foreground, 0)?;
     incoming.set_read_timeout(Some(LOOK))?;
     make_room(&incoming, ROOM)?;
-    let outgoing = open(sender)?;
+    let outgoing = sender.datagrams(Class::Foreground, 0)?;
     let to = incoming.local_addr()?;
-    outgoing
-        .connect(to)
-        .map_err(named(|| format!("a way to {to}")))?;
+    outgoing.connect(to).doing(format_args!("a way to {to}"))?;
     Ok((outgoing, incoming))
-}
-
-fn open(host: &Host) -> io::Result<UdpSocket> {
-    let address = host.address(Class::Foreground);
-    host.within(move || {
-        UdpSocket::bind((address, 0)).map_err(named(|| format!("bind to {address}")))
-    })
 }
 
 /// Sends datagrams of `payload` bytes, `rate` per second, while `span` lasts.
@@ -341,7 +247,7 @@ pub(crate) fn send_datagrams(
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(()),
             // A full queue of the device: lost like in any other queue.
             Err(error) if error.raw_os_error() == Some(NO_BUFFERS) => {}
-            other => drop(other.map_err(named(|| "send a datagram".to_owned()))?),
+            other => drop(other.doing("send a datagram")?),
         }
         after += exponential(&mut rng, 1.0 / rate);
     }
@@ -365,7 +271,7 @@ pub(crate) fn receive_datagrams(
         match socket.recv(&mut buffer) {
             Ok(bytes) => meter.count(bytes),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(named(|| "receive datagrams".to_owned())(error)),
+            Err(error) => return Err(error).doing("receive datagrams"),
         }
     }
     Ok(())
@@ -462,7 +368,7 @@ impl Client {
             Err(_) if self.clock.now() >= self.end => Ok(()),
             // So congested that the kernel gave up: a fetch without an end.
             Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(()),
-            other => other.map_err(named(|| format!("fetch of {bytes} bytes"))),
+            other => other.doing(format_args!("fetch of {bytes} bytes")),
         }
     }
 
@@ -487,5 +393,84 @@ impl Client {
             0 => Ok(()),
             _ => Err(io::Error::other("more came than was asked for")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn pieces_are_full_packets_or_20_ms() {
+        let fast = Stream::new(ms(0), 750_000.0);
+        assert_eq!(fast.piece, 1448);
+        let slow = Stream::new(ms(0), 8_000.0);
+        assert_eq!((slow.piece, slow.gap), (160, 0.02));
+    }
+
+    #[test]
+    fn produces_its_rate_from_its_start() {
+        let stream = Stream::new(ms(500), 8_000.0);
+        assert_eq!(stream.pending(ms(400), 0), 0..0);
+        assert_eq!(stream.pending(ms(500), 0), 0..160);
+        assert_eq!(stream.at(1), ms(520));
+        assert_eq!(stream.pending(ms(1510), 0), 160..51 * 160);
+    }
+
+    #[test]
+    fn skips_what_is_older_than_a_second() {
+        let stream = Stream::new(ms(0), 8_000.0);
+        // A second holds 50 pieces; 10 s are 500.
+        assert_eq!(stream.pending(ms(10_010), 100), 451 * 160..501 * 160);
+        // What was sent in time is not sent again.
+        assert_eq!(stream.pending(ms(10_010), 500 * 160), 500 * 160..501 * 160);
+    }
+
+    fn seconds(seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds)
+    }
+
+    #[test]
+    fn turns_alternate_from_the_start() {
+        let turns = Turns {
+            span: Span {
+                start: seconds(1.0),
+                stop: seconds(8.0),
+            },
+            on: seconds(2.0),
+            off: seconds(3.0),
+        };
+        let expected = [
+            (0.5, Turn::Off(seconds(1.0))),
+            (1.0, Turn::On(seconds(3.0))),
+            (2.9, Turn::On(seconds(3.0))),
+            (3.0, Turn::Off(seconds(6.0))),
+            (5.9, Turn::Off(seconds(6.0))),
+            (6.0, Turn::On(seconds(8.0))),
+            (8.0, Turn::Over),
+        ];
+        for (now, turn) in expected {
+            assert_eq!(turns.at(seconds(now)), turn, "at {now} s");
+        }
+    }
+
+    #[test]
+    fn no_turn_lasts_longer_than_the_source() {
+        let span = Span {
+            start: seconds(1.0),
+            stop: seconds(4.0),
+        };
+        let turns = Turns {
+            span,
+            on: seconds(1.0),
+            off: seconds(9.0),
+        };
+        assert_eq!(turns.at(seconds(2.5)), Turn::Off(seconds(4.0)));
+        assert_eq!(Turns::always(span).at(seconds(3.9)), Turn::On(seconds(4.0)));
+        assert_eq!(Turns::always(span).at(seconds(4.0)), Turn::Over);
     }
 }

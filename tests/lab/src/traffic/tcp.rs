@@ -12,8 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout_at};
 
 use crate::host::{Class, Host};
-use crate::machine::Clock;
-use crate::machine::named;
+use crate::machine::{Clock, Context as _};
 use crate::traffic::stage::{instant, panicked};
 use crate::traffic::{Meter, Span};
 
@@ -58,9 +57,7 @@ pub(crate) fn listen(
         let name = &options.congestion_control;
         socket
             .set_tcp_congestion(name.as_bytes())
-            .map_err(named(|| {
-                format!("congestion control {name:?} is not available")
-            }))?;
+            .doing(format_args!("congestion control {name:?} is not available"))?;
         if let Some(unsent) = options.unsent {
             socket.set_tcp_notsent_lowat(unsent)?;
         }
@@ -68,7 +65,7 @@ pub(crate) fn listen(
         socket.set_nonblocking(true)?;
         socket
             .bind(&address.into())
-            .map_err(named(|| format!("bind to {address}")))?;
+            .doing(format_args!("bind to {address}"))?;
         socket.listen(BACKLOG)?;
         let listener = std::net::TcpListener::from(socket);
         let address = listener.local_addr()?;
@@ -97,7 +94,7 @@ where
         tokio::select! {
             accepted = timeout_at(stop, listener.accept()) => {
                 let Ok(accepted) = accepted else { break };
-                let (stream, _) = accepted.map_err(named(|| "accept".to_owned()))?;
+                let (stream, _) = accepted.doing("accept")?;
                 answers.spawn(answer(stream));
             }
             Some(over) = answers.join_next() => over.map_err(|error| panicked(&error))?,
@@ -122,7 +119,7 @@ pub(crate) async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStr
     };
     connected
         .await
-        .map_err(named(|| format!("connect from {from} to {to}")))
+        .doing(format_args!("connect from {from} to {to}"))
 }
 
 /// Counts what is there to be read, once something is. 0 at the end.

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::*;
+use crate::host::{Class, Host};
 use crate::machine::undisturbed;
 use crate::traffic::prober;
 use crate::traffic::tcp;
@@ -313,4 +314,35 @@ fn probes_need_a_way() {
         error.starts_with("a way for probes to 10.78.0.3:"),
         "{error}"
     );
+}
+
+#[test]
+fn counts_into_the_interval_of_the_moment() {
+    let meter = Meter::new(Clock::start(), Duration::from_millis(350));
+    for (ms, bytes) in [(0, 1), (99, 2), (100, 4), (299, 8), (300, 16)] {
+        meter.count_at(Duration::from_millis(ms), bytes);
+    }
+    assert_eq!(meter.received(), [3, 7, 15]);
+}
+
+#[test]
+fn has_as_many_elements_as_whole_intervals() {
+    for (seconds, count) in [(0.7, 7), (2.3, 23), (1.1, 11), (30.0, 300), (0.25, 2)] {
+        let meter = Meter::new(Clock::start(), Duration::from_secs_f64(seconds));
+        assert_eq!(meter.received(), vec![0; count], "{seconds} s");
+    }
+}
+
+#[test]
+fn root_has_the_room_it_asks_for() {
+    let Some(host) = Host::for_test(0) else {
+        return;
+    };
+    let address = host.address(Class::Foreground);
+    let socket = host.within(move || UdpSocket::bind((address, 0)));
+    let socket = socket.expect("an address of the host");
+    make_room(&socket, 3 << 20).expect("a socket");
+    let room = socket2::SockRef::from(&socket).recv_buffer_size();
+    // The kernel says twice as much, for its own needs.
+    assert_eq!(room.expect("a number"), 6 << 20);
 }

@@ -9,15 +9,17 @@
 //!
 //! None of the loads is among those on which FAIRBAT is evaluated.
 
+mod load;
 mod report;
 mod simulation;
 
 use serde::Serialize;
 
 use crate::statistics::median;
+use crate::tuning::load::{Load, Scenario};
 pub(crate) use crate::tuning::report::RARELY;
 pub use crate::tuning::report::write_all;
-use crate::tuning::simulation::{Bin, Load, Scenario, run};
+use crate::tuning::simulation::{Bin, run};
 use fairbat::lane::{AdmissionSettings, Gain};
 
 /// More than any limit here.
@@ -47,88 +49,70 @@ pub(crate) fn undamped() -> AdmissionSettings {
     }
 }
 
-/// All that are compared; the first is the defaults.
-pub(crate) fn all() -> Vec<Law> {
-    let law = |name, settings| Law { name, settings };
-    let defaults = defaults();
-    let with = |tau, kappa, gain| AdmissionSettings {
-        tau,
-        kappa,
-        gain,
-        ..defaults
-    };
-    let settling = |initial, floor, half_after, far| Gain::Settling {
+/// A gamma that settles once the limit is near, and rises again after a step in
+/// load.
+fn settling(initial: f64, floor: f64, half_after: f64) -> Gain {
+    Gain::Settling {
         initial,
         floor,
         half_after,
-        far,
+        far: 30.0,
         empty_after: 3,
-    };
+    }
+}
+
+/// All that are compared; the first is the defaults.
+pub(crate) fn all() -> Vec<Law> {
+    let defaults = defaults();
     let usual = defaults.gain;
-    vec![
-        law("defaults", defaults),
-        law("tau 10", with(10.0, 1.0, usual)),
-        law("tau 30", with(30.0, 1.0, usual)),
-        law("kappa 0.5", with(20.0, 0.5, usual)),
-        law("kappa 1.5", with(20.0, 1.5, usual)),
-        law(
-            "gamma from 0.05",
-            with(20.0, 1.0, settling(0.05, 0.0025, 10.0, 30.0)),
-        ),
-        law(
-            "gamma from 0.01",
-            with(20.0, 1.0, settling(0.01, 0.0005, 10.0, 30.0)),
-        ),
-        law(
+    let blind = Gain::Settling {
+        initial: 0.02,
+        floor: 0.001,
+        half_after: 10.0,
+        far: 1e9,
+        empty_after: u32::MAX,
+    };
+    let kesten = Gain::Decreasing {
+        initial: 0.05,
+        floor: 0.001,
+        restore_after: 250,
+    };
+    // Name, tau, kappa, gamma.
+    let others = [
+        ("tau 10", 10.0, 1.0, usual),
+        ("tau 30", 30.0, 1.0, usual),
+        ("kappa 0.5", 20.0, 0.5, usual),
+        ("kappa 1.5", 20.0, 1.5, usual),
+        ("gamma from 0.05", 20.0, 1.0, settling(0.05, 0.0025, 10.0)),
+        ("gamma from 0.01", 20.0, 1.0, settling(0.01, 0.0005, 10.0)),
+        (
             "gamma down to 0.0003",
-            with(20.0, 1.0, settling(0.02, 0.0003, 10.0, 30.0)),
+            20.0,
+            1.0,
+            settling(0.02, 0.0003, 10.0),
         ),
-        law(
-            "half after 5",
-            with(20.0, 1.0, settling(0.02, 0.001, 5.0, 30.0)),
-        ),
-        law(
-            "half after 20",
-            with(20.0, 1.0, settling(0.02, 0.001, 20.0, 30.0)),
-        ),
-        law(
-            "no step in load seen",
-            with(
-                20.0,
-                1.0,
-                Gain::Settling {
-                    initial: 0.02,
-                    floor: 0.001,
-                    half_after: 10.0,
-                    far: 1e9,
-                    empty_after: u32::MAX,
-                },
-            ),
-        ),
-        law(
-            "constant, as at first",
-            with(20.0, 1.0, Gain::Constant(0.02)),
-        ),
-        law("constant, weak", with(20.0, 0.1, Gain::Constant(0.001))),
-        law("undamped, gamma 0.05", undamped()),
-        law(
-            "undamped, gamma 0.01",
-            with(20.0, 0.0, Gain::Constant(0.01)),
-        ),
-        law("undamped, settling", with(20.0, 0.0, usual)),
-        law(
-            "undamped, Kesten's rule",
-            with(
-                20.0,
-                0.0,
-                Gain::Decreasing {
-                    initial: 0.05,
-                    floor: 0.001,
-                    restore_after: 250,
-                },
-            ),
-        ),
-    ]
+        ("half after 5", 20.0, 1.0, settling(0.02, 0.001, 5.0)),
+        ("half after 20", 20.0, 1.0, settling(0.02, 0.001, 20.0)),
+        ("no step in load seen", 20.0, 1.0, blind),
+        ("constant, as at first", 20.0, 1.0, Gain::Constant(0.02)),
+        ("constant, weak", 20.0, 0.1, Gain::Constant(0.001)),
+        ("undamped, gamma 0.05", 20.0, 0.0, Gain::Constant(0.05)),
+        ("undamped, gamma 0.01", 20.0, 0.0, Gain::Constant(0.01)),
+        ("undamped, settling", 20.0, 0.0, usual),
+        ("undamped, Kesten's rule", 20.0, 0.0, kesten),
+    ];
+    let others = others.map(|(name, tau, kappa, gain)| Law {
+        name,
+        settings: AdmissionSettings {
+            tau,
+            kappa,
+            gain,
+            ..defaults
+        },
+    });
+    let name = "defaults";
+    let settings = defaults;
+    [Law { name, settings }].into_iter().chain(others).collect()
 }
 
 /// m has to be within this share of its limit...

@@ -15,8 +15,8 @@ use plotters::prelude::*;
 use serde::Serialize;
 
 use crate::tuning;
-use crate::tuning::simulation;
-use crate::tuning::simulation::{Load, Scenario};
+use crate::tuning::load;
+use crate::tuning::load::{Load, Scenario};
 use crate::tuning::{BAND, Course, Law, SOON, Steady};
 use fairbat::lane::{AdmissionSettings, T_CHUNKS};
 
@@ -141,7 +141,7 @@ pub fn write_all(
 
 /// Every law, side by side.
 fn run_all(laws: &[Law]) -> Vec<Entry> {
-    let (scenarios, steps) = (simulation::all(), simulation::steps());
+    let (scenarios, steps) = (load::all(), load::steps());
     let run = |law: &Law| Entry {
         law: law.name,
         settings: format!("{:?}", law.settings),
@@ -454,13 +454,13 @@ mod tests {
     /// Five long-lived flows, a web load of 0.2, limits of 2.3 and 6.4
     /// connections.
     fn runs(settings: AdmissionSettings, steps: &[(Scenario, Load)]) -> Runs {
-        Runs::of(settings, (&simulation::all()[4..6], steps), SEEDS)
+        Runs::of(settings, (&load::all()[4..6], steps), SEEDS)
     }
 
     /// The defaults, with a step from each limit to the other. Two tests read
     /// these runs.
     static DEFAULTS: LazyLock<Runs> = LazyLock::new(|| {
-        let steps = simulation::steps();
+        let steps = load::steps();
         runs(defaults(), &[steps[1], steps[5]])
     });
 

@@ -182,3 +182,35 @@ fn who_did_not_begin_has_no_figures() {
     };
     assert_eq!(YieldFigures::of(&setup(""), &[empty], &[began(2.0)]), None);
 }
+
+fn connection(server: u16, from_s: u64, payload: &[u64]) -> Connection {
+    Connection {
+        ports: (server, 1),
+        from_s,
+        payload: payload.to_vec(),
+    }
+}
+
+#[test]
+fn contenders_share_more_or_less_evenly() {
+    // Of the span from 4 s: 3 and 1, whatever the connections.
+    let all = [
+        connection(80, 3, &[9, 1, 1]),
+        connection(81, 5, &[1]),
+        connection(80, 8, &[1]),
+    ];
+    assert_eq!(fairness(&all, &(4.0..10.0)), jain(&[3.0, 1.0]));
+    assert_eq!(fairness(&all[..1], &(4.0..10.0)), None);
+}
+
+#[test]
+fn the_last_to_come_is_known_by_its_first_packet() {
+    let all = [
+        connection(80, 7, &[1, 1]),
+        connection(90, 2, &[5, 5, 5, 5, 5, 5, 6]),
+        connection(80, 9, &[1, 1]),
+    ];
+    assert_eq!(share_of_last(&all, &(8.0..12.0)), Some(3.0 / 9.0));
+    assert_eq!(share_of_last(&all, &(20.0..30.0)), None);
+    assert_eq!(share_of_last(&all[..1], &(0.0..30.0)), None);
+}

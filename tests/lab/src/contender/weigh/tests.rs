@@ -120,3 +120,71 @@ fn without_a_told_base_the_least_round_trip_is_one() {
     };
     assert_eq!(not.base_rtt(), 0.04);
 }
+
+/// After so many packets of 1000 bytes, with these counts.
+fn counted(t: u64, packets: u64, losses: u32, delays: u32, delay_share: f64) -> Seen {
+    Seen {
+        now: Duration::from_secs(t),
+        acked: 1000 * packets,
+        carried: 0,
+        rtt: Duration::from_millis(50),
+        least_rtt: Duration::from_millis(30),
+        segment: 1000.0,
+        state: Some(CongestionState {
+            packets,
+            losses,
+            delays,
+            delay_share,
+            ..CongestionState::default()
+        }),
+    }
+}
+
+#[test]
+fn cubic_pays_for_losses_as_rare_as_they_are() {
+    let period = Duration::from_secs(1);
+    let mut prices = Prices::new(CongestionLaw::CubicPhantom, 1.0, period, Duration::ZERO);
+    let mut price = |seen: Seen| {
+        prices.watch(&seen);
+        prices.compare(1e5, &seen, 1e6).0
+    };
+    assert_eq!(price(counted(1, 500, 0, 0, 0.0)), 0.0);
+    assert_eq!(price(counted(2, 1000, 2, 0, 0.0)), 0.002);
+    // No news while few packets come without any, and then less.
+    assert_eq!(price(counted(3, 1400, 2, 0, 0.0)), 0.002);
+    assert_eq!(price(counted(4, 3000, 2, 0, 0.0)), 0.001);
+    // Of many losses the last count.
+    assert_eq!(price(counted(5, 4000, 22, 0, 0.0)), 20.0 / 3000.0);
+}
+
+#[test]
+fn vegas_pays_for_delay_and_its_phi_follows_what_signals_remove() {
+    let period = Duration::from_secs(1);
+    let mut prices = Prices::new(CongestionLaw::VegasPaper, 1.0, period, Duration::ZERO);
+    let mut last = 0.0;
+    for t in 1..=100_u64 {
+        let count = t as u32;
+        // A loss and ten delays a second, each of which removes a tenth.
+        let seen = counted(t, 1000 * t, count, 10 * count, f64::from(count));
+        prices.watch(&seen);
+        let (price, wanted) = prices.compare(1e5, &seen, 1e6);
+        assert!((price - 0.02).abs() < 1e-12, "{price}");
+        // alpha packets in the queue, times phi.
+        let expected = prices.phi() * VEGAS_ALPHA * 1000.0 / 1e5;
+        assert!((wanted - expected).abs() < 1e-12, "{wanted}");
+        assert!(prices.phi() >= last, "it rises");
+        last = prices.phi();
+    }
+    // (0.3 + 1) / 0.3 are 4.3, and it rises by a tenth of that at a time.
+    assert!(last > 2.0 && last < 4.4, "{last}");
+}
+
+#[test]
+fn cdg_pays_for_the_link() {
+    let period = Duration::from_secs(1);
+    let mut prices = Prices::new(CongestionLaw::CdgPaper, 1.0, period, Duration::ZERO);
+    let seen = counted(1, 100, 0, 0, 0.0);
+    let (price, wanted) = prices.compare(2e5, &seen, 1e6);
+    assert_eq!(price, 1e-6);
+    assert!(price < wanted, "less than its full weight");
+}

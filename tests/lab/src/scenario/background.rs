@@ -1,0 +1,184 @@
+//! What the background is asked to do: one transfer, several or a stream of
+//! them, and by when.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::{Interval, cubic, is_zero};
+
+/// What the contender is asked to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Background {
+    /// From when, s.
+    pub start_s: f64,
+    /// Congestion control of the server that sends.
+    pub congestion_control: String,
+    /// What there is to move, MB (10^6 bytes); no end if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size_mb: Option<f64>,
+    /// Seconds after its start by which it should be there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_s: Option<f64>,
+    /// The least weight of its connections, for those that have one (`fairbat
+    /// get --weight`); its own default if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
+    /// From when on a sender of the lab's has another weight; without a
+    /// deadline.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub weights: Vec<WeightStep>,
+    /// CDG's back-off scale G, ms, for senders that follow CDG; theirs follows
+    /// from the weight if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub g_ms: Option<f64>,
+    /// DA-LBE's price ratio that a sender of the lab's has at first; 1 if it is
+    /// not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phi: Option<f64>,
+    /// What a sender of the lab's makes its weight of when it has a deadline;
+    /// what `fairbat` does if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<DeadlineController>,
+    /// Connections to begin with, for `fairbat` (`--split`); its own default if
+    /// it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
+    /// The server sends no more than this on each connection, kB/s (1000
+    /// bytes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_kb_s: Option<f64>,
+    /// When the program is stopped by SIGSTOP, and goes on, s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Interval>,
+    /// How many contenders there are, each with a transfer of its own.
+    #[serde(skip_serializing_if = "is_one")]
+    pub copies: u32,
+    /// Each contender begins so much later than the one before, s.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stagger_s: f64,
+    /// Many transfers in place of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<Jobs>,
+    /// Several transfers in place of one, in the order in which the contender
+    /// is told of them, all at once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub transfer: Vec<Transfer>,
+}
+
+/// A change of a weight.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WeightStep {
+    /// When, s.
+    pub at_s: f64,
+    /// To what.
+    pub weight: f64,
+}
+
+/// A deadline controller of DA-LBE's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeadlineController {
+    /// By PID.
+    Pid,
+    /// By a model of the congestion control.
+    Mbc,
+}
+
+impl DeadlineController {
+    /// As it is written.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pid => "pid",
+            Self::Mbc => "mbc",
+        }
+    }
+}
+
+impl FromStr for DeadlineController {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        [Self::Pid, Self::Mbc]
+            .into_iter()
+            .find(|one| one.name() == name)
+            .ok_or_else(|| "must be pid or mbc".to_owned())
+    }
+}
+
+/// Transfers that arrive at random (Poisson), with sizes of exponential
+/// distribution (FAIRBAT's evaluation).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Jobs {
+    /// Mean load as a share of the first link's rate.
+    pub load: f64,
+    /// Mean size, kB (1000 bytes).
+    pub mean_kb: f64,
+    /// From when on none arrives any more, s, so that what has arrived can be
+    /// over when the run is; until the end of it if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_s: Option<f64>,
+}
+
+/// One of several transfers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// What there is to move, MB (10^6 bytes).
+    pub size_mb: f64,
+    /// Seconds after the start of the contender by which it should be there.
+    pub deadline_s: f64,
+}
+
+impl Default for Background {
+    fn default() -> Self {
+        Self {
+            start_s: 2.0,
+            congestion_control: cubic(),
+            size_mb: None,
+            deadline_s: None,
+            weight: None,
+            weights: Vec::new(),
+            g_ms: None,
+            phi: None,
+            controller: None,
+            connections: None,
+            server_kb_s: None,
+            stopped: None,
+            copies: 1,
+            stagger_s: 0.0,
+            jobs: None,
+            transfer: Vec::new(),
+        }
+    }
+}
+
+impl Background {
+    /// All transfers that have a size and a deadline.
+    #[must_use]
+    pub fn due(&self) -> Vec<Transfer> {
+        let only = self.size_mb.zip(self.deadline_s);
+        let only = only.map(|(size_mb, deadline_s)| Transfer {
+            size_mb,
+            deadline_s,
+        });
+        self.transfer.iter().copied().chain(only).collect()
+    }
+
+    /// Seconds from the start to the last of the deadlines; `None` without
+    /// any.
+    #[must_use]
+    pub fn window_s(&self) -> Option<f64> {
+        let deadlines = self.due().into_iter().map(|transfer| transfer.deadline_s);
+        deadlines.reduce(f64::max)
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_one(value: &u32) -> bool {
+    *value == 1
+}
