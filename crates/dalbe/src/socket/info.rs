@@ -25,6 +25,7 @@ mod offset {
     pub(crate) const NOTSENT_BYTES: usize = 144;
     pub(crate) const MIN_RTT: usize = 148;
     pub(crate) const DATA_SEGS_IN: usize = 152;
+    pub(crate) const DELIVERED: usize = 192;
     pub(crate) const RCV_OOOPACK: usize = 224;
     pub(crate) const SND_WND: usize = 228;
     pub(crate) const RCV_WND: usize = 232;
@@ -35,7 +36,7 @@ const REQUIRED: usize = offset::TOTAL_RETRANS + 4;
 
 /// The fields beyond [`REQUIRED`]: name, end in bytes, and the first Linux
 /// that has it.
-const OPTIONAL: [(&str, usize, &str); 10] = [
+const OPTIONAL: [(&str, usize, &str); 11] = [
     ("pacing_rate", offset::PACING_RATE + 8, "3.15"),
     ("bytes_acked", offset::BYTES_ACKED + 8, "4.1"),
     ("bytes_received", offset::BYTES_RECEIVED + 8, "4.1"),
@@ -43,6 +44,7 @@ const OPTIONAL: [(&str, usize, &str); 10] = [
     ("notsent_bytes", offset::NOTSENT_BYTES + 4, "4.6"),
     ("min_rtt", offset::MIN_RTT + 4, "4.6"),
     ("data_segs_in", offset::DATA_SEGS_IN + 4, "4.6"),
+    ("delivered", offset::DELIVERED + 4, "4.18"),
     ("rcv_ooopack", offset::RCV_OOOPACK + 4, "5.4"),
     ("snd_wnd", offset::SND_WND + 4, "5.4"),
     ("rcv_wnd", offset::RCV_WND + 4, "6.2"),
@@ -99,6 +101,8 @@ pub struct TcpInfo {
     pub min_rtt: Option<Duration>,
     /// Segments received that carried data (RFC 4898).
     pub data_segs_in: Option<u32>,
+    /// Segments sent that have arrived, in order or not (SACK).
+    pub delivered: Option<u32>,
     /// Segments received out of order.
     pub rcv_ooopack: Option<u32>,
     /// The receive window the peer offers us now, bytes.
@@ -144,6 +148,7 @@ impl TcpInfo {
             notsent_bytes: u32_at(raw, offset::NOTSENT_BYTES),
             min_rtt: u32_at(raw, offset::MIN_RTT).and_then(measured_micros),
             data_segs_in: u32_at(raw, offset::DATA_SEGS_IN),
+            delivered: u32_at(raw, offset::DELIVERED),
             rcv_ooopack: u32_at(raw, offset::RCV_OOOPACK),
             snd_wnd: u32_at(raw, offset::SND_WND),
             rcv_wnd: u32_at(raw, offset::RCV_WND),

@@ -37,6 +37,7 @@ fn offsets_are_those_of_the_c_structure() {
             offset::DATA_SEGS_IN,
             offset_of!(tcp_info, tcpi_data_segs_in),
         ),
+        (offset::DELIVERED, offset_of!(tcp_info, tcpi_delivered)),
         (offset::RCV_OOOPACK, offset_of!(tcp_info, tcpi_rcv_ooopack)),
         (offset::SND_WND, offset_of!(tcp_info, tcpi_snd_wnd)),
         (offset::RCV_WND, offset_of!(tcp_info, tcpi_rcv_wnd)),
