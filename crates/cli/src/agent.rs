@@ -9,16 +9,13 @@ mod table;
 
 use std::path::{Path, PathBuf};
 
-use jiff::{Timestamp, Zoned};
-use serde::Serialize;
-use serde_json::json;
+use jiff::Zoned;
+use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
 use self::client::{Agent, AgentError};
 use self::request::{RunRequest, Success, send};
-use crate::args::{
-    AddArgs, CancelArgs, PauseArgs, RestoreArgs, ResumeArgs, RunArgs, SocketArgs, StatusArgs,
-};
+use crate::args::{AddArgs, RestoreArgs, RunArgs, SocketArgs, StatusArgs, TaskArgs};
 use crate::console::Console;
 use crate::exit::ExitCode;
 use crate::session::{self, Signals, now, runtime};
@@ -42,22 +39,9 @@ pub(crate) fn add(args: &AddArgs) -> ExitCode {
     })
 }
 
-/// Pauses tasks.
-pub(crate) fn pause(args: &PauseArgs) -> ExitCode {
-    let request = request::send_each(&args.tasks, "/v1/pause", "paused");
-    drive(&args.tasks.agent, "", request)
-}
-
-/// Resumes paused tasks.
-pub(crate) fn resume(args: &ResumeArgs) -> ExitCode {
-    let request = request::send_each(&args.tasks, "/v1/resume", "resumed");
-    drive(&args.tasks.agent, "", request)
-}
-
-/// Ends the runs of jobs and removes other tasks.
-pub(crate) fn cancel(args: &CancelArgs) -> ExitCode {
-    let request = request::send_each(&args.tasks, "/v1/cancel", "cancelled");
-    drive(&args.tasks.agent, "", request)
+/// Sends one request for each task. `done` says what an accepted one has done.
+pub(crate) fn each(args: &TaskArgs, path: &str, done: &'static str) -> ExitCode {
+    drive(&args.agent, "", request::send_each(args, path, done))
 }
 
 /// Lets the agent run a job.
@@ -127,31 +111,12 @@ fn current_directory() -> Result<PathBuf, UsageError> {
         .map_err(|error| UsageError::new(format!("there is no current directory: {error}")))
 }
 
-/// A download: the body of `POST /v1/add`.
-#[derive(Debug, Serialize)]
-struct DownloadRequest {
-    /// With its user name and password, if it has them.
-    url: String,
-    /// An absolute path. A directory ends with a slash.
-    to: String,
-    deadline: Option<Timestamp>,
-}
-
-/// A restore: the body of `POST /v1/restore`.
-#[derive(Debug, Serialize)]
-struct RestoreRequest {
-    job: String,
-    /// An absolute path.
-    to: String,
-    deadline: Option<Timestamp>,
-}
-
-/// Turns the arguments of `fairbat add`, given at `now` in the directory `here`, into a
-/// request.
+/// Turns the arguments of `fairbat add`, given at `now` in the directory `here`, into the
+/// body of `POST /v1/add`. A path that is a directory ends with a slash.
 ///
 /// # Errors
 /// The first invalid argument.
-fn download(args: &AddArgs, now: &Zoned, here: &Path) -> Result<DownloadRequest, UsageError> {
+fn download(args: &AddArgs, now: &Zoned, here: &Path) -> Result<Value, UsageError> {
     let url = urls::one(&args.url)?;
     let directory = args.directory.as_deref().unwrap_or(Path::new(""));
     let to = match &args.output {
@@ -167,24 +132,19 @@ fn download(args: &AddArgs, now: &Zoned, here: &Path) -> Result<DownloadRequest,
             format!("{}/", directory.trim_end_matches('/'))
         }
     };
-    Ok(DownloadRequest {
-        url: url.into(),
-        to,
-        deadline: optional_deadline(args.deadline.as_deref(), now)?,
-    })
+    let deadline = optional_deadline(args.deadline.as_deref(), now)?;
+    Ok(json!({"url": url.as_str(), "to": to, "deadline": deadline}))
 }
 
 /// Turns the arguments of `fairbat restore`, given at `now` in the directory `here`, into
-/// a request.
+/// the body of `POST /v1/restore`.
 ///
 /// # Errors
 /// The first invalid argument.
-fn restoration(args: &RestoreArgs, now: &Zoned, here: &Path) -> Result<RestoreRequest, UsageError> {
-    Ok(RestoreRequest {
-        job: args.job.clone(),
-        to: absolute("--to", &here.join(&args.to))?,
-        deadline: optional_deadline(args.deadline.as_deref(), now)?,
-    })
+fn restoration(args: &RestoreArgs, now: &Zoned, here: &Path) -> Result<Value, UsageError> {
+    let to = absolute("--to", &here.join(&args.to))?;
+    let deadline = optional_deadline(args.deadline.as_deref(), now)?;
+    Ok(json!({"job": args.job, "to": to, "deadline": deadline}))
 }
 
 /// The path as text. The agent needs an absolute path, because it runs in another

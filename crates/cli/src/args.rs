@@ -16,17 +16,14 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use fairbat::manual::{self, Page, Shell};
 
-pub(crate) use agent::{
-    AddArgs, CancelArgs, PauseArgs, RestoreArgs, ResumeArgs, RunArgs, SocketArgs, StatusArgs,
-    TaskArgs,
-};
+pub(crate) use agent::{AddArgs, RestoreArgs, RunArgs, SocketArgs, StatusArgs, TaskArgs};
 pub(crate) use get::{AllocationMethod, GetArgs, PlanArgs, ReceiverMethod};
 pub(crate) use put::PutArgs;
 pub(crate) use serve::ServeArgs;
-pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};
+pub(crate) use shared::{AnswerArgs, FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -57,23 +54,39 @@ pub(crate) enum Command {
     Serve(Box<ServeArgs>),
     Status(StatusArgs),
     Add(AddArgs),
-    Pause(PauseArgs),
-    Resume(ResumeArgs),
-    Cancel(CancelArgs),
+    #[command(
+        about = "Pause tasks of the agent",
+        long_about = "Pauses tasks of the agent until fairbat resume. Their progress is kept."
+    )]
+    Pause(TaskArgs),
+    #[command(about = "Resume paused tasks of the agent")]
+    Resume(TaskArgs),
+    #[command(
+        about = "End the run of a job, or remove a download or a restore",
+        long_about = "Ends the current run of a job, even if it is paused or waits for a retry. \
+            The job runs again at its next time. A paused job runs again after fairbat resume. \
+            Downloads and restores are removed from the agent."
+    )]
+    Cancel(TaskArgs),
     Run(RunArgs),
     Restore(RestoreArgs),
-    Doctor(DoctorArgs),
+    /// Show what this machine supports and what is missing
+    Doctor(AnswerArgs),
     Setup(SetupArgs),
-    Completions(CompletionsArgs),
-    Man(ManArgs),
-}
-
-#[derive(Debug, Args)]
-#[command(about = "Show what this machine supports and what is missing")]
-pub(crate) struct DoctorArgs {
-    /// Print one JSON object instead of text
-    #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
-    pub(crate) json: bool,
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell that will read the script
+        shell: Shell,
+    },
+    /// Print the manual pages
+    Man {
+        /// Write one file per page into this directory (fairbat.1, fairbat-get.1, ...)
+        ///
+        /// The directory is made if it is missing. Without this flag, all pages go to standard
+        /// output.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -96,42 +109,19 @@ pub(crate) struct DoctorArgs {
         already uses a name, the new one gets a number: fairbat_vegas2. A second setup changes \
         nothing. After an upgrade, it replaces the old version. Connections that use the old \
         version keep it.\n\n\
-        A running fairbat put or fairbat serve uses the congestion controls as soon as they are \
-        loaded, for connections that it starts to hold back from then on. A running fairbat get \
-        does not see the observer; start it again."
+        A running fairbat put or fairbat serve uses the congestion controls for the connections \
+        that it holds back after they are loaded. A running fairbat get does not use the \
+        observer; start it again."
 )]
 pub(crate) struct SetupArgs {
     /// Remove both parts from the kernel, whatever their version
     ///
     /// A connection that uses one of the congestion controls keeps it until it ends.
-    #[arg(long, env = "FAIRBAT_REMOVE", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub(crate) remove: bool,
     /// Only print what is loaded; works without root
-    #[arg(
-        long,
-        env = "FAIRBAT_STATUS",
-        value_parser = FalseyValueParser::new(),
-        conflicts_with = "remove"
-    )]
+    #[arg(long, conflicts_with = "remove")]
     pub(crate) status: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(about = "Print a completion script for a shell")]
-pub(crate) struct CompletionsArgs {
-    /// The shell that will read the script
-    pub(crate) shell: Shell,
-}
-
-#[derive(Debug, Args)]
-#[command(about = "Print the manual pages")]
-pub(crate) struct ManArgs {
-    /// Write one file per page into this directory (fairbat.1, fairbat-get.1, ...)
-    ///
-    /// The directory is made if it is missing. Without this flag, all pages go to standard
-    /// output.
-    #[arg(long, value_name = "DIR", env = "FAIRBAT_DIR")]
-    pub(crate) dir: Option<PathBuf>,
 }
 
 /// The command with all its flags. The parser, the manual and the completions use it.
@@ -146,11 +136,26 @@ pub(crate) fn command() -> clap::Command {
             .after_long_help(manual::help_text(&sections))
     };
     with_appendix(Cli::command()).mut_subcommands(|command| {
-        // A variable may hold a secret, so the help never shows values.
         with_appendix(command)
             .args_override_self(true)
-            .mut_args(|arg| arg.hide_env_values(true))
+            .mut_args(with_variable)
     })
+}
+
+/// The flag with its variable: `--max-time` is also `FAIRBAT_MAX_TIME`. The variable of a
+/// flag without a value can also say no.
+fn with_variable(arg: Arg) -> Arg {
+    let Some(long) = arg.get_long() else {
+        return arg;
+    };
+    // clap keeps names as long as the process lives.
+    let variable = format!("FAIRBAT_{}", long.to_uppercase().replace('-', "_")).leak();
+    let arg = match arg.get_action() {
+        ArgAction::SetTrue => arg.value_parser(FalseyValueParser::new()),
+        _ => arg,
+    };
+    // A variable may hold a secret, so the help never shows values.
+    arg.env(&*variable).hide_env_values(true)
 }
 
 /// The manual pages.

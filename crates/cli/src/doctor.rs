@@ -82,11 +82,11 @@ fn print(support: &Capabilities, out: &mut impl Write) -> io::Result<()> {
     let lever = support.best_lever();
     writeln!(out, "fairbat {version} on Linux {kernel}\n")?;
     let sender = support.best_sender_lever();
-    writeln!(out, "Lever of downloads: {}", lever_title(lever))?;
+    writeln!(out, "Lever of downloads: {}", lever.name())?;
     for line in wrapped(lever.explanation(), WIDTH - 2) {
         writeln!(out, "  {line}")?;
     }
-    writeln!(out, "\nLever of uploads: {}", sender_title(sender))?;
+    writeln!(out, "\nLever of uploads: {}", sender.name())?;
     for line in wrapped(sender.explanation(), WIDTH - 2) {
         writeln!(out, "  {line}")?;
     }
@@ -119,26 +119,6 @@ fn print_capabilities(capabilities: &[&Capability], out: &mut impl Write) -> io:
         }
     }
     Ok(())
-}
-
-fn lever_title(lever: LeverKind) -> &'static str {
-    match lever {
-        LeverKind::ObservedReceiveWindow => {
-            "observed-receive-window, with the times of each packet"
-        }
-        LeverKind::ReceiveWindow => "receive-window, limits how much a server may send at once",
-        LeverKind::DscpLe => "dscp-le, the Lower-Effort mark",
-        LeverKind::None => "none",
-    }
-}
-
-fn sender_title(lever: SenderLeverKind) -> &'static str {
-    match lever {
-        SenderLeverKind::Congestion => "congestion-control, FAIRBAT's own",
-        SenderLeverKind::Pacing => "pacing, the rate of the packets",
-        SenderLeverKind::Stock => "stock-congestion-control, one of the kernel's",
-        SenderLeverKind::Mark => "dscp-le, the Lower-Effort mark",
-    }
 }
 
 /// The title of a feature. It leaves a gap before [`REASON_COLUMN`].

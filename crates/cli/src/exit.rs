@@ -46,6 +46,17 @@ impl ExitCode {
         Self::Interrupted,
     ];
 
+    /// The codes of single transfers. The first of them in a run decides its code.
+    const BY_SEVERITY: [Self; 7] = [
+        Self::Interrupted,
+        Self::MaxTime,
+        Self::Integrity,
+        Self::Disk,
+        Self::Other,
+        Self::Temporary,
+        Self::Late,
+    ];
+
     /// The meaning of the code, for the help and the manual pages.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
@@ -70,28 +81,19 @@ impl ExitCode {
     /// failures. Wrong data and a broken disk come next, because a user must not miss
     /// them. Any other mixed result is [`ExitCode::Partial`].
     pub(crate) fn of_report(report: &Report, fail_late: bool) -> Self {
-        let mut any_done = false;
-        let mut any_late = false;
-        let mut worst: Option<Self> = None;
-        for outcome in &report.outcomes {
-            match *outcome {
-                Outcome::Done { late } => {
-                    any_done = true;
-                    any_late |= late;
-                }
-                Outcome::Failed(kind) => {
-                    let code = Self::of_kind(kind);
-                    if worst.is_none_or(|worst| worst.severity() < code.severity()) {
-                        worst = Some(code);
-                    }
-                }
+        let outcomes = report.outcomes.iter();
+        let codes = outcomes.map(|outcome| match *outcome {
+            Outcome::Done { late: true } if fail_late => Self::Late,
+            Outcome::Done { .. } => Self::Done,
+            Outcome::Failed(kind) => Self::of_kind(kind),
+        });
+        let codes: Vec<_> = codes.collect();
+        let any = |code| codes.contains(&code);
+        match Self::BY_SEVERITY.into_iter().find(|code| any(*code)) {
+            Some(Self::Other | Self::Temporary) if any(Self::Done) || any(Self::Late) => {
+                Self::Partial
             }
-        }
-        match worst {
-            None if any_late && fail_late => Self::Late,
-            None => Self::Done,
-            Some(Self::Other | Self::Temporary) if any_done => Self::Partial,
-            Some(code) => code,
+            worst => worst.unwrap_or(Self::Done),
         }
     }
 
@@ -113,19 +115,6 @@ impl ExitCode {
         match verdict {
             Verdict::Comfortable | Verdict::Tight | Verdict::Unknown => Self::Done,
             Verdict::Impossible => Self::Late,
-        }
-    }
-
-    /// The rank of a failure: the highest of a run decides its code.
-    fn severity(self) -> u8 {
-        match self {
-            Self::Interrupted => 6,
-            Self::MaxTime => 5,
-            Self::Integrity => 4,
-            Self::Disk => 3,
-            Self::Other => 2,
-            Self::Temporary => 1,
-            Self::Done | Self::Usage | Self::Partial | Self::Late => 0,
         }
     }
 }

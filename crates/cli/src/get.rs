@@ -6,16 +6,12 @@ use std::path::PathBuf;
 use dalbe::receive_window::ReceiverPolicy;
 use fairbat::download::{self, RunMode};
 use fairbat::settings::{FileAllocation, Settings, Target, TransferRequest};
-use fairbat::units::parse_size;
 
 use crate::args::{AllocationMethod, GetArgs, ReceiverMethod};
 use crate::console::log_filter;
 use crate::exit::ExitCode;
 use crate::session::{self, Options, now, random_seed, warn_if_late};
-use crate::settings::urls;
-use crate::settings::{
-    Environment, UsageError, http, limit_rate, max_time, optional, optional_deadline, retry, weight,
-};
+use crate::settings::{Environment, UsageError, http, nonzero, optional_deadline, retry, urls};
 
 /// Default of `--max-connections` (m_max). Four connections are enough to catch up on a
 /// long path, and no server minds them.
@@ -60,20 +56,20 @@ pub(crate) fn resolve(
         http: http(&args.requests, &args.timeouts, environment.variable)?,
         split: args.speed.split,
         max_connections: max_connections(args.speed.split, args.speed.max_connections)?,
-        weight: weight(&args.speed.weight)?,
+        weight: args.speed.weight,
         receiver: match args.speed.receiver {
             ReceiverMethod::Delay => ReceiverPolicy::Delay,
             ReceiverMethod::Vulture => ReceiverPolicy::Vulture,
         },
-        chunk_size: optional("--chunk-size", args.speed.chunk_size.as_deref(), parse_size)?,
+        chunk_size: args.speed.chunk_size,
         file_allocation: match args.files.file_allocation {
             AllocationMethod::None => FileAllocation::None,
             AllocationMethod::Falloc => FileAllocation::Falloc,
         },
         retry: retry(&args.failures)?,
-        limit_rate: limit_rate(args.limits.limit_rate.as_deref())?,
+        limit_rate: args.limits.limit_rate.and_then(nonzero),
         resume: args.files.resume,
-        max_time: max_time(args.limits.max_time.as_deref())?,
+        max_time: args.limits.max_time.and_then(nonzero),
         seed: args.messages.seed.unwrap_or(environment.seed),
     };
     Ok((settings, transfers(args, environment)?))
@@ -95,7 +91,7 @@ fn transfers(
     environment: &mut Environment<'_>,
 ) -> Result<Vec<TransferRequest>, UsageError> {
     let deadline = optional_deadline(args.speed.deadline.as_deref(), environment.now)?;
-    let checksum = optional("--checksum", args.files.checksum.as_deref(), str::parse)?;
+    let checksum = &args.files.checksum;
     let urls = urls::all(&args.urls, args.files.input_file.as_deref(), environment)?;
     let only_one = |flag: &str, advice: &str| {
         let count = urls.len();

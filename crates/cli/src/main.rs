@@ -35,17 +35,17 @@ fn main() -> std::process::ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Status(args) => agent::status(&args),
         Command::Add(args) => agent::add(&args),
-        Command::Pause(args) => agent::pause(&args),
-        Command::Resume(args) => agent::resume(&args),
-        Command::Cancel(args) => agent::cancel(&args),
+        Command::Pause(args) => agent::each(&args, "/v1/pause", "paused"),
+        Command::Resume(args) => agent::each(&args, "/v1/resume", "resumed"),
+        Command::Cancel(args) => agent::each(&args, "/v1/cancel", "cancelled"),
         Command::Run(args) => agent::run(&args),
         Command::Restore(args) => agent::restore(&args),
         Command::Doctor(args) => written(doctor::run(args.json)),
         Command::Setup(args) => setup::run(&args),
-        Command::Completions(args) => written(write_completions(&mut args::command(), args.shell)),
-        Command::Man(args) => {
+        Command::Completions { shell } => written(write_completions(&mut args::command(), shell)),
+        Command::Man { dir } => {
             let pages = args::pages();
-            written(pages.and_then(|pages| write_pages(&pages, args.dir.as_deref())))
+            written(pages.and_then(|pages| write_pages(&pages, dir.as_deref())))
         }
     }
     .into()

@@ -10,7 +10,6 @@ use fairbat::http::without_credentials;
 use fairbat::path_measurement::forecast::{Forecast, Verdict};
 use fairbat::path_measurement::{PathMeasurement, survey};
 use fairbat::settings::HttpSettings;
-use fairbat::units::parse_duration;
 use indicatif::BinaryBytes;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
@@ -23,7 +22,7 @@ use crate::console::{Console, log_filter, start_log, written};
 use crate::exit::ExitCode;
 use crate::progress::failed;
 use crate::session::{self, Signals, now, runtime};
-use crate::settings::{UsageError, deadline, http, urls, value};
+use crate::settings::{UsageError, deadline_flag, http, urls};
 
 /// Runs the command.
 pub(crate) fn run(args: &PlanArgs) -> ExitCode {
@@ -73,8 +72,8 @@ fn resolve(
 ) -> Result<Question, UsageError> {
     Ok(Question {
         url: urls::one(&args.url)?,
-        deadline: value("--deadline", &args.deadline, |text| deadline(text, now))?,
-        measure: value("--measure", &args.measure, parse_duration)?,
+        deadline: deadline_flag(&args.deadline, now)?,
+        measure: args.measure,
         http: http(&args.requests, &args.timeouts, variable)?,
     })
 }

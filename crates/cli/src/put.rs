@@ -9,9 +9,7 @@ use crate::args::PutArgs;
 use crate::console::log_filter;
 use crate::exit::ExitCode;
 use crate::session::{self, Options, now, random_seed, warn_if_late};
-use crate::settings::{
-    UsageError, http, limit_rate, max_time, optional_deadline, retry, urls, weight,
-};
+use crate::settings::{UsageError, http, nonzero, optional_deadline, retry, urls};
 
 /// Runs the command.
 pub(crate) fn run(args: &PutArgs) -> ExitCode {
@@ -46,11 +44,11 @@ fn resolve(
 ) -> Result<(UploadSettings, UploadRequest), UsageError> {
     let settings = UploadSettings {
         http: http(&args.requests, &args.timeouts, variable)?,
-        weight: weight(&args.speed.weight)?,
+        weight: args.speed.weight,
         sender: args.speed.sender.into(),
         retry: retry(&args.failures)?,
-        limit_rate: limit_rate(args.limits.limit_rate.as_deref())?,
-        max_time: max_time(args.limits.max_time.as_deref())?,
+        limit_rate: args.limits.limit_rate.and_then(nonzero),
+        max_time: args.limits.max_time.and_then(nonzero),
         seed: args.messages.seed.unwrap_or(seed),
     };
     if args.file.as_os_str() == "-" {
@@ -88,7 +86,8 @@ mod tests {
             .parse()
             .expect("a moment");
         let variable = |name: &str| (name == "HOME").then(|| "/home/me".into());
-        resolve(&put_from(words), &now, &variable, 7).map_err(|error| error.to_string())
+        let args = put_from(words).map_err(|error| error.to_string())?;
+        resolve(&args, &now, &variable, 7).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -12,9 +12,8 @@ use std::io::BufRead;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dalbe::weight::MIN_WEIGHT;
 use fairbat::settings::{Credentials, HttpSettings, RetrySettings};
-use fairbat::units::{DeadlineError, SizeError, parse_deadline, parse_duration, parse_size};
+use fairbat::units::{DeadlineError, parse_deadline};
 use http::{HeaderName, HeaderValue, header};
 
 use crate::args::{FailureArgs, RequestArgs, TimeoutArgs};
@@ -76,59 +75,9 @@ pub(crate) struct Environment<'a> {
     pub(crate) seed: u64,
 }
 
-/// Parses the value of a flag. The error names the flag.
-pub(crate) fn value<T, E: Display>(
-    flag: &str,
-    text: &str,
-    parse: impl FnOnce(&str) -> Result<T, E>,
-) -> Result<T, UsageError> {
-    parse(text).map_err(|error| UsageError(format!("{flag}: {error}")))
-}
-
-/// Parses the value of a flag if it is given.
-pub(crate) fn optional<T, E: Display>(
-    flag: &str,
-    text: Option<&str>,
-    parse: impl FnOnce(&str) -> Result<T, E>,
-) -> Result<Option<T>, UsageError> {
-    text.map(|text| value(flag, text, parse)).transpose()
-}
-
-/// Parses `--max-time`; zero means no limit.
-pub(crate) fn max_time(text: Option<&str>) -> Result<Option<Duration>, UsageError> {
-    let time = optional("--max-time", text, parse_duration)?;
-    Ok(time.filter(|time| !time.is_zero()))
-}
-
-/// Parses a timeout; zero means none.
-fn timeout(flag: &str, text: &str) -> Result<Option<Duration>, UsageError> {
-    let timeout = value(flag, text, parse_duration)?;
-    Ok(Some(timeout).filter(|timeout| !timeout.is_zero()))
-}
-
-/// Parses `--limit-rate`, in byte/s. Zero means no limit, so that the command line can
-/// lift a limit from the environment.
-pub(crate) fn limit_rate(text: Option<&str>) -> Result<Option<u64>, UsageError> {
-    let rate = |text: &str| match parse_size(text) {
-        Err(SizeError::Zero(_)) => Ok(None),
-        rate => rate.map(Some),
-    };
-    Ok(optional("--limit-rate", text, rate)?.flatten())
-}
-
-/// Parses `--weight`: the lowest weight of a connection, [`MIN_WEIGHT`] to 1.
-pub(crate) fn weight(text: &str) -> Result<f64, UsageError> {
-    value("--weight", text, |text| {
-        let weight = text.parse().ok();
-        weight
-            .filter(|weight| (MIN_WEIGHT..=1.0).contains(weight))
-            .ok_or_else(|| {
-                format!(
-                    "{text:?} is not a weight; write a number from {MIN_WEIGHT} (yields to all) \
-                     to 1 (never yields), such as 0.3"
-                )
-            })
-    })
+/// A limit of a flag; zero means none.
+pub(crate) fn nonzero<T: Default + PartialEq>(limit: T) -> Option<T> {
+    Some(limit).filter(|limit| *limit != T::default())
 }
 
 /// Parses a deadline. A deadline in the past is valid: it is soft, and a second run of
@@ -140,31 +89,27 @@ pub(crate) fn deadline(text: &str, now: &jiff::Zoned) -> Result<jiff::Timestamp,
     }
 }
 
+/// Parses `--deadline`.
+pub(crate) fn deadline_flag(text: &str, now: &jiff::Zoned) -> Result<jiff::Timestamp, UsageError> {
+    deadline(text, now).map_err(|error| UsageError(format!("--deadline: {error}")))
+}
+
 /// Parses `--deadline` if it is given.
 pub(crate) fn optional_deadline(
     text: Option<&str>,
     now: &jiff::Zoned,
 ) -> Result<Option<jiff::Timestamp>, UsageError> {
-    optional("--deadline", text, |text| deadline(text, now))
+    text.map(|text| deadline_flag(text, now)).transpose()
 }
 
 /// Resolves the flags for failures.
 pub(crate) fn retry(flags: &FailureArgs) -> Result<RetrySettings, UsageError> {
-    let (limit, limit_before_contact) = match flags.retry.as_deref() {
+    let (limit, limit_before_contact) = match flags.retry {
         None => (Some(DEFAULT_RETRIES), Some(DEFAULT_RETRIES_BEFORE_CONTACT)),
-        Some("inf") => (None, None),
-        Some(text) => {
-            let limit = text.parse().map_err(|_| {
-                UsageError(format!(
-                    "--retry: {text:?} is not a whole number; write one, or inf to never give up"
-                ))
-            })?;
-            (Some(limit), Some(limit))
-        }
+        Some(limit) => (limit, limit),
     };
-    let base = value("--retry-wait", &flags.retry_wait, parse_duration)?;
-    let given = flags.retry_max_wait.as_deref();
-    let cap = match optional("--retry-max-wait", given, parse_duration)? {
+    let base = flags.retry_wait;
+    let cap = match flags.retry_max_wait {
         None => DEFAULT_RETRY_MAX_WAIT.max(base),
         Some(cap) if cap < base => {
             return Err(UsageError::new(
@@ -201,8 +146,8 @@ pub(crate) fn http(
             false => None,
         },
         cacert: flags.cacert.clone(),
-        connect_timeout: timeout("--connect-timeout", &timeouts.connect_timeout)?,
-        stall_timeout: timeout("--stall-timeout", &timeouts.stall_timeout)?,
+        connect_timeout: nonzero(timeouts.connect_timeout),
+        stall_timeout: nonzero(timeouts.stall_timeout),
     })
 }
 

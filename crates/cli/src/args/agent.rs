@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
 
 // These groups have no doc comments: clap would show them as the help of the command.
@@ -14,7 +13,6 @@ pub(crate) struct SocketArgs {
     #[arg(
         long,
         value_name = "PATH",
-        env = "FAIRBAT_SOCKET",
         default_value = "/run/fairbat/agent.sock",
         value_hint = ValueHint::FilePath
     )]
@@ -24,7 +22,7 @@ pub(crate) struct SocketArgs {
     ///
     /// Errors of the API are printed too. docs/agent-api.md in the source describes the
     /// objects.
-    #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub(crate) json: bool,
 }
 
@@ -46,7 +44,7 @@ pub(crate) struct StatusArgs {
     /// Show changes as they happen, at most once a second, until the agent ends
     ///
     /// On a terminal, an update replaces the last one. Elsewhere, it follows below.
-    #[arg(short, long, env = "FAIRBAT_WATCH", value_parser = FalseyValueParser::new())]
+    #[arg(short, long)]
     pub(crate) watch: bool,
 
     #[command(flatten)]
@@ -70,27 +68,15 @@ pub(crate) struct AddArgs {
     /// Save to FILE
     ///
     /// A relative FILE starts from --directory, if that is given.
-    #[arg(
-        short,
-        long,
-        value_name = "FILE",
-        env = "FAIRBAT_OUTPUT",
-        value_hint = ValueHint::FilePath
-    )]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 
     /// Save into DIR, under the name that the server gives [default: .]
-    #[arg(
-        short,
-        long,
-        value_name = "DIR",
-        env = "FAIRBAT_DIRECTORY",
-        value_hint = ValueHint::DirPath
-    )]
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,
 
     /// When the file should be complete: 06:00, 90s, 45m, 4h, or RFC 3339
-    #[arg(long, value_name = "WHEN", env = "FAIRBAT_DEADLINE")]
+    #[arg(long, value_name = "WHEN")]
     pub(crate) deadline: Option<String>,
 
     #[command(flatten)]
@@ -109,35 +95,6 @@ pub(crate) struct TaskArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    about = "Pause tasks of the agent",
-    long_about = "Pauses tasks of the agent until fairbat resume. Their progress is kept."
-)]
-pub(crate) struct PauseArgs {
-    #[command(flatten)]
-    pub(crate) tasks: TaskArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(about = "Resume paused tasks of the agent")]
-pub(crate) struct ResumeArgs {
-    #[command(flatten)]
-    pub(crate) tasks: TaskArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(
-    about = "End the run of a job, or remove a download or a restore",
-    long_about = "Ends the current run of a job, even if it is paused or waits for a retry. The \
-        job runs again at its next time. A paused job runs again after fairbat resume. Downloads \
-        and restores are removed from the agent."
-)]
-pub(crate) struct CancelArgs {
-    #[command(flatten)]
-    pub(crate) tasks: TaskArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(
     about = "Run a job of the agent now",
     long_about = "Lets the agent run a job of its configuration now, whatever its schedule."
 )]
@@ -149,7 +106,7 @@ pub(crate) struct RunArgs {
     /// Wait for the end of the run; the exit status tells its result
     ///
     /// With --json, the last line is the task, as in the status.
-    #[arg(short, long, env = "FAIRBAT_WAIT", value_parser = FalseyValueParser::new())]
+    #[arg(short, long)]
     pub(crate) wait: bool,
 
     #[command(flatten)]
@@ -172,20 +129,19 @@ pub(crate) struct RestoreArgs {
     #[arg(
         long,
         value_name = "DIR",
-        env = "FAIRBAT_TO",
         required = true,
         value_hint = ValueHint::DirPath
     )]
     pub(crate) to: PathBuf,
 
     /// When the files should be complete: 06:00, 90s, 45m, 4h, or RFC 3339
-    #[arg(long, value_name = "WHEN", env = "FAIRBAT_DEADLINE")]
+    #[arg(long, value_name = "WHEN")]
     pub(crate) deadline: Option<String>,
 
     /// Wait for the end of the restore; the exit status tells its result
     ///
     /// With --json, the last line is the task, as in the status.
-    #[arg(short, long, env = "FAIRBAT_WAIT", value_parser = FalseyValueParser::new())]
+    #[arg(short, long)]
     pub(crate) wait: bool,
 
     #[command(flatten)]

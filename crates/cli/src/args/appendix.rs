@@ -297,7 +297,7 @@ const STATUS_EXIT_STATUS: &str = "\
 
 const ADD_EXIT_STATUS: &str = "\
 0  the agent has accepted the download
-1  no such task, the agent refuses, no permission to use its socket, or another error
+1  the agent refuses, no permission to use its socket, or another error
 2  wrong usage
 5  the agent does not run, has ended, or does not answer; try again
 130  interrupted";

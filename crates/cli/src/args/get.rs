@@ -1,11 +1,15 @@
 //! The flags of `fairbat get`, and of `fairbat plan`, which forecasts a download.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum, ValueHint, value_parser};
+use fairbat::settings::Checksum;
+use fairbat::units::{parse_duration, parse_size};
 
-use super::shared::{FailureArgs, LimitArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};
+use super::shared::{
+    AnswerArgs, FailureArgs, LimitArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs, weight,
+};
 
 // These groups have no doc comments: clap would show them as the help of the command.
 
@@ -62,13 +66,7 @@ pub(crate) struct FileArgs {
     ///
     /// An existing FILE stays until the new one is complete. Then it is replaced at once. A
     /// relative FILE starts from --directory, if that is given.
-    #[arg(
-        short,
-        long,
-        value_name = "FILE",
-        env = "FAIRBAT_OUTPUT",
-        value_hint = ValueHint::FilePath
-    )]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 
     /// Save into DIR, under the names that the servers give [default: .]
@@ -77,13 +75,7 @@ pub(crate) struct FileArgs {
     /// NAME.1, NAME.2 and so on. A file that fairbat saved there earlier is not fetched again
     /// if neither side has changed. To detect that, the server must send an ETag or
     /// Last-Modified.
-    #[arg(
-        short,
-        long,
-        value_name = "DIR",
-        env = "FAIRBAT_DIRECTORY",
-        value_hint = ValueHint::DirPath
-    )]
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,
 
     /// Also read URLs from FILE, one per line; `-` is standard input
@@ -91,30 +83,15 @@ pub(crate) struct FileArgs {
     /// Empty lines and lines that start with # are skipped. A URL may have a deadline of its
     /// own, which replaces --deadline. Write it after the URL and without spaces: URL
     /// deadline=06:00
-    #[arg(
-        short,
-        long,
-        value_name = "FILE",
-        env = "FAIRBAT_INPUT_FILE",
-        value_hint = ValueHint::FilePath
-    )]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) input_file: Option<PathBuf>,
 
     /// Continue unfinished downloads of an earlier run (the default)
-    #[arg(
-        short = 'c',
-        long = "continue",
-        env = "FAIRBAT_CONTINUE",
-        value_parser = FalseyValueParser::new()
-    )]
+    #[arg(short = 'c', long = "continue")]
     continue_: bool,
 
     /// Start over and drop unfinished downloads of an earlier run
-    #[arg(
-        long,
-        env = "FAIRBAT_NO_CONTINUE",
-        value_parser = FalseyValueParser::new()
-    )]
+    #[arg(long)]
     no_continue: bool,
 
     // The two flags above, resolved.
@@ -124,16 +101,11 @@ pub(crate) struct FileArgs {
     /// Check the digest of the file: sha-256=HEX or sha-512=HEX; with one URL only
     ///
     /// A file with another digest is not kept, and the exit status is 4.
-    #[arg(long, value_name = "TYPE=HEX", env = "FAIRBAT_CHECKSUM")]
-    pub(crate) checksum: Option<String>,
+    #[arg(long, value_name = "TYPE=HEX")]
+    pub(crate) checksum: Option<Checksum>,
 
     /// How to reserve disk space
-    #[arg(
-        long,
-        value_name = "METHOD",
-        env = "FAIRBAT_FILE_ALLOCATION",
-        default_value = "falloc"
-    )]
+    #[arg(long, value_name = "METHOD", default_value = "falloc")]
     pub(crate) file_allocation: AllocationMethod,
 }
 
@@ -154,8 +126,8 @@ pub(crate) struct SpeedArgs {
     /// WHEN is a moment (2026-03-01T06:00:00Z), the next local time of day (06:00), or a time
     /// span from now (4h).
     ///
-    /// The closer the deadline, the less the download yields. At most, it takes the share of
-    /// one ordinary connection. Only if that is not enough does it open more connections.
+    /// The closer the deadline, the less the download yields. It takes at most the share of
+    /// one ordinary connection. If that is not enough, it opens more connections.
     ///
     /// The deadline is soft. A late download goes on; see --fail-late and --max-time. With
     /// several files, the earliest deadline goes first. If not all deadlines can be met, this
@@ -167,7 +139,7 @@ pub(crate) struct SpeedArgs {
     /// warns and plans again.
     ///
     /// A file of unknown size cannot be planned. With a deadline, its download does not yield.
-    #[arg(long, value_name = "WHEN", env = "FAIRBAT_DEADLINE")]
+    #[arg(long, value_name = "WHEN")]
     pub(crate) deadline: Option<String>,
 
     /// The lowest weight of a connection, from 0.02 (yields to all) to 1 (never yields)
@@ -178,19 +150,14 @@ pub(crate) struct SpeedArgs {
     /// A weight W below 1 aims at the share W/(1 + W) of the highest rate of this run. It
     /// takes more when the path has room. If another flow was there first, the highest
     /// rate of this run may be low. Then a weight between 0.02 and 1 changes little.
-    #[arg(long, value_name = "W", env = "FAIRBAT_WEIGHT", default_value = "0.02")]
-    pub(crate) weight: String,
+    #[arg(long, value_name = "W", default_value = "0.02", value_parser = weight)]
+    pub(crate) weight: f64,
 
     /// How a connection detects other traffic
     ///
     /// Both policies limit the receive window, as far as the weight asks for it. Vulture is
     /// included for comparison.
-    #[arg(
-        long,
-        value_name = "POLICY",
-        env = "FAIRBAT_RECEIVER",
-        default_value = "delay"
-    )]
+    #[arg(long, value_name = "POLICY", default_value = "delay")]
     pub(crate) receiver: ReceiverMethod,
 
     /// The number of connections at the start, and the minimum
@@ -200,7 +167,6 @@ pub(crate) struct SpeedArgs {
         short,
         long,
         value_name = "N",
-        env = "FAIRBAT_SPLIT",
         default_value_t = 1,
         value_parser = value_parser!(u32).range(1..)
     )]
@@ -216,14 +182,13 @@ pub(crate) struct SpeedArgs {
         short = 'x',
         long,
         value_name = "N",
-        env = "FAIRBAT_MAX_CONNECTIONS",
         value_parser = value_parser!(u32).range(1..)
     )]
     pub(crate) max_connections: Option<u32>,
 
     /// Fetch pieces of this many bytes (1M, 512K) [default: depends on the speed]
-    #[arg(long, value_name = "SIZE", env = "FAIRBAT_CHUNK_SIZE")]
-    pub(crate) chunk_size: Option<String>,
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) chunk_size: Option<u64>,
 }
 
 /// How a connection detects other traffic.
@@ -266,7 +231,7 @@ pub(crate) struct PlanArgs {
     ///
     /// WHEN is a moment (2026-03-01T06:00:00Z), the next local time of day (06:00), or a time
     /// span from now (4h). A time span includes the measurement.
-    #[arg(long, value_name = "WHEN", env = "FAIRBAT_DEADLINE", required = true)]
+    #[arg(long, value_name = "WHEN", required = true)]
     pub(crate) deadline: String,
 
     /// Measure for at most this long; 0 means not at all
@@ -274,13 +239,8 @@ pub(crate) struct PlanArgs {
     /// The data is thrown away. The first second does not count, because a connection starts
     /// slowly. Less than about four seconds shows little. Without a measurement, the verdict
     /// is unknown. In the last quarter of the time, the connection does not yield.
-    #[arg(
-        long,
-        value_name = "DURATION",
-        env = "FAIRBAT_MEASURE",
-        default_value = "10s"
-    )]
-    pub(crate) measure: String,
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    pub(crate) measure: Duration,
 
     #[command(flatten)]
     pub(crate) requests: RequestArgs,
@@ -290,14 +250,4 @@ pub(crate) struct PlanArgs {
     pub(crate) messages: AnswerArgs,
     #[command(flatten)]
     pub(crate) log: LogArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Messages")]
-pub(crate) struct AnswerArgs {
-    /// Print one JSON object instead of text
-    ///
-    /// docs/json.md in the source describes it.
-    #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
-    pub(crate) json: bool,
 }

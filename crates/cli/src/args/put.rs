@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
 
 use super::shared::{
-    FailureArgs, LimitArgs, LogArgs, MessageArgs, RequestArgs, SenderMethod, TimeoutArgs,
+    FailureArgs, LimitArgs, LogArgs, MessageArgs, RequestArgs, SenderMethod, TimeoutArgs, weight,
 };
 
 // These groups have no doc comments: clap would show them as the help of the command.
@@ -46,7 +45,7 @@ pub(crate) struct PutArgs {
     /// fairbat asks the server first. The upload itself also carries the condition
     /// (If-None-Match). If a server ignores the condition and two uploads run at once, the
     /// later one wins.
-    #[arg(long, env = "FAIRBAT_CREATE_ONLY", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub(crate) create_only: bool,
 
     #[command(flatten)]
@@ -73,30 +72,25 @@ pub(crate) struct UploadSpeedArgs {
     /// WHEN is a moment (2026-03-01T06:00:00Z), the next local time of day (06:00), or a time
     /// span from now (4h).
     ///
-    /// The closer the deadline, the less the upload yields. At most, it takes the share of one
+    /// The closer the deadline, the less the upload yields. It takes at most the share of one
     /// ordinary connection.
     ///
     /// The deadline is soft. A late upload goes on; see --fail-late and --max-time. Time
     /// asleep counts. If the clock is set, fairbat warns and plans again.
-    #[arg(long, value_name = "WHEN", env = "FAIRBAT_DEADLINE")]
+    #[arg(long, value_name = "WHEN")]
     pub(crate) deadline: Option<String>,
 
     /// The lowest weight of the connection, from 0.02 (yields to all) to 1 (never yields)
     ///
     /// Without a deadline, the connection always has this weight. A deadline can raise it, up
     /// to 1, which is an ordinary upload.
-    #[arg(long, value_name = "W", env = "FAIRBAT_WEIGHT", default_value = "0.02")]
-    pub(crate) weight: String,
+    #[arg(long, value_name = "W", default_value = "0.02", value_parser = weight)]
+    pub(crate) weight: f64,
 
     /// Which congestion control yields to other traffic
     ///
     /// This needs the congestion controls that root loads with fairbat setup. Without them,
     /// the upload uses what the kernel has, and this flag changes nothing.
-    #[arg(
-        long,
-        value_name = "POLICY",
-        env = "FAIRBAT_SENDER",
-        default_value = "vegas"
-    )]
+    #[arg(long, value_name = "POLICY", default_value = "vegas")]
     pub(crate) sender: SenderMethod,
 }

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint, value_parser};
 use fairbat::units::parse_size;
 
@@ -38,8 +37,8 @@ use super::shared::{LogArgs, SenderMethod};
         few more of its connections are answered with 503 and Retry-After. The rest are closed \
         without an answer.\n\n\
         With --writable, the server also accepts PUT of a file. The answer is 201 for a new \
-        file, or 204 for a replaced one, with its ETag. By then the file is on the disk. Until \
-        then nobody can see it: the data is collected in the directory .fairbat-upload, which is \
+        file, or 204 for a replaced one, with its ETag. Before the answer, the file is \
+        written to the disk. Until then, its data is in the directory .fairbat-upload, which is \
         never served. Missing directories are made. If-None-Match: * refuses to replace a file \
         (412), and If-Match replaces one version only. If the body does not match Content-Digest \
         or Repr-Digest (RFC 9530), the answer is 400. A full disk is 507. At most 64 uploads run \
@@ -48,7 +47,7 @@ use super::shared::{LogArgs, SenderMethod};
         With --writable, DELETE removes a file, a symbolic link or an empty directory. MOVE \
         renames a file to the name in Destination. With Overwrite: F, MOVE replaces nothing. \
         MKCOL makes a directory. If a name is a symbolic link, the link itself is replaced. \
-        Nothing outside of DIR changes, nor in a file system that is mounted below it. Without a \
+        Nothing changes outside of DIR, or in a file system that is mounted below it. Without a \
         token, the server accepts changes only from clients that ask for a loopback address or \
         localhost.\n\n\
         With --writable, GET of a directory with Accept: application/json returns a JSON array. \
@@ -81,7 +80,6 @@ pub(crate) struct ServeArgs {
     #[arg(
         long,
         value_name = "ADDR",
-        env = "FAIRBAT_LISTEN",
         default_value = "127.0.0.1:8080",
         value_parser = address
     )]
@@ -111,14 +109,14 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 #[command(next_help_heading = "Speed")]
 pub(crate) struct SendArgs {
     /// Let a response yield unless its request asks for something else
-    #[arg(long, env = "FAIRBAT_BACKGROUND", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub(crate) background: bool,
 
     /// Which congestion control yields to other traffic [default: vegas]
     ///
     /// This needs the congestion controls that root loads with fairbat setup. Without them,
     /// it changes nothing.
-    #[arg(long, value_name = "POLICY", env = "FAIRBAT_SENDER")]
+    #[arg(long, value_name = "POLICY")]
     pub(crate) sender: Option<SenderMethod>,
 
     /// The maximum number of connections; further ones wait
@@ -126,7 +124,6 @@ pub(crate) struct SendArgs {
         short = 'x',
         long,
         value_name = "N",
-        env = "FAIRBAT_MAX_CONNECTIONS",
         default_value_t = 512,
         value_parser = value_parser!(u32).range(1..)
     )]
@@ -141,7 +138,6 @@ pub(crate) struct SendArgs {
     #[arg(
         long,
         value_name = "N",
-        env = "FAIRBAT_MAX_CONNECTIONS_PER_PEER",
         default_value_t = 64,
         value_parser = value_parser!(u32).range(1..)
     )]
@@ -154,14 +150,13 @@ pub(crate) struct UploadArgs {
     /// Let clients change the files: PUT, DELETE, MOVE and MKCOL
     ///
     /// This needs --token-file, unless the server listens on a loopback address.
-    #[arg(long, env = "FAIRBAT_WRITABLE", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub(crate) writable: bool,
 
     /// The maximum size of an upload (500M, 20G) [default: what the disk has room for]
     #[arg(
         long,
         value_name = "SIZE",
-        env = "FAIRBAT_MAX_UPLOAD",
         requires = "writable",
         value_parser = parse_size
     )]
@@ -177,12 +172,7 @@ pub(crate) struct AccessArgs {
     /// able to read FILE. A client with the same FILE sends the token like this:
     /// FAIRBAT_HEADER="Authorization: Bearer $(cat FILE)" fairbat get URL. Over plain HTTP,
     /// others on the network can read the token.
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "FAIRBAT_TOKEN_FILE",
-        value_hint = ValueHint::FilePath
-    )]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) token_file: Option<PathBuf>,
 
     /// Serve HTTPS with the certificates in this PEM file; the server's own comes first
@@ -191,7 +181,6 @@ pub(crate) struct AccessArgs {
     #[arg(
         long,
         value_name = "FILE",
-        env = "FAIRBAT_TLS_CERT",
         requires = "tls_key",
         value_hint = ValueHint::FilePath
     )]
@@ -201,7 +190,6 @@ pub(crate) struct AccessArgs {
     #[arg(
         long,
         value_name = "FILE",
-        env = "FAIRBAT_TLS_KEY",
         requires = "tls_cert",
         value_hint = ValueHint::FilePath
     )]
@@ -214,6 +202,6 @@ pub(crate) struct EventArgs {
     /// Print the address in use as a JSON line
     ///
     /// docs/json.md in the source describes it.
-    #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,10 +1,12 @@
 //! The flags that several commands share.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 use dalbe::sender::SenderPolicy;
+use dalbe::weight::MIN_WEIGHT;
+use fairbat::units::{SizeError, parse_duration, parse_size};
 
 // These groups have no doc comments: clap would show them as the help of the command.
 
@@ -12,21 +14,21 @@ use dalbe::sender::SenderPolicy;
 #[command(next_help_heading = "Deadline and speed")]
 pub(crate) struct LimitArgs {
     /// Exit with 11 instead of 0 if a file misses its deadline
-    #[arg(long, env = "FAIRBAT_FAIL_LATE", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub(crate) fail_late: bool,
 
     /// Stop after this time, even if unfinished (exit status 10); 0 means never
     ///
     /// A later get continues where the run stopped. A later put starts over.
-    #[arg(long, value_name = "DURATION", env = "FAIRBAT_MAX_TIME")]
-    pub(crate) max_time: Option<String>,
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(crate) max_time: Option<Duration>,
 
     /// Never go faster than this many bytes per second
     ///
     /// Write 500K, 2M or 1G, in powers of 1024. 0 means no limit. All files of a run share
     /// the limit.
-    #[arg(long, value_name = "RATE", env = "FAIRBAT_LIMIT_RATE")]
-    pub(crate) limit_rate: Option<String>,
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub(crate) limit_rate: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -39,33 +41,22 @@ pub(crate) struct RequestArgs {
     /// Other users of the machine can see a command line, and any token in it. Prefer the
     /// variable for headers such as 'Authorization: Bearer TOKEN'. FAIRBAT_HEADER holds one
     /// header per line.
-    #[arg(
-        short = 'H',
-        long,
-        value_name = "NAME: VALUE",
-        env = "FAIRBAT_HEADER",
-        value_delimiter = '\n'
-    )]
+    #[arg(short = 'H', long, value_name = "NAME: VALUE", value_delimiter = '\n')]
     pub(crate) header: Vec<String>,
 
     /// Log in with Basic authentication
     ///
     /// Only the hosts of the given URLs receive the login. Other users of the machine can see
     /// a command line. FAIRBAT_USER and --netrc are safer.
-    #[arg(short, long, value_name = "USER:PASSWORD", env = "FAIRBAT_USER")]
+    #[arg(short, long, value_name = "USER:PASSWORD")]
     pub(crate) user: Option<String>,
 
     /// Read user names and passwords from $NETRC, or from ~/.netrc
-    #[arg(short, long, env = "FAIRBAT_NETRC", value_parser = FalseyValueParser::new())]
+    #[arg(short, long)]
     pub(crate) netrc: bool,
 
     /// Trust only the certificate authorities in this PEM file, instead of the system's
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "FAIRBAT_CACERT",
-        value_hint = ValueHint::FilePath
-    )]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) cacert: Option<PathBuf>,
 }
 
@@ -74,50 +65,45 @@ pub(crate) struct RequestArgs {
 pub(crate) struct FailureArgs {
     /// Give up after N retries in a row without progress; `inf` means never
     /// [default: 20, or 5 before the first answer of a server]
-    #[arg(long, value_name = "N", env = "FAIRBAT_RETRY")]
-    pub(crate) retry: Option<String>,
+    #[arg(long, value_name = "N", value_parser = retries)]
+    pub(crate) retry: Option<RetryLimit>,
 
     /// The wait after the first failure; it doubles with each further failure
     ///
     /// Each wait is shortened at random, so that many clients do not come back at once. If a
     /// server asks for a longer wait (Retry-After), fairbat waits longer.
-    #[arg(
-        long,
-        value_name = "DURATION",
-        env = "FAIRBAT_RETRY_WAIT",
-        default_value = "500ms"
-    )]
-    pub(crate) retry_wait: String,
+    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_duration)]
+    pub(crate) retry_wait: Duration,
 
     /// The longest wait, unless a server asks for more [default: 30s, or --retry-wait if that
     /// is more]
-    #[arg(long, value_name = "DURATION", env = "FAIRBAT_RETRY_MAX_WAIT")]
-    pub(crate) retry_max_wait: Option<String>,
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(crate) retry_max_wait: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Failures")]
 pub(crate) struct TimeoutArgs {
     /// Give up a connection that takes longer than this to open; 0 means never
-    #[arg(
-        long,
-        value_name = "DURATION",
-        env = "FAIRBAT_CONNECT_TIMEOUT",
-        default_value = "30s"
-    )]
-    pub(crate) connect_timeout: String,
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    pub(crate) connect_timeout: Duration,
 
     /// Give up a connection that is silent for this long; 0 means never
     ///
     /// An upload is silent if the server acknowledges no data. After the last byte, the
     /// server may take as long to answer as the upload took.
-    #[arg(
-        long,
-        value_name = "DURATION",
-        env = "FAIRBAT_STALL_TIMEOUT",
-        default_value = "20s"
-    )]
-    pub(crate) stall_timeout: String,
+    #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = parse_duration)]
+    pub(crate) stall_timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Messages")]
+pub(crate) struct AnswerArgs {
+    /// Print one JSON object instead of text
+    ///
+    /// docs/json.md in the source describes it.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -126,11 +112,11 @@ pub(crate) struct MessageArgs {
     /// Print one JSON object per line to standard output
     ///
     /// docs/json.md in the source describes the objects.
-    #[arg(long, env = "FAIRBAT_JSON", value_parser = FalseyValueParser::new())]
+    #[arg(long)]
     pub(crate) json: bool,
 
     /// Make the same random choices (retry waits) as another run with N
-    #[arg(long, value_name = "N", env = "FAIRBAT_SEED", hide_short_help = true)]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub(crate) seed: Option<u64>,
 }
 
@@ -138,11 +124,11 @@ pub(crate) struct MessageArgs {
 #[command(next_help_heading = "Messages")]
 pub(crate) struct LogArgs {
     /// Print errors only
-    #[arg(short, long, env = "FAIRBAT_QUIET", value_parser = FalseyValueParser::new())]
+    #[arg(short, long)]
     pub(crate) quiet: bool,
 
     /// Explain more on standard error; -vv gives details, -vvv everything
-    #[arg(short, long, env = "FAIRBAT_VERBOSE", action = clap::ArgAction::Count)]
+    #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 }
 
@@ -164,5 +150,39 @@ impl From<SenderMethod> for SenderPolicy {
             SenderMethod::Cdg => Self::Cdg,
             SenderMethod::Cubic => Self::Cubic,
         }
+    }
+}
+
+/// The limit of `--retry`; `None` means to never give up.
+pub(crate) type RetryLimit = Option<u32>;
+
+fn retries(text: &str) -> Result<RetryLimit, String> {
+    match text {
+        "inf" => Ok(None),
+        _ => text
+            .parse()
+            .map(Some)
+            .map_err(|_| "write a whole number, or inf to never give up".to_owned()),
+    }
+}
+
+/// Parses the lowest weight of a connection, [`MIN_WEIGHT`] to 1.
+pub(crate) fn weight(text: &str) -> Result<f64, String> {
+    let weight = text.parse().ok();
+    weight
+        .filter(|weight| (MIN_WEIGHT..=1.0).contains(weight))
+        .ok_or_else(|| {
+            format!(
+                "write a number from {MIN_WEIGHT} (yields to all) to 1 (never yields), such as 0.3"
+            )
+        })
+}
+
+/// Parses a rate in byte/s. Zero is valid: the command line can lift a limit from the
+/// environment.
+fn rate(text: &str) -> Result<u64, SizeError> {
+    match parse_size(text) {
+        Err(SizeError::Zero(_)) => Ok(0),
+        rate => rate,
     }
 }

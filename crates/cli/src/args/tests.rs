@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::time::Duration;
 
 use fairbat::manual::{completions, write_pages};
 
@@ -6,18 +7,18 @@ use super::shared::SenderMethod;
 use super::*;
 use crate::exit::ExitCode;
 
-/// The arguments of `fairbat get`; panics when they are wrong.
-pub(crate) fn get_from(words: &[&str]) -> GetArgs {
-    match parse(&[&["get"], words].concat()) {
-        Ok(Command::Get(args)) => *args,
+/// The arguments of `fairbat get`.
+pub(crate) fn get_from(words: &[&str]) -> Result<GetArgs, clap::Error> {
+    match parse(&[&["get"], words].concat())? {
+        Command::Get(args) => Ok(*args),
         other => panic!("{words:?}: {other:?}"),
     }
 }
 
-/// The arguments of `fairbat plan`; panics when they are wrong.
-pub(crate) fn plan_from(words: &[&str]) -> PlanArgs {
-    match parse(&[&["plan"], words].concat()) {
-        Ok(Command::Plan(args)) => *args,
+/// The arguments of `fairbat plan`.
+pub(crate) fn plan_from(words: &[&str]) -> Result<PlanArgs, clap::Error> {
+    match parse(&[&["plan"], words].concat())? {
+        Command::Plan(args) => Ok(*args),
         other => panic!("{words:?}: {other:?}"),
     }
 }
@@ -30,10 +31,10 @@ fn serve_from(words: &[&str]) -> ServeArgs {
     }
 }
 
-/// The arguments of `fairbat put`; panics when they are wrong.
-pub(crate) fn put_from(words: &[&str]) -> PutArgs {
-    match parse(&[&["put"], words].concat()) {
-        Ok(Command::Put(args)) => *args,
+/// The arguments of `fairbat put`.
+pub(crate) fn put_from(words: &[&str]) -> Result<PutArgs, clap::Error> {
+    match parse(&[&["put"], words].concat())? {
+        Command::Put(args) => Ok(*args),
         other => panic!("{words:?}: {other:?}"),
     }
 }
@@ -60,7 +61,8 @@ fn parse(words: &[&str]) -> Result<Command, clap::Error> {
 }
 
 fn get(flags: &[&str]) -> GetArgs {
-    get_from(&[flags, &["http://h/f"]].concat())
+    let words = [flags, &["http://h/f"]].concat();
+    get_from(&words).unwrap_or_else(|error| panic!("{words:?}: {error}"))
 }
 
 fn error(words: &[&str]) -> String {
@@ -91,6 +93,10 @@ fn every_flag_has_its_variable_and_a_help() {
     }
 }
 
+/// A digest as `--checksum` takes it.
+const SHA256_OF_NOTHING: &str =
+    "sha-256=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
 /// What a flag on the command line must change.
 type Check = fn(&GetArgs) -> bool;
 
@@ -111,8 +117,8 @@ fn each_flag_reaches_its_field() {
         (&["--no-continue"], |a| !a.files.resume),
         (&["--no-continue", "-c"], |a| a.files.resume),
         (&["--continue", "--no-continue"], |a| !a.files.resume),
-        (&["--checksum", "sha-256=00"], |a| {
-            a.files.checksum.as_deref() == Some("sha-256=00")
+        (&["--checksum", SHA256_OF_NOTHING], |a| {
+            a.files.checksum == SHA256_OF_NOTHING.parse().ok()
         }),
         (&["--file-allocation", "none"], |a| {
             a.files.file_allocation == AllocationMethod::None
@@ -120,16 +126,16 @@ fn each_flag_reaches_its_field() {
         (&["--deadline", "06:00"], |a| {
             a.speed.deadline.as_deref() == Some("06:00")
         }),
-        (&["--weight", "0.3"], |a| a.speed.weight == "0.3"),
+        (&["--weight", "0.3"], |a| a.speed.weight == 0.3),
         (&["--receiver", "vulture"], |a| {
             a.speed.receiver == ReceiverMethod::Vulture
         }),
         (&["--fail-late"], |a| a.limits.fail_late),
         (&["--max-time", "1h"], |a| {
-            a.limits.max_time.as_deref() == Some("1h")
+            a.limits.max_time == Some(Duration::from_secs(3600))
         }),
         (&["--limit-rate", "5K"], |a| {
-            a.limits.limit_rate.as_deref() == Some("5K")
+            a.limits.limit_rate == Some(5 << 10)
         }),
         (&["-s", "2"], |a| a.speed.split == 2),
         (&["--split", "1", "--split", "3"], |a| a.speed.split == 3),
@@ -138,7 +144,7 @@ fn each_flag_reaches_its_field() {
             a.speed.max_connections == Some(8)
         }),
         (&["--chunk-size", "1M"], |a| {
-            a.speed.chunk_size.as_deref() == Some("1M")
+            a.speed.chunk_size == Some(1 << 20)
         }),
         (&["-H", "A: b, c", "--header", "D: e"], |a| {
             a.requests.header == ["A: b, c", "D: e"]
@@ -157,18 +163,18 @@ fn each_flag_reaches_its_field() {
         (&["--cacert", "ca"], |a| {
             a.requests.cacert == Some("ca".into())
         }),
-        (&["--retry", "inf"], |a| {
-            a.failures.retry.as_deref() == Some("inf")
+        (&["--retry", "inf"], |a| a.failures.retry == Some(None)),
+        (&["--retry-wait", "1s"], |a| {
+            a.failures.retry_wait == Duration::from_secs(1)
         }),
-        (&["--retry-wait", "1s"], |a| a.failures.retry_wait == "1s"),
         (&["--retry-max-wait", "1m"], |a| {
-            a.failures.retry_max_wait.as_deref() == Some("1m")
+            a.failures.retry_max_wait == Some(Duration::from_secs(60))
         }),
         (&["--connect-timeout", "5s"], |a| {
-            a.timeouts.connect_timeout == "5s"
+            a.timeouts.connect_timeout == Duration::from_secs(5)
         }),
         (&["--stall-timeout", "5s"], |a| {
-            a.timeouts.stall_timeout == "5s"
+            a.timeouts.stall_timeout == Duration::from_secs(5)
         }),
         (&["--json"], |a| a.messages.json),
         (&["-q"], |a| a.log.quiet),
@@ -342,12 +348,10 @@ fn each_flag_of_the_agents_commands_reaches_its_field() {
     assert!(args.wait && args.job == "home");
     for name in ["pause", "resume", "cancel"] {
         let tasks = match parse(&[name, "a", "b"]) {
-            Ok(Command::Pause(args)) => args.tasks,
-            Ok(Command::Resume(args)) => args.tasks,
-            Ok(Command::Cancel(args)) => args.tasks,
+            Ok(Command::Pause(args) | Command::Resume(args) | Command::Cancel(args)) => args.tasks,
             other => panic!("{name}: {other:?}"),
         };
-        assert_eq!(tasks.tasks, ["a", "b"]);
+        assert_eq!(tasks, ["a", "b"]);
     }
 }
 

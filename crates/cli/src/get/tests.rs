@@ -23,7 +23,7 @@ struct Process {
 
 impl Process {
     fn resolve(&self, words: &[&str]) -> Result<(Settings, Vec<TransferRequest>), String> {
-        let args = get_from(words);
+        let args = get_from(words).map_err(|error| error.to_string())?;
         let environment = &mut Environment {
             now: &NOW.parse().expect("a moment"),
             variable: &|name| self.variables.get(name).map(OsString::from),
@@ -174,8 +174,8 @@ fn a_weight_is_from_the_least_to_one() {
     }
     for text in ["0", "0.019", "1.01", "-1", "nan", "inf", "0,5", "50%", ""] {
         let error = complaint(&[&format!("--weight={text}"), URL]);
-        assert!(error.starts_with("--weight: "), "{error}");
-        assert!(error.contains(&format!("{text:?}")), "{error}");
+        assert!(error.contains("--weight"), "{error}");
+        assert!(error.contains(&format!("'{text}'")), "{error}");
         assert!(
             error.contains("from 0.02") && error.contains("to 1"),
             "{error}"
@@ -221,9 +221,8 @@ fn complaints_name_the_flag_and_the_value() {
         ("--chunk-size", "0"),
     ] {
         let error = complaint(&[&format!("{flag}={value}"), URL]);
-        assert!(error.starts_with(&format!("{flag}: ")), "{error}");
-        // The digest may be long; its fault is told without it.
-        assert!(error.contains(value) || flag == "--checksum", "{error}");
+        assert!(error.contains(flag), "{error}");
+        assert!(error.contains(value), "{error}");
     }
 }
 

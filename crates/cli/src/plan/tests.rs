@@ -221,7 +221,8 @@ fn ask(words: &[&str]) -> Result<Question, String> {
         .parse()
         .expect("a moment");
     let variable = |name: &str| (name == "HOME").then(|| "/home/me".into());
-    resolve(&plan_from(words), &now, &variable).map_err(|error| error.to_string())
+    let args = plan_from(words).map_err(|error| error.to_string())?;
+    resolve(&args, &now, &variable).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -266,7 +267,7 @@ fn what_is_wrong_is_named() {
         (["--deadline", "soon", "http://h/f"], "--deadline: \"soon\""),
         (
             ["--deadline=4h", "--measure=x", "http://h/f"],
-            "--measure: \"x\"",
+            "'x' for '--measure",
         ),
         (["--deadline=4h", "--user=me", "http://h/f"], "--user"),
         (
