@@ -4,7 +4,6 @@
 //! filter leaves out.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -13,11 +12,19 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::entry::TreePath;
 
-/// A filter of entries.
+/// A filter of entries. Two filters are equal if they have the same patterns.
 #[derive(Debug, Clone)]
 pub struct Filter {
+    /// The patterns to include, then those to exclude.
+    patterns: [Vec<String>; 2],
     exclude: Option<Gitignore>,
     include: Option<IncludePatterns>,
+}
+
+impl PartialEq for Filter {
+    fn eq(&self, other: &Self) -> bool {
+        self.patterns == other.patterns
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -39,50 +46,14 @@ pub enum FilterVerdict {
     In,
 }
 
-/// A list of patterns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PatternList {
-    /// Entries to keep.
-    Include,
-    /// Entries to leave out.
-    Exclude,
-}
-
-impl fmt::Display for PatternList {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Include => "include",
-            Self::Exclude => "exclude",
-        })
-    }
-}
-
 /// An invalid pattern.
 #[derive(Debug, thiserror::Error)]
 #[error("{list} pattern {pattern:?} {problem}")]
 pub struct FilterError {
-    /// Its list.
-    pub list: PatternList,
-    /// The pattern.
-    pub pattern: String,
-    /// What is wrong with it.
-    pub problem: PatternProblem,
-}
-
-/// What is wrong with a pattern.
-#[derive(Debug, thiserror::Error)]
-pub enum PatternProblem {
-    /// Blank, a comment, or a slash alone.
-    #[error(
-        "matches nothing: it is blank, a slash alone or a comment (write \\# for a name with #)"
-    )]
-    Nothing,
-    /// A `!` in the include list.
-    #[error("cannot start with !: put what is to be left out under exclude")]
-    Negated,
-    /// Not the syntax of `.gitignore`.
-    #[error("cannot be read: {0}")]
-    Syntax(ignore::Error),
+    /// Its list: `include` or `exclude`.
+    pub list: &'static str,
+    pattern: String,
+    problem: String,
 }
 
 impl Filter {
@@ -94,24 +65,37 @@ impl Filter {
     /// # Errors
     /// [`FilterError`] names the first invalid pattern.
     pub fn new(include: &[String], exclude: &[String]) -> Result<Self, FilterError> {
+        let patterns = [include.to_owned(), exclude.to_owned()];
         let exclude = match exclude {
             [] => None,
-            patterns => Some(matcher(PatternList::Exclude, patterns)?),
+            patterns => Some(matcher("exclude", patterns)?),
         };
+        if let Some(negated) = include.iter().find(|pattern| pattern.starts_with('!')) {
+            return Err(FilterError {
+                list: "include",
+                pattern: negated.clone(),
+                problem: "cannot start with !: put what is to be left out under exclude".to_owned(),
+            });
+        }
         let include = match include {
             [] => None,
             patterns => Some(IncludePatterns {
-                wanted: matcher(PatternList::Include, patterns)?,
+                wanted: matcher("include", patterns)?,
                 ways: ways(patterns),
             }),
         };
-        Ok(Self { exclude, include })
+        Ok(Self {
+            patterns,
+            exclude,
+            include,
+        })
     }
 
     /// A filter that keeps everything.
     #[must_use]
     pub fn everything() -> Self {
         Self {
+            patterns: Default::default(),
             exclude: None,
             include: None,
         }
@@ -175,32 +159,33 @@ fn slash(byte: u8) -> u8 {
     }
 }
 
-fn matcher(list: PatternList, patterns: &[String]) -> Result<Gitignore, FilterError> {
+/// `list` names the patterns in errors.
+fn matcher(list: &'static str, patterns: &[String]) -> Result<Gitignore, FilterError> {
     let mut builder = GitignoreBuilder::new("");
     for pattern in patterns {
-        let refused = |problem| FilterError {
+        let refused = |problem: String| FilterError {
             list,
             pattern: pattern.clone(),
             problem,
         };
+        let unreadable = |error: ignore::Error| refused(format!("cannot be read: {error}"));
         let mut alone = GitignoreBuilder::new("");
-        let added = alone.add_line(None, pattern).map(|_| ());
-        added.map_err(|error| refused(PatternProblem::Syntax(error)))?;
-        let built = alone.build();
-        let built = built.map_err(|error| refused(PatternProblem::Syntax(error)))?;
+        alone.add_line(None, pattern).map_err(unreadable)?;
+        let built = alone.build().map_err(unreadable)?;
         if built.is_empty() || pattern.trim_matches('/').is_empty() {
-            return Err(refused(PatternProblem::Nothing));
+            return Err(refused(
+                "matches nothing: it is blank, a slash alone or a comment (write \\# for a name \
+                 with #)"
+                    .to_owned(),
+            ));
         }
-        if list == PatternList::Include && built.num_whitelists() > 0 {
-            return Err(refused(PatternProblem::Negated));
-        }
-        let added = builder.add_line(None, pattern).map(|_| ());
-        added.map_err(|error| refused(PatternProblem::Syntax(error)))?;
+        builder.add_line(None, pattern).map_err(unreadable)?;
     }
-    builder.build().map_err(|error| FilterError {
+    let built = builder.build();
+    built.map_err(|error| FilterError {
         list,
         pattern: patterns.join(", "),
-        problem: PatternProblem::Syntax(error),
+        problem: format!("cannot be read: {error}"),
     })
 }
 
@@ -358,31 +343,19 @@ mod tests {
         let refused = |include: &[&str], exclude: &[&str]| {
             let owned =
                 |list: &[&str]| -> Vec<String> { list.iter().map(ToString::to_string).collect() };
-            Filter::new(&owned(include), &owned(exclude)).unwrap_err()
+            let refused = Filter::new(&owned(include), &owned(exclude));
+            refused.unwrap_err().to_string()
         };
         let negated = refused(&["a", "!b"], &[]);
-        assert_eq!(
-            (negated.list, negated.pattern.as_str()),
-            (PatternList::Include, "!b")
-        );
-        assert!(
-            matches!(negated.problem, PatternProblem::Negated),
-            "{negated}"
-        );
+        let expected = "include pattern \"!b\" cannot start with !";
+        assert!(negated.starts_with(expected), "{negated}");
         for pattern in ["", "  ", "# all", "/"] {
             let blank = refused(&[], &["a", pattern]);
-            assert_eq!(
-                (blank.list, blank.pattern.as_str()),
-                (PatternList::Exclude, pattern)
-            );
-            assert!(matches!(blank.problem, PatternProblem::Nothing), "{blank}");
+            let expected = format!("exclude pattern {pattern:?} matches nothing");
+            assert!(blank.starts_with(&expected), "{blank}");
         }
         let broken = refused(&[], &["a", "{b"]);
-        assert_eq!(broken.pattern, "{b");
-        assert!(
-            matches!(broken.problem, PatternProblem::Syntax(_)),
-            "{broken}"
-        );
-        assert!(broken.to_string().contains("{b"), "{broken}");
+        let expected = "exclude pattern \"{b\" cannot be read";
+        assert!(broken.starts_with(expected), "{broken}");
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -79,6 +79,14 @@ impl Wanted {
         }
     }
 
+    /// The keys that go together, for people.
+    fn values(self) -> &'static str {
+        match self {
+            Self::Keys => "access_key_id and secret_access_key, and session_token if there is one",
+            Self::Login => "user and password, or token alone",
+        }
+    }
+
     /// The credentials from the values of these keys; `Ok(None)` without any value.
     fn credentials(self, mut found: Values) -> Result<Option<Credentials>, &'static str> {
         let values = self.keys().map(|key| found.remove(key));
@@ -121,7 +129,13 @@ pub fn read(
     match &spec.origin {
         Origin::Service(name) => {
             let directory = variable("CREDENTIALS_DIRECTORY");
-            let directory = directory.ok_or_else(|| CredentialsError::NoDirectory(name.clone()))?;
+            let directory = directory.ok_or_else(|| {
+                CredentialsError(format!(
+                    "credential {name:?}: $CREDENTIALS_DIRECTORY is not set; systemd sets it for \
+                     a service with LoadCredential={name}:FILE. Outside of a service, write the \
+                     absolute path of a file"
+                ))
+            })?;
             let path = Path::new(&directory).join(name);
             let file = open(&path)?;
             from_file(&path, file, spec.wanted)
@@ -130,8 +144,12 @@ pub fn read(
             let file = open(path)?;
             let mode = metadata(path, &file)?.mode() & 0o7777;
             if mode & 0o077 != 0 {
-                let path = path.clone();
-                return Err(CredentialsError::Exposed { path, mode });
+                let what = format!(
+                    "other users have access (mode {mode:04o}); run chmod 600 {}, and replace \
+                     the credentials if you do not trust these users",
+                    path.display()
+                );
+                return Err(CredentialsError::file(path, what));
             }
             from_file(path, file, spec.wanted)
         }
@@ -143,55 +161,50 @@ fn open(path: &Path) -> Result<File, CredentialsError> {
     // Opening a pipe must not block the agent.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
-    let file = file.map_err(|error| unreadable(path, error))?;
+    let file = file.map_err(|error| CredentialsError::file(path, error))?;
     if metadata(path, &file)?.is_file() {
         Ok(file)
     } else {
-        Err(CredentialsError::NoFile(path.to_owned()))
+        Err(CredentialsError::file(path, "not a regular file"))
     }
 }
 
 fn metadata(path: &Path, file: &File) -> Result<std::fs::Metadata, CredentialsError> {
-    file.metadata().map_err(|error| unreadable(path, error))
-}
-
-fn unreadable(path: &Path, error: io::Error) -> CredentialsError {
-    let path = path.to_owned();
-    CredentialsError::Unreadable { path, error }
+    let metadata = file.metadata();
+    metadata.map_err(|error| CredentialsError::file(path, error))
 }
 
 fn from_file(path: &Path, file: File, wanted: Wanted) -> Result<Credentials, CredentialsError> {
     let mut bytes = Vec::new();
     let read = file.take(MAX_FILE_SIZE + 1).read_to_end(&mut bytes);
-    read.map_err(|error| unreadable(path, error))?;
+    read.map_err(|error| CredentialsError::file(path, error))?;
     if bytes.len() as u64 > MAX_FILE_SIZE {
-        return Err(CredentialsError::TooLarge(path.to_owned()));
+        let what = "too large for credentials, which have at most 64 KiB";
+        return Err(CredentialsError::file(path, what));
     }
     let text = String::from_utf8(bytes);
-    let text = text.map_err(|_| CredentialsError::NotUtf8(path.to_owned()))?;
+    let text = text.map_err(|_| CredentialsError::file(path, "not UTF-8"))?;
     let mut found = Values::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        take(line, &mut found, wanted).map_err(|what| CredentialsError::Line {
-            path: path.to_owned(),
-            line: index + 1,
-            what,
-            wanted,
+        take(line, &mut found, wanted).map_err(|what| {
+            CredentialsError(format!(
+                "{}:{}: {what}; write lines of the form KEY = VALUE with {}",
+                path.display(),
+                index + 1,
+                wanted.values()
+            ))
         })?;
     }
-    let from = || path.display().to_string();
-    match wanted.credentials(found) {
-        Ok(Some(credentials)) => Ok(credentials),
-        Ok(None) => Err(incomplete(from(), "it has no credentials", wanted)),
-        Err(what) => Err(incomplete(from(), what, wanted)),
-    }
-}
-
-fn incomplete(from: String, what: &'static str, wanted: Wanted) -> CredentialsError {
-    CredentialsError::Incomplete { from, what, wanted }
+    let found = wanted.credentials(found);
+    found
+        .and_then(|found| found.ok_or("it has no credentials"))
+        .map_err(|what| {
+            CredentialsError::file(path, format!("{what}; expected {}", wanted.values()))
+        })
 }
 
 fn take(line: &str, found: &mut Values, wanted: Wanted) -> Result<(), &'static str> {
@@ -219,11 +232,17 @@ fn from_environment(
         // An empty variable counts as unset.
         if let Some(value) = variable(&name).filter(|value| !value.is_empty()) {
             let value = value.into_string();
-            found.insert(key, value.map_err(|_| CredentialsError::Variable(name))?);
+            let value = value.map_err(|_| CredentialsError(format!("${name} is not UTF-8")))?;
+            found.insert(key, value);
         }
     }
     let found = wanted.credentials(found);
-    let found = found.map_err(|what| incomplete("the environment".to_owned(), what, wanted))?;
+    let found = found.map_err(|what| {
+        CredentialsError(format!(
+            "the environment: {what}; expected {}",
+            wanted.values()
+        ))
+    })?;
     Ok(found.unwrap_or(Credentials::Anonymous))
 }
 
@@ -267,72 +286,13 @@ impl fmt::Debug for Secret {
 
 /// Why credentials cannot be read, with advice.
 #[derive(Debug, thiserror::Error)]
-pub enum CredentialsError {
-    /// `$CREDENTIALS_DIRECTORY` is not set.
-    #[error(
-        "credential {0:?}: $CREDENTIALS_DIRECTORY is not set; systemd sets it for a service with \
-         LoadCredential={0}:FILE. Outside of a service, write the absolute path of a file"
-    )]
-    NoDirectory(String),
-    /// The file cannot be read.
-    #[error("{}: {error}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        error: io::Error,
-    },
-    /// The path leads to a directory, a pipe or a device.
-    #[error("{}: not a regular file", .0.display())]
-    NoFile(PathBuf),
-    /// Other users have access to the file.
-    #[error("{}: other users have access (mode {mode:04o}); run chmod 600 {0}, and replace the \
-        credentials if you do not trust these users", path.display())]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
-    /// The file is too large for credentials.
-    #[error("{}: too large for credentials, which have at most 64 KiB", .0.display())]
-    TooLarge(PathBuf),
-    /// The file is not text.
-    #[error("{}: not UTF-8", .0.display())]
-    NotUtf8(PathBuf),
-    /// A line has another form.
-    #[error("{}:{line}: {what}; write lines of the form KEY = VALUE with {}",
-        path.display(), keys(*wanted))]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong with the line.
-        what: &'static str,
-        /// The expected kind.
-        wanted: Wanted,
-    },
-    /// Some values are missing or exclude each other.
-    #[error("{from}: {what}; expected {}", keys(*wanted))]
-    Incomplete {
-        /// The file, or the environment.
-        from: String,
-        /// What is wrong.
-        what: &'static str,
-        /// The expected kind.
-        wanted: Wanted,
-    },
-    /// A variable is not text.
-    #[error("${0} is not UTF-8")]
-    Variable(String),
-}
+#[error("{0}")]
+pub struct CredentialsError(String);
 
-/// The values that a kind of credentials needs.
-fn keys(wanted: Wanted) -> &'static str {
-    match wanted {
-        Wanted::Keys => "access_key_id and secret_access_key, and session_token if there is one",
-        Wanted::Login => "user and password, or token alone",
+impl CredentialsError {
+    /// What is wrong with a file.
+    fn file(path: &Path, what: impl fmt::Display) -> Self {
+        Self(format!("{}: {what}", path.display()))
     }
 }
 

@@ -8,6 +8,7 @@ use jiff::{Timestamp, Zoned};
 
 use super::store::Place;
 use crate::calendar::Calendar;
+use crate::filter::Filter;
 
 /// A job: it keeps the destination in step with the source.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,10 +21,8 @@ pub struct Job {
     pub timing: Timing,
     /// Its soft deadline, if it has one.
     pub due: Option<Due>,
-    /// Patterns of files to include, in gitignore syntax. Empty means all files.
-    pub include: Vec<String>,
-    /// Patterns of files to leave out, in gitignore syntax.
-    pub exclude: Vec<String>,
+    /// The files that it syncs.
+    pub filter: Filter,
     /// What happens to files whose original is gone.
     pub delete: Delete,
     /// When a file counts as transferred.

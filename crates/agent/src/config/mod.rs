@@ -1,23 +1,32 @@
 //! The configuration, `/etc/fairbat/agent.toml`: the agent's settings, its stores and its
 //! jobs.
 //!
-//! - `raw`: the file as written: its keys and their types
-//! - `resolve`: what the values mean, and all checks
+//! - `table`, `problem`: a table of the file, and all that is wrong with the file
+//! - `agent`, `store`, `job`: the meaning of the tables; `agent`, `store` and `jobs` read
+//!   them
+//! - `overlaps`: jobs that write to the same directory
 //! - [`credentials`]: the credentials of a store, read when it is used
-//! - `job`, `store`: the result; `problem`: what is wrong with a file
 
+mod agent;
 pub mod credentials;
 mod job;
+mod jobs;
+mod overlaps;
 mod problem;
-mod raw;
-mod resolve;
 mod store;
+mod table;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use toml::de::DeTable;
+
+use self::problem::{Checker, suggestion};
+use self::store::Stores;
+use self::table::Table;
+
+pub use self::agent::Agent;
 pub use self::credentials::Secret;
 pub use self::job::{Course, Delete, Detect, Due, Job, MaxDelete, Timing, Verify};
 pub use self::problem::{ConfigError, Problem, Problems};
@@ -35,23 +44,6 @@ pub struct Config {
     pub stores: BTreeMap<String, Store>,
     /// The jobs in the order of the file.
     pub jobs: Vec<Job>,
-}
-
-/// The settings that all jobs share.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Agent {
-    /// Directory of the state that survives a restart.
-    pub state: PathBuf,
-    /// Socket for the commands of `fairbat`.
-    pub socket: PathBuf,
-    /// Address of the metrics and the page; `None` turns both off.
-    pub listen: Option<SocketAddr>,
-    /// m_max: connections of each direction, 1 to 64.
-    pub connections: u32,
-    /// w_min, 0.02 to 1, for jobs without their own.
-    pub min_weight: f64,
-    /// Limit on the rate of all jobs together, byte/s.
-    pub limit_rate: Option<u64>,
 }
 
 impl Config {
@@ -80,11 +72,46 @@ impl Config {
         path: &Path,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, Problems> {
-        let mut check = problem::Checker::new(text);
-        let raw = raw::read(text, &mut check);
-        let config = resolve::resolve(raw, variable, &mut check);
+        let mut check = Checker::new(text);
+        let mut file = match DeTable::parse(text) {
+            Ok(file) => file.into_inner(),
+            Err(error) => {
+                let at = error.span().unwrap_or_default();
+                let advice = "the file must be valid TOML, see https://toml.io";
+                check.add(at, error.message(), advice);
+                DeTable::new()
+            }
+        };
+        let mut agent = Agent::new(variable);
+        if let Some(value) = file.remove("agent") {
+            agent.read(Table::new(
+                value,
+                "[agent]".to_owned(),
+                &Agent::KEYS,
+                &mut check,
+            ));
+        }
+        let stores = file.remove("stores");
+        let stores = stores.map_or(Stores::new(), |value| store::stores(value, &mut check));
+        let jobs = file.remove("jobs");
+        let jobs = jobs.map_or(Vec::new(), |value| {
+            jobs::jobs(value, &stores, agent.min_weight, &mut check)
+        });
+        for key in file.keys() {
+            let name = key.get_ref();
+            let advice = suggestion(name, &["agent", "stores", "jobs"]);
+            check.add(key.span(), format!("unknown key `{name}`"), advice);
+        }
+        overlaps::check_overlaps(&jobs, &stores, &mut check);
         check.finish(path)?;
-        Ok(config)
+        let valid = stores.into_iter();
+        Ok(Self {
+            agent,
+            stores: valid
+                .filter_map(|(name, store)| Some((name, store?)))
+                .collect(),
+            jobs: jobs.into_iter().map(|located| located.job).collect(),
+        })
     }
 
     /// The stores that receive something secret over an unencrypted network: name and

@@ -59,8 +59,7 @@ impl fmt::Display for Problems {
     }
 }
 
-/// Collects problems while a text is read. `resolve::values` adds methods that check
-/// single values.
+/// Collects problems while a text is read.
 #[derive(Debug)]
 pub(crate) struct Checker<'t> {
     text: &'t str,
@@ -85,21 +84,9 @@ impl<'t> Checker<'t> {
         self.found.push((at.start, format!("{what}; {advice}")));
     }
 
-    /// Unwraps the value, or adds the error, which has its own advice. `name` says what
-    /// was parsed.
-    pub(crate) fn value<T, E: fmt::Display>(
-        &mut self,
-        at: Range<usize>,
-        name: &str,
-        result: Result<T, E>,
-    ) -> Option<T> {
-        let problem = |error| self.found.push((at.start, format!("{name}: {error}")));
-        result.map_err(problem).ok()
-    }
-
-    /// The number of problems so far.
-    pub(crate) fn len(&self) -> usize {
-        self.found.len()
+    /// Adds an error at these bytes of the text. It has its own advice.
+    pub(crate) fn add_error(&mut self, at: Range<usize>, error: String) {
+        self.found.push((at.start, error));
     }
 
     /// Ends the check.

@@ -1,11 +1,37 @@
 //! The stores of the configuration, and places in them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use toml::Spanned;
+use toml::de::DeValue;
 use url::{Host, Url};
 
-use super::credentials::{Credentials, Spec};
+use super::credentials::{Credentials, Origin, Spec, Wanted};
+use super::problem::{Checker, suggestion};
+use super::table::{NAME_ADVICE, Table, is_name, path_in_store};
+
+/// The values of `type`.
+const TYPES: [&str; 4] = ["s3", "webdav", "fairbat", "local"];
+
+pub(crate) const S3_KEYS: [&str; 7] = [
+    "endpoint",
+    "region",
+    "bucket",
+    "prefix",
+    "path_style",
+    "credentials",
+    "cacert",
+];
+pub(crate) const HTTP_KEYS: [&str; 3] = ["url", "credentials", "cacert"];
+pub(crate) const LOCAL_KEYS: [&str; 1] = ["path"];
+
+/// Region for servers without regions.
+const DEFAULT_REGION: &str = "us-east-1";
+
+/// The stores by name. A store with a problem is `None`: jobs may still refer to it.
+pub(crate) type Stores = BTreeMap<String, Option<Store>>;
 
 /// A store, by its protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -221,5 +247,144 @@ mod tests {
             assert_eq!(store(url).exposes(&token).is_some(), exposes, "{url}");
             assert_eq!(store(url).exposes(&Credentials::Anonymous), None, "{url}");
         }
+    }
+}
+
+/// Reads `[stores]`.
+pub(crate) fn stores<'t>(value: Spanned<DeValue<'t>>, check: &mut Checker<'t>) -> Stores {
+    let at = value.span();
+    let DeValue::Table(stores) = value.into_inner() else {
+        let advice = "write [stores.NAME] for each store";
+        check.add(at, "`stores` is not a table", advice);
+        return Stores::new();
+    };
+    let store = |(name, value): (Spanned<_>, Spanned<_>)| {
+        let name = String::from(name.into_inner());
+        if !is_name(&name) {
+            let what = format!("{name:?} is not a valid store name");
+            check.add(value.span(), what, NAME_ADVICE);
+        }
+        let store = store(&name, value, check);
+        (name, store)
+    };
+    stores.into_iter().map(store).collect()
+}
+
+/// Reads `[stores.NAME]`. Its valid keys depend on its type.
+fn store<'t>(
+    name: &str,
+    mut value: Spanned<DeValue<'t>>,
+    check: &mut Checker<'t>,
+) -> Option<Store> {
+    let title = format!("store `{name}`");
+    let kind = match value.get_mut() {
+        DeValue::Table(table) => table.remove("type"),
+        _ => None,
+    };
+    let Some(kind) = kind else {
+        let advice = "write type = \"s3\", \"webdav\", \"fairbat\" or \"local\"";
+        check.add(value.span(), format!("{title} has no `type`"), advice);
+        return None;
+    };
+    match kind.get_ref().as_str() {
+        Some("s3") => Table::new(value, title, &S3_KEYS, check)
+            .s3()
+            .map(Store::S3),
+        Some("webdav") => Table::new(value, title, &HTTP_KEYS, check)
+            .http()
+            .map(Store::Webdav),
+        Some("fairbat") => Table::new(value, title, &HTTP_KEYS, check)
+            .http()
+            .map(Store::Fairbat),
+        Some("local") => {
+            let mut table = Table::new(value, title, &LOCAL_KEYS, check);
+            let path = table.required("path", "write path = \"/DIRECTORY\"")?;
+            table.absolute_path("path", &path).map(Store::Local)
+        }
+        other => {
+            let what = format!("the type of {title} is unknown");
+            check.add(
+                kind.span(),
+                what,
+                suggestion(other.unwrap_or_default(), &TYPES),
+            );
+            None
+        }
+    }
+}
+
+/// Each method reads all keys before it gives up.
+impl Table<'_, '_> {
+    fn s3(mut self) -> Option<S3> {
+        let endpoint: Option<String> = self.get("endpoint");
+        let endpoint = endpoint.and_then(|text| self.url("endpoint", &text));
+        let bucket = self.required("bucket", "write bucket = \"NAME\"");
+        let bucket = bucket.and_then(|text| self.url_safe("bucket", text));
+        let region = self
+            .get("region")
+            .and_then(|text| self.url_safe("region", text));
+        let prefix: Option<String> = self.get("prefix");
+        let prefix = prefix.and_then(|text| self.parsed("prefix", path_in_store(&text)));
+        let path_style = self.get("path_style").unwrap_or(endpoint.is_some());
+        let credentials = self.credentials(Wanted::Keys);
+        let cacert = self.path("cacert");
+        Some(S3 {
+            endpoint,
+            region: region.unwrap_or_else(|| DEFAULT_REGION.to_owned()),
+            bucket: bucket?,
+            prefix: prefix.unwrap_or_default(),
+            path_style,
+            credentials: credentials?,
+            cacert,
+        })
+    }
+
+    fn http(mut self) -> Option<Http> {
+        let url = self.required("url", "write url = \"https://host.example/path/\"");
+        let url = url.and_then(|text| self.url("url", &text));
+        let credentials = self.credentials(Wanted::Login);
+        let cacert = self.path("cacert");
+        let mut url = url?;
+        if !url.path().ends_with('/') {
+            let directory = format!("{}/", url.path());
+            url.set_path(&directory);
+        }
+        Some(Http {
+            url,
+            credentials: credentials?,
+            cacert,
+        })
+    }
+
+    /// A name that goes into a URL or a signature without escapes.
+    fn url_safe(&mut self, key: &str, text: String) -> Option<String> {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if !text.is_empty() && text.bytes().all(fits) {
+            return Some(text);
+        }
+        let advice = "use letters, digits, - _ and . (the part after a / belongs in `prefix`)";
+        self.wrong(key, "is not a valid name", advice);
+        None
+    }
+
+    /// The origin of credentials. Problems never show it, because it may be the secret
+    /// itself.
+    fn credentials(&mut self, wanted: Wanted) -> Option<Spec> {
+        const KEY: &str = "credentials";
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
+        let origin = match self.get::<String>(KEY) {
+            None => Origin::Environment,
+            Some(path) if path.starts_with('/') => Origin::File(self.absolute_path(KEY, &path)?),
+            Some(name) if !matches!(&*name, "" | "." | "..") && name.bytes().all(fits) => {
+                Origin::Service(name)
+            }
+            Some(_) => {
+                let advice = "write the name of a systemd credential or the absolute path of a \
+                    file; do not write secrets here";
+                self.wrong(KEY, "is neither a name nor an absolute path", advice);
+                return None;
+            }
+        };
+        Some(Spec { wanted, origin })
     }
 }

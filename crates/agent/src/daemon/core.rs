@@ -19,37 +19,10 @@ use crate::state::{CommitHandle, StateDatabase, StateError, StateWriter};
 use crate::status::{AgentStatus, LaneDirection};
 use crate::sync::RunReport;
 
-/// Why the daemon cannot start.
+/// Why the daemon cannot start: a file of the state or a lane, and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The file with the state cannot be used.
-    #[error("{}: {error}", file.display())]
-    State {
-        /// Its path.
-        file: PathBuf,
-        /// What is wrong with it.
-        error: StateError,
-    },
-    /// The directory for the state cannot be created.
-    #[error("{}: {error}", directory.display())]
-    Directory {
-        /// Its path.
-        directory: PathBuf,
-        /// The error of the system.
-        error: std::io::Error,
-    },
-    /// A job cannot be run as it is configured.
-    #[error("job {job}: {problem}")]
-    Job {
-        /// Its name.
-        job: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The settings of the lanes are wrong.
-    #[error("{0}")]
-    Lane(String),
-}
+#[error("{0}")]
+pub struct StartError(pub(crate) String);
 
 /// Reads the configuration again. It may block.
 pub type ConfigLoader = Arc<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;

@@ -8,7 +8,6 @@ use tokio::sync::watch;
 use super::adhoc::{self, AdHocTask, AdHocWork};
 use super::schedule::{TaskSchedule, TaskState};
 use crate::config::{Config, Course, Job, Store};
-use crate::filter::Filter;
 use crate::state::PlaceRecord;
 use crate::status::{LaneDirection, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
 use crate::sync::{Progress, ProgressTotals};
@@ -33,7 +32,7 @@ pub(crate) struct TaskEntry {
 
 /// What a task does.
 pub(crate) enum TaskWork {
-    Job(Box<(Job, Filter)>),
+    Job(Box<Job>),
     /// With the number under which it is recorded.
     AdHoc(u64, AdHocTask),
 }
@@ -49,7 +48,6 @@ pub(crate) struct ActiveRun {
 /// A job of the configuration that is ready to run.
 pub(crate) struct PreparedJob {
     pub(crate) job: Job,
-    pub(crate) filter: Filter,
     /// Where it writes to.
     pub(crate) place: PlaceRecord,
     /// When it last succeeded at that place. Only read for a job that is new.
@@ -63,7 +61,6 @@ impl TaskEntry {
     pub(crate) fn job(prepared: PreparedJob, now: &Zoned) -> Self {
         let PreparedJob {
             job,
-            filter,
             place,
             succeeded,
             recorded,
@@ -73,7 +70,7 @@ impl TaskEntry {
         Self {
             id: job.name.clone(),
             schedule,
-            work: TaskWork::Job(Box::new((job, filter))),
+            work: TaskWork::Job(Box::new(job)),
             place: Some(place),
             active: None,
             recorded,
@@ -114,7 +111,7 @@ impl TaskEntry {
     /// Kind, direction, source and destination, without credentials.
     fn description(&self) -> (TaskKind, LaneDirection, String, String) {
         match &self.work {
-            TaskWork::Job(job) => match &job.0.course {
+            TaskWork::Job(job) => match &job.course {
                 Course::Push { from, to } => {
                     let from = from.display().to_string();
                     (TaskKind::Job, LaneDirection::Push, from, to.to_string())
@@ -203,15 +200,11 @@ impl TaskEntry {
 }
 
 /// The totals of a task with the counts of its run under way.
-fn totals_with_run(totals: Totals, progress: &ProgressTotals) -> Totals {
-    let mut retries = totals.retries;
-    retries.add(&progress.retries);
-    Totals {
-        bytes: totals.bytes + progress.bytes_moved,
-        chunks: totals.chunks + progress.requests,
-        retries,
-        ..totals
-    }
+fn totals_with_run(mut totals: Totals, progress: &ProgressTotals) -> Totals {
+    totals.bytes += progress.bytes_moved;
+    totals.chunks += progress.requests;
+    totals.retries += progress.retries;
+    totals
 }
 
 /// Where a job with this course writes to, as the state file records it. The record

@@ -1,6 +1,7 @@
 //! Opens what the daemon starts with: the state file, the lanes and the tasks.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,7 +16,6 @@ use super::lanes::AgentLane;
 use super::schedule::TaskState;
 use super::systemd::ServiceManager;
 use crate::config::{Config, Course};
-use crate::filter::Filter;
 use crate::state::StateDatabase;
 use crate::status::LaneDirection;
 use crate::sync::RunProblem;
@@ -34,17 +34,10 @@ pub(crate) fn prepare(
     config: &Config,
     is_listed: impl Fn(&str) -> bool,
 ) -> Result<Vec<PreparedJob>, StartError> {
-    let state_error = |error| StartError::State {
-        file: file.to_owned(),
-        error,
-    };
+    let state_error = |error| unusable(file, error);
     let states: BTreeMap<_, _> = state.task_states().map_err(state_error)?;
     let mut prepared = Vec::new();
     for job in &config.jobs {
-        let filter = Filter::new(&job.include, &job.exclude).map_err(|error| StartError::Job {
-            job: job.name.clone(),
-            problem: error.to_string(),
-        })?;
         let place = place(config, &job.course);
         let succeeded = match is_listed(&job.name) {
             true => None,
@@ -58,7 +51,6 @@ pub(crate) fn prepare(
         let recorded = states.get(&job.name);
         prepared.push(PreparedJob {
             job: job.clone(),
-            filter,
             place,
             succeeded: succeeded.and_then(|seconds| Timestamp::from_second(seconds).ok()),
             recorded: recorded.map_or_else(TaskState::default, |json| TaskState::from_json(json)),
@@ -67,27 +59,25 @@ pub(crate) fn prepare(
     Ok(prepared)
 }
 
+fn unusable(path: &Path, error: impl Display) -> StartError {
+    StartError(format!("{}: {error}", path.display()))
+}
+
 impl Daemon {
     /// Opens everything. Blocking; needs a tokio runtime.
     pub(crate) fn open(config: Config, fresh_identity: u64) -> Result<Self, StartError> {
         let directory = &config.agent.state;
-        std::fs::create_dir_all(directory).map_err(|error| StartError::Directory {
-            directory: directory.clone(),
-            error,
-        })?;
+        std::fs::create_dir_all(directory).map_err(|error| unusable(directory, error))?;
         let file = directory.join(STATE_FILE);
-        let state_error = |error| StartError::State {
-            file: file.clone(),
-            error,
-        };
+        let state_error = |error| unusable(&file, error);
         let state = StateDatabase::open(&file).map_err(state_error)?;
         let identity = state.identity(fresh_identity).map_err(state_error)?;
         for (store, what) in config.exposed(|name| std::env::var_os(name)) {
             tracing::warn!(store, "{what}; use https");
         }
         let lane = |direction| {
-            let lane = AgentLane::open(direction, &config.agent).map_err(StartError::Lane)?;
-            Ok(Arc::new(lane))
+            let lane = AgentLane::open(direction, &config.agent);
+            lane.map(Arc::new).map_err(StartError)
         };
         let now = clock::now();
         let jobs = prepare(&state, &file, &config, |_| false)?.into_iter();
@@ -137,7 +127,7 @@ pub async fn collect(
         let TaskWork::Job(job) = &entry.work else {
             continue;
         };
-        let Course::Push { to, .. } = &job.0.course else {
+        let Course::Push { to, .. } = &job.course else {
             continue;
         };
         let (state, writer) = (&daemon.state, &daemon.writer);

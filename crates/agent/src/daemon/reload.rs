@@ -113,7 +113,7 @@ impl Daemon {
         let TaskWork::Job(job) = &entry.work else {
             return false;
         };
-        let name = &job.0.course.place().store;
+        let name = &job.course.place().store;
         before.stores.get(name) != self.config.stores.get(name)
     }
 }
@@ -122,20 +122,18 @@ impl TaskEntry {
     /// Takes over the job as the new configuration has it. Returns whether it has
     /// changed.
     fn update(&mut self, prepared: PreparedJob, now: &Zoned) -> bool {
-        let PreparedJob {
-            job, filter, place, ..
-        } = prepared;
+        let PreparedJob { job, place, .. } = prepared;
         self.is_removed = false;
         if self.place.as_ref() != Some(&place) {
             self.place = Some(place);
             // The last success was at another place.
             self.schedule.succeeded = None;
         }
-        if matches!(&self.work, TaskWork::Job(known) if known.0 == job) {
+        if matches!(&self.work, TaskWork::Job(known) if **known == job) {
             return false;
         }
         self.schedule.change(job.timing.clone(), job.due, now);
-        self.work = TaskWork::Job(Box::new((job, filter)));
+        self.work = TaskWork::Job(Box::new(job));
         true
     }
 }

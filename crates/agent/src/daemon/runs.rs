@@ -24,8 +24,8 @@ use crate::sync::{
     PushSettings, RunProblem, RunReport, pull, push,
 };
 
-/// A run. It resolves to the id of its task and its report.
-type Run = Pin<Box<dyn Future<Output = (String, RunReport)> + Send>>;
+/// A run. It resolves to its report.
+type Run = Pin<Box<dyn Future<Output = RunReport> + Send>>;
 
 /// What every run gets when it begins.
 struct RunContext {
@@ -72,8 +72,14 @@ impl Daemon {
         };
         // The run does not wait for the record.
         drop(self.record_state(index));
+        let id = context.id.clone();
         let run = self.run(&self.entries[index], context);
-        self.running.spawn(run);
+        self.running.spawn(async move {
+            // In a tokio task of its own, so that a panic in it ends neither the daemon nor
+            // the accounts of its task.
+            let report = tokio::spawn(run).await;
+            (id, report.unwrap_or_else(|_| failed(RunProblem::Lost)))
+        });
     }
 
     /// Takes note of a run that has ended.
@@ -132,23 +138,20 @@ impl Daemon {
     fn run(&self, entry: &TaskEntry, context: RunContext) -> Run {
         let deadline = context.deadline;
         match &entry.work {
-            TaskWork::Job(job) => {
-                let (job, filter) = &**job;
-                match &job.course {
-                    Course::Push { from, to } => {
-                        let settings = self.push_settings(job, filter, from, to, deadline);
-                        self.push(&to.store, settings, context)
-                    }
-                    Course::Pull { from, to } => {
-                        let settings = PullSettings {
-                            filter: filter.clone(),
-                            was_filled: entry.schedule.succeeded.is_some(),
-                            ..self.pull_settings(job, to, &from.path, deadline)
-                        };
-                        self.pull(&from.store, settings, context)
-                    }
+            TaskWork::Job(job) => match &job.course {
+                Course::Push { from, to } => {
+                    let settings = self.push_settings(job, from, to, deadline);
+                    self.push(&to.store, settings, context)
                 }
-            }
+                Course::Pull { from, to } => {
+                    let settings = PullSettings {
+                        filter: job.filter.clone(),
+                        was_filled: entry.schedule.succeeded.is_some(),
+                        ..self.pull_settings(job, to, &from.path, deadline)
+                    };
+                    self.pull(&from.store, settings, context)
+                }
+            },
             TaskWork::AdHoc(_, task) => match &task.work {
                 AdHocWork::Restore { job, to } => self.restore(job, to, context),
                 AdHocWork::Download { url, to } => {
@@ -161,12 +164,8 @@ impl Daemon {
                         rate_limits: self.rate_limits(LaneDirection::Pull, None),
                     };
                     let agent = self.config.agent.clone();
-                    let RunContext {
-                        id, progress, stop, ..
-                    } = context;
-                    contained(id, async move {
-                        download(settings, &agent, progress, stop).await
-                    })
+                    let RunContext { progress, stop, .. } = context;
+                    Box::pin(async move { download(settings, &agent, progress, stop).await })
                 }
             },
         }
@@ -175,7 +174,6 @@ impl Daemon {
     fn push_settings(
         &self,
         job: &Job,
-        filter: &Filter,
         from: &Path,
         to: &Place,
         deadline: Option<Timestamp>,
@@ -184,7 +182,7 @@ impl Daemon {
             source: from.to_owned(),
             address: store_address(&self.config, &to.store),
             prefix: to.path.clone(),
-            filter: filter.clone(),
+            filter: job.filter.clone(),
             one_file_system: job.one_file_system,
             detect: job.detect,
             delete: job.delete,
@@ -234,48 +232,43 @@ impl Daemon {
         let opening = self.open_store(&self.push, store, context.stop.clone());
         let (state, writer) = (self.state.clone(), self.writer.clone());
         let lane = self.push.lane.clone();
-        let RunContext {
-            id, progress, stop, ..
-        } = context;
-        contained(id.clone(), async move {
-            match opening.await {
-                Ok((store, host)) => {
-                    let context = PushContext {
-                        state,
-                        writer,
-                        store: Arc::new(store),
-                        host,
-                        lane,
-                    };
-                    push(context, &id, settings, progress, stop).await
-                }
-                Err(problem) => failed(problem),
-            }
+        Box::pin(async move {
+            let (store, host) = match opening.await {
+                Ok(opened) => opened,
+                Err(problem) => return failed(problem),
+            };
+            let place = PushContext {
+                state,
+                writer,
+                store: Arc::new(store),
+                host,
+                lane,
+            };
+            push(place, &context.id, settings, context.progress, context.stop).await
         })
     }
 
     fn pull(&self, store: &str, settings: PullSettings, context: RunContext) -> Run {
         let opening = self.open_store(&self.pull, store, context.stop.clone());
         let lane = self.pull.lane.clone();
-        contained(context.id, async move {
-            match opening.await {
-                Ok((store, host)) => {
-                    let origin = PullOrigin {
-                        store: Arc::new(store),
-                        host,
-                        lane,
-                    };
-                    pull(origin, settings, context.progress, context.stop).await
-                }
-                Err(problem) => failed(problem),
-            }
+        Box::pin(async move {
+            let (store, host) = match opening.await {
+                Ok(opened) => opened,
+                Err(problem) => return failed(problem),
+            };
+            let origin = PullOrigin {
+                store: Arc::new(store),
+                host,
+                lane,
+            };
+            pull(origin, settings, context.progress, context.stop).await
         })
     }
 
     fn restore(&self, job: &str, to: &Path, context: RunContext) -> Run {
         let Some(job) = self.config.jobs.iter().find(|known| known.name == job) else {
             let problem = RunProblem::NoJob(job.to_owned());
-            return contained(context.id, async { failed(problem) });
+            return Box::pin(async { failed(problem) });
         };
         let place = job.course.place();
         let settings = PullSettings {
@@ -304,15 +297,6 @@ impl Daemon {
             }
         }
     }
-}
-
-/// A run in a tokio task of its own, so that a panic in it ends neither the daemon nor
-/// the accounts of its task.
-fn contained(id: String, run: impl Future<Output = RunReport> + Send + 'static) -> Run {
-    Box::pin(async move {
-        let report = tokio::spawn(run).await;
-        (id, report.unwrap_or_else(|_| failed(RunProblem::Lost)))
-    })
 }
 
 /// The report of a run that has failed as a whole.

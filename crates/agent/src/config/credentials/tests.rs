@@ -72,15 +72,11 @@ fn errors_name_the_line() {
     let error = from(b"# nothing", 0o600, Wanted::Keys).unwrap_err();
     let message = error.to_string();
     assert!(message.contains("no credentials") && message.contains("access_key_id"));
-    assert!(matches!(
-        from(b"user = \xff", 0o600, Wanted::Login),
-        Err(CredentialsError::NotUtf8(_))
-    ));
+    let error = from(b"user = \xff", 0o600, Wanted::Login).unwrap_err();
+    assert!(error.to_string().contains("not UTF-8"), "{error}");
     let large = vec![b'#'; 65 << 10];
-    assert!(matches!(
-        from(&large, 0o600, Wanted::Login),
-        Err(CredentialsError::TooLarge(_))
-    ));
+    let error = from(&large, 0o600, Wanted::Login).unwrap_err();
+    assert!(error.to_string().contains("too large"), "{error}");
 }
 
 #[test]
@@ -104,8 +100,8 @@ fn what_is_no_file_is_refused_at_once() {
             wanted: Wanted::Login,
             origin: Origin::File(path),
         };
-        let result = read("nas", &spec, no_variables);
-        assert!(matches!(result, Err(CredentialsError::NoFile(_))));
+        let error = read("nas", &spec, no_variables).unwrap_err();
+        assert!(error.to_string().contains("not a regular file"), "{error}");
     }
 }
 
@@ -123,7 +119,7 @@ fn a_name_is_looked_up_among_those_of_the_service() {
         is.then(|| directory.path().as_os_str().to_owned())
     };
     let error = read("x", &spec, variable).unwrap_err();
-    assert!(matches!(error, CredentialsError::Unreadable { .. }));
+    assert!(error.to_string().contains("No such file"), "{error}");
     let path = directory.path().join("nas");
     std::fs::write(&path, FILE_LOGIN).unwrap();
     // As systemd makes them: an access list for the user shows as a group's.

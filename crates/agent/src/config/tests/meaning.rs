@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use super::*;
 use crate::calendar::Calendar;
 use crate::config::credentials::{Origin, Spec, Wanted};
+use crate::filter::Filter;
 
 fn calendar(text: &str) -> Calendar {
     Calendar::parse(text).unwrap()
@@ -97,13 +98,12 @@ fn the_example_shows_every_key_and_is_right() {
     );
     assert_eq!(media.due, Some(Due::Within(Duration::from_secs(12 * 3600))));
     for keys in [
-        raw::fields::<raw::RawAgent>(),
-        raw::fields::<raw::RawS3>(),
-        raw::fields::<raw::RawHttp>(),
-        raw::fields::<raw::RawLocal>(),
-        raw::fields::<raw::RawJob>(),
+        &Agent::KEYS[..],
+        &store::S3_KEYS,
+        &store::HTTP_KEYS,
+        &store::LOCAL_KEYS,
+        &jobs::KEYS,
     ] {
-        assert!(!keys.is_empty());
         for key in keys {
             assert!(EXAMPLE.contains(&format!("{key} = ")), "{key}");
         }
@@ -124,8 +124,7 @@ fn a_job_says_little() {
         },
         timing: Timing::ByHand,
         due: None,
-        include: Vec::new(),
-        exclude: Vec::new(),
+        filter: Filter::everything(),
         delete: Delete::Never,
         verify: Verify::Sent,
         detect: Detect::Metadata,
@@ -147,8 +146,9 @@ fn a_job_says_all() {
     let calendars = vec![calendar("daily"), calendar("Mon 12:00 UTC")];
     assert_eq!(found.timing, Timing::Calendar(calendars));
     assert_eq!(found.due, Some(Due::Within(Duration::from_secs(5400))));
-    assert_eq!(found.include, ["/a"]);
-    assert_eq!(found.exclude, ["*.tmp", "!b"]);
+    let exclude = ["*.tmp".to_owned(), "!b".to_owned()];
+    let filter = Filter::new(&["/a".to_owned()], &exclude).unwrap();
+    assert_eq!(found.filter, filter);
     let max = MaxDelete::Files(7);
     assert_eq!(found.delete, Delete::Mirror { max });
     assert_eq!(found.verify, Verify::ReadBack);

@@ -257,6 +257,8 @@ fn settings_of_a_job_have_ranges_and_exclude_each_other() {
         ("detect = \"hash\"", "choose from `metadata`, `content`"),
         ("min_weight = 0", "0.02"),
         ("limit_rate = \"0\"", "zero"),
+        ("include = [\"!a\"]", "include pattern \"!a\" cannot"),
+        ("exclude = [\"a\", \"{b\"]", "exclude pattern \"{b\" cannot"),
     ] {
         assert_refused(&push(lines), &["agent.toml:", advice]);
     }

@@ -5,11 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::job::Course;
 use super::jobs::Located;
-use super::stores::Stores;
-use crate::config::job::Course;
-use crate::config::problem::Checker;
-use crate::config::store::{Place, Store};
+use super::problem::Checker;
+use super::store::{Place, Store, Stores};
 
 /// The position of a place. Two stores may be parts of one server.
 #[derive(Debug)]

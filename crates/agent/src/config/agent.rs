@@ -1,0 +1,113 @@
+//! The settings of the agent itself: `[agent]`.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+
+use dalbe::weight::MIN_WEIGHT;
+use toml::Value;
+
+use super::table::Table;
+
+/// Default address of the metrics and the page: this machine only.
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9797);
+/// Default m_max of each direction. Four connections are enough to catch up on a long
+/// path, and no server minds them.
+const DEFAULT_CONNECTIONS: u32 = 4;
+/// Largest m_max.
+const MAX_CONNECTIONS: u32 = 64;
+
+/// The settings that all jobs share.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agent {
+    /// Directory of the state that survives a restart.
+    pub state: PathBuf,
+    /// Socket for the commands of `fairbat`.
+    pub socket: PathBuf,
+    /// Address of the metrics and the page; `None` turns both off.
+    pub listen: Option<SocketAddr>,
+    /// m_max: connections of each direction, 1 to 64.
+    pub connections: u32,
+    /// w_min, 0.02 to 1, for jobs without their own.
+    pub min_weight: f64,
+    /// Limit on the rate of all jobs together, byte/s.
+    pub limit_rate: Option<u64>,
+}
+
+impl Agent {
+    pub(crate) const KEYS: [&str; 6] = [
+        "state",
+        "socket",
+        "listen",
+        "connections",
+        "min_weight",
+        "limit_rate",
+    ];
+
+    /// The settings without a file. The directories are those that systemd sets.
+    pub(crate) fn new(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        // systemd separates several directories with colons.
+        let directory = |name: &str, default: &str| {
+            let list = variable(name).unwrap_or_default();
+            let first = list.as_bytes().split(|&byte| byte == b':').next();
+            let first = first.filter(|path| path.starts_with(b"/"));
+            first.map_or(PathBuf::from(default), |path| {
+                PathBuf::from(OsString::from_vec(path.to_vec()))
+            })
+        };
+        Self {
+            state: directory("STATE_DIRECTORY", "/var/lib/fairbat"),
+            socket: directory("RUNTIME_DIRECTORY", "/run/fairbat").join("agent.sock"),
+            listen: Some(DEFAULT_LISTEN),
+            connections: DEFAULT_CONNECTIONS,
+            min_weight: MIN_WEIGHT,
+            limit_rate: None,
+        }
+    }
+
+    /// Takes over the settings of the table.
+    pub(crate) fn read(&mut self, mut table: Table<'_, '_>) {
+        if let Some(state) = table.path("state") {
+            self.state = state;
+        }
+        if let Some(socket) = table.path("socket") {
+            self.socket = socket;
+        }
+        if let Some(listen) = table.get("listen") {
+            self.listen = address(&listen, &mut table);
+        }
+        if let Some(number) = table.get("connections") {
+            self.connections = connections(number, &mut table);
+        }
+        if let Some(weight) = table.min_weight() {
+            self.min_weight = weight;
+        }
+        self.limit_rate = table.limit_rate();
+    }
+}
+
+fn address(given: &Value, table: &mut Table<'_, '_>) -> Option<SocketAddr> {
+    let address = match given {
+        Value::Boolean(false) => return None,
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    };
+    if address.is_none() {
+        let advice = "write for example \"127.0.0.1:9797\" or \"[::1]:9797\", or false to turn \
+            off metrics and page";
+        table.wrong("listen", "is not an address with a port", advice);
+    }
+    address
+}
+
+fn connections(number: i64, table: &mut Table<'_, '_>) -> u32 {
+    match u32::try_from(number) {
+        Ok(number @ 1..=MAX_CONNECTIONS) => number,
+        _ => {
+            let advice = format!("write 1 to {MAX_CONNECTIONS}");
+            table.wrong("connections", &format!("is {number}"), &advice);
+            DEFAULT_CONNECTIONS
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! `[[jobs]]`: each job by itself. Only the names are compared between jobs.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::time::Duration;
+
+use jiff::civil::Time;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, Zoned};
+use toml::de::DeValue;
+use toml::{Spanned, Value};
+
+use super::job::{Course, Delete, Detect, Due, Job, MaxDelete, Timing, Verify};
+use super::problem::{Checker, suggestion};
+use super::store::{Place, Stores};
+use super::table::{NAME_ADVICE, Table, is_name, path_in_store};
+use crate::calendar::Calendar;
+use crate::filter::{Filter, FilterError};
+use crate::status::LaneDirection;
+
+pub(crate) const KEYS: [&str; 17] = [
+    "name",
+    "direction",
+    "source",
+    "destination",
+    "schedule",
+    "every",
+    "by",
+    "within",
+    "include",
+    "exclude",
+    "delete",
+    "max_delete",
+    "verify",
+    "detect",
+    "one_file_system",
+    "limit_rate",
+    "min_weight",
+];
+
+/// Shortest time between two starts.
+const MIN_EVERY: Duration = Duration::from_secs(60);
+/// Shortest time to a deadline.
+const MIN_WITHIN: Duration = Duration::from_secs(1);
+
+// The words of each closed set. The first word is the default.
+const DIRECTION: [(&str, LaneDirection); 2] =
+    [("push", LaneDirection::Push), ("pull", LaneDirection::Pull)];
+const VERIFY: [(&str, Verify); 2] = [("sent", Verify::Sent), ("read-back", Verify::ReadBack)];
+const DETECT: [(&str, Detect); 2] = [("metadata", Detect::Metadata), ("content", Detect::Content)];
+/// Whether the destination mirrors the source.
+const DELETE: [(&str, bool); 2] = [("never", false), ("mirror", true)];
+
+/// A job, and the positions of its ends in the file.
+pub(crate) struct Located {
+    pub(crate) job: Job,
+    pub(crate) source: Range<usize>,
+    pub(crate) destination: Range<usize>,
+}
+
+/// Reads all jobs. A job without a `min_weight` has this one.
+pub(crate) fn jobs<'t>(
+    value: Spanned<DeValue<'t>>,
+    stores: &Stores,
+    min_weight: f64,
+    check: &mut Checker<'t>,
+) -> Vec<Located> {
+    let at = value.span();
+    let DeValue::Array(values) = value.into_inner() else {
+        let advice = "write [[jobs]] before each job, with two brackets";
+        check.add(at, "`jobs` is not a list", advice);
+        return Vec::new();
+    };
+    let mut names = BTreeSet::new();
+    let job = |value: Spanned<DeValue<'t>>| {
+        let name = value.get_ref().get("name");
+        let name = name.and_then(|name| name.get_ref().as_str());
+        let title = name.map_or("a job".to_owned(), |name| format!("job `{name}`"));
+        let reader = JobReader {
+            table: Table::new(value, title, &KEYS, check),
+            stores,
+        };
+        reader.job(&mut names, min_weight)
+    };
+    values.into_iter().filter_map(job).collect()
+}
+
+/// Reads one job.
+struct JobReader<'a, 't> {
+    table: Table<'a, 't>,
+    stores: &'a Stores,
+}
+
+impl JobReader<'_, '_> {
+    /// Reads all keys before it gives up.
+    fn job(mut self, names: &mut BTreeSet<String>, min_weight: f64) -> Option<Located> {
+        let name = self.name(names);
+        let course = self.course();
+        let timing = self.timing();
+        let due = self.due();
+        let delete = self.delete();
+        let table = &mut self.table;
+        let filter = table.filter();
+        let verify = table.choice("verify", &VERIFY);
+        let detect = table.choice("detect", &DETECT);
+        let one_file_system = table.get("one_file_system").unwrap_or(false);
+        let limit_rate = table.limit_rate();
+        let own_weight = table.min_weight();
+        let course = course?;
+        if matches!(course, Course::Pull { .. }) {
+            table.refuse_for_pull(verify, one_file_system);
+        }
+        let job = Job {
+            name: name?,
+            course,
+            timing: timing?,
+            due,
+            filter: filter?,
+            delete: delete?,
+            verify: verify?,
+            detect: detect?,
+            one_file_system,
+            limit_rate,
+            min_weight: own_weight.unwrap_or(min_weight),
+        };
+        Some(Located {
+            source: table.position("source"),
+            destination: table.position("destination"),
+            job,
+        })
+    }
+
+    fn name(&mut self, taken: &mut BTreeSet<String>) -> Option<String> {
+        let name = self.table.required("name", "write name = \"NAME\"")?;
+        let (what, advice) = if !is_name(&name) {
+            (format!("{name:?} is not a valid job name"), NAME_ADVICE)
+        } else if !taken.insert(name.clone()) {
+            let what = format!("there is a job `{name}` already");
+            (what, "give each job a name of its own")
+        } else {
+            return Some(name);
+        };
+        self.table.report("name", what, advice);
+        None
+    }
+
+    /// The direction and the two ends.
+    fn course(&mut self) -> Option<Course> {
+        let direction = self.table.choice("direction", &DIRECTION);
+        let mut source = "write source = \"/DIRECTORY\"";
+        let mut destination = "write destination = \"STORE:PATH\"";
+        if direction == Some(LaneDirection::Pull) {
+            source = "write source = \"STORE:PATH\"";
+            destination = "write destination = \"/DIRECTORY\"";
+        }
+        let source = self.table.required("source", source);
+        let destination = self.table.required("destination", destination);
+        let (direction, source, destination) = (direction?, source?, destination?);
+        let source = ("source", source);
+        let destination = ("destination", destination);
+        let ((local_key, local), (place_key, place), other) = match direction {
+            LaneDirection::Push => (source, destination, LaneDirection::Pull),
+            LaneDirection::Pull => (destination, source, LaneDirection::Push),
+        };
+        if place.starts_with('/') && !local.starts_with('/') && local.contains(':') {
+            let (title, this, other) = (&self.table.title, direction.name(), other.name());
+            let what = format!("{title} is a {this}, but its ends are those of a {other}");
+            let advice = format!("write direction = \"{other}\", or swap source and destination");
+            self.table.report("source", what, advice);
+            return None;
+        }
+        let directory = self.table.absolute_path(local_key, &local);
+        let place = self.place(place_key, &place);
+        let (directory, place) = (directory?, place?);
+        Some(match direction {
+            LaneDirection::Push => Course::Push {
+                from: directory,
+                to: place,
+            },
+            LaneDirection::Pull => Course::Pull {
+                from: place,
+                to: directory,
+            },
+        })
+    }
+
+    /// `STORE:PATH`
+    fn place(&mut self, key: &str, text: &str) -> Option<Place> {
+        let Some((store, path)) = text.split_once(':') else {
+            let advice = "write \"STORE:PATH\", such as \"offsite:home\"";
+            self.table.wrong(key, "has no store", advice);
+            return None;
+        };
+        if !self.stores.contains_key(store) {
+            let known: Vec<&str> = self.stores.keys().map(String::as_str).collect();
+            let what = format!("there is no store {store:?}");
+            self.table.report(key, what, suggestion(store, &known));
+            return None;
+        }
+        let path = path_in_store(path).map_err(|error| format!("the path {error}"));
+        let path = self.table.parsed(key, path)?;
+        let store = store.to_owned();
+        Some(Place { store, path })
+    }
+
+    fn timing(&mut self) -> Option<Timing> {
+        if self.table.exclude_each_other("schedule", "every") {
+            None
+        } else if self.table.has("schedule") {
+            self.calendars().map(Timing::Calendar)
+        } else if self.table.has("every") {
+            let every = self.table.duration("every", MIN_EVERY);
+            every.map(Timing::Every)
+        } else {
+            Some(Timing::ByHand)
+        }
+    }
+
+    /// One calendar expression, or a list of them.
+    fn calendars(&mut self) -> Option<Vec<Calendar>> {
+        let given: Value = self.table.get("schedule")?;
+        let texts: Option<Vec<&str>> = match &given {
+            Value::String(text) => Some(vec![text]),
+            Value::Array(list) if !list.is_empty() => list.iter().map(Value::as_str).collect(),
+            _ => None,
+        };
+        let Some(texts) = texts else {
+            let advice = "write for example \"Mon..Fri 22:00\", or a list of expressions; leave \
+                it out for a job that only starts by hand";
+            let what = "is not a calendar expression";
+            self.table.wrong("schedule", what, advice);
+            return None;
+        };
+        let calendars = texts.into_iter().map(|text| self.calendar(text));
+        let calendars: Vec<Option<Calendar>> = calendars.collect();
+        calendars.into_iter().collect()
+    }
+
+    fn calendar(&mut self, text: &str) -> Option<Calendar> {
+        let calendar = self.table.parsed("schedule", Calendar::parse(text))?;
+        // Two days before the first year of an expression, 1970: earlier in any time zone.
+        let start = Timestamp::UNIX_EPOCH - SignedDuration::from_hours(48);
+        let start = Zoned::new(start, TimeZone::UTC);
+        if calendar.next_after(&start).is_none() {
+            let what = format!("{text:?} in `schedule` never comes");
+            self.table
+                .report("schedule", what, "name a day that exists");
+            return None;
+        }
+        Some(calendar)
+    }
+
+    fn due(&mut self) -> Option<Due> {
+        if self.table.exclude_each_other("by", "within") {
+            return None;
+        }
+        if let Some(within) = self.table.duration("within", MIN_WITHIN) {
+            return Some(Due::Within(within));
+        }
+        let by: Value = self.table.get("by")?;
+        let time = by.as_str();
+        let time = time.and_then(|text| Time::strptime("%H:%M", text).ok());
+        if time.is_none() {
+            let advice = "write hours and minutes in quotes, such as \"06:00\"";
+            self.table.wrong("by", "is not a time of day", advice);
+        }
+        time.map(Due::By)
+    }
+
+    fn delete(&mut self) -> Option<Delete> {
+        let mirrors = self.table.choice("delete", &DELETE)?;
+        let given: Option<Value> = self.table.get("max_delete");
+        let is_complete = self.table.is_complete;
+        match (mirrors, given) {
+            (true, Some(max)) => {
+                let max = max_delete(&max);
+                if max.is_none() {
+                    let what = "is neither a number nor a percentage";
+                    let advice = "write a number of files, 1 or more, or a percentage such as \
+                        \"10%\"";
+                    self.table.wrong("max_delete", what, advice);
+                }
+                max.map(|max| Delete::Mirror { max })
+            }
+            (true, None) if is_complete => {
+                let what = "`delete = \"mirror\"` needs `max_delete`";
+                let advice = "write max_delete = \"10%\" or a number of files, so that a mistake \
+                    cannot empty the destination";
+                self.table.report("delete", what, advice);
+                None
+            }
+            (false, Some(_)) if is_complete => {
+                let what = "has no meaning without `delete = \"mirror\"`";
+                let advice = "add the second or take out the first";
+                self.table.wrong("max_delete", what, advice);
+                None
+            }
+            (false, _) => Some(Delete::Never),
+            (true, None) => None,
+        }
+    }
+}
+
+impl Table<'_, '_> {
+    /// Reports the later of two keys if both are there.
+    fn exclude_each_other(&mut self, one: &str, other: &str) -> bool {
+        let both = self.has(one) && self.has(other);
+        if both {
+            let what = format!("`{one}` and `{other}` exclude each other");
+            self.report(other, what, "keep one of them");
+        }
+        both
+    }
+
+    /// The files that match the patterns.
+    fn filter(&mut self) -> Option<Filter> {
+        let include: Vec<String> = self.get("include").unwrap_or_default();
+        let exclude: Vec<String> = self.get("exclude").unwrap_or_default();
+        let filter = Filter::new(&include, &exclude);
+        let report = |error: FilterError| {
+            let at = self.position(error.list);
+            self.check.add_error(at, error.to_string());
+        };
+        filter.map_err(report).ok()
+    }
+
+    /// Refuses settings that have no effect on a pull.
+    fn refuse_for_pull(&mut self, verify: Option<Verify>, one_file_system: bool) {
+        if verify == Some(Verify::ReadBack) {
+            let what = "`verify = \"read-back\"` has no meaning for a pull";
+            let advice = "take it out; a pull always compares files with the manifest";
+            self.report("verify", what, advice);
+        }
+        if one_file_system {
+            let what = "has no meaning for a pull";
+            let advice = "take it out and use `exclude`; a store has no other file systems";
+            self.wrong("one_file_system", what, advice);
+        }
+    }
+}
+
+fn max_delete(given: &Value) -> Option<MaxDelete> {
+    match given {
+        &Value::Integer(files) if files > 0 => Some(MaxDelete::Files(files.unsigned_abs())),
+        Value::String(text) => {
+            let percent = text.strip_suffix('%')?.trim().parse().ok();
+            let percent = percent.filter(|percent| *percent > 0.0 && *percent <= 100.0);
+            percent.map(|percent: f64| MaxDelete::Share(percent / 100.0))
+        }
+        _ => None,
+    }
+}
