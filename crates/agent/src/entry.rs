@@ -18,7 +18,7 @@ pub struct TreePath(Box<[u8]>);
 
 /// The bytes are no [`TreePath`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no path below a root: a name in it is empty, `.` or `..`, or has a slash")]
+#[error("not a path below a root: a name in it is empty, `.` or `..`, or has a slash")]
 pub struct InvalidPath;
 
 impl TreePath {

@@ -35,17 +35,6 @@ const MAX_KEY: usize = 900;
 /// contains it.
 const SHORTENED: &str = "%~";
 
-/// Why a key has no path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
-    /// The path was too long for a key. The manifest has it.
-    #[error("the key is that of a path too long for one; the manifest has it")]
-    Shortened,
-    /// [`encode`] makes no such key.
-    #[error("no key of a file")]
-    Foreign,
-}
-
 /// The key of the file at `path`; empty for the root.
 #[must_use]
 pub fn encode(path: &TreePath) -> String {
@@ -74,39 +63,6 @@ pub(crate) fn beneath(prefix: &str, key: &str) -> String {
         "" => key.to_owned(),
         prefix => format!("{prefix}/{key}"),
     }
-}
-
-/// The path of a key.
-///
-/// # Errors
-/// [`DecodeError`]: the key was shortened or is not ours.
-pub fn decode(key: &str) -> Result<TreePath, DecodeError> {
-    if key.contains(SHORTENED) || is_long(key) {
-        return Err(DecodeError::Shortened);
-    }
-    let foreign = DecodeError::Foreign;
-    let mut bytes = Vec::with_capacity(key.len());
-    for (i, name) in key.split('/').enumerate() {
-        if i > 0 {
-            bytes.push(0);
-        }
-        bytes.extend(percent::decode(name).ok_or(foreign)?);
-    }
-    let path = TreePath::from_bytes(&bytes).map_err(|_| foreign)?;
-    // Each path has exactly one key.
-    match !bytes.is_empty() && encode(&path) == key {
-        true => Ok(path),
-        false => Err(foreign),
-    }
-}
-
-fn is_long(key: &str) -> bool {
-    let long = key
-        .strip_prefix(OWN)
-        .and_then(|rest| rest.strip_prefix("/long/"));
-    long.is_some_and(|digits| {
-        digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
-    })
 }
 
 fn encode_name(name: &[u8], is_at_top: bool) -> String {
@@ -162,6 +118,45 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Why a key has no path.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum DecodeError {
+        /// The path was too long for a key. The manifest has it.
+        Shortened,
+        /// [`encode`] makes no such key.
+        Foreign,
+    }
+
+    /// The path of a key: the inverse of [`encode`].
+    fn decode(key: &str) -> Result<TreePath, DecodeError> {
+        if key.contains(SHORTENED) || is_long(key) {
+            return Err(DecodeError::Shortened);
+        }
+        let foreign = DecodeError::Foreign;
+        let mut bytes = Vec::with_capacity(key.len());
+        for (i, name) in key.split('/').enumerate() {
+            if i > 0 {
+                bytes.push(0);
+            }
+            bytes.extend(percent::decode(name).ok_or(foreign)?);
+        }
+        let path = TreePath::from_bytes(&bytes).map_err(|_| foreign)?;
+        // Each path has exactly one key.
+        match !bytes.is_empty() && encode(&path) == key {
+            true => Ok(path),
+            false => Err(foreign),
+        }
+    }
+
+    fn is_long(key: &str) -> bool {
+        let long = key
+            .strip_prefix(OWN)
+            .and_then(|rest| rest.strip_prefix("/long/"));
+        long.is_some_and(|digits| {
+            digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+        })
+    }
 
     fn path(names: &[&[u8]]) -> TreePath {
         TreePath::from_bytes(&names.join(&0)).unwrap()

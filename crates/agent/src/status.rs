@@ -3,6 +3,8 @@
 //!
 //! Times are in seconds and amounts in bytes. An unknown value is `null`.
 
+use std::ops::AddAssign;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -249,48 +251,33 @@ pub struct Retries {
     pub integrity: u64,
 }
 
-impl Outcomes {
-    /// Adds `more` to the counts.
-    pub fn add(&mut self, more: &Self) {
-        for (count, more) in [
-            (&mut self.same, more.same),
-            (&mut self.moved, more.moved),
-            (&mut self.deleted, more.deleted),
-            (&mut self.changed, more.changed),
-            (&mut self.failed, more.failed),
-        ] {
-            *count = count.saturating_add(more);
-        }
+impl AddAssign for Outcomes {
+    fn add_assign(&mut self, more: Self) {
+        self.same += more.same;
+        self.moved += more.moved;
+        self.deleted += more.deleted;
+        self.changed += more.changed;
+        self.failed += more.failed;
     }
 }
 
-impl Totals {
-    /// Adds `more` to the counts.
-    pub fn add(&mut self, more: &Self) {
-        self.files.add(&more.files);
-        self.retries.add(&more.retries);
-        for (count, more) in [
-            (&mut self.bytes, more.bytes),
-            (&mut self.chunks, more.chunks),
-            (&mut self.succeeded, more.succeeded),
-            (&mut self.failed, more.failed),
-            (&mut self.late, more.late),
-        ] {
-            *count = count.saturating_add(more);
-        }
+impl AddAssign for Totals {
+    fn add_assign(&mut self, more: Self) {
+        self.bytes += more.bytes;
+        self.chunks += more.chunks;
+        self.files += more.files;
+        self.retries += more.retries;
+        self.succeeded += more.succeeded;
+        self.failed += more.failed;
+        self.late += more.late;
     }
 }
 
-impl Retries {
-    /// Adds `more` to the counts.
-    pub fn add(&mut self, more: &Self) {
-        for (count, more) in [
-            (&mut self.network, more.network),
-            (&mut self.server, more.server),
-            (&mut self.busy, more.busy),
-            (&mut self.integrity, more.integrity),
-        ] {
-            *count = count.saturating_add(more);
-        }
+impl AddAssign for Retries {
+    fn add_assign(&mut self, more: Self) {
+        self.network += more.network;
+        self.server += more.server;
+        self.busy += more.busy;
+        self.integrity += more.integrity;
     }
 }

@@ -171,7 +171,7 @@ fn what_makes_no_sense_does_not_reach_the_daemon() {
         ("/v1/run", &["-X", "PUT", "-d", "{}"], 405, "POST only"),
         ("/v1/status?watch=1", &[], 400, "query"),
         ("/v1/run?watch", &["-d", "{}"], 400, "query"),
-        ("/v1/run", &["-d", "{"], 400, "no JSON"),
+        ("/v1/run", &["-d", "{"], 400, "not JSON"),
         ("/v1/run", &["-d", r#"{"jobs":"a"}"#], 400, "`job`"),
         (
             "/v1/run",

@@ -226,6 +226,11 @@ fn its_functions_speak_and_draw_as_people_read() {
         ("apart([0, 1])", json!([15, 45])),
         // What is not known is a gap.
         ("runs([1, 2, null, 3])", json!([[0, 1], [3]])),
+        // Without the name of a zone, its offset counts. This changes all later moments.
+        (
+            "(setZone('', 19800), moment('2026-03-28T22:30:00Z', now))",
+            json!("04:00"),
+        ),
     ];
     let page = include_str!("../src/web/index.html");
     let calls: Vec<_> = cases.iter().map(|(call, _)| *call).collect();

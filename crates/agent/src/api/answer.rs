@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::command::{CommandKind, HiddenCredentials, read_command};
+use super::command::{CommandReader, HiddenCredentials, read_command, reader};
 use super::refusal::{ApiRefusal, MAX_BODY};
 use crate::daemon::handle::{CommandAccepted, Handle};
 use crate::response::{AgentResponse, JSON, json, response};
@@ -45,12 +45,12 @@ impl Default for ApiTimeouts {
 }
 
 /// What a path of the API is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 enum Route {
     Status,
     /// The last hour of a lane.
     History(LaneDirection),
-    Command(CommandKind),
+    Command(CommandReader),
 }
 
 impl Route {
@@ -59,13 +59,7 @@ impl Route {
             "/v1/status" => Self::Status,
             "/v1/history/push" => Self::History(LaneDirection::Push),
             "/v1/history/pull" => Self::History(LaneDirection::Pull),
-            "/v1/run" => Self::Command(CommandKind::Run),
-            "/v1/pause" => Self::Command(CommandKind::Pause),
-            "/v1/resume" => Self::Command(CommandKind::Resume),
-            "/v1/cancel" => Self::Command(CommandKind::Cancel),
-            "/v1/add" => Self::Command(CommandKind::Add),
-            "/v1/restore" => Self::Command(CommandKind::Restore),
-            _ => return None,
+            _ => Self::Command(reader(path)?),
         })
     }
 
@@ -84,12 +78,6 @@ pub(crate) struct Responder {
     handle: Handle,
     timeouts: ApiTimeouts,
     stopping: Stopping,
-}
-
-/// The answer to a command.
-#[derive(Debug, Serialize)]
-struct AcceptedDocument {
-    id: String,
 }
 
 impl Responder {
@@ -116,18 +104,21 @@ impl Responder {
             (Route::Status, None) => Ok(ok(&*self.handle.status())),
             (Route::Status, Some("watch")) => Ok(self.watch()),
             (Route::History(direction), None) => Ok(ok(&self.handle.history(direction))),
-            (Route::Command(kind), None) => {
+            (Route::Command(read), None) => {
                 let body = whole_body(body, self.timeouts.idle).await?;
-                let accepted = self.command(kind, &body).await?;
-                Ok(ok(&AcceptedDocument { id: accepted.id }))
+                Ok(ok(&self.command(read, &body).await?))
             }
             (_, Some(_)) => Err(ApiRefusal::malformed("this query means nothing here")
                 .with_hint("/v1/status takes ?watch, and nothing else takes any")),
         }
     }
 
-    async fn command(&self, kind: CommandKind, body: &[u8]) -> Result<CommandAccepted, ApiRefusal> {
-        let command = read_command(kind, body)?;
+    async fn command(
+        &self,
+        read: CommandReader,
+        body: &[u8],
+    ) -> Result<CommandAccepted, ApiRefusal> {
+        let command = read_command(read, body)?;
         let hidden = HiddenCredentials::of(&command);
         let done = self.handle.command(command).await;
         done.map_err(|error| hidden.remove_from(error).into())

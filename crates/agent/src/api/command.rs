@@ -14,54 +14,61 @@ use url::Url;
 use super::refusal::ApiRefusal;
 use crate::daemon::handle::{CommandError, TaskCommand};
 
-/// The kinds of commands, one per path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CommandKind {
-    Run,
-    Pause,
-    Resume,
-    Cancel,
-    Add,
-    Restore,
+/// Makes a command of the members of a body.
+pub(crate) type CommandReader = fn(&mut Members) -> Result<TaskCommand, ApiRefusal>;
+
+/// The reader for the commands of this path.
+pub(crate) fn reader(path: &str) -> Option<CommandReader> {
+    let reader: CommandReader = match path {
+        "/v1/run" => |members| {
+            let job = members.text("job")?;
+            Ok(TaskCommand::Run { job })
+        },
+        "/v1/pause" => |members| {
+            let id = members.text("id")?;
+            Ok(TaskCommand::Pause { id })
+        },
+        "/v1/resume" => |members| {
+            let id = members.text("id")?;
+            Ok(TaskCommand::Resume { id })
+        },
+        "/v1/cancel" => |members| {
+            let id = members.text("id")?;
+            Ok(TaskCommand::Cancel { id })
+        },
+        "/v1/add" => |members| {
+            Ok(TaskCommand::Add {
+                url: members.url("url")?,
+                to: members.path("to")?,
+                deadline: members.moment("deadline")?,
+            })
+        },
+        "/v1/restore" => |members| {
+            Ok(TaskCommand::Restore {
+                job: members.text("job")?,
+                to: members.path("to")?,
+                deadline: members.moment("deadline")?,
+            })
+        },
+        _ => return None,
+    };
+    Some(reader)
 }
 
-/// Reads the command of this kind from the body of a request.
+/// Reads a command from the body of a request.
 ///
 /// # Errors
 /// The first thing that is wrong with the body.
-pub(crate) fn read_command(kind: CommandKind, body: &[u8]) -> Result<TaskCommand, ApiRefusal> {
+pub(crate) fn read_command(read: CommandReader, body: &[u8]) -> Result<TaskCommand, ApiRefusal> {
     let mut members = Members::of(body)?;
-    let command = match kind {
-        CommandKind::Run => TaskCommand::Run {
-            job: members.text("job")?,
-        },
-        CommandKind::Pause => TaskCommand::Pause {
-            id: members.text("id")?,
-        },
-        CommandKind::Resume => TaskCommand::Resume {
-            id: members.text("id")?,
-        },
-        CommandKind::Cancel => TaskCommand::Cancel {
-            id: members.text("id")?,
-        },
-        CommandKind::Add => TaskCommand::Add {
-            url: members.url("url")?,
-            to: members.path("to")?,
-            deadline: members.moment("deadline")?,
-        },
-        CommandKind::Restore => TaskCommand::Restore {
-            job: members.text("job")?,
-            to: members.path("to")?,
-            deadline: members.moment("deadline")?,
-        },
-    };
+    let command = read(&mut members)?;
     members.finish()?;
     Ok(command)
 }
 
 /// The members of a JSON object that were not read yet, and the names of those that
 /// were looked for.
-struct Members {
+pub(crate) struct Members {
     left: Map<String, Value>,
     known: Vec<&'static str>,
 }
@@ -74,10 +81,10 @@ impl Members {
                 left,
                 known: Vec::new(),
             }),
-            Ok(_) => Err(ApiRefusal::malformed("the body is no JSON object").with_hint(form)),
+            Ok(_) => Err(ApiRefusal::malformed("the body is not a JSON object").with_hint(form)),
             // The error names the place, but not the text at it.
             Err(error) => {
-                Err(ApiRefusal::malformed(format!("the body is no JSON: {error}")).with_hint(form))
+                Err(ApiRefusal::malformed(format!("the body is not JSON: {error}")).with_hint(form))
             }
         }
     }
@@ -88,7 +95,7 @@ impl Members {
         match self.left.remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(ApiRefusal::malformed(format!("`{name}` is no string"))),
+            Some(_) => Err(ApiRefusal::malformed(format!("`{name}` is not a string"))),
         }
     }
 
@@ -101,7 +108,7 @@ impl Members {
     fn url(&mut self, name: &'static str) -> Result<Url, ApiRefusal> {
         let text = self.text(name)?;
         let wrong = |why: &str| {
-            ApiRefusal::malformed(format!("`{name}` is no URL that can be downloaded: {why}"))
+            ApiRefusal::malformed(format!("`{name}` cannot be downloaded: {why}"))
                 .with_hint("write http://HOST/PATH or https://HOST/PATH")
         };
         let url = Url::parse(&text).map_err(|error| wrong(&error.to_string()))?;
@@ -118,7 +125,7 @@ impl Members {
             Ok(path)
         } else {
             Err(
-                ApiRefusal::malformed(format!("`{name}` is no absolute path"))
+                ApiRefusal::malformed(format!("`{name}` is not an absolute path"))
                     .with_hint("write the path in full, from /"),
             )
         }
@@ -129,7 +136,7 @@ impl Members {
             return Ok(None);
         };
         let moment = text.parse().map_err(|_| {
-            ApiRefusal::malformed(format!("`{name}` is no moment"))
+            ApiRefusal::malformed(format!("`{name}` is not a moment"))
                 .with_hint("write it as in RFC 3339: 2026-05-01T06:00:00Z")
         })?;
         Ok(Some(moment))
@@ -194,8 +201,12 @@ impl HiddenCredentials {
 mod tests {
     use super::*;
 
-    fn refused(kind: CommandKind, body: &str) -> String {
-        match read_command(kind, body.as_bytes()) {
+    fn read(path: &str, body: &[u8]) -> Result<TaskCommand, ApiRefusal> {
+        read_command(reader(path).unwrap(), body)
+    }
+
+    fn refused(path: &str, body: &str) -> String {
+        match read(path, body.as_bytes()) {
             Ok(command) => panic!("{body} was taken: {command:?}"),
             Err(refusal) => {
                 assert_eq!(refusal.status.as_u16(), 400, "{body}");
@@ -208,17 +219,17 @@ mod tests {
     fn each_command_has_its_members() {
         let id = || "home".to_owned();
         let named = br#"{"id":"home"}"#;
-        for (kind, expected) in [
-            (CommandKind::Pause, TaskCommand::Pause { id: id() }),
-            (CommandKind::Resume, TaskCommand::Resume { id: id() }),
-            (CommandKind::Cancel, TaskCommand::Cancel { id: id() }),
+        for (path, expected) in [
+            ("/v1/pause", TaskCommand::Pause { id: id() }),
+            ("/v1/resume", TaskCommand::Resume { id: id() }),
+            ("/v1/cancel", TaskCommand::Cancel { id: id() }),
         ] {
-            assert_eq!(read_command(kind, named), Ok(expected));
+            assert_eq!(read(path, named), Ok(expected));
         }
-        let run = read_command(CommandKind::Run, br#" {"job": "home"} "#);
+        let run = read("/v1/run", br#" {"job": "home"} "#);
         assert_eq!(run, Ok(TaskCommand::Run { job: id() }));
-        let add = read_command(
-            CommandKind::Add,
+        let add = read(
+            "/v1/add",
             br#"{"url":"https://me:pw@h/f","to":"/srv/","deadline":"2026-05-01T06:00:00+02:00"}"#,
         );
         let expected = TaskCommand::Add {
@@ -236,57 +247,46 @@ mod tests {
                 to: "/r".into(),
                 deadline: None,
             };
-            assert_eq!(
-                read_command(CommandKind::Restore, body.as_bytes()),
-                Ok(expected)
-            );
+            assert_eq!(read("/v1/restore", body.as_bytes()), Ok(expected));
         }
     }
 
     #[test]
     fn what_is_wrong_is_named() {
-        for (kind, body, expected) in [
-            (CommandKind::Run, "", "no JSON"),
-            (CommandKind::Run, "{", "no JSON"),
-            (CommandKind::Run, "[]", "no JSON object"),
-            (CommandKind::Run, r#"{"job":"a"} x"#, "no JSON"),
-            (CommandKind::Run, "{}", "`job` is missing"),
-            (CommandKind::Run, r#"{"job":""}"#, "`job` is missing"),
-            (CommandKind::Run, r#"{"job":1}"#, "`job` is no string"),
+        for (path, body, expected) in [
+            ("/v1/run", "", "not JSON"),
+            ("/v1/run", "{", "not JSON"),
+            ("/v1/run", "[]", "not a JSON object"),
+            ("/v1/run", r#"{"job":"a"} x"#, "not JSON"),
+            ("/v1/run", "{}", "`job` is missing"),
+            ("/v1/run", r#"{"job":""}"#, "`job` is missing"),
+            ("/v1/run", r#"{"job":1}"#, "`job` is not a string"),
             (
-                CommandKind::Run,
+                "/v1/run",
                 r#"{"job":"a","force":true}"#,
                 "no member `force`",
             ),
-            (CommandKind::Pause, r#"{"job":"a"}"#, "`id` is missing"),
-            (CommandKind::Add, r#"{"url":"h/f","to":"/"}"#, "`url`"),
+            ("/v1/pause", r#"{"job":"a"}"#, "`id` is missing"),
+            ("/v1/add", r#"{"url":"h/f","to":"/"}"#, "`url`"),
+            ("/v1/add", r#"{"url":"ftp://h/f","to":"/"}"#, "scheme"),
+            ("/v1/add", r#"{"url":"http://h/f"}"#, "`to` is missing"),
             (
-                CommandKind::Add,
-                r#"{"url":"ftp://h/f","to":"/"}"#,
-                "scheme",
-            ),
-            (
-                CommandKind::Add,
-                r#"{"url":"http://h/f"}"#,
-                "`to` is missing",
-            ),
-            (
-                CommandKind::Add,
+                "/v1/add",
                 r#"{"url":"http://h/f","to":"srv"}"#,
-                "`to` is no absolute path",
+                "`to` is not an absolute path",
             ),
             (
-                CommandKind::Add,
+                "/v1/add",
                 r#"{"url":"http://h/f","to":"/a\u0000b"}"#,
-                "`to` is no absolute path",
+                "`to` is not an absolute path",
             ),
             (
-                CommandKind::Restore,
+                "/v1/restore",
                 r#"{"job":"a","to":"/r","deadline":"06:00"}"#,
-                "`deadline` is no moment",
+                "`deadline` is not a moment",
             ),
         ] {
-            let said = refused(kind, body);
+            let said = refused(path, body);
             assert!(said.contains(expected), "{body}: {said}");
         }
     }
@@ -303,7 +303,7 @@ mod tests {
             r#"{"url":"https://me:hunter2@h/f" x"#,
             r#"{"url":"https://me:hunter2@h/f","to":"/","x":"hunter2"}"#,
         ] {
-            let said = refused(CommandKind::Add, body);
+            let said = refused("/v1/add", body);
             assert!(!said.contains("hunter2"), "{body}: {said}");
         }
     }

@@ -59,7 +59,7 @@ fn make_room(path: &Path, address: &SockAddr) -> io::Result<()> {
         found => found?,
     };
     if !found.file_type().is_socket() {
-        let what = "there is something else than a socket, which is left as it is";
+        let what = "there is a file that is not a socket; move it away, or choose another path";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
     }
     let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;

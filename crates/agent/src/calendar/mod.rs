@@ -9,17 +9,21 @@
 //! backup is better than none. When clocks go back, a start time in the repeated hour
 //! counts in the first of the two hours, as in systemd.
 //!
+//! The search for the next moment has two steps. The first finds the next local date and
+//! time that the expression allows, without a time zone. It ends, because years end. The
+//! second finds the moment at which local clocks show that date and time.
+//!
 //! Pure: the present moment is an argument.
 
 mod parse;
-mod search;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use jiff::civil::Weekday;
-use jiff::tz::TimeZone;
+use jiff::civil::{Date, DateTime, Time, Weekday};
+use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::{Timestamp, ToSpan, Zoned};
 
 /// A calendar expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +58,7 @@ impl fmt::Display for Calendar {
 
 /// One of the numbers of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
+enum Field {
     /// 1970 to 2199, as in systemd. Two-digit years mean 1970 to 2069.
     Year,
     /// 1 to 12.
@@ -74,8 +78,7 @@ pub enum Field {
 
 impl Field {
     /// The valid numbers.
-    #[must_use]
-    pub fn range(self) -> RangeInclusive<i16> {
+    fn range(self) -> RangeInclusive<i16> {
         match self {
             Self::Year => 1970..=2199,
             Self::Month => 1..=12,
@@ -101,88 +104,106 @@ impl fmt::Display for Field {
     }
 }
 
-/// Why a text is not a calendar expression. Each error shows the wrong part.
+/// Why a text is not a calendar expression: the wrong part, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CalendarError {
-    /// The text is empty.
-    #[error("the expression is empty; write for example 22:00, Mon..Fri 22:00 or daily")]
-    Empty,
-    /// A part is not in its place, or is neither weekdays nor date nor time.
-    #[error(
-        "{0:?} is out of place; write weekdays, date, time and time zone in this order, as in \
-         Mon..Fri *-*-* 22:00 Europe/Berlin, or a word: minutely, hourly, daily, weekly, monthly, \
-         quarterly, semiannually, yearly"
-    )]
-    Form(String),
-    /// There are letters instead of a weekday.
-    #[error(
-        "{0:?} is not a weekday; write Mon, Tue, Wed, Thu, Fri, Sat or Sun, or a single word such \
-         as daily"
-    )]
-    Weekday(String),
-    /// A range of weekdays ends before it starts.
-    #[error("{0:?} runs past Sunday, the end of a week; write for example Mon,Sat,Sun")]
-    WeekdaysBackwards(String),
-    /// A range of weekdays is not written with `..`.
-    #[error("{0:?} is not a range of weekdays; write two dots, as in Mon..Fri")]
-    WeekdayRange(String),
-    /// A date has another form.
-    #[error(
-        "{0:?} is not a date; write YEAR-MONTH-DAY or MONTH-DAY, as in *-*-01; to count days from \
-         the end of the month, write ~ before the day, as in *-*~01"
-    )]
-    Date(String),
-    /// A time has another form.
-    #[error("{0:?} is not a time; write HOUR:MINUTE or HOUR:MINUTE:SECOND, as in 22:00")]
-    Time(String),
-    /// There is something else instead of a number.
-    #[error("{part:?} is not a valid {field}; write {low} to {high}, a list (1,5), a range (1..5), each \
-         with a step if needed (1/2), or * alone",
-        low = field.range().start(), high = field.range().end())]
-    Number {
-        /// The text.
-        part: String,
-        /// The expected number.
-        field: Field,
-    },
-    /// A number is too small or too large.
-    #[error("{part:?} is not a valid {field}; write {low} to {high}",
-        low = field.range().start(), high = field.range().end())]
-    OutOfRange {
-        /// The text.
-        part: String,
-        /// The expected number.
-        field: Field,
-    },
-    /// A range ends before it starts.
-    #[error("the range {0:?} ends before it starts; write the smaller number first")]
-    Backwards(String),
-    /// A `*` does not stand alone.
-    #[error("* must stand alone, unlike in {part:?}; for every second {field} write {low}/2",
-        low = field.range().start())]
-    Star {
-        /// The text.
-        part: String,
-        /// The number it belongs to.
-        field: Field,
-    },
-    /// A step is zero or leaves the range at once.
-    #[error("the step in {part:?} reaches no second {field}; use a smaller one, or none")]
-    Step {
-        /// The text.
-        part: String,
-        /// The number it belongs to.
-        field: Field,
-    },
-    /// There is a fraction of a second.
-    #[error("{0:?} has a fraction of a second; write whole seconds")]
-    Fraction(String),
-    /// The moment is in seconds since 1970.
-    #[error("{0:?} counts seconds since 1970; write a date and a time instead")]
-    Epoch(String),
-    /// This machine does not know the time zone.
-    #[error("{0:?} is not a time zone of this machine; write UTC or for example Europe/Berlin")]
-    Zone(String),
+#[error("{0}")]
+pub struct CalendarError(String);
+
+impl Calendar {
+    /// The first moment after `now`, at a whole second. It is in the time zone of the
+    /// expression, or of `now` if the expression has none. `None` after the last moment.
+    #[must_use]
+    pub fn next_after(&self, now: &Zoned) -> Option<Zoned> {
+        let zone = self.zone.as_ref().unwrap_or(now.time_zone());
+        let local = now.with_time_zone(zone.clone()).datetime();
+        let whole = local.with().subsec_nanosecond(0).build().ok()?;
+        let mut from = whole.checked_add(1.second()).ok()?;
+        loop {
+            let shown = self.date_time_from(from)?;
+            let moment = moment(shown, zone)?;
+            // In a repeated hour, the moment is already over.
+            if moment > now.timestamp() {
+                return Some(moment.to_zoned(zone.clone()));
+            }
+            from = shown.checked_add(1.second()).ok()?;
+        }
+    }
+
+    /// The first valid date and time, from this one on.
+    fn date_time_from(&self, from: DateTime) -> Option<DateTime> {
+        self.dates_from(from.date()).find_map(|date| {
+            let earliest = if date == from.date() {
+                from.time()
+            } else {
+                Time::midnight()
+            };
+            Some(date.to_datetime(self.time_from(earliest)?))
+        })
+    }
+
+    /// The valid dates from this one on, in order.
+    fn dates_from(&self, from: Date) -> impl Iterator<Item = Date> {
+        let years = self.years.range(from.year()..);
+        years
+            .flat_map(|&year| self.months.iter().map(move |&month| (year, month)))
+            .skip_while(move |&month| month < (from.year(), i16::from(from.month())))
+            .filter_map(|(year, month)| Date::new(year, i8::try_from(month).ok()?, 1).ok())
+            .flat_map(|first| {
+                first
+                    .series(1.day())
+                    .take_while(move |day| day.month() == first.month())
+            })
+            .skip_while(move |&date| date < from)
+            .filter(|&date| self.has_day(date))
+    }
+
+    fn has_day(&self, date: Date) -> bool {
+        let day = i16::from(date.day());
+        let of_month = match &self.days {
+            Days::FromStart(days) => days.contains(&day),
+            Days::FromEnd(days) => days.contains(&(i16::from(date.days_in_month()) - day + 1)),
+        };
+        of_month && self.weekdays.contains(&date.weekday())
+    }
+
+    /// The first valid time of a day, from this one on.
+    fn time_from(&self, from: Time) -> Option<Time> {
+        let [hour, minute, second] = [from.hour(), from.minute(), from.second()].map(i16::from);
+        let first = |numbers: &BTreeSet<i16>, from| numbers.range(from..).next().copied();
+        let of_minute = || Some((hour, minute, first(&self.seconds, second)?));
+        let of_hour = || {
+            let minute = first(&self.minutes, minute + 1)?;
+            Some((hour, minute, first(&self.seconds, 0)?))
+        };
+        let of_day = || {
+            let hour = first(&self.hours, hour + 1)?;
+            Some((hour, first(&self.minutes, 0)?, first(&self.seconds, 0)?))
+        };
+        let has_hour = self.hours.contains(&hour);
+        let has_minute = has_hour && self.minutes.contains(&minute);
+        let (hour, minute, second) = None
+            .or_else(|| of_minute().filter(|_| has_minute))
+            .or_else(|| of_hour().filter(|_| has_hour))
+            .or_else(of_day)?;
+        let [hour, minute, second] = [hour, minute, second].map(i8::try_from);
+        Time::new(hour.ok()?, minute.ok()?, second.ok()?, 0).ok()
+    }
+}
+
+/// The moment at which local clocks show this date and time. If they show it twice, the
+/// first of the two. If they skip it, the moment of the change.
+fn moment(shown: DateTime, zone: &TimeZone) -> Option<Timestamp> {
+    match zone.to_ambiguous_timestamp(shown).offset() {
+        AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => {
+            offset.to_timestamp(shown).ok()
+        }
+        AmbiguousOffset::Gap { before, .. } => {
+            // The moment on a clock that was not set forward: at the change or after it.
+            let after = before.to_timestamp(shown).ok()?;
+            let skip = zone.preceding(after.checked_add(1.second()).ok()?).next()?;
+            Some(skip.timestamp())
+        }
+    }
 }
 
 #[cfg(test)]

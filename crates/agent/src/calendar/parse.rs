@@ -48,10 +48,15 @@ impl Calendar {
         let text = text.trim_ascii();
         let mut words: Vec<&str> = text.split_ascii_whitespace().collect();
         let Some(first) = words.first() else {
-            return Err(CalendarError::Empty);
+            return Err(CalendarError(
+                "the expression is empty; write for example 22:00, Mon..Fri 22:00 or daily"
+                    .to_owned(),
+            ));
         };
         if first.starts_with('@') {
-            return Err(CalendarError::Epoch((*first).to_owned()));
+            return Err(CalendarError(format!(
+                "{first:?} counts seconds since 1970; write a date and a time instead"
+            )));
         }
         let zone = match words[..] {
             [_, .., last] if starts_with_letter(last) => {
@@ -83,7 +88,7 @@ impl Calendar {
         let date = words.next_if(|word| !word.contains(':'));
         let time = words.next_if(|word| word.contains(':'));
         if let Some(rest) = words.next() {
-            return Err(CalendarError::Form(rest.to_owned()));
+            return Err(out_of_place(rest));
         }
         let weekdays = weekdays.map_or(Ok(WEEKDAYS.map(|(_, day)| day).into()), weekdays_of)?;
         let (years, months, days) = date_of(date.unwrap_or("*-*-*"))?;
@@ -113,12 +118,22 @@ fn time_zone(name: &str) -> Option<TimeZone> {
     TimeZone::get(name).ok()
 }
 
+/// The error for a part that is not in its place, or is neither weekdays nor date nor time.
+fn out_of_place(word: &str) -> CalendarError {
+    CalendarError(format!(
+        "{word:?} is out of place; write weekdays, date, time and time zone in this order, as in \
+         Mon..Fri *-*-* 22:00 Europe/Berlin, or a word: minutely, hourly, daily, weekly, \
+         monthly, quarterly, semiannually, yearly"
+    ))
+}
+
 /// The error for the last of several words, if it is not a time zone.
 fn no_time_zone(word: &str) -> CalendarError {
-    let word = word.to_owned();
-    match weekdays_of(&word) {
-        Ok(_) => CalendarError::Form(word),
-        Err(_) => CalendarError::Zone(word),
+    match weekdays_of(word) {
+        Ok(_) => out_of_place(word),
+        Err(_) => CalendarError(format!(
+            "{word:?} is not a time zone of this machine; write UTC or for example Europe/Berlin"
+        )),
     }
 }
 
@@ -130,11 +145,15 @@ fn weekdays_of(word: &str) -> Result<Vec<Weekday>, CalendarError> {
             let (from, to) = (weekday(from)?, weekday(to)?);
             let (from, to) = (from.to_monday_zero_offset(), to.to_monday_zero_offset());
             if from > to {
-                return Err(CalendarError::WeekdaysBackwards(item.to_owned()));
+                return Err(CalendarError(format!(
+                    "{item:?} runs past Sunday, the end of a week; write for example Mon,Sat,Sun"
+                )));
             }
             days.extend((from..=to).filter_map(|day| Weekday::from_monday_zero_offset(day).ok()));
         } else if item.contains(['-', '~']) {
-            return Err(CalendarError::WeekdayRange(item.to_owned()));
+            return Err(CalendarError(format!(
+                "{item:?} is not a range of weekdays; write two dots, as in Mon..Fri"
+            )));
         } else {
             days.push(weekday(item)?);
         }
@@ -149,8 +168,12 @@ fn weekday(name: &str) -> Result<Weekday, CalendarError> {
             .any(|form| form.eq_ignore_ascii_case(name))
     };
     let found = WEEKDAYS.iter().find(|(full, _)| is(full));
-    let error = || CalendarError::Weekday(name.to_owned());
-    found.map(|&(_, day)| day).ok_or_else(error)
+    found.map(|&(_, day)| day).ok_or_else(|| {
+        CalendarError(format!(
+            "{name:?} is not a weekday; write Mon, Tue, Wed, Thu, Fri, Sat or Sun, or a single \
+             word such as daily"
+        ))
+    })
 }
 
 type Numbers = BTreeSet<i16>;
@@ -158,7 +181,12 @@ type Numbers = BTreeSet<i16>;
 /// Parses `YEAR-MONTH-DAY` or `MONTH-DAY`. A `~` instead of the last `-` counts days from
 /// the end of the month.
 fn date_of(word: &str) -> Result<(Numbers, Numbers, Days), CalendarError> {
-    let error = || CalendarError::Date(word.to_owned());
+    let error = || {
+        CalendarError(format!(
+            "{word:?} is not a date; write YEAR-MONTH-DAY or MONTH-DAY, as in *-*-01; to count \
+             days from the end of the month, write ~ before the day, as in *-*~01"
+        ))
+    };
     let at = word.rfind(['-', '~']).ok_or_else(error)?;
     let (rest, day) = (&word[..at], &word[at + 1..]);
     let (year, month) = rest.split_once('-').unwrap_or(("*", rest));
@@ -181,10 +209,16 @@ fn time_of(word: &str) -> Result<(Numbers, Numbers, Numbers), CalendarError> {
     let (hour, minute, second) = match parts[..] {
         [hour, minute] => (hour, minute, "00"),
         [hour, minute, second] => (hour, minute, second),
-        _ => return Err(CalendarError::Time(word.to_owned())),
+        _ => {
+            return Err(CalendarError(format!(
+                "{word:?} is not a time; write HOUR:MINUTE or HOUR:MINUTE:SECOND, as in 22:00"
+            )));
+        }
     };
     if second.replace("..", "").contains('.') {
-        return Err(CalendarError::Fraction(second.to_owned()));
+        return Err(CalendarError(format!(
+            "{second:?} has a fraction of a second; write whole seconds"
+        )));
     }
     Ok((
         numbers(hour, Field::Hour)?,
@@ -199,8 +233,10 @@ fn numbers(part: &str, field: Field) -> Result<Numbers, CalendarError> {
         return Ok(field.range().collect());
     }
     if part.contains('*') {
-        let part = part.to_owned();
-        return Err(CalendarError::Star { part, field });
+        let min = field.range().into_inner().0;
+        return Err(CalendarError(format!(
+            "* must stand alone, unlike in {part:?}; for every second {field} write {min}/2"
+        )));
     }
     let mut allowed = Numbers::new();
     for item in part.split(',') {
@@ -213,13 +249,12 @@ fn numbers(part: &str, field: Field) -> Result<Numbers, CalendarError> {
             None => (number(range, field)?, None),
         };
         if to.is_some_and(|to| to < from) {
-            return Err(CalendarError::Backwards(range.to_owned()));
+            return Err(CalendarError(format!(
+                "the range {range:?} ends before it starts; write the smaller number first"
+            )));
         }
-        let found = series(from, to, step, field).ok_or_else(|| {
-            let part = item.to_owned();
-            CalendarError::Step { part, field }
-        })?;
-        allowed.extend(found);
+        let found = series(from, to, step, field);
+        allowed.extend(found.ok_or_else(|| useless_step(item, field))?);
     }
     Ok(allowed)
 }
@@ -243,29 +278,43 @@ fn series(from: i16, to: Option<i16>, step: Option<usize>, field: Field) -> Opti
 }
 
 fn step_of(item: &str, step: &str, field: Field) -> Result<usize, CalendarError> {
-    let part = item.to_owned();
     match digits(step).and_then(|step| usize::try_from(step).ok()) {
-        None => Err(CalendarError::Number { part, field }),
-        Some(0) => Err(CalendarError::Step { part, field }),
+        None => Err(no_number(item, field)),
+        Some(0) => Err(useless_step(item, field)),
         Some(step) => Ok(step),
     }
 }
 
+/// The error for a step that is zero or leaves the range at once.
+fn useless_step(part: &str, field: Field) -> CalendarError {
+    CalendarError(format!(
+        "the step in {part:?} reaches no second {field}; use a smaller one, or none"
+    ))
+}
+
+/// The error for something else instead of a number.
+fn no_number(part: &str, field: Field) -> CalendarError {
+    let (min, max) = field.range().into_inner();
+    CalendarError(format!(
+        "{part:?} is not a valid {field}; write {min} to {max}, a list (1,5), a range (1..5), \
+         each with a step if needed (1/2), or * alone"
+    ))
+}
+
 fn number(text: &str, field: Field) -> Result<i16, CalendarError> {
-    let part = text.to_owned();
-    let Some(number) = digits(text) else {
-        return Err(CalendarError::Number { part, field });
-    };
+    let number = digits(text).ok_or_else(|| no_number(text, field))?;
     let number = match (field, number) {
         (Field::Year, 0..FIRST_TWO_DIGIT_YEAR) => 2000 + number,
         (Field::Year, FIRST_TWO_DIGIT_YEAR..100) => 1900 + number,
         _ => number,
     };
     if field.range().contains(&number) {
-        Ok(number)
-    } else {
-        Err(CalendarError::OutOfRange { part, field })
+        return Ok(number);
     }
+    let (min, max) = field.range().into_inner();
+    Err(CalendarError(format!(
+        "{text:?} is not a valid {field}; write {min} to {max}"
+    )))
 }
 
 /// A number without a sign. A number too large for any field becomes the largest.

@@ -34,7 +34,7 @@ pub(crate) enum Command {
             and says what to write instead. There are also warnings: about sources that are \
             missing or cannot be read, and about credentials that cannot be read. No server is \
             contacted, and nothing is written.\n\n\
-            Run it as the user of the service, because the agent may not read what root can. \
+            Run it as the user of the service: root can read files that the agent cannot. \
             Outside of the service, that user lacks two things that systemd provides: the right \
             to read every file (CAP_DAC_READ_SEARCH) and the credentials \
             ($CREDENTIALS_DIRECTORY). So some warnings may be false."

@@ -66,7 +66,7 @@ impl Daemon {
     fn pause(&mut self, id: String) -> Handled {
         let entry = self.find(&id)?;
         if entry.schedule.is_over() {
-            return Err(CommandError::NotNow(format!("{id} is through")));
+            return Err(CommandError::NotNow(format!("{id} has ended")));
         }
         entry.schedule.pause();
         entry.stop_run();
@@ -89,7 +89,7 @@ impl Daemon {
         let had_anything = entry.schedule.cancel();
         let TaskWork::AdHoc(number, _) = entry.work else {
             if !had_anything {
-                let what = format!("no run of {id} is under way or left to go on");
+                let what = format!("no run of {id} is under way or waits to continue");
                 return Err(CommandError::NotNow(what));
             }
             let keeping = self.record_task(&id);
@@ -170,7 +170,7 @@ impl Daemon {
         let entry = self.find(id)?;
         match entry.work {
             TaskWork::Job(_) => Ok(entry),
-            TaskWork::AdHoc(..) => Err(CommandError::Impossible(format!("{id} is no job"))),
+            TaskWork::AdHoc(..) => Err(CommandError::Impossible(format!("{id} is not a job"))),
         }
     }
 }
@@ -193,5 +193,5 @@ async fn check_restore_target(to: PathBuf) -> Result<(), CommandError> {
 }
 
 fn not_recorded(error: &dyn std::fmt::Display) -> CommandError {
-    CommandError::Impossible(format!("it cannot be remembered: {error}"))
+    CommandError::Impossible(format!("it cannot be recorded: {error}"))
 }

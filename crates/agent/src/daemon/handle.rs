@@ -1,11 +1,12 @@
 //! How the rest of the agent speaks to the daemon: it sends commands and reads the
 //! status.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use serde::Serialize;
 use tokio::sync::{mpsc, oneshot, watch};
 use url::Url;
 
@@ -62,7 +63,7 @@ pub enum TaskCommand {
 }
 
 /// The daemon has carried out a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CommandAccepted {
     /// Id of the task, which may be a new one.
     pub id: String,
@@ -104,12 +105,8 @@ pub struct Handle {
     history: Arc<Mutex<LaneHistory>>,
 }
 
-/// Samples of the last hour, oldest first.
-#[derive(Debug, Default)]
-struct LaneHistory {
-    push: VecDeque<HistorySample>,
-    pull: VecDeque<HistorySample>,
-}
+/// Samples of the last hour by direction, oldest first.
+type LaneHistory = BTreeMap<LaneDirection, VecDeque<HistorySample>>;
 
 /// The daemon's end of the connection to its clients.
 #[derive(Debug)]
@@ -155,11 +152,8 @@ impl Handle {
     #[must_use]
     pub fn history(&self, direction: LaneDirection) -> Vec<HistorySample> {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        let samples = match direction {
-            LaneDirection::Push => &history.push,
-            LaneDirection::Pull => &history.pull,
-        };
-        samples.iter().copied().collect()
+        let samples = history.get(&direction).into_iter().flatten();
+        samples.copied().collect()
     }
 
     /// Sends a command and waits for its answer.
@@ -179,10 +173,7 @@ impl DaemonPort {
     pub fn publish(&self, status: AgentStatus) {
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         for lane in &status.lanes {
-            let samples = match lane.direction {
-                LaneDirection::Push => &mut history.push,
-                LaneDirection::Pull => &mut history.pull,
-            };
+            let samples = history.entry(lane.direction).or_default();
             if samples.len() == MAX_HISTORY_SAMPLES {
                 samples.pop_front();
             }

@@ -330,8 +330,8 @@ impl TaskSchedule {
         let totals = &mut self.totals;
         totals.bytes += bytes;
         totals.chunks += report.requests;
-        totals.retries.add(&report.retries);
-        totals.files.add(&outcomes(report));
+        totals.retries += report.retries;
+        totals.files += outcomes(report);
     }
 
     /// Whether a run is under way or has to be continued.

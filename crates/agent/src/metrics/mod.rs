@@ -4,20 +4,22 @@
 //! or a 0. Counters only grow while the agent runs: they keep the counts of ad-hoc
 //! tasks that are listed no longer.
 
-mod adhoc;
 mod families;
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-use self::adhoc::{ADHOC_LABEL, AdHocTotals, TaskDates};
 pub use self::families::NAMES;
 use self::families::{self as family, Exposition};
-use crate::status::{AgentStatus, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
+use crate::status::{AgentStatus, LaneDirection, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
 
 /// Media type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The label of all ad-hoc tasks. No job can have this name.
+const ADHOC_LABEL: &str = "(added)";
 
 /// Renders the metrics. One exists for as long as the agent runs.
 #[derive(Debug, Default)]
@@ -52,6 +54,47 @@ impl Metrics {
         adhoc_tasks(&out, &adhoc, &status.tasks);
         drop(adhoc);
         out.render()
+    }
+}
+
+/// The counts of all ad-hoc tasks together, since the start. These tasks come and go, and a
+/// counter must not go back when one goes.
+#[derive(Debug, Default)]
+struct AdHocTotals {
+    /// Counts of the listed tasks, as of the last rendering.
+    listed: BTreeMap<String, (LaneDirection, Totals)>,
+    /// Counts of the tasks that are listed no longer.
+    gone: BTreeMap<LaneDirection, Totals>,
+}
+
+impl AdHocTotals {
+    /// Takes over the counts of the listed tasks. If a task is cancelled, what it moved
+    /// since the last call is lost.
+    fn update(&mut self, tasks: &[TaskStatus]) {
+        let now: BTreeMap<_, _> = tasks
+            .iter()
+            .filter(|task| is_adhoc(task))
+            .map(|task| (task.id.clone(), (task.direction, task.totals)))
+            .collect();
+        for (id, (direction, totals)) in std::mem::replace(&mut self.listed, now) {
+            if !self.listed.contains_key(&id) {
+                *self.gone.entry(direction).or_default() += totals;
+            }
+        }
+    }
+
+    /// Whether there has never been an ad-hoc task.
+    fn is_empty(&self) -> bool {
+        self.listed.is_empty() && self.gone.is_empty()
+    }
+
+    /// The counts for each direction with an ad-hoc task.
+    fn totals(&self) -> BTreeMap<LaneDirection, Totals> {
+        let mut sums = self.gone.clone();
+        for (direction, totals) in self.listed.values() {
+            *sums.entry(*direction).or_default() += *totals;
+        }
+        sums
     }
 }
 
@@ -101,7 +144,7 @@ fn job(out: &Exposition, task: &TaskStatus) {
     let name = task.id.as_str();
     moved(out, name, task.direction.name(), &task.totals);
     counted(out, name, &task.totals);
-    dated(out, name, &TaskDates::of(task));
+    dated(out, name, task);
     if let Some(succeeded) = task.succeeded {
         let labels = [("task", name)];
         out.gauge(&family::TASK_SUCCESS, &labels, seconds(succeeded));
@@ -115,15 +158,24 @@ fn adhoc_tasks(out: &Exposition, adhoc: &AdHocTotals, tasks: &[TaskStatus]) {
     let mut all = Totals::default();
     for (direction, totals) in adhoc.totals() {
         moved(out, ADHOC_LABEL, direction.name(), &totals);
-        all.add(&totals);
+        all += totals;
     }
     if adhoc.is_empty() {
         return;
     }
     counted(out, ADHOC_LABEL, &all);
-    let open = || tasks.iter().filter(|task| adhoc::is_open(task));
-    if let Some(dates) = TaskDates::nearest(open()) {
-        dated(out, ADHOC_LABEL, &dates);
+    let open = || tasks.iter().filter(|task| is_open(task));
+    // The dates all belong to one task, so they are consistent: to the latest task, or else
+    // to the task with the next deadline.
+    let late = |task: &TaskStatus| task.late_s.unwrap_or_default();
+    let nearest = open()
+        .filter(|task| task.deadline.is_some())
+        .min_by(|a, b| {
+            let by_lateness = late(b).total_cmp(&late(a));
+            by_lateness.then(a.deadline.cmp(&b.deadline))
+        });
+    if let Some(nearest) = nearest {
+        dated(out, ADHOC_LABEL, nearest);
     }
     let left = open().map(remaining).sum();
     under_way(out, ADHOC_LABEL, open().any(is_under_way), left);
@@ -156,7 +208,7 @@ fn counted(out: &Exposition, task: &str, totals: &Totals) {
     out.count(&family::LATE_RUNS, &[("task", task)], totals.late);
 }
 
-fn dated(out: &Exposition, task: &str, dates: &TaskDates) {
+fn dated(out: &Exposition, task: &str, dates: &TaskStatus) {
     let known = [
         (&family::TASK_DEADLINE, dates.deadline.map(seconds)),
         (&family::TASK_PREDICTED, dates.predicted.map(seconds)),
@@ -173,6 +225,18 @@ fn under_way(out: &Exposition, task: &str, is_running: bool, left: u64) {
     let labels = [("task", task)];
     out.gauge(&family::TASK_RUNNING, &labels, flag(is_running));
     out.gauge(&family::TASK_REMAINING, &labels, left as f64);
+}
+
+/// Whether an ad-hoc task has something left to do.
+fn is_open(task: &TaskStatus) -> bool {
+    is_adhoc(task) && !matches!(task.phase, Phase::Done | Phase::Failed)
+}
+
+fn is_adhoc(task: &TaskStatus) -> bool {
+    match task.kind {
+        TaskKind::Job => false,
+        TaskKind::Download | TaskKind::Restore => true,
+    }
 }
 
 fn is_under_way(task: &TaskStatus) -> bool {

@@ -92,8 +92,10 @@ struct WebServer {
 /// The status as the page reads it.
 #[derive(Serialize)]
 struct PageStatus<'a> {
-    /// IANA name of the agent's time zone, or its present offset from UTC.
-    zone: String,
+    /// IANA name of the agent's time zone; empty if it has none.
+    zone: &'a str,
+    /// Present offset of the zone from UTC, s.
+    offset: i32,
     #[serde(flatten)]
     status: &'a AgentStatus,
 }
@@ -183,12 +185,9 @@ impl WebServer {
     fn status(&self) -> AgentResponse {
         let status = self.handle.status();
         let known = |name: &&str| *name != "Etc/Unknown";
-        let zone = match self.zone.iana_name().filter(known) {
-            Some(name) => name.to_owned(),
-            None => self.zone.to_offset(status.now).to_string(),
-        };
         let status = PageStatus {
-            zone,
+            zone: self.zone.iana_name().filter(known).unwrap_or_default(),
+            offset: self.zone.to_offset(status.now).seconds(),
             status: &status,
         };
         private(StatusCode::OK, JSON, json(&status))
