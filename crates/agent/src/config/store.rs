@@ -172,84 +172,6 @@ impl fmt::Display for Place {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::credentials::{Origin, Secret, Wanted};
-
-    fn store(url: &str) -> Store {
-        Store::Webdav(Http {
-            url: url.parse().unwrap(),
-            credentials: Spec {
-                wanted: Wanted::Login,
-                origin: Origin::Environment,
-            },
-            cacert: None,
-        })
-    }
-
-    #[test]
-    fn an_address_tells_stores_apart_and_no_secret() {
-        let s3 = |endpoint: Option<&str>, region: &str, bucket: &str, prefix: &str| {
-            let store = S3 {
-                endpoint: endpoint.map(|url| url.parse().unwrap()),
-                region: region.to_owned(),
-                bucket: bucket.to_owned(),
-                prefix: prefix.to_owned(),
-                path_style: true,
-                credentials: Spec {
-                    wanted: Wanted::Keys,
-                    origin: Origin::Environment,
-                },
-                cacert: None,
-            };
-            Store::S3(store).address()
-        };
-        let url = "https://nas.example.org/";
-        let Store::Webdav(http) = store(url) else {
-            unreachable!("it was made as one");
-        };
-        let addresses = [
-            s3(None, "us-east-1", "b", ""),
-            s3(None, "eu-central-1", "b", ""),
-            s3(None, "us-east-1", "c", ""),
-            s3(None, "us-east-1", "b", "p"),
-            s3(Some(url), "us-east-1", "b", ""),
-            store(url).address(),
-            store("https://nas.example.org/dav/").address(),
-            Store::Fairbat(http).address(),
-            Store::Local("/mnt/backup".into()).address(),
-            Store::Local("/mnt".into()).address(),
-        ];
-        let different: std::collections::BTreeSet<_> = addresses.iter().collect();
-        assert_eq!(different.len(), addresses.len(), "{addresses:#?}");
-        let same = s3(Some(url), "eu-central-1", "b", "");
-        assert_eq!(same, addresses[4], "a server has one region");
-        let told = store("https://me:hunter2@nas.example.org/").address();
-        assert!(!told.contains("hunter2") && !told.contains("me:"), "{told}");
-    }
-
-    #[test]
-    fn only_plain_http_to_another_machine_exposes_anything() {
-        let token = Credentials::Token(Secret::new("hunter2".to_owned()));
-        for (url, exposes) in [
-            ("http://nas.example.org/", true),
-            ("http://192.0.2.1:8080/", true),
-            ("http://[2001:db8::1]/", true),
-            ("http://localhost.example.org/", true),
-            ("https://nas.example.org/", false),
-            ("http://localhost:8080/", false),
-            ("http://me.localhost/", false),
-            ("http://127.8.0.1/", false),
-            ("http://[::1]/", false),
-            ("http://[::ffff:127.0.0.1]/", false),
-        ] {
-            assert_eq!(store(url).exposes(&token).is_some(), exposes, "{url}");
-            assert_eq!(store(url).exposes(&Credentials::Anonymous), None, "{url}");
-        }
-    }
-}
-
 /// Reads `[stores]`.
 pub(crate) fn stores<'t>(value: Spanned<DeValue<'t>>, check: &mut Checker<'t>) -> Stores {
     let at = value.span();
@@ -386,5 +308,83 @@ impl Table<'_, '_> {
             }
         };
         Some(Spec { wanted, origin })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::credentials::{Origin, Secret, Wanted};
+
+    fn store(url: &str) -> Store {
+        Store::Webdav(Http {
+            url: url.parse().unwrap(),
+            credentials: Spec {
+                wanted: Wanted::Login,
+                origin: Origin::Environment,
+            },
+            cacert: None,
+        })
+    }
+
+    #[test]
+    fn an_address_tells_stores_apart_and_no_secret() {
+        let s3 = |endpoint: Option<&str>, region: &str, bucket: &str, prefix: &str| {
+            let store = S3 {
+                endpoint: endpoint.map(|url| url.parse().unwrap()),
+                region: region.to_owned(),
+                bucket: bucket.to_owned(),
+                prefix: prefix.to_owned(),
+                path_style: true,
+                credentials: Spec {
+                    wanted: Wanted::Keys,
+                    origin: Origin::Environment,
+                },
+                cacert: None,
+            };
+            Store::S3(store).address()
+        };
+        let url = "https://nas.example.org/";
+        let Store::Webdav(http) = store(url) else {
+            unreachable!("it was made as one");
+        };
+        let addresses = [
+            s3(None, "us-east-1", "b", ""),
+            s3(None, "eu-central-1", "b", ""),
+            s3(None, "us-east-1", "c", ""),
+            s3(None, "us-east-1", "b", "p"),
+            s3(Some(url), "us-east-1", "b", ""),
+            store(url).address(),
+            store("https://nas.example.org/dav/").address(),
+            Store::Fairbat(http).address(),
+            Store::Local("/mnt/backup".into()).address(),
+            Store::Local("/mnt".into()).address(),
+        ];
+        let different: std::collections::BTreeSet<_> = addresses.iter().collect();
+        assert_eq!(different.len(), addresses.len(), "{addresses:#?}");
+        let same = s3(Some(url), "eu-central-1", "b", "");
+        assert_eq!(same, addresses[4], "a server has one region");
+        let told = store("https://me:hunter2@nas.example.org/").address();
+        assert!(!told.contains("hunter2") && !told.contains("me:"), "{told}");
+    }
+
+    #[test]
+    fn only_plain_http_to_another_machine_exposes_anything() {
+        let token = Credentials::Token(Secret::new("hunter2".to_owned()));
+        for (url, exposes) in [
+            ("http://nas.example.org/", true),
+            ("http://192.0.2.1:8080/", true),
+            ("http://[2001:db8::1]/", true),
+            ("http://localhost.example.org/", true),
+            ("https://nas.example.org/", false),
+            ("http://localhost:8080/", false),
+            ("http://me.localhost/", false),
+            ("http://127.8.0.1/", false),
+            ("http://[::1]/", false),
+            ("http://[::ffff:127.0.0.1]/", false),
+        ] {
+            assert_eq!(store(url).exposes(&token).is_some(), exposes, "{url}");
+            assert_eq!(store(url).exposes(&Credentials::Anonymous), None, "{url}");
+        }
     }
 }
