@@ -135,7 +135,7 @@ mod tests {
             ("bytes 5-10/100", None),
             ("bytes */100", None),
         ] {
-            let range = answered.parse().unwrap();
+            let range = ContentRange::parse(answered.as_bytes()).unwrap();
             assert_eq!(length_of(range, &(5..10)), expected, "{answered}");
         }
     }
