@@ -1,5 +1,7 @@
 //! Work that would block an async thread, on a thread that may block.
 
+use crate::error::{ErrorKind, TransferError};
+
 /// The thread ended without a result, because the work panicked or the runtime
 /// shuts down.
 #[derive(Debug, thiserror::Error)]
@@ -9,6 +11,13 @@ pub struct LostThread(#[from] tokio::task::JoinError);
 impl From<LostThread> for std::io::Error {
     fn from(lost: LostThread) -> Self {
         Self::other(lost)
+    }
+}
+
+impl From<LostThread> for TransferError {
+    fn from(lost: LostThread) -> Self {
+        Self::new(ErrorKind::Other, lost.to_string())
+            .with_hint("this is a defect of fairbat; run the same command again")
     }
 }
 

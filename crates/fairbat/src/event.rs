@@ -10,8 +10,9 @@ use dalbe::receive_window::{ReceiveWindowState, ReceiverPolicy};
 use dalbe::sender::{SenderLeverKind, SenderPolicy};
 use serde::Serialize;
 
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, TransferError};
 use crate::http::Transient;
+use crate::lane::LateMember;
 
 /// An event with its moment.
 #[derive(Debug, Clone, Serialize)]
@@ -66,7 +67,8 @@ pub enum Event {
     /// The state of the control loop, once a second.
     Control(Control),
     /// A deadline will probably be missed; reported once for each transfer, as soon as the
-    /// flows have shown what they can carry.
+    /// flows have shown what they can carry. Not reported of a run in a shared lane: there,
+    /// [`MemberForecast`](crate::lane::MemberForecast) tells.
     Forecast {
         /// The URL as given, without credentials.
         url: String,
@@ -135,6 +137,28 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// A transfer ended with this error.
+    pub(crate) fn failed(url: String, error: TransferError) -> Self {
+        Self::Error {
+            url,
+            kind: error.kind,
+            message: error.message,
+            hint: error.hint,
+        }
+    }
+
+    /// A member of a lane, the transfer of this URL, will be late.
+    pub(crate) fn late(url: &str, late: &LateMember) -> Self {
+        Self::Forecast {
+            url: url.to_owned(),
+            late_s: late.late_s,
+            zeta: late.zeta,
+            rate: late.rate,
+        }
+    }
+}
+
 /// What kind of failure is followed by another try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryCause {
@@ -159,7 +183,8 @@ impl RetryCause {
     }
 }
 
-/// One sample of the control loop.
+/// One sample of the control loop. Of a run in a shared lane, `n`, `m`, `w` and `zeta` are
+/// those of the whole lane, and the rest is of the run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Control {
     /// Inactive chunks that count for FAIRBAT (shortfall, when paced).

@@ -183,7 +183,8 @@ impl Run {
         let length = self.sizer.fixed().unwrap_or_else(|| {
             let pending = self.in_progress().map(waiting);
             let pending = pending.fold(0, u64::saturating_add);
-            self.lane.chunk_length(natural, pending)
+            self.lane
+                .with_core(|core, _| core.controller().chunk_length(natural, pending))
         });
         let id = self.transfers[index].id;
         let moving = self.transfers[index].moving();

@@ -217,12 +217,7 @@ impl Run {
                 Then::Probe => transfer.reopen(),
                 Then::Fail(error) => {
                     transfer.phase = Phase::Ended(Outcome::Failed(error.kind));
-                    let event = Event::Error {
-                        url: transfer.url.clone(),
-                        kind: error.kind,
-                        message: error.message,
-                        hint: error.hint,
-                    };
+                    let event = Event::failed(transfer.url.clone(), error);
                     self.emit(event);
                 }
             },
@@ -269,12 +264,8 @@ impl Run {
     }
 
     /// The run has to end early: every transfer is given up, and can be continued later.
-    pub(crate) fn on_stop(&mut self, kind: ErrorKind) {
+    pub(crate) fn on_stop(&mut self, reason: &TransferError) {
         self.is_stopping = true;
-        let message = match kind {
-            ErrorKind::MaxTime => "stopped by --max-time",
-            _ => "interrupted",
-        };
         self.fresh = Default::default();
         for index in 0..self.transfers.len() {
             let transfer = &self.transfers[index];
@@ -284,8 +275,7 @@ impl Run {
                 } else {
                     "run the same command again to resume"
                 };
-                let error = TransferError::new(kind, message).with_hint(hint);
-                self.give_up(transfer.id, error);
+                self.give_up(transfer.id, reason.clone().with_hint(hint));
             }
         }
     }

@@ -17,7 +17,6 @@ use jiff::SignedDuration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::MissedTickBehavior;
 
 use super::pieces::{ChunkSizer, LeaseError, LeaseId};
 use super::setup::{Outcome, Report, RunMode, Setup, Stop};
@@ -27,7 +26,7 @@ use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Event, TimedEvent};
 use crate::lane::core::Core;
-use crate::lane::handle::TICK;
+use crate::lane::handle::control_periods;
 use crate::lane::{Lane, LaneSample, Member, Permit, PermitRequest};
 use crate::settings::{RetrySettings, Settings, TransferRequest};
 use crate::transport::RequestContext;
@@ -56,9 +55,7 @@ pub async fn run(
     let (messages, mut inbox) = unbounded_channel();
     let setup = Setup::new(&settings, mode, clock, messages)?;
     let (mut run, mut arriving) = Run::new(&settings, setup, events);
-    let mut tick = tokio::time::interval(TICK);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    tick.reset();
+    let mut tick = control_periods();
     let stopping = stop.reason(settings.max_time);
     tokio::pin!(stopping);
     run.start(clock.now());
@@ -66,16 +63,17 @@ pub async fn run(
         let wake = run.next_wake(clock.now());
         let action = tokio::select! {
             biased;
-            kind = &mut stopping, if !run.is_stopping => {
+            reason = &mut stopping, if !run.is_stopping => {
                 arriving = None;
-                Action::Stop(kind)
+                Action::Stop(reason)
             }
             _ = tick.tick() => Action::Tick,
             request = next(&mut arriving) => match request {
                 Some(request) => Action::Arrived(request),
                 None => {
                     arriving = None;
-                    run.lane.no_more_come();
+                    run.lane
+                        .with_core(|core, _| core.controller().no_more_come());
                     continue;
                 }
             },
@@ -120,7 +118,7 @@ enum Action {
     /// Something that had to wait may be tried again.
     Wake,
     /// The run has to end early.
-    Stop(ErrorKind),
+    Stop(TransferError),
 }
 
 /// A run.
@@ -283,7 +281,7 @@ impl Run {
             }
             Action::Tick => self.on_tick(),
             Action::Wake => {}
-            Action::Stop(kind) => self.on_stop(kind),
+            Action::Stop(reason) => self.on_stop(&reason),
         }
         self.dispatch();
     }
@@ -389,7 +387,8 @@ impl Run {
             WorkerOutcome::Fetched(chunk) => {
                 drop(permit);
                 self.sizer.finished(chunk);
-                self.lane.chunk_ended(chunk.duration);
+                self.lane
+                    .with_core(|core, _| core.controller().finished(chunk.duration));
                 self.after_fetch(transfer, chunk.bytes);
             }
             // What is left of its range waits in front again.
@@ -452,12 +451,7 @@ impl Run {
         for late in self.lane.with_core(Core::report_late) {
             // Members of the run's own lane are numbered as its transfers are.
             if let Some(transfer) = self.transfers.get(late.id.0 as usize) {
-                self.emit(Event::Forecast {
-                    url: transfer.url.clone(),
-                    late_s: late.late_s,
-                    zeta: late.zeta,
-                    rate: late.rate,
-                });
+                self.emit(Event::late(&transfer.url, &late));
             }
         }
         sample

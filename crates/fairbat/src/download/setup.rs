@@ -106,7 +106,7 @@ impl Stop {
     }
 
     /// Resolves with the reason when the run has to end early.
-    pub(crate) async fn reason(self, max_time: Option<Duration>) -> ErrorKind {
+    pub(crate) async fn reason(self, max_time: Option<Duration>) -> TransferError {
         let time_is_up = async {
             match max_time {
                 Some(limit) => tokio::time::sleep(limit).await,
@@ -114,11 +114,12 @@ impl Stop {
             }
         };
         let mut interrupted = self.interrupted.subscribe();
-        tokio::select! {
+        let (kind, message) = tokio::select! {
             // The sender lives in `self`, so waiting cannot fail.
-            _ = interrupted.wait_for(|stop| *stop) => ErrorKind::Interrupted,
-            () = time_is_up => ErrorKind::MaxTime,
-        }
+            _ = interrupted.wait_for(|stop| *stop) => (ErrorKind::Interrupted, "interrupted"),
+            () = time_is_up => (ErrorKind::MaxTime, "stopped by --max-time"),
+        };
+        TransferError::new(kind, message)
     }
 }
 

@@ -27,6 +27,8 @@ use super::settings::{LaneSettings, Mode};
 use crate::clock::moment_since;
 
 mod late;
+
+pub(crate) use self::late::LateMember;
 #[cfg(test)]
 mod tests;
 

@@ -5,7 +5,6 @@
 //! turn, or awaited. Both are the same request in the same queue.
 
 use std::collections::HashMap;
-use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -15,7 +14,7 @@ use std::time::Duration;
 use dalbe::weight::FlowTarget;
 use jiff::Timestamp;
 use tokio::sync::{oneshot, watch};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Interval, MissedTickBehavior};
 
 use super::admission::InvalidSettings;
 use super::backlog::Backlog;
@@ -26,7 +25,7 @@ use super::settings::{LaneSettings, Mode};
 use crate::clock::Clock;
 
 /// The period of samples.
-pub(crate) const TICK: Duration = Duration::from_secs(1);
+const CONTROL_PERIOD: Duration = Duration::from_secs(1);
 
 /// A lane. Clones are the same lane; it lives as long as any of them, or of its members.
 #[derive(Debug, Clone)]
@@ -130,28 +129,6 @@ impl Lane {
         self.0.content.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Length of the next chunk, bytes; `natural` is what the rate asks for, `pending`
-    /// what waits.
-    pub(crate) fn chunk_length(&self, natural: NonZeroU64, pending: u64) -> NonZeroU64 {
-        let mut state = self.state();
-        state.core.controller().chunk_length(natural, pending)
-    }
-
-    /// A chunk has ended that was on its connection for this long.
-    pub(crate) fn chunk_ended(&self, took: Duration) {
-        self.state().core.controller().finished(took);
-    }
-
-    /// No more members come to a stream.
-    pub(crate) fn no_more_come(&self) {
-        self.state().core.controller().no_more_come();
-    }
-
-    /// What the connections are to do at this moment, rather than since the last sample.
-    pub(crate) fn current_target(&self) -> FlowTarget {
-        self.state().core.flow_target(self.now())
-    }
-
     /// Gives access to the core, with the time.
     pub(crate) fn with_core<R>(&self, act: impl FnOnce(&mut Core, Duration) -> R) -> R {
         act(&mut self.state().core, self.now())
@@ -202,11 +179,17 @@ impl Lane {
     }
 }
 
-/// Samples a lane for as long as it lives.
-async fn sample_each_second(lane: Weak<Inner>) {
-    let mut tick = tokio::time::interval(TICK);
+/// The ends of control periods, from now on.
+pub(crate) fn control_periods() -> Interval {
+    let mut tick = tokio::time::interval(CONTROL_PERIOD);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     tick.reset();
+    tick
+}
+
+/// Samples a lane for as long as it lives.
+async fn sample_each_second(lane: Weak<Inner>) {
+    let mut tick = control_periods();
     loop {
         tick.tick().await;
         let Some(lane) = lane.upgrade() else {

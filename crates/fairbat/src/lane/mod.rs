@@ -31,7 +31,7 @@ mod timing;
 
 pub use self::admission::{Admission, AdmissionSample, AdmissionSettings, InvalidSettings};
 pub use self::backlog::{Backlog, Extent};
-pub(crate) use self::core::Rank;
+pub(crate) use self::core::{LateMember, Rank};
 pub(crate) use self::forecast::EvenPace;
 pub use self::gain::Gain;
 pub use self::handle::{Lane, Member, MemberForecast, Permit, PermitRequest};

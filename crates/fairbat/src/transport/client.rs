@@ -54,6 +54,19 @@ pub(crate) struct Get<'a> {
     pub(crate) hint: Option<&'a DeadlineHint>,
 }
 
+impl<'a> Get<'a> {
+    /// A request for the whole file.
+    pub(crate) fn of(named: &'a Url) -> Self {
+        Self {
+            named,
+            url: named,
+            range: None,
+            if_range: None,
+            hint: None,
+        }
+    }
+}
+
 /// A response that is no redirect, and the URL that it came from.
 #[derive(Debug)]
 pub(crate) struct Reply {

@@ -13,15 +13,12 @@ use dalbe::socket::TcpSocket;
 use dalbe::weight::FlowTarget;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::tap::NewConnection;
+use super::tap::{NewConnection, update_lever};
 use crate::clock::Clock;
 use crate::lane::Lane;
 
 /// Interval at which all connections are sampled for the lane.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
-
-/// Least time between two updates of one lever.
-const MIN_UPDATE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Time without movement after which the duplicate of a descriptor is closed, and
 /// time between two searches for the connection.
@@ -32,14 +29,14 @@ const IDLE: Duration = Duration::from_secs(1);
 pub(crate) async fn follow_lane(mut opened: UnboundedReceiver<NewConnection>, lane: Lane) {
     let clock = Clock::start();
     let target = lane.flow_target();
-    let mut flows: Vec<Flow> = Vec::new();
+    let mut flows: Vec<SendingConnection> = Vec::new();
     let mut samples = tokio::time::interval(SAMPLE_INTERVAL);
     loop {
         let next = flows.iter().filter_map(|flow| flow.update_at).min();
         tokio::select! {
             biased;
             new = opened.recv() => match new {
-                Some(new) => flows.extend(Flow::new(new, clock.now())),
+                Some(new) => flows.extend(SendingConnection::new(new, clock.now())),
                 None => break,
             },
             _ = samples.tick() => sample(&mut flows, clock.now(), &lane),
@@ -56,7 +53,7 @@ pub(crate) async fn follow_lane(mut opened: UnboundedReceiver<NewConnection>, la
 
 /// Tells the lane what all connections together have moved since the last
 /// sample, with their mean round-trip time and congestion window.
-fn sample(flows: &mut Vec<Flow>, now: Duration, lane: &Lane) {
+fn sample(flows: &mut Vec<SendingConnection>, now: Duration, lane: &Lane) {
     let (mut bytes, mut rtts, mut windows) = (0_u64, Vec::new(), Vec::new());
     flows.retain_mut(|flow| match flow.sample(now) {
         Some(sample) => {
@@ -76,7 +73,7 @@ fn sample(flows: &mut Vec<Flow>, now: Duration, lane: &Lane) {
 
 /// One connection.
 #[derive(Debug)]
-struct Flow {
+struct SendingConnection {
     local: SocketAddr,
     peer: SocketAddr,
     /// `None` while nothing moves.
@@ -100,7 +97,7 @@ struct FlowSample {
     congestion_window: Option<f64>,
 }
 
-impl Flow {
+impl SendingConnection {
     fn new(opened: NewConnection, now: Duration) -> Option<Self> {
         let NewConnection { socket, lever, .. } = opened;
         let (local, peer) = (socket.local_addr().ok()?, socket.peer_addr().ok()?);
@@ -153,16 +150,7 @@ impl Flow {
     }
 
     fn update(&mut self, now: Duration, target: FlowTarget) {
-        let Some(socket) = &self.socket else {
-            self.update_at = None;
-            return;
-        };
-        self.update_at = match self.lever.update(now, socket, target) {
-            Ok(after) => Some(now + after.max(MIN_UPDATE_INTERVAL)),
-            Err(error) => {
-                tracing::debug!(%error, "the lever does not act any more");
-                None
-            }
-        };
+        let socket = self.socket.as_ref();
+        self.update_at = socket.and_then(|it| update_lever(&mut self.lever, now, it, target));
     }
 }

@@ -18,7 +18,6 @@
 
 mod client;
 mod flows;
-mod rate_limit;
 mod remote_file;
 mod request;
 mod tap;
@@ -40,13 +39,12 @@ use tokio::sync::mpsc::unbounded_channel;
 
 pub use self::client::HttpClient;
 pub(crate) use self::client::MAX_REDIRECTS;
-pub use self::rate_limit::RateLimit;
 pub use self::remote_file::{Body, Probe, RemoteFile};
-pub use self::request::{BrokenOff, Received, RequestContext};
+pub use self::request::{BrokenOff, RateLimit, Received, RequestContext};
 use self::request::{RequestBody, hold};
 pub use self::tap::ReceiveWindow;
-pub(crate) use self::tap::{NewConnection, SendTap};
-pub(crate) use self::upload::{Answer, Put, unread_answer};
+pub(crate) use self::tap::{NewConnection, SendTap, update_lever};
+pub(crate) use self::upload::{Put, PutAnswer, unread_answer};
 pub(crate) use self::window_manager::{WindowGuard, WindowManager};
 use crate::clock::Clock;
 use crate::error::TransferError;

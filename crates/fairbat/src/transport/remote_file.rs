@@ -8,13 +8,12 @@
 //! Every request asks for the file itself (`Accept-Encoding: identity`). Some
 //! servers compress all the same (RFC 9110, section 8.4), so gzip is undone.
 
-use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use dalbe::socket::TcpSocket;
 use flate2::write::MultiGzDecoder;
 use http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, HeaderMap};
@@ -106,7 +105,7 @@ impl Body {
                 return Ok(Some(decoded));
             }
             match self.response.chunk().await? {
-                Some(encoded) => decoder.push(encoded),
+                Some(encoded) => decoder.waiting = encoded,
                 None => return decoder.finish().map_err(damaged),
             }
         }
@@ -127,11 +126,8 @@ impl HttpClient {
     /// Every [`Failure`] except [`Failure::Changed`].
     pub async fn probe(&self, named: &Url, hint: Option<DeadlineHint>) -> Result<Probe, Failure> {
         let first_byte = Get {
-            named,
-            url: named,
             range: Some(0..1),
-            if_range: None,
-            hint: None,
+            ..Get::of(named)
         };
         let Reply { response, url } = self.get(first_byte).await?;
         match response.status() {
@@ -163,11 +159,8 @@ impl HttpClient {
     /// Every [`Failure`] except [`Failure::Changed`].
     pub async fn whole(&self, named: &Url, hint: Option<DeadlineHint>) -> Result<Probe, Failure> {
         let whole = Get {
-            named,
-            url: named,
-            range: None,
-            if_range: None,
             hint: hint.as_ref(),
+            ..Get::of(named)
         };
         let Reply { response, url } = self.get(whole).await?;
         match response.status() {
@@ -196,11 +189,11 @@ impl HttpClient {
             .if_range()
             .filter(|_| source.is_conditional.load(Ordering::Relaxed));
         let mut get = Get {
-            named: &source.named,
             url: &source.url,
             range: Some(range.clone()),
             if_range: condition,
             hint: hint.as_ref(),
+            ..Get::of(&source.named)
         };
         let mut response = self.get(get.clone()).await?.response;
         if response.status() == StatusCode::OK && get.if_range.is_some() {
@@ -405,37 +398,29 @@ impl Coding {
 /// Decodes gzip as it comes in.
 #[derive(Debug)]
 struct Decoder {
-    waiting: VecDeque<Bytes>,
+    /// Compressed bytes that wait.
+    waiting: Bytes,
     decoder: MultiGzDecoder<Vec<u8>>,
 }
 
 impl Default for Decoder {
     fn default() -> Self {
         Self {
-            waiting: VecDeque::new(),
+            waiting: Bytes::new(),
             decoder: MultiGzDecoder::new(Vec::new()),
         }
     }
 }
 
 impl Decoder {
-    /// Takes compressed bytes.
-    fn push(&mut self, bytes: Bytes) {
-        self.waiting.push_back(bytes);
-    }
-
     /// The next decoded bytes; `None` if it needs more compressed ones first.
     ///
     /// # Errors
     /// The compressed bytes are damaged.
     fn next(&mut self) -> io::Result<Option<Bytes>> {
-        while let Some(front) = self.waiting.front_mut() {
-            let step = front.len().min(DECODE_STEP);
-            self.decoder.write_all(&front[..step])?;
-            front.advance(step);
-            if front.is_empty() {
-                self.waiting.pop_front();
-            }
+        while !self.waiting.is_empty() {
+            let step = self.waiting.len().min(DECODE_STEP);
+            self.decoder.write_all(&self.waiting.split_to(step))?;
             if let Some(decoded) = self.take() {
                 return Ok(Some(decoded));
             }
@@ -494,7 +479,7 @@ mod tests {
         let mut decoder = Decoder::default();
         let mut plain = Vec::new();
         for piece in compressed.chunks(size) {
-            decoder.push(Bytes::copy_from_slice(piece));
+            decoder.waiting = Bytes::copy_from_slice(piece);
             while let Some(decoded) = decoder.next()? {
                 assert!(decoded.len() <= 2000 * DECODE_STEP);
                 plain.extend_from_slice(&decoded);

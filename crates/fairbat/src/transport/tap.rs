@@ -11,10 +11,12 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use dalbe::receive_window::WindowLever;
 use dalbe::sender::{SenderLever, SenderLevers};
 use dalbe::socket::TcpSocket;
+use dalbe::weight::FlowTarget;
 use hyper_util::client::legacy::connect::{Connection, HttpInfo};
 use tokio::sync::mpsc::UnboundedSender;
 use tower_layer::Layer;
@@ -68,6 +70,26 @@ pub(crate) struct NewConnection {
     /// Bytes that the peer acknowledged before the first request: those of TLS
     /// and of a proxy. `None` where the kernel does not count them.
     pub(crate) acked_before: Option<u64>,
+}
+
+/// Shortest time between two updates of a sender lever.
+const MIN_UPDATE_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Updates a lever towards `target`. Returns when the next update is due, or `None` after
+/// the lever has failed.
+pub(crate) fn update_lever(
+    lever: &mut SenderLever,
+    now: Duration,
+    socket: &TcpSocket,
+    target: FlowTarget,
+) -> Option<Duration> {
+    match lever.update(now, socket, target) {
+        Ok(after) => Some(now + after.max(MIN_UPDATE_INTERVAL)),
+        Err(error) => {
+            tracing::debug!(%error, "the lever does not act any more");
+            None
+        }
+    }
 }
 
 impl SendTap {

@@ -37,7 +37,7 @@ pub(crate) struct Put<'a> {
 
 /// What a server answers.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct PutAnswer {
     pub(crate) status: StatusCode,
     pub(crate) remarks: Remarks,
     /// Where the server says that the file belongs.
@@ -46,7 +46,7 @@ pub(crate) struct Answer {
     pub(crate) allow: Option<HeaderValue>,
 }
 
-impl Answer {
+impl PutAnswer {
     fn new(status: StatusCode, headers: &HeaderMap) -> Self {
         let header = |name| headers.get(name).cloned();
         Self {
@@ -117,7 +117,7 @@ impl HttpClient {
 
     /// Sends a PUT with this body. The answer may come before the server has
     /// taken the whole body.
-    pub(crate) async fn put<B>(&self, put: &Put<'_>, body: B) -> Result<Answer, Failure>
+    pub(crate) async fn put<B>(&self, put: &Put<'_>, body: B) -> Result<PutAnswer, Failure>
     where
         B: http_body::Body<Data = bytes::Bytes> + Send + Sync + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -132,15 +132,15 @@ impl HttpClient {
         }
         let request = self.identify(request, put.named, put.url);
         let response = self.send(request).await?;
-        Ok(Answer::new(response.status(), response.headers()))
+        Ok(PutAnswer::new(response.status(), response.headers()))
     }
 
     /// Asks whether there is something at a URL.
-    pub(crate) async fn head(&self, named: &Url, url: &Url) -> Result<Answer, Failure> {
+    pub(crate) async fn head(&self, named: &Url, url: &Url) -> Result<PutAnswer, Failure> {
         let request = self.client.head(without_credentials(url));
         let request = self.identify(request, named, url);
         let response = self.send(request).await?;
-        Ok(Answer::new(response.status(), response.headers()))
+        Ok(PutAnswer::new(response.status(), response.headers()))
     }
 }
 
@@ -152,14 +152,14 @@ const MAX_UNREAD_ANSWER: usize = 64 * 1024;
 const MAX_FIELDS: usize = 100;
 
 /// The answer that waits unread on a connection whose request has failed.
-pub(crate) fn unread_answer(socket: &TcpSocket) -> Option<Answer> {
+pub(crate) fn unread_answer(socket: &TcpSocket) -> Option<PutAnswer> {
     let mut raw = vec![0; MAX_UNREAD_ANSWER];
     let length = socket.take_unread(&mut raw).ok()?;
     parse(&raw[..length])
 }
 
 /// The first final answer in these bytes; `None` if its head is incomplete.
-fn parse(mut raw: &[u8]) -> Option<Answer> {
+fn parse(mut raw: &[u8]) -> Option<PutAnswer> {
     loop {
         let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
         let mut response = httparse::Response::new(&mut fields);
@@ -173,7 +173,7 @@ fn parse(mut raw: &[u8]) -> Option<Answer> {
                 Some((name, HeaderValue::from_bytes(field.value).ok()?))
             };
             let headers = response.headers.iter().filter_map(field).collect();
-            return Some(Answer::new(status, &headers));
+            return Some(PutAnswer::new(status, &headers));
         }
         raw = &raw[end..];
     }

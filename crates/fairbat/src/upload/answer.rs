@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::error::{ErrorKind, TransferError};
 use crate::http::Failure;
-use crate::transport::Answer;
+use crate::transport::PutAnswer;
 
 /// All characters but those that RFC 3986 section 2.3 calls unreserved.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
@@ -46,7 +46,7 @@ const MAX_TRIES_AT_500: u32 = 3;
 
 /// What follows from an answer.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum PutOutcome {
     /// The server has taken the file.
     Taken,
     /// The same request is to go to this URL.
@@ -59,17 +59,17 @@ pub(crate) enum Verdict {
 /// # Errors
 /// The server has not taken the file.
 pub(crate) fn verdict(
-    answer: &Answer,
+    answer: &PutAnswer,
     url: &Url,
     file: &Path,
     tries: u32,
-) -> Result<Verdict, Failure> {
+) -> Result<PutOutcome, Failure> {
     match answer.status {
         StatusCode::OK | StatusCode::CREATED | StatusCode::ACCEPTED | StatusCode::NO_CONTENT => {
-            Ok(Verdict::Taken)
+            Ok(PutOutcome::Taken)
         }
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => {
-            answer.next(url).map(Verdict::Elsewhere)
+            answer.next(url).map(PutOutcome::Elsewhere)
         }
         status if status.is_redirection() && answer.location.is_some() => {
             Err(redirected(answer, url))
@@ -82,7 +82,7 @@ pub(crate) fn verdict(
 }
 
 /// 301, 302 and 303, after which clients ask with GET (RFC 9110 section 15.4).
-fn redirected(answer: &Answer, url: &Url) -> Failure {
+fn redirected(answer: &PutAnswer, url: &Url) -> Failure {
     match answer.next(url) {
         Ok(next) => Failure::refused(
             format!(
@@ -96,7 +96,7 @@ fn redirected(answer: &Answer, url: &Url) -> Failure {
 }
 
 /// 4xx and 5xx of a URL that may be that of a directory.
-fn refusal(answer: &Answer, may_be_directory: bool, tries: u32) -> Failure {
+fn refusal(answer: &PutAnswer, may_be_directory: bool, tries: u32) -> Failure {
     let status = answer.status;
     let hint = match status {
         StatusCode::FORBIDDEN => {
@@ -225,8 +225,8 @@ mod target_tests {
 mod tests {
     use super::*;
 
-    fn answer(status: u16) -> Answer {
-        Answer {
+    fn answer(status: u16) -> PutAnswer {
+        PutAnswer {
             status: StatusCode::from_u16(status).unwrap(),
             remarks: Default::default(),
             location: None,
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    fn decide(answer: &Answer) -> Result<Verdict, Failure> {
+    fn decide(answer: &PutAnswer) -> Result<PutOutcome, Failure> {
         verdict(
             answer,
             &Url::parse("https://h/a").unwrap(),
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn only_what_says_so_is_a_success() {
         for status in [200, 201, 202, 204] {
-            assert!(matches!(decide(&answer(status)), Ok(Verdict::Taken)));
+            assert!(matches!(decide(&answer(status)), Ok(PutOutcome::Taken)));
         }
         for status in [203, 205, 206, 207, 300, 304] {
             let failed = decide(&answer(status));
@@ -263,19 +263,21 @@ mod tests {
             (307, true),
             (308, true),
         ] {
-            let answer = Answer {
+            let answer = PutAnswer {
                 location: Some("/b".parse().unwrap()),
                 ..answer(status)
             };
             match decide(&answer) {
-                Ok(Verdict::Elsewhere(url)) if follows => assert_eq!(url.as_str(), "https://h/b"),
+                Ok(PutOutcome::Elsewhere(url)) if follows => {
+                    assert_eq!(url.as_str(), "https://h/b")
+                }
                 Err(Failure::Fatal(error)) if !follows => {
                     assert!(error.message.contains("https://h/b"), "{error}");
                 }
                 other => panic!("{status}: {other:?}"),
             }
         }
-        let insecure = Answer {
+        let insecure = PutAnswer {
             location: Some("http://h/b".parse().unwrap()),
             ..answer(307)
         };

@@ -11,30 +11,23 @@
 //!   from draft to draft, and no common server takes them where it takes a PUT.
 //!
 //! `send` holds the upload and its tries, `source` the file and the request body,
-//! `flow` the connection, and `answer` what servers answer.
+//! `connection` what carries it, and `answer` what servers answer.
 
 mod answer;
-mod flow;
+mod connection;
 mod send;
 mod source;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use dalbe::sender::{SenderLevers, SenderPolicy};
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use dalbe::sender::SenderPolicy;
 use url::Url;
 
-use crate::clock::Clock;
-use crate::download::{Outcome, Report, Stop};
-use crate::error::{ErrorKind, TransferError};
-use crate::event::TimedEvent;
 use crate::settings::{HttpSettings, RetrySettings};
 
 pub use self::answer::target_url;
-use self::send::Upload;
-use crate::transport::{HttpClient, SendTap};
+pub use self::send::run;
 
 /// One file to send.
 #[derive(Debug, Clone)]
@@ -68,58 +61,4 @@ pub struct UploadSettings {
     pub max_time: Option<Duration>,
     /// Seed of everything random (retry jitter): same seed, same choices.
     pub seed: u64,
-}
-
-/// Uploads a file: the server has taken it, or it is given up, or stopped.
-///
-/// Events go to `events`; a caller need not listen. The first `interrupt` of
-/// `stop` ends the run, and with it the request.
-///
-/// # Errors
-/// Only when nothing could be started at all: an unreadable certificate or
-/// netrc file. Whatever happens to the upload is in the report.
-pub async fn run(
-    settings: UploadSettings,
-    request: UploadRequest,
-    stop: Stop,
-    events: UnboundedSender<TimedEvent>,
-) -> Result<Report, TransferError> {
-    let clock = Clock::start();
-    let levers = Arc::new(SenderLevers::open(settings.sender));
-    let (opened, connections) = unbounded_channel();
-    let tap = SendTap {
-        levers: Arc::clone(&levers),
-        opened,
-    };
-    let client = HttpClient::for_uploads(&settings.http, tap)?;
-    let max_time = settings.max_time;
-    let mut upload = Upload::new(settings, request, client, clock, events)
-        .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
-    upload.start(&levers);
-    let ended = tokio::select! {
-        biased;
-        kind = stop.reason(max_time) => Err(stopped(kind)),
-        ended = upload.send(connections) => ended,
-    };
-    let outcome = match ended {
-        Ok(status) => Outcome::Done {
-            late: upload.done(status) == Some(false),
-        },
-        Err(error) => {
-            let kind = error.kind;
-            upload.failed(error);
-            Outcome::Failed(kind)
-        }
-    };
-    Ok(Report {
-        outcomes: vec![outcome],
-    })
-}
-
-fn stopped(kind: ErrorKind) -> TransferError {
-    let message = match kind {
-        ErrorKind::MaxTime => "stopped by --max-time",
-        _ => "interrupted",
-    };
-    TransferError::new(kind, message).with_hint("the same command starts the upload over")
 }

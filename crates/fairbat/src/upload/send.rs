@@ -13,34 +13,37 @@ use dalbe::sender::SenderLevers;
 use http::StatusCode;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
-use tokio::time::{Interval, MissedTickBehavior};
 use url::Url;
 
-use super::answer::{Verdict, verdict};
-use super::flow::Flow;
-use super::source::{Source, body};
+use super::answer::{PutOutcome, verdict};
+use super::connection::UploadConnection;
+use super::source::{UploadFile, body};
 use super::{UploadRequest, UploadSettings};
+use crate::blocking::blocking;
 use crate::clock::Clock;
+use crate::download::{Outcome, Report, Stop};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Control, Event, FileProgress, RetryCause, TimedEvent};
 use crate::file_version::FileVersion;
 use crate::http::{Failure, Transient, without_credentials};
 use crate::lane::core::Core;
-use crate::lane::handle::TICK;
+use crate::lane::handle::control_periods;
 use crate::lane::settings::Mode;
 use crate::lane::{Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member};
 use crate::retry::{Backoff, Decision};
-use crate::transport::{Answer, HttpClient, MAX_REDIRECTS, NewConnection, Put, RateLimit};
+use crate::transport::{
+    HttpClient, MAX_REDIRECTS, NewConnection, Put, PutAnswer, RateLimit, SendTap,
+};
 
 /// An upload.
 #[derive(Debug)]
-pub(crate) struct Upload {
-    pub(crate) settings: UploadSettings,
-    pub(crate) request: UploadRequest,
-    pub(crate) client: HttpClient,
-    pub(crate) clock: Clock,
+struct Upload {
+    settings: UploadSettings,
+    request: UploadRequest,
+    client: HttpClient,
+    clock: Clock,
     limit: Option<Arc<RateLimit>>,
     lane: Lane,
     /// Its place in the lane.
@@ -49,9 +52,9 @@ pub(crate) struct Upload {
     even_pace: EvenPace,
     deadline: Option<Deadline>,
     /// What is being uploaded, once it has been opened.
-    pub(crate) version: Option<FileVersion>,
+    version: Option<FileVersion>,
     /// Requests that carried the file, the one under way included.
-    pub(crate) tries: u32,
+    tries: u32,
     /// The URL as events show it.
     url: String,
     backoff: Backoff,
@@ -61,8 +64,61 @@ pub(crate) struct Upload {
     events: UnboundedSender<TimedEvent>,
 }
 
+/// Uploads a file: the server has taken it, or it is given up, or stopped.
+///
+/// Events go to `events`; a caller need not listen. The first `interrupt` of
+/// `stop` ends the run, and with it the request.
+///
+/// # Errors
+/// Only when nothing could be started at all: an unreadable certificate or
+/// netrc file. Whatever happens to the upload is in the report.
+pub async fn run(
+    settings: UploadSettings,
+    request: UploadRequest,
+    stop: Stop,
+    events: UnboundedSender<TimedEvent>,
+) -> Result<Report, TransferError> {
+    let clock = Clock::start();
+    let levers = Arc::new(SenderLevers::open(settings.sender));
+    let (opened, connections) = unbounded_channel();
+    let tap = SendTap {
+        levers: Arc::clone(&levers),
+        opened,
+    };
+    let client = HttpClient::for_uploads(&settings.http, tap)?;
+    let max_time = settings.max_time;
+    let mut upload = Upload::new(settings, request, client, clock, events)
+        .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
+    upload.emit(Event::Sending {
+        urls: vec![upload.url.clone()],
+        lever: levers.kind(),
+        sender: levers.policy().filter(|_| upload.settings.weight < 1.0),
+        weight: upload.settings.weight,
+    });
+    let ended = tokio::select! {
+        biased;
+        reason = stop.reason(max_time) => {
+            Err(reason.with_hint("the same command starts the upload over"))
+        }
+        ended = upload.send(connections) => ended,
+    };
+    let outcome = match ended {
+        Ok(status) => Outcome::Done {
+            late: upload.done(status) == Some(false),
+        },
+        Err(error) => {
+            let kind = error.kind;
+            upload.emit(Event::failed(upload.url.clone(), error));
+            Outcome::Failed(kind)
+        }
+    };
+    Ok(Report {
+        outcomes: vec![outcome],
+    })
+}
+
 impl Upload {
-    pub(crate) fn new(
+    fn new(
         settings: UploadSettings,
         request: UploadRequest,
         client: HttpClient,
@@ -98,21 +154,11 @@ impl Upload {
         })
     }
 
-    /// Announces the upload.
-    pub(crate) fn start(&self, levers: &SenderLevers) {
-        self.emit(Event::Sending {
-            urls: vec![self.url.clone()],
-            lever: levers.kind(),
-            sender: levers.policy().filter(|_| self.settings.weight < 1.0),
-            weight: self.settings.weight,
-        });
-    }
-
     /// Tries until the server has taken the file; returns its answer.
     ///
     /// # Errors
     /// The server refuses it, or the file cannot be read.
-    pub(crate) async fn send(
+    async fn send(
         &mut self,
         mut connections: UnboundedReceiver<NewConnection>,
     ) -> Result<StatusCode, TransferError> {
@@ -127,13 +173,13 @@ impl Upload {
                 Ok((answer.status, verdict))
             });
             match decided {
-                Ok((status, Verdict::Taken)) => return Ok(status),
-                Ok((_, Verdict::Elsewhere(next))) if redirects < MAX_REDIRECTS => {
+                Ok((status, PutOutcome::Taken)) => return Ok(status),
+                Ok((_, PutOutcome::Elsewhere(next))) if redirects < MAX_REDIRECTS => {
                     tracing::info!(host = next.host_str(), "redirected");
                     redirects += 1;
                     url = next;
                 }
-                Ok((_, Verdict::Elsewhere(_))) => {
+                Ok((_, PutOutcome::Elsewhere(_))) => {
                     let message = format!("more than {MAX_REDIRECTS} redirects");
                     return Err(TransferError::new(ErrorKind::Refused, message)
                         .with_hint("the server redirects in a circle; check the URL"));
@@ -175,32 +221,19 @@ impl Upload {
             attempt,
         });
         self.done = 0;
-        self.pause(after).await;
-        Ok(())
-    }
-
-    async fn pause(&mut self, time: Duration) {
-        let mut tick = self.ticks();
-        let mut over = std::pin::pin!(tokio::time::sleep(time));
+        let mut tick = control_periods();
+        let mut over = pin!(tokio::time::sleep(after));
         loop {
             tokio::select! {
                 biased;
-                () = &mut over => return,
+                () = &mut over => return Ok(()),
                 _ = tick.tick() => self.tick(None),
             }
         }
     }
 
-    /// The ticks of control periods, from now on.
-    pub(crate) fn ticks(&self) -> Interval {
-        let mut tick = tokio::time::interval(TICK);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        tick.reset();
-        tick
-    }
-
     /// A try with this file.
-    pub(crate) fn begin(&mut self, source: &Source) {
+    fn begin(&mut self, source: &UploadFile) {
         self.tries += 1;
         self.done = 0;
         if self.version.replace(source.version()).is_none() {
@@ -218,18 +251,6 @@ impl Upload {
         self.report_late();
     }
 
-    /// A connection is open, so the host exists.
-    fn connected(&mut self) {
-        self.backoff.answered();
-        self.lane.with_core(Core::connected);
-    }
-
-    /// Bytes of the body are acknowledged, and `carried` have arrived in all.
-    fn arrived(&mut self, bytes: u64, carried: u64) {
-        self.done += bytes;
-        self.member.moved(carried);
-    }
-
     /// Tells the lane what is left.
     fn set_backlog(&self) {
         self.member.set_backlog(Backlog {
@@ -240,7 +261,7 @@ impl Upload {
     }
 
     /// Ends a control period; `flow` is the connection, if there is one.
-    fn tick(&mut self, flow: Option<&Flow>) {
+    fn tick(&mut self, flow: Option<&UploadConnection>) {
         self.lane.notice_clock();
         let now = self.clock.now();
         let total = self.total();
@@ -266,7 +287,7 @@ impl Upload {
             zeta: sample.zeta,
             lag: self.deadline.map(lag),
             rate: sample.rate,
-            rtt_ms: flow.and_then(Flow::rtt_ms),
+            rtt_ms: flow.and_then(UploadConnection::rtt_ms),
             bytes_done: self.done,
             bytes_total: Some(total),
             files: vec![FileProgress {
@@ -280,12 +301,7 @@ impl Upload {
     /// Reports once that the deadline will probably be missed, as soon as that is known.
     fn report_late(&self) {
         for late in self.lane.with_core(Core::report_late) {
-            self.emit(Event::Forecast {
-                url: self.url.clone(),
-                late_s: late.late_s,
-                zeta: late.zeta,
-                rate: late.rate,
-            });
+            self.emit(Event::late(&self.url, &late));
         }
     }
 
@@ -294,7 +310,7 @@ impl Upload {
     }
 
     /// The server has taken the file; returns whether that was in time.
-    pub(crate) fn done(&self, status: StatusCode) -> Option<bool> {
+    fn done(&self, status: StatusCode) -> Option<bool> {
         let now = self.clock.now();
         let deadline_met = self.deadline.map(|due| now <= due.by());
         self.emit(Event::Sent {
@@ -308,33 +324,24 @@ impl Upload {
         deadline_met
     }
 
-    /// The upload has failed.
-    pub(crate) fn failed(&self, error: TransferError) {
-        self.emit(Event::Error {
-            url: self.url.clone(),
-            kind: error.kind,
-            message: error.message,
-            hint: error.hint,
-        });
-    }
-
     fn emit(&self, event: Event) {
         let t = self.clock.now().as_secs_f64();
         // A caller that does not listen is fine.
         let _ = self.events.send(TimedEvent { t, event });
     }
-}
 
-impl Upload {
     /// Sends the file to `url`; the answer may be any.
-    pub(crate) async fn attempt(
+    async fn attempt(
         &mut self,
         url: &Url,
         connections: &mut UnboundedReceiver<NewConnection>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<PutAnswer, Failure> {
         // The only connection of the lane. It is free.
         let _permit = self.member.admit().await;
-        let source = self.open().await.map_err(Failure::Fatal)?;
+        let (path, version) = (self.request.file.clone(), self.version);
+        let opened = blocking(move || UploadFile::open(&path, version)).await;
+        let opened = opened.unwrap_or_else(|lost| Err(lost.into()));
+        let source = Arc::new(opened.map_err(Failure::Fatal)?);
         let total = source.version().size;
         self.begin(&source);
         let client = self.client.clone();
@@ -355,9 +362,9 @@ impl Upload {
         let mut reading = pin!(reader.run(self.limit.clone()));
         let mut answering = pin!(client.put(&put, body));
         let (mut is_read, mut flow) = (false, None);
-        let mut tick = self.ticks();
+        let mut tick = control_periods();
         loop {
-            let look_at = flow.as_ref().and_then(Flow::look_at);
+            let update_at = flow.as_ref().and_then(UploadConnection::update_at);
             tokio::select! {
                 biased;
                 // First: an error of the file explains why the request broke off.
@@ -366,37 +373,36 @@ impl Upload {
                     read.map_err(Failure::Fatal)?;
                 }
                 Some(opened) = connections.recv() => {
-                    self.connected();
-                    flow = Some(Flow::new(opened, clock.now()));
+                    // So the host exists.
+                    self.backoff.answered();
+                    self.lane.with_core(Core::connected);
+                    flow = Some(UploadConnection::new(opened, clock.now()));
                 }
                 answer = &mut answering => {
                     self.moved(flow.as_mut(), &handed);
-                    let answer = answer.or_else(|failure| said_before(failure, flow.as_ref()));
+                    // A connection that failed may have brought an answer first.
+                    let unread = |failure| {
+                        let unread = flow.as_ref().and_then(UploadConnection::unread_answer);
+                        unread.ok_or(failure)
+                    };
+                    let answer = answer.or_else(unread)?;
                     let handed = *handed.borrow();
-                    return check(answer?, flow.as_ref(), handed, total);
+                    return check(answer, flow.as_ref(), handed, total);
                 }
                 _ = tick.tick() => {
                     self.moved(flow.as_mut(), &handed);
                     self.tick(flow.as_ref());
                     self.check_stall(flow.as_mut(), &handed, total)?;
                 }
-                () = clock.sleep_until(look_at) => {
+                () = clock.sleep_until(update_at) => {
                     self.moved(flow.as_mut(), &handed);
                     if let Some(flow) = &mut flow {
                         let now = clock.now();
-                        flow.follow(now, self.lane.current_target());
+                        flow.follow(now, self.lane.with_core(|core, now| core.flow_target(now)));
                     }
                 }
             }
         }
-    }
-
-    /// Opens the file, which must not have changed since an earlier try.
-    async fn open(&self) -> Result<Arc<Source>, TransferError> {
-        let (path, version) = (self.request.file.clone(), self.version);
-        let opened = tokio::task::spawn_blocking(move || Source::open(&path, version));
-        let lost = || TransferError::new(ErrorKind::Other, "opening the file ended without result");
-        opened.await.unwrap_or_else(|_| Err(lost())).map(Arc::new)
     }
 
     /// Asks whether a file is at `url` already, because not every server knows the condition
@@ -430,17 +436,18 @@ impl Upload {
     }
 
     /// Notes what has arrived since the last call.
-    fn moved(&mut self, flow: Option<&mut Flow>, handed: &watch::Receiver<u64>) {
+    fn moved(&mut self, flow: Option<&mut UploadConnection>, handed: &watch::Receiver<u64>) {
         if let Some(flow) = flow {
             let now = self.clock.now();
             let (bytes, carried) = flow.measure(now, *handed.borrow());
-            self.arrived(bytes, carried);
+            self.done += bytes;
+            self.member.moved(carried);
         }
     }
 
     fn check_stall(
         &self,
-        flow: Option<&mut Flow>,
+        flow: Option<&mut UploadConnection>,
         handed: &watch::Receiver<u64>,
         total: u64,
     ) -> Result<(), Failure> {
@@ -458,15 +465,15 @@ impl Upload {
     }
 }
 
-/// A connection that failed may have brought an answer first.
-fn said_before(failure: Failure, flow: Option<&Flow>) -> Result<Answer, Failure> {
-    flow.and_then(Flow::unread_answer).ok_or(failure)
-}
-
 /// A success that comes before the whole file can have arrived is no success. Of a
 /// connection whose socket was not found, only the bytes handed to it are known.
-fn check(answer: Answer, flow: Option<&Flow>, handed: u64, total: u64) -> Result<Answer, Failure> {
-    let arrived = flow.map_or(handed, Flow::acked);
+fn check(
+    answer: PutAnswer,
+    flow: Option<&UploadConnection>,
+    handed: u64,
+    total: u64,
+) -> Result<PutAnswer, Failure> {
+    let arrived = flow.map_or(handed, UploadConnection::acked);
     if answer.status.is_success() && arrived < total {
         return Err(Failure::server(format!(
             "the server answered {} before it had all of the file",

@@ -10,12 +10,12 @@
 //! too short and keeps nothing of it.
 
 use std::fs::{File, Metadata, OpenOptions};
+use std::io;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::{fmt, io};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -23,19 +23,20 @@ use rustix::fs::OFlags;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::watch;
 
+use crate::blocking::blocking;
 use crate::error::{ErrorKind, TransferError};
 use crate::file_version::{FileVersion, Stability, StabilityCheck, TICK, wall_clock};
 use crate::transport::RateLimit;
 
 /// A version of a file, open for reading.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct UploadFile {
     file: File,
     path: PathBuf,
     version: FileVersion,
 }
 
-impl Source {
+impl UploadFile {
     /// Opens a regular file; `expected` is the version that it must still be,
     /// if it has been open before.
     pub(crate) fn open(path: &Path, expected: Option<FileVersion>) -> Result<Self, TransferError> {
@@ -57,13 +58,13 @@ impl Source {
         };
         match expected {
             Some(_) => source.check()?,
-            None => source.wait()?,
+            None => source.wait_until_stable()?,
         }
         Ok(source)
     }
 
     /// Waits until every later change shows.
-    fn wait(&mut self) -> Result<(), TransferError> {
+    fn wait_until_stable(&mut self) -> Result<(), TransferError> {
         let mut check = StabilityCheck::default();
         loop {
             match check.observe(self.version, wall_clock()) {
@@ -71,7 +72,7 @@ impl Source {
                 Stability::Changing => std::thread::sleep(TICK),
                 Stability::Unstable => return Err(self.changed()),
             }
-            self.version = self.look()?;
+            self.version = self.current_version()?;
         }
     }
 
@@ -94,14 +95,14 @@ impl Source {
 
     /// Whether it is still the same version.
     fn check(&self) -> Result<(), TransferError> {
-        match self.look()? == self.version {
+        match self.current_version()? == self.version {
             true => Ok(()),
             false => Err(self.changed()),
         }
     }
 
     /// The version that it is now.
-    fn look(&self) -> Result<FileVersion, TransferError> {
+    fn current_version(&self) -> Result<FileVersion, TransferError> {
         let metadata = self.file.metadata();
         let metadata = metadata.map_err(|error| disk_error("examined", &self.path, &error))?;
         Ok(FileVersion::of(&metadata))
@@ -166,34 +167,23 @@ pub(crate) struct FileBody {
     left: u64,
 }
 
-/// The body ended before its last byte.
-#[derive(Debug)]
-pub(crate) struct BrokenOff;
-
-impl fmt::Display for BrokenOff {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the upload was broken off")
-    }
-}
-
-impl std::error::Error for BrokenOff {}
-
 impl Body for FileBody {
     type Data = Bytes;
-    type Error = BrokenOff;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         if self.left == 0 {
             return Poll::Ready(None);
         }
-        let piece = ready!(self.pieces.poll_recv(context));
-        Poll::Ready(Some(piece.ok_or(BrokenOff).map(|piece| {
-            self.left = self.left.saturating_sub(piece.len() as u64);
-            Frame::data(piece)
-        })))
+        let Some(piece) = ready!(self.pieces.poll_recv(context)) else {
+            let error = io::Error::other("the upload was broken off");
+            return Poll::Ready(Some(Err(error)));
+        };
+        self.left = self.left.saturating_sub(piece.len() as u64);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -207,31 +197,31 @@ impl Body for FileBody {
 
 /// Reads the file into a body.
 #[derive(Debug)]
-pub(crate) struct Reader {
-    source: Arc<Source>,
+pub(crate) struct BodyReader {
+    source: Arc<UploadFile>,
     pieces: Sender<Bytes>,
     /// Bytes that have been handed on.
     handed: watch::Sender<u64>,
 }
 
 /// The body of `source`, its reader, and how far that is.
-pub(crate) fn body(source: Arc<Source>) -> (FileBody, Reader, watch::Receiver<u64>) {
+pub(crate) fn body(source: Arc<UploadFile>) -> (FileBody, BodyReader, watch::Receiver<u64>) {
     // One piece waits while the next is being read.
     let (sender, pieces) = channel(1);
-    let (handed, seen) = watch::channel(0);
+    let (handed, progress) = watch::channel(0);
     let body = FileBody {
         pieces,
         left: source.version().size,
     };
-    let reader = Reader {
+    let reader = BodyReader {
         source,
         pieces: sender,
         handed,
     };
-    (body, reader, seen)
+    (body, reader, progress)
 }
 
-impl Reader {
+impl BodyReader {
     /// Reads to the end of the file, or until the request ends.
     ///
     /// # Errors
@@ -246,8 +236,7 @@ impl Reader {
         while offset < size {
             let length = (size - offset).min(most) as usize;
             let source = Arc::clone(&self.source);
-            let read = tokio::task::spawn_blocking(move || source.read(offset, length));
-            let piece = read.await.unwrap_or_else(|_| Err(lost()))?;
+            let piece = blocking(move || source.read(offset, length)).await??;
             if let Some(limit) = &limit {
                 tokio::time::sleep(limit.reserve(length)).await;
             }
@@ -259,11 +248,6 @@ impl Reader {
         }
         Ok(())
     }
-}
-
-fn lost() -> TransferError {
-    TransferError::new(ErrorKind::Other, "reading the file ended without a result")
-        .with_hint("this is a defect of fairbat; run the same command again")
 }
 
 #[cfg(test)]
@@ -282,10 +266,10 @@ mod tests {
     #[test]
     fn an_unchanged_file_is_read_and_can_be_opened_again() {
         let (_dir, path) = file(b"0123456789");
-        let source = Source::open(&path, None).unwrap();
+        let source = UploadFile::open(&path, None).unwrap();
         assert_eq!(source.version().size, 10);
         assert_eq!(source.read(3, 4).unwrap(), &b"3456"[..]);
-        let again = Source::open(&path, Some(source.version())).unwrap();
+        let again = UploadFile::open(&path, Some(source.version())).unwrap();
         assert_eq!(again.read(0, 10).unwrap(), &b"0123456789"[..]);
     }
 
@@ -302,7 +286,7 @@ mod tests {
         ];
         for (i, change) in changes.into_iter().enumerate() {
             let (_dir, path) = file(b"0123456789");
-            let source = Source::open(&path, None).unwrap();
+            let source = UploadFile::open(&path, None).unwrap();
             change(&path);
             let error = source.read(0, 10).expect_err("it changed");
             assert_eq!(error.kind, ErrorKind::Integrity, "change {i}: {error}");
@@ -312,10 +296,10 @@ mod tests {
     #[test]
     fn another_file_of_the_same_name_is_another_version() {
         let (dir, path) = file(b"0123456789");
-        let version = Source::open(&path, None).unwrap().version();
+        let version = UploadFile::open(&path, None).unwrap().version();
         fs::write(dir.path().join("new"), b"0123456789").unwrap();
         fs::rename(dir.path().join("new"), &path).unwrap();
-        let error = Source::open(&path, Some(version)).expect_err("another file");
+        let error = UploadFile::open(&path, Some(version)).expect_err("another file");
         assert_eq!(error.kind, ErrorKind::Integrity, "{error}");
     }
 
@@ -327,7 +311,7 @@ mod tests {
             (Path::new("/dev/null"), "is a device"),
             (&path.with_extension("missing"), "cannot be read"),
         ] {
-            let error = Source::open(path, None).expect_err(expected);
+            let error = UploadFile::open(path, None).expect_err(expected);
             assert_eq!(error.kind, ErrorKind::Disk);
             assert!(error.message.contains(expected), "{error}");
         }

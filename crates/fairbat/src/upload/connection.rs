@@ -3,22 +3,20 @@
 
 use std::time::Duration;
 
-use crate::transport::{Answer, NewConnection, unread_answer};
 use dalbe::receive_window::ReceiveWindowState;
 use dalbe::sender::DeliveredBytes;
 use dalbe::weight::FlowTarget;
 
-/// Shortest time between two updates of the lever.
-const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(1);
+use crate::transport::{NewConnection, PutAnswer, unread_answer, update_lever};
 
 /// A connection that carries an upload.
 #[derive(Debug)]
-pub(crate) struct Flow {
+pub(crate) struct UploadConnection {
     connection: NewConnection,
     /// When it was opened, since the run's start.
     began: Duration,
     /// When the lever is updated next; `None` once it has failed.
-    look_at: Option<Duration>,
+    update_at: Option<Duration>,
     /// Bytes of the body that have arrived, as far as can be told.
     acked: u64,
     arrived: DeliveredBytes,
@@ -26,12 +24,12 @@ pub(crate) struct Flow {
     moved_at: Duration,
 }
 
-impl Flow {
+impl UploadConnection {
     pub(crate) fn new(connection: NewConnection, now: Duration) -> Self {
         Self {
             connection,
             began: now,
-            look_at: Some(now),
+            update_at: Some(now),
             acked: 0,
             arrived: DeliveredBytes::default(),
             moved_at: now,
@@ -39,8 +37,8 @@ impl Flow {
     }
 
     /// When the lever has to be updated.
-    pub(crate) fn look_at(&self) -> Option<Duration> {
-        self.look_at
+    pub(crate) fn update_at(&self) -> Option<Duration> {
+        self.update_at
     }
 
     /// Bytes of the body that the other end's machine has acknowledged.
@@ -94,14 +92,8 @@ impl Flow {
 
     /// Updates the lever towards this target.
     pub(crate) fn follow(&mut self, now: Duration, target: FlowTarget) {
-        let socket = &self.connection.socket;
-        self.look_at = match self.connection.lever.update(now, socket, target) {
-            Ok(after) => Some(now + after.max(MIN_LOOK_INTERVAL)),
-            Err(error) => {
-                tracing::debug!(%error, "the lever does not act any more");
-                None
-            }
-        };
+        let NewConnection { socket, lever, .. } = &mut self.connection;
+        self.update_at = update_lever(lever, now, socket, target);
     }
 
     /// What its lever does, at this weight.
@@ -115,7 +107,7 @@ impl Flow {
 
     /// The answer of a server that closed the connection before it had the whole body, if it
     /// sent one.
-    pub(crate) fn unread_answer(&self) -> Option<Answer> {
+    pub(crate) fn unread_answer(&self) -> Option<PutAnswer> {
         unread_answer(&self.connection.socket)
     }
 
