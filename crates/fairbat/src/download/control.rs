@@ -26,6 +26,12 @@ impl Run {
             self.lane.set_window(window);
         }
         let done = self.transfers.iter().map(|transfer| transfer.done);
+        let mut totals = self.transfers.iter().map(|transfer| transfer.total);
+        let files = self.in_progress().map(|transfer| FileProgress {
+            url: transfer.url.clone(),
+            bytes_done: transfer.done,
+            bytes_total: transfer.total,
+        });
         self.emit(Event::Control(Control {
             n: sample.n,
             m: sample.m,
@@ -38,8 +44,8 @@ impl Run {
             rate: sample.rate,
             rtt_ms,
             bytes_done: done.fold(0, u64::saturating_add),
-            bytes_total: self.bytes_total(),
-            files: self.files(),
+            bytes_total: totals.try_fold(0, |sum: u64, total| Some(sum.saturating_add(total?))),
+            files: files.collect(),
         }));
     }
 
@@ -90,23 +96,6 @@ impl Run {
             .filter_map(|worker| worker.socket.as_ref());
         let values: Vec<f64> = sockets.filter_map(|socket| of(socket)).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-    }
-
-    /// Bytes of all transfers; `None` while any size is unknown.
-    fn bytes_total(&self) -> Option<u64> {
-        self.transfers.iter().try_fold(0, |sum: u64, transfer| {
-            Some(sum.saturating_add(transfer.total?))
-        })
-    }
-
-    fn files(&self) -> Vec<FileProgress> {
-        self.in_progress()
-            .map(|transfer| FileProgress {
-                url: transfer.url.clone(),
-                bytes_done: transfer.done,
-                bytes_total: transfer.total,
-            })
-            .collect()
     }
 
     /// Plans all deadlines anew when the wall clock has been set.
@@ -173,11 +162,10 @@ impl Run {
     /// included.
     fn mean_size(&self) -> Option<u64> {
         let due = self.transfers.iter().filter(|it| it.deadline.is_some());
-        let (sum, count) = due
-            .filter_map(|transfer| transfer.total)
-            .fold((0_u64, 0_u64), |(sum, count), size| {
-                (sum.saturating_add(size), count + 1)
-            });
+        let sizes = due.filter_map(|transfer| transfer.total);
+        let (sum, count) = sizes.fold((0_u64, 0_u64), |(sum, count), size| {
+            (sum.saturating_add(size), count + 1)
+        });
         sum.checked_div(count)
     }
 
@@ -212,9 +200,10 @@ impl Run {
             return Some(own);
         };
         let mean = self.mean_size();
-        let by_then = self.due().filter(|(_, due)| due.by() <= deadline.by());
-        let remaining = by_then
-            .map(|(transfer, _)| self.expected(transfer, mean))
+        let unfinished = self.transfers.iter().filter(|it| !it.is_ended());
+        let remaining = unfinished
+            .filter(|it| it.deadline.is_some_and(|due| due.by() <= deadline.by()))
+            .map(|transfer| self.expected(transfer, mean))
             .try_fold(0_u64, |sum, bytes| Some(sum.saturating_add(bytes?)));
         // This one, and those that are moving something.
         let connections = self.workers.len() as u64 + 1;
@@ -235,13 +224,5 @@ impl Run {
             Some(pace.lag(now, aim, bytes))
         });
         lags.reduce(|sum, lag| sum + lag)
-    }
-
-    /// Transfers that have a deadline and have not ended.
-    fn due(&self) -> impl Iterator<Item = (&Transfer, Deadline)> {
-        self.transfers
-            .iter()
-            .filter(|transfer| !transfer.is_ended())
-            .filter_map(|transfer| Some((transfer, transfer.deadline?)))
     }
 }

@@ -102,9 +102,8 @@ impl Run {
     fn next_to_read(&self) -> Option<usize> {
         let mut in_progress = self.in_progress.iter().copied();
         in_progress.find(|&index| {
-            self.transfers[index]
-                .pieces()
-                .is_some_and(|(pieces, has_body)| has_body && pieces.is_waiting())
+            let phase = &self.transfers[index].phase;
+            matches!(phase, Phase::Moving(it) if it.body.is_some() && it.pieces.is_waiting())
         })
     }
 

@@ -171,14 +171,6 @@ impl Transfer {
         self.phase = Phase::Waiting;
     }
 
-    /// What is left to fetch, and whether an answer that carries it is open.
-    pub(crate) fn pieces(&self) -> Option<(&Pieces, bool)> {
-        match &self.phase {
-            Phase::Moving(moving) => Some((&moving.pieces, moving.body.is_some())),
-            _ => None,
-        }
-    }
-
     pub(crate) fn moving(&mut self) -> Option<&mut Moving> {
         match &mut self.phase {
             Phase::Moving(moving) => Some(moving),

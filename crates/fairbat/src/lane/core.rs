@@ -308,9 +308,8 @@ impl Core {
     /// Whether a member's host takes one more connection now.
     pub(crate) fn host_admits(&self, now: Duration, id: MemberId) -> bool {
         self.members.get(&id).is_some_and(|member| {
-            let active = self.active_on.get(&member.host).copied();
-            self.hosts
-                .admits(&member.host, now, active.unwrap_or_default())
+            let active = self.active_on.get(&member.host).copied().unwrap_or(0);
+            self.hosts.admits(&member.host, now, active)
         })
     }
 
@@ -326,11 +325,10 @@ impl Core {
         let Some(member) = self.members.get(&id) else {
             return;
         };
-        let active = self.active_on.get(&member.host).copied();
-        let refused = active.unwrap_or_default() + 1;
-        let not_before = now.saturating_add(pause);
+        let refused = self.active_on.get(&member.host).copied().unwrap_or(0) + 1;
+        let not_before = Some(now.saturating_add(pause));
         self.hosts
-            .pushed_back(&member.host, now, refused, Some(not_before));
+            .pushed_back(&member.host, now, refused, not_before);
     }
 
     /// Bytes have been moved by a member.
@@ -417,11 +415,8 @@ impl Core {
 
     /// What the deadlines ask for.
     pub(crate) fn demand(&self, now: Duration) -> Option<Demand> {
-        let due = self.due();
-        let mut demand = Demand::of(
-            now,
-            due.map(|(deadline, _, member)| (deadline, member.backlog.bytes)),
-        )?;
+        let due = self.due().map(|(by, _, member)| (by, member.backlog.bytes));
+        let mut demand = Demand::of(now, due)?;
         let mut extents = self.due().map(|(_, _, member)| member.backlog.extent);
         if extents.any(|extent| extent == Extent::Unbounded) {
             demand.zeta = f64::INFINITY;
@@ -459,35 +454,29 @@ impl Core {
     pub(crate) fn sample(&mut self, now: Duration) -> LaneSample {
         let demand = self.demand(now);
         let time_left = self.time_left(now);
-        let tolerated = self.tolerated(now);
         let load = Load {
             inactive: self.inactive(),
             demand,
             chunk_len: self.chunk_len,
-            tolerated,
+            tolerated: self.tolerated(now),
             time_left,
             rtt: self.rtt,
         };
         let step = self.controller.sample(now, &load);
-        let max = f64::from(self.settings.max_connections);
-        let is_measured = demand.is_some() && self.controller.is_measuring();
-        self.shown_rate = is_measured
-            .then(|| {
-                self.saturation.sample(SaturationSample {
-                    now,
-                    w: step.w,
-                    rate: step.rate,
-                    left: time_left.unwrap_or_default(),
-                    may_grow: step.m < max,
-                })
-            })
-            .flatten()
-            // As many connections as there may be, and no more than the path carries.
-            .map(|rate| {
-                (rate * max / step.m)
-                    .min(self.controller.capacity(now))
-                    .max(rate)
+        let capacity = self.controller.capacity(now);
+        self.shown_rate = None;
+        if demand.is_some() && self.controller.is_measuring() {
+            let max = f64::from(self.settings.max_connections);
+            let shown = self.saturation.sample(SaturationSample {
+                now,
+                w: step.w,
+                rate: step.rate,
+                left: time_left.unwrap_or_default(),
+                may_grow: step.m < max,
             });
+            // As many connections as there may be, and no more than the path carries.
+            self.shown_rate = shown.map(|rate| (rate * max / step.m).min(capacity).max(rate));
+        }
         let limit = self.limit_rate();
         self.recent.sample(now, self.active > 0);
         LaneSample {
@@ -501,7 +490,7 @@ impl Core {
             mean: self.recent.rate(),
             rtt: self.rtt.filter(|_| self.active > 0),
             window: self.window.filter(|_| self.active > 0),
-            capacity: self.controller.capacity(now),
+            capacity,
             attainable: demand
                 .and_then(|demand| attainable_rate(demand.zeta, limit, self.shown_rate)),
         }

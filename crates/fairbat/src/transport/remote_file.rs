@@ -140,8 +140,8 @@ impl HttpClient {
             // An empty file has no first byte.
             StatusCode::RANGE_NOT_SATISFIABLE => {
                 let headers = response.headers();
-                let range = ContentRange::from_headers(headers);
-                if range == Some(ContentRange::Unsatisfied { total: 0 }) {
+                let empty = ContentRange::Unsatisfied { total: 0 };
+                if ContentRange::from_headers(headers) == Some(empty) {
                     let source = RemoteFile::new(named, &url, headers, Some(0), false);
                     return Ok(Probe { source, body: None });
                 }
@@ -280,26 +280,28 @@ fn suggested_name(headers: &HeaderMap) -> Option<String> {
 /// Reads a 200 response, which carries the whole file.
 fn whole_file(named: &Url, url: &Url, response: Response) -> Result<Probe, Failure> {
     let headers = response.headers();
-    let coding = Coding::of(headers, url, suggested_name(headers).as_deref());
-    if let Coding::Unknown(coding) = coding {
-        return Err(Failure::refused(
-            format!("the server sends the file in the coding {coding}, though it was asked not to"),
-            "look for a URL that serves the file as it is",
-        ));
-    }
-    let is_encoded = coding == Coding::Gzip;
-    // Content-Length is the length of the coded bytes.
-    let total = response.content_length().filter(|_| !is_encoded);
-    let mut source = RemoteFile::new(named, url, headers, total, false);
-    // Repr-Digest is the digest of the coded bytes (RFC 9530, section 3), which
+    let decoder = match Coding::of(headers, url, suggested_name(headers).as_deref()) {
+        Coding::Identity => None,
+        Coding::Gzip => Some(Box::new(Decoder::new())),
+        Coding::Unknown(coding) => {
+            return Err(Failure::refused(
+                format!(
+                    "the server sends the file in the coding {coding}, though it was asked not to"
+                ),
+                "look for a URL that serves the file as it is",
+            ));
+        }
+    };
+    // Content-Length and Repr-Digest (RFC 9530, section 3) are of the coded bytes, which
     // are not kept.
-    source.digest = source.digest.filter(|_| !is_encoded);
-    let mut body = Body::new(response, total);
-    body.decoder = is_encoded.then(Box::default);
-    Ok(Probe {
-        source,
-        body: Some(body),
-    })
+    let total = response.content_length().filter(|_| decoder.is_none());
+    let mut source = RemoteFile::new(named, url, headers, total, false);
+    source.digest = source.digest.filter(|_| decoder.is_none());
+    let body = Some(Body {
+        decoder,
+        ..Body::new(response, total)
+    });
+    Ok(Probe { source, body })
 }
 
 /// Checks that a 206 response carries `range` of this version, from its start and
@@ -403,16 +405,14 @@ struct Decoder {
     decoder: MultiGzDecoder<Vec<u8>>,
 }
 
-impl Default for Decoder {
-    fn default() -> Self {
+impl Decoder {
+    fn new() -> Self {
         Self {
             waiting: Bytes::new(),
             decoder: MultiGzDecoder::new(Vec::new()),
         }
     }
-}
 
-impl Decoder {
     /// The next decoded bytes; `None` if it needs more compressed ones first.
     ///
     /// # Errors
@@ -476,7 +476,7 @@ mod tests {
 
     /// Decodes in pieces of `size`.
     fn decode(compressed: &[u8], size: usize) -> io::Result<Vec<u8>> {
-        let mut decoder = Decoder::default();
+        let mut decoder = Decoder::new();
         let mut plain = Vec::new();
         for piece in compressed.chunks(size) {
             decoder.waiting = Bytes::copy_from_slice(piece);
