@@ -145,22 +145,10 @@ impl RangeSet {
 impl FromIterator<Range<u64>> for RangeSet {
     fn from_iter<I: IntoIterator<Item = Range<u64>>>(ranges: I) -> Self {
         let mut set = Self::new();
-        set.extend(ranges);
-        set
-    }
-}
-
-impl Extend<Range<u64>> for RangeSet {
-    fn extend<I: IntoIterator<Item = Range<u64>>>(&mut self, ranges: I) {
         for range in ranges {
-            self.insert(range);
+            set.insert(range);
         }
-    }
-}
-
-impl From<Range<u64>> for RangeSet {
-    fn from(range: Range<u64>) -> Self {
-        std::iter::once(range).collect()
+        set
     }
 }
 
@@ -251,7 +239,7 @@ mod tests {
 
     #[test]
     fn reaches_the_ends_of_the_offset_space() {
-        let mut set = RangeSet::from(0..u64::MAX);
+        let mut set = RangeSet::from_iter([0..u64::MAX]);
         assert_eq!(set.total(), u64::MAX);
         set.remove(1..u64::MAX - 1);
         assert_eq!(

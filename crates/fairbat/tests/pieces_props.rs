@@ -250,7 +250,7 @@ fn a_stream_of_unknown_size_is_one_lease_that_returns_as_a_whole() {
 #[test]
 fn sizes_beyond_all_reason_are_counted_and_not_overflowed() {
     for work in [
-        Work::Ranges(RangeSet::from(0..u64::MAX)),
+        Work::Ranges(RangeSet::from_iter([0..u64::MAX])),
         Work::Stream(Some(u64::MAX)),
     ] {
         let mut pieces = Pieces::new(work);

@@ -63,10 +63,7 @@ impl Work {
         match total {
             Some(0) => None,
             Some(total) if ranges => {
-                let mut missing = RangeSet::new();
-                for gap in have.gaps(total) {
-                    missing.insert(gap);
-                }
+                let missing: RangeSet = have.gaps(total).collect();
                 (!missing.is_empty()).then_some(Self::Ranges(missing))
             }
             Some(_) | None => Some(Self::Stream(total)),

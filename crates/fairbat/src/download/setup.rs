@@ -29,6 +29,10 @@ pub enum RunMode {
     /// One transfer in a lane that it shares with others. Each of its connections waits
     /// for its turn there, and weighs what the lane says. Deadline and host are those
     /// that the member entered with.
+    ///
+    /// In its `control` events n, m, w and zeta are those of the whole lane. There are no
+    /// `forecast` events: [`MemberForecast`](crate::lane::MemberForecast) tells whether the
+    /// transfer will be late.
     InLane(LanePlace, TransferRequest),
 }
 

@@ -15,6 +15,7 @@ use url::Url;
 use super::part::file::{PartFile, Sink};
 use super::part::{Incoming, OpenedPart, PartError, PartStore, name};
 use super::pieces::FinishedChunk;
+use crate::blocking::blocking;
 use crate::checksum::sha256_hex;
 use crate::clock::Clock;
 use crate::error::TransferError;
@@ -201,16 +202,11 @@ pub(crate) async fn probe(
     inquiry: Inquiry,
     mut stop: StopSignal,
 ) {
-    let Inquiry {
-        url,
-        target,
-        mode,
-        hint,
-    } = inquiry;
+    let (url, hint) = (&inquiry.url, inquiry.hint);
     let asking = async {
-        match mode {
-            FetchMode::Ranges => context.client.probe(&url, hint).await,
-            FetchMode::Stream => context.client.whole(&url, hint).await,
+        match inquiry.mode {
+            FetchMode::Ranges => context.client.probe(url, hint).await,
+            FetchMode::Stream => context.client.whole(url, hint).await,
         }
     };
     let result = tokio::select! {
@@ -221,9 +217,8 @@ pub(crate) async fn probe(
         Ok(probe) => probe,
         Err(failure) => return guard.end(WorkerOutcome::Failed(failure)),
     };
-    let incoming = incoming(&source, mode);
-    let opener = Arc::clone(&context);
-    let opened = tokio::task::spawn_blocking(move || opener.store.open(&target, &incoming)).await;
+    let incoming = incoming(&source, inquiry.mode);
+    let opened = blocking(move || context.store.open(&inquiry.target, &incoming)).await;
     guard.end(match opened {
         Ok(Ok(opened)) => WorkerOutcome::Probed(Box::new(Probed {
             source,
@@ -231,7 +226,7 @@ pub(crate) async fn probe(
             opened,
         })),
         Ok(Err(error)) => WorkerOutcome::Failed(Failure::Fatal(error.into())),
-        Err(_panicked) => WorkerOutcome::Lost,
+        Err(_lost) => WorkerOutcome::Lost,
     });
 }
 

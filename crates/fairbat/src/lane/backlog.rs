@@ -114,11 +114,11 @@ impl BacklogPolicy {
     }
 
     /// n, in chunks, at the end of a period: finite, at least 0.
-    pub fn update(&mut self, seen: &Observation) -> f64 {
+    pub fn update(&mut self, observed: &Observation) -> f64 {
         match self {
-            Self::Immediate => seen.inactive as f64,
-            Self::Paced(shortfall) => shortfall.update(seen),
-            Self::Mixed(shortfall) => shortfall.update(seen) + seen.inactive as f64,
+            Self::Immediate => observed.inactive as f64,
+            Self::Paced(shortfall) => shortfall.update(observed),
+            Self::Mixed(shortfall) => shortfall.update(observed) + observed.inactive as f64,
         }
     }
 }
@@ -127,24 +127,24 @@ impl Shortfall {
     /// Adds what the plan wanted since the last observation and did not get. A weight
     /// below 1 explains a lag, and then the faster loop makes up for it. Progress beyond
     /// the plan always pays back. Bytes past their deadline are due as a whole.
-    fn update(&mut self, seen: &Observation) -> f64 {
+    fn update(&mut self, observed: &Observation) -> f64 {
         let gained = self.plan.map_or(0.0, |(since, zeta)| {
-            let elapsed = seen.now.saturating_sub(since).as_secs_f64();
-            let rate = if seen.rate.is_finite() {
-                seen.rate
+            let elapsed = observed.now.saturating_sub(since).as_secs_f64();
+            let rate = if observed.rate.is_finite() {
+                observed.rate
             } else {
                 0.0
             };
             let lag = (zeta - rate) * elapsed;
-            if seen.w < 1.0 { lag.min(0.0) } else { lag }
+            if observed.w < 1.0 { lag.min(0.0) } else { lag }
         });
-        let (overdue, remaining) = seen
+        let (overdue, remaining) = observed
             .demand
             .map_or((0.0, 0.0), |d| (d.overdue as f64, d.remaining as f64));
-        self.plan = seen.demand.map(|demand| (seen.now, demand.zeta));
+        self.plan = observed.demand.map(|demand| (observed.now, demand.zeta));
         // f64::max and min return the other operand for a NaN.
         self.bytes = (self.bytes + gained).max(overdue).min(remaining);
-        self.bytes / seen.chunk_len.get() as f64
+        self.bytes / observed.chunk_len.get() as f64
     }
 }
 

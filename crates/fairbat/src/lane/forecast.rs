@@ -23,12 +23,12 @@ const RATE_WEIGHT: f64 = 0.2;
 #[derive(Debug, Default)]
 pub(crate) struct Saturation {
     /// `None` while they weigh less.
-    run: Option<Run>,
+    run: Option<FullWeightRun>,
 }
 
 /// Samples in a row at full weight.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct FullWeightRun {
     since: Duration,
     last: Duration,
     /// byte/s
@@ -53,13 +53,13 @@ pub(crate) struct SaturationSample {
 impl Saturation {
     /// Takes a sample; returns what the flows have shown that they can carry,
     /// byte/s, once they have been at their full weight for long enough.
-    pub(crate) fn sample(&mut self, seen: SaturationSample) -> Option<f64> {
-        if seen.w < 1.0 {
+    pub(crate) fn sample(&mut self, flows: SaturationSample) -> Option<f64> {
+        if flows.w < 1.0 {
             self.forget();
             return None;
         }
-        let SaturationSample { now, rate, .. } = seen;
-        let fresh = Run {
+        let SaturationSample { now, rate, .. } = flows;
+        let fresh = FullWeightRun {
             since: now,
             last: now,
             rate,
@@ -71,8 +71,8 @@ impl Saturation {
         run.last = now;
         run.rate += RATE_WEIGHT * (rate - run.rate);
         // While more may come nothing is certain.
-        let patience = if seen.may_grow { GROWTH_PATIENCE } else { 1 };
-        let enough = (seen.left / SATURATED_SHARE).max(MIN_SATURATED) * patience;
+        let patience = if flows.may_grow { GROWTH_PATIENCE } else { 1 };
+        let enough = (flows.left / SATURATED_SHARE).max(MIN_SATURATED) * patience;
         (now >= run.since + enough).then_some(run.rate)
     }
 

@@ -120,7 +120,7 @@ impl GainSchedule {
     }
 
     /// What the next step is made with.
-    pub(crate) fn next(&mut self, seen: QueueState) -> StepGain {
+    pub(crate) fn next(&mut self, queue: QueueState) -> StepGain {
         let undiminished = |gamma| StepGain {
             gamma,
             damping: 1.0,
@@ -132,7 +132,7 @@ impl GainSchedule {
                 floor,
                 restore_after,
             } => {
-                self.observe(seen.error, restore_after);
+                self.observe(queue.error, restore_after);
                 undiminished((initial / (1.0 + f64::from(self.sign_changes))).max(floor))
             }
             Gain::Settling {
@@ -142,14 +142,14 @@ impl GainSchedule {
                 far,
                 empty_after,
             } => {
-                self.idle = if seen.is_idle {
+                self.idle = if queue.is_idle {
                     self.idle.saturating_add(1)
                 } else {
                     0
                 };
                 // How many of these are more than chance.
                 let idle = self.idle.saturating_add(1).saturating_sub(empty_after);
-                self.age = if idle > 0 || seen.error > far {
+                self.age = if idle > 0 || queue.error > far {
                     0
                 } else {
                     self.age.saturating_add(1)

@@ -1,12 +1,12 @@
-//! A remote file: what a probe learns of it, ranges that certainly belong to the
-//! same version, and the content coding of its bytes.
+//! A remote file: what a probe learns of it, ranges that certainly belong to the same
+//! version, and the content coding of its bytes.
 //!
-//! The other download tools that we tried mix two versions when the file changes
-//! between two runs. Here each 206 must prove itself: range, total length and
-//! validator have to be those of the version in the part file.
+//! The other download tools that we tried mix two versions when the file changes between
+//! two runs. Here each 206 must prove itself: range, total length and validator have to
+//! be those of the version in the part file.
 //!
-//! Every request asks for the file itself (`Accept-Encoding: identity`). Some
-//! servers compress all the same (RFC 9110, section 8.4), so gzip is undone.
+//! Every request asks for the file itself (`Accept-Encoding: identity`). Some servers
+//! compress all the same (RFC 9110, section 8.4), so gzip is undone.
 
 use std::io::{self, Write as _};
 use std::ops::Range;
@@ -42,9 +42,8 @@ pub struct RemoteFile {
     pub total: Option<u64>,
     /// What tells this version from others, if anything does.
     pub validator: Option<Validator>,
-    /// What ranges are checked against. `None` if the file has to be fetched as
-    /// one stream, because the server serves no ranges or nothing identifies the
-    /// version.
+    /// What ranges are checked against. `None` if the file has to be fetched as one
+    /// stream, because the server serves no ranges or nothing identifies the version.
     pub version: Option<Version>,
     /// Modification time at the server.
     pub modified: Option<SystemTime>,
@@ -52,9 +51,8 @@ pub struct RemoteFile {
     pub suggested_name: Option<String>,
     /// Digest of the whole file (RFC 9530).
     pub digest: Option<Checksum>,
-    /// Whether range requests carry `If-Range`. Cleared once the server has
-    /// answered 200 to such a request for an unchanged file, as some content
-    /// delivery networks do.
+    /// Whether range requests carry `If-Range`. Cleared once the server has answered 200
+    /// to such a request for an unchanged file, as some content delivery networks do.
     is_conditional: AtomicBool,
 }
 
@@ -118,9 +116,9 @@ fn refusal(response: &Response) -> Failure {
 }
 
 impl HttpClient {
-    /// Asks for the first byte, to learn size, version and range support. If the
-    /// server serves no ranges, the answer carries the whole file. A FAIRBAT
-    /// server gets `hint` with a request for the whole file.
+    /// Asks for the first byte, to learn size, version and range support. If the server
+    /// serves no ranges, the answer carries the whole file. A FAIRBAT server gets `hint`
+    /// with a request for the whole file.
     ///
     /// # Errors
     /// Every [`Failure`] except [`Failure::Changed`].
@@ -169,12 +167,12 @@ impl HttpClient {
         }
     }
 
-    /// Asks for `range` of the version that was probed. A FAIRBAT server gets
-    /// `hint`. [`Body::expected`] may be less than the length of the range.
+    /// Asks for `range` of the version that was probed. A FAIRBAT server gets `hint`.
+    /// [`Body::expected`] may be less than the length of the range.
     ///
     /// # Errors
-    /// [`Failure::Changed`] if the answer belongs to another version or cannot
-    /// be shown to belong to this one; [`Failure::WholeFile`].
+    /// [`Failure::Changed`] if the answer belongs to another version or cannot be shown
+    /// to belong to this one; [`Failure::WholeFile`].
     pub async fn range(
         &self,
         source: &RemoteFile,
@@ -197,8 +195,8 @@ impl HttpClient {
         };
         let mut response = self.get(get.clone()).await?.response;
         if response.status() == StatusCode::OK && get.if_range.is_some() {
-            // Either the file has changed, or something on the way does not
-            // support If-Range. A range request without it tells which.
+            // Either the file has changed, or something on the way does not support
+            // If-Range. A range request without it tells which.
             get.if_range = None;
             response = self.get(get.clone()).await?.response;
             if response.status() == StatusCode::PARTIAL_CONTENT {
@@ -237,10 +235,8 @@ impl RemoteFile {
         serves_ranges: bool,
     ) -> Self {
         let validator = Validator::from_headers(headers);
-        let version = total.filter(|_| serves_ranges).and_then(|total| {
-            let validator = validator.clone()?;
-            Some(Version { total, validator })
-        });
+        let version = total.filter(|_| serves_ranges).zip(validator.clone());
+        let version = version.map(|(total, validator)| Version { total, validator });
         Self {
             named: named.clone(),
             url: url.clone(),
@@ -256,19 +252,19 @@ impl RemoteFile {
 
     /// Reads a 206 response with the first byte; `None` if it is of no use.
     fn of_first_byte(named: &Url, url: &Url, headers: &HeaderMap) -> Option<Self> {
-        let Some(ContentRange::Bytes {
-            first: 0,
-            last: 0,
-            total: Some(total),
-        }) = ContentRange::from_headers(headers)
-        else {
-            return None;
+        let total = match ContentRange::from_headers(headers)? {
+            ContentRange::Bytes {
+                first: 0,
+                last: 0,
+                total,
+            } => total?,
+            _ => return None,
         };
         let is_identity =
             Coding::of(headers, url, suggested_name(headers).as_deref()) == Coding::Identity;
         let source = Self::new(named, url, headers, Some(total), is_identity);
-        // Without a version there is nothing to compare ranges with. The file
-        // has to come as one stream then.
+        // Without a version there is nothing to compare ranges with. The file has to come
+        // as one stream then.
         source.version.is_some().then_some(source)
     }
 }
@@ -304,9 +300,9 @@ fn whole_file(named: &Url, url: &Url, response: Response) -> Result<Probe, Failu
     Ok(Probe { source, body })
 }
 
-/// Checks that a 206 response carries `range` of this version, from its start and
-/// not beyond its end. Returns the number of bytes in the response. A server may
-/// send fewer than requested (RFC 9110, section 15.3.7).
+/// Checks that a 206 response carries `range` of this version, from its start and not
+/// beyond its end. Returns the number of bytes in the response. A server may send fewer
+/// than requested (RFC 9110, section 15.3.7).
 fn check_partial(
     headers: &HeaderMap,
     source: &RemoteFile,
@@ -348,8 +344,8 @@ fn check_partial(
     Ok(last - first + 1)
 }
 
-/// Compressed bytes that are decoded in one step. They grow at most a
-/// thousandfold, which bounds the memory that a hostile answer can take.
+/// Compressed bytes that are decoded in one step. They grow at most a thousandfold, which
+/// bounds the memory that a hostile answer can take.
 const DECODE_STEP: usize = 4096;
 
 /// Endings of the names of compressed files.
@@ -369,11 +365,10 @@ enum Coding {
 }
 
 impl Coding {
-    /// The coding of a response for `url`, with the file name that the server
-    /// suggests.
+    /// The coding of a response for `url`, with the file name that the server suggests.
     ///
-    /// Some servers label a compressed file as if only the transfer were
-    /// compressed (Apache's AddEncoding). The file's name tells.
+    /// Some servers label a compressed file as if only the transfer were compressed
+    /// (Apache's AddEncoding). The file's name tells.
     fn of(headers: &HeaderMap, url: &Url, name: Option<&str>) -> Self {
         let names = [url.path(), name.unwrap_or_default()].map(str::to_ascii_lowercase);
         let is_compressed_file = names

@@ -201,7 +201,7 @@ impl Lane {
 
     fn chunk_arrives(&mut self) {
         let size = (self.exponential(MEAN_SIZE) as u64).max(1);
-        let work = Work::Ranges(RangeSet::from(0..size));
+        let work = Work::Ranges(RangeSet::from_iter([0..size]));
         self.jobs.insert(self.arrived, Pieces::new(work));
         self.arrived += 1;
         self.waiting += 1;

@@ -124,16 +124,10 @@ impl Journal {
     /// The bytes that may be trusted where `instance` identifies boot, mount and file.
     #[must_use]
     pub fn trusted(&self, instance: &str) -> RangeSet {
-        let mut trusted = RangeSet::new();
-        for &(first, end) in &self.record.synced {
-            trusted.insert(first..end);
-        }
-        if !instance.is_empty() && self.record.instance == instance {
-            for range in &self.tail {
-                trusted.insert(range.clone());
-            }
-        }
-        trusted
+        let is_same = !instance.is_empty() && self.record.instance == instance;
+        let synced = self.record.synced.iter().map(|&(first, end)| first..end);
+        let tail = self.tail.iter().filter(|_| is_same).cloned();
+        synced.chain(tail).collect()
     }
 }
 

@@ -189,6 +189,21 @@ fn a_clock_that_is_set_keeps_the_order() {
 }
 
 #[test]
+fn members_whose_deadline_is_over_keep_the_order_of_their_deadlines() {
+    let mut core = shared();
+    let before = enter(&mut core, "host", by(20));
+    let set = SignedDuration::from_secs(3600);
+    core.plan_anew(START, set);
+    let after = enter(&mut core, "host", by(10));
+    let over = Some(Deadline::new(START, START));
+    assert_eq!([before, after].map(|id| core.deadline(id)), [over, over]);
+    core.request(before);
+    core.request(after);
+    assert_eq!(grant(&mut core, 9).map(|(_, id)| id), Some(after));
+    assert_eq!(grant(&mut core, 9).map(|(_, id)| id), Some(before));
+}
+
+#[test]
 fn who_leaves_waits_no_more_and_what_is_withdrawn_is_not_granted() {
     let mut core = shared();
     let (gone, stays) = (
