@@ -182,14 +182,12 @@ impl HttpClient {
         let Some(version) = &source.version else {
             return Err(Failure::WholeFile);
         };
-        let condition = version
-            .validator
-            .if_range()
-            .filter(|_| source.is_conditional.load(Ordering::Relaxed));
+        let if_range = version.validator.if_range();
+        let is_conditional = source.is_conditional.load(Ordering::Relaxed);
         let mut get = Get {
             url: &source.url,
             range: Some(range.clone()),
-            if_range: condition,
+            if_range: if_range.filter(|_| is_conditional),
             hint: hint.as_ref(),
             ..Get::of(&source.named)
         };
@@ -260,11 +258,10 @@ impl RemoteFile {
             } => total?,
             _ => return None,
         };
-        let is_identity =
-            Coding::of(headers, url, suggested_name(headers).as_deref()) == Coding::Identity;
+        let name = suggested_name(headers);
+        let is_identity = Coding::of(headers, url, name.as_deref()) == Coding::Identity;
         let source = Self::new(named, url, headers, Some(total), is_identity);
-        // Without a version there is nothing to compare ranges with. The file has to come
-        // as one stream then.
+        // Without a version to compare ranges with, the file has to come as one stream.
         source.version.is_some().then_some(source)
     }
 }
@@ -280,12 +277,11 @@ fn whole_file(named: &Url, url: &Url, response: Response) -> Result<Probe, Failu
         Coding::Identity => None,
         Coding::Gzip => Some(Box::new(Decoder::new())),
         Coding::Unknown(coding) => {
-            return Err(Failure::refused(
-                format!(
-                    "the server sends the file in the coding {coding}, though it was asked not to"
-                ),
-                "look for a URL that serves the file as it is",
-            ));
+            let message = format!(
+                "the server sends the file in the coding {coding}, though it was asked not to"
+            );
+            let hint = "look for a URL that serves the file as it is";
+            return Err(Failure::refused(message, hint));
         }
     };
     // Content-Length and Repr-Digest (RFC 9530, section 3) are of the coded bytes, which
@@ -371,19 +367,14 @@ impl Coding {
     /// (Apache's AddEncoding). The file's name tells.
     fn of(headers: &HeaderMap, url: &Url, name: Option<&str>) -> Self {
         let names = [url.path(), name.unwrap_or_default()].map(str::to_ascii_lowercase);
-        let is_compressed_file = names
-            .iter()
-            .any(|name| COMPRESSED_ENDINGS.iter().any(|end| name.ends_with(end)));
+        let is_compressed =
+            |name: &String| COMPRESSED_ENDINGS.iter().any(|end| name.ends_with(end));
+        let is_compressed_file = names.iter().any(is_compressed);
         let lower =
             |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
-        let fields: Vec<String> = headers
-            .get_all(CONTENT_ENCODING)
-            .iter()
-            .map(lower)
-            .filter(|coding| coding.trim() != "identity")
-            .collect();
-        let codings = fields.join(", ");
-        match codings.trim() {
+        let fields = headers.get_all(CONTENT_ENCODING).iter().map(lower);
+        let codings: Vec<String> = fields.filter(|it| it.trim() != "identity").collect();
+        match codings.join(", ").trim() {
             "" => Self::Identity,
             _ if is_compressed_file => Self::Identity,
             "gzip" | "x-gzip" => Self::Gzip,

@@ -269,7 +269,7 @@ mod tests {
             };
             match decide(&answer) {
                 Ok(PutOutcome::Elsewhere(url)) if follows => {
-                    assert_eq!(url.as_str(), "https://h/b")
+                    assert_eq!(url.as_str(), "https://h/b");
                 }
                 Err(Failure::Fatal(error)) if !follows => {
                     assert!(error.message.contains("https://h/b"), "{error}");

@@ -9,7 +9,6 @@ use std::time::Duration;
 use fairbat::download::pieces::{LeaseId, Piece, Pieces, Work};
 use fairbat::lane::backlog::{BacklogPolicy, Observation};
 use fairbat::lane::{Admission, AdmissionSettings, Fraction};
-use fairbat::ranges::RangeSet;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -201,7 +200,7 @@ impl Lane {
 
     fn chunk_arrives(&mut self) {
         let size = (self.exponential(MEAN_SIZE) as u64).max(1);
-        let work = Work::Ranges(RangeSet::from_iter([0..size]));
+        let work = Work::Ranges(std::iter::once(0..size).collect());
         self.jobs.insert(self.arrived, Pieces::new(work));
         self.arrived += 1;
         self.waiting += 1;
