@@ -3,7 +3,8 @@
 
 use std::io::{self, Write};
 
-use dalbe::capability::{Capabilities, Capability, Feature, LeverKind, RootAddition};
+use dalbe::capability::{Capabilities, Capability, Feature, RootAddition};
+use dalbe::receive_window::LeverKind;
 use dalbe::sender::KernelCongestionControls;
 use dalbe::sender::SenderLeverKind;
 use serde::Serialize;

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn one_transfer_is_spread_to_two_per_cent_before_its_deadline() {
+    fn one_transfer_aims_two_per_cent_before_its_deadline() {
         let demand = Demand::of(secs(0.0), [(deadline(1000.0), 980)]).unwrap();
         assert!((demand.zeta - 1.0).abs() < 1e-9, "{demand:?}");
         let later = Demand::of(secs(490.0), [(deadline(1000.0), 490)]).unwrap();
@@ -200,13 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_past_its_deadline_is_overdue_and_the_rest_is_not() {
+    fn bytes_past_their_deadline_are_overdue_and_others_are_not() {
         let demand = Demand::of(secs(20.0), [(deadline(30.0), 7), (deadline(10.0), 5)]).unwrap();
         assert_eq!((demand.overdue, demand.remaining), (5, 12));
     }
 
     #[test]
-    fn of_those_due_at_once_the_widest_margin_counts_for_all() {
+    fn the_widest_margin_counts_for_transfers_due_at_once() {
         let by = Duration::from_secs(1000);
         let early = Deadline::new(Duration::ZERO, by);
         let late = Deadline::new(secs(890.0), by);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn moving_at_zeta_lands_before_the_deadline() {
+    fn a_transfer_at_rate_zeta_ends_before_the_deadline() {
         for window in [5.0, 60.0, 600.0, 86_400.0] {
             let (mut left, mut t) = (1e9, 0.0);
             let step = window / 20_000.0;

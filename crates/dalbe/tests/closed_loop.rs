@@ -106,7 +106,7 @@ fn deviation(values: &[f64]) -> f64 {
 }
 
 #[test]
-fn what_is_feasible_is_in_time_and_steady() {
+fn a_feasible_load_is_in_time_and_steady() {
     for window in [60.0, 180.0, 1300.0] {
         for competitors in [1.0, 2.0, 3.0, 6.0] {
             // Of a fair share.
@@ -126,7 +126,7 @@ fn what_is_feasible_is_in_time_and_steady() {
 }
 
 #[test]
-fn when_others_join_late_it_is_still_in_time_and_lets_go_afterwards() {
+fn late_competitors_do_not_delay_a_transfer() {
     // One competitor, three from 70 to 80 % of the window on.
     let window = 180.0;
     let competitors = |t: f64| {

@@ -47,27 +47,27 @@ fn holds(case: &str) {
 }
 
 #[test]
-fn whole_windows_add_up_to_what_was_wished_and_are_no_less_than_the_floor() {
+fn whole_windows_add_up_to_the_wanted_window_and_keep_the_floor() {
     holds("whole_windows");
 }
 
 #[test]
-fn the_mean_round_trip_time_follows_the_path_however_short_it_is() {
+fn the_mean_round_trip_time_follows_the_shortest_path_too() {
     holds("mean_round_trip");
 }
 
 #[test]
-fn what_measures_nothing_leaves_the_mean_round_trip_time() {
+fn round_trips_without_a_measurement_leave_the_mean() {
     holds("unmeasured_round_trips");
 }
 
 #[test]
-fn of_the_last_trains_the_second_largest_answer_counts() {
+fn the_second_largest_answer_of_the_last_trains_counts() {
     holds("trains_answers");
 }
 
 #[test]
-fn packets_that_do_not_leave_at_once_are_no_train() {
+fn packets_that_leave_one_by_one_are_no_train() {
     holds("trains_of_what_there_was");
 }
 

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn one_wrong_byte_is_noticed() {
+    fn one_wrong_byte_changes_the_checksum() {
         let expected: Checksum = ABC_256.parse().unwrap();
         let mut hasher = expected.hasher();
         hasher.update(b"abd");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_a_checksum() {
+    fn texts_that_are_no_checksum_are_refused() {
         use ChecksumError::{NoAlgorithm, NotHexadecimal, UnknownAlgorithm};
         for (text, expected) in [
             ("", NoAlgorithm),
@@ -239,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(low in any::<[u8; 32]>(), high in any::<[u8; 32]>()) {
+        fn a_written_value_is_read_back(low in any::<[u8; 32]>(), high in any::<[u8; 32]>()) {
             let mut wide = [0; 64];
             wide[..32].copy_from_slice(&low);
             wide[32..].copy_from_slice(&high);

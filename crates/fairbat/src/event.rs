@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use dalbe::capability::LeverKind;
+use dalbe::receive_window::LeverKind;
 use dalbe::receive_window::{ReceiveWindowState, ReceiverPolicy};
 use dalbe::sender::{SenderLeverKind, SenderPolicy};
 use serde::Serialize;

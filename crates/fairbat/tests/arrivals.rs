@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use dalbe::capability::{Capabilities, LeverKind};
+use dalbe::capability::Capabilities;
+use dalbe::receive_window::LeverKind;
 use dalbe::weight::MIN_WEIGHT;
 use fairbat::download::{Arrivals, Outcome, Report, RunMode, Stop, run};
 use fairbat::error::ErrorKind;

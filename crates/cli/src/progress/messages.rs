@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dalbe::capability::LeverKind;
+use dalbe::receive_window::LeverKind;
 use dalbe::receive_window::ReceiverPolicy;
 use dalbe::sender::{SenderLeverKind, SenderPolicy};
 use fairbat::error::{ErrorKind, TransferError};

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use dalbe::capability::LeverKind;
+use dalbe::receive_window::LeverKind;
 use dalbe::receive_window::{ReceiveWindowState, ReceiverPolicy};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Control, FileProgress};

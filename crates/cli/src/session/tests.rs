@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use dalbe::capability::LeverKind;
+use dalbe::receive_window::LeverKind;
 use dalbe::receive_window::{ReceiveWindowState, ReceiverPolicy};
 use dalbe::sender::{SenderLeverKind, SenderPolicy};
 use fairbat::error::ErrorKind;

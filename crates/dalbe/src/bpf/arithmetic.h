@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Arithmetic without floating point and without division of signed numbers:
+ * Arithmetic without floating point and without division of signed numbers.
  * eBPF has no instructions for either.
  */
 #pragma once
 
 #include "types.h"
 
-/* A function that the verifier looks at for itself, and not again for every way
- * on which it may be reached. What it is handed may be nothing, for all that the
- * verifier knows, and it has to return a number. */
+/* A function that the verifier checks once, on its own, and not again for each
+ * path that leads to it. The verifier assumes that its pointers may be null. The
+ * function must return a number. */
 #define APART __attribute__((noinline))
 
 static __always_inline __u32 min_of(__u32 a, __u32 b)
@@ -98,8 +98,7 @@ APART __u32 exponential_q16(__u64 ratio_q16)
 
 	if (ratio_q16 >= 8 * 65536)
 		return 0;
-	/* Where the compiler forgets what it has proved, the verifier does not
-	 * know it. */
+	/* The verifier needs the bound, also where the compiler has removed it. */
 	step &= 127;
 	above = EXPONENTIALS[step];
 	below = EXPONENTIALS[step + 1];

@@ -3,32 +3,39 @@
  * CDG, CAIA Delay-Gradient (Hayes and Armitage 2011; Tangenes et al. 2017, "CDG
  * as a deadline-aware less-than-best-effort candidate", eqs. 1 to 5), with G for
  * each flow and without the coexistence heuristics (shadow window, loss
- * tolerance): from round trip to round trip the changes of the least and of the
- * largest round-trip time, each smoothed over 8; if the greater is g > 0, the
- * window is multiplied by 0.7 with the probability 1 - exp(-g/G), else it grows
- * by a packet. At most one back-off every second round trip.
+ * tolerance).
  *
- * Ours besides fills a path that is idle:
- * - Guard: no back-off while the least round-trip time is near the base.
- * - Level: a standing queue counts as a gradient of a fifth of it; gradients
- *   do not see what does not grow.
- * - Memory: growth is fast below the window of the last back-off, and again
- *   when nothing has been met for some time.
+ * In each round trip, CDG takes the changes of the smallest and of the largest
+ * round-trip time, each smoothed over 8. g is the greater of the two. If g > 0,
+ * the window is multiplied by 0.7 with the probability 1 - exp(-g/G). Otherwise
+ * it grows by a packet. It backs off in every second round trip at most.
+ *
+ * LAW_CDG adds three rules that fill an idle path:
+ * - Guard: it does not back off while the smallest round-trip time is near the
+ *   base.
+ * - Level: a standing queue counts as a gradient of a fifth of its delay.
+ *   Gradients do not show a queue that does not grow.
+ * - Memory: growth is fast below the window of the last back-off. It is fast
+ *   again after some time without a queue.
  */
 #pragma once
 
 #include "vegas.h"
 
+/* Gradients in a mean. */
 #define CDG_SMOOTHED 8
-/* 0.7 */
+/* The part of the window that a back-off leaves: 0.7. */
 #define CDG_BETA_Q16 45875
+/* The guard: longest queue without a back-off. */
 #define CDG_GUARD_US 3000
+/* The level: one part in this many of a queue counts as a gradient. */
 #define CDG_LEVEL 5
-/* G_be, the scale of a best-effort flow: 120 ms at a base of 100 ms and beyond,
- * and below with its power 1.25 (model/price.rs: 1.26). */
+/* G_be, the scale of a best-effort flow: 120 ms from a base of 100 ms on, and
+ * below that proportional to the base to the power of 1.25 (model/price.rs:
+ * 1.26). */
 #define MAX_CDG_G_US 120000
 
-/* G at this weight. */
+/* G at this weight, us. */
 static __always_inline __u32 cdg_scale(__u32 w_q16, __u32 base_us)
 {
 	__u32 base = min_of(base_us, 100000);
@@ -39,7 +46,7 @@ static __always_inline __u32 cdg_scale(__u32 w_q16, __u32 base_us)
 	return max_of(times_q16(min_of(g_be, MAX_CDG_G_US), w_q16), 1);
 }
 
-/* One gradient more; returns the mean of the last 8. */
+/* Adds a gradient and returns the mean of the last 8. */
 static __always_inline __s32 cdg_smooth(__s32 *gradients, __u32 tail, __s32 gradient)
 {
 	__s32 sum = 0;
@@ -47,11 +54,11 @@ static __always_inline __s32 cdg_smooth(__s32 *gradients, __u32 tail, __s32 grad
 	gradients[tail & (CDG_SMOOTHED - 1)] = gradient;
 	for (int i = 0; i < CDG_SMOOTHED; i++)
 		sum += gradients[i];
-	/* Towards 0, which a shift of what is negative is not. */
+	/* Rounds towards 0, unlike the shift of a negative number. */
 	return sum < 0 ? -(-sum >> 3) : sum >> 3;
 }
 
-/* Whether to back off; both laws. */
+/* Whether to back off. `is_ours` is LAW_CDG. */
 static __always_inline bool cdg_decides(struct cdg *own, struct telemetry *seen,
 					const struct round_sample *look, bool is_ours)
 {
@@ -89,7 +96,7 @@ static __always_inline bool cdg_decides(struct cdg *own, struct telemetry *seen,
 	return (bpf_get_prandom_u32() & 0xffff) >= stays_q16;
 }
 
-/* Another round trip is over. */
+/* Sets the window after a round trip. */
 APART int cdg_round(struct cdg *own, struct vegas *memory, struct telemetry *seen,
 		    const struct round_sample *look, bool is_ours)
 {
@@ -114,7 +121,7 @@ APART int cdg_round(struct cdg *own, struct vegas *memory, struct telemetry *see
 	if (!look->is_limited)
 		return 0;
 	if (is_ours) {
-		/* The effect of a back-off is awaited. */
+		/* The last back-off takes effect first. */
 		if (own->since_backoff < 2)
 			return 0;
 		vegas_carried(memory, look->carried_q8);

@@ -26,19 +26,8 @@
 #include "socket.h"
 #include "round.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct parameters);
-} parameters SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct state);
-} state SEC(".maps");
+SOCKET_MAP(parameters, struct parameters);
+SOCKET_MAP(state, struct state);
 
 /* Samples in a row by which slow start is judged: of a flow that yields, and of
  * others (RFC 9406), which are not judged while their window is small (Ha and
@@ -316,83 +305,36 @@ __u32 BPF_PROG(undo, struct sock *sk)
 	return max_of(tp->snd_cwnd, tp->prior_cwnd);
 }
 
-SEC("struct_ops")
-void BPF_PROG(vegas_avoid, struct sock *sk, __u32 ack, __u32 acked)
-{
-	avoid(sk, acked, LAW_VEGAS);
-}
+/* The congestion control fairbat_NAME. LAW is the first law of its family, which
+ * it follows unless a process chooses the second. */
+#define CONTROL(NAME, LAW)                                                         \
+	SEC("struct_ops")                                                          \
+	void BPF_PROG(NAME##_avoid, struct sock *sk, __u32 ack, __u32 acked)       \
+	{                                                                          \
+		avoid(sk, acked, LAW);                                             \
+	}                                                                          \
+	SEC("struct_ops")                                                          \
+	__u32 BPF_PROG(NAME##_ssthresh, struct sock *sk)                           \
+	{                                                                          \
+		return after_loss(sk, LAW);                                        \
+	}                                                                          \
+	SEC(".struct_ops.link")                                                    \
+	struct tcp_congestion_ops NAME = {                                         \
+		.init = (void *)begin,                                             \
+		.release = (void *)end,                                            \
+		.ssthresh = (void *)NAME##_ssthresh,                               \
+		.cong_avoid = (void *)NAME##_avoid,                                \
+		.set_state = (void *)changed,                                      \
+		.pkts_acked = (void *)acknowledged,                                \
+		.min_tso_segs = (void *)at_once,                                   \
+		.undo_cwnd = (void *)undo,                                         \
+		.flags = TCP_CONG_NON_RESTRICTED,                                  \
+		.name = "fairbat_" #NAME,                                          \
+	}
 
-SEC("struct_ops")
-__u32 BPF_PROG(vegas_ssthresh, struct sock *sk)
-{
-	return after_loss(sk, LAW_VEGAS);
-}
-
-SEC("struct_ops")
-void BPF_PROG(cdg_avoid, struct sock *sk, __u32 ack, __u32 acked)
-{
-	avoid(sk, acked, LAW_CDG);
-}
-
-SEC("struct_ops")
-__u32 BPF_PROG(cdg_ssthresh, struct sock *sk)
-{
-	return after_loss(sk, LAW_CDG);
-}
-
-SEC("struct_ops")
-void BPF_PROG(cubic_avoid, struct sock *sk, __u32 ack, __u32 acked)
-{
-	avoid(sk, acked, LAW_CUBIC_PHANTOM);
-}
-
-SEC("struct_ops")
-__u32 BPF_PROG(cubic_ssthresh, struct sock *sk)
-{
-	return after_loss(sk, LAW_CUBIC_PHANTOM);
-}
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops vegas = {
-	.init = (void *)begin,
-	.release = (void *)end,
-	.ssthresh = (void *)vegas_ssthresh,
-	.cong_avoid = (void *)vegas_avoid,
-	.set_state = (void *)changed,
-	.pkts_acked = (void *)acknowledged,
-	.min_tso_segs = (void *)at_once,
-	.undo_cwnd = (void *)undo,
-	.flags = TCP_CONG_NON_RESTRICTED,
-	.name = "fairbat_vegas",
-};
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops cdg = {
-	.init = (void *)begin,
-	.release = (void *)end,
-	.ssthresh = (void *)cdg_ssthresh,
-	.cong_avoid = (void *)cdg_avoid,
-	.set_state = (void *)changed,
-	.pkts_acked = (void *)acknowledged,
-	.min_tso_segs = (void *)at_once,
-	.undo_cwnd = (void *)undo,
-	.flags = TCP_CONG_NON_RESTRICTED,
-	.name = "fairbat_cdg",
-};
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops cubic = {
-	.init = (void *)begin,
-	.release = (void *)end,
-	.ssthresh = (void *)cubic_ssthresh,
-	.cong_avoid = (void *)cubic_avoid,
-	.set_state = (void *)changed,
-	.pkts_acked = (void *)acknowledged,
-	.min_tso_segs = (void *)at_once,
-	.undo_cwnd = (void *)undo,
-	.flags = TCP_CONG_NON_RESTRICTED,
-	.name = "fairbat_cubic",
-};
+CONTROL(vegas, LAW_VEGAS);
+CONTROL(cdg, LAW_CDG);
+CONTROL(cubic, LAW_CUBIC_PHANTOM);
 
 /* The kernel lends what this uses to programs that the GPL permits. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * DA-LBE's own laws (Hayes et al. 2017): CUBIC with phantom congestion signals
+ * The laws of DA-LBE (Hayes et al. 2017): CUBIC with phantom congestion signals
  * or with a weighted beta, and Vegas with a weighted alpha.
  */
 #pragma once
@@ -10,26 +10,27 @@
 
 /*
  * DA-LBE's CUBIC (Hayes et al. 2017, section on loss-based congestion
- * controls): CUBIC as it is, and either
- * - phantom congestion signals, with the probability P[loss] (1/w - 1) for each
- *   packet, as long as the last real one is no longer ago than three times the
- *   mean time between them; before there is an estimate, with 0.25; or
- * - beta = w beta_orig at a real one.
- * A flow reacts to one signal in a round trip, so that it is enough to decide
- * once for all packets of it.
+ * controls) is CUBIC with one of these changes:
+ * - Phantom congestion signals. Each packet causes one with the probability
+ *   P[loss] (1/w - 1), or 0.25 before there is an estimate. They stop when the
+ *   last real signal is longer ago than three times the mean time between real
+ *   signals.
+ * - beta = w beta_orig at a real signal.
+ * A flow reacts to one signal in a round trip. So one decision per round trip is
+ * enough.
  */
-/* v */
+/* v of the paper: how many mean times phantom signals outlast a real one. */
 #define PHANTOM_TIMES 3
-/* 0.25 */
+/* Probability of a phantom signal before there is an estimate: 0.25. */
 #define PHANTOM_FIRST_Q16 16384
-/* Share of a new measurement in the means. */
+/* One part in this many of a mean comes from the new measurement. */
 #define CUBIC_GAIN 4
 
-/* A real signal. */
+/* Takes note of a real signal. */
 static __always_inline void cubic_loss(struct cubic *own, __u64 now_us)
 {
-	/* The first estimate is of the time until the first loss: a flow that
-	 * gives way to phantom signals might never see a second one. */
+	/* The first estimate is the time until the first loss. A flow that
+	 * follows phantom signals might never have a second loss. */
 	if (own->began_us) {
 		__u64 since = now_us - (own->loss_us ? own->loss_us : own->began_us);
 
@@ -65,12 +66,12 @@ static __always_inline bool cubic_phantom(struct cubic *own, const struct round_
 }
 
 /*
- * DA-LBE's Vegas (Hayes et al. 2017, eqs. 22 to 28): the window grows by a
+ * DA-LBE's Vegas (Hayes et al. 2017, eqs. 22 to 28). The window grows by a
  * packet per round trip while fewer than alpha of its packets are in the queue,
- * and shrinks by one while more are; alpha = mu alpha_base, mu = w phi. At
- * w = 1 a loss is skipped with the probability 1 - 1/mu.
+ * and shrinks by a packet while more are. alpha = mu alpha_base and mu = w phi.
+ * At w = 1 a loss is ignored with the probability 1 - 1/mu.
  */
-/* Packets in the queue of a best-effort flow: the middle of Vegas' 2 to 4. */
+/* Packets of a best-effort flow in the queue: the middle of Vegas' 2 to 4. */
 #define ALPHA_BASE 3
 
 static __always_inline __u32 paper_vegas_mu(const struct round_sample *look)
@@ -97,11 +98,11 @@ static __always_inline __u32 paper_vegas_round(__u32 window_q8, struct telemetry
 	return window_q8;
 }
 
-/* Whether a loss counts. */
+/* Whether a loss changes the window. */
 static __always_inline bool paper_vegas_heeds(__u32 w_q16, __u32 phi_q16)
 {
 	if (w_q16 < ONE_Q16 || phi_q16 <= ONE_Q16)
 		return true;
-	/* Heeded with the probability 1/mu. */
+	/* It does with the probability 1/mu. */
 	return (__u64)(bpf_get_prandom_u32() & 0xffff) * phi_q16 < (1ULL << 32);
 }

@@ -77,5 +77,14 @@ struct tcp_congestion_ops {
 };
 #pragma clang attribute pop
 
+/* A map with a value for each socket. The value ends with the socket. */
+#define SOCKET_MAP(NAME, VALUE)                        \
+	struct {                                       \
+		__uint(type, BPF_MAP_TYPE_SK_STORAGE); \
+		__uint(map_flags, BPF_F_NO_PREALLOC);  \
+		__type(key, int);                      \
+		__type(value, VALUE);                  \
+	} NAME SEC(".maps")
+
 /* A function that the kernel offers to congestion controls. */
 extern __u32 tcp_slow_start(struct tcp_sock *tp, __u32 acked) __attribute__((section(".ksyms")));

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Which window follows from a weight by each law, once per round trip, and what
- * of it is left by a loss.
- *
- * It must not know the kernel's socket.
+ * The window that each law gives to a weight: once per round trip, and after a
+ * loss. This file does not depend on the kernel's socket.
  */
 #pragma once
 
@@ -12,11 +10,11 @@
 #include "vegas.h"
 #include "weighted.h"
 
-/* 1 - w from which on a weight is good for more than its share, as for the
- * receiver lever (FlowTarget::share in weight/mod.rs): 0.2. */
+/* Below this distance 1 - w, a weight gets more than its share: 0.2. The receiver
+ * lever has the same limit (FlowTarget::share in weight/mod.rs). */
 #define OPENING_Q16 13107
 
-/* A share w/(1 + w) of this, for a weight between the least and 1. */
+/* The share w/(1 + w) of a window, for a weight between the smallest and 1. */
 static __always_inline __u32 share_of(__u32 window_q8, __u32 w_q16)
 {
 	__u32 share = scaled(window_q8, w_q16, ONE_Q16 + w_q16);
@@ -26,9 +24,9 @@ static __always_inline __u32 share_of(__u32 window_q8, __u32 w_q16)
 	return min_of(share, window_q8);
 }
 
-/* The round-trip time that a weight is good for is a mean over so long, us: some
- * of CUBIC's sawteeth, but no burst of a second. While others come for a moment
- * the flow keeps its window, as they do theirs, and not its rate. */
+/* Time constant of the mean round-trip time, us. It covers some of CUBIC's
+ * sawteeth, and a burst of a second hardly moves it. So beside a burst the flow
+ * keeps its window, as other flows do, and not its rate. */
 #define MEAN_US 8000000
 
 static __always_inline void mean_rtt(struct weighted *own, const struct round_sample *look)
@@ -40,8 +38,8 @@ static __always_inline void mean_rtt(struct weighted *own, const struct round_sa
 	/* A single packet's acknowledgement may be delayed. */
 	if (own->rtt_us && (!look->is_timed || look->cwnd == 1))
 		return;
-	/* However short a round trip is, the mean moves; of few ms it is one over
-	 * less. */
+	/* The mean moves by 1 us at least. So on paths of a few ms, the time
+	 * constant is shorter. */
 	if (own->rtt_us == 0)
 		own->rtt_us = rtt_us;
 	else if (rtt_us > own->rtt_us)
@@ -50,9 +48,10 @@ static __always_inline void mean_rtt(struct weighted *own, const struct round_sa
 		own->rtt_us -= max_of(scaled(own->rtt_us - rtt_us, elapsed_us, MEAN_US), 1);
 }
 
-/* The window that the weight is good for whatever the others do; the largest
- * there is if it has no bound. What the process has seen is no answer alone: a
- * flow that is held to a share of what it has carried carries no more. */
+/* The window that the weight gets beside any other traffic; MAX_WINDOW_Q8 if it
+ * has no bound. It needs a measured capacity. The rate that the process has seen
+ * is not enough: a flow that is held to a share of its own rate never finds
+ * more. */
 static __always_inline __u32 bound_of(const struct state *s, const struct round_sample *look)
 {
 	__u32 capacity = max_of(s->trains.capacity, look->capacity);
@@ -64,9 +63,9 @@ static __always_inline __u32 bound_of(const struct state *s, const struct round_
 	return max_of(min_of(share_of(all_q8, look->w_q16), MAX_WINDOW_Q8), FLOOR_Q8);
 }
 
-/* The window of a weight above the least: that of one CUBIC flow, within what
- * the weight is good for. As long as nobody knows what the path carries, it
- * grows slower than CUBIC by the weight. */
+/* The window of a weight above the smallest: that of one CUBIC flow, up to the
+ * bound of the weight. Without a known capacity, it grows w times as fast as
+ * CUBIC. */
 static __always_inline __u32 weighted_law(struct state *s, const struct round_sample *look)
 {
 	struct weighted *own = &s->weighted;
@@ -77,16 +76,17 @@ static __always_inline __u32 weighted_law(struct state *s, const struct round_sa
 	if (look->w_q16 <= MIN_WEIGHT_Q16)
 		return 0;
 	if (before <= MIN_WEIGHT_Q16)
-		/* From yielding at once to what the weight is good for. */
+		/* A flow that no longer yields gets its bound at once. */
 		weighted_begin(own, max_of(is_bound ? 2 * bound : 0, s->vegas.window_q8));
 	weighted_grow(own, look, is_bound ? ONE_Q16 : look->w_q16);
-	/* A loss or two a flow of this weight need not heed. */
+	/* Twice the bound: after one or two losses, the window is still at the
+	 * bound. */
 	own->window_q8 = min_of(own->window_q8, min_of(2 * bound, MAX_WINDOW_Q8));
 	return min_of(own->window_q8, bound);
 }
 
-/* Windows are of whole packets, and that of a short path of few of them: what
- * one round trip has too little of, a later one has too much of. */
+/* The window in whole packets. The rest is added to the window of a later round
+ * trip, because a short path has windows of few packets. */
 static __always_inline __u32 whole(struct vegas *own, __u32 window_q8)
 {
 	__u32 left_q8 = (window_q8 + own->left_q8) % PACKET_Q8;
@@ -101,8 +101,7 @@ static __always_inline __u32 vegas_law(struct state *s, struct round_sample *loo
 	__u32 window;
 
 	mean_rtt(&s->weighted, look);
-	/* From one round trip to the next it is at most doubled, as in slow
-	 * start. */
+	/* The window doubles at most in a round trip, as in slow start. */
 	window = min_of(weighted_law(s, look), 2 * max_of(look->cwnd, 2) * PACKET_Q8);
 	vegas_round(&s->vegas, &s->seen, look);
 	s->vegas.window_q8 = min_of(s->vegas.window_q8, MAX_WINDOW_Q8);
@@ -128,7 +127,8 @@ static __always_inline __u32 cubic_law(struct state *s, struct round_sample *loo
 	return max_of(s->weighted.window_q8, window);
 }
 
-/* The window after a round trip; whether TCP is to space its packets. */
+/* The window after a round trip. `is_paced` tells whether TCP spaces its
+ * packets. */
 static __always_inline __u32 law_round(struct state *s, struct round_sample *look, __u32 law,
 				       bool *is_paced)
 {
@@ -136,7 +136,7 @@ static __always_inline __u32 law_round(struct state *s, struct round_sample *loo
 		return vegas_law(s, look, is_paced);
 	if (law == LAW_CDG || law == LAW_CDG_PAPER) {
 		cdg_round(&s->cdg, &s->vegas, &s->seen, look, law == LAW_CDG);
-		/* Beside others' bursts a flow that is paced gets more than its weight. */
+		/* Beside bursts, a paced flow gets more than its weight. */
 		*is_paced = law == LAW_CDG && look->w_q16 <= MIN_WEIGHT_Q16;
 		return s->cdg.window_q8;
 	}
@@ -147,7 +147,7 @@ static __always_inline __u32 law_round(struct state *s, struct round_sample *loo
 	return cubic_law(s, look, law);
 }
 
-/* The window that the law has now, in packets/256. */
+/* Makes this the window of the law, packets/256. */
 static __always_inline void take_window(struct state *s, __u32 law, __u32 window_q8, __u64 now_us)
 {
 	if (law == LAW_VEGAS) {
@@ -161,7 +161,7 @@ static __always_inline void take_window(struct state *s, __u32 law, __u32 window
 	}
 }
 
-/* The window after a loss. */
+/* The window after a loss, packets/256. */
 static __always_inline __u32 law_loss(struct state *s, const struct parameters *wanted,
 				      __u32 window, __u32 base_us, __u64 now_us,
 				      bool was_slow_start)
@@ -170,7 +170,7 @@ static __always_inline __u32 law_loss(struct state *s, const struct parameters *
 
 	if (wanted->law == LAW_VEGAS) {
 		vegas_loss(&s->vegas, now_us, base_us);
-		/* It has doubled since the path was full. */
+		/* In slow start, the window has doubled since the path was full. */
 		if (was_slow_start)
 			s->vegas.window_q8 = min_of(s->vegas.window_q8,
 						   max_of(window / 2, FLOOR_Q8));

@@ -98,19 +98,8 @@ static __always_inline int parse(struct sk_buff *skb, struct packet *packet)
 	return 1;
 }
 
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct watch);
-} watch SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct statistics);
-} statistics SEC(".maps");
+SOCKET_MAP(watch, struct watch);
+SOCKET_MAP(statistics, struct statistics);
 
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(observe, struct sock *sk, struct sk_buff *skb)

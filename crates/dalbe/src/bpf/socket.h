@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The kernel's socket: what it tells, the round trip that is kept in it, and
- * whether TCP spaces its packets.
- *
- * It must not know of laws.
+ * Access to the kernel's socket: its state, the round trip that is kept in it,
+ * and whether TCP spaces its packets. This file does not depend on the laws.
  */
 #pragma once
 
@@ -30,7 +28,7 @@ static __always_inline bool is_in_slow_start(const struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh;
 }
 
-/* After a loss or a mark of congestion, until it is repaired. */
+/* Whether the kernel reduces the window or repairs a loss. */
 static __always_inline bool is_reducing(struct tcp_sock *tp)
 {
 	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) >= TCP_CA_CWR;
@@ -54,17 +52,17 @@ static __always_inline void begin_round(struct tcp_sock *tp, struct round *round
 	round->is_slow_start = is_in_slow_start(tp);
 }
 
-/* Whether a packet of the next round trip is acknowledged, and time has passed. */
+/* Whether a packet of the next round trip is acknowledged and MIN_RTT_US is
+ * over. */
 static __always_inline bool is_round_over(const struct tcp_sock *tp, const struct round *round)
 {
 	return is_before(round->end, tp->snd_una) &&
 	       tp->tcp_mstamp >= round->began_us + MIN_RTT_US;
 }
 
-/* Has the packets of a flow paced by TCP, or not. A window that is set anew at
- * once takes it; a window that grows by a packet now and then, beside others
- * whose packets follow their acknowledgements, would gain by it: a packet that
- * comes between finds room in a full queue. */
+/* Turns TCP's pacing on or off. A window that changes at once needs pacing. A
+ * window that grows by single packets would gain an advantage from it: a packet
+ * between the bursts of other flows finds room in a full queue. */
 static __always_inline void pace(struct sock *sk, struct round *round, bool is_paced)
 {
 	is_paced = is_paced && is_pacing_possible(round, tcp_sk(sk)->snd_cwnd);
@@ -74,8 +72,8 @@ static __always_inline void pace(struct sock *sk, struct round *round, bool is_p
 	} else if (!is_paced && round->is_paced) {
 		sk->sk_pacing_status = SK_PACING_NONE;
 		round->is_paced = 0;
-		/* What leaves before the next paced packet would have is stamped
-		 * with that time, and seems to come back too soon. */
+		/* The kernel stamps packets with the time of the next paced packet.
+		 * A packet that leaves earlier seems to come back too soon. */
 		round->unpaced_us = tcp_sk(sk)->tcp_wstamp_ns / 1000;
 	}
 }

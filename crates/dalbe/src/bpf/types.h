@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The types and numbers that every program needs. With them, building needs
- * neither the headers of a kernel nor a description of one.
+ * The types and numbers that every program needs. So a build needs neither the
+ * headers of a kernel nor a description of its types.
  */
 #pragma once
 
@@ -23,15 +23,15 @@ typedef _Bool bool;
 #define false 0
 #endif
 
-/* linux/bpf.h, as far as it is needed: numbers of the kernel's interface. */
+/* The numbers of the kernel's interface that the programs use (linux/bpf.h). */
 enum {
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_F_NO_PREALLOC = 1,
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
 };
 
-/* The kernel refuses to freeze a map whose values contain one (Linux 6.2).
- * Without it, any process with the right to write could freeze the map. */
+/* The kernel refuses to freeze a map whose values contain a lock (Linux 6.2).
+ * Without one, any process with the right to write could freeze the map. */
 struct bpf_spin_lock {
 	__u32 val;
 };

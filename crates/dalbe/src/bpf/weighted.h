@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * CUBIC (RFC 9438) with a weight: it grows w times as fast, and loses as large
- * a share of its window at a loss. Where the queue is long enough for all flows
- * to lose in the same round trip, the time between losses is the same for all,
- * and windows are as their growth: to a flow of weight 1 beside it, a flow of
- * weight w is w flows. At w = 1 it is CUBIC.
+ * CUBIC (RFC 9438) with a weight. The window grows w times as fast as that of
+ * CUBIC and loses the same share at a loss. In a long queue, all flows lose
+ * packets in the same round trip. The time between losses is then the same for
+ * all flows, and their windows are proportional to their growth. So a flow of
+ * weight w takes w times as much as a flow of weight 1. At w = 1 this is CUBIC.
  *
- * It must not know of delays.
+ * This file does not depend on delays.
  */
 #pragma once
 
@@ -21,14 +21,14 @@
 /* C = 0.4 packets/s^3 (section 5.1), with w in 1/65536 and windows in 1/256:
  * x^3 [ms^3] * w / this. */
 #define CUBIC_SCALE 640000000000ULL
-/* No longer than this, ms, nor wider than this, packets/256, is computed with:
- * the products have room in 64 bits. */
+/* Largest time, ms, and window, packets/256, in computations. The products then
+ * fit into 64 bits. */
 #define MAX_CUBIC_MS 60000
 #define MAX_WINDOW_Q8 (1U << 24)
 /* At most 1.5 times the window in a round trip (section 4.2). */
 #define CUBIC_GROWTH_DIVISOR 2
 
-/* Has it begin with this window. */
+/* Begins with this window. */
 static __always_inline void weighted_begin(struct weighted *own, __u32 window_q8)
 {
 	own->window_q8 = window_q8;
@@ -36,7 +36,7 @@ static __always_inline void weighted_begin(struct weighted *own, __u32 window_q8
 	own->epoch_us = 0;
 }
 
-/* After a loss. */
+/* Reduces the window after a loss. */
 static __always_inline void weighted_loss(struct weighted *own)
 {
 	__u32 window = own->window_q8;
@@ -44,7 +44,8 @@ static __always_inline void weighted_loss(struct weighted *own)
 	/* Fast convergence (section 4.7). */
 	own->origin_q8 = window < own->origin_q8 ? times_q16(window, (ONE_Q16 + BETA_Q16) / 2)
 						 : window;
-	/* Growth is in proportion: from nothing there is none. */
+	/* Growth is proportional to the window, so a window of 0 would never
+	 * grow. */
 	own->window_q8 = max_of(times_q16(window, BETA_Q16), FLOOR_Q8);
 	own->epoch_us = 0;
 }
@@ -57,7 +58,8 @@ static __always_inline __u32 cube(__u32 ms, __u32 w_q16)
 	return min_of(time * time * time * w_q16 / CUBIC_SCALE, MAX_WINDOW_Q8);
 }
 
-/* The window one round trip later, if the flow was limited by it. */
+/* Sets the window of the next round trip. It grows only if it limited the
+ * flow. */
 APART int weighted_grow(struct weighted *own, const struct round_sample *look, __u32 w_q16)
 {
 	__u32 window, time_ms, cubic, friendly, target;
@@ -66,7 +68,7 @@ APART int weighted_grow(struct weighted *own, const struct round_sample *look, _
 		return 0;
 	window = own->window_q8;
 	if (!look->is_limited) {
-		/* Time without anything to send does not count. */
+		/* Idle time does not count. */
 		if (own->epoch_us)
 			own->epoch_us += min_of(look->elapsed_us, look->now_us - own->epoch_us);
 		return 0;
@@ -86,8 +88,8 @@ APART int weighted_grow(struct weighted *own, const struct round_sample *look, _
 		cubic = minus(own->origin_q8, cube(own->k_ms - time_ms, w_q16));
 	else
 		cubic = own->origin_q8 + cube(time_ms - own->k_ms, w_q16);
-	/* By what was acknowledged, in windows (section 4.3): what is taken for one
-	 * round trip may be many short ones. */
+	/* The growth follows the acknowledged packets, in windows (section 4.3). A
+	 * round trip of MIN_RTT_US may hold many shorter ones. */
 	friendly = scaled(PACKET_Q8 * FRIENDLY_Q16 / ONE_Q16, look->delivered, look->cwnd);
 	own->friendly_q8 = min_of(own->friendly_q8, MAX_WINDOW_Q8) + times_q16(friendly, w_q16);
 	target = max_of(cubic, own->friendly_q8);

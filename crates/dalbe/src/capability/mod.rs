@@ -5,18 +5,16 @@
 //! neither a network nor privileges, and a sandbox counts. Other code decides
 //! what to do with the answer.
 
-mod levers;
-
 use std::io;
 use std::time::Duration;
 
 use serde::Serialize;
 use socket2::Domain;
 
-pub use self::levers::LeverKind;
 use crate::ebpf::{
     CongestionLaw, CongestionParameters, EbpfUnavailable, Observer, WeightedCongestion,
 };
+use crate::receive_window::LeverKind;
 use crate::sender::{KernelCongestionControls, SenderLeverKind, stock};
 use crate::socket::{LOWER_EFFORT, TcpSocket, fields_beyond};
 use crate::weight::MIN_WEIGHT;
@@ -88,8 +86,12 @@ impl Capabilities {
         let observer = Observer::open();
         let ours = WeightedCongestion::open();
         let capabilities = vec![
-            Capability::from_trial(Feature::LowerEffortV4, v4.as_ref(), mark_v4),
-            Capability::from_trial(Feature::LowerEffortV6, v6.as_ref(), mark_v6),
+            Capability::from_trial(Feature::LowerEffortV4, v4.as_ref(), |socket| {
+                mark(socket, "IPv4")
+            }),
+            Capability::from_trial(Feature::LowerEffortV6, v6.as_ref(), |socket| {
+                mark(socket, "IPv6")
+            }),
             Capability::from_trial(Feature::TcpInfo, tcp, read_info),
             Capability::from_trial(Feature::WindowClamp, tcp, clamp_window),
             Capability::from_trial(Feature::ReceiveBuffer, tcp, |socket| {
@@ -200,18 +202,10 @@ impl From<io::Error> for TrialFailure {
     }
 }
 
-fn mark_v4(socket: &TcpSocket) -> Result<String, TrialFailure> {
-    mark(socket).map(|()| "packets to IPv4 addresses carry it".to_owned())
-}
-
-fn mark_v6(socket: &TcpSocket) -> Result<String, TrialFailure> {
-    mark(socket).map(|()| "packets to IPv6 addresses carry it".to_owned())
-}
-
-fn mark(socket: &TcpSocket) -> Result<(), TrialFailure> {
+fn mark(socket: &TcpSocket, version: &str) -> Result<String, TrialFailure> {
     socket.mark_lower_effort()?;
     match socket.traffic_class()? {
-        LOWER_EFFORT => Ok(()),
+        LOWER_EFFORT => Ok(format!("packets to {version} addresses carry it")),
         other => Err(TrialFailure::not_kept(LOWER_EFFORT, other)),
     }
 }
@@ -375,16 +369,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_tcp_info_is_named_field_by_field() {
+    fn the_fields_that_a_short_tcp_info_lacks_are_named() {
         let text = describe_fields(&fields_beyond(232));
         assert!(text.contains("rcv_wnd (Linux 6.2)"), "{text}");
         assert!(!text.contains("snd_wnd"), "{text}");
     }
 
     #[test]
-    fn a_missing_ip_version_is_a_reason_and_not_a_failure() {
+    fn a_missing_ip_version_is_reported_as_a_reason() {
         let error = io::Error::from_raw_os_error(libc::EAFNOSUPPORT);
-        let capability = Capability::from_trial(Feature::LowerEffortV6, Err(&error), mark_v6);
+        let capability = Capability::from_trial(Feature::LowerEffortV6, Err(&error), |socket| {
+            mark(socket, "IPv6")
+        });
         assert!(!capability.available);
         assert!(
             capability.reason.contains("no IPv6"),
@@ -394,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lever_follows_what_works() {
+    fn the_download_lever_follows_the_features() {
         let mut support = Capabilities::probe();
         for capability in &mut support.capabilities {
             capability.available = capability.name == Feature::LowerEffortV6;
@@ -415,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lever_of_uploads_follows_what_works() {
+    fn the_upload_lever_follows_the_features() {
         let mut support = Capabilities::probe();
         for capability in &mut support.capabilities {
             capability.available = true;
@@ -441,7 +437,7 @@ mod addition_tests {
     use super::*;
 
     #[test]
-    fn root_is_told_what_only_root_can_do() {
+    fn the_report_names_what_root_can_add() {
         assert_eq!(root_could(None, None), None);
         let not_built = Some(&EbpfUnavailable::NotBuilt);
         assert_eq!(root_could(not_built, not_built), None);

@@ -20,17 +20,17 @@ use crate::socket::TcpSocket;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CongestionLaw {
     /// Vegas with a memory and weighted growth (the project's own).
-    Vegas,
+    Vegas = 1,
     /// DA-LBE's Vegas: alpha = w phi alpha_base (eq. 28).
-    VegasPaper,
+    VegasPaper = 2,
     /// CDG that fills an idle path (the project's own).
-    Cdg,
+    Cdg = 3,
     /// CDG as it was published, without its coexistence heuristics.
-    CdgPaper,
+    CdgPaper = 4,
     /// CUBIC with phantom congestion signals (DA-LBE).
-    CubicPhantom,
+    CubicPhantom = 5,
     /// CUBIC with beta = w beta_orig (DA-LBE).
-    CubicBeta,
+    CubicBeta = 6,
 }
 
 impl CongestionLaw {
@@ -46,14 +46,7 @@ impl CongestionLaw {
 
     /// `enum law` of `../bpf/congestion.h`.
     pub(crate) fn number(self) -> u32 {
-        match self {
-            Self::Vegas => 1,
-            Self::VegasPaper => 2,
-            Self::Cdg => 3,
-            Self::CdgPaper => 4,
-            Self::CubicPhantom => 5,
-            Self::CubicBeta => 6,
-        }
+        self as u32
     }
 
     /// Its place in [`FAMILIES`].

@@ -159,30 +159,53 @@ pub struct DelayStatistics {
     pub samples: u32,
 }
 
-/// Packet-interval variations (Vulture, algorithm 1), with psi at least 20 ms:
-/// how much further apart two packets arrived than they were sent.
+/// Where each band of [`PivCounts`] but the first begins, µs. These are the
+/// thresholds of Vulture's algorithm 3 (`cLow`, `cHigh`, `aLow`, `aHigh`): 1, 2,
+/// 3 and 5 jiffies of 4 ms. A variation of `aLow` itself is still low.
+const PIV_BANDS_US: [u64; 4] = [4_000, 8_000, 12_001, 20_000];
+
+/// Counts of packet-interval variations (Vulture, algorithm 1), with psi at least
+/// 20 ms: how much further apart two packets arrived than they were sent. They
+/// hold all that algorithms 2 and 3 need.
 ///
-/// Of the packets that left within the same millisecond only the first is
-/// taken. The bands are what algorithm 3 needs in either mode; its
-/// boundaries, in jiffies of 4 ms there, are taken in milliseconds.
+/// Of the packets that left within the same millisecond, only the first counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PivCounts {
-    /// How many there were.
-    pub count: u32,
-    /// How many of them were above zero.
-    pub positive: u32,
-    /// Their sum, µs.
+    /// By absolute value: below 4 ms, from 4 to below 8 ms, from 8 to 12 ms,
+    /// above 12 and below 20 ms, and from 20 ms.
+    pub bands: [u64; 5],
+    /// How many are above 0.
+    pub positive: u64,
+    /// Sum, µs.
     pub sum_us: i64,
-    /// |piv| below 4 ms.
-    pub below_4_ms: u32,
-    /// |piv| from 4 ms to below 8 ms.
-    pub from_4_ms: u32,
-    /// |piv| from 8 ms to 12 ms, both included.
-    pub from_8_ms: u32,
-    /// |piv| above 12 ms and below 20 ms.
-    pub above_12_ms: u32,
-    /// |piv| of 20 ms and more.
-    pub from_20_ms: u32,
+}
+
+impl PivCounts {
+    /// Counts one variation, µs.
+    pub fn add(&mut self, variation_us: i64) {
+        let length = variation_us.unsigned_abs();
+        let band = PIV_BANDS_US.partition_point(|&begin| begin <= length);
+        self.bands[band] = self.bands[band].saturating_add(1);
+        if variation_us > 0 {
+            self.positive = self.positive.saturating_add(1);
+        }
+        self.sum_us = self.sum_us.saturating_add(variation_us);
+    }
+
+    /// Adds the counts of other variations.
+    pub fn merge(&mut self, more: &Self) {
+        for (band, more) in self.bands.iter_mut().zip(more.bands) {
+            *band = band.saturating_add(more);
+        }
+        self.positive = self.positive.saturating_add(more.positive);
+        self.sum_us = self.sum_us.saturating_add(more.sum_us);
+    }
+
+    /// How many variations there are: `pivCount`.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.bands.iter().copied().fold(0, u64::saturating_add)
+    }
 }
 
 /// The clock of `bpf_ktime_get_ns`.
@@ -227,7 +250,11 @@ fn interval(slot: &Slot, length: Duration) -> ObservedInterval {
         out_of_order: slot.out_of_order,
         holes: slot.holes,
         delay: delay(slot),
-        piv: piv(slot),
+        piv: PivCounts {
+            bands: slot.piv_bands.map(u64::from),
+            positive: slot.piv_positive.into(),
+            sum_us: slot.piv_sum_us,
+        },
         cwnd_bytes: ended_round.then_some(slot.round_bytes),
         round: ended_round.then(|| Duration::from_micros(u64::from(slot.round_us))),
         tick: Duration::from_micros(u64::from(slot.tick_us)),
@@ -273,20 +300,6 @@ fn edge_us(bucket: usize) -> u64 {
         _ => (4 + bucket % 4) << (bucket / 4 - 1),
     };
     units << DELAY_UNIT_SHIFT
-}
-
-fn piv(slot: &Slot) -> PivCounts {
-    let [below_4_ms, from_4_ms, from_8_ms, above_12_ms, from_20_ms] = slot.piv_bands;
-    PivCounts {
-        count: slot.piv_bands.iter().sum(),
-        positive: slot.piv_positive,
-        sum_us: slot.piv_sum_us,
-        below_4_ms,
-        from_4_ms,
-        from_8_ms,
-        above_12_ms,
-        from_20_ms,
-    }
 }
 
 #[cfg(test)]

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn one_step_is_the_papers() {
+    fn one_step_equals_the_papers() {
         let mut mbc = mbc(None, 0.01);
         let first = mbc.update(&measured(10.0, 5.0), 0.2, 0.5);
         assert_eq!((first.w, first.error), (0.4, 0.0), "nothing to compare yet");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn it_settles_where_the_rate_is_zeta_with_a_model_that_is_wrong() {
+    fn the_rate_settles_at_zeta_with_a_wrong_model() {
         // The model thinks of one competitor, and there are two.
         let mut mbc = mbc(None, 0.01);
         let mut w = 0.01;
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn no_news_changes_nothing() {
+    fn a_meaningless_measurement_changes_nothing() {
         let mut mbc = mbc(None, 0.3);
         let sample = mbc.update(&measured(2.0, 1.0), 0.1, 0.2);
         let before = mbc.clone();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn it_leaves_both_bounds_with_the_first_error_of_the_other_sign() {
+    fn w_leaves_its_bounds_with_the_first_error_of_the_other_sign() {
         let mut mbc = mbc(None, 0.01);
         for _ in 0..1000 {
             mbc.update(&measured(10.0, 1.0), 0.2, 0.5);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_time_does_not_make_it_aggressive_afterwards() {
+    fn w_stays_gentle_after_a_quiet_time() {
         // Alone on the link the price is far below what the model wants; when
         // competition returns, the model's answer counts and nothing more.
         let mut mbc = mbc(None, 0.2);

@@ -125,7 +125,7 @@ mod measurement_tests {
     use super::*;
 
     #[test]
-    fn nonsense_is_no_news() {
+    fn a_meaningless_measurement_does_not_count() {
         let sound = RateMeasurement {
             period: Duration::from_secs(1),
             zeta: 1.0,
@@ -184,7 +184,7 @@ mod limiter_tests {
     }
 
     #[test]
-    fn it_arrives_in_as_many_steps_as_there_are_in_one() {
+    fn a_rise_takes_one_over_the_step_updates() {
         let mut value = 0.0;
         for _ in 0..19 {
             value = LIMITER.limit(value, 1.0).value;

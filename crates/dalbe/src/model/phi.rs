@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_ratio_of_what_the_indications_remove() {
+    fn phi_is_the_ratio_of_what_the_indications_remove() {
         let mut phi = vegas(3.0);
         phi.packets(1e4);
         phi.indications(CongestionSignal::Delay, 100.0, 0.02);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn its_increase_is_limited() {
+    fn the_increase_of_phi_is_limited() {
         let mut phi = vegas(0.5);
         phi.indications(CongestionSignal::Delay, 100.0, 0.06);
         phi.indications(CongestionSignal::Loss, 10.0, 0.3);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn without_anything_to_compare_it_stays() {
+    fn phi_stays_without_anything_to_compare() {
         let mut phi = vegas(0.8);
         assert_eq!(phi.update(secs(600)).phi, 0.8);
         phi.indications(CongestionSignal::Delay, 100.0, 0.1);
@@ -280,7 +280,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_finite_and_never_negative(
+        fn phi_is_finite_and_never_negative(
             seen in prop::collection::vec((0_u8..3, any::<f64>(), any::<f64>(), 0_u64..200), 0..60),
         ) {
             let mut phi = vegas(1.0);

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn one_step_is_the_papers() {
+    fn one_step_equals_the_papers() {
         let mut pid = Pid::new(PidSettings::paper(0.01), 0.2);
         let first = pid.update(&measured(15.0, 10.0));
         assert!((first.error - 0.1).abs() < 1e-12);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn gains_per_update_are_the_papers_at_its_period() {
+    fn gains_per_update_equal_the_papers_at_its_period() {
         let same = PidSettings::per_update(PERIOD, 0.01);
         assert_eq!(same, PidSettings::paper(0.01));
         // And give the same weights at any other.
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn it_settles_where_the_rate_is_zeta() {
+    fn the_rate_settles_at_zeta() {
         // A flow that gets 100 * w / (1 + w).
         let mut pid = Pid::new(PidSettings::paper(0.01), 0.01);
         let mut w = 0.01;
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn no_news_changes_nothing() {
+    fn a_meaningless_measurement_changes_nothing() {
         let mut pid = Pid::new(PidSettings::paper(0.01), 0.3);
         let sample = pid.update(&measured(2.0, 1.0));
         let before = pid.clone();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn it_leaves_both_bounds_with_the_first_error_of_the_other_sign() {
+    fn w_leaves_its_bounds_with_the_first_error_of_the_other_sign() {
         let mut pid = Pid::new(PidSettings::paper(0.01), 0.01);
         for _ in 0..1000 {
             pid.update(&measured(90.0, 1.0));

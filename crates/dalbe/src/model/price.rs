@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_has_the_price_0_and_nothing_an_infinite_one() {
+    fn an_impossible_rate_has_price_0_and_no_rate_an_infinite_one() {
         for model in all() {
             assert_eq!(model.wanted_price(0.0), f64::INFINITY, "{model:?}");
             assert_eq!(model.wanted_price(f64::INFINITY), 0.0, "{model:?}");
@@ -315,7 +315,7 @@ mod tests {
         }
 
         #[test]
-        fn more_weight_is_never_less_rate(
+        fn more_weight_never_gives_less_rate(
             index in 0_usize..5,
             price in 1e-9_f64..1.0,
             w in 0.001_f64..1.0,
@@ -434,7 +434,7 @@ mod cdg_tests {
     }
 
     #[test]
-    fn g_spans_what_is_useful_on_each_path() {
+    fn g_covers_the_useful_range_on_each_path() {
         let g = |w, rtt| cdg_scale(w, Duration::from_millis(rtt));
         assert_eq!(g(1.0, 100), 120.0);
         assert_eq!(g(1.0, 300), 120.0);
@@ -467,7 +467,7 @@ mod loss_tests {
     use super::*;
 
     #[test]
-    fn windows_are_those_of_the_literature() {
+    fn windows_equal_those_of_the_literature() {
         // RFC 9438, table 1 (RTT 0.1 s): averages of Reno and Cubic.
         let rtt = Duration::from_millis(100);
         let near = |value: f64, table: f64| {

@@ -1,7 +1,6 @@
 //! What the observer sees of one connection between two samples.
 
-use super::vulture::algorithms::IntervalCounts;
-use crate::ebpf::{ObservedInterval, Observer};
+use crate::ebpf::{ObservedInterval, Observer, PivCounts};
 use crate::socket::TcpSocket;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,7 @@ const OBSERVER_INTERVAL: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct PacketArrivals {
     /// Packet-interval variations (Vulture, algorithm 1).
-    pub(crate) intervals: IntervalCounts,
+    pub(crate) intervals: PivCounts,
     /// The sender's congestion window (Vulture, algorithm 6), bytes; `None`
     /// where it is not known.
     pub(crate) cwnd: Option<f64>,
@@ -81,24 +80,11 @@ impl ObservedConnection {
 fn sum<'a>(intervals: impl Iterator<Item = &'a ObservedInterval>) -> PacketArrivals {
     let mut arrivals = PacketArrivals::default();
     for interval in intervals {
-        let piv = &interval.piv;
-        let bands = [
-            piv.below_4_ms,
-            piv.from_4_ms,
-            piv.from_8_ms,
-            piv.above_12_ms,
-            piv.from_20_ms,
-        ];
-        let counts: &mut IntervalCounts = &mut arrivals.intervals;
-        for (sum, band) in counts.bands.iter_mut().zip(bands) {
-            *sum += u64::from(band);
-        }
+        arrivals.intervals.merge(&interval.piv);
         if interval.tick != arrivals.tick {
             arrivals.tick = interval.tick;
             arrivals.delay_us = None;
         }
-        counts.positive += u64::from(piv.positive);
-        counts.sum_us += piv.sum_us;
         arrivals.cwnd = interval
             .cwnd_bytes
             .map(|bytes| bytes as f64)

@@ -319,7 +319,7 @@ mod min_filter_tests {
     }
 
     #[test]
-    fn the_least_of_a_minute_is_kept_and_then_forgotten() {
+    fn the_minimum_is_forgotten_after_a_minute() {
         let mut base = MinFilter::default();
         assert_eq!(base.least(), None);
         assert_eq!(base.update(ms(0), ms(40)), ms(40));
@@ -331,7 +331,7 @@ mod min_filter_tests {
     }
 
     #[test]
-    fn what_cannot_be_measured_is_kept_but_not_for_ever() {
+    fn a_minimum_that_cannot_be_measured_is_kept_for_ten_minutes() {
         let mut base = MinFilter::default();
         base.update(ms(1000), ms(40));
         let mut kept = Vec::new();
@@ -364,7 +364,7 @@ mod samples_tests {
     }
 
     #[test]
-    fn a_flow_of_two_segments_sees_the_queue_go_at_once() {
+    fn a_flow_of_two_segments_notices_an_emptied_queue_at_once() {
         let (mut samples, mut average) = (RttSamples::default(), 0.180);
         let _ = newest(&mut samples, 0, average, 0);
         for look in 1..4_u32 {
@@ -386,7 +386,7 @@ mod samples_tests {
     }
 
     #[test]
-    fn nothing_new_is_nothing_and_a_value_that_cannot_be_is_taken_as_it_is() {
+    fn no_update_gives_no_sample_and_an_impossible_value_is_kept() {
         let mut samples = RttSamples::default();
         let _ = newest(&mut samples, 0, 0.180, 2);
         let again = samples.newest(BASE, Duration::from_millis(180), 2, BASE, ShortPath::No);
@@ -408,7 +408,7 @@ mod samples_tests {
     }
 
     #[test]
-    fn an_average_that_stands_still_is_a_path_shorter_than_a_tick() {
+    fn an_average_that_stands_still_means_a_path_shorter_than_a_tick() {
         let (pauses, flows) = (
             ShortPath::Yes { pauses: true },
             ShortPath::Yes { pauses: false },

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_taken_over_the_time_that_is_asked_for() {
+    fn a_rate_is_a_mean_over_the_given_time() {
         let history = history(&[Some(0.0); 12]);
         for time in [20, 50, 100, 133] {
             let rate = history.rate(at(time)).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rise_is_what_is_new_against_what_was() {
+    fn a_rise_is_the_new_delay_minus_the_old() {
         let mut delays = vec![Some(3.0); 10];
         assert_eq!(history(&delays).rise(RTT), Some(0.0));
         delays.extend([Some(15.0); 3]);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn old_looks_are_forgotten_and_with_them_our_growth() {
+    fn old_samples_and_their_growth_are_forgotten() {
         let mut history = History::default();
         for number in 0..60 {
             let look = QueueObservation {

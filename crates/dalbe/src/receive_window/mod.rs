@@ -10,12 +10,12 @@
 //! - `bottleneck`: an active test of the rate of the bottleneck.
 //! - `pause`: pauses between reads, for less than the smallest window.
 //! - `delays`: the queueing delay; `arrivals`: what the observer reports.
-//! - `stale`: when a new connection would be faster; [`ConnectionRenewals`]:
-//!   how often one may be tried.
+//! - `stale`: when a new connection would be faster, and how often one may be
+//!   tried.
 //! - `lever`: the window on a socket.
 //!
 //! This room knows neither deadlines nor where w comes from. This file holds
-//! the sample and the constants that several of the files share.
+//! the kinds of levers, and the sample and the constants that several of the files share.
 
 mod arrivals;
 mod bottleneck;
@@ -25,20 +25,95 @@ mod lever;
 mod limiter;
 mod pause;
 mod policy;
-mod renewals;
 mod stale;
 mod vulture;
 mod yielding;
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 pub(crate) use self::arrivals::PacketArrivals;
 pub use self::lever::{PathMemory, WindowLever, WindowOffer, WindowSettings};
 pub(crate) use self::limiter::ReceiveWindowLimiter;
 pub use self::limiter::{HELD_BACK_SHARE, ReceiveWindowState};
 pub use self::policy::ReceiverPolicy;
-pub use self::renewals::ConnectionRenewals;
+pub use self::stale::ConnectionRenewals;
 use crate::socket::TcpInfo;
+
+/// What makes the downloads of this machine yield to others, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeverKind {
+    /// As [`LeverKind::ReceiveWindow`], by what the observer sees of each packet
+    /// ([`crate::ebpf`]).
+    ObservedReceiveWindow,
+    /// Downloads yield by their receive window.
+    ReceiveWindow,
+    /// Our packets are marked Lower-Effort (RFC 8622). Downloads do not yield.
+    DscpLe,
+    /// Not even the mark can be set.
+    None,
+}
+
+impl LeverKind {
+    /// Whether the receive window of a download is held.
+    #[must_use]
+    pub fn holds_window(self) -> bool {
+        matches!(self, Self::ObservedReceiveWindow | Self::ReceiveWindow)
+    }
+
+    /// What this means for the flows, and why, in plain words.
+    #[must_use]
+    pub fn explanation(self) -> &'static str {
+        match self {
+            Self::ObservedReceiveWindow => {
+                "A download yields to other traffic. It offers its server only the window that \
+                 the path carries without a queue. The closer the deadline, the less it yields. \
+                 The kernel also reports when each packet was sent and when it arrived, because \
+                 root has run fairbat setup."
+            }
+            Self::ReceiveWindow => {
+                "A download yields to other traffic. It offers its server only the window that \
+                 the path carries without a queue. The closer the deadline, the less it yields. \
+                 This needs no privilege."
+            }
+            Self::DscpLe => {
+                "Downloads do not yield: each takes its share like any other connection. Only \
+                 the packets that this machine sends are marked Lower-Effort (RFC 8622), and \
+                 routers that know the mark drop them first. This needs no privilege."
+            }
+            Self::None => {
+                "Downloads do not yield: each takes its share like any other connection. This \
+                 machine does not even allow the Lower-Effort mark on packets."
+            }
+        }
+    }
+
+    /// What a download does under it, in a few words.
+    #[must_use]
+    pub fn brief(self) -> &'static str {
+        match self {
+            Self::ObservedReceiveWindow => {
+                "yields to other traffic by its receive window, each packet observed"
+            }
+            Self::ReceiveWindow => "yields to other traffic by its receive window",
+            Self::DscpLe => "does not yield, packets are only marked Lower-Effort (RFC 8622)",
+            Self::None => "does not yield, this machine allows no lever",
+        }
+    }
+
+    /// As it is written in events.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ObservedReceiveWindow => "observed-receive-window",
+            Self::ReceiveWindow => "receive-window",
+            Self::DscpLe => "dscp-le",
+            Self::None => "none",
+        }
+    }
+}
 
 /// One sample of a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -134,7 +209,7 @@ mod limits_tests {
     }
 
     #[test]
-    fn over_loopback_a_segment_is_what_the_sender_may_gather() {
+    fn a_segment_over_loopback_is_what_the_sender_may_gather() {
         assert_eq!(largest_segment(&told(536, 65_483)), 32_768.0);
         assert_eq!(largest_segment(&told(6_611, 65_483)), 32_768.0);
         assert_eq!(largest_segment(&told(65_483, 65_483)), 65_483.0);
@@ -142,8 +217,25 @@ mod limits_tests {
     }
 
     #[test]
-    fn over_a_link_a_segment_is_what_has_come() {
+    fn a_segment_over_a_link_is_the_largest_received() {
         assert_eq!(largest_segment(&told(1_448, 1_448)), 1_448.0);
         assert_eq!(largest_segment(&told(1_400, 8_948)), 1_400.0);
+    }
+}
+
+#[cfg(test)]
+mod lever_kind_tests {
+    use super::*;
+
+    #[test]
+    fn a_lever_serializes_as_its_name() {
+        for lever in [
+            LeverKind::ObservedReceiveWindow,
+            LeverKind::ReceiveWindow,
+            LeverKind::DscpLe,
+            LeverKind::None,
+        ] {
+            assert_eq!(serde_json::to_value(lever).unwrap(), lever.name());
+        }
     }
 }

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sender_has_to_probe_the_window_and_none_waits_for_half_a_second() {
+    fn pauses_end_before_the_persist_timer_and_half_a_second() {
         for capacity in [0.0, 1e3, 2.5e5] {
             for (rtt, longest) in [(40, 240), (200, 400), (400, 500)] {
                 let slow = PauseInput {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_probe_without_a_queue_ends_it_and_so_does_a_wider_window() {
+    fn a_probe_without_a_queue_or_a_wider_window_ends_the_pauses() {
         let clear = PauseInput {
             queueing: Some(0.001),
             ..queued()
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_gap_of_the_others_it_is_where_it_was() {
+    fn the_last_pause_returns_after_a_gap_in_the_traffic() {
         let mut crawl = SubWindowPause::default();
         let pauses = look(&mut crawl, Duration::ZERO, &queued(), 3);
         let clear = PauseInput {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_get_no_longer_while_nothing_comes_or_the_queue_is_short() {
+    fn pauses_stay_the_same_without_data_or_with_a_short_queue() {
         for queueing in [None, Some(0.003)] {
             let mut crawl = SubWindowPause::default();
             look(&mut crawl, Duration::ZERO, &queued(), 1);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_path_matters_if_it_is_short() {
+    fn two_segments_matter_on_an_unknown_path_if_it_is_short() {
         for (base, matters) in [(20, true), (100, false)] {
             let seen = PauseInput {
                 base: Duration::from_millis(base),

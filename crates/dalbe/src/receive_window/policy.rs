@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_policy_is_written_as_it_is_named() {
+    fn a_policy_serializes_as_its_name() {
         for policy in [ReceiverPolicy::Delay, ReceiverPolicy::Vulture] {
             let written = serde_json::to_value(policy).unwrap();
             assert_eq!(written, policy.name());

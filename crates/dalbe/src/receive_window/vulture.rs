@@ -29,19 +29,15 @@
 //!
 //! Knows nothing of weights, deadlines or sockets.
 
-pub(crate) mod algorithms;
-
 use std::time::Duration;
 
-use self::algorithms::{
-    IntervalCounts, PSI_US, PolicyApplication, VultureMode, WindowPolicy, decide,
-};
 use super::arrivals::PacketArrivals;
 use super::{ConnectionSample, INITIAL_WINDOW, MIN_WINDOW_SEGMENTS};
+use crate::ebpf::PivCounts;
 
 /// Time from one look at the round-trip time to the next, where its changes
 /// stand for packet intervals: `PSI` of algorithm 1.
-const SUBSTITUTE_EVERY: Duration = Duration::from_micros(PSI_US as u64);
+const SUBSTITUTE_EVERY: Duration = Duration::from_millis(20);
 
 /// Largest `rwnd`, bytes (RFC 7323, section 2.3).
 const MAX_RWND: f64 = 1_073_725_440.0;
@@ -56,7 +52,7 @@ pub(crate) struct Vulture {
     phase: VulturePhase,
     application: PolicyApplication,
     /// Of the round trip at hand.
-    intervals: IntervalCounts,
+    intervals: PivCounts,
     /// How the last round trip was judged.
     mode: Option<VultureMode>,
     /// What the observer has seen since the last look.
@@ -106,7 +102,7 @@ impl Vulture {
             thresh: None,
             phase: VulturePhase::BestEffort,
             application: PolicyApplication::none(),
-            intervals: IntervalCounts::default(),
+            intervals: PivCounts::default(),
             mode: None,
             arrivals: None,
             substitute: RttVariations::default(),
@@ -174,7 +170,7 @@ impl Vulture {
             }
             VulturePhase::Gathering { since } => {
                 if now.saturating_sub(since) >= sample.rtt && self.intervals.count() > 0 {
-                    let classified = self.intervals.classify();
+                    let classified = classify(&self.intervals);
                     self.mode = Some(classified.mode);
                     let policy = decide(&classified, self.rwnd, self.thresh);
                     self.apply(now, sample, policy);
@@ -229,12 +225,12 @@ impl Vulture {
     /// Whether what arrives does not reflect a halved window yet.
     fn is_being_halved(&self) -> bool {
         matches!(self.phase, VulturePhase::Waiting { .. })
-            && self.application.policy() == WindowPolicy::Halve
+            && self.application.policy == WindowPolicy::Halve
     }
 
     fn begin(&mut self, phase: VulturePhase) {
         self.phase = phase;
-        self.intervals = IntervalCounts::default();
+        self.intervals = PivCounts::default();
     }
 
     /// Takes counters and intervals in; returns the bytes acknowledged since
@@ -295,6 +291,133 @@ impl RttVariations {
         self.last = Some((now, rtt));
         let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
         std::mem::take(&mut self.is_fresh).then(|| micros(rtt).saturating_sub(micros(before)))
+    }
+}
+
+/// Whether the queue is ours alone (section 0.3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum VultureMode {
+    /// There are others: only a short queue is borne.
+    Conservative,
+    /// There is no other traffic: a longer queue is accepted.
+    Aggressive,
+}
+
+/// The variations of one round trip, judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ClassifiedIntervals {
+    /// By which thresholds.
+    mode: VultureMode,
+    /// Too high.
+    high: u64,
+    /// Just fine.
+    middle: u64,
+    /// Too low.
+    low: u64,
+}
+
+/// Algorithm 2, and 3: conservative when the sum is positive, or more than half
+/// of the variations are.
+fn classify(counts: &PivCounts) -> ClassifiedIntervals {
+    let [a, b, c, d, e] = counts.bands;
+    let sum = |parts: &[u64]| parts.iter().copied().fold(0, u64::saturating_add);
+    if counts.sum_us > 0 || counts.positive > counts.count() / 2 {
+        ClassifiedIntervals {
+            mode: VultureMode::Conservative,
+            high: sum(&[c, d, e]),
+            middle: b,
+            low: a,
+        }
+    } else {
+        ClassifiedIntervals {
+            mode: VultureMode::Aggressive,
+            high: e,
+            middle: d,
+            low: sum(&[a, b, c]),
+        }
+    }
+}
+
+impl ClassifiedIntervals {
+    /// How many there are: `pivCount`.
+    fn count(&self) -> u64 {
+        self.high
+            .saturating_add(self.middle)
+            .saturating_add(self.low)
+    }
+}
+
+/// What becomes of `rwnd` until the next decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WindowPolicy {
+    /// It doubles within a round trip.
+    Double,
+    /// It grows by one segment.
+    Increase,
+    /// It is halved within a round trip.
+    Halve,
+    /// It stays.
+    Fix,
+}
+
+/// Decides. More than 7/8 (alpha of the paper) of the variations have to
+/// agree; below `thresh`, the window before it was last reduced, or without
+/// one, it may double. Windows in bytes.
+fn decide(round: &ClassifiedIntervals, rwnd: f64, thresh: Option<f64>) -> WindowPolicy {
+    let is_most = |part: u64| u128::from(part) * 8 > u128::from(round.count()) * 7;
+    if is_most(round.high) {
+        WindowPolicy::Halve
+    } else if !is_most(round.low) {
+        WindowPolicy::Fix
+    } else if thresh.is_none_or(|thresh| rwnd < thresh) {
+        WindowPolicy::Double
+    } else {
+        WindowPolicy::Increase
+    }
+}
+
+/// A decision under way. Windows in bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct PolicyApplication {
+    policy: WindowPolicy,
+    /// Where it ends.
+    target: f64,
+}
+
+impl PolicyApplication {
+    /// Nothing is under way.
+    fn none() -> Self {
+        Self {
+            policy: WindowPolicy::Fix,
+            target: 0.0,
+        }
+    }
+
+    /// Begins at the window `rwnd`, with segments of this size; does not go
+    /// below `floor`.
+    fn of(policy: WindowPolicy, rwnd: f64, segment: f64, floor: f64) -> Self {
+        let target = match policy {
+            WindowPolicy::Double => 2.0 * rwnd,
+            WindowPolicy::Increase => rwnd + segment,
+            WindowPolicy::Halve => (rwnd / 2.0).max(floor),
+            WindowPolicy::Fix => rwnd,
+        };
+        Self { policy, target }
+    }
+
+    /// The window after `bytes` more have been acknowledged.
+    fn acknowledged(&self, rwnd: f64, bytes: u64) -> f64 {
+        if bytes == 0 {
+            return rwnd;
+        }
+        let bytes = bytes as f64;
+        match self.policy {
+            WindowPolicy::Double => (rwnd + bytes).min(self.target).max(rwnd),
+            // At once, with the first acknowledgement.
+            WindowPolicy::Increase => self.target.max(rwnd),
+            WindowPolicy::Halve => (rwnd - bytes).max(self.target).min(rwnd),
+            WindowPolicy::Fix => rwnd,
+        }
     }
 }
 

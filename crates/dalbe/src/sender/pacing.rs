@@ -275,7 +275,7 @@ mod samples_tests {
     }
 
     #[test]
-    fn a_queue_that_goes_is_seen_at_once() {
+    fn an_emptied_queue_is_noticed_at_once() {
         for updates in [1, 2, 7, 60] {
             let newest = found(0.055, updates);
             assert!((newest - 0.055).abs() < 1e-5, "{newest} after {updates}");
@@ -283,12 +283,12 @@ mod samples_tests {
     }
 
     #[test]
-    fn below_what_was_ever_measured_it_is_not() {
+    fn a_sample_is_never_below_the_minimum() {
         assert!((found(0.020, 1) - 0.050).abs() < 1e-9);
     }
 
     #[test]
-    fn nothing_new_is_nothing_and_neither_is_the_beginning() {
+    fn no_update_and_the_first_segments_give_no_sample() {
         let mut samples = AckSamples::default();
         assert_eq!(samples.newest(&info(0.060, 1)), None, "the handshake");
         assert_eq!(samples.newest(&info(0.060, 17)), None, "single segments");

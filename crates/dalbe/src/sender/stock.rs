@@ -73,12 +73,6 @@ impl CongestionOverride {
         Self { other, own: None }
     }
 
-    /// Whether the connection has the other one now.
-    #[must_use]
-    pub fn is_in_force(&self) -> bool {
-        self.own.is_some()
-    }
-
     /// Gives the connection the other one (`is_held`), or its own again. Costs
     /// nothing while nothing changes. It keeps its congestion window.
     ///
@@ -159,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_one_that_yields_best_is_chosen_among_those_allowed() {
+    fn the_control_that_yields_best_is_chosen_among_those_allowed() {
         assert_eq!(choose_yielding(&["reno", "cubic", "bbr"]), None);
         assert_eq!(choose_yielding(&["cdg", "reno", "lp", "vegas"]), Some("lp"));
         assert_eq!(choose_yielding(&["cdg".to_owned()]), Some("cdg"));
@@ -168,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_with_a_rate_of_its_own_is_replaced_beneath_a_ceiling() {
+    fn only_a_rate_based_control_is_replaced_below_a_limit() {
         for current in ["bbr", "bbr3"] {
             assert_eq!(
                 choose_beneath_limit(current, &["bbr", "reno"]),
@@ -194,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_has_its_own_again_when_it_is_not_held_back_any_more() {
+    fn a_connection_gets_its_own_control_back() {
         let (socket, _other) = connection();
         let own = socket.sender().congestion().unwrap();
         // Every kernel has it, and every user may choose it.
@@ -204,22 +198,22 @@ mod tests {
         for _ in 0..2 {
             replaced.hold(&socket, true).unwrap();
             replaced.hold(&socket, true).unwrap();
-            assert!(replaced.is_in_force());
+            assert!(replaced.own.is_some());
             assert_eq!(socket.sender().congestion().unwrap(), "reno");
             replaced.hold(&socket, false).unwrap();
-            assert!(!replaced.is_in_force());
+            assert!(replaced.own.is_none());
             assert_eq!(socket.sender().congestion().unwrap(), own);
         }
     }
 
     #[test]
-    fn what_the_kernel_lacks_changes_nothing() {
+    fn a_missing_control_changes_nothing() {
         let (socket, _other) = connection();
         let own = socket.sender().congestion().unwrap();
         let mut replaced = CongestionOverride::by("no-such-control");
         let error = replaced.hold(&socket, true).unwrap_err();
         assert!(matches!(error, CongestionError::Unknown { .. }), "{error}");
-        assert!(!replaced.is_in_force());
+        assert!(replaced.own.is_none());
         assert_eq!(socket.sender().congestion().unwrap(), own);
     }
 }

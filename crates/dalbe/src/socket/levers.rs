@@ -32,7 +32,7 @@ const UNPACED: u64 = u64::MAX;
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct SenderSocket<'a> {
-    socket: &'a Socket,
+    pub(super) socket: &'a Socket,
 }
 
 /// The end that receives: what may hold back the data the peer sends.
@@ -45,7 +45,7 @@ pub struct SenderSocket<'a> {
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ReceiverSocket<'a> {
-    socket: &'a Socket,
+    pub(super) socket: &'a Socket,
 }
 
 /// Why a congestion control could not be chosen.
@@ -77,11 +77,7 @@ pub enum CongestionError {
     },
 }
 
-impl<'a> SenderSocket<'a> {
-    pub(crate) fn new(socket: &'a Socket) -> Self {
-        Self { socket }
-    }
-
+impl SenderSocket<'_> {
     /// The name of the congestion control in force (`TCP_CONGESTION`).
     ///
     /// # Errors
@@ -154,11 +150,7 @@ impl<'a> SenderSocket<'a> {
     }
 }
 
-impl<'a> ReceiverSocket<'a> {
-    pub(crate) fn new(socket: &'a Socket) -> Self {
-        Self { socket }
-    }
-
+impl ReceiverSocket<'_> {
     /// The most the receive window may grow to, in bytes.
     ///
     /// # Errors

@@ -68,7 +68,24 @@ impl TcpSocket {
     /// `/proc` cannot be read, or there is no descriptor left for the
     /// duplicate.
     pub fn find_by_addresses(local: SocketAddr, peer: SocketAddr) -> io::Result<Option<Self>> {
-        Ok(find_by_addresses(local, peer)?.map(|socket| Self { socket }))
+        for entry in std::fs::read_dir(DESCRIPTORS)? {
+            let entry = entry?;
+            let Some(number) = descriptor_number(&entry.file_name()) else {
+                continue;
+            };
+            if !is_socket(&entry.path()) {
+                continue;
+            }
+            let socket = match sys::duplicate(number) {
+                Ok(copy) => Socket::from(copy),
+                Err(e) if e.raw_os_error() == Some(libc::EBADF) => continue,
+                Err(e) => return Err(e),
+            };
+            if connects(&socket, local, peer) {
+                return Ok(Some(Self { socket }));
+            }
+        }
+        Ok(None)
     }
 
     /// What the kernel knows of this connection now (`TCP_INFO`).
@@ -106,12 +123,16 @@ impl TcpSocket {
 
     /// The levers of this connection for what we send on it.
     pub fn sender(&self) -> SenderSocket<'_> {
-        SenderSocket::new(&self.socket)
+        SenderSocket {
+            socket: &self.socket,
+        }
     }
 
     /// The levers of this connection for what we receive on it.
     pub fn receiver(&self) -> ReceiverSocket<'_> {
-        ReceiverSocket::new(&self.socket)
+        ReceiverSocket {
+            socket: &self.socket,
+        }
     }
 
     /// Marks every packet we send from now on as Lower-Effort (RFC 8622):
@@ -189,29 +210,8 @@ fn ip_address(address: &socket2::SockAddr) -> io::Result<SocketAddr> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the socket has no IP address"))
 }
 
+/// The descriptors of this process.
 const DESCRIPTORS: &str = "/proc/self/fd";
-
-/// See [`super::TcpSocket::find_by_addresses`].
-pub(crate) fn find_by_addresses(local: SocketAddr, peer: SocketAddr) -> io::Result<Option<Socket>> {
-    for entry in std::fs::read_dir(DESCRIPTORS)? {
-        let entry = entry?;
-        let Some(number) = descriptor_number(&entry.file_name()) else {
-            continue;
-        };
-        if !is_socket(&entry.path()) {
-            continue;
-        }
-        let socket = match sys::duplicate(number) {
-            Ok(copy) => Socket::from(copy),
-            Err(e) if e.raw_os_error() == Some(libc::EBADF) => continue,
-            Err(e) => return Err(e),
-        };
-        if connects(&socket, local, peer) {
-            return Ok(Some(socket));
-        }
-    }
-    Ok(None)
-}
 
 fn descriptor_number(name: &std::ffi::OsStr) -> Option<RawFd> {
     name.to_str()?.parse().ok()

@@ -17,50 +17,36 @@ use libc::{c_int, c_void, socklen_t};
 
 /// Level and name of a socket option.
 #[derive(Clone, Copy)]
-pub(crate) struct SocketOption {
-    level: c_int,
-    name: c_int,
-}
+pub(crate) struct SocketOption(c_int, c_int);
 
 /// tcp(7), `TCP_INFO`.
-pub(crate) const TCP_INFO: SocketOption = SocketOption {
-    level: libc::IPPROTO_TCP,
-    name: libc::TCP_INFO,
-};
+pub(crate) const TCP_INFO: SocketOption = SocketOption(libc::IPPROTO_TCP, libc::TCP_INFO);
 
 /// tcp(7), `TCP_WINDOW_CLAMP`.
-pub(crate) const TCP_WINDOW_CLAMP: SocketOption = SocketOption {
-    level: libc::IPPROTO_TCP,
-    name: libc::TCP_WINDOW_CLAMP,
-};
+pub(crate) const TCP_WINDOW_CLAMP: SocketOption =
+    SocketOption(libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP);
 
 /// `SO_BUF_LOCK` (Linux 5.14): which buffers the kernel leaves as they are.
-pub(crate) const SO_BUF_LOCK: SocketOption = SocketOption {
-    level: libc::SOL_SOCKET,
-    name: libc::SO_BUF_LOCK,
-};
+pub(crate) const SO_BUF_LOCK: SocketOption = SocketOption(libc::SOL_SOCKET, libc::SO_BUF_LOCK);
 
 /// socket(7), `SO_RCVLOWAT`.
-pub(crate) const SO_RCVLOWAT: SocketOption = SocketOption {
-    level: libc::SOL_SOCKET,
-    name: libc::SO_RCVLOWAT,
-};
+pub(crate) const SO_RCVLOWAT: SocketOption = SocketOption(libc::SOL_SOCKET, libc::SO_RCVLOWAT);
 
 /// socket(7), `SO_MAX_PACING_RATE`; the number is the kernel's
 /// `asm-generic/socket.h`, which SPARC alone overrides.
-pub(crate) const SO_MAX_PACING_RATE: SocketOption = SocketOption {
-    level: libc::SOL_SOCKET,
-    name: if cfg!(any(target_arch = "sparc", target_arch = "sparc64")) {
+pub(crate) const SO_MAX_PACING_RATE: SocketOption = SocketOption(
+    libc::SOL_SOCKET,
+    if cfg!(any(target_arch = "sparc", target_arch = "sparc64")) {
         0x31
     } else {
         47
     },
-};
+);
 
 /// Reads an option into `buffer` and returns how many bytes the kernel wrote.
 pub(crate) fn get(
     fd: BorrowedFd<'_>,
-    option: SocketOption,
+    SocketOption(level, name): SocketOption,
     buffer: &mut [u8],
 ) -> io::Result<usize> {
     let mut length = socklen_t::try_from(buffer.len()).unwrap_or(socklen_t::MAX);
@@ -69,8 +55,8 @@ pub(crate) fn get(
     let result = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
-            option.level,
-            option.name,
+            level,
+            name,
             buffer.as_mut_ptr().cast::<c_void>(),
             &raw mut length,
         )
@@ -83,15 +69,19 @@ pub(crate) fn get(
 }
 
 /// Sets an option to these bytes.
-pub(crate) fn set(fd: BorrowedFd<'_>, option: SocketOption, value: &[u8]) -> io::Result<()> {
+pub(crate) fn set(
+    fd: BorrowedFd<'_>,
+    SocketOption(level, name): SocketOption,
+    value: &[u8],
+) -> io::Result<()> {
     let length = socklen_t::try_from(value.len()).unwrap_or(socklen_t::MAX);
     // SAFETY: the descriptor is borrowed, so it is open; the kernel reads at
     // most `length` bytes, which are all inside `value`.
     let result = unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
-            option.level,
-            option.name,
+            level,
+            name,
             value.as_ptr().cast::<c_void>(),
             length,
         )

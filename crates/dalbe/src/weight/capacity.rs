@@ -28,12 +28,6 @@ pub struct CapacityEstimate {
 }
 
 impl CapacityEstimate {
-    /// Without any measurement.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// `bytes` have arrived just now.
     pub fn record(&mut self, now: Duration, bytes: u64) {
         self.record_since(now, now, bytes);
@@ -91,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_highest_rate_counts_and_fades() {
-        let mut capacity = CapacityEstimate::new();
+        let mut capacity = CapacityEstimate::default();
         assert_eq!(capacity.rate(at(0)), 0.0);
         for ms in (0..=2000).step_by(100) {
             capacity.record(at(ms), 1000);
@@ -108,8 +102,8 @@ mod tests {
     }
 
     #[test]
-    fn a_peak_that_nothing_confirms_is_doubted() {
-        let mut capacity = CapacityEstimate::new();
+    fn an_unconfirmed_peak_shrinks() {
+        let mut capacity = CapacityEstimate::default();
         capacity.record(at(0), 500_000);
         capacity.record(at(500), 500_000);
         capacity.lower_if_implausible(130_000.0);
@@ -123,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_burst_after_a_pause_is_spread_over_its_time() {
-        let mut capacity = CapacityEstimate::new();
+        let mut capacity = CapacityEstimate::default();
         capacity.record(at(0), 1);
         capacity.record(at(10), 100_000);
         assert_eq!(capacity.rate(at(10)), 0.0, "too short to tell");

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_zeta_with_headroom_and_stays() {
+    fn the_rate_settles_at_zeta_with_headroom() {
         let mut controller = WeightController::new(MIN_WEIGHT);
         let w = closed_loop(&mut controller, 20.0, 50.0, 5.0, 40);
         // w/(1 + w) = 0.2 * 1.15.
@@ -219,14 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_by_itself_needs_no_weight() {
+    fn a_rate_above_zeta_needs_no_weight() {
         let mut controller = WeightController::new(MIN_WEIGHT);
         let w = closed_loop(&mut controller, 20.0, 100.0, 60.0, 10);
         assert_eq!(w[9], MIN_WEIGHT, "{w:?}");
     }
 
     #[test]
-    fn it_is_one_best_effort_flow_when_it_must_be_and_no_longer() {
+    fn w_is_1_only_while_the_deadline_needs_it() {
         let mut controller = WeightController::new(MIN_WEIGHT);
         // Three competitors: a quarter is all there is.
         let w = closed_loop(&mut controller, 30.0, 25.0, 2.0, 60);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn more_competitors_than_the_model_thinks_of_only_raise_w() {
+    fn more_competitors_than_in_the_model_only_raise_w() {
         let mut controller = WeightController::new(MIN_WEIGHT);
         // It could have 25 of 100; the window that it is granted fills only
         // to two thirds.
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_carries_more_than_the_first_second_showed_is_soon_known() {
+    fn a_capacity_above_the_first_seconds_rate_is_soon_known() {
         let mut controller = WeightController::new(MIN_WEIGHT);
         let mut seen = WeightObservation {
             period: SECOND,
@@ -291,7 +291,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn w_is_a_weight_whatever_is_seen(
+        fn w_stays_within_its_range_after_any_input(
             seen in prop::collection::vec(
                 (any::<u32>(), any::<f64>(), any::<f64>(), any::<f64>(), any::<f64>()),
                 1..100,

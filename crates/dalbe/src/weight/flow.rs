@@ -40,7 +40,7 @@ impl FlowWeightController {
     pub fn new(w_min: f64, max_rate: Option<f64>) -> Self {
         Self {
             weight: WeightController::new(w_min),
-            capacity: CapacityEstimate::new(),
+            capacity: CapacityEstimate::default(),
             max_rate,
             since: Duration::ZERO,
             looked: Duration::ZERO,
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_deadline_the_weight_is_the_least() {
+    fn the_weight_is_the_smallest_without_a_deadline() {
         for least in [MIN_WEIGHT, 0.3, 1.0] {
             let mut steering = FlowWeightController::new(least, None);
             let weights = drive(&mut steering, 0..30, 1_000_000, None, 0);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_presses_raises_it_to_one() {
+    fn an_urgent_deadline_raises_the_weight_to_1() {
         let mut steering = FlowWeightController::new(MIN_WEIGHT, None);
         // Ten megabytes in ten seconds are needed at least, one comes.
         let weights = drive(&mut steering, 0..60, 1_000_000, Some(100), 1_000_000_000);
@@ -165,14 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_ahead_yields() {
+    fn a_transfer_far_ahead_of_its_deadline_yields() {
         let mut steering = FlowWeightController::new(MIN_WEIGHT, None);
         let weights = drive(&mut steering, 0..60, 10_000_000, Some(1000), 100_000_000);
         assert_eq!(weights.last(), Some(&MIN_WEIGHT), "{weights:?}");
     }
 
     #[test]
-    fn a_ceiling_is_not_pressed_against() {
+    fn the_weight_does_not_rise_against_the_users_limit() {
         let mut steering = FlowWeightController::new(MIN_WEIGHT, Some(100_000.0));
         drive(&mut steering, 0..5, 1_000_000, None, 0);
         // What may be had comes and surplus besides: nothing to press for.
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_says_nothing_of_the_path() {
+    fn a_sleep_does_not_change_the_weight() {
         let mut steering = FlowWeightController::new(MIN_WEIGHT, None);
         let weights = drive(&mut steering, 0..60, 1_000_000, Some(1000), 1_000_000_000);
         let before = weights.last().copied().unwrap();

@@ -42,7 +42,7 @@ fn wait_for_a_waiter() {
 }
 
 #[test]
-fn who_waits_for_a_file_system_that_goes_makes_another() {
+fn a_setup_that_waits_for_a_removed_file_system_makes_another() {
     in_own_namespace(|| {
         set_up(EbpfPart::CongestionControls);
         let held = locked();
@@ -67,7 +67,7 @@ fn who_waits_for_a_file_system_that_goes_makes_another() {
 }
 
 #[test]
-fn a_setup_and_a_removal_both_come_to_their_ends() {
+fn a_setup_and_a_removal_at_once_both_end() {
     in_own_namespace(|| {
         for _ in 0..10 {
             set_up(EbpfPart::Observer);
@@ -109,7 +109,7 @@ fn behind_a_pipe<T: Send>(pipe: &Path, work: impl FnOnce() -> T + Send) -> T {
 }
 
 #[test]
-fn who_waits_for_one_that_fails_sets_it_up() {
+fn a_setup_that_waits_for_a_failing_one_succeeds() {
     in_own_namespace(|| {
         // What the one mounts the other sees.
         mount_change("/run", MountPropagationFlags::SHARED).expect("root");
@@ -144,7 +144,7 @@ fn who_waits_for_one_that_fails_sets_it_up() {
 }
 
 #[test]
-fn all_is_undone_when_the_lock_is_let_go() {
+fn a_failed_setup_is_undone_before_its_lock_is_free() {
     in_own_namespace(|| {
         set_up(EbpfPart::Observer);
         let version = directory().join("observer/v1");

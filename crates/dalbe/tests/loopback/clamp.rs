@@ -164,7 +164,7 @@ fn the_kernel_grants_twice_the_locked_buffer() {
 }
 
 #[test]
-fn excessive_sizes_are_cut_and_not_wrapped() {
+fn excessive_sizes_are_limited_and_do_not_wrap() {
     let Connection { client, .. } = Connection::over_ipv4();
     let levers = levers_of(&client);
     let granted = levers.receiver().lock_receive_buffer(u32::MAX);
@@ -176,7 +176,7 @@ fn excessive_sizes_are_cut_and_not_wrapped() {
 }
 
 #[test]
-fn a_window_of_nothing_is_refused() {
+fn a_window_of_0_is_refused() {
     let Connection { client, .. } = Connection::over_ipv4();
     let levers = levers_of(&client);
     assert!(levers.receiver().set_window_clamp(0).is_err());

@@ -23,7 +23,7 @@ fn addresses(stream: &std::net::TcpStream) -> (std::net::SocketAddr, std::net::S
 }
 
 #[test]
-fn each_end_is_found_and_no_other() {
+fn only_the_two_ends_of_a_connection_are_found() {
     let _alone = alone();
     let connections: Vec<_> = (0..5).map(|_| Connection::over_ipv4()).collect();
     for (index, connection) in connections.iter().enumerate() {
@@ -43,7 +43,7 @@ fn each_end_is_found_and_no_other() {
 }
 
 #[test]
-fn what_is_not_open_is_not_found() {
+fn a_closed_connection_is_not_found() {
     let _alone = alone();
     let connection = Connection::over_ipv4();
     let (local, peer) = addresses(&connection.client);
@@ -110,7 +110,7 @@ fn a_udp_socket_between_the_same_ports_is_not_taken_for_it() {
 }
 
 #[test]
-fn descriptors_that_come_and_go_meanwhile_do_no_harm() {
+fn changing_descriptors_do_not_disturb_the_search() {
     let _alone = alone();
     let Connection {
         mut client,

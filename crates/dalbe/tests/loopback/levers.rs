@@ -95,7 +95,7 @@ fn a_name_is_not_cut_to_one_that_exists() {
 }
 
 #[test]
-fn the_pacing_ceiling_is_set_beyond_32_bits_and_lifted() {
+fn a_pacing_limit_beyond_32_bits_is_set_and_lifted() {
     let connection = Connection::over_ipv4();
     let levers = levers_of(&connection.client);
     assert_eq!(levers.sender().max_pacing_rate().expect("read"), None);
@@ -114,7 +114,7 @@ fn the_pacing_ceiling_is_set_beyond_32_bits_and_lifted() {
 }
 
 #[test]
-fn the_pacing_ceiling_binds_the_rate_of_the_connection() {
+fn the_pacing_limit_holds_for_the_connection() {
     let Connection {
         mut client,
         mut server,

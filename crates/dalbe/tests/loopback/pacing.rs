@@ -48,7 +48,7 @@ fn set(levers: &TcpSocket, pace: PacingTarget) {
 }
 
 #[test]
-fn a_flow_that_yields_has_a_ceiling_and_one_of_weight_1_has_none() {
+fn a_yielding_flow_has_a_limit_and_one_of_weight_1_has_none() {
     let (mut connection, mut pacer) = (Connection::over_ipv4(), Pacer::new());
     let first = levers_of(&connection.client).info().expect("TCP_INFO");
     assert_eq!(
@@ -65,7 +65,7 @@ fn a_flow_that_yields_has_a_ceiling_and_one_of_weight_1_has_none() {
 }
 
 #[test]
-fn a_congestion_control_with_a_rate_of_its_own_gives_way_while_there_is_a_ceiling() {
+fn a_rate_based_congestion_control_is_replaced_below_a_limit() {
     let allowed = Capabilities::probe().congestion.allowed;
     let connection = Connection::over_ipv4();
     let levers = levers_of(&connection.client);

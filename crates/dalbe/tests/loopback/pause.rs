@@ -72,7 +72,7 @@ fn each_read_lets_in_two_segments_and_none_is_lost() {
 }
 
 #[test]
-fn room_that_is_made_again_opens_a_closed_window() {
+fn new_room_opens_a_closed_window() {
     let Some(mut connection) = narrow() else {
         return;
     };

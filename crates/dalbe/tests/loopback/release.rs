@@ -56,7 +56,7 @@ fn is_as_before_when_let_go(mut connection: Connection) {
 }
 
 #[test]
-fn it_has_what_it_had_before() {
+fn a_released_connection_has_its_former_options() {
     is_as_before_when_let_go(Connection::over_ipv4());
     let others = [Connection::over_ipv6(), Connection::over_mapped_ipv4()];
     others
@@ -66,7 +66,7 @@ fn it_has_what_it_had_before() {
 }
 
 #[test]
-fn a_congestion_control_that_gave_way_is_back() {
+fn a_replaced_congestion_control_returns_on_release() {
     for name in ["bbr", "reno"] {
         let connection = Connection::over_ipv4();
         let levers = levers_of(&connection.client);
@@ -78,7 +78,7 @@ fn a_congestion_control_that_gave_way_is_back() {
 }
 
 #[test]
-fn who_is_pressed_is_not_told_to_wait_for_everybody() {
+fn an_urgent_connection_is_not_marked() {
     let connection = Connection::over_ipv4();
     let socket = levers_of(&connection.client);
     let mut lever = SenderLevers::open(SenderPolicy::default()).take(&socket);

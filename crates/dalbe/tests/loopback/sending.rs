@@ -26,7 +26,7 @@ fn fill(stream: &mut std::net::TcpStream) -> u64 {
 }
 
 #[test]
-fn what_waits_unsent_is_limited() {
+fn unsent_data_is_limited() {
     const LIMIT: u32 = 32 * 1024;
     let unsent = |limit: Option<u32>| {
         // The server reads nothing, so its window fills up.
@@ -55,7 +55,7 @@ fn what_waits_unsent_is_limited() {
 }
 
 #[test]
-fn what_the_peer_has_not_taken_is_owed() {
+fn unacknowledged_data_is_owed() {
     let Connection {
         mut client,
         mut server,
@@ -75,7 +75,7 @@ fn what_the_peer_has_not_taken_is_owed() {
 }
 
 #[test]
-fn what_came_before_a_reset_can_still_be_read() {
+fn data_from_before_a_reset_can_still_be_read() {
     let Connection { mut client, server } = Connection::over_ipv4();
     let levers = levers_of(&client);
     client.write_all(&[1; 1000]).expect("loopback");
@@ -93,7 +93,7 @@ fn what_came_before_a_reset_can_still_be_read() {
 }
 
 #[test]
-fn nothing_unread_is_an_error() {
+fn an_empty_buffer_is_an_error() {
     let Connection {
         mut client,
         mut server,

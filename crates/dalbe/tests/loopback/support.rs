@@ -25,7 +25,7 @@ fn every_feature_is_reported_once_with_a_reason() {
 }
 
 #[test]
-fn a_linux_of_today_has_the_unprivileged_levers() {
+fn a_current_linux_has_the_unprivileged_levers() {
     let support = Capabilities::probe();
     for feature in [
         Feature::LowerEffortV4,
@@ -40,7 +40,7 @@ fn a_linux_of_today_has_the_unprivileged_levers() {
 }
 
 #[test]
-fn uploads_take_the_lever_that_is_told() {
+fn uploads_use_the_reported_lever() {
     let levers = SenderLevers::open(SenderPolicy::default());
     assert_eq!(Capabilities::probe().best_sender_lever(), levers.kind());
 }

@@ -60,7 +60,7 @@ fn a_held_buffer_does_not_grow_and_a_released_one_does() {
 }
 
 #[test]
-fn room_is_made_beyond_what_so_rcvbuf_allows() {
+fn the_buffer_grows_beyond_the_limit_of_so_rcvbuf() {
     let (Some(largest), Some(rcvbuf)) = (largest_window(), rcvbuf_max()) else {
         return;
     };
@@ -84,7 +84,7 @@ fn room_is_made_beyond_what_so_rcvbuf_allows() {
 }
 
 #[test]
-fn making_room_never_takes_any() {
+fn making_room_never_shrinks_the_buffer() {
     let Some(largest) = largest_window() else {
         return;
     };
@@ -110,7 +110,7 @@ fn making_room_never_takes_any() {
 }
 
 #[test]
-fn a_reader_still_hears_of_a_single_byte_after_room_was_made() {
+fn a_reader_is_told_of_a_single_byte_after_room_was_made() {
     if largest_window().is_none() {
         return;
     }
@@ -168,7 +168,7 @@ fn look_and_carry(
 }
 
 #[test]
-fn the_lever_holds_while_data_flows_and_opens_without_a_brake() {
+fn the_lever_holds_the_window_and_opens_it_at_weight_1() {
     if largest_window().is_none() {
         return;
     }
@@ -217,7 +217,7 @@ fn the_lever_holds_while_data_flows_and_opens_without_a_brake() {
 }
 
 #[test]
-fn a_late_lever_leaves_the_window_to_the_kernel_until_it_has_to_hold_it() {
+fn a_lever_on_demand_leaves_the_window_to_the_kernel_at_first() {
     if largest_window().is_none_or(|largest| largest < 256 * KIB) {
         return;
     }
@@ -268,7 +268,7 @@ fn a_late_lever_leaves_the_window_to_the_kernel_until_it_has_to_hold_it() {
 }
 
 #[test]
-fn what_a_lever_has_learnt_another_one_can_be_told() {
+fn a_lever_learns_from_another_lever() {
     let mut connection = connection();
     carry(&mut connection, 64 * KIB);
     let (mut one, mut other) = (lever(Some(64 * KIB)), lever(None));
@@ -286,7 +286,7 @@ fn what_a_lever_has_learnt_another_one_can_be_told() {
 }
 
 #[test]
-fn the_lever_never_offers_more_than_the_most_it_may() {
+fn the_lever_never_exceeds_the_largest_window() {
     if largest_window().is_none() {
         return;
     }

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dalbe::capability::LeverKind;
-use dalbe::receive_window::ReceiverPolicy;
+use dalbe::receive_window::{LeverKind, ReceiverPolicy};
 use dalbe::socket::TcpSocket;
 use jiff::SignedDuration;
 use rand::SeedableRng as _;

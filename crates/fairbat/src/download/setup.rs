@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use dalbe::capability::{Capabilities, LeverKind};
+use dalbe::capability::Capabilities;
+use dalbe::receive_window::LeverKind;
 use jiff::SignedDuration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;

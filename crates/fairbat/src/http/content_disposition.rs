@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn hands_dangerous_names_on_unchanged() {
+    fn dangerous_names_are_passed_on_unchanged() {
         assert_names(&[
             (b"attachment; filename=\"../../etc/x\"", Some("../../etc/x")),
             (
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_is_none() {
+    fn a_field_without_a_name_gives_none() {
         assert_names(&[
             (b"", None),
             (b"attachment", None),

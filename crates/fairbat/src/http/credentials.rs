@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn values_may_look_like_keywords_and_unknown_words_are_passed_over() {
+    fn values_may_look_like_keywords_and_unknown_words_are_ignored() {
         assert_found(
             "machine a account default login machine password login",
             "a",

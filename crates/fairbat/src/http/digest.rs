@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn passes_over_what_it_does_not_know() {
+    fn unknown_digests_are_ignored() {
         assert_eq!(
             digest(&[&format!("md5=:1B2M2Y8AsgTpgAmY7PhCfg==:, {SHA_256};p=1")]),
             digest(&[SHA_256])
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_none() {
+    fn invalid_values_are_none() {
         for line in [
             "",
             "sha-256",
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_wanted_by_a_preference_above_0() {
+    fn a_preference_above_0_asks_for_a_digest() {
         for (value, expected) in [
             ("sha-256=10", true),
             ("sha-512=3, sha-256=1", true),
@@ -231,7 +231,7 @@ mod stated_tests {
     }
 
     #[test]
-    fn every_digest_that_is_stated_has_to_hold() {
+    fn every_stated_digest_must_match() {
         let other = SHA_256.replace("RK/", "AA/");
         for (fields, holds) in [
             (&[][..], true),
@@ -254,7 +254,7 @@ mod stated_tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused() {
+    fn unreadable_digests_are_refused() {
         for value in [
             "sha-256",
             "sha-256=:AAAA:",

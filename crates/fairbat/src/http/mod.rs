@@ -3,9 +3,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`fields`] | reading a field once, as a date or as a structured field; `Retry-After` |
+//! | [`fields`] | reading a field once, as a date or as a structured field; `Retry-After`; entity tags |
 //! | [`range`] | `Range` and `Content-Range` |
-//! | `entity_tag` | entity tags and how they compare |
 //! | [`validator`] | which version of a file a response belongs to |
 //! | [`digest`] | `Repr-Digest`, `Content-Digest`, `Want-Repr-Digest` |
 //! | [`content_disposition`] | the file name that a server suggests |
@@ -16,7 +15,6 @@
 pub mod content_disposition;
 pub mod credentials;
 pub mod digest;
-pub(crate) mod entity_tag;
 mod failure;
 pub mod fields;
 pub mod priority;

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_bounded_or_missing() {
+    fn impossible_values_are_bounded_or_missing() {
         assert_eq!(hint("due=-3.5").unwrap().due, Some(Duration::ZERO));
         assert_eq!(hint("w=0.0").unwrap().w, Some(MIN_WEIGHT));
         assert_eq!(hint("w=55").unwrap().w, Some(1.0));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fairbat_server_is_known_by_its_mark() {
+    fn a_fairbat_server_is_recognized_by_its_mark() {
         let marked = |value: HeaderValue| {
             is_fairbat_server(&HeaderMap::from_iter([(FAIRBAT_SERVER, value)]))
         };
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_cut() {
+    fn values_too_large_for_the_field_are_cut() {
         let most = DeadlineHint {
             due: Some(Duration::MAX),
             remaining: Some(u64::MAX),
@@ -276,7 +276,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read_back(
+        fn a_written_value_is_read_back(
             due in prop::option::of(0_u64..1_000_000_000_000),
             remaining in prop::option::of(0..=MAX_REMAINING),
             w in prop::option::of(20_u32..=1000),

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_the_grammar_allows() {
+    fn all_values_of_the_grammar_are_read() {
         for (value, expected) in [
             ("Bytes 0-0/1", bytes(0, 0, Some(1))),
             (" bytes 0-0/1\t", bytes(0, 0, Some(1))),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_everything_else() {
+    fn all_other_values_are_refused() {
         for value in [
             "",
             "bytes",
@@ -234,7 +234,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(
+        fn a_written_value_is_read_back(
             first in 0..u64::MAX,
             length in 1..u64::MAX,
             spare in proptest::option::of(0_u64..1000),
@@ -285,7 +285,7 @@ mod request_tests {
     }
 
     #[test]
-    fn what_lies_outside_is_unsatisfiable() {
+    fn a_range_outside_the_file_is_unsatisfiable() {
         for value in [
             "bytes=10-",
             "bytes=10-20",
@@ -300,7 +300,7 @@ mod request_tests {
     }
 
     #[test]
-    fn everything_else_is_passed_over() {
+    fn all_other_ranges_are_ignored() {
         for value in [
             "",
             "bytes",

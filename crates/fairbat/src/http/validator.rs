@@ -18,8 +18,7 @@ use http::header::{DATE, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
 
-use super::entity_tag::EntityTag;
-use super::fields::{date, single};
+use super::fields::{EntityTag, date, single};
 
 /// Which version of a remote file bytes belong to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -262,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn beside_a_weak_tag_and_for_an_unquoted_one_alone_nothing_is_sent() {
+    fn no_if_range_is_sent_beside_a_weak_tag_or_for_an_unquoted_tag_alone() {
         assert_eq!(if_range(&[WEAK, MODIFIED, NEXT_SECOND]), None);
         assert_eq!(if_range(&[UNQUOTED]), None);
         assert_eq!(if_range(&[UNQUOTED, MODIFIED, SAME_SECOND]), None);
     }
 
     #[test]
-    fn what_cannot_tell_two_versions_apart_is_no_validator() {
+    fn headers_that_cannot_tell_versions_apart_give_no_validator() {
         for fields in [
             &[][..],
             &[WEAK],
@@ -354,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_may_be_missing_only_where_if_range_was_sent() {
+    fn a_date_may_be_missing_only_after_if_range() {
         let before = validator(&[MODIFIED, NEXT_SECOND]);
         assert!(before.matches_partial(&headers(&[NEXT_SECOND]), true));
         assert!(!before.matches_partial(&headers(&[NEXT_SECOND]), false));
@@ -387,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn survives_the_journal() {
+    fn a_validator_survives_the_journal() {
         for fields in [
             &[STRONG][..],
             &[UNQUOTED],

@@ -209,7 +209,7 @@ impl RateController {
         let admission = Admission::new(settings)?;
         Ok(Self {
             weight,
-            capacity: CapacityEstimate::new(),
+            capacity: CapacityEstimate::default(),
             smallest_w: 1.0,
             since_weight: Interval::default(),
             idle_since: Some(Duration::ZERO),

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_verdict_compares_what_is_needed_with_mean_and_peak() {
+    fn the_verdict_compares_the_needed_rate_with_mean_and_peak() {
         // 1000 s less 2 % are 980 s.
         for (bytes, needed, verdict) in [
             (98_000, 100.0, Verdict::Comfortable),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_makes_no_verdict() {
+    fn missing_values_give_an_unknown_verdict() {
         let no_size = Forecast::new(secs(100), None, Some(RATES));
         assert_eq!(no_size.verdict, Verdict::Unknown);
         assert_eq!((no_size.needed, no_size.lead), (None, None));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_is_over_is_impossible_whatever_else_is_known() {
+    fn a_deadline_in_the_past_is_always_impossible() {
         for (bytes, rates) in [(None, None), (Some(0), None), (Some(1), Some(RATES))] {
             let over = Forecast::new(Duration::ZERO, bytes, rates);
             assert_eq!((over.verdict, over.needed), (Verdict::Impossible, None));
@@ -205,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_not_too_late_exactly_when_the_polite_rate_suffices(
+        fn the_start_is_in_time_exactly_if_the_polite_rate_suffices(
             left in 1_u64..10_000_000,
             bytes in 1_u64..1 << 50,
             polite in 1.0..1e9_f64,

@@ -346,7 +346,7 @@ mod meter_tests {
     }
 
     #[test]
-    fn what_comes_without_yielding_counts_for_the_peak_alone() {
+    fn data_without_yielding_counts_only_for_the_peak() {
         let mut meter = Meter::new(Duration::ZERO, MS * 3000);
         feed(&mut meter, 0, 3000, 10);
         feed(&mut meter, 3000, 4000, 50);
@@ -374,7 +374,7 @@ mod meter_tests {
     }
 
     #[test]
-    fn nothing_is_no_rate() {
+    fn no_data_gives_no_rate() {
         assert_eq!(
             Meter::new(Duration::ZERO, Duration::MAX).rates(MS * 5000),
             None

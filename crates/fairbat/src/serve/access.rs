@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_token_itself_is_taken() {
+    fn only_the_token_itself_is_accepted() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
         std::fs::write(&path, "s3cret~/+=\n").unwrap();

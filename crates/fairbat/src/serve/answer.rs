@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listing_is_only_for_clients_that_name_the_type() {
+    fn only_clients_that_name_the_type_get_a_listing() {
         for (accept, expected) in [
             ("application/json", true),
             ("text/html, Application/JSON;q=0.5", true),

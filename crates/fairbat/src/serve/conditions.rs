@@ -16,8 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::checksum::to_hex;
 use crate::file_version::{FileVersion, moment};
-use crate::http::entity_tag::EntityTag;
-use crate::http::fields::{date, single};
+use crate::http::fields::{EntityTag, date, single};
 
 /// Age below which a file may change again without a new time. The coarsest clock
 /// of a file system in use has steps of two seconds (FAT).
@@ -328,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_changed_only_as_it_is_expected() {
+    fn a_file_is_changed_only_if_the_conditions_hold() {
         for (fields, there, nothing) in [
             (&[][..], true, true),
             (&[(IF_NONE_MATCH, "*")], false, true),
@@ -426,7 +425,7 @@ mod version_tests {
     }
 
     #[test]
-    fn impossible_dates_are_not_told() {
+    fn impossible_dates_are_not_sent() {
         let now = moment(5_000).unwrap();
         let modified = |seconds| {
             let version = FileVersion {

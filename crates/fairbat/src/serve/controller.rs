@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_can_be_met_is_met_and_takes_no_more_than_it_needs() {
+    fn a_feasible_deadline_is_met_with_the_smallest_weight_needed() {
         for share in [0.1, 0.3] {
             let (link, due) = (10e6, 60);
             let (done, most) = run(due, (share * link * due as f64) as u64, link, 90);
@@ -325,13 +325,13 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_cannot_be_met_gets_one_flows_share() {
+    fn an_impossible_deadline_gets_the_share_of_one_flow() {
         let (_, most) = run(20, 10_000_000_000, 10e6, 40);
         assert_eq!(most, 1.0);
     }
 
     #[test]
-    fn what_was_learnt_lasts_from_request_to_request() {
+    fn the_controller_keeps_its_estimate_between_requests() {
         let mut controller = ConnectionController::new();
         let chunk = 5_000_000;
         for step in 0..100 {
@@ -380,7 +380,7 @@ mod tracker_tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_response_says_nothing_of_the_next() {
+    fn the_end_of_a_response_does_not_end_the_next() {
         let (tracker, watched) = ResponseTracker::new();
         assert!(!watched.borrow().is_sending);
         let first = tracker.begin(ResponseMode::Ordinary);
@@ -392,7 +392,7 @@ mod tracker_tests {
     }
 
     #[test]
-    fn a_response_that_is_over_at_once_is_not_missed() {
+    fn a_response_that_ends_at_once_is_noticed() {
         let (tracker, mut watched) = ResponseTracker::new();
         drop(tracker.begin(ResponseMode::Weight(0.5)));
         assert!(watched.has_changed().expect("the tracker is there"));

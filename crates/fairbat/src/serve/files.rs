@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_means_nothing() {
+    fn invalid_names_are_refused() {
         for path in [
             "",
             "*",

@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_open_at_once_stays_below_the_limit() {
+    fn open_descriptors_stay_below_the_limit() {
         for limit in [0, 48, 55, 64, 100, 1024, 4096, 1 << 20, u64::MAX] {
             for wanted in [1, 2, 512, 100_000, u32::MAX] {
                 let ConnectionLimits { served, refused } = ConnectionLimits::within(limit, wanted);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_left_to_others_where_there_are_two() {
+    fn one_place_of_two_or_more_is_left_to_other_peers() {
         for (served, wanted, expected) in [(512, 64, 64), (64, 64, 63), (2, 64, 1), (1, 64, 1)] {
             let room = ConnectionLimits { served, refused: 0 };
             assert_eq!(room.for_one_peer(wanted), expected, "{served}");
@@ -262,7 +262,7 @@ mod peer_tests {
     }
 
     #[test]
-    fn each_has_its_number_and_gets_it_back() {
+    fn each_peer_has_its_places_and_gets_them_back() {
         let peers = Peers::new(2, 16);
         let (one, other) = (address("192.0.2.1"), address("192.0.2.2"));
         let enter = |address| peers.enter(address, Duration::ZERO).expect("answered");
@@ -280,7 +280,7 @@ mod peer_tests {
     }
 
     #[test]
-    fn few_of_each_are_told_that_they_are_too_many() {
+    fn only_a_few_refused_connections_of_a_peer_get_an_answer() {
         let peers = Peers::new(1, MAX_REFUSED_PER_PEER + 1);
         let enter = |of: &str| peers.enter(address(of), Duration::ZERO);
         let (one, other) = ("192.0.2.1", "192.0.2.2");

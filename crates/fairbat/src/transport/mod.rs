@@ -31,7 +31,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use dalbe::capability::{Capabilities, LeverKind};
+use dalbe::capability::Capabilities;
+use dalbe::receive_window::LeverKind;
 use dalbe::receive_window::ReceiverPolicy;
 use dalbe::sender::{SenderLeverKind, SenderLevers, SenderPolicy};
 use http::{Request, Response};

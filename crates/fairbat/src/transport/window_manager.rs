@@ -11,8 +11,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dalbe::capability::LeverKind;
 use dalbe::ebpf::Observer;
+use dalbe::receive_window::LeverKind;
 use dalbe::receive_window::{
     ConnectionRenewals, PathMemory, ReceiveWindowState, ReceiverPolicy, WindowLever, WindowSettings,
 };

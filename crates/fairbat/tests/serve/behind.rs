@@ -7,7 +7,7 @@ use dalbe::socket::{LOWER_EFFORT, TcpSocket};
 use crate::{PATIENT, SHORT, serve};
 
 #[test]
-fn an_ordinary_response_is_sent_as_ever_behind_one_that_yielded() {
+fn an_ordinary_response_after_a_yielding_one_is_not_held_back() {
     let server = serve(PATIENT);
     let mut stream = server.connect();
     let local = stream.local_addr().unwrap();

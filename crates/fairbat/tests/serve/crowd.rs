@@ -9,7 +9,7 @@ use socket2::{Domain, Socket, Type};
 use crate::{PATIENT, SHORT, rest, serve};
 
 #[test]
-fn a_peer_with_too_many_connections_is_told_and_others_are_served() {
+fn a_peer_with_too_many_connections_gets_503_and_others_are_served() {
     let server = serve(PATIENT);
     let get = b"GET /small HTTP/1.1\r\nHost: h\r\n\r\n";
     let mut held: Vec<_> = (0..4).map(|_| server.connect()).collect();
@@ -56,7 +56,7 @@ fn a_peer_with_too_many_connections_is_told_and_others_are_served() {
 }
 
 #[test]
-fn whoever_is_refused_is_not_waited_for() {
+fn a_refused_connection_is_closed_soon() {
     let server = serve(Patience {
         closing: SHORT,
         ..PATIENT

@@ -8,7 +8,7 @@ use fairbat::serve::Patience;
 use crate::{LARGE, PATIENT, SHORT, rest, serve};
 
 #[test]
-fn an_early_answer_reaches_who_sends_all_of_its_body_first() {
+fn an_early_answer_reaches_a_client_that_sends_its_whole_body_first() {
     let server = serve(PATIENT);
     let body = vec![b'x'; 30_000_000];
     for (head, answer) in [
@@ -63,7 +63,7 @@ fn a_head_that_is_too_long_is_answered() {
 }
 
 #[test]
-fn who_sends_without_end_or_does_not_close_is_closed() {
+fn a_client_that_sends_without_end_or_never_closes_is_closed() {
     let server = serve(Patience {
         closing: SHORT,
         ..PATIENT
@@ -89,7 +89,7 @@ fn who_sends_without_end_or_does_not_close_is_closed() {
 }
 
 #[test]
-fn who_has_closed_its_own_side_gets_all_of_the_answer() {
+fn a_client_that_has_closed_its_side_gets_the_whole_answer() {
     let server = serve(PATIENT);
     let mut stream = server.connect();
     stream

@@ -19,7 +19,7 @@ fn unfinished(server: &Serving) -> usize {
 }
 
 #[test]
-fn who_sends_no_more_is_told_and_closed() {
+fn a_client_that_stops_sending_gets_an_answer_and_is_closed() {
     let server = writable(Patience {
         sending: SHORT,
         idle: LONG * 10,
@@ -37,7 +37,7 @@ fn who_sends_no_more_is_told_and_closed() {
 }
 
 #[test]
-fn who_sends_slowly_is_not_idle() {
+fn a_client_that_sends_slowly_is_not_idle() {
     let server = writable(Patience {
         idle: SHORT,
         ..PATIENT

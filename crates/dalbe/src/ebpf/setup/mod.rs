@@ -9,8 +9,6 @@
 mod bpffs;
 #[cfg(feature = "bpf")]
 mod install;
-#[cfg(feature = "bpf")]
-mod load;
 
 use std::io;
 #[cfg(feature = "bpf")]

@@ -73,7 +73,7 @@ fn nothing_is_known_before_the_first_test() {
 }
 
 #[test]
-fn the_rate_is_found_whatever_others_do() {
+fn the_rate_is_found_beside_any_traffic() {
     let shapes: [fn(f64) -> f64; 3] = [
         |t| 75_000.0 + 10_000.0 * (1.5 * t).sin(),
         sawtooth,
@@ -89,21 +89,21 @@ fn the_rate_is_found_whatever_others_do() {
 }
 
 #[test]
-fn without_a_queue_there_is_nothing_to_learn() {
+fn an_empty_queue_gives_no_rate() {
     let mut path = Path::new();
     path.run(20.0, 20_000.0, |_| 10_000.0);
     assert_eq!(path.bottleneck.rate(), f64::INFINITY);
 }
 
 #[test]
-fn a_queue_that_is_kept_full_says_nothing() {
+fn a_queue_that_stays_full_gives_no_rate() {
     let mut path = Path::new();
     path.run(20.0, 20_000.0, |_| 75_000.0);
     assert_eq!(path.bottleneck.rate(), f64::INFINITY);
 }
 
 #[test]
-fn who_uses_little_of_the_window_learns_nothing_and_gets_less_of_it() {
+fn a_flow_that_uses_little_of_its_window_learns_nothing_and_gets_less() {
     let mut path = Path::new();
     path.run(20.0, 40_000.0, sawtooth);
     let (rate, most) = (path.bottleneck.rate(), path.bottleneck.most(SEGMENT));
@@ -119,7 +119,7 @@ fn who_uses_little_of_the_window_learns_nothing_and_gets_less_of_it() {
 }
 
 #[test]
-fn a_window_that_others_decide_on_does_not_swing() {
+fn a_window_set_by_another_rule_does_not_swing() {
     let mut path = Path::new();
     path.run(5.0, 20_000.0, sawtooth);
     let look = BottleneckSample {
@@ -132,7 +132,7 @@ fn a_window_that_others_decide_on_does_not_swing() {
 
 proptest! {
     #[test]
-    fn a_rate_is_never_less_than_none_nor_no_number(
+    fn a_rate_is_a_number_and_never_negative(
         looks in prop::collection::vec(
             (0_u64..2_000, 0.0..1.0_f64, prop::option::of(0.0..2.0_f64), 0.0..1e6_f64, 0.0..1e9_f64, any::<bool>()),
             1..300,

@@ -32,7 +32,7 @@ fn least(limiter: &ReceiveWindowLimiter) -> Option<Duration> {
 }
 
 #[test]
-fn it_fills_an_idle_link_with_little_queue() {
+fn an_idle_link_is_filled_with_a_short_queue() {
     for (mbit, base) in PATHS {
         let (mut link, mut limiter) = (
             Link::new(mbit, base),
@@ -51,7 +51,7 @@ fn it_fills_an_idle_link_with_little_queue() {
 }
 
 #[test]
-fn it_yields_to_a_standing_queue_and_comes_back() {
+fn a_flow_yields_to_a_standing_queue_and_comes_back() {
     for (mbit, base) in PATHS {
         let (mut link, mut limiter) = (
             Link::new(mbit, base),
@@ -75,7 +75,7 @@ fn it_yields_to_a_standing_queue_and_comes_back() {
 }
 
 #[test]
-fn what_a_weight_is_good_for_is_carried_whoever_is_there() {
+fn a_weight_gets_its_share_beside_any_traffic() {
     let (mut link, mut limiter) = (
         Link::new(20.0, 50),
         ReceiveWindowLimiter::new(ReceiverPolicy::Delay),
@@ -90,7 +90,7 @@ fn what_a_weight_is_good_for_is_carried_whoever_is_there() {
 }
 
 #[test]
-fn a_new_connection_beside_a_full_queue_learns_what_the_path_is_without() {
+fn a_new_connection_beside_a_full_queue_learns_the_base_from_others() {
     let mut link = Link::new(10.0, 40);
     link.is_contended = true;
     let order = yielding(&link);
@@ -113,7 +113,7 @@ fn a_new_connection_beside_a_full_queue_learns_what_the_path_is_without() {
 }
 
 #[test]
-fn nothing_is_offered_while_nothing_is_known() {
+fn no_window_is_set_before_the_first_measurement() {
     let mut limiter = ReceiveWindowLimiter::new(ReceiverPolicy::Delay);
     let known = info(ms(30), 1000, 0);
     for seen in [
@@ -149,7 +149,7 @@ fn nothing_is_offered_while_nothing_is_known() {
 }
 
 #[test]
-fn it_is_never_the_limit_without_a_brake() {
+fn the_window_never_limits_a_flow_of_weight_1() {
     // A sender in slow start, and then at 40 times the initial window.
     let (mut limiter, rtt) = (ReceiveWindowLimiter::new(ReceiverPolicy::Delay), ms(50));
     let mut bytes = 0.0;
@@ -174,7 +174,7 @@ fn it_is_never_the_limit_without_a_brake() {
 }
 
 #[test]
-fn without_a_brake_the_next_response_is_not_limited_either() {
+fn the_next_response_at_weight_1_is_not_limited_either() {
     let mut link = Link::new(10.0, 100);
     let mut limiter = ReceiveWindowLimiter::new(ReceiverPolicy::Delay);
     link.is_contended = true;
@@ -190,7 +190,7 @@ fn without_a_brake_the_next_response_is_not_limited_either() {
 }
 
 #[test]
-fn a_brake_that_returns_within_a_response_does_not_open_it_anew() {
+fn a_lower_weight_within_a_response_does_not_restart_its_opening() {
     let (mut link, mut limiter, order) = at_speed();
     let before = link.run(&mut limiter, order, 5);
     limiter.restart(link.received as u64);
@@ -275,7 +275,7 @@ fn the_next_response_opens_from_a_part_and_doubles_with_each_round_trip() {
 }
 
 #[test]
-fn near_the_end_of_a_response_no_more_is_offered_than_is_to_come() {
+fn the_window_near_the_end_of_a_response_covers_only_the_rest() {
     let (link, mut limiter, order) = at_speed();
     let bytes = link.received as u64;
     let mut look = |order, remaining| {
@@ -296,7 +296,7 @@ fn near_the_end_of_a_response_no_more_is_offered_than_is_to_come() {
 }
 
 #[test]
-fn the_share_is_nothing_at_the_least_weight_and_without_limit_at_the_other_end() {
+fn the_share_is_0_at_the_smallest_weight_and_unlimited_at_1() {
     for capacity in [0.0, 1.0, 1e9] {
         assert_eq!(weight(MIN_WEIGHT, capacity).share(), 0.0);
         assert_eq!(weight(0.0, capacity).share(), 0.0);
@@ -399,7 +399,7 @@ fn after(ops: &[Op], gap: Duration) -> (ReceiveWindowLimiter, Duration) {
 
 proptest! {
     #[test]
-    fn the_window_is_monotone_in_w_whatever_went_before(
+    fn the_window_is_monotone_in_w_after_any_history(
         ops in prop_oneof![steady(), anything()],
         gap in prop_oneof![1_u64..200, 1_u64..100_000],
         last in any_info(),
@@ -422,7 +422,7 @@ proptest! {
     }
 
     #[test]
-    fn a_window_is_at_least_two_segments_whatever_is_seen(
+    fn a_window_has_at_least_two_segments_after_any_input(
         ops in anything(),
         gap in 0_u64..1_000_000,
     ) {

@@ -67,14 +67,14 @@ fn a_sender_that_stays_behind_after_a_yield_is_stale() {
 }
 
 #[test]
-fn so_is_one_that_grows_by_a_quarter_in_eight_round_trips() {
+fn a_sender_that_grows_by_a_quarter_in_eight_round_trips_is_stale() {
     let mut flow = Flow::yielded();
     flow.pass(6, 8.0, 3.0, 1.25_f64.powf(1.0 / 8.0), 0.0);
     assert_eq!(flow.verdict(), Some(3.0));
 }
 
 #[test]
-fn a_sender_that_doubles_is_not() {
+fn a_sender_that_doubles_is_not_stale() {
     let mut flow = Flow::yielded();
     for comes in [2.0, 4.0, 8.0, 16.0, 32.0] {
         flow.pass(1, FULL, comes, 1.0, 0.0);
@@ -83,7 +83,7 @@ fn a_sender_that_doubles_is_not() {
 }
 
 #[test]
-fn nor_one_that_fills_its_window() {
+fn a_sender_that_fills_its_window_is_not_stale() {
     let mut flow = Flow::yielded();
     flow.pass(10, 20.0, 17.0, 1.0, 0.0);
     assert_eq!(flow.verdict(), None);
@@ -94,7 +94,7 @@ fn nor_one_that_fills_its_window() {
 }
 
 #[test]
-fn without_a_yield_a_slow_sender_is_just_slow() {
+fn a_slow_sender_without_a_yield_is_not_stale() {
     let mut flow = Flow::default();
     flow.pass(50, FULL, FULL, 1.0, 0.0);
     flow.pass(30, FULL, 30.0, 1.0, 0.0);
@@ -107,7 +107,7 @@ fn without_a_yield_a_slow_sender_is_just_slow() {
 }
 
 #[test]
-fn a_yield_long_ago_is_no_excuse() {
+fn a_yield_long_ago_does_not_make_a_sender_stale() {
     let mut flow = Flow::yielded();
     flow.pass(90, FULL, 40.0, 1.0, 0.0);
     assert_eq!(flow.verdict(), Some(40.0));
@@ -116,7 +116,7 @@ fn a_yield_long_ago_is_no_excuse() {
 }
 
 #[test]
-fn what_it_has_always_carried_is_enough() {
+fn a_sender_at_its_usual_rate_is_not_stale() {
     let mut flow = Flow::default();
     flow.pass(50, FULL, 40.0, 1.0, 0.0);
     flow.pass(30, 2.0, 2.0, 1.0, 40.0);
@@ -133,7 +133,7 @@ fn what_it_has_always_carried_is_enough() {
 }
 
 #[test]
-fn where_segments_are_lost_a_fresh_connection_fares_no_better() {
+fn a_sender_with_losses_is_not_stale() {
     let mut flow = Flow::yielded();
     for _ in 0..10 {
         flow.lost += 1;
@@ -145,7 +145,7 @@ fn where_segments_are_lost_a_fresh_connection_fares_no_better() {
 }
 
 #[test]
-fn the_end_of_a_file_is_not_worth_it() {
+fn a_sender_near_the_end_of_a_file_is_not_stale() {
     let mut flow = Flow::yielded();
     flow.pass(10, FULL, 40.0, 1.0, 0.0);
     let enough = (MIN_REMAINING_WINDOWS * FULL * SEGMENT) as u64 * 21 / 20;
@@ -154,7 +154,7 @@ fn the_end_of_a_file_is_not_worth_it() {
 }
 
 #[test]
-fn a_pause_is_no_slowness() {
+fn a_pause_does_not_count_as_slowness() {
     let mut flow = Flow::yielded();
     flow.pass(20, FULL, 0.0, 1.0, 0.0);
     assert_eq!(flow.verdict(), None);

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn before_anything_was_met_it_doubles_what_is_used() {
+    fn a_window_that_met_no_queue_doubles() {
         let mut growth = Growth::default();
         assert_eq!(grown(&mut growth, 40.0, 40.0, false), 80.0);
         let unused = WindowStep {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_fast_as_far_as_the_threshold_and_careful_beyond() {
+    fn growth_is_fast_up_to_the_threshold_and_careful_beyond() {
         let mut growth = met(80.0);
         assert_eq!(grown(&mut growth, 20.0, 80.0, false), 40.0);
         assert_eq!(grown(&mut growth, 40.0, 80.0, false), 76.0);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn when_nothing_is_met_for_long_it_is_fast_again() {
+    fn growth_is_fast_again_after_a_long_time_without_a_queue() {
         let windows = |has_come, known| {
             let mut growth = met(20.0);
             let mut windows = vec![20.0];
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_and_goes_is_forgotten_and_who_stays_is_not() {
+    fn only_traffic_that_stays_lowers_the_threshold_for_long() {
         let near = |stayed| {
             let mut growth = met(80.0);
             grown(&mut growth, 40.0, 80.0, false);
@@ -317,7 +317,7 @@ mod step_tests {
     }
 
     #[test]
-    fn no_more_is_taken_away_than_the_queue_holds_or_a_little() {
+    fn a_decrease_takes_the_queue_or_a_little() {
         let least = step(85.0, 40.0, 0.004).least();
         assert!((least - 0.85 * 85.0).abs() < 1e-9, "{least}");
         let least = step(160.0, 83.3, 0.060).least();
@@ -325,7 +325,7 @@ mod step_tests {
     }
 
     #[test]
-    fn of_a_small_window_whole_segments_are_used() {
+    fn a_small_window_is_filled_by_whole_segments() {
         // Two of four segments in each round trip: two more do not fit.
         assert!(step(4.0, 2.0, 0.0).fills(0.9));
         assert!(!step(40.0, 20.0, 0.0).fills(0.9));

@@ -24,7 +24,7 @@ fn yielding(link: &Link) -> FlowTarget {
 }
 
 #[test]
-fn it_fills_an_idle_link_with_little_queue() {
+fn an_idle_link_is_filled_with_a_short_queue() {
     for (mbit, base) in PATHS {
         let (mut link, mut pacer) = (Link::new(mbit, base), Pacer::new());
         let target = yielding(&link);
@@ -37,7 +37,7 @@ fn it_fills_an_idle_link_with_little_queue() {
 }
 
 #[test]
-fn it_yields_to_a_standing_queue_and_comes_back() {
+fn a_flow_yields_to_a_standing_queue_and_comes_back() {
     for (mbit, base) in PATHS {
         let (mut link, mut pacer) = (Link::new(mbit, base), Pacer::new());
         let target = yielding(&link);
@@ -56,7 +56,7 @@ fn it_yields_to_a_standing_queue_and_comes_back() {
 }
 
 #[test]
-fn on_a_short_path_it_goes_below_two_segments_per_round_trip() {
+fn the_limit_on_a_short_path_goes_below_two_segments_per_round_trip() {
     // Two segments in each of these, with the queue, would be 6 %.
     let (mut link, mut pacer) = (Link::new(10.0, 20.0), Pacer::new());
     let target = yielding(&link);
@@ -68,7 +68,7 @@ fn on_a_short_path_it_goes_below_two_segments_per_round_trip() {
 }
 
 #[test]
-fn what_a_weight_is_good_for_is_carried_whoever_is_there() {
+fn a_weight_gets_its_share_beside_any_traffic() {
     for w in [0.25, 0.5, 0.75] {
         let (mut link, mut pacer) = (Link::new(20.0, 50.0), Pacer::new());
         let target = weight(w, link.capacity);
@@ -86,7 +86,7 @@ fn what_a_weight_is_good_for_is_carried_whoever_is_there() {
 }
 
 #[test]
-fn there_is_no_ceiling_while_nothing_is_known() {
+fn no_limit_is_set_before_the_first_measurement() {
     let mut pacer = Pacer::new();
     let ms = Duration::from_millis;
     let known = TcpInfo {
@@ -114,7 +114,7 @@ fn there_is_no_ceiling_while_nothing_is_known() {
 }
 
 #[test]
-fn at_w_1_there_is_no_ceiling_at_all() {
+fn weight_1_has_no_limit() {
     let (mut link, mut pacer) = (Link::new(10.0, 50.0), Pacer::new());
     link.run(&mut pacer, FlowTarget::FREE, 5.0);
     assert_eq!(pacer.state(), ReceiveWindowState::Free);
@@ -185,7 +185,7 @@ fn any_weight() -> impl Strategy<Value = f64> {
 
 proptest! {
     #[test]
-    fn a_ceiling_is_above_nothing_and_grows_with_w_whatever_is_seen(
+    fn a_limit_is_above_0_and_grows_with_w_after_any_input(
         looks in prop_oneof![steady(), prop::collection::vec(any_info(), 1..40)],
         weights in prop::collection::vec(any_weight(), 80),
         gap in prop_oneof![1_u64..200, 1_u64..100_000],

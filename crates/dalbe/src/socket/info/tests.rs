@@ -61,7 +61,7 @@ fn an_old_kernels_answer_lacks_the_newer_fields() {
 }
 
 #[test]
-fn what_the_kernel_has_not_measured_is_none() {
+fn a_value_that_the_kernel_has_not_measured_is_none() {
     let info = TcpInfo::parse(&vec_of(256, 0)).expect("long enough");
     assert_eq!((info.rtt, info.rcv_rtt), (None, None));
     let info = TcpInfo::parse(&vec_of(256, 0xff)).expect("long enough");

@@ -8,7 +8,7 @@ use dalbe::weight::FlowTarget;
 use super::*;
 
 #[test]
-fn a_connection_that_is_let_go_has_its_own_congestion_control_again() {
+fn a_released_connection_gets_its_own_congestion_control_back() {
     in_own_namespace(|| {
         set_up(EbpfPart::CongestionControls);
         as_nobody(|| {
@@ -35,7 +35,7 @@ fn a_connection_that_is_let_go_has_its_own_congestion_control_again() {
 }
 
 #[test]
-fn a_connection_that_is_taken_again_begins_with_the_window_that_it_has() {
+fn a_connection_taken_again_begins_with_its_present_window() {
     in_own_namespace(|| {
         set_up(EbpfPart::CongestionControls);
         without_slow_start(|| as_nobody(take_again));

@@ -16,7 +16,7 @@ const SOMEBODY_ELSE: u32 = 65_533;
 const DESCRIPTOR: &str = "FAIRBAT_TEST_DESCRIPTOR";
 
 #[test]
-fn another_user_can_do_nothing_to_our_sockets() {
+fn another_user_cannot_change_our_sockets() {
     in_own_namespace(|| {
         set_up(EbpfPart::CongestionControls);
         let own = std::env::current_exe().expect("this test");

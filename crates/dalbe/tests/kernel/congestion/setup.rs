@@ -46,7 +46,7 @@ fn packets(congestion: &WeightedCongestion, socket: &TcpSocket) -> u64 {
 }
 
 #[test]
-fn they_come_and_go_without_a_trace() {
+fn removal_leaves_no_trace() {
     in_own_namespace(|| {
         assert_eq!(
             status(directory(), PART).expect("readable"),
@@ -92,7 +92,7 @@ fn they_come_and_go_without_a_trace() {
 }
 
 #[test]
-fn they_end_with_the_namespace_that_they_were_set_up_in() {
+fn controls_end_with_the_namespace_of_their_setup() {
     let mut own = BTreeSet::new();
     in_own_namespace(|| {
         set_up(PART);
@@ -102,7 +102,7 @@ fn they_end_with_the_namespace_that_they_were_set_up_in() {
 }
 
 #[test]
-fn connections_that_have_one_keep_it_when_it_is_removed() {
+fn connections_keep_a_control_that_is_removed() {
     in_own_namespace(|| {
         set_up(PART);
         let (congestion, (mut client, mut server, socket)) = as_nobody(|| {
@@ -137,7 +137,7 @@ fn connections_that_have_one_keep_it_when_it_is_removed() {
 }
 
 #[test]
-fn an_upgrade_leaves_connections_that_have_the_old_ones_as_they_are() {
+fn an_upgrade_leaves_connections_with_old_controls_as_they_are() {
     in_own_namespace(|| {
         set_up(PART);
         let versions = directory().join("congestion");
@@ -198,7 +198,7 @@ fn an_upgrade_leaves_connections_that_have_the_old_ones_as_they_are() {
 }
 
 #[test]
-fn what_a_killed_setup_left_and_what_somebody_took_apart_is_made_whole() {
+fn an_incomplete_setup_is_completed() {
     in_own_namespace(|| {
         let versions = directory().join("congestion");
         set_up(PART);

@@ -40,7 +40,7 @@ fn number_of(law: CongestionLaw) -> u32 {
 }
 
 #[test]
-fn a_thousand_sockets_follow_what_each_was_told() {
+fn a_thousand_sockets_follow_their_own_parameters() {
     in_own_namespace(|| {
         // Two descriptors for each stream, and one that duplicates it.
         let limit = getrlimit(Resource::Nofile);

@@ -22,7 +22,7 @@ fn data_segments_in(port: u16) -> u32 {
 }
 
 #[test]
-fn somebody_without_privilege_sees_what_the_kernel_counts() {
+fn an_unprivileged_user_sees_what_the_kernel_counts() {
     in_own_namespace(|| {
         set_up(EbpfPart::Observer);
         as_nobody(|| {
@@ -100,7 +100,7 @@ fn intervals_follow_the_clock_and_leave_out_silence() {
 }
 
 #[test]
-fn only_who_asked_is_observed() {
+fn only_requested_connections_are_observed() {
     in_own_namespace(|| {
         set_up(EbpfPart::Observer);
         let observer = Observer::open().expect("root may as well");
@@ -115,7 +115,7 @@ fn only_who_asked_is_observed() {
 }
 
 #[test]
-fn asking_again_changes_nothing_and_another_length_begins_anew() {
+fn a_second_request_changes_nothing_and_another_length_starts_over() {
     in_own_namespace(|| {
         set_up(EbpfPart::Observer);
         let observer = Observer::open().expect("root may as well");
@@ -137,7 +137,7 @@ fn asking_again_changes_nothing_and_another_length_begins_anew() {
 }
 
 #[test]
-fn a_watch_may_be_asked_for_before_the_connection_is_made() {
+fn a_connection_may_be_watched_before_it_is_open() {
     in_own_namespace(|| {
         set_up(EbpfPart::Observer);
         as_nobody(|| {
@@ -158,7 +158,7 @@ fn a_watch_may_be_asked_for_before_the_connection_is_made() {
 }
 
 #[test]
-fn nonsense_is_refused() {
+fn invalid_requests_are_refused() {
     in_own_namespace(|| {
         set_up(EbpfPart::Observer);
         let observer = Observer::open().expect("root may as well");

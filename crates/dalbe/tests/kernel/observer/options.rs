@@ -82,7 +82,7 @@ fn observe(options: &[Vec<u8>]) -> Vec<ObservedInterval> {
 }
 
 #[test]
-fn timestamps_are_found_wherever_they_stand() {
+fn timestamps_are_found_at_any_position() {
     in_own_namespace(|| {
         let tsval = 1_000_000;
         let intervals = observe(&[
@@ -103,7 +103,7 @@ fn timestamps_are_found_wherever_they_stand() {
 }
 
 #[test]
-fn options_without_timestamps_and_broken_ones_are_counted_and_not_timed() {
+fn packets_without_valid_timestamps_are_counted_but_not_timed() {
     in_own_namespace(|| {
         let broken: Vec<Vec<u8>> = vec![
             vec![],

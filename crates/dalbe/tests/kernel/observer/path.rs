@@ -61,7 +61,7 @@ fn queue_of(observer: &Observer, link: &Link) -> i64 {
     let queued = busy.iter().filter_map(|i| Some(i.delay?.p90_us - base));
     let longest = queued.max().expect("timestamps");
     // A queue that is full is full for everybody in it.
-    let variations: u32 = busy.iter().map(|i| i.piv.count).sum();
+    let variations: u64 = busy.iter().map(|i| i.piv.count()).sum();
     assert!(variations > 100, "{busy:?}");
 
     // What comes in a round trip comes at the rate of the link, 8 Mbit/s
@@ -86,7 +86,7 @@ fn queue_of(observer: &Observer, link: &Link) -> i64 {
 }
 
 #[test]
-fn a_sender_that_ticks_in_microseconds_is_found_out() {
+fn a_sender_with_microsecond_ticks_is_detected() {
     in_own_namespace(|| {
         set_up(EbpfPart::Observer);
         let observer = Observer::open().expect("set up");
@@ -112,7 +112,7 @@ fn queue_by_microseconds(observer: &Observer, link: &Link) -> i64 {
     let delays = || intervals.iter().filter_map(|i| i.delay);
     let least = delays().map(|delay| delay.least_us).min();
     let most = delays().map(|delay| delay.p90_us).max();
-    let variations: u32 = intervals.iter().map(|i| i.piv.count).sum();
+    let variations: u64 = intervals.iter().map(|i| i.piv.count()).sum();
     assert!(variations > 100, "{intervals:?}");
     most.expect("timestamps") - least.expect("timestamps")
 }

@@ -38,7 +38,7 @@ fn assert_goes(program: u32) {
 }
 
 #[test]
-fn it_comes_and_goes_without_a_trace() {
+fn removal_of_the_observer_leaves_no_trace() {
     in_own_namespace(|| {
         assert_eq!(
             status(directory(), EbpfPart::Observer).expect("readable"),
@@ -81,7 +81,7 @@ fn it_comes_and_goes_without_a_trace() {
 }
 
 #[test]
-fn nobody_can_freeze_what_all_write_to() {
+fn users_cannot_freeze_the_shared_maps() {
     in_own_namespace(|| {
         set_up(EbpfPart::Observer);
         as_nobody(|| {
@@ -101,7 +101,7 @@ fn nobody_can_freeze_what_all_write_to() {
 }
 
 #[test]
-fn who_has_it_open_gets_nothing_new_after_its_removal() {
+fn an_open_observer_reports_nothing_new_after_its_removal() {
     in_own_namespace(|| {
         set_up(EbpfPart::Observer);
         let observer = Observer::open().expect("set up");
@@ -121,7 +121,7 @@ fn who_has_it_open_gets_nothing_new_after_its_removal() {
 }
 
 #[test]
-fn it_ends_with_the_namespace_that_it_was_set_up_in() {
+fn the_observer_ends_with_the_namespace_of_its_setup() {
     let mut program = None;
     in_own_namespace(|| {
         set_up(EbpfPart::Observer);
@@ -135,7 +135,7 @@ fn it_ends_with_the_namespace_that_it_was_set_up_in() {
 }
 
 #[test]
-fn another_version_is_told_and_replaced() {
+fn another_version_is_reported_and_replaced() {
     in_own_namespace(|| {
         set_up(EbpfPart::Observer);
         let versions = directory().join("observer");
@@ -197,7 +197,7 @@ fn another_version_that_cannot_be_removed_is_removed_the_next_time() {
 }
 
 #[test]
-fn what_a_killed_setup_left_is_cleared_away() {
+fn the_rest_of_a_killed_setup_is_removed() {
     in_own_namespace(|| {
         set_up(EbpfPart::Observer);
         let versions = directory().join("observer");
@@ -217,7 +217,7 @@ fn what_a_killed_setup_left_is_cleared_away() {
 }
 
 #[test]
-fn what_somebody_has_taken_apart_is_made_whole() {
+fn a_damaged_setup_is_completed() {
     in_own_namespace(|| {
         set_up(EbpfPart::Observer);
         fs::remove_file(directory().join("observer/v1/link")).expect("root");
@@ -238,7 +238,7 @@ fn what_somebody_has_taken_apart_is_made_whole() {
 }
 
 #[test]
-fn a_kernel_that_cannot_leaves_nothing_half_done() {
+fn a_kernel_without_support_leaves_no_partial_setup() {
     in_own_namespace(|| {
         // Without the description of its types.
         mount("sys", "/sys", "tmpfs", MountFlags::empty(), None).expect("root");
@@ -249,7 +249,7 @@ fn a_kernel_that_cannot_leaves_nothing_half_done() {
 }
 
 #[test]
-fn somebody_without_privilege_is_refused_and_leaves_nothing() {
+fn an_unprivileged_user_is_refused_and_leaves_nothing() {
     in_own_namespace(|| {
         as_nobody(|| {
             let error = install(directory(), EbpfPart::Observer).expect_err("not root");
@@ -283,7 +283,7 @@ fn somebody_without_privilege_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn what_is_not_ours_is_left_as_it_is() {
+fn foreign_files_are_left_as_they_are() {
     in_own_namespace(|| {
         let refused = |path: &Path| {
             let error = install(path, EbpfPart::Observer).expect_err("in the way");
@@ -328,7 +328,7 @@ fn what_is_not_ours_is_left_as_it_is() {
 }
 
 #[test]
-fn a_directory_that_could_not_be_ours_is_not_removed() {
+fn a_directory_of_another_user_is_not_removed() {
     in_own_namespace(|| {
         let directory = directory();
         let mode = |mode| fs::set_permissions(directory, fs::Permissions::from_mode(mode));
@@ -352,7 +352,7 @@ fn a_directory_that_could_not_be_ours_is_not_removed() {
 }
 
 #[test]
-fn a_file_system_that_is_there_is_used() {
+fn an_existing_file_system_is_used() {
     in_own_namespace(|| {
         let given = Path::new("/run/given");
         fs::create_dir(given).expect("root");

@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_token_only_loopback_names_are_taken() {
+    fn only_loopback_names_are_accepted_without_a_token() {
         for (host, expected) in [
             ("127.0.0.1", true),
             ("127.0.0.2:8080", true),

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_kept_goes_away_and_the_directory_is_private() {
+    fn an_unfinished_file_is_removed_and_its_directory_is_private() {
         let temporary = tempfile::tempdir().unwrap();
         let root = Root::open(temporary.path()).unwrap();
         let next = AtomicU64::new(0);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_holds_is_swept() {
+    fn only_unlocked_files_are_swept() {
         let temporary = tempfile::tempdir().unwrap();
         let root = Root::open(temporary.path()).unwrap();
         assert_eq!(sweep(&root).unwrap(), 0);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_is_passed_over() {
+    fn a_name_in_use_is_skipped() {
         let temporary = tempfile::tempdir().unwrap();
         let root = Root::open(temporary.path()).unwrap();
         let scratch = temporary.path().join(SCRATCH);

@@ -104,7 +104,7 @@ fn beside(base_ms: u64) -> (Greedy, ReceiveWindowLimiter) {
 }
 
 #[test]
-fn a_weight_gets_its_share_of_a_path_that_it_never_had_for_itself() {
+fn a_weight_gets_its_share_of_a_path_that_was_always_busy() {
     for base in [20, 50, 100] {
         let mut before = 0.0;
         for w in [0.02, 0.1, 0.25, 0.5, 0.75] {
@@ -142,7 +142,7 @@ fn the_share_is_steady() {
 }
 
 #[test]
-fn another_weight_has_its_share_soon() {
+fn a_new_weight_soon_gets_its_share() {
     let (mut greedy, mut limiter) = beside(50);
     greedy.run(&mut limiter, weight(0.5, 0.0), 30.0);
     greedy.run(&mut limiter, weight(0.25, 0.0), 1.0);

@@ -84,7 +84,7 @@ fn mean(windows: &[f64]) -> f64 {
 }
 
 #[test]
-fn who_comes_is_given_way_within_two_round_trips() {
+fn a_flow_yields_to_new_traffic_within_two_round_trips() {
     let mut flow = Flow::new();
     let before = mean(&flow.run(20.0)[900..]);
     assert!((before - FULL).abs() < 5.0, "{before}");
@@ -98,7 +98,7 @@ fn who_comes_is_given_way_within_two_round_trips() {
 }
 
 #[test]
-fn a_queue_of_its_own_making_is_no_stranger() {
+fn a_flow_does_not_yield_to_its_own_queue() {
     let mut flow = Flow::new();
     flow.run(20.0);
     // The path has become narrower: what it fills is too much at first.
@@ -109,7 +109,7 @@ fn a_queue_of_its_own_making_is_no_stranger() {
 }
 
 #[test]
-fn what_was_carried_before_is_carried_again_soon() {
+fn a_flow_soon_regains_its_former_rate() {
     let mut flow = Flow::new();
     flow.run(20.0);
     (flow.others, flow.left) = (0.050, 0.5 * FULL);
@@ -122,7 +122,7 @@ fn what_was_carried_before_is_carried_again_soon() {
 }
 
 #[test]
-fn a_path_that_it_never_had_alone_is_found() {
+fn the_capacity_of_a_path_that_was_always_shared_is_found() {
     let mut flow = Flow::new();
     (flow.others, flow.left) = (0.0, 6.0);
     flow.run(10.0);
@@ -132,7 +132,7 @@ fn a_path_that_it_never_had_alone_is_found() {
 }
 
 #[test]
-fn a_window_that_is_not_used_does_not_grow_and_says_nothing_of_a_queue() {
+fn an_unused_window_does_not_grow_and_shows_no_queue() {
     let mut flow = Flow::new();
     flow.run(10.0);
     let mut grown = 0.0_f64;
@@ -146,7 +146,7 @@ fn a_window_that_is_not_used_does_not_grow_and_says_nothing_of_a_queue() {
 }
 
 #[test]
-fn a_slow_server_beside_a_short_queue_forgets_nothing() {
+fn a_slow_server_beside_a_short_queue_keeps_the_threshold() {
     let mut flow = Flow::new();
     flow.run(20.0);
     flow.others = 0.004;
@@ -166,7 +166,7 @@ fn a_slow_server_beside_a_short_queue_forgets_nothing() {
 }
 
 #[test]
-fn at_its_first_step_a_full_queue_is_somebody_elses() {
+fn a_full_queue_at_the_first_step_belongs_to_other_traffic() {
     let mut flow = Flow::new();
     flow.limiter.delays.learn(ms(0), BASE);
     (flow.others, flow.left) = (0.050, 10.0);
@@ -175,7 +175,7 @@ fn at_its_first_step_a_full_queue_is_somebody_elses() {
 }
 
 #[test]
-fn while_it_is_held_it_does_not_grow() {
+fn a_window_on_hold_does_not_grow() {
     let mut flow = Flow::new();
     flow.run(20.0);
     (flow.others, flow.left) = (0.020, 0.9 * FULL);
@@ -189,7 +189,7 @@ fn while_it_is_held_it_does_not_grow() {
 }
 
 #[test]
-fn room_is_made_now_and_then_to_see_the_path_without_a_queue() {
+fn the_window_shrinks_now_and_then_to_measure_the_base() {
     let mut flow = Flow::new();
     flow.run(20.0);
     // Somebody keeps a short queue, too short to be yielded to.
@@ -205,7 +205,7 @@ fn room_is_made_now_and_then_to_see_the_path_without_a_queue() {
 }
 
 #[test]
-fn an_observer_is_believed_rather_than_the_round_trip_time() {
+fn the_observers_delay_counts_before_the_round_trip_time() {
     let mut flow = Flow::new();
     flow.is_observed = true;
     flow.run(10.0);
@@ -218,7 +218,7 @@ fn an_observer_is_believed_rather_than_the_round_trip_time() {
 }
 
 #[test]
-fn a_longer_route_is_no_queue() {
+fn a_longer_route_is_not_taken_for_a_queue() {
     let mut flow = Flow::new();
     flow.run(20.0);
     flow.way_back = 0.025;

@@ -21,7 +21,7 @@ fn beside_greedy(mbit: f64, base: u64, w: Option<f64>) -> (ReceiveWindowLimiter,
 }
 
 #[test]
-fn a_short_path_is_left_almost_to_others_until_they_are_gone() {
+fn a_short_path_is_left_almost_entirely_to_other_traffic() {
     for (mbit, base) in [(10.0, 20), (2.0, 40), (2.0, 100)] {
         let (mut limiter, mut link) = beside_greedy(mbit, base, None);
         let pause = limiter.pause().expect("two segments are much here");
@@ -34,13 +34,13 @@ fn a_short_path_is_left_almost_to_others_until_they_are_gone() {
 }
 
 #[test]
-fn two_segments_are_little_on_a_long_path() {
+fn two_segments_need_no_pause_on_a_long_path() {
     let (limiter, _) = beside_greedy(10.0, 100, None);
     assert_eq!(limiter.pause(), None);
 }
 
 #[test]
-fn a_weight_that_is_good_for_more_never_pauses() {
+fn a_flow_above_the_smallest_weight_never_pauses() {
     let (limiter, _) = beside_greedy(10.0, 20, Some(0.25));
     assert_eq!(limiter.pause(), None);
 }

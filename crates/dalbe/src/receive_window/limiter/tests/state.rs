@@ -17,7 +17,7 @@ fn run(
 }
 
 #[test]
-fn it_yields_when_others_are_seen_and_less_is_carried_than_before() {
+fn a_flow_yields_if_it_carries_less_beside_other_traffic() {
     let (mut yields, mut now, mut bytes) = (YieldDetector::default(), 0, 0);
     let mut run = |rate, others| run(&mut yields, &mut now, &mut bytes, rate, others);
     assert!(!run(1250, false), "alone");
@@ -29,7 +29,7 @@ fn it_yields_when_others_are_seen_and_less_is_carried_than_before() {
 }
 
 #[test]
-fn a_dip_of_ones_own_is_not_yielding() {
+fn a_dip_without_other_traffic_is_not_yielding() {
     let (mut yields, mut now, mut bytes) = (YieldDetector::default(), 0, 0);
     run(&mut yields, &mut now, &mut bytes, 1250, false);
     for look in 0..150 {
@@ -41,13 +41,13 @@ fn a_dip_of_ones_own_is_not_yielding() {
 }
 
 #[test]
-fn who_never_had_more_does_not_know() {
+fn a_flow_that_never_carried_more_does_not_count_as_yielding() {
     let (mut yields, mut now, mut bytes) = (YieldDetector::default(), 0, 0);
     assert!(!run(&mut yields, &mut now, &mut bytes, 500, true));
 }
 
 #[test]
-fn a_pause_is_no_slowness() {
+fn a_pause_does_not_count_as_slowness() {
     let (mut yields, mut now, mut bytes) = (YieldDetector::default(), 0, 0);
     run(&mut yields, &mut now, &mut bytes, 1250, false);
     for _ in 0..500 {

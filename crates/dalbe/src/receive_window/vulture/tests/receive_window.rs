@@ -5,8 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{RTT, any_seen, ms, variations};
+use crate::ebpf::PivCounts;
 use crate::receive_window::PacketArrivals;
-use crate::receive_window::vulture::IntervalCounts;
 use crate::receive_window::{ReceiveWindowLimiter, ReceiveWindowState, ReceiverPolicy};
 use crate::socket::TcpInfo;
 use crate::weight::{FlowTarget, MIN_WEIGHT};
@@ -56,7 +56,7 @@ fn look(
     limiter: &mut ReceiveWindowLimiter,
     number: u64,
     bytes: u64,
-    each: IntervalCounts,
+    each: PivCounts,
     order: FlowTarget,
 ) -> Option<u32> {
     let arrivals = PacketArrivals {
@@ -68,7 +68,7 @@ fn look(
 }
 
 /// A brake after 3 s at 10 Mbit/s and 100 ms, whose packets say this.
-fn limited(order: FlowTarget, each: IntervalCounts) -> (ReceiveWindowLimiter, Option<u32>) {
+fn limited(order: FlowTarget, each: PivCounts) -> (ReceiveWindowLimiter, Option<u32>) {
     let mut limiter = ReceiveWindowLimiter::new(ReceiverPolicy::Vulture);
     let mut window = None;
     for number in 1..=150 {
@@ -78,7 +78,7 @@ fn limited(order: FlowTarget, each: IntervalCounts) -> (ReceiveWindowLimiter, Op
 }
 
 #[test]
-fn a_weight_gets_its_share_however_much_is_queued() {
+fn a_weight_gets_its_share_beside_any_queue() {
     let high = variations(4, 25);
     let (_, least) = limited(FlowTarget::YIELD, high);
     assert_eq!(least, Some(2000), "two segments");
@@ -97,10 +97,10 @@ fn a_weight_gets_its_share_however_much_is_queued() {
 }
 
 #[test]
-fn it_yields_to_others_that_it_sees() {
+fn a_flow_yields_to_traffic_that_it_detects() {
     let mut limiter = ReceiveWindowLimiter::new(ReceiverPolicy::Vulture);
     let (mut bytes, mut number) = (0, 0);
-    let mut run = |more: u64, each: IntervalCounts| {
+    let mut run = |more: u64, each: PivCounts| {
         for _ in 0..100 {
             number += 1;
             bytes += more;

@@ -5,8 +5,8 @@ mod classify_tests {
 
     use super::*;
 
-    fn of(variations_ms: &[f64]) -> IntervalCounts {
-        variations_ms.iter().map(|ms| (ms * 1e3) as i64).collect()
+    fn of(variations_ms: &[f64]) -> PivCounts {
+        counts(variations_ms.iter().map(|ms| (ms * 1e3) as i64))
     }
 
     fn classes(variations_ms: &[f64]) -> (VultureMode, [u64; 3]) {
@@ -15,7 +15,7 @@ mod classify_tests {
             high,
             middle,
             low,
-        } = of(variations_ms).classify();
+        } = classify(&of(variations_ms));
         (mode, [high, middle, low])
     }
 
@@ -27,14 +27,14 @@ mod classify_tests {
     }
 
     #[test]
-    fn else_it_is_aggressive_at_20_and_12_ms() {
+    fn a_sum_of_0_or_less_is_aggressive_at_20_and_12_ms() {
         let (mode, classes) = classes(&[-20.0, 20.0, -30.0, 19.9, -12.1, 12.0, -12.0, 5.0, 0.0]);
         assert_eq!(mode, VultureMode::Aggressive);
         assert_eq!(classes, [3, 2, 4]);
     }
 
     #[test]
-    fn more_than_half_above_zero_is_conservative_whatever_the_sum() {
+    fn more_than_half_above_zero_is_conservative_with_any_sum() {
         let mode = |variations: &[f64]| classes(variations).0;
         assert_eq!(mode(&[1.0, 1.0, -9.0]), VultureMode::Conservative);
         assert_eq!(mode(&[1.0, 1.0, -9.0, 0.0]), VultureMode::Aggressive);
@@ -49,24 +49,24 @@ mod classify_tests {
 
     proptest! {
         #[test]
-        fn counting_in_parts_is_counting_all(
+        fn parts_add_up_to_the_counts_of_all(
             one in prop::collection::vec(any::<i32>().prop_map(i64::from), 0..50),
             other in prop::collection::vec(-40_000..40_000_i64, 0..50),
         ) {
-            let mut parts: IntervalCounts = one.iter().copied().collect();
-            parts.merge(&other.iter().copied().collect());
-            let all: IntervalCounts = one.iter().chain(&other).copied().collect();
+            let mut parts = counts(one.iter().copied());
+            parts.merge(&counts(other.iter().copied()));
+            let all = counts(one.iter().chain(&other).copied());
             prop_assert_eq!(parts, all);
             prop_assert_eq!(all.count(), (one.len() + other.len()) as u64);
-            prop_assert_eq!(all.classify().count(), all.count());
+            prop_assert_eq!(classify(&all).count(), all.count());
         }
 
         #[test]
-        fn any_counts_are_borne(bands in any::<[u64; 5]>(), positive: u64, sum_us: i64) {
-            let mut counts = IntervalCounts { bands, positive, sum_us };
+        fn the_largest_counts_do_not_overflow(bands in any::<[u64; 5]>(), positive: u64, sum_us: i64) {
+            let mut counts = PivCounts { bands, positive, sum_us };
             counts.merge(&counts.clone());
             counts.add(i64::MIN);
-            let classified = counts.classify();
+            let classified = classify(&counts);
             prop_assert!(classified.count() >= classified.high);
         }
     }
@@ -105,7 +105,7 @@ mod decide_tests {
     }
 
     #[test]
-    fn it_doubles_below_the_threshold_and_creeps_from_there() {
+    fn the_window_doubles_below_the_threshold_and_creeps_from_there() {
         let low = |rwnd, thresh| policy([0, 0, 9], rwnd, thresh);
         assert_eq!(low(1e9, None), WindowPolicy::Double);
         assert_eq!(low(9_999.0, Some(1e4)), WindowPolicy::Double);
@@ -147,13 +147,13 @@ mod apply_tests {
     }
 
     #[test]
-    fn two_segments_stay() {
+    fn a_halved_window_keeps_two_segments() {
         assert_eq!(windows(WindowPolicy::Halve, 3000.0), [2000.0; 5]);
         assert_eq!(windows(WindowPolicy::Halve, 1500.0), [1500.0; 5]);
     }
 
     #[test]
-    fn without_acknowledgements_nothing_changes() {
+    fn a_window_without_acknowledgements_does_not_change() {
         for policy in [
             WindowPolicy::Double,
             WindowPolicy::Increase,
