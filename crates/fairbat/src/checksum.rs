@@ -1,4 +1,4 @@
-//! Checksums of whole files: how people write them and how they are computed.
+//! Checksums of whole files: their text form and their computation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,10 +10,10 @@ use crate::settings::Checksum;
 /// Why a text is not a checksum.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChecksumError {
-    /// There is no `=` between algorithm and digest.
+    /// The text has no `=` between algorithm and digest.
     #[error("a checksum is written ALGORITHM=HEX, for example sha-256=9f86d0...")]
     NoAlgorithm,
-    /// An algorithm that is not offered.
+    /// The algorithm is unknown.
     #[error("unknown checksum algorithm {0:?}; sha-256 and sha-512 are known")]
     UnknownAlgorithm(String),
     /// The digest has a character that is not a hexadecimal digit.
@@ -24,9 +24,9 @@ pub enum ChecksumError {
     WrongLength {
         /// Name of the algorithm.
         algorithm: &'static str,
-        /// Digits its digests have.
+        /// Number of digits of its digests.
         expected: usize,
-        /// Digits that were given.
+        /// Number of digits in the text.
         found: usize,
     },
 }
@@ -50,8 +50,8 @@ impl Checksum {
         }
     }
 
-    /// A hasher that computes this kind of checksum: what it yields after the
-    /// whole file is to be compared with `self`.
+    /// A hasher for this algorithm. Compare its result for the whole file with
+    /// `self`.
     #[must_use]
     pub fn hasher(&self) -> Hasher {
         match self {
@@ -70,8 +70,8 @@ impl fmt::Display for Checksum {
 impl FromStr for Checksum {
     type Err = ChecksumError;
 
-    /// Reads `sha-256=HEX` or `sha-512=HEX`, without regard to case; the
-    /// hyphen may be missing.
+    /// Reads `sha-256=HEX` or `sha-512=HEX` without regard to case. The hyphen may
+    /// be missing.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (algorithm, hex) = text.split_once('=').ok_or(ChecksumError::NoAlgorithm)?;
         match algorithm.to_ascii_lowercase().as_str() {
@@ -116,7 +116,7 @@ fn from_hex<const N: usize>(algorithm: &'static str, hex: &str) -> Result<[u8; N
     Ok(digest)
 }
 
-/// A digest being computed over bytes that come piece by piece, in order.
+/// Computes a digest over the pieces of a file, in order.
 #[derive(Debug, Clone)]
 pub enum Hasher {
     /// SHA-256, FIPS 180-4.
@@ -126,7 +126,7 @@ pub enum Hasher {
 }
 
 impl Hasher {
-    /// A SHA-256 hasher that has seen nothing yet.
+    /// A SHA-256 hasher before the first byte.
     #[must_use]
     pub fn sha256() -> Self {
         Self::Sha256(Sha256::new())
@@ -140,7 +140,7 @@ impl Hasher {
         }
     }
 
-    /// The checksum of all bytes taken.
+    /// The checksum of all bytes.
     #[must_use]
     pub fn finish(self) -> Checksum {
         match self {

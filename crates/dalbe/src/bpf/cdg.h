@@ -60,29 +60,29 @@ static __always_inline __s32 cdg_smooth(__s32 *gradients, __u32 tail, __s32 grad
 
 /* Whether to back off. `is_ours` is LAW_CDG. */
 static __always_inline bool cdg_decides(struct cdg *own, struct telemetry *seen,
-					const struct round_sample *look, bool is_ours)
+					const struct round_sample *sample, bool is_ours)
 {
-	__s32 gradient, least_us, most_us;
+	__s32 gradient, min_us, max_us;
 
 	if (own->rtt_min_us == 0) {
-		own->rtt_min_us = look->rtt_min_us;
-		own->rtt_max_us = look->rtt_max_us;
+		own->rtt_min_us = sample->rtt_min_us;
+		own->rtt_max_us = sample->rtt_max_us;
 		return false;
 	}
-	least_us = cdg_smooth(own->mins_us, own->tail, look->rtt_min_us - own->rtt_min_us);
-	most_us = cdg_smooth(own->maxs_us, own->tail, look->rtt_max_us - own->rtt_max_us);
+	min_us = cdg_smooth(own->mins_us, own->tail, sample->rtt_min_us - own->rtt_min_us);
+	max_us = cdg_smooth(own->maxs_us, own->tail, sample->rtt_max_us - own->rtt_max_us);
 	own->tail++;
-	own->rtt_min_us = look->rtt_min_us;
-	own->rtt_max_us = look->rtt_max_us;
-	seen->gradient_min_us = least_us;
-	seen->gradient_max_us = most_us;
+	own->rtt_min_us = sample->rtt_min_us;
+	own->rtt_max_us = sample->rtt_max_us;
+	seen->gradient_min_us = min_us;
+	seen->gradient_max_us = max_us;
 	if (own->since_backoff < 255)
 		own->since_backoff++;
-	gradient = least_us > most_us ? least_us : most_us;
+	gradient = min_us > max_us ? min_us : max_us;
 	if (is_ours) {
-		__s32 level = look->queue_us / CDG_LEVEL;
+		__s32 level = sample->queue_us / CDG_LEVEL;
 
-		if (look->queue_us < CDG_GUARD_US)
+		if (sample->queue_us < CDG_GUARD_US)
 			return false;
 		if (gradient < level)
 			gradient = level;
@@ -90,7 +90,7 @@ static __always_inline bool cdg_decides(struct cdg *own, struct telemetry *seen,
 	if (gradient <= 0 || own->since_backoff < 2)
 		return false;
 	seen->delays++;
-	__u32 g_us = look->g_us ? look->g_us : cdg_scale(look->w_q16, look->base_us);
+	__u32 g_us = sample->g_us ? sample->g_us : cdg_scale(sample->w_q16, sample->base_us);
 	__u32 stays_q16 = exponential_q16(((__u64)gradient << 16) / g_us);
 
 	return (bpf_get_prandom_u32() & 0xffff) >= stays_q16;
@@ -98,14 +98,14 @@ static __always_inline bool cdg_decides(struct cdg *own, struct telemetry *seen,
 
 /* Sets the window after a round trip. */
 APART int cdg_round(struct cdg *own, struct vegas *memory, struct telemetry *seen,
-		    const struct round_sample *look, bool is_ours)
+		    const struct round_sample *sample, bool is_ours)
 {
 	__u32 window;
 
-	if (!own || !memory || !seen || !look || !look->is_timed)
+	if (!own || !memory || !seen || !sample || !sample->is_timed)
 		return 0;
 	window = own->window_q8;
-	if (cdg_decides(own, seen, look, is_ours)) {
+	if (cdg_decides(own, seen, sample, is_ours)) {
 		__u32 next = max_of(times_q16(window, CDG_BETA_Q16), FLOOR_Q8);
 
 		own->since_backoff = 0;
@@ -115,19 +115,19 @@ APART int cdg_round(struct cdg *own, struct vegas *memory, struct telemetry *see
 		seen->phantoms++;
 		seen->backoffs++;
 		seen->delay_share_q16 += scaled(window - next, ONE_Q16, window);
-		memory->yielded_us = look->now_us;
+		memory->yielded_us = sample->now_us;
 		return 0;
 	}
-	if (!look->is_limited)
+	if (!sample->is_limited)
 		return 0;
 	if (is_ours) {
 		/* The last back-off takes effect first. */
 		if (own->since_backoff < 2)
 			return 0;
-		vegas_carried(memory, look->carried_q8);
+		vegas_carried(memory, sample->carried_q8);
 		memory->window_q8 = window;
-		if (look->queue_us < CDG_GUARD_US) {
-			vegas_grow(memory, look, look->used_q8, false);
+		if (sample->queue_us < CDG_GUARD_US) {
+			vegas_grow(memory, sample, sample->used_q8, false);
 			own->window_q8 = max_of(memory->window_q8, window);
 			return 0;
 		}

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Congestion controls with a weight for each socket, for senders that yield:
- * the glue between the kernel (struct tcp_congestion_ops) and the laws, each of
- * which has a file of its own.
+ * Congestion controls with a weight for each socket, for senders that yield. This
+ * file connects the kernel (struct tcp_congestion_ops) with the laws. Each law
+ * has a file of its own.
  *
- * There is a control for each family, and within it a law that the socket's
- * parameters choose:
+ * Each family has a control. The socket's parameters choose a law of the family:
  *   fairbat_vegas   LAW_VEGAS, LAW_VEGAS_PAPER
  *   fairbat_cdg     LAW_CDG, LAW_CDG_PAPER
  *   fairbat_cubic   LAW_CUBIC_PHANTOM, LAW_CUBIC_BETA
  *
- * Laws are asked once per round trip. Where a law sets windows anew at once, TCP
- * paces the flow. The kernel reduces the window after a loss (PRR,
- * RFC 6937) down to what ssthresh() says; a back-off by delay is immediate.
+ * A law sets the window once per round trip. TCP paces a flow whose window
+ * changes at once. After a loss, the kernel reduces the window step by step to
+ * the result of ssthresh() (PRR, RFC 6937). A back-off by delay is immediate.
  *
- * Whatever is changed here or in the structures takes a new CONGESTION_VERSION.
+ * Each change here or in the structures needs a new CONGESTION_VERSION.
  */
 #include "kernel.h"
 
@@ -29,17 +28,17 @@
 SOCKET_MAP(parameters, struct parameters);
 SOCKET_MAP(state, struct state);
 
-/* Samples in a row by which slow start is judged: of a flow that yields, and of
- * others (RFC 9406), which are not judged while their window is small (Ha and
- * Rhee 2011), ... */
+/* Samples in a row that decide on the end of slow start: for a flow that yields,
+ * and for other flows (RFC 9406). */
 #define YIELDING_SAMPLES 4
 #define HYSTART_SAMPLES 8
+/* Other flows stay in slow start below this window, packets (Ha and Rhee 2011). */
 #define MIN_HYSTART_WINDOW 16
-/* ... after so many round trips: the first packets of a connection leave at
- * once (round.h), and those that came of them are spaced only from then on. */
+/* Slow start ends after this many round trips at the earliest. The first packets
+ * of a connection leave at once (round.h). The packets after them are spaced. */
 #define HYSTART_FROM_ROUND 2
 
-/* What the process has set, or what holds without. */
+/* The parameters that the process has set, or the defaults. */
 static __always_inline void read_parameters(struct sock *sk, struct parameters *wanted, __u32 law)
 {
 	struct parameters *set = bpf_sk_storage_get(&parameters, sk, 0, 0);
@@ -51,7 +50,7 @@ static __always_inline void read_parameters(struct sock *sk, struct parameters *
 	wanted->capacity = 0;
 	if (!set)
 		return;
-	/* The second law of a family, or its first. */
+	/* The second law of the family. Any other value chooses the first. */
 	if (set->law == law + 1)
 		wanted->law = set->law;
 	wanted->w_q16 = max_of(min_of(set->w_q16, ONE_Q16), MIN_WEIGHT_Q16);
@@ -61,8 +60,8 @@ static __always_inline void read_parameters(struct sock *sk, struct parameters *
 	wanted->capacity = set->capacity;
 }
 
-/* How late packets may be in slow start: HyStart (RFC 9406) for a flow that is
- * one of many, less for one that yields. */
+/* The delay of packets that slow start tolerates: that of HyStart (RFC 9406), or
+ * less for a flow that yields. */
 static __always_inline __u32 patience_us(__u32 w_q16, __u32 base_us)
 {
 	if (w_q16 > MIN_WEIGHT_Q16)
@@ -70,18 +69,19 @@ static __always_inline __u32 patience_us(__u32 w_q16, __u32 base_us)
 	return max_of(base_us / 32, 1500);
 }
 
-static __always_inline void tell(struct state *s, struct tcp_sock *tp, const struct round_sample *look)
+static __always_inline void tell(struct state *s, struct tcp_sock *tp, const struct round_sample *sample)
 {
 	s->seen.version = CONGESTION_VERSION;
 	s->seen.cwnd = tp->snd_cwnd;
-	s->seen.rtt_us = look->rtt_min_us;
-	s->seen.base_us = look->base_us;
+	s->seen.rtt_us = sample->rtt_min_us;
+	s->seen.base_us = sample->base_us;
 	s->seen.packets = round_of(tp)->packets;
-	s->seen.updated_us = look->now_us;
-	s->seen.is_yielding = s->vegas.yielded_us && look->now_us < s->vegas.yielded_us + 1000000;
+	s->seen.updated_us = sample->now_us;
+	s->seen.is_yielding = s->vegas.yielded_us && sample->now_us < s->vegas.yielded_us + 1000000;
 }
 
-/* A train leaves at once where nothing has to wait for room in the window. */
+/* Whether a train is due. It leaves at once only if no packet waits for room in
+ * the window. */
 static __always_inline bool is_time_for_train(struct tcp_sock *tp, const struct state *s,
 					      __u64 now_us)
 {
@@ -91,25 +91,25 @@ static __always_inline bool is_time_for_train(struct tcp_sock *tp, const struct 
 	       now_us > s->trains.last_us + every_us;
 }
 
-/* In slow start: what the first train says is carried without a queue is where
- * a flow that yields begins to look for more. */
+/* A round trip of slow start. The first train tells what the path carries without
+ * a queue. A flow that yields leaves slow start there. */
 static __always_inline void start_slowly(struct tcp_sock *tp, const struct round *round,
-					 struct state *s, const struct round_sample *look)
+					 struct state *s, const struct round_sample *sample)
 {
-	__u32 all = scaled(s->trains.capacity, look->base_us, 1000000);
+	__u32 all = scaled(s->trains.capacity, sample->base_us, 1000000);
 
-	s->vegas.carried_most_q8 = max_of(s->vegas.carried_most_q8, look->carried_q8);
+	s->vegas.carried_max_q8 = max_of(s->vegas.carried_max_q8, sample->carried_q8);
 	s->seen.law = 0;
 	if (round->is_yielding && all && tp->snd_ssthresh == TCP_INFINITE_SSTHRESH)
-		tp->snd_ssthresh = max_of(times_q16(all, NEAR_Q16) / look->segment, 2 * TRAIN);
+		tp->snd_ssthresh = max_of(times_q16(all, NEAR_Q16) / sample->segment, 2 * TRAIN);
 }
 
-/* A round trip is over. */
+/* Sets the window at the end of a round trip. */
 static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, struct round *round,
 				      __u64 now_us, __u32 default_law)
 {
 	struct parameters wanted;
-	struct round_sample look = {};
+	struct round_sample sample = {};
 	struct state *s;
 	__u32 window_q8;
 	bool is_paced = false;
@@ -122,20 +122,20 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 		train_learn(&s->trains, round->tested);
 		round->tested = 0;
 	}
-	observe(&look, s, tp, round, &wanted, now_us);
-	round->base_us = look.base_us;
-	round->patience_us = patience_us(wanted.w_q16, look.base_us);
+	observe(&sample, s, tp, round, &wanted, now_us);
+	round->base_us = sample.base_us;
+	round->patience_us = patience_us(wanted.w_q16, sample.base_us);
 	round->is_yielding = wanted.w_q16 <= MIN_WEIGHT_Q16;
 
 	if (is_in_slow_start(tp)) {
 		is_paced = round->train != TRAIN_AWAITED;
-		start_slowly(tp, round, s, &look);
+		start_slowly(tp, round, s, &sample);
 	} else {
 		/* Another law, or the first round trip after slow start. */
 		if (s->seen.law != wanted.law || round->is_slow_start)
 			take_window(s, wanted.law, tp->snd_cwnd * PACKET_Q8, now_us);
 		s->seen.law = wanted.law;
-		window_q8 = law_round(s, &look, wanted.law, &is_paced);
+		window_q8 = law_round(s, &sample, wanted.law, &is_paced);
 		window_q8 = min_of(window_q8, MAX_WINDOW_Q8);
 		tp->snd_cwnd = max_of(window_q8 / PACKET_Q8,
 				    window_q8 < FLOOR_Q8 && wanted.law == LAW_VEGAS ? 1 : 2);
@@ -144,13 +144,13 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 		if (wanted.law == LAW_VEGAS && !is_paced && wanted.w_q16 < ONE_Q16 &&
 		    is_time_for_train(tp, s, now_us)) {
 			s->trains.last_us = now_us;
-			train_begin(round, tp->snd_nxt, look.segment);
+			train_begin(round, tp->snd_nxt, sample.segment);
 			tp->snd_cwnd += TRAIN;
 		}
 	}
 	round->turns = min_of(round->turns + 1, HYSTART_FROM_ROUND);
 	pace(sk, round, is_paced);
-	tell(s, tp, &look);
+	tell(s, tp, &sample);
 	begin_round(tp, round, now_us);
 }
 
@@ -204,8 +204,8 @@ void BPF_PROG(begin, struct sock *sk)
 	struct round *round = round_of(tp);
 	struct state *s = bpf_sk_storage_get(&state, sk, 0, 0);
 
-	/* A connection that has followed one of these laws before: the window
-	 * that it had then says nothing now. */
+	/* The connection may have followed one of these laws before. Its window
+	 * from then does not count. */
 	if (s) {
 		s->seen.law = 0;
 		s->w_q16 = 0;
@@ -214,11 +214,11 @@ void BPF_PROG(begin, struct sock *sk)
 	begin_round(tp, round, bpf_ktime_get_ns() / 1000);
 	round->patience_us = 4000;
 	round->is_yielding = 1;
-	/* What the congestion control before has wanted; a process that wants
-	 * it has set a rate as well. */
+	/* The congestion control before this one wanted pacing. A process that
+	 * wants pacing has also set a rate. */
 	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
 		sk->sk_pacing_status = SK_PACING_NONE;
-	/* Unpaced, its first packets are a train. */
+	/* The first packets are not paced, so they are a train. */
 	train_begin(round, tp->snd_nxt, tp->mss_cache);
 }
 
@@ -236,7 +236,8 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	__u32 rtt_us = sample->rtt_us;
 
 	round->packets += sample->pkts_acked;
-	/* What comes after a repair tells of the repair. */
+	/* After a repair of losses, acknowledgements follow the repair and not
+	 * the path. */
 	if (is_reducing(tp))
 		round->train = TRAIN_NONE;
 	if (round->train)
@@ -247,7 +248,7 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	round->samples++;
 	if (rtt_us < round->rtt_min_us)
 		round->rtt_min_us = rtt_us;
-	/* That of a single packet may have been delayed. */
+	/* The acknowledgement of a single packet may have been delayed. */
 	if (rtt_us > round->rtt_max_us && (sample->pkts_acked > 1 || round->cwnd < 4))
 		round->rtt_max_us = rtt_us;
 	if (!is_in_slow_start(tp))
@@ -258,8 +259,8 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	if (round->turns >= HYSTART_FROM_ROUND &&
 	    (round->is_yielding || tp->snd_cwnd >= MIN_HYSTART_WINDOW) &&
 	    round->rtt_few_us > round->base_us + round->patience_us) {
-		/* What is on its way now is what was on its way when those
-		 * left, and as much again: half of it would do. */
+		/* Twice as much is in flight now as when these packets left.
+		 * Half of it is enough. */
 		if (round->is_yielding)
 			tp->snd_cwnd = max_of(tp->snd_cwnd / 2, 2);
 		tp->snd_ssthresh = tp->snd_cwnd;
@@ -272,8 +273,8 @@ void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	/* What was measured in a recovery says little; reordering alone
-	 * (TCP_CA_Disorder) is none. */
+	/* Measurements in a recovery do not count. Reordering alone
+	 * (TCP_CA_Disorder) is no recovery. */
 	if (!is_reducing(tp))
 		return;
 	round_of(tp)->train = TRAIN_NONE;
@@ -281,9 +282,9 @@ void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 		begin_round(tp, round_of(tp), bpf_ktime_get_ns() / 1000);
 }
 
-/* What is paced is paced by the packet, where the kernel does not put a
- * millisecond's worth together: its two (net.ipv4.tcp_min_tso_segs) would make
- * others wait for both, where a packet takes long. */
+/* The smallest number of packets that leave together. A paced flow sends single
+ * packets. On a slow link, other traffic would have to wait for both packets of
+ * the usual two (net.ipv4.tcp_min_tso_segs). */
 SEC("struct_ops")
 __u32 BPF_PROG(at_once, struct sock *sk)
 {
@@ -296,7 +297,7 @@ __u32 BPF_PROG(undo, struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *s = bpf_sk_storage_get(&state, sk, 0, 0);
 
-	/* Nothing was lost. */
+	/* No packet was lost after all. */
 	if (s) {
 		s->vegas.window_q8 = max_of(s->vegas.window_q8, s->before_q8[0]);
 		s->weighted.window_q8 = max_of(s->weighted.window_q8, s->before_q8[1]);
@@ -336,5 +337,5 @@ CONTROL(vegas, LAW_VEGAS);
 CONTROL(cdg, LAW_CDG);
 CONTROL(cubic, LAW_CUBIC_PHANTOM);
 
-/* The kernel lends what this uses to programs that the GPL permits. */
+/* The kernel offers these functions to programs under the GPL only. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,32 +1,30 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The structures of the congestion controls: first those that the kernel's side
- * shares with the process, then those that the kernel's side alone reads and
- * writes. Their counterpart is ../ebpf/layout.rs; both sides assert the sizes.
+ * The structures of the congestion controls. The kernel's side shares the first
+ * ones with the process and alone uses the others. ../ebpf/layout.rs is the
+ * counterpart. Both sides assert the sizes.
  *
- * Of a flow, the socket itself (icsk_ca_priv) holds what every packet touches:
- * struct round. The map `state` holds the rest.
+ * The socket itself (icsk_ca_priv) holds the part of a flow's state that every
+ * packet touches: struct round. The map `state` holds the rest.
  */
 #pragma once
 
 #include "types.h"
 
-/* To be raised with every change of the structures or of what the kernel's
- * side does: it is how a process and what root has set up know whether they
- * belong together. */
+/* Raise this with every change of the structures or of the kernel's side. A
+ * process uses only controls of its own version. */
 #define CONGESTION_VERSION 3
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536
-/* The least weight (MIN_WEIGHT of weight/mod.rs): 0.02. */
+/* The smallest weight (MIN_WEIGHT of weight/mod.rs): 0.02. */
 #define MIN_WEIGHT_Q16 1311
 /* Windows: 8 bits behind the point of a packet. */
 #define PACKET_Q8 256
-/* Least window: with less, a delayed acknowledgement stops the flow. */
+/* Smallest window. In a smaller one, a delayed acknowledgement stops the flow. */
 #define FLOOR_Q8 (2 * PACKET_Q8)
 
-/* What a congestion control of ours follows. Which of them belong to which is
- * told in congestion.bpf.c. */
+/* The laws. congestion.bpf.c tells which control has which laws. */
 enum law {
 	LAW_NONE = 0,
 	LAW_VEGAS = 1,
@@ -37,45 +35,46 @@ enum law {
 	LAW_CUBIC_BETA = 6,
 };
 
-/* What a process writes for its socket. */
+/* The parameters that a process sets for its socket. */
 struct parameters {
-	/* enum law; one of another congestion control is its default. */
+	/* enum law. A law of another congestion control chooses the default. */
 	__u32 law;
 	/* w, MIN_WEIGHT_Q16 to ONE_Q16. */
 	__u32 w_q16;
-	/* DA-LBE's effective price ratio (eq. 26); 0 is 1. */
+	/* DA-LBE's effective price ratio (eq. 26). 0 means 1. */
 	__u32 phi_q16;
-	/* CDG's G; 0: by w and the base round-trip time. */
+	/* CDG's G. With 0, it follows from w and the base round-trip time. */
 	__u32 g_us;
-	/* What the path is known to carry altogether, byte/s; 0 if nothing is. */
+	/* Capacity of the path as far as the process knows, byte/s; 0 if it is
+	 * unknown. */
 	__u32 capacity;
-	/* Never taken: it keeps everybody who may write to the map from freezing
-	 * it for all. */
+	/* Never taken. With a lock in its values, nobody can freeze the map. */
 	struct bpf_spin_lock lock;
 };
 _Static_assert(sizeof(struct parameters) == 24, "as in layout.rs");
 
-/* What the kernel's side tells of a socket, from the moment it came under
- * control. */
+/* The state of a socket for the process. Counters start when the connection comes
+ * under control. */
 struct telemetry {
 	__u32 version;
 	__u32 law;
-	/* Of the round trip that is over. */
+	/* Of the last complete round trip. */
 	__u32 cwnd;
 	__u32 rtt_us;
-	/* Without a queue; 0 while nothing is known. */
+	/* Round-trip time without a queue; 0 while it is unknown. */
 	__u32 base_us;
 	/* CDG's smoothed gradients. */
 	__s32 gradient_min_us;
 	__s32 gradient_max_us;
-	/* Indications of congestion: recoveries from loss, and by delay. */
+	/* Indications of congestion: recoveries from loss, and indications by
+	 * delay. */
 	__u32 losses;
 	__u32 delays;
-	/* Back-offs that a random decision made of no loss. */
+	/* Back-offs by a random decision, without a loss. */
 	__u32 phantoms;
-	/* Reductions of the window, for whatever reason. */
+	/* Reductions of the window, for any reason. */
 	__u32 backoffs;
-	/* Whether it makes room for others. */
+	/* Whether the flow yields to other traffic. */
 	__u32 is_yielding;
 	__u64 packets;
 	/* Sums of the shares of the window that indications removed. */
@@ -85,81 +84,81 @@ struct telemetry {
 };
 _Static_assert(sizeof(struct telemetry) == 80, "as in layout.rs");
 
-/* No round trip is taken for shorter, us. Within a machine a packet may be back
- * in 3, and most take ten times as long, as those do who wait for a processor:
- * what is carried in the least would be no window for the others, and to ask the
- * law for each would cost more than to send. */
+/* Shortest round trip, us. Within a machine, the fastest packets are back in 3 us,
+ * and most packets take ten times as long. A window for 3 us would be too small
+ * for them. A decision for each such round trip would cost more than the
+ * transfer. */
 #define MIN_RTT_US 250
 
-/* Smaller windows are no bursts; and the kernel spaces their packets by a
- * smoothed round-trip time that few acknowledgements keep up to date. What is
- * paced stays so with a packet less: whole windows go up and down by one. */
+/* Smallest window that is paced, packets. Smaller windows make no bursts. The
+ * kernel spaces packets by a smoothed round-trip time, and few acknowledgements
+ * do not keep it up to date. Pacing goes on with one packet less, because whole
+ * windows change by one all the time. */
 #define MIN_PACED_PACKETS 4
 
-/* The round trip that is going on, from packets that left after its beginning
- * to the first acknowledgement of one. */
+/* The present round trip. It ends with the first acknowledgement of a packet that
+ * left after its beginning. */
 struct round {
-	/* Sequence number of the first packet of the next. */
+	/* Sequence number of the first packet of the next round trip. */
 	__u32 end;
 	__u32 delivered;
 	__u64 began_us;
 	__u32 rtt_min_us;
 	__u32 rtt_max_us;
 	__u32 samples;
-	/* Packets of the window with which it began. */
+	/* Window at its beginning, packets. */
 	__u32 cwnd;
-	/* Round-trip time without a queue, as far as it is known: a copy. */
+	/* A copy of the round-trip time without a queue. */
 	__u32 base_us;
-	/* Slow start ends when some packets in a row were so late, us. */
+	/* Slow start ends when some packets in a row have this delay, us. */
 	__u32 patience_us;
-	/* The least of the last few. */
+	/* Smallest round-trip time of the last few packets. */
 	__u32 rtt_few_us;
-	/* What is stamped with this has left sooner; see pace(). */
+	/* Packets with this time stamp have left earlier; see pace(). */
 	__u64 unpaced_us;
-	/* What was acknowledged in all, packets. */
+	/* All acknowledged packets. */
 	__u64 packets;
-	/* See round.h: sequence numbers, when its first acknowledgement came, and
-	 * the answer, byte/s. */
+	/* The train (round.h): its sequence numbers, the time of its first
+	 * acknowledgement, and its result, byte/s. */
 	__u32 train_from;
 	__u32 train_end;
 	__u64 train_us;
 	__u32 tested;
 	__u8 train;
-	/* The flow was in slow start in this round trip. */
+	/* Whether this round trip began in slow start. */
 	__u8 is_slow_start;
-	/* Its weight is the least. */
+	/* Whether the flow has the smallest weight. */
 	__u8 is_yielding;
-	/* TCP paces it because we have said so. */
+	/* Whether this control has turned on pacing. */
 	__u8 is_paced;
-	/* Round trips since the first packets that left at once, as far as it
-	 * matters. */
+	/* Round trips since the first packets, up to HYSTART_FROM_ROUND. */
 	__u8 turns;
 };
 _Static_assert(sizeof(struct round) <= 104, "icsk_ca_priv has room for it");
 
-/* Whether a window of so many packets can be paced. */
+/* Whether a window of this many packets can be paced. */
 static __always_inline bool is_pacing_possible(const struct round *round, __u32 cwnd)
 {
 	return cwnd >= MIN_PACED_PACKETS - (__u32)round->is_paced;
 }
 
-/* A round trip that is over. */
+/* A complete round trip. */
 struct round_sample {
 	__u64 now_us;
 	__u32 elapsed_us;
 	__u32 rtt_min_us;
 	__u32 rtt_max_us;
-	/* Midway between what the least and the most were, however short. */
+	/* Mean of the smallest and the largest, without the limit of MIN_RTT_US. */
 	__u32 rtt_us;
-	/* Packets of the window with which it began, and delivered in it. */
+	/* Window at its beginning, and packets delivered in it. */
 	__u32 cwnd;
 	__u32 delivered;
-	/* What that rate is in a round trip without a queue, and in this one:
-	 * packets/256. */
+	/* The delivered packets per round trip without a queue, and per round
+	 * trip of this length, packets/256. */
 	__u32 carried_q8;
 	__u32 used_q8;
-	/* Delay beyond the base, up to where it is no queue, and where there is
-	 * nothing to be seen of one. */
+	/* Delay above the base, the limit of a short queue, and the limit of an
+	 * empty queue. */
 	__u32 queue_us;
 	__u32 short_us;
 	__u32 clear_us;
@@ -167,27 +166,27 @@ struct round_sample {
 	__u32 w_q16;
 	__u32 phi_q16;
 	__u32 g_us;
-	/* What the process knows of the path, byte/s. */
+	/* Capacity as far as the process knows, byte/s. */
 	__u32 capacity;
 	/* Largest segment, bytes. */
 	__u32 segment;
 	/* Whether the window was what limited the flow. */
 	bool is_limited;
-	/* Whether its times say anything. */
+	/* Whether its times count. */
 	bool is_timed;
 };
 
-/* The least round-trip time of late, in two halves of a minute; see round.h. */
+/* The smallest round-trip time of the last minute, in two halves; see round.h. */
 struct base {
 	__u32 now_us;
 	__u32 before_us;
 	__u64 began_us;
 	__u64 measured_us;
-	/* A delay that does not change, for so many round trips, and the losses
-	 * when it began. */
+	/* A delay that does not change: its range, its length in round trips, and
+	 * the losses at its beginning. */
 	__u64 flat_since_us;
-	__u32 flat_least_us;
-	__u32 flat_most_us;
+	__u32 flat_min_us;
+	__u32 flat_max_us;
 	__u32 flat_rounds;
 	__u32 flat_losses;
 };
@@ -199,7 +198,7 @@ struct weighted {
 	__u32 friendly_q8;
 	__u32 w_q16;
 	__u32 k_ms;
-	/* Mean round-trip time of late. */
+	/* Recent mean round-trip time. */
 	__u32 rtt_us;
 	__u64 epoch_us;
 };
@@ -207,10 +206,10 @@ struct weighted {
 /* See vegas.h. Windows in 1/256 packets. */
 struct vegas {
 	__u32 window_q8;
-	/* Where a queue was met; 0 while unknown. */
+	/* The window that met a queue; 0 while it is unknown. */
 	__u32 threshold_q8;
-	/* The most that was carried in a round trip. */
-	__u32 carried_most_q8;
+	/* The most data delivered in a round trip. */
+	__u32 carried_max_q8;
 	/* Windows and queues of the last round trips, the latest first. */
 	__u32 windows_q8[4];
 	__u32 queues_us[4];
@@ -219,20 +218,20 @@ struct vegas {
 	__u64 clear_us;
 	__u64 yielded_us;
 	__u64 loss_us;
-	/* Round trips left: until the next step, without growth, without
-	 * looking for a rise. */
+	/* Round trips left until the next step, until growth is allowed, and until
+	 * a rise of the delay counts. */
 	__u8 wait;
 	__u8 hold;
 	__u8 calm;
 	__u8 has_met;
 	__u8 quiet;
 	__u8 was_queued;
-	/* Of the pauses below the smallest window. */
+	/* The pauses below the smallest window. */
 	__u8 pause_left;
 	__u8 pause_length;
 	__u8 patience;
-	__u8 looks;
-	/* What whole packets have left of the windows before. */
+	__u8 samples;
+	/* The part of earlier windows below a whole packet. */
 	__u16 left_q8;
 };
 
@@ -254,7 +253,7 @@ struct cubic {
 	__u64 loss_us;
 	/* Mean time between losses. */
 	__u64 tau_us;
-	/* Packets between losses, mean and up to now. */
+	/* Packets between losses: the mean, and since the last loss. */
 	__u32 spacing;
 	__u32 count;
 };
@@ -263,7 +262,7 @@ struct cubic {
 struct trains {
 	__u32 rates[4];
 	__u32 capacity;
-	/* Tests so far, and whether they agree. */
+	/* Number of tests, and whether they agree. */
 	__u16 next;
 	__u16 is_sure;
 	__u64 last_us;
@@ -277,9 +276,9 @@ struct state {
 	struct cdg cdg;
 	struct cubic cubic;
 	struct trains trains;
-	/* The weight of the last round trip; 0 before the first. */
+	/* Weight of the last round trip; 0 before the first. */
 	__u32 w_q16;
-	/* The windows before the last loss: of Vegas, CUBIC and CDG. */
+	/* Windows of Vegas, CUBIC and CDG before the last loss. */
 	__u32 before_q8[3];
 };
 _Static_assert(sizeof(struct state) == 440, "as in layout.rs");

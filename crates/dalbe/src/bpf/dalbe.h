@@ -46,22 +46,22 @@ static __always_inline void cubic_loss(struct cubic *own, __u64 now_us)
 }
 
 /* Whether there was a phantom signal in this round trip. */
-static __always_inline bool cubic_phantom(struct cubic *own, const struct round_sample *look)
+static __always_inline bool cubic_phantom(struct cubic *own, const struct round_sample *sample)
 {
 	__u64 expected_q16;
 
 	if (!own->began_us)
-		own->began_us = look->now_us;
-	own->count += look->delivered;
-	if (!own->loss_us || look->w_q16 >= ONE_Q16)
+		own->began_us = sample->now_us;
+	own->count += sample->delivered;
+	if (!own->loss_us || sample->w_q16 >= ONE_Q16)
 		return false;
-	if (own->tau_us && look->now_us > own->loss_us + PHANTOM_TIMES * own->tau_us)
+	if (own->tau_us && sample->now_us > own->loss_us + PHANTOM_TIMES * own->tau_us)
 		return false;
 	if (own->spacing)
-		expected_q16 = (__u64)look->delivered * (ONE_Q16 - look->w_q16) * ONE_Q16 /
-			       ((__u64)look->w_q16 * own->spacing);
+		expected_q16 = (__u64)sample->delivered * (ONE_Q16 - sample->w_q16) * ONE_Q16 /
+			       ((__u64)sample->w_q16 * own->spacing);
 	else
-		expected_q16 = (__u64)look->delivered * PHANTOM_FIRST_Q16;
+		expected_q16 = (__u64)sample->delivered * PHANTOM_FIRST_Q16;
 	return (bpf_get_prandom_u32() & 0xffff) >= exponential_q16(expected_q16);
 }
 
@@ -74,18 +74,18 @@ static __always_inline bool cubic_phantom(struct cubic *own, const struct round_
 /* Packets of a best-effort flow in the queue: the middle of Vegas' 2 to 4. */
 #define ALPHA_BASE 3
 
-static __always_inline __u32 paper_vegas_mu(const struct round_sample *look)
+static __always_inline __u32 paper_vegas_mu(const struct round_sample *sample)
 {
-	return scaled(look->w_q16, look->phi_q16, ONE_Q16);
+	return scaled(sample->w_q16, sample->phi_q16, ONE_Q16);
 }
 
 static __always_inline __u32 paper_vegas_round(__u32 window_q8, struct telemetry *seen,
-					       const struct round_sample *look)
+					       const struct round_sample *sample)
 {
-	__u32 alpha_q8 = scaled(ALPHA_BASE * PACKET_Q8, paper_vegas_mu(look), ONE_Q16);
-	__u32 queued_q8 = scaled(window_q8, look->queue_us, look->rtt_min_us);
+	__u32 alpha_q8 = scaled(ALPHA_BASE * PACKET_Q8, paper_vegas_mu(sample), ONE_Q16);
+	__u32 queued_q8 = scaled(window_q8, sample->queue_us, sample->rtt_min_us);
 
-	if (!look->is_timed)
+	if (!sample->is_timed)
 		return window_q8;
 	if (queued_q8 > alpha_q8 + PACKET_Q8 / 2 && window_q8 > FLOOR_Q8) {
 		seen->delays++;
@@ -93,7 +93,7 @@ static __always_inline __u32 paper_vegas_round(__u32 window_q8, struct telemetry
 		seen->delay_share_q16 += scaled(PACKET_Q8, ONE_Q16, window_q8);
 		return max_of(window_q8 - PACKET_Q8, FLOOR_Q8);
 	}
-	if (queued_q8 < alpha_q8 && look->is_limited)
+	if (queued_q8 < alpha_q8 && sample->is_limited)
 		return window_q8 + PACKET_Q8;
 	return window_q8;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * From the packets of one connection to the statistics of short intervals:
- * order of arrival, one-way delay, packet-interval variations (Vulture,
- * algorithm 1) and bytes per round trip (Vulture, algorithm 6).
+ * Turns the packets of one connection into statistics of short intervals: order
+ * of arrival, one-way delay, packet-interval variations (Vulture, algorithm 1)
+ * and bytes per round trip (Vulture, algorithm 6).
  *
- * It must not know the kernel's structures.
+ * This file does not depend on the kernel's structures.
  */
 #pragma once
 
 #include "observer.h"
 
-/* One packet: what the rest looks at. */
+/* One packet with data. */
 struct packet {
 	__u64 now_us;
 	__u32 seq;
@@ -21,7 +21,7 @@ struct packet {
 	__u32 has_timestamps;
 };
 
-/* Begins all anew: nothing from before can be compared with what follows. */
+/* Starts over. Times from before cannot be compared with later ones. */
 static __always_inline void restart(struct statistics *s, struct packet *packet, __u32 interval_us,
 				    __u32 tick_us)
 {
@@ -36,7 +36,7 @@ static __always_inline void restart(struct statistics *s, struct packet *packet,
 	s->tracker.tsval = packet->tsval;
 }
 
-/* The slot of the interval that this moment is in, emptied if it is new. */
+/* The slot of the present interval. A new interval starts with an empty slot. */
 static __always_inline struct interval *current_slot(struct statistics *s, __u64 now_us)
 {
 	__u64 length = s->interval_us;
@@ -48,15 +48,15 @@ static __always_inline struct interval *current_slot(struct statistics *s, __u64
 		slot->began_us = number * length;
 		slot->epoch = s->epoch;
 		slot->tick_us = s->tick_us;
-		slot->delay_reference_us = s->tracker.least_us;
-		/* Clocks drift apart: the least ages by 122 ppm, which is more
-		 * than two of them do (RFC 5905: 15 ppm each is usual). */
-		s->tracker.least_us += length >> 13;
+		slot->delay_reference_us = s->tracker.min_us;
+		/* Clocks drift apart, so the smallest delay grows by 122 ppm. Two
+		 * clocks drift by less (RFC 5905: usually 15 ppm each). */
+		s->tracker.min_us += length >> 13;
 	}
 	return slot;
 }
 
-/* Order of arrival, by the sequence numbers. */
+/* Counts packets out of order, and holes, by the sequence numbers. */
 static __always_inline void note_order(struct tracker *t, struct interval *slot,
 				       struct packet *packet)
 {
@@ -70,8 +70,8 @@ static __always_inline void note_order(struct tracker *t, struct interval *slot,
 		t->highest = packet->seq + packet->bytes;
 }
 
-/* The bucket of a delay above the reference: four for each octave, see
- * DELAY_BUCKETS. Its inverse is edge_us() in observer.rs. */
+/* The bucket of a delay above the reference. Each octave has four buckets, see
+ * DELAY_BUCKETS. The inverse is edge_us() in observer.rs. */
 static __always_inline __u32 bucket_of(__u64 delay_us)
 {
 	__u32 units = delay_us >> DELAY_UNIT_SHIFT > MAX_DELAY_UNITS
@@ -104,18 +104,19 @@ static __always_inline void note_delay(struct tracker *t, struct interval *slot,
 	__s64 above_us = delay_us - slot->delay_reference_us;
 	__u32 bucket = bucket_of(above_us > 0 ? above_us : 0);
 
-	if (delay_us < t->least_us)
-		t->least_us = delay_us;
-	if (slot->delays == 0 || delay_us < slot->delay_least_us)
-		slot->delay_least_us = delay_us;
+	if (delay_us < t->min_us)
+		t->min_us = delay_us;
+	if (slot->delays == 0 || delay_us < slot->delay_min_us)
+		slot->delay_min_us = delay_us;
 	slot->delays++;
 	slot->delay_sum_us += delay_us;
 	if (bucket < DELAY_BUCKETS && slot->delay_buckets[bucket] != 0xffff)
 		slot->delay_buckets[bucket]++;
 }
 
-/* Vulture, algorithm 1. The queue holds one packet for each millisecond of
- * sending time, so that QUEUE of them always reach back to psi. */
+/* Counts packet-interval variations (Vulture, algorithm 1). The queue holds one
+ * packet for each millisecond of sending time. So QUEUE packets always reach back
+ * to psi. */
 static __always_inline void note_piv(struct statistics *s, struct interval *slot, __u64 now_us)
 {
 	struct tracker *t = &s->tracker;
@@ -162,8 +163,9 @@ static __always_inline void note_piv(struct statistics *s, struct interval *slot
 	t->queued++;
 }
 
-/* Vulture, algorithm 6: bytes that arrive until the sender has heard of an
- * acknowledgement that left after the first of them. */
+/* Counts the bytes of a round trip (Vulture, algorithm 6). A round trip begins with
+ * a packet. It ends with the first packet that left the sender after the sender
+ * received our answer. */
 static __always_inline void note_round(struct tracker *t, struct interval *slot,
 				       struct packet *packet, __u32 our_tsval)
 {
@@ -185,10 +187,10 @@ static __always_inline void note_round(struct tracker *t, struct interval *slot,
 }
 
 /*
- * The sender's tick, other than 1 ms; 0 as long as 1 ms is as good. A tick of
- * 1 us (Linux 6.7, feature tcp_usec_ts of a route) shows at once. Coarse ones
- * (4 and 10 ms, 1/HZ of older systems) show after two seconds, when a queue
- * that grew meanwhile can no longer pass for one.
+ * The sender's tick, us, if it is not 1 ms; otherwise 0. A tick of 1 us (Linux
+ * 6.7, feature tcp_usec_ts of a route) shows at once. Coarse ticks (4 and 10 ms,
+ * 1/HZ of older systems) show after two seconds. Before that, a growing queue
+ * looks the same.
  */
 static __always_inline __u32 other_tick(struct tracker *t, __u64 now_us)
 {
@@ -209,8 +211,8 @@ static __always_inline __u32 other_tick(struct tracker *t, __u64 now_us)
 	return each_us < 6300 ? 4000 : each_us < 31600 ? 10000 : 100000;
 }
 
-/* Carries the sending time on to this packet, and finds out the sender's tick;
- * begins anew where the times before say nothing of those that follow. */
+/* Computes the sending time of this packet and finds the sender's tick. Starts
+ * over if earlier times cannot be compared with later ones. */
 static __always_inline void follow_sender(struct statistics *s, struct packet *packet)
 {
 	struct tracker *t = &s->tracker;
@@ -218,7 +220,7 @@ static __always_inline void follow_sender(struct statistics *s, struct packet *p
 
 	t->sent_us += (__s64)(__s32)(packet->tsval - t->tsval) * s->tick_us;
 	t->tsval = packet->tsval;
-	/* TSval may have gone round half of its range: who knows. */
+	/* TSval may have passed half of its range. Its order is then unknown. */
 	if (packet->now_us - t->last_us > (1ULL << 30) * s->tick_us) {
 		restart(s, packet, s->interval_us, s->tick_us);
 		t->tick_is_known = 1;

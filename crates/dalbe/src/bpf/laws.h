@@ -29,14 +29,14 @@ static __always_inline __u32 share_of(__u32 window_q8, __u32 w_q16)
  * keeps its window, as other flows do, and not its rate. */
 #define MEAN_US 8000000
 
-static __always_inline void mean_rtt(struct weighted *own, const struct round_sample *look)
+static __always_inline void mean_rtt(struct weighted *own, const struct round_sample *sample)
 {
-	__u32 rtt_us = look->rtt_us;
+	__u32 rtt_us = sample->rtt_us;
 	/* Idle time does not count. */
-	__u32 elapsed_us = min_of(look->elapsed_us, min_of(2 * look->rtt_max_us, MEAN_US));
+	__u32 elapsed_us = min_of(sample->elapsed_us, min_of(2 * sample->rtt_max_us, MEAN_US));
 
-	/* A single packet's acknowledgement may be delayed. */
-	if (own->rtt_us && (!look->is_timed || look->cwnd == 1))
+	/* The acknowledgement of a single packet may be delayed. */
+	if (own->rtt_us && (!sample->is_timed || sample->cwnd == 1))
 		return;
 	/* The mean moves by 1 us at least. So on paths of a few ms, the time
 	 * constant is shorter. */
@@ -52,33 +52,33 @@ static __always_inline void mean_rtt(struct weighted *own, const struct round_sa
  * has no bound. It needs a measured capacity. The rate that the process has seen
  * is not enough: a flow that is held to a share of its own rate never finds
  * more. */
-static __always_inline __u32 bound_of(const struct state *s, const struct round_sample *look)
+static __always_inline __u32 bound_of(const struct state *s, const struct round_sample *sample)
 {
-	__u32 capacity = max_of(s->trains.capacity, look->capacity);
-	__u32 packets_s_q8 = scaled(capacity, PACKET_Q8, look->segment);
+	__u32 capacity = max_of(s->trains.capacity, sample->capacity);
+	__u32 packets_s_q8 = scaled(capacity, PACKET_Q8, sample->segment);
 	__u32 all_q8 = scaled(packets_s_q8, s->weighted.rtt_us, 1000000);
 
-	if (look->w_q16 >= ONE_Q16 || s->trains.capacity == 0)
+	if (sample->w_q16 >= ONE_Q16 || s->trains.capacity == 0)
 		return MAX_WINDOW_Q8;
-	return max_of(min_of(share_of(all_q8, look->w_q16), MAX_WINDOW_Q8), FLOOR_Q8);
+	return max_of(min_of(share_of(all_q8, sample->w_q16), MAX_WINDOW_Q8), FLOOR_Q8);
 }
 
 /* The window of a weight above the smallest: that of one CUBIC flow, up to the
  * bound of the weight. Without a known capacity, it grows w times as fast as
  * CUBIC. */
-static __always_inline __u32 weighted_law(struct state *s, const struct round_sample *look)
+static __always_inline __u32 weighted_law(struct state *s, const struct round_sample *sample)
 {
 	struct weighted *own = &s->weighted;
-	__u32 bound = bound_of(s, look), before = s->w_q16;
+	__u32 bound = bound_of(s, sample), before = s->w_q16;
 	bool is_bound = bound < MAX_WINDOW_Q8;
 
-	s->w_q16 = look->w_q16;
-	if (look->w_q16 <= MIN_WEIGHT_Q16)
+	s->w_q16 = sample->w_q16;
+	if (sample->w_q16 <= MIN_WEIGHT_Q16)
 		return 0;
 	if (before <= MIN_WEIGHT_Q16)
 		/* A flow that no longer yields gets its bound at once. */
 		weighted_begin(own, max_of(is_bound ? 2 * bound : 0, s->vegas.window_q8));
-	weighted_grow(own, look, is_bound ? ONE_Q16 : look->w_q16);
+	weighted_grow(own, sample, is_bound ? ONE_Q16 : sample->w_q16);
 	/* Twice the bound: after one or two losses, the window is still at the
 	 * bound. */
 	own->window_q8 = min_of(own->window_q8, min_of(2 * bound, MAX_WINDOW_Q8));
@@ -96,55 +96,55 @@ static __always_inline __u32 whole(struct vegas *own, __u32 window_q8)
 	return window_q8;
 }
 
-static __always_inline __u32 vegas_law(struct state *s, struct round_sample *look, bool *is_paced)
+static __always_inline __u32 vegas_law(struct state *s, struct round_sample *sample, bool *is_paced)
 {
 	__u32 window;
 
-	mean_rtt(&s->weighted, look);
+	mean_rtt(&s->weighted, sample);
 	/* The window doubles at most in a round trip, as in slow start. */
-	window = min_of(weighted_law(s, look), 2 * max_of(look->cwnd, 2) * PACKET_Q8);
-	vegas_round(&s->vegas, &s->seen, look);
+	window = min_of(weighted_law(s, sample), 2 * max_of(sample->cwnd, 2) * PACKET_Q8);
+	vegas_round(&s->vegas, &s->seen, sample);
 	s->vegas.window_q8 = min_of(s->vegas.window_q8, MAX_WINDOW_Q8);
 	*is_paced = s->vegas.window_q8 >= window;
 	if (!*is_paced)
 		return whole(&s->vegas, window);
-	if (pause_round(&s->vegas, look))
+	if (pause_round(&s->vegas, sample))
 		return PACKET_Q8;
 	return whole(&s->vegas, s->vegas.window_q8);
 }
 
-static __always_inline __u32 cubic_law(struct state *s, struct round_sample *look, __u32 law)
+static __always_inline __u32 cubic_law(struct state *s, struct round_sample *sample, __u32 law)
 {
 	__u32 window = s->weighted.window_q8;
 
-	if (law == LAW_CUBIC_PHANTOM && cubic_phantom(&s->cubic, look)) {
+	if (law == LAW_CUBIC_PHANTOM && cubic_phantom(&s->cubic, sample)) {
 		weighted_loss(&s->weighted);
 		s->seen.phantoms++;
 		s->seen.backoffs++;
 		return s->weighted.window_q8;
 	}
-	weighted_grow(&s->weighted, look, ONE_Q16);
+	weighted_grow(&s->weighted, sample, ONE_Q16);
 	return max_of(s->weighted.window_q8, window);
 }
 
 /* The window after a round trip. `is_paced` tells whether TCP spaces its
  * packets. */
-static __always_inline __u32 law_round(struct state *s, struct round_sample *look, __u32 law,
+static __always_inline __u32 law_round(struct state *s, struct round_sample *sample, __u32 law,
 				       bool *is_paced)
 {
 	if (law == LAW_VEGAS)
-		return vegas_law(s, look, is_paced);
+		return vegas_law(s, sample, is_paced);
 	if (law == LAW_CDG || law == LAW_CDG_PAPER) {
-		cdg_round(&s->cdg, &s->vegas, &s->seen, look, law == LAW_CDG);
+		cdg_round(&s->cdg, &s->vegas, &s->seen, sample, law == LAW_CDG);
 		/* Beside bursts, a paced flow gets more than its weight. */
-		*is_paced = law == LAW_CDG && look->w_q16 <= MIN_WEIGHT_Q16;
+		*is_paced = law == LAW_CDG && sample->w_q16 <= MIN_WEIGHT_Q16;
 		return s->cdg.window_q8;
 	}
 	if (law == LAW_VEGAS_PAPER) {
-		s->cdg.window_q8 = paper_vegas_round(s->cdg.window_q8, &s->seen, look);
+		s->cdg.window_q8 = paper_vegas_round(s->cdg.window_q8, &s->seen, sample);
 		return s->cdg.window_q8;
 	}
-	return cubic_law(s, look, law);
+	return cubic_law(s, sample, law);
 }
 
 /* Makes this the window of the law, packets/256. */

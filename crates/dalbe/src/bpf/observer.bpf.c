@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The kernel's side of the observer: reduces the packets of watched
- * connections to statistics of short intervals.
+ * The kernel's side of the observer. It reads the headers of packets on watched
+ * connections. intervals.h turns them into statistics.
  *
- * It runs on the tcp_probe tracepoint, at the head of tcp_rcv_established():
- * every packet of an established connection passes there, with the socket
- * locked, so that there is one writer for each socket. A packet that comes
- * while a process holds the lock, copying data out, waits in the socket's
- * backlog, and its arrival is seen when the lock is released. What TCP then
- * refuses, outside its window, has been counted.
- * Segments merged by GRO are one packet, with the TSval of all and the arrival
- * of the last; GRO merges none with different timestamps.
+ * The program runs on the tcp_probe tracepoint, at the head of
+ * tcp_rcv_established(). Every packet of an established connection passes there
+ * with the socket locked, so each socket has one writer. A packet that arrives
+ * while a process holds the lock to copy data waits in the socket's backlog. It
+ * counts as arrived when the lock is free. Packets outside TCP's window count
+ * too.
  *
- * It must not know what the statistics are used for. Whatever is changed here
- * or in the structures takes a new OBSERVER_VERSION.
+ * GRO merges segments with equal timestamps into one packet. It has the TSval of
+ * all segments and the arrival time of the last one.
+ *
+ * Each change here or in the structures needs a new OBSERVER_VERSION.
  */
 #include "kernel.h"
 
@@ -24,19 +24,20 @@
 
 #include "intervals.h"
 
-/* RFC 9293: the header without options, and the most options there can be. */
+/* Bytes of a header without options, and the most bytes of options (RFC 9293). */
 #define TCP_HEADER 20
 #define TCP_OPTIONS 40
-/* RFC 7323, section 3.2, and the two no-operations before it that put it in
- * its place: what nearly every packet has and nothing else. */
+/* The timestamp option (RFC 7323, section 3.2): its kind and its length. Nearly
+ * every packet has only this option, after two no-operations. */
 #define TIMESTAMPS 8
 #define TIMESTAMPS_LENGTH 10
 #define USUAL_OPTIONS 0x0101080a
 
-/* Reads the headers; false when there is nothing to count. */
+/* Reads the headers. Returns false if the packet has no data. */
 static __always_inline int parse(struct sk_buff *skb, struct packet *packet)
 {
-	/* Here skb->data is the TCP header, all of it in the linear part. */
+	/* At this tracepoint, skb->data is the TCP header. All of it is in the
+	 * linear part. */
 	struct {
 		__be16 source, dest;
 		__be32 seq, ack_seq;
@@ -69,7 +70,7 @@ static __always_inline int parse(struct sk_buff *skb, struct packet *packet)
 		packet->tsecr = bpf_ntohl(header.tsecr);
 		return 1;
 	}
-	/* What lies behind the header's end is the packet's own buffer. */
+	/* A read beyond the header stays within the packet's own buffer. */
 	if (length < TIMESTAMPS_LENGTH ||
 	    bpf_probe_read_kernel(options, sizeof(options), skb->data + TCP_HEADER))
 		return 1;
@@ -153,5 +154,5 @@ int BPF_PROG(observe, struct sock *sk, struct sk_buff *skb)
 	return 0;
 }
 
-/* The kernel lends what this uses to programs that the GPL permits. */
+/* The kernel offers these functions to programs under the GPL only. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What a round trip that is over shows of the path: its rate, its queue, its
- * round-trip time without a queue, and its capacity.
+ * The properties of the path that a complete round trip shows: rate, queue,
+ * round-trip time without a queue, and capacity.
  *
- * It needs struct tcp_sock and is_window_limited() of socket.h, for which the
- * native test has a substitute. It knows no laws, but for the delays from which
- * Vegas counts a queue.
+ * This file needs struct tcp_sock and is_window_limited() of socket.h. The native
+ * test has a substitute for them. Of the laws it uses only the delays that Vegas
+ * takes for a queue.
  */
 #pragma once
 
 #include "vegas.h"
 
 /*
- * The round-trip time without a queue: the least of the last 30 to 60 s. While
- * a flow makes room for others who keep a queue it cannot see it, and does not
- * forget it, for ten minutes; but no queue that others keep has the same length
- * for long without losses, and a delay that has is the path's own (another route).
+ * The base is the round-trip time without a queue: the smallest one of the last 30
+ * to 60 s. While other traffic keeps a queue, a flow that yields cannot measure
+ * the base. It keeps the old base for ten minutes. A queue of other traffic does
+ * not keep the same length for long without losses. So a delay that does is the
+ * path's own, after a change of the route.
  */
 #define BASE_HALF_US 30000000ULL
 #define BASE_KEPT_US 600000000ULL
-/* A delay that varies by less, plus 1/128 of the base, in this time is none
- * that others keep: CUBIC's sawtooth takes some seconds. */
+/* A delay is flat if it varies by less than this, us, plus 1/128 of the base, ... */
 #define FLAT_US 1500
+/* ... for this time, us, and this many round trips. CUBIC's sawtooth takes some
+ * seconds. */
 #define FLAT_TIME_US 10000000ULL
 #define FLAT_ROUNDS 30
 
@@ -32,7 +34,8 @@ static __always_inline void base_forget(struct base *base)
 	base->flat_since_us = 0;
 }
 
-/* Another round trip; returns the base. `is_held`: others keep a queue. */
+/* Takes the round-trip time of a round trip and returns the base. `is_held` means
+ * that other traffic keeps a queue. */
 APART __u32 base_update(struct base *base, __u64 now_us, __u32 rtt_us, bool is_held,
 			__u32 losses)
 {
@@ -61,9 +64,9 @@ APART __u32 base_update(struct base *base, __u64 now_us, __u32 rtt_us, bool is_h
 	}
 	if (base->flat_since_us && losses == base->flat_losses) {
 		base->flat_rounds++;
-		base->flat_least_us = min_of(base->flat_least_us, rtt_us);
-		base->flat_most_us = max_of(base->flat_most_us, rtt_us);
-		if (base->flat_most_us - base->flat_least_us <= FLAT_US + known / 128) {
+		base->flat_min_us = min_of(base->flat_min_us, rtt_us);
+		base->flat_max_us = max_of(base->flat_max_us, rtt_us);
+		if (base->flat_max_us - base->flat_min_us <= FLAT_US + known / 128) {
 			if (base->flat_rounds >= FLAT_ROUNDS &&
 			    now_us > base->flat_since_us + FLAT_TIME_US) {
 				base_forget(base);
@@ -76,45 +79,45 @@ APART __u32 base_update(struct base *base, __u64 now_us, __u32 rtt_us, bool is_h
 		}
 	}
 	base->flat_since_us = now_us;
-	base->flat_least_us = rtt_us;
-	base->flat_most_us = rtt_us;
+	base->flat_min_us = rtt_us;
+	base->flat_max_us = rtt_us;
 	base->flat_rounds = 0;
 	base->flat_losses = losses;
 	return known;
 }
 
 /*
- * What the path carries altogether, by an active test: packets that leave at
- * once stand behind each other in the queue of the bottleneck, and come out of
- * it, and so do their acknowledgements, at its rate (packet trains; Dovrolis,
- * Ramanathan and Moore 2004). Others' packets between them make it seem slower,
- * acknowledgements that catch up with each other make it seem faster: of some
- * tests the second largest counts, and of two the largest, for it is slower more
- * often.
+ * The capacity of the path, by an active test with packet trains (Dovrolis,
+ * Ramanathan and Moore 2004). Packets that leave at once queue up at the
+ * bottleneck. They leave it at its rate, and so do their acknowledgements. Packets
+ * of other traffic between them make the rate look lower. Acknowledgements that
+ * catch up with each other make it look higher. The rate is too low more often, so
+ * the second largest result of several tests counts, or the larger of two.
  *
- * Ours begin with the first packets of a connection; later one leaves every few
- * seconds, while the weight makes use of the answer.
+ * The first packets of a connection are a train. Later a train leaves every few
+ * seconds while the weight needs the result.
  */
-/* Packets of a train beyond those that would leave anyway. */
+/* Additional packets of a train. */
 #define TRAIN 6
+/* Time between two trains, us, ... */
 #define TRAIN_EVERY_US 10000000ULL
-/* As long as the two largest answers differ by more than an eighth. */
+/* ... and while the two largest results differ by more than an eighth. */
 #define TRAIN_FIRST_US 2000000ULL
-/* Less than so much between the first and the last acknowledgement is no
- * measurement, bytes and us. */
+/* Smallest distance of the first and the last acknowledgement that counts, bytes
+ * and us. */
 #define MIN_TRAIN_BYTES 4000
 #define MIN_TRAIN_US 20
 
 enum train {
 	TRAIN_NONE = 0,
-	/* Until its first acknowledgement. */
+	/* Before the first acknowledgement. */
 	TRAIN_AWAITED = 1,
-	/* From then to its last. */
+	/* Between the first acknowledgement and the last. */
 	TRAIN_COMING = 2,
 };
 
-/* What leaves now is a train, of such segments. The acknowledgement of the last
- * may be delayed until another packet comes, and is not waited for. */
+/* Begins a train of segments of this size. The acknowledgement of the last packet
+ * may be delayed until another packet comes, so the train ends without it. */
 static __always_inline void train_begin(struct round *round, __u32 from, __u32 segment)
 {
 	round->train = TRAIN_AWAITED;
@@ -122,8 +125,8 @@ static __always_inline void train_begin(struct round *round, __u32 from, __u32 s
 	round->train_end = from + (TRAIN - 1) * segment;
 }
 
-/* Everything up to `una` has been acknowledged, and everything up to `nxt` has
- * left. */
+/* Takes an acknowledgement. All data up to `una` has been acknowledged, and all data
+ * up to `nxt` has left. */
 static __always_inline void train_acknowledged(struct round *round, __u32 una, __u32 nxt,
 					       __u64 now_us)
 {
@@ -132,8 +135,8 @@ static __always_inline void train_acknowledged(struct round *round, __u32 una, _
 	if (round->train == TRAIN_AWAITED) {
 		if ((__s32)(una - round->train_from) <= 0)
 			return;
-		/* There was not that much to send: what leaves next, at once, is
-		 * one, if nothing of this is on its way any more. */
+		/* The data did not fill the train. The next packets that leave at
+		 * once are the train, if no packet is in flight. */
 		if ((__s32)(nxt - round->train_end) < 0) {
 			if (una != nxt)
 				round->train = TRAIN_NONE;
@@ -155,13 +158,13 @@ static __always_inline void train_acknowledged(struct round *round, __u32 una, _
 		round->tested = scaled(bytes, 1000000, took_us);
 }
 
-/* Another test's answer, byte/s. */
+/* Takes the result of a test, byte/s. */
 static __always_inline void train_learn(struct trains *own, __u32 rate)
 {
 	__u32 first = 0, second = 0;
 
 	own->rates[own->next & 3] = rate;
-	/* Once there are enough they are counted no further. */
+	/* The counter stops at its largest value. */
 	own->next = own->next < 0xffff ? own->next + 1 : 4;
 	for (int i = 0; i < 4; i++) {
 		__u32 each = own->rates[i];
@@ -177,69 +180,70 @@ static __always_inline void train_learn(struct trains *own, __u32 rate)
 	own->is_sure = second >= first - first / 8;
 }
 
-/* A window of so many packets is always used up by who has something to send. */
+/* A window of this many packets counts as used up. */
 #define ALWAYS_LIMITED_PACKETS 4
 
-static __always_inline void observe(struct round_sample *look, struct state *s, struct tcp_sock *tp,
+static __always_inline void observe(struct round_sample *sample, struct state *s, struct tcp_sock *tp,
 				    struct round *round, const struct parameters *wanted,
 				    __u64 now_us)
 {
 	bool was_single = round->cwnd == 1;
-	/* Less than a round trip it cannot have been. */
+	/* At least a round trip has passed. */
 	__u32 elapsed_us = max_of(min_of(now_us - round->began_us, 60000000),
 				max_of(round->base_us, 1));
 	__u32 rtt_min_us = elapsed_us, rtt_max_us = elapsed_us, packet_us;
 
-	look->rtt_us = elapsed_us;
+	sample->rtt_us = elapsed_us;
 	if (round->samples) {
-		look->rtt_us = round->rtt_min_us / 2 +
+		sample->rtt_us = round->rtt_min_us / 2 +
 			       max_of(round->rtt_max_us, round->rtt_min_us) / 2;
 		rtt_min_us = max_of(round->rtt_min_us, MIN_RTT_US);
 		rtt_max_us = round->rtt_max_us;
 	}
-	look->now_us = now_us;
-	look->elapsed_us = elapsed_us;
-	look->cwnd = round->cwnd;
-	look->is_timed = round->samples > 0;
-	look->rtt_min_us = rtt_min_us;
-	/* Of a receiver that acknowledges each packet there is none. */
-	look->rtt_max_us = max_of(rtt_max_us, rtt_min_us);
-	look->delivered = max_of(min_of(tp->delivered - round->delivered, 65536), 1);
-	look->w_q16 = wanted->w_q16;
-	look->phi_q16 = wanted->phi_q16;
-	look->g_us = wanted->g_us;
-	look->capacity = wanted->capacity;
-	look->segment = max_of(tp->mss_cache, 1);
-	/* The kernel's mark is that of the moment; and of a window of a few
-	 * packets whole ones may be left over. */
-	look->is_limited = is_window_limited(tp) || round->cwnd <= ALWAYS_LIMITED_PACKETS ||
-			  scaled(look->delivered, look->rtt_min_us, look->elapsed_us) * 5 >=
+	sample->now_us = now_us;
+	sample->elapsed_us = elapsed_us;
+	sample->cwnd = round->cwnd;
+	sample->is_timed = round->samples > 0;
+	sample->rtt_min_us = rtt_min_us;
+	/* A receiver that acknowledges each packet gives no largest time. */
+	sample->rtt_max_us = max_of(rtt_max_us, rtt_min_us);
+	sample->delivered = max_of(min_of(tp->delivered - round->delivered, 65536), 1);
+	sample->w_q16 = wanted->w_q16;
+	sample->phi_q16 = wanted->phi_q16;
+	sample->g_us = wanted->g_us;
+	sample->capacity = wanted->capacity;
+	sample->segment = max_of(tp->mss_cache, 1);
+	/* The kernel's mark covers the present moment only. In a window of few
+	 * packets, whole packets may stay unused. */
+	sample->is_limited = is_window_limited(tp) || round->cwnd <= ALWAYS_LIMITED_PACKETS ||
+			  scaled(sample->delivered, sample->rtt_min_us, sample->elapsed_us) * 5 >=
 				  round->cwnd * 3;
-	look->base_us = round->base_us;
-	/* A single packet's acknowledgement may be delayed. */
-	if (look->is_timed &&
-	    (!was_single || s->base.now_us == 0 || look->rtt_min_us < s->base.now_us)) {
+	sample->base_us = round->base_us;
+	/* The acknowledgement of a single packet may be delayed. */
+	if (sample->is_timed &&
+	    (!was_single || s->base.now_us == 0 || sample->rtt_min_us < s->base.now_us)) {
 		bool is_held = wanted->law == LAW_VEGAS &&
 			       s->vegas.window_q8 <= FLOOR_Q8 + PACKET_Q8 && s->vegas.has_met;
 
-		look->base_us = base_update(&s->base, now_us, look->rtt_min_us, is_held,
+		sample->base_us = base_update(&s->base, now_us, sample->rtt_min_us, is_held,
 					   s->seen.losses);
 	}
-	look->base_us = max_of(look->base_us, 1);
-	look->queue_us = minus(look->rtt_min_us, look->base_us);
-	/* Two that leave at once wait for each other, and seem late by a packet; of
-	 * one that seems to take longer than others' queues something else is wrong. */
+	sample->base_us = max_of(sample->base_us, 1);
+	sample->queue_us = minus(sample->rtt_min_us, sample->base_us);
+	/* The second of two packets that leave at once waits for the first, so it
+	 * is late by the time of a packet. That time has an upper limit, because a
+	 * wrong capacity must not hide the queues of other traffic. */
 	if (s->trains.capacity)
-		packet_us = scaled(look->segment, 1000000, s->trains.capacity);
+		packet_us = scaled(sample->segment, 1000000, s->trains.capacity);
 	else
-		packet_us = scaled(look->base_us, PACKET_Q8, s->vegas.carried_most_q8);
+		packet_us = scaled(sample->base_us, PACKET_Q8, s->vegas.carried_max_q8);
 	packet_us = min_of(packet_us, FOREIGN_SOON_US);
-	look->short_us = SHORT_US(look->base_us);
+	sample->short_us = SHORT_US(sample->base_us);
 	if (!round->is_paced)
-		look->short_us += packet_us;
-	look->clear_us = min_of(CLEAR_US(look->base_us) + packet_us, look->short_us);
-	look->carried_q8 = scaled(look->delivered * PACKET_Q8, look->base_us, look->elapsed_us);
-	look->used_q8 = scaled(look->delivered * PACKET_Q8, look->rtt_min_us, look->elapsed_us);
-	if (was_single && look->queue_us > look->short_us)
-		look->is_timed = false;
+		sample->short_us += packet_us;
+	sample->clear_us = min_of(CLEAR_US(sample->base_us) + packet_us, sample->short_us);
+	sample->carried_q8 = scaled(sample->delivered * PACKET_Q8, sample->base_us, sample->elapsed_us);
+	sample->used_q8 = scaled(sample->delivered * PACKET_Q8, sample->rtt_min_us, sample->elapsed_us);
+	if (was_single && sample->queue_us > sample->short_us)
+		sample->is_timed = false;
 }

@@ -60,37 +60,37 @@ static __always_inline __u32 cube(__u32 ms, __u32 w_q16)
 
 /* Sets the window of the next round trip. It grows only if it limited the
  * flow. */
-APART int weighted_grow(struct weighted *own, const struct round_sample *look, __u32 w_q16)
+APART int weighted_grow(struct weighted *own, const struct round_sample *sample, __u32 w_q16)
 {
 	__u32 window, time_ms, cubic, friendly, target;
 
-	if (!own || !look)
+	if (!own || !sample)
 		return 0;
 	window = own->window_q8;
-	if (!look->is_limited) {
+	if (!sample->is_limited) {
 		/* Idle time does not count. */
 		if (own->epoch_us)
-			own->epoch_us += min_of(look->elapsed_us, look->now_us - own->epoch_us);
+			own->epoch_us += min_of(sample->elapsed_us, sample->now_us - own->epoch_us);
 		return 0;
 	}
 	if (own->epoch_us == 0 || own->w_q16 != w_q16) {
 		__u32 below = min_of(minus(own->origin_q8, window), MAX_WINDOW_Q8);
 
-		own->epoch_us = look->now_us;
+		own->epoch_us = sample->now_us;
 		own->w_q16 = w_q16;
 		own->friendly_q8 = window;
 		own->k_ms = min_of(cube_root((__u64)below * CUBIC_SCALE / w_q16), MAX_CUBIC_MS);
 		if (below == 0)
 			own->origin_q8 = window;
 	}
-	time_ms = (look->now_us - own->epoch_us + look->rtt_min_us) / 1000;
+	time_ms = (sample->now_us - own->epoch_us + sample->rtt_min_us) / 1000;
 	if (time_ms < own->k_ms)
 		cubic = minus(own->origin_q8, cube(own->k_ms - time_ms, w_q16));
 	else
 		cubic = own->origin_q8 + cube(time_ms - own->k_ms, w_q16);
 	/* The growth follows the acknowledged packets, in windows (section 4.3). A
 	 * round trip of MIN_RTT_US may hold many shorter ones. */
-	friendly = scaled(PACKET_Q8 * FRIENDLY_Q16 / ONE_Q16, look->delivered, look->cwnd);
+	friendly = scaled(PACKET_Q8 * FRIENDLY_Q16 / ONE_Q16, sample->delivered, sample->cwnd);
 	own->friendly_q8 = min_of(own->friendly_q8, MAX_WINDOW_Q8) + times_q16(friendly, w_q16);
 	target = max_of(cubic, own->friendly_q8);
 	target = min_of(target, window + window / CUBIC_GROWTH_DIVISOR);

@@ -35,7 +35,7 @@ pub(crate) struct Slot {
     pub(crate) holes: u32,
     pub(crate) delays: u32,
     pub(crate) delay_sum_us: i64,
-    pub(crate) delay_least_us: i64,
+    pub(crate) delay_min_us: i64,
     pub(crate) delay_reference_us: i64,
     pub(crate) piv_sum_us: i64,
     pub(crate) piv_positive: u32,

@@ -1,5 +1,5 @@
-//! The observer: what arrives on a connection, packet by packet, reduced in the
-//! kernel to statistics of short intervals.
+//! The observer: statistics of short intervals about the packets that arrive on a
+//! connection. The kernel's side computes them.
 //!
 //! `TCP_INFO` reports round-trip times and byte counts to a receiver. It does
 //! not report when each packet left its sender and when it arrived. One-way
@@ -24,14 +24,15 @@ use super::maps::SocketMaps;
 use super::{EbpfPart, EbpfUnavailable, PIN_DIRECTORY};
 use crate::socket::TcpSocket;
 
-/// How long an interval may be.
+/// Shortest and longest interval.
 pub const OBSERVER_INTERVALS: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(1);
 
 /// The observer of this machine, opened by this process.
 ///
-/// Cheap to share (`Arc`): it is two descriptors. It goes on working until the
-/// observer is removed or replaced ([`crate::ebpf::setup`]); then there is nothing new.
+/// It is two descriptors, so it is cheap to share (`Arc`). It works until the
+/// observer is removed or replaced ([`crate::ebpf::setup`]). Then it reports nothing
+/// new.
 #[derive(Debug)]
 pub struct Observer {
     maps: SocketMaps,
@@ -56,17 +57,17 @@ impl Observer {
         Ok(Self { maps })
     }
 
-    /// Has a connection observed from its next packet on, in intervals of
-    /// this length ([`OBSERVER_INTERVALS`]). It ends with the connection. Asking again
-    /// changes nothing; asking for another length starts anew.
+    /// Observes a connection from its next packet to its end, in intervals of this
+    /// length ([`OBSERVER_INTERVALS`]). A second request changes nothing. A request
+    /// with another length starts over.
     ///
-    /// May be asked before the connection is made. Nothing is seen once this
+    /// The connection need not be open yet. The observer sees no packets after this
     /// end has shut down its sending half.
     ///
     /// # Errors
-    /// A length out of range, not a TCP socket, or no memory. A kernel that has
-    /// no room for the statistics (`net.core.optmem_max` below 20480) does not
-    /// say so: there are none then.
+    /// A length out of range, not a TCP socket, or no memory. A kernel without room
+    /// for the statistics (`net.core.optmem_max` below 20480) gives no error and no
+    /// statistics.
     pub fn watch(&self, socket: &TcpSocket, interval: Duration) -> io::Result<()> {
         if !OBSERVER_INTERVALS.contains(&interval) {
             return Err(io::Error::new(
@@ -148,7 +149,7 @@ pub struct ObservedInterval {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DelayStatistics {
     /// The least, µs.
-    pub least_us: i64,
+    pub min_us: i64,
     /// The mean, µs.
     pub mean_us: i64,
     /// What nine of ten samples do not exceed, µs: up to an eighth of its
@@ -216,25 +217,25 @@ fn now() -> Duration {
     Duration::new(seconds, nanoseconds)
 }
 
-/// Slots that are told. The kernel may be about to write the others anew.
-const TOLD: u64 = SLOTS as u64 - 2;
+/// Slots that are reported. The kernel may be about to reuse the others.
+const REPORTED: u64 = SLOTS as u64 - 2;
 
-/// How long after its end an interval is finished, µs: a packet that came
-/// before the end may still be on its way through the kernel's side. That
-/// takes about 1 µs, and an interrupt may come in between.
+/// Time after which an interval is finished, µs. A packet from before its end may
+/// still be on its way through the kernel's side. That takes about 1 µs, and an
+/// interrupt may come in between.
 const SETTLING_US: u64 = 1000;
 
 /// The intervals that are finished `now` (on `CLOCK_MONOTONIC`), oldest first.
 pub(crate) fn finished(statistics: &RawStatistics, now: Duration) -> Vec<ObservedInterval> {
     let length = u64::from(statistics.interval_us);
     let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
-    let is_told = |slot: &&Slot| {
+    let is_reported = |slot: &&Slot| {
         slot.epoch == statistics.epoch
             && slot.packets > 0
             && slot.began_us.saturating_add(length + SETTLING_US) <= now
-            && slot.began_us.saturating_add(TOLD * length) > now.saturating_sub(length)
+            && slot.began_us.saturating_add(REPORTED * length) > now.saturating_sub(length)
     };
-    let mut slots: Vec<&Slot> = statistics.slots.iter().filter(is_told).collect();
+    let mut slots: Vec<&Slot> = statistics.slots.iter().filter(is_reported).collect();
     slots.sort_unstable_by_key(|slot| slot.began_us);
     let length = Duration::from_micros(length);
     slots.iter().map(|slot| interval(slot, length)).collect()
@@ -264,19 +265,19 @@ fn interval(slot: &Slot, length: Duration) -> ObservedInterval {
 fn delay(slot: &Slot) -> Option<DelayStatistics> {
     let mean_us = slot.delay_sum_us.checked_div(i64::from(slot.delays))?;
     Some(DelayStatistics {
-        least_us: slot.delay_least_us,
+        min_us: slot.delay_min_us,
         mean_us,
-        p90_us: p90_us(slot).max(slot.delay_least_us),
+        p90_us: p90_us(slot).max(slot.delay_min_us),
         samples: slot.delays,
     })
 }
 
-/// The 90th percentile by the buckets, as if what is in one were spread evenly
-/// over it.
+/// The 90th percentile, µs. The samples of a bucket count as evenly spread over
+/// it.
 fn p90_us(slot: &Slot) -> i64 {
     let counts = slot.delay_buckets.map(u64::from);
     let total: u64 = counts.iter().sum();
-    // Of ten samples the ninth.
+    // The ninth of ten samples.
     let wanted = (total * 9).div_ceil(10);
     let mut below = 0;
     for (bucket, &count) in counts.iter().enumerate() {
@@ -288,7 +289,7 @@ fn p90_us(slot: &Slot) -> i64 {
         }
         below += count;
     }
-    slot.delay_least_us
+    slot.delay_min_us
 }
 
 /// Where a bucket begins, µs above the reference: the inverse of `bucket_of`

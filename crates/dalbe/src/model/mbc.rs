@@ -1,5 +1,5 @@
-//! Model-based control (MBC) of w: asks a model of the congestion control
-//! which price of the network would yield zeta.
+//! Model-based control (MBC) of w. A model of the congestion control gives the
+//! price of the network at which a flow would have the rate zeta.
 //!
 //! DA-LBE (Hayes et al. 2017, NEAT D3.2 Appendix B) eqs (11)–(14) and (19):
 //!
@@ -9,27 +9,26 @@
 //! w_n       = clamp( q_{n-1}/q̂_n * (1 + eps_{n-1}), w_min, 1 )       (14)
 //! ```
 //!
-//! and the increase of w is limited by eq. (19), in which case eps is not
-//! updated. The models are in [`crate::model`]; here the price is a number.
-//! What the paper leaves open:
+//! Eq. (19) limits the increase of w. While it does, eps is not updated. The
+//! models are in [`crate::model`]; here the price is a number. The paper leaves
+//! these cases open:
 //!
-//! - *The model's answer* q/q̂ is itself a weight. Below w_min it counts as
-//!   w_min, above 1/w_min as 1/w_min, and above 1 the step of eps is divided
-//!   by it, so that w moves no faster than where the model's answer is 1.
-//!   Within [w_min, 1] the law is the paper's.
-//! - *Price 0*, nothing is congested: the answer is w_min. If the rate stays
-//!   below zeta all the same, eps rises and w with it, slowly, which hurts
-//!   nobody as long as nothing is congested.
-//! - *Wanted price 0*: the model sees no price at which zeta could be had,
-//!   the answer is 1/w_min, so w = 1, until rates above zeta prove it wrong.
-//!   *Infinite*: nothing is wanted, the answer is w_min.
+//! - *The model's answer* q/q̂ is itself a weight. It is limited to w_min and
+//!   1/w_min. Above 1, the step of eps is divided by the answer. So w moves no
+//!   faster than at the answer 1. Within [w_min, 1] the law is the paper's.
+//! - *Price 0*: there is no congestion, and the answer is w_min. If the rate
+//!   stays below zeta, eps and w rise slowly. This harms no other traffic as
+//!   long as there is no congestion.
+//! - *Wanted price 0*: the model has no price for zeta, and the answer is
+//!   1/w_min. So w = 1 until rates above zeta disprove the model.
+//! - *Wanted price infinite*: zeta is 0, and the answer is w_min.
 //! - *zeta = 0 or far below the rate*: the relative error is at least −1000.
-//!   *zeta = ∞*: it is 1.
-//! - *A measurement that is no news*, or a price that is not a number:
-//!   nothing changes.
-//! - *Wind-up*: while w is at a bound eps does not move further outwards than
-//!   the value that gives exactly the bound; and it leaves the bound, with
-//!   the first error of the other sign, from exactly that value.
+//! - *zeta = ∞*: the relative error is 1.
+//! - *A measurement without meaning* ([`RateMeasurement::is_news`]), or a price
+//!   that is not a number, changes nothing.
+//! - *Wind-up*: at a bound of w, eps does not go beyond the value that gives
+//!   exactly the bound. With the first error of the other sign, it leaves the
+//!   bound from that value.
 
 use std::time::Duration;
 
@@ -42,8 +41,8 @@ const KM_PER_SECOND: f64 = 0.05;
 /// Km at the paper's T_w of 10 s.
 const KM_PER_UPDATE: f64 = 0.5;
 
-/// The most negative relative error: a thousand times the rate that was
-/// wanted. Any such error takes w to w_min; the bound keeps it finite.
+/// Smallest relative error: the rate was a thousand times zeta. Any such error
+/// takes w to w_min, and the bound keeps the error finite.
 const MIN_RELATIVE_ERROR: f64 = -1000.0;
 
 /// Gain and range of an [`Mbc`].
@@ -51,7 +50,7 @@ const MIN_RELATIVE_ERROR: f64 = -1000.0;
 pub struct MbcSettings {
     /// Km, the gain of the error in each update; finite and at least 0.
     pub km: f64,
-    /// Of the increases of w; `None`: not limited.
+    /// Limits the increase of w; `None` without a limit.
     pub limiter: Option<IncreaseLimiter>,
     /// Smallest weight, in (0, 1].
     pub w_min: f64,
@@ -68,11 +67,11 @@ impl MbcSettings {
         }
     }
 
-    /// The gain of the paper per update instead of per second, 0.5, whatever
-    /// the period is.
+    /// The gain of the paper per update instead of per second: 0.5 for any
+    /// period.
     ///
-    /// With periods of 1/100 of the time left, short transfers are controlled
-    /// as the long ones of the paper are, instead of ten times as slowly.
+    /// With periods of 1/100 of the time left, the control of short transfers is
+    /// then as fast as that of the paper's long ones, and not ten times slower.
     #[must_use]
     pub fn per_update(limiter: Option<IncreaseLimiter>, w_min: f64) -> Self {
         Self {
@@ -98,8 +97,8 @@ pub struct MbcSample {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mbc {
     settings: MbcSettings,
-    /// zeta(t_{n-1}, t_D), byte/s: what was wanted of the period that the next
-    /// measurement is about. `None` before the first.
+    /// zeta(t_{n-1}, t_D), byte/s: the wanted rate of the period that the next
+    /// measurement covers. `None` before the first measurement.
     zeta: Option<f64>,
     sample: MbcSample,
 }
@@ -120,11 +119,10 @@ impl Mbc {
         }
     }
 
-    /// The weight for the next period, from the price `price` that was
-    /// measured over the last one (q_{n-1}) and the price `wanted` at which
-    /// the model says that a best-effort flow would have the measurement's
-    /// zeta (q̂_n), both in the same unit. Without news everything stays as it
-    /// was.
+    /// The weight for the next period. `price` is the price measured over the
+    /// last period (q_{n-1}). `wanted` is the price at which a best-effort flow
+    /// would have the rate zeta according to the model (q̂_n). Both have the same
+    /// unit. A measurement without meaning changes nothing.
     pub fn update(&mut self, measurement: &RateMeasurement, price: f64, wanted: f64) -> MbcSample {
         // Comparisons with NaN are false.
         if !(measurement.is_news() && price >= 0.0 && wanted >= 0.0) {
@@ -171,8 +169,8 @@ impl Mbc {
         (from, from + step)
     }
 
-    /// eps on its way `from` one value `to` another, stopped where w is at a
-    /// bound.
+    /// The new eps on its way `from` the old value `to` another. It stops at the
+    /// bounds of w.
     fn without_wind_up(&self, from: f64, to: f64, answer: f64) -> f64 {
         let (least, most) = self.errors_at_bounds(answer);
         if to < least {
@@ -190,7 +188,7 @@ impl Mbc {
     }
 }
 
-/// What the model says that w should be, q/q̂, within [w_min, 1/w_min].
+/// The model's answer q/q̂, within [w_min, 1/w_min].
 fn answer(price: f64, wanted: f64, w_min: f64) -> f64 {
     if wanted == f64::INFINITY {
         w_min
@@ -201,14 +199,14 @@ fn answer(price: f64, wanted: f64, w_min: f64) -> f64 {
     }
 }
 
-/// How much of the rate that was wanted was missing, as a share of it.
+/// The part of the wanted rate that was missing.
 fn relative(zeta: f64, rate: f64) -> f64 {
     if zeta == rate {
         0.0
     } else if zeta.is_infinite() {
         1.0
     } else if zeta == 0.0 {
-        // Not divided by: there is a negative 0 too.
+        // A division could give either infinity, for there is a negative 0.
         MIN_RELATIVE_ERROR
     } else {
         ((zeta - rate) / zeta).max(MIN_RELATIVE_ERROR)

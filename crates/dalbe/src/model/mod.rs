@@ -29,10 +29,9 @@ pub use self::price::{PriceModel, cdg_scale, cdg_share};
 /// no meaning; 1e-6 is far below what any lever resolves.
 const WEIGHT_FLOOR: f64 = 1e-6;
 
-/// What was measured over the period that has just ended, and what is wanted
-/// now.
+/// The measured rate of the last period, and the rate that is wanted now.
 ///
-/// A measurement that says nothing ([`is_news`](Self::is_news)) leaves every
+/// A measurement without meaning ([`is_news`](Self::is_news)) leaves every
 /// controller as it was.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateMeasurement {
@@ -46,8 +45,8 @@ pub struct RateMeasurement {
 }
 
 impl RateMeasurement {
-    /// Whether the measurement counts: the period is not empty, the rates are
-    /// at least 0, and they are not both infinite.
+    /// Whether the measurement has a meaning: the period is not empty, the rates
+    /// are at least 0, and they are not both infinite.
     #[must_use]
     pub fn is_news(&self) -> bool {
         // Comparisons with NaN are false.
@@ -58,7 +57,7 @@ impl RateMeasurement {
     }
 }
 
-/// w_min within (0, 1]; the smallest value for what is not a number.
+/// w_min within (0, 1]; the smallest value if it is not a number.
 pub(crate) fn min_weight(w_min: f64) -> f64 {
     // Comparisons with NaN are false.
     if w_min > WEIGHT_FLOOR {
@@ -68,7 +67,7 @@ pub(crate) fn min_weight(w_min: f64) -> f64 {
     }
 }
 
-/// A weight to start from, within [w_min, 1]; w_min for what is not a number.
+/// A weight to start from, within [w_min, 1]; w_min if it is not a number.
 pub(crate) fn first_weight(w_start: f64, w_min: f64) -> f64 {
     if w_start > w_min {
         w_start.min(1.0)
@@ -84,7 +83,7 @@ pub const MAX_WEIGHT_INCREASE: f64 = 0.05;
 /// l_phi, the same for the price ratio phi; the paper's value (fig. 8).
 pub const MAX_PHI_INCREASE: f64 = 0.1;
 
-/// Limits how fast a value rises; it may fall as it likes.
+/// Limits the increase of a value, but not its decrease.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IncreaseLimiter {
     /// Largest increase in one update, as a share of the wanted value; above
@@ -92,12 +91,12 @@ pub struct IncreaseLimiter {
     pub step: f64,
 }
 
-/// What a limiter made of a wanted value.
+/// The result of a limiter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LimitedValue {
     /// The value to use.
     pub value: f64,
-    /// Whether it is less than what was wanted.
+    /// Whether it is less than the wanted value.
     pub limited: bool,
 }
 

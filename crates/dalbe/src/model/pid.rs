@@ -1,4 +1,4 @@
-//! The PID controller of w: needs no model of the network.
+//! The PID controller of w. It needs no model of the network.
 //!
 //! DA-LBE (Hayes et al. 2017, NEAT D3.2 Appendix B) eqs (7)–(10):
 //!
@@ -9,20 +9,19 @@
 //! w_n   = clamp(u_n, w_min, 1)                                    (10)
 //! ```
 //!
-//! eps estimates how much w is missing to what would carry zeta, were the
-//! rate proportional to w: the missing weight is `w*zeta/x̄ − w`. What the
-//! paper leaves open:
+//! eps estimates the weight that is missing for the rate zeta: `w*zeta/x̄ − w`.
+//! This assumes that the rate is proportional to w. The paper leaves these cases
+//! open:
 //!
-//! - *x̄ = 0*, or so small that more than the whole range of w seems to be
-//!   missing, and *zeta = ∞*: eps = 1, the whole range.
-//! - *zeta = 0*: nothing is wanted, eps = −w, whatever the rate is.
-//! - *a measurement that is no news* (not a number, negative, no period):
-//!   nothing changes.
-//! - *wind-up*: the integral part Ki*I is kept within [w_min, 1]. That
-//!   changes nothing in the steady state, where it is w itself; after
-//!   saturation it leaves the bound with the first error of the other sign.
-//! - *the start*: I begins such that no error means `w_start`; the
-//!   differential part begins with the second measurement.
+//! - *x̄ = 0*, a very small x̄, and *zeta = ∞*: eps = 1, the whole range of w.
+//! - *zeta = 0*: eps = −w at any rate.
+//! - *A measurement without meaning* (not a number, negative, no period) changes
+//!   nothing.
+//! - *Wind-up*: the integral part Ki*I stays within [w_min, 1]. This changes
+//!   nothing in the steady state, where it is w itself. After saturation, it
+//!   leaves the bound with the first error of the other sign.
+//! - *The start*: I begins such that no error means `w_start`. The differential
+//!   part begins with the second measurement.
 
 use std::time::Duration;
 
@@ -66,14 +65,14 @@ impl PidSettings {
         }
     }
 
-    /// The gains of the paper per update instead of per second: the integral
-    /// gains as much in a period of any length as in the paper's 10 s.
+    /// The gains of the paper per update instead of per second. The integral
+    /// grows as much in a period of any length as in the paper's 10 s.
     ///
-    /// With periods of 1/100 of the time left, short transfers are controlled
-    /// as the long ones of the paper are, instead of ten times as slowly.
+    /// With periods of 1/100 of the time left, the control of short transfers is
+    /// then as fast as that of the paper's long ones, and not ten times slower.
     #[must_use]
     pub fn per_update(period: Duration, w_min: f64) -> Self {
-        // A period of 0 is no news, so its gains never count.
+        // A measurement over a period of 0 does not count, nor do its gains.
         let scale = period.as_secs_f64().max(f64::EPSILON) / PAPER_PERIOD;
         Self {
             kp: KP,
@@ -84,7 +83,7 @@ impl PidSettings {
     }
 }
 
-/// One step of a [`Pid`]: the weight, and what it is the sum of.
+/// One step of a [`Pid`]: the weight and its parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PidSample {
     /// w_n, in [w_min, 1].
@@ -127,8 +126,8 @@ impl Pid {
         }
     }
 
-    /// The weight for the next period. Without news everything stays as it
-    /// was.
+    /// The weight for the next period. A measurement without meaning changes
+    /// nothing.
     pub fn update(&mut self, measurement: &RateMeasurement) -> PidSample {
         if measurement.is_news() {
             self.sample = self.step(measurement);
@@ -160,7 +159,7 @@ fn error(measurement: &RateMeasurement, w: f64) -> f64 {
     if zeta == 0.0 || rate.is_infinite() {
         -w
     } else if rate == 0.0 {
-        // Not divided by: there is a negative 0 too.
+        // A division could give either infinity, for there is a negative 0.
         MAX_ERROR
     } else {
         ((zeta - rate) / rate * w).min(MAX_ERROR)

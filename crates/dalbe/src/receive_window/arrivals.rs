@@ -1,4 +1,4 @@
-//! What the observer sees of one connection between two samples.
+//! The observer's report on one connection between two samples.
 
 use crate::ebpf::{ObservedInterval, Observer, PivCounts};
 use crate::socket::TcpSocket;
@@ -8,20 +8,18 @@ use std::time::Duration;
 /// Length of the observer's intervals: half of a sampling interval.
 const OBSERVER_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What an observer has seen of the packets of one connection since it was
-/// last asked.
+/// The observer's report on the packets of one connection since the last sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct PacketArrivals {
     /// Packet-interval variations (Vulture, algorithm 1).
     pub(crate) intervals: PivCounts,
-    /// The sender's congestion window (Vulture, algorithm 6), bytes; `None`
-    /// where it is not known.
+    /// The sender's congestion window (Vulture, algorithm 6), bytes; `None` while it
+    /// is unknown.
     pub(crate) cwnd: Option<f64>,
-    /// Least one-way delay, against an arbitrary zero, µs; `None` if nothing
-    /// came.
+    /// Smallest one-way delay, against an arbitrary zero, µs; `None` without data.
     pub(crate) delay_us: Option<i64>,
-    /// The tick of the sender's timestamps; with another one the zero of the
-    /// delays is another.
+    /// The tick of the sender's timestamps. Another tick changes the zero of the
+    /// delays.
     pub(crate) tick: Duration,
 }
 
@@ -31,7 +29,7 @@ pub(crate) struct ObservedConnection {
     observer: Arc<Observer>,
     asked: WatchState,
     /// End of the last interval that was taken.
-    seen: Duration,
+    taken_until: Duration,
 }
 
 /// Whether the connection is observed.
@@ -39,7 +37,7 @@ pub(crate) struct ObservedConnection {
 enum WatchState {
     Not,
     Granted,
-    /// It will not be otherwise at the next look.
+    /// It cannot be observed, now or later.
     InVain,
 }
 
@@ -48,12 +46,12 @@ impl ObservedConnection {
         Self {
             observer,
             asked: WatchState::Not,
-            seen: Duration::ZERO,
+            taken_until: Duration::ZERO,
         }
     }
 
-    /// What has come since the last call; `None` where nothing can be
-    /// observed (no room in the kernel, a sandbox, no timestamps).
+    /// The report since the last call; `None` if the connection cannot be observed
+    /// (no room in the kernel, a sandbox, no timestamps).
     pub(crate) fn arrivals(&mut self, socket: &TcpSocket) -> Option<PacketArrivals> {
         if self.asked == WatchState::Not {
             let watching = self.observer.watch(socket, OBSERVER_INTERVAL);
@@ -68,10 +66,10 @@ impl ObservedConnection {
         }
         let fresh = intervals
             .iter()
-            .filter(|interval| interval.began >= self.seen);
+            .filter(|interval| interval.began >= self.taken_until);
         let arrivals = sum(fresh);
         if let Some(last) = intervals.last() {
-            self.seen = last.began + last.length;
+            self.taken_until = last.began + last.length;
         }
         Some(arrivals)
     }
@@ -90,8 +88,8 @@ fn sum<'a>(intervals: impl Iterator<Item = &'a ObservedInterval>) -> PacketArriv
             .map(|bytes| bytes as f64)
             .or(arrivals.cwnd);
         if let Some(delay) = interval.delay {
-            let least = arrivals.delay_us.unwrap_or(i64::MAX);
-            arrivals.delay_us = Some(delay.least_us.min(least));
+            let min = arrivals.delay_us.unwrap_or(i64::MAX);
+            arrivals.delay_us = Some(delay.min_us.min(min));
         }
     }
     arrivals

@@ -112,7 +112,7 @@ const RTT_TIME_CONSTANT: f64 = 2.0;
 /// The test of one bottleneck.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bottleneck {
-    looks: BottleneckRecord,
+    record: BottleneckRecord,
     /// Mean round-trip time, s; 0 before the first.
     rtt: f64,
     /// Part of what is offered that is used.
@@ -173,8 +173,8 @@ impl Bottleneck {
         self.estimate.rate()
     }
 
-    /// The highest level that the tests speak for, bytes: at least `first`.
-    pub(crate) fn most(&self, first: f64) -> f64 {
+    /// The highest level that the tests support, bytes: at least `first`.
+    pub(crate) fn max_level(&self, first: f64) -> f64 {
         (MAX_LEVEL_PER_TESTED * self.tested).max(first)
     }
 
@@ -199,11 +199,11 @@ impl Bottleneck {
         }
     }
 
-    /// What was seen, and what was offered for it.
-    pub(crate) fn look(&mut self, now: Duration, look: BottleneckSample) {
-        self.follow(now, &look);
-        self.looks.add(now, look, self.rtt);
-        if !look.is_steady {
+    /// Takes a sample and the window that was offered for it.
+    pub(crate) fn update(&mut self, now: Duration, sample: BottleneckSample) {
+        self.follow(now, &sample);
+        self.record.add(now, sample, self.rtt);
+        if !sample.is_steady {
             (self.swing, self.last) = (None, None);
             self.effects.clear();
             return;
@@ -212,16 +212,16 @@ impl Bottleneck {
             && now >= end + seconds(swing.rtt)
         {
             self.last = None;
-            self.came_of(swing, now, &look);
+            self.came_of(swing, now, &sample);
         }
         match self.swing {
             None if self.last.is_none() => {
-                let has_room = self.has_room(now, &look, START_DELAY_SHARE);
+                let has_room = self.has_room(now, &sample, START_DELAY_SHARE);
                 let is_due = self.estimate.tests() < ENOUGH_TESTS || now >= self.rest;
-                let is_even = has_room.is_some() && is_due && self.is_even(now, &look);
+                let is_even = has_room.is_some() && is_due && self.is_even(now, &sample);
                 if has_room == Some(true) || is_even {
                     self.effects.clear();
-                    self.begin(now, look.level, false, has_room == Some(true));
+                    self.begin(now, sample.level, false, has_room == Some(true));
                 }
             }
             Some(swing)
@@ -231,7 +231,7 @@ impl Bottleneck {
             {
                 self.last = Some((swing, now));
                 self.swing = None;
-                let has_room = self.has_room(now, &look, UP_DELAY_SHARE);
+                let has_room = self.has_room(now, &sample, UP_DELAY_SHARE);
                 let goes_on = if swing.has_room {
                     swing.is_up || has_room == Some(true)
                 } else {
@@ -242,7 +242,7 @@ impl Bottleneck {
                     self.rest = now + seconds(REST_ROUND_TRIPS * swing.rtt);
                 }
                 if goes_on {
-                    self.begin(now, look.level, !swing.is_up, swing.has_room);
+                    self.begin(now, sample.level, !swing.is_up, swing.has_room);
                 }
             }
             _ => {}
@@ -259,12 +259,12 @@ impl Bottleneck {
         });
     }
 
-    fn follow(&mut self, now: Duration, look: &BottleneckSample) {
-        let Some(queueing) = look.queueing else {
+    fn follow(&mut self, now: Duration, sample: &BottleneckSample) {
+        let Some(queueing) = sample.queueing else {
             return;
         };
-        let rtt = look.base + queueing;
-        let before = self.looks.last_at().map(|at| now.saturating_sub(at));
+        let rtt = sample.base + queueing;
+        let before = self.record.last_at().map(|at| now.saturating_sub(at));
         let kept = before.map_or(0.0, |elapsed| {
             (-elapsed.as_secs_f64() / RTT_TIME_CONSTANT).exp()
         });
@@ -274,15 +274,15 @@ impl Bottleneck {
 
     /// Whether the delay is below a part of its range of late, or a swing up
     /// would still leave room; `None` if other flows never make room.
-    fn has_room(&self, now: Duration, look: &BottleneckSample, part: f64) -> Option<bool> {
-        let (low, high) = self.looks.range()?;
-        if high - low < MIN_DELAY_RANGE + MIN_DELAY_RANGE_SHARE * look.base {
+    fn has_room(&self, now: Duration, sample: &BottleneckSample, part: f64) -> Option<bool> {
+        let (low, high) = self.record.range()?;
+        if high - low < MIN_DELAY_RANGE + MIN_DELAY_RANGE_SHARE * sample.base {
             return None;
         }
-        let swing = 2.0 * width(look.level, look.segment) / self.rate();
+        let swing = 2.0 * width(sample.level, sample.segment) / self.rate();
         let below = (part * (high - low)).max(ROOM_DELAY_SHARE * (high - low) - swing);
         Some(
-            self.looks
+            self.record
                 .queueing(now.saturating_sub(self.lately()), now)?
                 <= low + below,
         )
@@ -294,54 +294,54 @@ impl Bottleneck {
 
     /// Whether the delay hardly grows, so that what was taken away finds room
     /// again: the plateau of CUBIC.
-    fn is_even(&self, now: Duration, look: &BottleneckSample) -> bool {
-        let swing = 2.0 * width(look.level, look.segment) / self.rate();
+    fn is_even(&self, now: Duration, sample: &BottleneckSample) -> bool {
+        let swing = 2.0 * width(sample.level, sample.segment) / self.rate();
         let before = now.saturating_sub(seconds(SWING_ROUND_TRIPS * self.rtt));
         let old = self
-            .looks
+            .record
             .queueing(before.saturating_sub(self.lately()), before);
-        let new = self.looks.queueing(now.saturating_sub(self.lately()), now);
+        let new = self.record.queueing(now.saturating_sub(self.lately()), now);
         let grown = new.zip(old).map(|(new, old)| (new - old).abs());
         grown.is_some_and(|grown| grown < (EVEN_SHARE * swing).max(TICK))
     }
 
     /// The effect of a swing has come.
-    fn came_of(&mut self, swing: Swing, now: Duration, look: &BottleneckSample) {
+    fn came_of(&mut self, swing: Swing, now: Duration, sample: &BottleneckSample) {
         let shows = swing.began + seconds(EFFECT_ROUND_TRIPS * swing.rtt);
-        let Some(queueing) = self.looks.queueing(shows, now) else {
+        let Some(queueing) = self.record.queueing(shows, now) else {
             self.effects.clear();
             return;
         };
         self.effects.push_back(SwingEffect {
             swing,
             queueing,
-            flight: self.looks.came_in(now, look.base + queueing),
+            flight: self.record.came_in(now, sample.base + queueing),
         });
         if self.effects.len() > 3 {
             self.effects.pop_front();
         }
         if let &mut [before, at, after] = self.effects.make_contiguous() {
-            self.compare(now, look, [before, at, after]);
+            self.compare(now, sample, [before, at, after]);
         }
     }
 
     /// One swing against those before and after it.
-    fn compare(&mut self, now: Duration, look: &BottleneckSample, effects: [SwingEffect; 3]) {
+    fn compare(&mut self, now: Duration, sample: &BottleneckSample, effects: [SwingEffect; 3]) {
         let [before, at, after] = effects.map(|effect| effect.queueing);
-        let used = self.looks.used(effects[0].swing.began, now);
-        let width = 2.0 * width(look.level, look.segment);
+        let used = self.record.used(effects[0].swing.began, now);
+        let width = 2.0 * width(sample.level, sample.segment);
         let bytes = width * used.min(1.0);
         let sign = if effects[1].swing.is_up { 1.0 } else { -1.0 };
         let delay = sign * (at - 0.5 * (before + after));
         let expected = self.estimate.expected(bytes).unwrap_or(0.0);
-        let moved = (look.level - effects[0].swing.level).abs();
-        let is_busy = before.min(at).min(after) >= MIN_BUSY_DELAY + MIN_BUSY_SHARE * look.base;
+        let moved = (sample.level - effects[0].swing.level).abs();
+        let is_busy = before.min(at).min(after) >= MIN_BUSY_DELAY + MIN_BUSY_SHARE * sample.base;
         // Where there was no room, others may have taken what was made.
         let is_filled = !effects[1].swing.has_room && delay < TICK;
         if after < before - TICK - MAX_FALL_SHARE * expected
             || !is_busy
             || is_filled
-            || moved > MAX_LEVEL_CHANGE * look.level
+            || moved > MAX_LEVEL_CHANGE * sample.level
         {
             return;
         }
@@ -349,20 +349,20 @@ impl Bottleneck {
         let flights = effects.map(|effect| effect.flight);
         let swung = sign * (flights[1] - 0.5 * (flights[0] + flights[2]));
         if used < MIN_USED_SHARE {
-            let most = RETREAT_FACTOR.max(MIN_LEVEL_PER_USED * used) * look.level;
-            self.retreat(most);
+            let max = RETREAT_FACTOR.max(MIN_LEVEL_PER_USED * used) * sample.level;
+            self.retreat(max);
         } else if self.follows(swung / width) {
             self.estimate.add(width, bytes, delay);
             if self.rate().is_finite() {
-                self.tested += TESTED_LEVEL_GAIN * (look.level - self.tested);
+                self.tested += TESTED_LEVEL_GAIN * (sample.level - self.tested);
             }
         } else {
-            self.retreat(UNFOLLOWED_FACTOR * look.level);
+            self.retreat(UNFOLLOWED_FACTOR * sample.level);
         }
     }
 
-    fn retreat(&mut self, most: f64) {
-        self.tested = self.tested.min(most / MAX_LEVEL_PER_TESTED);
+    fn retreat(&mut self, max: f64) {
+        self.tested = self.tested.min(max / MAX_LEVEL_PER_TESTED);
     }
 
     /// Whether the sender follows the window, when what is in flight has swung

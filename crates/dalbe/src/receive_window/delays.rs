@@ -20,12 +20,12 @@ const MIN_FLAT_TIME: Duration = Duration::from_secs(10);
 pub(crate) struct QueueDelays {
     base: MinFilter<Duration>,
     samples: RttSamples,
-    /// Least one-way delay, µs, against an arbitrary zero.
+    /// Smallest one-way delay, µs, against an arbitrary zero.
     one_way: MinFilter<i64>,
-    /// Of the sender's timestamps, with which that zero changes.
+    /// The tick of the sender's timestamps. That zero changes with it.
     tick: Duration,
-    /// Queueing delay that the observer has seen since the last look, s;
-    /// `None` without one.
+    /// Queueing delay by the observer since the last sample, s; `None` without an
+    /// observer.
     observed: Option<Option<f64>>,
     flat: Option<FlatDelay>,
 }
@@ -35,8 +35,8 @@ pub(crate) struct QueueDelays {
 struct FlatDelay {
     since: Duration,
     /// Queueing delay, s.
-    least: f64,
-    most: f64,
+    min: f64,
+    max: f64,
     /// Segments received out of order so far.
     out_of_order: u32,
 }
@@ -46,21 +46,21 @@ struct FlatDelay {
 pub(crate) struct DelaySample {
     /// Round-trip time without a queue.
     pub(crate) base: Duration,
-    /// Queueing delay of what came since the last look, s; `None` if nothing
-    /// came.
+    /// Queueing delay of the data since the last sample, s; `None` without data.
     pub(crate) queueing: Option<f64>,
 }
 
 impl QueueDelays {
-    /// What an observer has seen since the last look, to be told before it.
+    /// Takes the observer's report since the last sample. To be called before
+    /// [`Self::update`].
     pub(crate) fn arrived(&mut self, now: Duration, arrivals: &PacketArrivals) {
         if arrivals.delay_us.is_some() && arrivals.tick != self.tick {
             self.tick = arrivals.tick;
             self.one_way = MinFilter::default();
         }
         self.observed = Some(arrivals.delay_us.map(|delay| {
-            let least = self.one_way.update(now, delay);
-            (delay - least) as f64 * 1e-6
+            let min = self.one_way.update(now, delay);
+            (delay - min) as f64 * 1e-6
         }));
     }
 
@@ -69,14 +69,14 @@ impl QueueDelays {
         self.base.update(now, rtt);
     }
 
-    /// When the least round-trip time of the last minute was seen, and it.
+    /// The smallest round-trip time of the last minute, and when it was measured.
     pub(crate) fn base(&self) -> Option<(Duration, Duration)> {
-        self.base.least()
+        self.base.min()
     }
 
-    /// A look at a connection with this round-trip time, which has received so
-    /// many segments; `pauses` if it pauses between them.
-    pub(crate) fn look(
+    /// Takes a sample of a connection with this round-trip time and this number of
+    /// received segments. `pauses` tells whether it pauses between them.
+    pub(crate) fn update(
         &mut self,
         now: Duration,
         info: &TcpInfo,
@@ -93,11 +93,11 @@ impl QueueDelays {
             ShortPath::No
         };
         let newest = self.samples.newest(now, rtt, segments, base, short);
-        // What the way there has of a queue, the way there and back has too:
-        // more than that is a clock that drifts.
-        let most = newest.unwrap_or(rtt).max(rtt).saturating_sub(base) + TIMESTAMP_TICK;
+        // The queue on the way here is part of the round trip. A longer one-way
+        // delay comes from a clock that drifts.
+        let max = newest.unwrap_or(rtt).max(rtt).saturating_sub(base) + TIMESTAMP_TICK;
         let observed = self.observed.take();
-        let observed = observed.map(|delay| delay.map(|s| s.min(most.as_secs_f64())));
+        let observed = observed.map(|delay| delay.map(|s| s.min(max.as_secs_f64())));
         DelaySample {
             base,
             queueing: observed
@@ -108,23 +108,23 @@ impl QueueDelays {
     /// The flow is nearly at rest beside other traffic with a queue. It cannot
     /// see the base, and must not forget it. A flat delay replaces the base:
     /// the path has become longer.
-    pub(crate) fn keep(&mut self, now: Duration, seen: &DelaySample, out_of_order: u32) {
+    pub(crate) fn keep(&mut self, now: Duration, sample: &DelaySample, out_of_order: u32) {
         self.base.keep(now);
         self.one_way.keep(now);
-        let Some(queue) = seen.queueing else {
+        let Some(queue) = sample.queueing else {
             return;
         };
         let fresh = FlatDelay {
             since: now,
-            least: queue,
-            most: queue,
+            min: queue,
+            max: queue,
             out_of_order,
         };
         let flat = self.flat.get_or_insert(fresh);
-        flat.least = flat.least.min(queue);
-        flat.most = flat.most.max(queue);
-        let varies = MAX_FLAT_CHANGE + MAX_FLAT_CHANGE_SHARE * seen.base.as_secs_f64();
-        if flat.most - flat.least > varies || out_of_order != flat.out_of_order {
+        flat.min = flat.min.min(queue);
+        flat.max = flat.max.max(queue);
+        let varies = MAX_FLAT_CHANGE + MAX_FLAT_CHANGE_SHARE * sample.base.as_secs_f64();
+        if flat.max - flat.min > varies || out_of_order != flat.out_of_order {
             *flat = fresh;
         } else if now >= flat.since + MIN_FLAT_TIME {
             self.base = MinFilter::default();
@@ -153,9 +153,9 @@ const MAX_KEPT: Duration = Duration::from_secs(600);
 /// The smallest value of the last minute.
 #[derive(Debug, Clone)]
 pub(crate) struct MinFilter<T> {
-    /// When each step began, and the least value within it.
+    /// When each step began, and the smallest value within it.
     steps: VecDeque<(Duration, T)>,
-    /// When the least was measured last.
+    /// When the smallest value was last measured.
     measured: Duration,
 }
 
@@ -169,38 +169,37 @@ impl<T> Default for MinFilter<T> {
 }
 
 impl<T: Copy + Ord> MinFilter<T> {
-    /// Takes a measured delay and returns the least.
+    /// Takes a measured delay and returns the smallest.
     pub(crate) fn update(&mut self, now: Duration, delay: T) -> T {
-        if self.least().is_none_or(|(_, least)| delay <= least) {
+        if self.min().is_none_or(|(_, min)| delay <= min) {
             self.measured = now;
         }
         match self.steps.back_mut() {
-            Some((began, least)) if now < *began + MIN_FILTER_STEP => *least = delay.min(*least),
+            Some((began, min)) if now < *began + MIN_FILTER_STEP => *min = delay.min(*min),
             _ => self.steps.push_back((now, delay)),
         }
         while self.steps.len() > 1 && self.steps[0].0 + MIN_FILTER_MEMORY <= now {
             self.steps.pop_front();
         }
-        self.least().map_or(delay, |(_, least)| least)
+        self.min().map_or(delay, |(_, min)| min)
     }
 
-    /// The least cannot be measured now: others keep a queue, and a flow that
-    /// yields to them cannot empty it. It is not forgotten meanwhile, for ten
-    /// minutes.
+    /// Keeps the smallest value for up to ten minutes while it cannot be measured:
+    /// others keep a queue, and a flow that yields to them cannot empty it.
     pub(crate) fn keep(&mut self, now: Duration) {
         let measured = self.measured;
         if now < measured + MAX_KEPT
-            && let Some((_, least)) = self.least()
+            && let Some((_, min)) = self.min()
         {
-            self.update(now, least);
+            self.update(now, min);
             self.measured = measured;
         }
     }
 
-    /// When the step began in which the least was measured, and it; once there
-    /// is any.
-    pub(crate) fn least(&self) -> Option<(Duration, T)> {
-        self.steps.iter().copied().min_by_key(|&(_, least)| least)
+    /// When the step with the smallest value began, and the value; `None` before the
+    /// first one.
+    pub(crate) fn min(&self) -> Option<(Duration, T)> {
+        self.steps.iter().copied().min_by_key(|&(_, min)| min)
     }
 }
 
@@ -236,8 +235,7 @@ pub(crate) enum ShortPath {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RttSamples {
     last: Option<SmoothedRtt>,
-    /// Looks at which segments had come and the average had not moved, in a
-    /// row.
+    /// Samples in a row with new segments and the same average.
     still: u32,
 }
 
@@ -249,7 +247,7 @@ struct SmoothedRtt {
 }
 
 impl RttSamples {
-    /// The mean of what the kernel has measured since the last look, from its
+    /// The mean of what the kernel has measured since the last sample, from its
     /// average `smoothed` and the `segments` received so far; `None` if there
     /// was nothing to measure.
     pub(crate) fn newest(
@@ -260,12 +258,12 @@ impl RttSamples {
         base: Duration,
         short: ShortPath,
     ) -> Option<Duration> {
-        let look = SmoothedRtt {
+        let sample = SmoothedRtt {
             at: now,
             smoothed,
             segments,
         };
-        let Some(last) = self.last.replace(look) else {
+        let Some(last) = self.last.replace(sample) else {
             return Some(smoothed);
         };
         let arrived = segments.wrapping_sub(last.segments);
@@ -321,7 +319,7 @@ mod min_filter_tests {
     #[test]
     fn the_minimum_is_forgotten_after_a_minute() {
         let mut base = MinFilter::default();
-        assert_eq!(base.least(), None);
+        assert_eq!(base.min(), None);
         assert_eq!(base.update(ms(0), ms(40)), ms(40));
         for second in 1..60 {
             assert_eq!(base.update(ms(1000 * second), ms(55)), ms(40));

@@ -1,6 +1,5 @@
-//! Samples of a connection over the last few round trips. They give its rate,
-//! how long a queue has stood, and whether the queue has grown by more than our
-//! window.
+//! Samples of a connection over the last few round trips. They give its rate, its
+//! standing queue, and the rise of the queue beyond the growth of our window.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -30,8 +29,7 @@ pub(crate) struct QueueObservation {
     pub(crate) at: Duration,
     /// Bytes received since the connection was opened.
     pub(crate) bytes: u64,
-    /// Queueing delay of what came since the last look, s; `None` if nothing
-    /// came.
+    /// Queueing delay of the data since the last sample, s; `None` without data.
     pub(crate) queueing: Option<f64>,
     /// Window on offer, bytes.
     pub(crate) window: f64,
@@ -40,24 +38,24 @@ pub(crate) struct QueueObservation {
 /// The samples of one connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
-    looks: VecDeque<QueueObservation>,
+    samples: VecDeque<QueueObservation>,
 }
 
 impl History {
-    /// Another look; what is older than some round trips is forgotten.
-    pub(crate) fn add(&mut self, look: QueueObservation, rtt: Duration) {
-        self.looks.push_back(look);
+    /// Adds a sample. Samples older than some round trips are forgotten.
+    pub(crate) fn add(&mut self, sample: QueueObservation, rtt: Duration) {
+        self.samples.push_back(sample);
         let keep = rtt.mul_f64(KEPT_ROUND_TRIPS).max(MIN_KEPT);
-        while self.looks.len() > 1 && self.looks[0].at + keep < look.at {
-            self.looks.pop_front();
+        while self.samples.len() > 1 && self.samples[0].at + keep < sample.at {
+            self.samples.pop_front();
         }
     }
 
     /// The newest queueing delay, s; 0 if there is none.
     pub(crate) fn newest(&self) -> f64 {
-        let newest_first = self.looks.iter().rev();
+        let newest_first = self.samples.iter().rev();
         newest_first
-            .filter_map(|look| look.queueing)
+            .filter_map(|sample| sample.queueing)
             .next()
             .unwrap_or(0.0)
     }
@@ -66,10 +64,13 @@ impl History {
     /// than what is remembered. A window arrives in bunches, one in each round
     /// trip: over any other time the rate would seem to swing.
     pub(crate) fn rate(&self, time: Duration) -> Option<f64> {
-        let last = self.looks.back()?;
+        let last = self.samples.back()?;
         let from = last.at.checked_sub(time)?;
-        let after = self.looks.iter().position(|look| look.at > from)?;
-        let (before, after) = (self.looks.get(after.checked_sub(1)?)?, self.looks[after]);
+        let after = self.samples.iter().position(|sample| sample.at > from)?;
+        let (before, after) = (
+            self.samples.get(after.checked_sub(1)?)?,
+            self.samples[after],
+        );
         let bytes = after.bytes.saturating_sub(before.bytes) as f64;
         let share = (from - before.at).div_duration_f64(after.at - before.at);
         let since = last.bytes.saturating_sub(before.bytes) as f64 - bytes * share;
@@ -80,14 +81,14 @@ impl History {
     /// s. Of a flow that carries little (`is_small`) a single measurement may be
     /// wrong.
     pub(crate) fn standing(&self, rtt: Duration, is_small: bool) -> f64 {
-        let Some(now) = self.looks.back().map(|look| look.at) else {
+        let Some(now) = self.samples.back().map(|sample| sample.at) else {
             return 0.0;
         };
         let mut delays: Vec<f64> = self.delays(now.saturating_sub(rtt), now).collect();
         let place = if delays.is_empty() || is_small && delays.len() <= FEW_SAMPLES {
-            let newest_first = self.looks.iter().rev();
+            let newest_first = self.samples.iter().rev();
             delays = newest_first
-                .filter_map(|look| look.queueing)
+                .filter_map(|sample| sample.queueing)
                 .take(3)
                 .collect();
             delays.len() / 2
@@ -100,7 +101,7 @@ impl History {
 
     /// The recent rise of the queueing delay, s; `None` if nothing is known.
     pub(crate) fn rise(&self, rtt: Duration) -> Option<f64> {
-        let last = self.looks.back()?;
+        let last = self.samples.back()?;
         last.queueing?;
         let fresh = MIN_FRESH.max(rtt.mul_f64(FRESH_SHARE));
         let split = last.at.saturating_sub(fresh);
@@ -113,19 +114,19 @@ impl History {
     /// By how much our own window has grown, bytes: the most by which it was
     /// ever above what it had been before.
     pub(crate) fn growth(&self) -> f64 {
-        let (mut least, mut growth) = (f64::INFINITY, 0.0_f64);
-        for look in &self.looks {
-            least = least.min(look.window);
-            growth = growth.max(look.window - least);
+        let (mut min, mut growth) = (f64::INFINITY, 0.0_f64);
+        for sample in &self.samples {
+            min = min.min(sample.window);
+            growth = growth.max(sample.window - min);
         }
         growth
     }
 
     /// Queueing delays that were seen between two moments, both included, s.
     fn delays(&self, from: Duration, until: Duration) -> impl Iterator<Item = f64> {
-        let within = self.looks.iter();
-        let within = within.filter(move |look| (from..=until).contains(&look.at));
-        within.filter_map(|look| look.queueing)
+        let within = self.samples.iter();
+        let within = within.filter(move |sample| (from..=until).contains(&sample.at));
+        within.filter_map(|sample| sample.queueing)
     }
 }
 

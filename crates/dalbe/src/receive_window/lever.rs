@@ -35,8 +35,8 @@ pub struct PathMemory {
     pub at: Duration,
     /// The highest recent rate, byte/s; 0 while nothing is known.
     pub carried: u64,
-    /// When that rate was seen.
-    pub seen: Duration,
+    /// When that rate was measured.
+    pub carried_at: Duration,
 }
 
 /// How the windows of a lane are controlled.
@@ -71,9 +71,9 @@ pub struct WindowLever {
     limiter: ReceiveWindowLimiter,
     observed: Option<ObservedConnection>,
     settings: WindowSettings,
-    /// The window the buffer has room for, bytes; 0 before the first look.
+    /// The window the buffer has room for, bytes; 0 before the first sample.
     room: u32,
-    /// Bytes that the connection had received at the last look.
+    /// Bytes that the connection had received at the last sample.
     received: u64,
     /// Whether the buffer holds no more than a probe.
     is_narrow: bool,
@@ -162,7 +162,9 @@ impl WindowLever {
     /// What other connections over the same path have learnt.
     pub fn learn(&mut self, memory: PathMemory) {
         self.limiter.delays.learn(memory.at, memory.base);
-        self.limiter.stale.learn(memory.seen, memory.carried as f64);
+        self.limiter
+            .stale
+            .learn(memory.carried_at, memory.carried as f64);
     }
 
     /// What there is to learn from this connection.
@@ -174,11 +176,11 @@ impl WindowLever {
             at,
             // Saturates; never NaN.
             carried: self.limiter.stale.carried(now) as u64,
-            seen: now,
+            carried_at: now,
         })
     }
 
-    /// Bytes that the connection had received at the last look, and whether
+    /// Bytes that the connection had received at the last sample, and whether
     /// there was a queue.
     #[must_use]
     pub fn progress(&self) -> (u64, bool) {
@@ -196,8 +198,8 @@ impl WindowLever {
         is_wanted.then(|| self.limiter.stale.rate(now, remaining))?
     }
 
-    /// Looks at the connection and sets its window; `None` while nothing is
-    /// known, or the window is still the kernel's ([`WindowSettings::holds_on_demand`]).
+    /// Takes a sample of the connection and sets its window; `None` before the
+    /// first measurement, or while the window is still the kernel's ([`WindowSettings::holds_on_demand`]).
     /// `remaining` bytes of the response at hand are still to come, if that is known.
     ///
     /// # Errors
@@ -227,7 +229,7 @@ impl WindowLever {
         let window = self
             .settings
             .max_window
-            .map_or(window, |most| window.min(most));
+            .map_or(window, |max| window.min(max));
         let is_near_end = remaining
             .is_some_and(|bytes| (bytes as f64) < UNPAUSED_END_SEGMENTS * self.limiter.segment);
         let pause = self.limiter.pause().filter(|_| !is_near_end);

@@ -83,8 +83,7 @@ pub(crate) struct ReceiveWindowLimiter {
     /// section 3.8.6.1), and a window of two such pieces would never let a
     /// whole one through again.
     pub(crate) segment: f64,
-    /// Segments at the last look, and bytes that came in them; some of them
-    /// may have come twice.
+    /// Segments at the last sample, and their bytes. Some bytes may have come twice.
     arrived: (u32, f64),
     pauses: SubWindowPause,
     yields: YieldDetector,
@@ -130,7 +129,7 @@ impl ReceiveWindowLimiter {
     }
 
     /// Tests of the bottleneck count only if they show at least `doubt` times the
-    /// highest rate that was seen. This is for a sender that turns the window into a
+    /// highest rate that was sample. This is for a sender that turns the window into a
     /// rate: it carries exactly what the window says.
     pub(crate) fn doubting(self, doubt: f64) -> Self {
         Self { doubt, ..self }
@@ -181,11 +180,11 @@ impl ReceiveWindowLimiter {
         let bytes = info.bytes_received?;
         let segments = info.data_segs_in.unwrap_or(0);
         let pauses = self.pauses.pause().is_some();
-        let delay = self.delays.look(now, info, rtt, segments, pauses);
+        let delay = self.delays.update(now, info, rtt, segments, pauses);
         let base = delay.base;
         self.segment = self.segment.max(largest_segment(info));
         let segment = self.segment;
-        let seen = ConnectionSample {
+        let sample = ConnectionSample {
             rtt,
             base,
             queueing: delay.queueing,
@@ -201,10 +200,10 @@ impl ReceiveWindowLimiter {
         }
         let yielding = match self.opening {
             ResponseStart::Done if self.pauses.pause().is_none() => {
-                self.rule.update(now, &seen, self.is_free)
+                self.rule.update(now, &sample, self.is_free)
             }
             // Single probes are no round trips to go by.
-            _ => self.rule.wait(now, &seen),
+            _ => self.rule.wait(now, &sample),
         };
         let used = self.rule.rate() * rtt.as_secs_f64();
         if used >= self.widest.0 || now >= self.widest.1 + FREE_WINDOW_MEMORY {
@@ -219,18 +218,18 @@ impl ReceiveWindowLimiter {
         } else {
             let wide = yielding.max(share).min(free);
             let to_come = remaining.map_or(f64::INFINITY, |bytes| bytes as f64);
-            let opened = self.opened(now, &seen, rtt, wide);
+            let opened = self.opened(now, &sample, rtt, wide);
             (wide, opened.min(to_come + FIRST_WINDOW * segment))
         };
         // Counted up, since the kernel's idea of a segment changes.
         let more = segments.wrapping_sub(self.arrived.0);
         let each = f64::from(info.rcv_mss.max(MIN_SEGMENT));
         self.arrived = (segments, self.arrived.1 + f64::from(more) * each);
-        self.bottleneck.look(
+        self.bottleneck.update(
             now,
             BottleneckSample {
                 base: base.as_secs_f64(),
-                queueing: seen.queueing,
+                queueing: sample.queueing,
                 arrived: if segments == 0 {
                     bytes as f64
                 } else {
@@ -243,19 +242,19 @@ impl ReceiveWindowLimiter {
             },
         );
         let pause_input = pause::PauseInput {
-            is_least: matches!(self.rule, YieldRule::Delay(_))
+            is_smallest: matches!(self.rule, YieldRule::Delay(_))
                 && window < pause::SMALLEST_WINDOW_BELOW * segment
                 && level < pause::PROBE_SEGMENTS * segment,
             rtt,
             base,
-            queueing: seen.queueing,
+            queueing: sample.queueing,
             segment,
             capacity: target.capacity,
             share: level / rtt.as_secs_f64(),
         };
         self.pauses.update(now, &pause_input);
         if window < pause::SMALLEST_WINDOW_BELOW * segment && self.rule.sees_others() {
-            self.delays.keep(now, &delay, seen.out_of_order);
+            self.delays.keep(now, &delay, sample.out_of_order);
         } else {
             self.delays.move_on();
         }
@@ -263,16 +262,16 @@ impl ReceiveWindowLimiter {
             ResponseStart::Done => {
                 let limits = used >= LIMITING_SHARE * window || window < SMALL_WINDOW * segment;
                 let holds = limits && self.rule.sees_others() || self.pauses.pause().is_some();
-                self.yields.update(now, seen.bytes, holds);
+                self.yields.update(now, sample.bytes, holds);
                 if self.is_free {
-                    self.stale.pause(seen.bytes);
+                    self.stale.pause(sample.bytes);
                 } else {
-                    self.stale.update(now, &seen, wide);
+                    self.stale.update(now, &sample, wide);
                 }
             }
             ResponseStart::Awaited(_) | ResponseStart::Since(_) => {
-                self.yields.pause(seen.bytes);
-                self.stale.pause(seen.bytes);
+                self.yields.pause(sample.bytes);
+                self.stale.pause(sample.bytes);
             }
         }
         // Saturates; never NaN, for all of its parts are finite.
@@ -292,12 +291,12 @@ impl ReceiveWindowLimiter {
             ..target
         };
         // The smaller one: the rate may be infinite, and the time 0.
-        let most = if bottleneck.rate() < self.doubt * target.capacity {
+        let max = if bottleneck.rate() < self.doubt * target.capacity {
             0.0
         } else {
-            bottleneck.most(first)
+            bottleneck.max_level(first)
         };
-        let tested = most.min(tested.share() * bottleneck.rtt() * bottleneck.allowance());
+        let tested = max.min(tested.share() * bottleneck.rtt() * bottleneck.allowance());
         let level = tested.max(target.share() * rtt.as_secs_f64());
         let share = bottleneck
             .about(level, segment)
@@ -309,20 +308,20 @@ impl ReceiveWindowLimiter {
     fn opened(
         &mut self,
         now: Duration,
-        seen: &ConnectionSample,
+        sample: &ConnectionSample,
         rtt: Duration,
         window: f64,
     ) -> f64 {
-        let least = (FIRST_WINDOW * seen.segment).max(FIRST_WINDOW_SHARE * window);
+        let min = (FIRST_WINDOW * sample.segment).max(FIRST_WINDOW_SHARE * window);
         if let ResponseStart::Awaited(before) = self.opening
-            && seen.bytes > before
+            && sample.bytes > before
         {
             self.opening = ResponseStart::Since(now);
         }
         let opened = match self.opening {
-            ResponseStart::Awaited(_) => least,
+            ResponseStart::Awaited(_) => min,
             ResponseStart::Since(began) => {
-                least * now.saturating_sub(began).div_duration_f64(rtt).exp2()
+                min * now.saturating_sub(began).div_duration_f64(rtt).exp2()
             }
             ResponseStart::Done => window,
         };
@@ -366,27 +365,27 @@ pub enum ReceiveWindowState {
 /// busy from the start cannot tell how much it gives up.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct YieldDetector {
-    /// The most that the flow has carried lately.
-    most: CapacityEstimate,
-    /// Bytes at the last look.
+    /// The highest recent rate of the flow.
+    max_rate: CapacityEstimate,
+    /// Bytes at the last sample.
     bytes: Option<u64>,
     /// When the present period began, and the bytes then.
     period: Option<(Duration, u64)>,
-    /// Looks in the present period, and at how many of them the window held
-    /// the flow back beside others.
-    looks: u32,
+    /// Samples in the present period, and those in which the window held the flow
+    /// back beside other traffic.
+    samples: u32,
     holding: u32,
     is_yielding: bool,
 }
 
 impl YieldDetector {
     /// The connection has received `bytes` since it was opened; `holds` if the
-    /// window holds it back now, and others are to be seen.
+    /// window holds it back now, and others are to be sample.
     pub(crate) fn update(&mut self, now: Duration, bytes: u64, holds: bool) {
         let more = bytes.saturating_sub(*self.bytes.get_or_insert(bytes));
         self.bytes = Some(bytes);
-        self.most.record(now, more);
-        self.looks += 1;
+        self.max_rate.record(now, more);
+        self.samples += 1;
         self.holding += u32::from(holds);
         let &mut (began, before) = self.period.get_or_insert((now, bytes));
         let elapsed = now.saturating_sub(began);
@@ -399,9 +398,9 @@ impl YieldDetector {
         } else {
             YIELD_BEGINS_SHARE
         };
-        let holds = f64::from(self.holding) > enough * f64::from(self.looks);
-        self.is_yielding = holds && rate < HELD_BACK_SHARE * self.most.rate(now);
-        (self.looks, self.holding) = (0, 0);
+        let holds = f64::from(self.holding) > enough * f64::from(self.samples);
+        self.is_yielding = holds && rate < HELD_BACK_SHARE * self.max_rate.rate(now);
+        (self.samples, self.holding) = (0, 0);
         self.period = Some((now, bytes));
     }
 
@@ -410,7 +409,7 @@ impl YieldDetector {
     pub(crate) fn pause(&mut self, bytes: u64) {
         self.bytes = Some(bytes);
         self.period = None;
-        (self.looks, self.holding) = (0, 0);
+        (self.samples, self.holding) = (0, 0);
     }
 
     pub(crate) fn is_yielding(&self) -> bool {

@@ -188,11 +188,11 @@ const MIN_LOOPBACK_SEGMENT: u32 = 16_384;
 /// window it was ever offered, whatever has come before, and sends none that
 /// does not fit (RFC 9293 section 3.8.6.2.1).
 pub(crate) fn largest_segment(info: &TcpInfo) -> f64 {
-    let seen = f64::from(info.rcv_mss);
+    let received = f64::from(info.rcv_mss);
     if info.advmss > MIN_LOOPBACK_SEGMENT {
-        seen.max(f64::from(info.advmss).min(INITIAL_WINDOW / 2.0))
+        received.max(f64::from(info.advmss).min(INITIAL_WINDOW / 2.0))
     } else {
-        seen
+        received
     }
 }
 

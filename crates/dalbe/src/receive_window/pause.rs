@@ -54,17 +54,16 @@ const RELAPSE_TIME: Duration = Duration::from_secs(2);
 /// A delay beyond a short queue by this, s, is a queue of other traffic.
 const MIN_QUEUE: f64 = 0.002;
 
-/// What is known of the flow.
+/// One sample of a flow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PauseInput {
     /// Whether the flow yields with the smallest window.
-    pub(crate) is_least: bool,
+    pub(crate) is_smallest: bool,
     /// Round-trip time.
     pub(crate) rtt: Duration,
     /// Round-trip time without a queue.
     pub(crate) base: Duration,
-    /// Queueing delay of what came since the last look, s; `None` if nothing
-    /// came.
+    /// Queueing delay of the data since the last sample, s; `None` without data.
     pub(crate) queueing: Option<f64>,
     /// Largest segment, bytes.
     pub(crate) segment: f64,
@@ -106,30 +105,30 @@ pub(crate) struct SubWindowPause {
 }
 
 impl SubWindowPause {
-    /// Looks at the flow; returns the time from one probe to the next, `None`
-    /// for no pause at all. May be called as often as one likes.
-    pub(crate) fn update(&mut self, now: Duration, seen: &PauseInput) -> Option<Duration> {
-        let none = short_queue(seen.base.as_secs_f64());
-        let is_free = seen.queueing.is_some_and(|queueing| queueing <= none);
-        if !seen.is_least || is_free || !seen.matters() || seen.longest() <= seen.rtt {
+    /// Takes a sample. Returns the time from one probe to the next; `None` without a
+    /// pause. May be called at any rate.
+    pub(crate) fn update(&mut self, now: Duration, input: &PauseInput) -> Option<Duration> {
+        let none = short_queue(input.base.as_secs_f64());
+        let is_free = input.queueing.is_some_and(|queueing| queueing <= none);
+        if !input.is_smallest || is_free || !input.matters() || input.longest() <= input.rtt {
             (self.next, self.pause) = (None, None);
             return None;
         }
         let recent = self.last.filter(|&(_, at)| now < at + RELAPSE_TIME);
-        let patience = recent.map_or(seen.rtt.mul_f64(ROUND_TRIPS_BEFORE_PAUSE), |_| {
+        let patience = recent.map_or(input.rtt.mul_f64(ROUND_TRIPS_BEFORE_PAUSE), |_| {
             Duration::ZERO
         });
         let next = *self.next.get_or_insert(now + patience);
-        let is_queue = seen
+        let is_queue = input
             .queueing
             .is_some_and(|queueing| queueing > none + MIN_QUEUE);
         if now >= next && is_queue {
             let pause = match (self.pause, recent) {
                 (Some(pause), _) => 2 * pause,
                 (None, Some((last, _))) => last,
-                (None, None) => seen.rtt.mul_f64(FIRST_PAUSE),
+                (None, None) => input.rtt.mul_f64(FIRST_PAUSE),
             };
-            let pause = pause.min(seen.longest());
+            let pause = pause.min(input.longest());
             self.pause = Some(pause);
             self.next = Some(now + pause);
         }
@@ -137,7 +136,7 @@ impl SubWindowPause {
         self.pause
     }
 
-    /// The pause of the last look.
+    /// The pause at the last sample.
     pub(crate) fn pause(&self) -> Option<Duration> {
         self.pause
     }
@@ -152,7 +151,7 @@ mod tests {
     /// 10 Mbit/s and 20 ms, with a queue as long again.
     fn queued() -> PauseInput {
         PauseInput {
-            is_least: true,
+            is_smallest: true,
             rtt: Duration::from_millis(40),
             base: Duration::from_millis(20),
             queueing: Some(0.02),
@@ -217,7 +216,7 @@ mod tests {
             ..queued()
         };
         let wider = PauseInput {
-            is_least: false,
+            is_smallest: false,
             ..queued()
         };
         for end in [clear, wider] {

@@ -64,19 +64,24 @@ impl YieldRule {
     }
 
     /// The window while it is not in force and says nothing: bytes.
-    pub(crate) fn wait(&mut self, now: Duration, seen: &ConnectionSample) -> f64 {
+    pub(crate) fn wait(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
         match self {
-            Self::Delay(law) => law.wait(now, seen),
-            Self::Vulture(law) => law.wait(now, seen),
+            Self::Delay(law) => law.wait(now, sample),
+            Self::Vulture(law) => law.wait(now, sample),
         }
     }
 
     /// Takes a sample; returns the window, bytes. `is_free` is true at w = 1.
-    pub(crate) fn update(&mut self, now: Duration, seen: &ConnectionSample, is_free: bool) -> f64 {
+    pub(crate) fn update(
+        &mut self,
+        now: Duration,
+        sample: &ConnectionSample,
+        is_free: bool,
+    ) -> f64 {
         match self {
-            Self::Delay(law) => law.update(now, seen),
-            Self::Vulture(law) if is_free => law.best_effort(now, seen),
-            Self::Vulture(law) => law.update(now, seen),
+            Self::Delay(law) => law.update(now, sample),
+            Self::Vulture(law) if is_free => law.best_effort(now, sample),
+            Self::Vulture(law) => law.update(now, sample),
         }
     }
 

@@ -54,7 +54,7 @@ const MIN_REMAINING_WINDOWS: f64 = 20.0;
 pub(crate) struct StaleSender {
     /// What the connection has carried.
     carried: CapacityEstimate,
-    /// At the last look.
+    /// Bytes and segments out of order at the last sample.
     bytes: Option<u64>,
     out_of_order: u32,
     last_loss: Duration,
@@ -69,7 +69,7 @@ pub(crate) struct StaleSender {
     meets_queue: bool,
 }
 
-/// A stretch of time in which it may have yielded.
+/// A period in which the flow may have yielded.
 #[derive(Debug, Clone, Copy)]
 struct YieldPeriod {
     began: Duration,
@@ -86,11 +86,11 @@ struct PastYield {
     until: Duration,
     /// Widest window meanwhile, bytes.
     window: f64,
-    /// The most that had been carried by then, byte/s.
+    /// The highest rate until then, byte/s.
     carried: f64,
 }
 
-/// The round trip at hand.
+/// The present round trip.
 #[derive(Debug, Clone, Copy)]
 struct RoundTrip {
     began: Duration,
@@ -102,33 +102,32 @@ struct RoundTrip {
     min_queueing: f64,
 }
 
-/// A round trip that is over, or the mean of some.
+/// A complete round trip, or the mean of several.
 #[derive(Debug, Clone, Copy, Default)]
 struct RoundRate {
     /// byte/s
     rate: f64,
-    /// What the window would have allowed, byte/s.
+    /// The rate that the window allowed, byte/s.
     offered: f64,
 }
 
 impl StaleSender {
-    /// Another connection over the path has carried this, byte/s.
+    /// Takes the rate of another connection over the path, byte/s.
     pub(crate) fn learn(&mut self, at: Duration, carried: f64) {
         self.carried.learn(at, carried);
     }
 
-    /// The most that was carried of late, byte/s; 0 while nothing is known.
+    /// The highest recent rate, byte/s; 0 while it is unknown.
     pub(crate) fn carried(&self, now: Duration) -> f64 {
         self.carried.rate(now)
     }
 
-    /// Whether there was a queue at the last look.
+    /// Whether there was a queue at the last sample.
     pub(crate) fn meets_queue(&self) -> bool {
         self.meets_queue
     }
 
-    /// The next response is awaited, or w is 1: what comes now says
-    /// nothing.
+    /// Skips data that does not count: the next response is awaited, or w is 1.
     pub(crate) fn pause(&mut self, bytes: u64) {
         self.bytes = Some(bytes);
         self.round = None;
@@ -223,9 +222,8 @@ impl StaleSender {
         }
     }
 
-    /// The rate of the sender, byte/s, if it is so far behind what the path
-    /// may carry that a fresh connection would do better; `remaining` bytes
-    /// are still to come, over whatever connection.
+    /// The rate of the sender, byte/s, if it is so far below the capacity of the path
+    /// that a new connection would be faster. `remaining` bytes are still to come.
     pub(crate) fn rate(&self, now: Duration, remaining: u64) -> Option<f64> {
         if self.rounds.len() < MIN_SLOW_ROUND_TRIPS
             || self.meets_queue
@@ -244,7 +242,7 @@ impl StaleSender {
             now <= old.until + YIELD_EFFECT && old.window <= MAX_HELD_SHARE * self.window
         });
         let before = yields.map(|old| old.carried).reduce(f64::max)?;
-        // What it exceeds already is no measure of the path.
+        // A rate that the sender already exceeds does not measure the path.
         if rate < before && rate > MAX_SLOW_SHARE * before {
             return None;
         }
@@ -292,54 +290,54 @@ const JUDGEMENT_TIME: Duration = Duration::from_secs(1);
 /// The trials of new connections on one path.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ConnectionRenewals {
-    /// No other before.
+    /// No other trial before this time.
     not_before: Duration,
-    /// Trials without success since the last that had some, 1/[`UNCLEAR_PER_FAILURE`].
+    /// Failed trials since the last success, in parts of [`UNCLEAR_PER_FAILURE`].
     failures: u32,
     trial: Option<RenewalTrial>,
 }
 
-/// A fresh connection that has to show what it is good for.
+/// A new connection under judgement.
 #[derive(Debug, Clone, Copy)]
 struct RenewalTrial {
-    /// Rate of the old one, byte/s.
+    /// Rate of the old connection, byte/s.
     old: f64,
     began: Duration,
-    /// When judging began, and the bytes then.
+    /// When the judgement began, and the bytes then.
     from: Option<(Duration, u64)>,
-    looks: u32,
-    /// Looks at which there was a queue.
+    samples: u32,
+    /// Samples with a queue.
     queued: u32,
 }
 
 impl ConnectionRenewals {
-    /// Whether a fresh connection may be tried now.
+    /// Whether a new connection may be tried now.
     #[must_use]
     pub fn allows(&self, now: Duration) -> bool {
         now >= self.not_before && self.failures < MAX_FAILED_TRIALS * UNCLEAR_PER_FAILURE
     }
 
-    /// A connection that carried `old` byte/s is given up for a fresh one.
+    /// Begins a trial: a new connection replaces one with the rate `old`, byte/s.
     pub fn begin(&mut self, now: Duration, old: f64) {
         self.failures += u32::from(self.trial.is_some());
         self.trial = Some(RenewalTrial {
             old,
             began: now,
             from: None,
-            looks: 0,
+            samples: 0,
             queued: 0,
         });
         self.postpone(now);
     }
 
-    /// Whether a fresh connection has still to show what it is good for.
+    /// Whether a new connection is under judgement.
     #[must_use]
     pub fn is_on_trial(&self) -> bool {
         self.trial.is_some()
     }
 
-    /// The fresh connection has received `bytes` since it was opened; the
-    /// path is no longer free if it meets a queue.
+    /// Judges the new connection, which has received `bytes` since it was opened. If
+    /// it meets a queue, the path is no longer free.
     pub fn observe(&mut self, now: Duration, bytes: u64, meets_queue: bool) {
         let Some(trial) = &mut self.trial else {
             return;
@@ -348,14 +346,14 @@ impl ConnectionRenewals {
             return;
         }
         let (from, before) = *trial.from.get_or_insert((now, bytes));
-        trial.looks += 1;
+        trial.samples += 1;
         trial.queued += u32::from(meets_queue);
         let elapsed = now.saturating_sub(from);
         if elapsed < JUDGEMENT_TIME {
             return;
         }
         let rate = bytes.saturating_sub(before) as f64 / elapsed.as_secs_f64();
-        let is_disturbed = 2 * trial.queued > trial.looks;
+        let is_disturbed = 2 * trial.queued > trial.samples;
         let began = trial.began;
         self.failures = if rate >= SUCCESS_FACTOR * trial.old {
             0

@@ -1,33 +1,30 @@
 //! Vulture: less than best effort by the receive window alone (Li and Welzl,
 //! "Vulture – Variable Aggressiveness Ultra Low Impact Transport Using
 //! Receiver-based Flow-control Mechanism", University of Oslo, research
-//! report 474, 2017), for comparison and for the record.
+//! report 474, 2017). It is here for comparison.
 //!
-//! Algorithms 1 to 6 as they stand, one in each file below, with the
-//! thresholds in ms where the paper counts jiffies of 4 ms. This file is the
-//! order they come in: a decision about once in a round trip, then a wait for
-//! its effect. What the paper leaves open is decided here, and only that:
-//! - `rwnd` does not fall below two segments (RFC 9840 section 4.2.2), and
-//!   `rwndThresh` is without limit before the first decrease;
-//! - "double" and "halve" end when they have doubled or halved: acknowledged
-//!   bytes alone would take a whole window off;
-//! - one burst of losses halves once;
-//! - a round trip in which no interval could be measured decides nothing.
+//! This file has algorithms 2 to 5: the classes of the packet-interval variations,
+//! the decision, and its application. The observer measures the variations
+//! (algorithm 1) and the sender's congestion window (algorithm 6) where the
+//! packets arrive (`src/bpf/intervals.h`). Thresholds are in ms, where the paper
+//! counts jiffies of 4 ms. A decision comes about once in a round trip. Then the
+//! flow waits for its effect. The paper leaves these points open:
 //!
-//! **Where the intervals come from.** With the observer they are those of all
-//! packets, counted in the kernel ([`PacketArrivals`]). Without it nobody sees
-//! single packets, and the changes of the kernel's estimate of the round-trip
-//! time, looked at every 20 ms, are taken for them. That is a substitute, and
-//! costs: there is one value in 20 ms in place of one for each packet, so
-//! that a round trip of 100 ms gives five, and one of 20 ms a single one; the
-//! estimate is smoothed over eight samples, so that at a few packets per
-//! round trip a step of the queue comes as a row of small changes, most of
-//! them "low"; it has the delay of the way back in it; and two packets behind
-//! each other in a burst are not told apart. So it sees the queue grow and
-//! shrink, and the spread that cross traffic gives to single packets not at
-//! all.
+//! - `rwnd` does not fall below two segments (RFC 9840 section 4.2.2).
+//!   `rwndThresh` has no limit before the first decrease.
+//! - "Double" and "halve" end when the window has doubled or halved. Otherwise
+//!   the acknowledged bytes would take off a whole window.
+//! - One burst of losses halves the window once.
+//! - A round trip without a measured interval decides nothing.
 //!
-//! Knows nothing of weights, deadlines or sockets.
+//! **Without the observer**, the changes of the kernel's round-trip time in 20 ms
+//! replace the variations. This substitute shows only that the queue grows or
+//! shrinks. It gives five values in a round trip of 100 ms instead of one for each
+//! packet. The kernel smooths the time over eight samples, so a step of the queue
+//! becomes a row of small changes. The time includes the way back, and it does not
+//! separate the packets of a burst.
+//!
+//! This file knows nothing of weights, deadlines or sockets.
 
 use std::time::Duration;
 
@@ -35,8 +32,8 @@ use super::arrivals::PacketArrivals;
 use super::{ConnectionSample, INITIAL_WINDOW, MIN_WINDOW_SEGMENTS};
 use crate::ebpf::PivCounts;
 
-/// Time from one look at the round-trip time to the next, where its changes
-/// stand for packet intervals: `PSI` of algorithm 1.
+/// Time between two samples of the round-trip time where its changes replace
+/// packet intervals: `PSI` of algorithm 1.
 const SUBSTITUTE_EVERY: Duration = Duration::from_millis(20);
 
 /// Largest `rwnd`, bytes (RFC 7323, section 2.3).
@@ -51,43 +48,43 @@ pub(crate) struct Vulture {
     thresh: Option<f64>,
     phase: VulturePhase,
     application: PolicyApplication,
-    /// Of the round trip at hand.
+    /// The variations of the present round trip.
     intervals: PivCounts,
     /// How the last round trip was judged.
     mode: Option<VultureMode>,
-    /// What the observer has seen since the last look.
+    /// What the observer has reported since the last sample.
     arrivals: Option<PacketArrivals>,
     substitute: RttVariations,
-    /// The sender's congestion window, bytes; `None` before anything came.
+    /// The sender's congestion window, bytes; `None` before the first data.
     cwnd: Option<f64>,
     /// Mean over the last round trip or so, byte/s.
     rate: f64,
-    /// Where that round trip began: when, and the bytes then.
+    /// When that round trip began, and the bytes then.
     mark: Option<(Duration, u64)>,
-    /// Counters at the last look.
+    /// Bytes and segments out of order at the last sample.
     last: Option<(u64, u32)>,
 }
 
-/// What a look has come to.
+/// The result of a sample.
 #[derive(Debug, Clone, Copy)]
 struct VultureProgress {
     /// Bytes.
     rwnd: f64,
-    /// Whether packets were lost or reordered since the look before.
+    /// Whether packets were lost or reordered since the last sample.
     is_lossy: bool,
 }
 
-/// Where it is in its cycle.
+/// The phases of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum VulturePhase {
-    /// Best effort: nothing is held back, or nothing has come yet.
+    /// Best effort: the flow is not held back, or no data has come yet.
     BestEffort,
-    /// A change is under way, and what arrives does not reflect it yet.
+    /// A change is under way, and the arriving data does not reflect it yet.
     Waiting {
-        /// When the first packet comes that does.
+        /// When the first packet comes that reflects it.
         until: Duration,
     },
-    /// Intervals are gathered.
+    /// The flow gathers intervals.
     Gathering {
         /// When this round trip began.
         since: Duration,
@@ -113,8 +110,8 @@ impl Vulture {
         }
     }
 
-    /// What an observer has seen since it was last asked; to be told before
-    /// each look.
+    /// Takes the report of an observer since the last sample. To be called before
+    /// each sample.
     pub(crate) fn arrived(&mut self, arrivals: &PacketArrivals) {
         let sum = self.arrivals.get_or_insert_default();
         sum.intervals.merge(&arrivals.intervals);
@@ -126,16 +123,16 @@ impl Vulture {
         self.rate
     }
 
-    /// Whether the window is below the one at which other flows were met, and
-    /// they are still believed to be there.
+    /// Whether the window is below the one that met other flows, and they still
+    /// seem to be there.
     pub(crate) fn sees_others(&self) -> bool {
         self.mode == Some(VultureMode::Conservative)
             && self.thresh.is_some_and(|thresh| self.rwnd < thresh)
     }
 
-    /// Takes a sample while nothing is held back. The sender's congestion
-    /// window is estimated all the same (algorithm 6). Returns what `rwnd`
-    /// would be, bytes.
+    /// Takes a sample while the flow is not held back. It still estimates the
+    /// sender's congestion window (algorithm 6). Returns the `rwnd` of a flow that
+    /// begins to yield now, bytes.
     pub(crate) fn best_effort(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
         let rwnd = self.clone().advance(now, sample).rwnd;
         self.measure(now, sample);
@@ -143,8 +140,7 @@ impl Vulture {
         rwnd
     }
 
-    /// The window is not in force, and what arrives says nothing of it.
-    /// Returns `rwnd`, bytes.
+    /// Takes a sample while the window is not in force. Returns `rwnd`, bytes.
     pub(crate) fn wait(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
         self.advance(now, sample);
         if self.phase != VulturePhase::BestEffort {
@@ -154,8 +150,8 @@ impl Vulture {
         self.rwnd
     }
 
-    /// Looks at the connection; returns `rwnd`, bytes. To be called every
-    /// few milliseconds.
+    /// Takes a sample and returns `rwnd`, bytes. To be called every few
+    /// milliseconds.
     pub(crate) fn update(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
         let is_lossy = self.advance(now, sample).is_lossy;
         match self.phase {
@@ -180,7 +176,7 @@ impl Vulture {
         self.rwnd
     }
 
-    /// Takes in what has come, and moves `rwnd` as it was decided before.
+    /// Takes a sample and moves `rwnd` by the last decision.
     fn advance(&mut self, now: Duration, sample: &ConnectionSample) -> VultureProgress {
         let (acknowledged, is_lossy) = self.measure(now, sample);
         if let (VulturePhase::BestEffort, Some(cwnd)) = (self.phase, self.cwnd) {
@@ -200,8 +196,8 @@ impl Vulture {
         }
     }
 
-    /// A decision: it is carried out as acknowledgements leave, and judged
-    /// by what comes a round trip later.
+    /// Begins to apply a decision. Acknowledgements carry it out, and the data of
+    /// the next round trip shows its effect.
     fn apply(&mut self, now: Duration, sample: &ConnectionSample, policy: WindowPolicy) {
         if policy == WindowPolicy::Halve {
             self.thresh = Some(self.rwnd);
@@ -222,7 +218,7 @@ impl Vulture {
         });
     }
 
-    /// Whether what arrives does not reflect a halved window yet.
+    /// Whether the arriving data does not reflect a halved window yet.
     fn is_being_halved(&self) -> bool {
         matches!(self.phase, VulturePhase::Waiting { .. })
             && self.application.policy == WindowPolicy::Halve
@@ -233,8 +229,8 @@ impl Vulture {
         self.intervals = PivCounts::default();
     }
 
-    /// Takes counters and intervals in; returns the bytes acknowledged since
-    /// the last look, and whether packets were lost or reordered.
+    /// Takes the counters and intervals of a sample. Returns the bytes acknowledged
+    /// since the last sample, and whether packets were lost or reordered.
     fn measure(&mut self, now: Duration, sample: &ConnectionSample) -> (u64, bool) {
         let (bytes, out_of_order) = self.last.unwrap_or((sample.bytes, sample.out_of_order));
         self.last = Some((sample.bytes, sample.out_of_order));
@@ -246,7 +242,7 @@ impl Vulture {
                 self.cwnd = arrivals.cwnd.filter(|cwnd| cwnd.is_finite()).or(self.cwnd);
             }
             None => {
-                if let Some(variation) = self.substitute.look(now, sample.rtt, acknowledged > 0) {
+                if let Some(variation) = self.substitute.update(now, sample.rtt, acknowledged > 0) {
                     self.intervals.add(variation);
                 }
                 self.measure_rate(now, sample, acknowledged);
@@ -255,8 +251,8 @@ impl Vulture {
         (acknowledged, sample.out_of_order > out_of_order)
     }
 
-    /// Bytes per round trip: what algorithm 6 estimates. Nothing is measured
-    /// over a silence: no pause of the sender shall count as slowness.
+    /// Measures bytes per round trip, as algorithm 6 estimates them. A pause of the
+    /// sender does not count, because it is no slowness.
     fn measure_rate(&mut self, now: Duration, sample: &ConnectionSample, acknowledged: u64) {
         let (began, before) = *self.mark.get_or_insert((now, sample.bytes));
         let elapsed = now.saturating_sub(began);
@@ -280,9 +276,9 @@ struct RttVariations {
 }
 
 impl RttVariations {
-    /// The variation, µs, at most once in 20 ms, and only when data has come:
-    /// without it the estimate stands still.
-    fn look(&mut self, now: Duration, rtt: Duration, has_data: bool) -> Option<i64> {
+    /// The variation, µs, at most once in 20 ms. Without data there is none,
+    /// because the kernel's estimate stands still.
+    fn update(&mut self, now: Duration, rtt: Duration, has_data: bool) -> Option<i64> {
         self.is_fresh |= has_data;
         let (at, before) = *self.last.get_or_insert((now, rtt));
         if now.saturating_sub(at) < SUBSTITUTE_EVERY {
@@ -294,19 +290,19 @@ impl RttVariations {
     }
 }
 
-/// Whether the queue is ours alone (section 0.3.2).
+/// Whether other traffic shares the queue (section 0.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum VultureMode {
-    /// There are others: only a short queue is borne.
+    /// There is other traffic: only a short queue is accepted.
     Conservative,
     /// There is no other traffic: a longer queue is accepted.
     Aggressive,
 }
 
-/// The variations of one round trip, judged.
+/// The variations of one round trip by their classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ClassifiedIntervals {
-    /// By which thresholds.
+    /// The mode, which chooses the thresholds.
     mode: VultureMode,
     /// Too high.
     high: u64,
@@ -316,8 +312,8 @@ struct ClassifiedIntervals {
     low: u64,
 }
 
-/// Algorithm 2, and 3: conservative when the sum is positive, or more than half
-/// of the variations are.
+/// Algorithms 2 and 3. The mode is conservative if the sum or more than half of
+/// the variations are positive.
 fn classify(counts: &PivCounts) -> ClassifiedIntervals {
     let [a, b, c, d, e] = counts.bands;
     let sum = |parts: &[u64]| parts.iter().copied().fold(0, u64::saturating_add);
@@ -347,7 +343,7 @@ impl ClassifiedIntervals {
     }
 }
 
-/// What becomes of `rwnd` until the next decision.
+/// The change of `rwnd` until the next decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WindowPolicy {
     /// It doubles within a round trip.
@@ -360,9 +356,9 @@ enum WindowPolicy {
     Fix,
 }
 
-/// Decides. More than 7/8 (alpha of the paper) of the variations have to
-/// agree; below `thresh`, the window before it was last reduced, or without
-/// one, it may double. Windows in bytes.
+/// Algorithm 4. More than 7/8 (alpha of the paper) of the variations have to
+/// agree. The window may double below `thresh`, which is the window before the
+/// last reduction, or without a `thresh`. Windows are in bytes.
 fn decide(round: &ClassifiedIntervals, rwnd: f64, thresh: Option<f64>) -> WindowPolicy {
     let is_most = |part: u64| u128::from(part) * 8 > u128::from(round.count()) * 7;
     if is_most(round.high) {
@@ -376,7 +372,7 @@ fn decide(round: &ClassifiedIntervals, rwnd: f64, thresh: Option<f64>) -> Window
     }
 }
 
-/// A decision under way. Windows in bytes.
+/// A decision under way (algorithm 5). Windows are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct PolicyApplication {
     policy: WindowPolicy,
@@ -393,8 +389,8 @@ impl PolicyApplication {
         }
     }
 
-    /// Begins at the window `rwnd`, with segments of this size; does not go
-    /// below `floor`.
+    /// Begins at the window `rwnd` with segments of this size. The window does not
+    /// fall below `floor`.
     fn of(policy: WindowPolicy, rwnd: f64, segment: f64, floor: f64) -> Self {
         let target = match policy {
             WindowPolicy::Double => 2.0 * rwnd,

@@ -108,7 +108,7 @@ pub(crate) struct YieldingWindow {
     hold: Duration,
     /// No rise of the delay counts before this time.
     calm: Duration,
-    /// When the base was last seen.
+    /// When the base was last sample.
     clear: Option<Duration>,
     /// At the last step.
     out_of_order: Option<u32>,
@@ -134,9 +134,9 @@ impl YieldingWindow {
 
     /// Takes a sample while the window is not in force; returns the window,
     /// bytes.
-    pub(crate) fn wait(&mut self, now: Duration, seen: &ConnectionSample) -> f64 {
-        let rtt = self.look(now, seen);
-        self.out_of_order = Some(seen.out_of_order);
+    pub(crate) fn wait(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
+        let rtt = self.record(now, sample);
+        self.out_of_order = Some(sample.out_of_order);
         self.next_step = now + rtt.mul_f64(AFTER_WAIT);
         self.calm = self.next_step;
         (self.faster, self.was_queued) = (0.0, false);
@@ -145,21 +145,21 @@ impl YieldingWindow {
 
     /// Takes a sample; returns the window, bytes. Can be called at any rate:
     /// the window takes about one step in a round trip.
-    pub(crate) fn update(&mut self, now: Duration, seen: &ConnectionSample) -> f64 {
-        let rtt = self.look(now, seen);
-        if seen.queueing.is_none() {
+    pub(crate) fn update(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
+        let rtt = self.record(now, sample);
+        if sample.queueing.is_none() {
             return self.window;
         }
         if self.is_limiting
             && now >= self.calm
-            && self.window > 2.0 * MIN_WINDOW_SEGMENTS * seen.segment
-            && self.has_risen(seen, rtt)
+            && self.window > 2.0 * MIN_WINDOW_SEGMENTS * sample.segment
+            && self.has_risen(sample, rtt)
         {
             let has_just_come = self.has_just_come(now);
-            self.meet(seen.base.as_secs_f64(), has_just_come);
+            self.meet(sample.base.as_secs_f64(), has_just_come);
             (self.came, self.lowered) = (Some(now), now);
             let used = (self.rate * rtt.as_secs_f64()).min(self.window);
-            self.window = (used * YIELD_FACTOR).max(MIN_WINDOW_SEGMENTS * seen.segment);
+            self.window = (used * YIELD_FACTOR).max(MIN_WINDOW_SEGMENTS * sample.segment);
             self.hold = now + rtt.mul_f64(HOLD_ROUND_TRIPS);
             self.calm = now + rtt.mul_f64(AFTER_STEP);
             self.next_step = self.calm;
@@ -167,39 +167,39 @@ impl YieldingWindow {
             && let Some(rate) = self.history.rate(rtt)
         {
             self.faster = if self.rate > 0.0 && !self.is_limiting {
-                (rate - self.rate).max(0.0) * seen.base.as_secs_f64()
+                (rate - self.rate).max(0.0) * sample.base.as_secs_f64()
             } else {
                 0.0
             };
             self.rate = rate;
-            let (window, round_trips) = self.step(now, seen, rtt);
-            self.window = window * seen.segment;
+            let (window, round_trips) = self.step(now, sample, rtt);
+            self.window = window * sample.segment;
             self.next_step = now + rtt.mul_f64(round_trips);
-            self.out_of_order = Some(seen.out_of_order);
+            self.out_of_order = Some(sample.out_of_order);
         }
         self.window
     }
 
     /// Records the sample; returns the round-trip time now.
-    fn look(&mut self, now: Duration, seen: &ConnectionSample) -> Duration {
-        let base = seen.base.as_secs_f64();
-        if seen.queueing.is_some_and(|queue| queue < no_queue(base)) {
+    fn record(&mut self, now: Duration, sample: &ConnectionSample) -> Duration {
+        let base = sample.base.as_secs_f64();
+        if sample.queueing.is_some_and(|queue| queue < no_queue(base)) {
             self.clear = Some(now);
         }
-        let rtt = seen.base + Duration::from_secs_f64(self.history.newest());
-        let look = QueueObservation {
+        let rtt = sample.base + Duration::from_secs_f64(self.history.newest());
+        let observation = QueueObservation {
             at: now,
-            bytes: seen.bytes,
-            queueing: seen.queueing,
+            bytes: sample.bytes,
+            queueing: sample.queueing,
             window: self.window,
         };
-        self.history.add(look, rtt);
-        seen.base + Duration::from_secs_f64(self.history.newest())
+        self.history.add(observation, rtt);
+        sample.base + Duration::from_secs_f64(self.history.newest())
     }
 
     /// Whether the delay has risen by more than our growth explains.
-    fn has_risen(&self, seen: &ConnectionSample, rtt: Duration) -> bool {
-        let limit = MIN_RISE.max(MIN_RISE_SHARE * seen.base.as_secs_f64());
+    fn has_risen(&self, sample: &ConnectionSample, rtt: Duration) -> bool {
+        let limit = MIN_RISE.max(MIN_RISE_SHARE * sample.base.as_secs_f64());
         let rise = self.history.rise(rtt);
         rise.is_some_and(|rise| rise - self.own_queue() > limit)
     }
@@ -222,9 +222,9 @@ impl YieldingWindow {
     }
 
     /// The next window, segments, and the round trips until the one after.
-    fn step(&mut self, now: Duration, seen: &ConnectionSample, rtt: Duration) -> (f64, f64) {
-        let in_segments = |bytes: f64| bytes / seen.segment;
-        let base = seen.base.as_secs_f64();
+    fn step(&mut self, now: Duration, sample: &ConnectionSample, rtt: Duration) -> (f64, f64) {
+        let in_segments = |bytes: f64| bytes / sample.segment;
+        let base = sample.base.as_secs_f64();
         let carried = in_segments(self.rate * base);
         let queue = self.history.standing(rtt, carried < SMALL_WINDOW);
         let over = rtt.mul_f64(STEADY_ROUND_TRIPS);
@@ -237,7 +237,7 @@ impl YieldingWindow {
             carried_steadily: in_segments(steady.unwrap_or(self.rate) * base),
             used: in_segments(self.rate * (base + queue)),
             base,
-            capacity: in_segments(seen.capacity.max(self.rate)),
+            capacity: in_segments(sample.capacity.max(self.rate)),
             queue,
         };
         self.is_limiting = step.fills(LIMITING_SHARE);
@@ -245,7 +245,7 @@ impl YieldingWindow {
         let was_queued = std::mem::replace(&mut self.was_queued, queue > short);
         let lost = self
             .out_of_order
-            .is_some_and(|before| seen.out_of_order >= before.saturating_add(MIN_LOST_SEGMENTS));
+            .is_some_and(|before| sample.out_of_order >= before.saturating_add(MIN_LOST_SEGMENTS));
         if lost {
             let kept = if queue > short {
                 YIELD_FACTOR
@@ -269,22 +269,22 @@ impl YieldingWindow {
             return (yielded.max(MIN_WINDOW_SEGMENTS), AFTER_STEP);
         }
         let is_held = now < self.hold || !self.is_limiting;
-        let unseen = self
+        let is_unseen = self
             .clear
             .is_some_and(|clear| now >= clear + MAX_BASE_UNSEEN);
-        if unseen && !is_held {
+        if is_unseen && !is_held {
             (self.clear, self.lowered) = (Some(now), now);
             self.calm = now + rtt.mul_f64(2.0 * AFTER_ROOM);
             let room = (ROOM_SHARE * step.carried).min(step.window);
             return (room.max(MIN_WINDOW_SEGMENTS), AFTER_ROOM);
         }
-        let filled = in_segments(seen.eagerness * seen.capacity * base);
-        let near = self.growth.near(seen.segment, filled);
+        let filled = in_segments(sample.eagerness * sample.capacity * base);
+        let near = self.growth.near(sample.segment, filled);
         if queue > short {
             let is_far = near.is_none_or(|near| step.window < near);
             // The bursts of a slow start make a queue for a moment.
             return if !is_far || was_queued || queue > short + foreign {
-                self.fill(&step, seen.segment, is_held)
+                self.fill(&step, sample.segment, is_held)
             } else {
                 (step.window, AFTER_STEP)
             };
@@ -299,7 +299,7 @@ impl YieldingWindow {
     /// plus our own part of it.
     fn fill(&mut self, step: &WindowStep, segment: f64, is_held: bool) -> (f64, f64) {
         let full = step.full();
-        let target = full.max(step.least());
+        let target = full.max(step.min_decreased());
         if !self.is_limiting {
             // What the sender may still add to that queue is taken from it.
             return (target.max(step.unlimiting()).min(step.window), AFTER_STEP);

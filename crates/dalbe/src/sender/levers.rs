@@ -173,8 +173,8 @@ enum ActiveLever {
 }
 
 impl SenderLever {
-    /// Looks at the connection and does what the order asks for, also after it
-    /// was let go. Returns the time until the next look.
+    /// Takes a sample of the connection and puts the target on it, also after it was
+    /// released. Returns the time until the next sample.
     ///
     /// # Errors
     /// The connection is gone, or the kernel refuses.

@@ -147,7 +147,7 @@ impl Pacer {
     }
 }
 
-/// The delay since the last look, measured and not averaged.
+/// The delay since the last sample, measured and not averaged.
 fn arrivals(newest: Option<Duration>) -> PacketArrivals {
     // Fits: the kernel's times are 32 bits of µs.
     let delay_us = newest.map(|rtt| i64::try_from(rtt.as_micros()).unwrap_or(i64::MAX));
@@ -158,7 +158,7 @@ fn arrivals(newest: Option<Duration>) -> PacketArrivals {
     }
 }
 
-/// What the law would be told at the other end of the path, where the data
+/// The sample that the law would get at the other end of the path, where the data
 /// arrives.
 fn seen_from_there(info: &TcpInfo, rtt: Duration, segment: u32, bytes: u64) -> TcpInfo {
     TcpInfo {
@@ -191,13 +191,13 @@ const MIN_RTT: f64 = 1e-6;
 /// to see a queue come or go. `tcpi_segs_in` counts the updates.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AckSamples {
-    /// Smoothed round-trip time at the last look, and segments received until
+    /// Smoothed round-trip time at the last sample, and segments received until
     /// then.
     last: Option<(Duration, u32)>,
 }
 
 impl AckSamples {
-    /// The mean of what the kernel has measured since the last look, later
+    /// The mean of what the kernel has measured since the last sample, later
     /// samples counting for more; at least 1 µs. `None` if there was nothing to
     /// measure, or nothing that would say something of the path.
     pub(crate) fn newest(&mut self, info: &TcpInfo) -> Option<Duration> {
@@ -217,19 +217,18 @@ impl AckSamples {
     }
 }
 
-/// What has arrived at the other end of one connection, in order or not. Bytes
-/// acknowledged in order would jump when a hole is filled, and the path would
-/// look faster than it is.
+/// Counts the bytes that have arrived at the other end of a connection, in order or
+/// not. Bytes acknowledged in order jump when a hole is filled, so the path would
+/// seem faster than it is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeliveredBytes {
-    /// Bytes at the last look; `None` before the first.
+    /// Bytes at the last sample; `None` before the first.
     bytes: Option<u64>,
 }
 
 impl DeliveredBytes {
-    /// Another look; returns the bytes so far: what was acknowledged in order,
-    /// and as many segments as have arrived beyond holes. `None` before Linux
-    /// 4.1.
+    /// Takes a sample and returns the bytes so far: those acknowledged in order, and
+    /// the segments that have arrived beyond holes. `None` before Linux 4.1.
     pub fn update(&mut self, info: &TcpInfo) -> Option<u64> {
         let beyond = u64::from(info.sacked) * u64::from(info.snd_mss);
         let bytes = info.bytes_acked?.saturating_add(beyond);
@@ -238,7 +237,7 @@ impl DeliveredBytes {
         self.bytes
     }
 
-    /// Another look; returns the bytes since the last one, 0 at the first.
+    /// Takes a sample and returns the bytes since the last one; 0 at the first.
     pub fn since_last(&mut self, info: &TcpInfo) -> u64 {
         let before = self.bytes;
         let now = self.update(info);

@@ -28,8 +28,8 @@ pub struct FlowWeightController {
     max_rate: Option<f64>,
     /// Since the last sample.
     since: Duration,
-    /// When it was last told what has come.
-    looked: Duration,
+    /// When bytes were last counted.
+    counted: Duration,
     bytes: u64,
 }
 
@@ -43,7 +43,7 @@ impl FlowWeightController {
             capacity: CapacityEstimate::default(),
             max_rate,
             since: Duration::ZERO,
-            looked: Duration::ZERO,
+            counted: Duration::ZERO,
             bytes: 0,
         }
     }
@@ -68,12 +68,12 @@ impl FlowWeightController {
     /// `bytes` more have reached the other end.
     pub fn delivered(&mut self, now: Duration, bytes: u64) {
         if bytes > 0 {
-            // They have come since the last look, and not just now.
+            // They have come since the last call, and not just now.
             self.capacity
-                .record_since(self.looked.max(self.since), now, bytes);
+                .record_since(self.counted.max(self.since), now, bytes);
             self.bytes += bytes;
         }
-        self.looked = now;
+        self.counted = now;
     }
 
     /// The flow target of the connection.

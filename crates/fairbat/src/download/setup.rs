@@ -172,7 +172,7 @@ impl Setup {
             Capabilities::probe().best_lever()
         };
         let window = ReceiveWindow {
-            most: settings.limit_rate.map(window_for),
+            max_window: settings.limit_rate.map(window_for),
             // A stream yields with one connection only, and rarely. To hold windows by hand
             // would cost its other connections a little.
             is_held: lever.holds_window() && !is_stream,

@@ -59,7 +59,7 @@ pub async fn survey(
     at_most: Duration,
 ) -> Result<PathMeasurement, TransferError> {
     let window = ReceiveWindow {
-        most: None,
+        max_window: None,
         is_held: Capabilities::probe().best_lever().holds_window(),
     };
     let client = HttpClient::new(http, 1, window)?;
@@ -237,7 +237,7 @@ pub(crate) struct Meter {
     recent: VecDeque<(Duration, u64)>,
     recent_bytes: u64,
     /// The most bytes that ever arrived within a short while.
-    most: u64,
+    max_short: u64,
 }
 
 impl Meter {
@@ -252,7 +252,7 @@ impl Meter {
             polite: 0,
             recent: VecDeque::new(),
             recent_bytes: 0,
-            most: 0,
+            max_short: 0,
         }
     }
 
@@ -273,7 +273,7 @@ impl Meter {
             self.recent.pop_front();
             self.recent_bytes -= old;
         }
-        self.most = self.most.max(self.recent_bytes);
+        self.max_short = self.max_short.max(self.recent_bytes);
     }
 
     /// All bytes so far.
@@ -300,7 +300,7 @@ impl Meter {
         // Nothing arrives in no time but by a coarse clock.
         let time = time.max(Duration::from_micros(1));
         let polite = bytes as f64 / time.as_secs_f64();
-        let peak = self.most as f64 / SHORT_WHILE.as_secs_f64();
+        let peak = self.max_short as f64 / SHORT_WHILE.as_secs_f64();
         Some(Rates {
             polite,
             peak: peak.max(polite),

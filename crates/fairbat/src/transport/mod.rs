@@ -153,7 +153,7 @@ impl LaneClient {
             LeverPolicy::Receiver(policy) => {
                 let kind = Capabilities::probe().best_lever();
                 let window = ReceiveWindow {
-                    most: None,
+                    max_window: None,
                     is_held: kind.holds_window(),
                 };
                 // Rate limits and levers pause the reader, and the server is not

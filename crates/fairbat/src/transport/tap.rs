@@ -27,7 +27,7 @@ use tower_service::Service;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReceiveWindow {
     /// Largest window, bytes: the buffer is fixed at this size.
-    pub most: Option<u32>,
+    pub max_window: Option<u32>,
     /// The kernel does not tune the buffer, so the window stays until a lever
     /// moves it. Otherwise the kernel tunes it until a lever holds it.
     pub is_held: bool,
@@ -38,7 +38,7 @@ impl ReceiveWindow {
         if let Err(error) = socket.mark_lower_effort() {
             tracing::debug!(%error, "packets not marked lower-effort");
         }
-        let set = match (self.most, self.is_held) {
+        let set = match (self.max_window, self.is_held) {
             (Some(bytes), _) => socket.receiver().lock_receive_buffer(bytes).map(drop),
             (None, true) => WindowLever::hold(socket),
             (None, false) => Ok(()),

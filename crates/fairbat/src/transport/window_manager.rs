@@ -72,7 +72,7 @@ impl WindowManager {
         kind.holds_window().then(|| {
             let settings = WindowSettings {
                 policy,
-                max_window: window.most,
+                max_window: window.max_window,
                 holds_on_demand: !window.is_held,
                 observer: match kind {
                     LeverKind::ObservedReceiveWindow => Observer::open().ok().map(Arc::new),
@@ -158,7 +158,7 @@ impl PathState {
         } else {
             old
         };
-        let carried = if memory.carried >= old.carried || now >= old.seen + PARKED_LIFETIME {
+        let carried = if memory.carried >= old.carried || now >= old.carried_at + PARKED_LIFETIME {
             memory
         } else {
             old
@@ -167,7 +167,7 @@ impl PathState {
             base: base.base,
             at: base.at,
             carried: carried.carried,
-            seen: carried.seen,
+            carried_at: carried.carried_at,
         });
     }
 }
@@ -273,7 +273,7 @@ mod tests {
     fn what_the_tap_does_not_hold_is_held_late() {
         for is_held in [false, true] {
             let window = ReceiveWindow {
-                most: None,
+                max_window: None,
                 is_held,
             };
             let kind = LeverKind::ReceiveWindow;

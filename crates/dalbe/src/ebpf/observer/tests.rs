@@ -84,7 +84,7 @@ fn nine_of_ten_samples_do_not_exceed_the_percentile() {
     let mut slot = slot(20_000);
     slot.delays = 10;
     slot.delay_sum_us = 10 * -4_000;
-    slot.delay_least_us = -5_000;
+    slot.delay_min_us = -5_000;
     slot.delay_reference_us = -5_000;
     slot.delay_buckets[0] = 8;
     // From 1024 to below 1280 µs above the reference, and beyond.
@@ -92,7 +92,7 @@ fn nine_of_ten_samples_do_not_exceed_the_percentile() {
     slot.delay_buckets[DELAY_BUCKETS - 1] = 1;
     let delay = finished(&statistics(&[slot]), Duration::from_millis(100))[0].delay;
     let delay = delay.expect("ten samples");
-    assert_eq!((delay.least_us, delay.mean_us), (-5_000, -4_000));
+    assert_eq!((delay.min_us, delay.mean_us), (-5_000, -4_000));
     assert_eq!(delay.p90_us, -5_000 + 1_280);
     assert_eq!(delay.samples, 10);
 }
@@ -101,7 +101,7 @@ fn nine_of_ten_samples_do_not_exceed_the_percentile() {
 fn a_delay_below_the_reference_is_no_lower_than_the_least() {
     let mut slot = slot(20_000);
     slot.delays = 1;
-    slot.delay_least_us = 900;
+    slot.delay_min_us = 900;
     slot.delay_reference_us = -300;
     slot.delay_buckets[0] = 1;
     let delay = finished(&statistics(&[slot]), Duration::from_millis(100))[0].delay;

@@ -1,4 +1,4 @@
-//! The BPF file system that holds the pins: made, checked, locked, removed.
+//! Makes, checks, locks and removes the BPF file system that holds the pins.
 
 use std::fs::{self, DirBuilder, DirEntry, File, Permissions};
 use std::io;
@@ -22,13 +22,12 @@ use crate::ebpf::PIN_DIRECTORY;
 /// `BPF_FS_MAGIC` of the kernel's `linux/magic.h`.
 const MAGIC: u64 = 0xcafe_4a11;
 
-/// Everybody may look, the owner may write.
+/// All users may read, the owner may write.
 pub(crate) const PUBLIC_MODE: u32 = 0o755;
 
-/// Makes sure that this directory is a BPF file system that all users can enter
-/// and no other user can write to, and locks it. It starts again if another
-/// process removes the directory in the meantime. On an error, the rollback
-/// comes before the unlock.
+/// Makes this directory a BPF file system and locks it. All users can enter it, and
+/// only this user can write to it. It starts again if another process removes the
+/// directory in the meantime. On an error, the rollback comes before the unlock.
 pub(crate) fn make(directory: &Path) -> Result<(SetupLock, Rollback), SetupError> {
     let above = directory.parent().and_then(Path::parent);
     let mut undo = Rollback::default();
@@ -36,14 +35,14 @@ pub(crate) fn make(directory: &Path) -> Result<(SetupLock, Rollback), SetupError
         match make_once(directory, &mut undo) {
             Ok(Some(lock)) => return Ok((lock, undo)),
             Ok(None) => {}
-            // There must be something to begin with.
+            // Without a directory above, there is nothing to start from.
             Err(error) if error.is_gone() && above.is_some_and(Path::exists) => {}
             Err(error) => return Err(error),
         }
     }
 }
 
-/// `None` if it is to be looked for again.
+/// One attempt of [`make`]; `None` if another attempt is needed.
 fn make_once(directory: &Path, undo: &mut Rollback) -> Result<Option<SetupLock>, SetupError> {
     if let Some(parent) = directory.parent() {
         make_directory(parent, undo)?;
@@ -54,13 +53,13 @@ fn make_once(directory: &Path, undo: &mut Rollback) -> Result<Option<SetupLock>,
     if is_bpffs(directory)? {
         return lock(directory);
     }
-    // Two at once would mount one on the other.
+    // Two processes at once would mount one file system on the other.
     let Some(_above) = SetupLock::of(directory.parent().unwrap_or(directory))? else {
         return Ok(None);
     };
     if is_bpffs(directory)? {
-        // Its lock is not taken here: a process that removes the file system
-        // holds it and waits for ours.
+        // This does not take its lock: a process that removes the file system
+        // holds that lock and waits for ours.
         return Ok(None);
     }
     if !is_empty(directory)? {
@@ -70,8 +69,8 @@ fn make_once(directory: &Path, undo: &mut Rollback) -> Result<Option<SetupLock>,
         });
     }
     let made = file_system().map_err(failed_to("mount", directory))?;
-    // Locked before it is mounted. If something fails, it goes with its last
-    // descriptor.
+    // The lock comes before the mount. If a step fails, the file system goes with
+    // its last descriptor.
     let lock = SetupLock::first(made.as_fd(), directory)?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
     move_mount(made, "", CWD, directory, flags).map_err(failed_to("mount", directory))?;
@@ -80,7 +79,7 @@ fn make_once(directory: &Path, undo: &mut Rollback) -> Result<Option<SetupLock>,
     Ok(Some(lock))
 }
 
-/// A BPF file system that is mounted nowhere yet.
+/// A new BPF file system that is not mounted yet.
 fn file_system() -> rustix::io::Result<OwnedFd> {
     let new = fsopen("bpf", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&new, "source", "fairbat")?;
@@ -92,7 +91,7 @@ fn file_system() -> rustix::io::Result<OwnedFd> {
     fsmount(&new, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
-/// Unmounts the file system unless it holds anything, and with it the lock.
+/// Unmounts the file system and with it the lock, if it is empty.
 pub(crate) fn unmount_if_empty(directory: &Path) -> Result<(), SetupError> {
     if !is_bpffs(directory)? || !is_empty(directory)? {
         return Ok(());
@@ -100,26 +99,26 @@ pub(crate) fn unmount_if_empty(directory: &Path) -> Result<(), SetupError> {
     unmount(directory, UnmountFlags::DETACH).map_err(failed_to("unmount", directory))
 }
 
-/// Locks the BPF file system that is there; `None` if there is none, or it
-/// went while this waited.
+/// Locks the BPF file system in this directory; `None` if there is none, or it was
+/// removed while this waited.
 pub(crate) fn lock(directory: &Path) -> Result<Option<SetupLock>, SetupError> {
     let Some(lock) = SetupLock::of(directory)? else {
         return Ok(None);
     };
-    // By the lock, for one may have been mounted over it just now.
+    // The lock tells which file system was locked. Another one may have been
+    // mounted over it just now.
     let found = fstatfs(&lock.file).map_err(failed_to("look at", directory))?;
     Ok(has_magic(&found).then_some(lock))
 }
 
-/// Unmounts it and removes the directories, if nothing is left in it; takes
-/// the lock, if it is one. A file system that was mounted elsewhere, above,
-/// stays; so does one that this process may not unmount, because somebody else
-/// has mounted it (a mount unit of systemd).
+/// Unmounts the file system and removes the directories, if they are empty. The
+/// lock goes with them. A file system that is mounted further above stays. So does
+/// one that this process may not unmount, such as a mount unit of systemd.
 pub(crate) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
     let Some(parent) = directory.parent() else {
         return Ok(());
     };
-    // No other process may mount one in the meantime.
+    // With this lock, no other process mounts one in the meantime.
     let _above = match SetupLock::of(parent) {
         Ok(Some(lock)) => lock,
         Ok(None) => return Ok(()),
@@ -132,7 +131,7 @@ pub(crate) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
         }
         let is_mounted = is_mount_point(directory)?;
         if is_mounted {
-            // A process may stand in it; it then goes when that does.
+            // If a process stands in it, the file system ends with that process.
             match unmount(directory, UnmountFlags::DETACH) {
                 Err(Errno::PERM) => return Ok(()),
                 result => result.map_err(failed_to("unmount", directory))?,
@@ -146,8 +145,8 @@ pub(crate) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
         clear(directory);
         fs::remove_dir(directory).map_err(failed_to("remove", directory))?;
     }
-    // Of any other path the one above is not ours. A removal that was killed
-    // may have left it; others may have put something there.
+    // The directory above is ours only for this path. A killed removal may have
+    // left it, and others may have put something there.
     if directory == Path::new(PIN_DIRECTORY) && is_empty(parent)? {
         clear(parent);
         let _ = fs::remove_dir(parent);
@@ -155,7 +154,7 @@ pub(crate) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
     Ok(())
 }
 
-/// Whether there is a BPF file system.
+/// Whether this directory is a BPF file system.
 pub(crate) fn is_bpffs(directory: &Path) -> Result<bool, SetupError> {
     match statfs(directory) {
         Ok(found) => Ok(has_magic(&found)),
@@ -168,7 +167,7 @@ fn has_magic(found: &StatFs) -> bool {
     u64::try_from(found.f_type).is_ok_and(|kind| kind & 0xffff_ffff == MAGIC)
 }
 
-/// Makes a directory that everybody may look into, if there is none.
+/// Makes a directory that all users may read, if there is none.
 pub(crate) fn make_directory(path: &Path, undo: &mut Rollback) -> Result<(), SetupError> {
     match DirBuilder::new().mode(PUBLIC_MODE).create(path) {
         Ok(()) => {
@@ -178,11 +177,11 @@ pub(crate) fn make_directory(path: &Path, undo: &mut Rollback) -> Result<(), Set
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
         Err(error) => return Err(failed_to("make", path)(error)),
     }
-    // The process's mask may have taken something away.
+    // The umask may have removed some rights.
     fs::set_permissions(path, Permissions::from_mode(PUBLIC_MODE)).map_err(failed_to("make", path))
 }
 
-/// Refuses what another user could change, or could not enter.
+/// Refuses a directory that other users could change or could not enter.
 fn check(path: &Path) -> Result<(), SetupError> {
     let found = fs::symlink_metadata(path).map_err(failed_to("look at", path))?;
     if found.uid() == 0 && !geteuid().is_root() {
@@ -206,9 +205,8 @@ fn check(path: &Path) -> Result<(), SetupError> {
     })
 }
 
-/// Whether nothing is in it, but perhaps a lock. In a BPF file system the names
-/// with a dot are the kernel's own (`maps.debug`), and nobody else may have
-/// such.
+/// Whether a directory holds at most a lock. In a BPF file system, names with a dot
+/// are the kernel's own (`maps.debug`) and do not count.
 fn is_empty(path: &Path) -> Result<bool, SetupError> {
     let is_bpffs = is_bpffs(path)?;
     let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
@@ -230,19 +228,19 @@ fn is_mount_point(path: &Path) -> Result<bool, SetupError> {
     }
 }
 
-/// The name of the locked directory. It exists only while the lock is held. A
-/// process that can open a directory can lock it, so a public directory would
-/// let any user keep root waiting.
+/// The name of the directory that is locked. It exists only while the lock is held.
+/// Any process that can open a directory can lock it. So a public directory would
+/// let any user block root.
 const LOCK_NAME: &str = "fairbat-lock";
 
-/// The owner's alone.
+/// Only the owner may enter.
 const PRIVATE_MODE: u32 = 0o700;
 
 /// The lock on a directory: one setup at a time. Held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct SetupLock {
     path: PathBuf,
-    /// Closing it is what lets the next one in.
+    /// Closing this file releases the lock.
     file: File,
 }
 
@@ -260,7 +258,7 @@ impl SetupLock {
                 _ => {}
             }
             let file = match File::open(&path) {
-                // Whose it was has just removed it.
+                // The former holder has just removed it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 result => result.map_err(failed_to("lock", directory))?,
             };
@@ -292,8 +290,8 @@ impl SetupLock {
         })
     }
 
-    /// Whether it is what others would lock: whose it was may have removed it,
-    /// or all of the file system.
+    /// Whether other processes would lock the same directory. The former holder may
+    /// have removed it, or the whole file system.
     fn is_there(&self) -> bool {
         let (Ok(held), Ok(there)) = (self.file.metadata(), fs::symlink_metadata(&self.path)) else {
             return false;
@@ -304,7 +302,7 @@ impl SetupLock {
 
 impl Drop for SetupLock {
     fn drop(&mut self) {
-        // If the file system is gone it is somebody else's that is there.
+        // If the file system is gone, the lock there belongs to another process.
         if self.is_there() {
             let _ = fs::remove_dir(&self.path);
         }
@@ -312,24 +310,24 @@ impl Drop for SetupLock {
 }
 
 fn wait(file: &File) -> rustix::io::Result<()> {
-    // A signal that is handled interrupts it.
+    // A signal with a handler interrupts the call.
     retry_on_intr(|| flock(file, FlockOperation::LockExclusive))
 }
 
-/// Removes the lock that is held, or that a killed process has left, from an
-/// otherwise empty directory, which is about to be removed.
+/// Removes the lock from an otherwise empty directory, before the directory itself
+/// is removed. This process holds the lock, or a killed process has left it.
 pub(crate) fn clear(directory: &Path) {
     let _ = fs::remove_dir(directory.join(LOCK_NAME));
 }
 
-/// What was done so far. Dropping it takes everything back, the latest first,
-/// unless [`Rollback::keep`] was called. The lock is held until then: the next
-/// process with the lock may begin to do the same.
+/// The actions so far. Dropping this undoes them, the latest first, unless
+/// [`Rollback::keep`] was called. The caller holds the lock until then, because the
+/// next holder may begin the same actions.
 #[derive(Default)]
 pub(crate) struct Rollback(Vec<Box<dyn FnOnce()>>);
 
 impl Rollback {
-    /// Notes how to take back what was just done.
+    /// Adds the way to undo the last action.
     pub(crate) fn note(&mut self, take_back: impl FnOnce() + 'static) {
         self.0.push(Box::new(take_back));
     }
@@ -342,7 +340,7 @@ impl Rollback {
 
 impl Drop for Rollback {
     fn drop(&mut self) {
-        // The user is told the error that led here. Errors here are secondary.
+        // The user learns the first error. Errors of the rollback do not matter.
         while let Some(take_back) = self.0.pop() {
             take_back();
         }

@@ -15,13 +15,12 @@ const MAX_RECENT: f64 = 30.0;
 /// from the kernel's average.
 const OUTLIER_DIVISOR: usize = 16;
 
-/// One look at the connection.
+/// One sample of a connection under test.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BottleneckSample {
     /// Round-trip time without a queue, s.
     pub(crate) base: f64,
-    /// Queueing delay of what came since the last look, s; `None` if nothing
-    /// came.
+    /// Queueing delay of the data since the last sample, s; `None` without data.
     pub(crate) queueing: Option<f64>,
     /// Bytes that have come, in order or not.
     pub(crate) arrived: f64,
@@ -29,7 +28,7 @@ pub(crate) struct BottleneckSample {
     pub(crate) segment: f64,
     /// Window that is offered, bytes.
     pub(crate) window: f64,
-    /// What it swings about, bytes.
+    /// The level about which the window swings, bytes.
     pub(crate) level: f64,
     /// Whether nothing else decides on the window.
     pub(crate) is_steady: bool,
@@ -38,7 +37,7 @@ pub(crate) struct BottleneckSample {
 /// The recent samples.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BottleneckRecord {
-    looks: VecDeque<(Duration, BottleneckSample)>,
+    samples: VecDeque<(Duration, BottleneckSample)>,
 }
 
 pub(crate) fn seconds(s: f64) -> Duration {
@@ -46,24 +45,24 @@ pub(crate) fn seconds(s: f64) -> Duration {
 }
 
 impl BottleneckRecord {
-    /// Another look; the round-trip time is now so long, s.
-    pub(crate) fn add(&mut self, now: Duration, look: BottleneckSample, rtt: f64) {
-        self.looks.push_back((now, look));
+    /// Adds a sample. The round-trip time is `rtt`, s.
+    pub(crate) fn add(&mut self, now: Duration, sample: BottleneckSample, rtt: f64) {
+        self.samples.push_back((now, sample));
         let late = now.saturating_sub(seconds((RECENT_ROUND_TRIPS * rtt + 1.0).min(MAX_RECENT)));
-        while self.looks.front().is_some_and(|&(at, _)| at < late) {
-            self.looks.pop_front();
+        while self.samples.front().is_some_and(|&(at, _)| at < late) {
+            self.samples.pop_front();
         }
     }
 
-    /// When the last one was.
+    /// When the last sample was taken.
     pub(crate) fn last_at(&self) -> Option<Duration> {
-        self.looks.back().map(|&(at, _)| at)
+        self.samples.back().map(|&(at, _)| at)
     }
 
-    /// Least and most queueing delay of late, s.
+    /// Smallest and largest recent queueing delay, s.
     pub(crate) fn range(&self) -> Option<(f64, f64)> {
-        let looks = self.looks.iter();
-        let mut delays: Vec<f64> = looks.filter_map(|(_, look)| look.queueing).collect();
+        let samples = self.samples.iter();
+        let mut delays: Vec<f64> = samples.filter_map(|(_, sample)| sample.queueing).collect();
         delays.sort_by(f64::total_cmp);
         let wrong = delays.len() / OUTLIER_DIVISOR;
         Some((*delays.get(wrong)?, *delays.iter().rev().nth(wrong)?))
@@ -74,14 +73,14 @@ impl BottleneckRecord {
         from: Duration,
         until: Duration,
     ) -> impl Iterator<Item = &(Duration, BottleneckSample)> {
-        let looks = self.looks.iter();
-        looks.filter(move |&&(at, _)| from < at && at <= until)
+        let samples = self.samples.iter();
+        samples.filter(move |&&(at, _)| from < at && at <= until)
     }
 
     /// Median queueing delay, s.
     pub(crate) fn queueing(&self, from: Duration, until: Duration) -> Option<f64> {
         let within = self.within(from, until);
-        let mut delays: Vec<f64> = within.filter_map(|(_, look)| look.queueing).collect();
+        let mut delays: Vec<f64> = within.filter_map(|(_, sample)| sample.queueing).collect();
         delays.sort_by(f64::total_cmp);
         delays.get(delays.len() / 2).copied()
     }
@@ -90,7 +89,7 @@ impl BottleneckRecord {
     /// one in each round trip, and over any other time it would seem to swing.
     pub(crate) fn came_in(&self, now: Duration, time: f64) -> f64 {
         let from = now.saturating_sub(seconds(time));
-        let newest_first = || self.looks.iter().rev();
+        let newest_first = || self.samples.iter().rev();
         let (Some(&(at, before)), Some(&(_, last))) = (
             newest_first().find(|&&(at, _)| at <= from),
             newest_first().next(),
@@ -107,14 +106,14 @@ impl BottleneckRecord {
 
     /// Which share of what was offered since then has come.
     pub(crate) fn used(&self, from: Duration, now: Duration) -> f64 {
-        let looks = || self.within(from, now);
-        let (Some((_, first)), Some((_, last))) = (looks().next(), looks().last()) else {
+        let samples = || self.within(from, now);
+        let (Some((_, first)), Some((_, last))) = (samples().next(), samples().last()) else {
             return 0.0;
         };
         let (mut queueing, mut offered) = (0.0, 0.0);
-        for (&(at, look), &(next, _)) in looks().zip(looks().skip(1)) {
-            queueing = look.queueing.unwrap_or(queueing);
-            offered += look.window / (look.base + queueing) * (next - at).as_secs_f64();
+        for (&(at, sample), &(next, _)) in samples().zip(samples().skip(1)) {
+            queueing = sample.queueing.unwrap_or(queueing);
+            offered += sample.window / (sample.base + queueing) * (next - at).as_secs_f64();
         }
         let used = (last.arrived - first.arrived) / offered;
         if used.is_finite() { used } else { 0.0 }

@@ -54,7 +54,7 @@ impl Path {
                 is_steady: true,
             };
             self.look = Some(look);
-            self.bottleneck.look(seconds(self.now), look);
+            self.bottleneck.update(seconds(self.now), look);
         }
     }
 }
@@ -68,7 +68,7 @@ fn sawtooth(t: f64) -> f64 {
 fn nothing_is_known_before_the_first_test() {
     let path = Path::new();
     assert_eq!(path.bottleneck.rate(), f64::INFINITY);
-    assert_eq!(path.bottleneck.most(SEGMENT), SEGMENT);
+    assert_eq!(path.bottleneck.max_level(SEGMENT), SEGMENT);
     assert_eq!(path.bottleneck.about(1e5, SEGMENT), 1e5);
 }
 
@@ -84,7 +84,7 @@ fn the_rate_is_found_beside_any_traffic() {
         path.run(20.0, 20_000.0, others);
         let rate = path.bottleneck.rate();
         assert!((rate / RATE - 1.0).abs() < 0.1, "{rate}");
-        assert!(path.bottleneck.most(SEGMENT) > 25_000.0);
+        assert!(path.bottleneck.max_level(SEGMENT) > 25_000.0);
     }
 }
 
@@ -106,12 +106,12 @@ fn a_queue_that_stays_full_gives_no_rate() {
 fn a_flow_that_uses_little_of_its_window_learns_nothing_and_gets_less() {
     let mut path = Path::new();
     path.run(20.0, 40_000.0, sawtooth);
-    let (rate, most) = (path.bottleneck.rate(), path.bottleneck.most(SEGMENT));
+    let (rate, most) = (path.bottleneck.rate(), path.bottleneck.max_level(SEGMENT));
     path.used = 0.6;
     path.run(10.0, 40_000.0, sawtooth);
     // The swings that were under way count.
     assert!((path.bottleneck.rate() / rate - 1.0).abs() < 0.02);
-    let less = path.bottleneck.most(SEGMENT);
+    let less = path.bottleneck.max_level(SEGMENT);
     assert!(
         less < 40_000.0 && less > 0.9 * 0.6 * 40_000.0,
         "{less} after {most}"
@@ -126,7 +126,7 @@ fn a_window_set_by_another_rule_does_not_swing() {
         is_steady: false,
         ..path.look.unwrap()
     };
-    path.bottleneck.look(seconds(path.now + LOOK), look);
+    path.bottleneck.update(seconds(path.now + LOOK), look);
     assert_eq!(path.bottleneck.about(20_000.0, SEGMENT), 20_000.0);
 }
 
@@ -144,9 +144,9 @@ proptest! {
         for (ms, base, queueing, more, level, is_steady) in looks {
             now += Duration::from_millis(ms);
             arrived += more;
-            bottleneck.look(now, BottleneckSample { base, queueing, arrived, segment: SEGMENT, window: level, level, is_steady });
+            bottleneck.update(now, BottleneckSample { base, queueing, arrived, segment: SEGMENT, window: level, level, is_steady });
             prop_assert!(bottleneck.rate() >= 0.0);
-            prop_assert!(bottleneck.most(SEGMENT) >= SEGMENT);
+            prop_assert!(bottleneck.max_level(SEGMENT) >= SEGMENT);
             prop_assert!(bottleneck.rtt() >= 0.0);
             let (low, high) = (levels.0.min(levels.1), levels.0.max(levels.1));
             prop_assert!(bottleneck.about(low, SEGMENT) <= bottleneck.about(high, SEGMENT));

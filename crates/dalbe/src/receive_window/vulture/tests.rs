@@ -58,7 +58,7 @@ impl Path {
         }
     }
 
-    /// Nothing is known yet at the first look, and at the sixth the first
+    /// Nothing is known yet at the first sample, and at the sixth the first
     /// round trip is over.
     fn entered() -> Self {
         let mut path = Self::new();
@@ -93,7 +93,7 @@ impl Path {
     }
 
     /// Waits for the effect of the last change, and gathers for one round
-    /// trip: the decision falls at the last look.
+    /// trip: the decision falls at the last sample.
     fn cycle(&mut self, each: PivCounts) -> f64 {
         *self.looks(2 * LOOKS, each).last().unwrap()
     }
@@ -271,7 +271,7 @@ fn the_round_trip_time_replaces_a_missing_observer() {
 #[test]
 fn the_substitute_has_one_value_in_twenty_ms_and_none_without_data() {
     let mut substitute = RttVariations::default();
-    let mut look = |now, rtt, has_data| substitute.look(ms(now), ms(rtt), has_data);
+    let mut look = |now, rtt, has_data| substitute.update(ms(now), ms(rtt), has_data);
     assert_eq!(look(0, 100, true), None);
     assert_eq!(look(19, 110, true), None);
     assert_eq!(look(20, 112, false), Some(12_000));

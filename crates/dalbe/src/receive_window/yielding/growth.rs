@@ -76,10 +76,10 @@ impl Growth {
     }
 
     /// Where fast growth ends, segments; `None` while it is unknown. The
-    /// threshold counts as at least `least` segments.
-    pub(crate) fn near(&self, segment: f64, least: f64) -> Option<f64> {
+    /// threshold counts as at least `min` segments.
+    pub(crate) fn near(&self, segment: f64, min: f64) -> Option<f64> {
         let threshold = self.threshold?;
-        Some(NEAR_SHARE * (threshold / segment).max(least))
+        Some(NEAR_SHARE * (threshold / segment).max(min))
     }
 
     /// The next window, segments. After other traffic `has_come`, growth beyond
@@ -114,12 +114,12 @@ impl Growth {
         self.has_met = false;
         let careful = (CAREFUL_GROWTH * window.sqrt()).min(MAX_CAREFUL_GROWTH);
         let known = (step.capacity * step.base - window).max(careful);
-        let most = if has_come {
+        let max = if has_come {
             known
         } else {
             known.max(MAX_QUIET_GROWTH_SHARE * window)
         };
-        let growth = (quiet / QUIET_DOUBLING_STEPS).exp2().max(careful).min(most);
+        let growth = (quiet / QUIET_DOUBLING_STEPS).exp2().max(careful).min(max);
         (window + growth)
             .min(MAX_WINDOW_PER_USED * step.used.max(window / 2.0).max(MIN_WINDOW_SEGMENTS))
             .max(MIN_WINDOW_SEGMENTS)
@@ -188,7 +188,7 @@ impl WindowStep {
     }
 
     /// The smallest window after a decrease for a short queue.
-    pub(crate) fn least(&self) -> f64 {
+    pub(crate) fn min_decreased(&self) -> f64 {
         let rate = self.carried.max(self.carried_steadily) / self.base;
         self.window - (self.queue * rate).max(MAX_DECREASE_SHARE * self.window)
     }
@@ -318,9 +318,9 @@ mod step_tests {
 
     #[test]
     fn a_decrease_takes_the_queue_or_a_little() {
-        let least = step(85.0, 40.0, 0.004).least();
+        let least = step(85.0, 40.0, 0.004).min_decreased();
         assert!((least - 0.85 * 85.0).abs() < 1e-9, "{least}");
-        let least = step(160.0, 83.3, 0.060).least();
+        let least = step(160.0, 83.3, 0.060).min_decreased();
         assert!((least - 110.0).abs() < 0.1, "{least}");
     }
 

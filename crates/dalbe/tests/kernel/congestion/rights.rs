@@ -54,7 +54,7 @@ fn another_user_cannot_change_our_sockets() {
 
 /// In a process of its own.
 #[test]
-#[ignore = "is started by another_user_can_do_nothing_to_our_sockets"]
+#[ignore = "is started by another_user_cannot_change_our_sockets"]
 fn the_other_user() {
     let theirs = std::env::var(DESCRIPTOR).expect("started by the other test");
     let theirs: i32 = theirs.parse().expect("a number");

@@ -66,8 +66,8 @@ fn is_counted_undisturbed(observer: &Observer) -> bool {
         assert_eq!(interval.length, INTERVAL);
         assert_eq!(interval.tick, Duration::from_millis(1));
         let delay = interval.delay.expect("Linux sends timestamps");
-        assert!(delay.least_us <= delay.mean_us, "{delay:?}");
-        assert!(delay.least_us <= delay.p90_us, "{delay:?}");
+        assert!(delay.min_us <= delay.mean_us, "{delay:?}");
+        assert!(delay.min_us <= delay.p90_us, "{delay:?}");
         assert!(delay.samples > 0 && delay.samples <= interval.packets);
     }
     true

@@ -95,7 +95,7 @@ fn timestamps_are_found_at_any_position() {
         ]);
         let samples = intervals.iter().filter_map(|i| i.delay);
         assert_eq!(samples.map(|delay| delay.samples).sum::<u32>(), 5);
-        let ends = |delay: dalbe::ebpf::DelayStatistics| [delay.least_us, delay.p90_us];
+        let ends = |delay: dalbe::ebpf::DelayStatistics| [delay.min_us, delay.p90_us];
         let delays = intervals.iter().filter_map(|i| i.delay).flat_map(ends);
         // As they were sent, so they arrived, but for sleeping too long.
         assert!(delays.max().expect("five") < 1_000_000, "{intervals:?}");

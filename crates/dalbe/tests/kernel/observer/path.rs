@@ -10,7 +10,7 @@ const QUEUE: &str = "rate 8mbit burst 3000 limit 50000";
 const INTERVAL: Duration = Duration::from_millis(100);
 
 fn leasts(intervals: &[ObservedInterval]) -> impl Iterator<Item = i64> {
-    intervals.iter().filter_map(|i| Some(i.delay?.least_us))
+    intervals.iter().filter_map(|i| Some(i.delay?.min_us))
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn queue_by_microseconds(observer: &Observer, link: &Link) -> i64 {
     let ticks: Vec<Duration> = intervals.iter().map(|i| i.tick).collect();
     assert_eq!(ticks, vec![Duration::from_micros(1); ticks.len()]);
     let delays = || intervals.iter().filter_map(|i| i.delay);
-    let least = delays().map(|delay| delay.least_us).min();
+    let least = delays().map(|delay| delay.min_us).min();
     let most = delays().map(|delay| delay.p90_us).max();
     let variations: u64 = intervals.iter().map(|i| i.piv.count()).sum();
     assert!(variations > 100, "{intervals:?}");

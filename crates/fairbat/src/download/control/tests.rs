@@ -1,7 +1,6 @@
 use std::path::PathBuf;
 
-use dalbe::capability::LeverKind;
-use dalbe::receive_window::ReceiverPolicy;
+use dalbe::receive_window::{LeverKind, ReceiverPolicy};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use std::time::Duration;
@@ -72,7 +71,7 @@ fn run_of(settings: &Settings, deadlines: &[Option<i64>]) -> (Run, UnboundedRece
         }
     });
     let window = ReceiveWindow {
-        most: None,
+        max_window: None,
         is_held: false,
     };
     let clock = Clock::starting_at(start);
