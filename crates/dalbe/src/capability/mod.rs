@@ -1,5 +1,4 @@
-//! What this kernel and this user can do with a TCP connection, found out by
-//! trying.
+//! Tries what this kernel and this user can do with a TCP connection.
 //!
 //! Each option is set on a new socket without a connection. So the answer needs
 //! neither a network nor privileges, and a sandbox counts. Other code decides
@@ -15,11 +14,11 @@ use crate::ebpf::{
     CongestionLaw, CongestionParameters, EbpfUnavailable, Observer, WeightedCongestion,
 };
 use crate::receive_window::LeverKind;
-use crate::sender::{KernelCongestionControls, SenderLeverKind, stock};
+use crate::sender::{KernelCongestionControls, SenderLeverKind};
 use crate::socket::{LOWER_EFFORT, TcpSocket, fields_beyond};
-use crate::weight::MIN_WEIGHT;
+use crate::weight::FlowTarget;
 
-/// What this kernel and this user may do.
+/// The features that this kernel allows this user.
 #[derive(Debug, Clone, Serialize)]
 pub struct Capabilities {
     /// The kernel's release, as `uname -r` tells it; `None` where `/proc`
@@ -43,7 +42,7 @@ pub struct Capability {
     pub name: Feature,
     /// Whether it works on this machine, for this user.
     pub available: bool,
-    /// In plain words: what it makes possible, or what is in the way.
+    /// In plain words: its use, or the reason why it does not work.
     pub reason: String,
 }
 
@@ -86,12 +85,8 @@ impl Capabilities {
         let observer = Observer::open();
         let ours = WeightedCongestion::open();
         let capabilities = vec![
-            Capability::from_trial(Feature::LowerEffortV4, v4.as_ref(), |socket| {
-                mark(socket, "IPv4")
-            }),
-            Capability::from_trial(Feature::LowerEffortV6, v6.as_ref(), |socket| {
-                mark(socket, "IPv6")
-            }),
+            Capability::from_trial(Feature::LowerEffortV4, v4.as_ref(), |v4| mark(v4, "IPv4")),
+            Capability::from_trial(Feature::LowerEffortV6, v6.as_ref(), |v6| mark(v6, "IPv6")),
             Capability::from_trial(Feature::TcpInfo, tcp, read_info),
             Capability::from_trial(Feature::WindowClamp, tcp, clamp_window),
             Capability::from_trial(Feature::ReceiveBuffer, tcp, |socket| {
@@ -140,15 +135,9 @@ impl Capabilities {
     /// The best lever that uploads use on this machine, as
     /// [`SenderLevers::open`](crate::sender::SenderLevers::open) takes it.
     pub fn best_sender_lever(&self) -> SenderLeverKind {
-        if self.has(Feature::OwnCongestionControl) {
-            SenderLeverKind::Congestion
-        } else if self.has(Feature::TcpInfo) && self.has(Feature::PacingRate) {
-            SenderLeverKind::Pacing
-        } else if stock::choose_yielding(&self.congestion.allowed).is_some() {
-            SenderLeverKind::Stock
-        } else {
-            SenderLeverKind::Mark
-        }
+        let has_own = self.has(Feature::OwnCongestionControl);
+        let paces = self.has(Feature::TcpInfo) && self.has(Feature::PacingRate);
+        SenderLeverKind::best(has_own, paces, &self.congestion.allowed)
     }
 
     /// Whether this works here.
@@ -160,7 +149,7 @@ impl Capabilities {
 }
 
 impl Capability {
-    /// What came of trying it: `Ok` says what it makes possible.
+    /// The result of a trial. `Ok` tells the use of the feature.
     fn from_trial(
         name: Feature,
         socket: Result<&TcpSocket, &io::Error>,
@@ -299,8 +288,8 @@ const OURS: &str = "Uploads and fairbat serve can then use congestion controls t
 const LASTS: &str = "Other connections do not change. It lasts until the machine restarts, or until \
                      fairbat setup --remove.";
 
-/// What root could add. The arguments say what is missing for the observer and
-/// for our congestion controls.
+/// The parts that root could add. The arguments tell why the observer and our
+/// congestion controls are missing.
 fn root_could(
     observer: Option<&EbpfUnavailable>,
     ours: Option<&EbpfUnavailable>,
@@ -348,14 +337,7 @@ fn choose_ours(
 ) -> Result<String, TrialFailure> {
     let ours = ours.map_err(|reason| TrialFailure(reason.to_string()))?;
     let law = CongestionLaw::Vegas;
-    let parameters = CongestionParameters {
-        law,
-        w: MIN_WEIGHT,
-        phi: 1.0,
-        g_ms: None,
-        capacity: 0.0,
-    };
-    ours.set(socket, &parameters)?;
+    ours.set(socket, &CongestionParameters::new(law, FlowTarget::YIELD))?;
     let chosen = socket.sender().congestion()?;
     if chosen == ours.name(law) {
         Ok(format!("{chosen}, with a weight for each upload"))

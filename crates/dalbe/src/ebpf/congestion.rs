@@ -15,6 +15,7 @@ use super::layout::{FAMILIES, ONE, RawParameters, RawState, is_name_of};
 use super::maps::SocketMaps;
 use super::{EbpfPart, EbpfUnavailable, PIN_DIRECTORY};
 use crate::socket::TcpSocket;
+use crate::weight::FlowTarget;
 
 /// A law that a congestion control of ours follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl CongestionLaw {
     }
 }
 
-/// What a process sets for its socket.
+/// The parameters that a process sets for its socket.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CongestionParameters {
     /// Which law.
@@ -71,13 +72,26 @@ pub struct CongestionParameters {
     /// CDG's back-off scale, ms; `None` to have it follow from w and the base
     /// round-trip time.
     pub g_ms: Option<f64>,
-    /// What the path carries without other traffic, byte/s; 0 while it is
-    /// unknown.
+    /// Capacity of the path without other traffic, byte/s; 0 while it is unknown.
     pub capacity: f64,
 }
 
-/// What the kernel's side has seen and done on a connection. Counters count
-/// from the moment it came under control.
+impl CongestionParameters {
+    /// The parameters that put this target on a connection.
+    #[must_use]
+    pub fn new(law: CongestionLaw, target: FlowTarget) -> Self {
+        Self {
+            law,
+            w: target.w,
+            phi: 1.0,
+            g_ms: None,
+            capacity: target.capacity,
+        }
+    }
+}
+
+/// The state of a connection in the kernel. Counters start when the connection comes
+/// under control.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CongestionState {
     /// Congestion window, segments.
@@ -112,7 +126,7 @@ pub struct CongestionState {
 
 /// The congestion controls of this machine, opened by this process.
 ///
-/// Cheap to share (`Arc`): it is two descriptors. When they are removed or
+/// It is two descriptors, so it is cheap to share (`Arc`). When they are removed or
 /// replaced ([`crate::ebpf::setup`]), connections that have one keep it, and no other
 /// can be given one.
 #[derive(Debug)]
@@ -151,14 +165,14 @@ impl WeightedCongestion {
         })
     }
 
-    /// Whether this is still what is set up. If not, it has to be opened again:
-    /// what took its place may have the same names and other maps.
+    /// Whether these controls are still set up. If not, open them again: their
+    /// successors may have the same names and other maps.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.maps.are_current()
     }
 
-    /// What the kernel calls the congestion control of this law.
+    /// The kernel's name of the congestion control with this law.
     #[must_use]
     pub fn name(&self, law: CongestionLaw) -> &str {
         &self.names[law.family()]
@@ -189,8 +203,7 @@ impl WeightedCongestion {
         chosen.map_err(|error| io::Error::other(error.to_string()))
     }
 
-    /// What the kernel's side tells of a connection, as of its last round trip;
-    /// `None` while it has none.
+    /// The state of a connection at its last round trip; `None` before the first.
     ///
     /// # Errors
     /// Not a TCP socket.
@@ -218,7 +231,7 @@ fn q16(value: f64) -> u32 {
     q(value * ONE)
 }
 
-/// The nearest whole number; saturates, and makes 0 of what is none.
+/// The nearest whole number within the range of the type; 0 for NaN.
 fn q(value: f64) -> u32 {
     value.round() as u32
 }

@@ -1,6 +1,6 @@
-//! The two maps of a part. Processes write requests for their sockets to one,
-//! and the programs write what they tell of each socket to the other. Each entry
-//! belongs to a socket and is addressed by a descriptor of it.
+//! The two maps of a part. Processes write requests for their sockets to one map.
+//! The programs write answers about these sockets to the other. Each entry belongs
+//! to a socket, and a descriptor of the socket is its key.
 //!
 //! Without the feature `bpf`, opening them fails with
 //! [`EbpfUnavailable::NotBuilt`](super::EbpfUnavailable::NotBuilt).
@@ -79,7 +79,7 @@ mod opened {
                 .map_err(|error| io_error(&error))
         }
 
-        /// What the programs tell of a socket; `None` if they tell nothing.
+        /// The answer of the programs about a socket; `None` without one.
         pub(crate) fn answer<A: FromBytes + IntoBytes>(
             &self,
             socket: &TcpSocket,

@@ -39,14 +39,14 @@ pub const PIN_DIRECTORY: &str = "/run/fairbat/bpf";
 /// The parts that can be set up independently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EbpfPart {
-    /// What sees each packet that arrives ([`crate::ebpf`]).
+    /// The observer of arriving packets ([`crate::ebpf`]).
     Observer,
-    /// The congestion controls of what is sent ([`crate::ebpf`]).
+    /// The congestion controls for senders ([`crate::ebpf`]).
     CongestionControls,
 }
 
 impl EbpfPart {
-    /// All of them, in the order in which people are told of them.
+    /// All of them, in the order of reports.
     pub const ALL: [Self; 2] = [Self::Observer, Self::CongestionControls];
 }
 
@@ -83,9 +83,9 @@ pub enum EbpfUnavailable {
          replace it: sudo fairbat setup"
     )]
     OtherVersion {
-        /// What is there.
+        /// The version that is set up.
         found: u32,
-        /// What this build speaks.
+        /// The version of this build.
         needed: u32,
     },
     /// The kernel refused for another reason.

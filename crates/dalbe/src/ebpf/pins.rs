@@ -1,4 +1,4 @@
-//! What is where in the directory of our eBPF programs:
+//! The places in the directory of our eBPF programs:
 //!
 //! ```text
 //! /run/fairbat/bpf            a BPF file system, open to all users
@@ -29,7 +29,7 @@ pub(crate) struct PinDirectory {
     part: EbpfPart,
 }
 
-/// What a pin is.
+/// The kinds of pins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PinKind {
     /// An attachment or a registration: with it the program ends.
@@ -108,7 +108,7 @@ impl PinDirectory {
         Ok(names.iter().filter_map(|name| version_of(name)).collect())
     }
 
-    /// What a pin of this name is; `None` for what is not ours.
+    /// The kind of a pin with this name; `None` if it is not ours.
     pub(crate) fn pin(&self, name: &str) -> Option<PinKind> {
         let is_link = match self.part {
             EbpfPart::Observer => name == LINK,

@@ -6,7 +6,7 @@
 //! - [`PriceModel`]: from a rate to a price and back, for five congestion
 //!   controls, eqs (5), (11) and (12).
 //! - [`Phi`]: the effective price ratio, eqs (22) to (26).
-//! - [`RateMeasurement`] and [`IncreaseLimiter`] (eq. 19): what they share.
+//! - [`RateMeasurement`] and [`IncreaseLimiter`] (eq. 19): shared by both.
 //!
 //! The controllers turn a target rate and a measured rate into w, the weight
 //! of a flow: 1 is as aggressive as one best-effort flow, w_min as gentle as
@@ -103,7 +103,7 @@ pub struct LimitedValue {
 impl IncreaseLimiter {
     /// Eq. (19): `wanted`, or `before + step * wanted` when that is less.
     ///
-    /// The step is a share of what is wanted, so a value can rise from 0. Both
+    /// The step is a share of the wanted value, so a value can rise from 0. Both
     /// values are at least 0 and finite.
     #[must_use]
     pub fn limit(&self, before: f64, wanted: f64) -> LimitedValue {

@@ -48,12 +48,12 @@ impl CongestionSignal {
     const COUNT: usize = 3;
 }
 
-/// What a [`Phi`] compares, and how often.
+/// The signals that a [`Phi`] compares, and its period.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhiSettings {
-    /// What this congestion control reacts to (Z_s).
+    /// The signals that this congestion control reacts to (Z_s).
     pub own: Vec<CongestionSignal>,
-    /// What the standard one reacts to (Z_std); loss for Cubic and Reno.
+    /// The signals that the standard one reacts to (Z_std); loss for Cubic and Reno.
     pub standard: Vec<CongestionSignal>,
     /// T_phi, how long an interval is at least; 60 s in the paper.
     pub period: Duration,

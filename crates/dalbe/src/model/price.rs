@@ -1,5 +1,5 @@
-//! What a congestion control makes of a price of the network, and which price
-//! would make it send at a given rate.
+//! The rate of a congestion control at a price of the network, and the price that
+//! makes it send at a given rate.
 //!
 //! DA-LBE (Hayes et al. 2017, NEAT D3.2 Appendix B) sees a flow of weight w
 //! as a best-effort flow that meets the price q/w where others meet q (eq. 5).
@@ -50,13 +50,13 @@ pub enum PriceModel {
     Cdg {
         /// Round-trip time without queues.
         base_rtt: Duration,
-        /// What the path carries altogether, byte/s.
+        /// Capacity of the path, byte/s.
         capacity: f64,
     },
     /// Any flow that takes w parts where one best-effort flow beside it takes
     /// one. The price is that of the link, 1/capacity, s/byte.
     Share {
-        /// What the path carries altogether, byte/s.
+        /// Capacity of the path, byte/s.
         capacity: f64,
     },
 }

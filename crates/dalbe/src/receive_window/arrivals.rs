@@ -27,25 +27,17 @@ pub(crate) struct PacketArrivals {
 #[derive(Debug, Clone)]
 pub(crate) struct ObservedConnection {
     observer: Arc<Observer>,
-    asked: WatchState,
+    /// Whether the kernel observes the connection; `None` before the request.
+    is_watched: Option<bool>,
     /// End of the last interval that was taken.
     taken_until: Duration,
-}
-
-/// Whether the connection is observed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WatchState {
-    Not,
-    Granted,
-    /// It cannot be observed, now or later.
-    InVain,
 }
 
 impl ObservedConnection {
     pub(crate) fn new(observer: Arc<Observer>) -> Self {
         Self {
             observer,
-            asked: WatchState::Not,
+            is_watched: None,
             taken_until: Duration::ZERO,
         }
     }
@@ -53,11 +45,8 @@ impl ObservedConnection {
     /// The report since the last call; `None` if the connection cannot be observed
     /// (no room in the kernel, a sandbox, no timestamps).
     pub(crate) fn arrivals(&mut self, socket: &TcpSocket) -> Option<PacketArrivals> {
-        if self.asked == WatchState::Not {
-            let watching = self.observer.watch(socket, OBSERVER_INTERVAL);
-            self.asked = watching.map_or(WatchState::InVain, |()| WatchState::Granted);
-        }
-        if self.asked == WatchState::InVain {
+        let watch = || self.observer.watch(socket, OBSERVER_INTERVAL).is_ok();
+        if !*self.is_watched.get_or_insert_with(watch) {
             return None;
         }
         let intervals = self.observer.arrivals(socket).ok()?;

@@ -115,7 +115,7 @@ pub(crate) struct Bottleneck {
     record: BottleneckRecord,
     /// Mean round-trip time, s; 0 before the first.
     rtt: f64,
-    /// Part of what is offered that is used.
+    /// The used part of the offered window.
     used: f64,
     estimate: RateEstimate,
     /// By how much what was in flight has swung in the last tests, in swings
@@ -125,12 +125,11 @@ pub(crate) struct Bottleneck {
     /// Level up to which the tests reach, bytes.
     tested: f64,
     swing: Option<Swing>,
-    /// The one that is over, while its effect is still to come, and when it
-    /// ended.
+    /// The last swing and its end, while its effect is still to come.
     last: Option<(Swing, Duration)>,
-    /// Without room there is no test before.
+    /// Without room, there is no test before this time.
     rest: Duration,
-    /// What the last three did.
+    /// Effects of the last three swings.
     effects: VecDeque<SwingEffect>,
 }
 
@@ -145,7 +144,7 @@ struct Swing {
     has_room: bool,
 }
 
-/// What came of a swing.
+/// The effect of a swing.
 #[derive(Debug, Clone, Copy)]
 struct SwingEffect {
     swing: Swing,
@@ -178,8 +177,8 @@ impl Bottleneck {
         (MAX_LEVEL_PER_TESTED * self.tested).max(first)
     }
 
-    /// What has to be offered for one byte in flight, bytes: no window is used
-    /// to the last segment, and after a loss less of it.
+    /// The window for one byte in flight, bytes. A window is never used to the last
+    /// segment, and less so after a loss.
     pub(crate) fn allowance(&self) -> f64 {
         1.0 / self.used
     }
@@ -272,8 +271,8 @@ impl Bottleneck {
         self.rtt = rtt + kept * (old - rtt);
     }
 
-    /// Whether the delay is below a part of its range of late, or a swing up
-    /// would still leave room; `None` if other flows never make room.
+    /// Whether the delay is below a part of its recent range, or a swing up would
+    /// still leave room; `None` if other flows never make room.
     fn has_room(&self, now: Duration, sample: &BottleneckSample, part: f64) -> Option<bool> {
         let (low, high) = self.record.range()?;
         if high - low < MIN_DELAY_RANGE + MIN_DELAY_RANGE_SHARE * sample.base {
@@ -292,8 +291,8 @@ impl Bottleneck {
         seconds((PRESENT_ROUND_TRIPS * self.rtt).max(MIN_PRESENT_TIME))
     }
 
-    /// Whether the delay hardly grows, so that what was taken away finds room
-    /// again: the plateau of CUBIC.
+    /// Whether the delay hardly grows, so that a larger window finds room again: the
+    /// plateau of CUBIC.
     fn is_even(&self, now: Duration, sample: &BottleneckSample) -> bool {
         let swing = 2.0 * width(sample.level, sample.segment) / self.rate();
         let before = now.saturating_sub(seconds(SWING_ROUND_TRIPS * self.rtt));
@@ -336,7 +335,7 @@ impl Bottleneck {
         let expected = self.estimate.expected(bytes).unwrap_or(0.0);
         let moved = (sample.level - effects[0].swing.level).abs();
         let is_busy = before.min(at).min(after) >= MIN_BUSY_DELAY + MIN_BUSY_SHARE * sample.base;
-        // Where there was no room, others may have taken what was made.
+        // Without room before the test, other flows may have taken the new room.
         let is_filled = !effects[1].swing.has_room && delay < TICK;
         if after < before - TICK - MAX_FALL_SHARE * expected
             || !is_busy
@@ -365,8 +364,8 @@ impl Bottleneck {
         self.tested = self.tested.min(max / MAX_LEVEL_PER_TESTED);
     }
 
-    /// Whether the sender follows the window, when what is in flight has swung
-    /// by such a part of it.
+    /// Whether the sender follows the window. The data in flight has swung by this
+    /// part of the window.
     fn follows(&mut self, swung: f64) -> bool {
         self.swung += swung;
         self.watched += 1;

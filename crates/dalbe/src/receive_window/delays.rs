@@ -1,5 +1,5 @@
 //! The length of the queue: round-trip times, or the observer's one-way delays,
-//! above the smallest value of late.
+//! above the smallest recent value.
 
 use super::{PacketArrivals, TIMESTAMP_TICK};
 use crate::socket::TcpInfo;

@@ -26,7 +26,7 @@ const ORDINARY_BUFFER: u32 = INITIAL_WINDOW as u32;
 /// unread data.
 const UNPAUSED_END_SEGMENTS: f64 = 16.0;
 
-/// What a connection has learnt about its path, for the next connection over it.
+/// Knowledge of a path that one connection hands to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathMemory {
     /// Least round-trip time.
@@ -81,7 +81,7 @@ pub struct WindowLever {
     is_kernels: bool,
 }
 
-/// What the lever tells the reader of a connection.
+/// The window of a connection, and the pause that its reader must keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowOffer {
     /// The window on offer, bytes.

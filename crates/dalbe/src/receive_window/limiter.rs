@@ -63,8 +63,8 @@ const SMALL_WINDOW: f64 = 4.0;
 /// next response (RFC 6928).
 const FIRST_WINDOW: f64 = 10.0;
 
-/// What the sender may send at once after the silence between two responses, as
-/// a share of the window: a burst that most buffers hold.
+/// The burst that the sender may send after the silence between two responses, as
+/// a share of the window. Most buffers hold such a burst.
 const FIRST_WINDOW_SHARE: f64 = 0.25;
 
 /// The window of one connection. Call [`Self::update`] every few milliseconds
@@ -135,7 +135,7 @@ impl ReceiveWindowLimiter {
         Self { doubt, ..self }
     }
 
-    /// What the limiter has done in the last second.
+    /// The effect of the window in the last second.
     pub(crate) fn state(&self) -> ReceiveWindowState {
         if self.is_free {
             ReceiveWindowState::Free
@@ -166,9 +166,9 @@ impl ReceiveWindowLimiter {
         self.pauses.pause()
     }
 
-    /// The window to offer now, bytes; `None` while nothing is known. `remaining` is
-    /// what is still to come of this response, bytes, if that is known. The window is
-    /// not much larger than that.
+    /// The window to offer now, bytes; `None` before the first measurement.
+    /// `remaining` is the rest of this response, bytes, if it is known. The window is
+    /// not much larger.
     pub(crate) fn update(
         &mut self,
         now: Duration,
@@ -278,8 +278,8 @@ impl ReceiveWindowLimiter {
         Some((window.max(MIN_WINDOW_SEGMENTS * segment)) as u32)
     }
 
-    /// The window that the weight is good for, and the level around which the
-    /// test moves it, bytes.
+    /// The level of the window for the weight, and the window that the test of the
+    /// bottleneck makes of it, bytes.
     fn share(&self, target: FlowTarget, rtt: Duration, segment: f64) -> (f64, f64) {
         if target.w <= MIN_WEIGHT {
             return (0.0, 0.0);
@@ -335,7 +335,7 @@ impl ReceiveWindowLimiter {
 /// The rate is measured, and other traffic counts, over this time.
 const STATE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Below this share of the highest rate of late, a flow is held back. The
+/// Below this share of its highest recent rate, a flow is held back. The
 /// search for the link's rate costs less than the rest.
 pub const HELD_BACK_SHARE: f64 = 0.8;
 
@@ -404,8 +404,8 @@ impl YieldDetector {
         self.period = Some((now, bytes));
     }
 
-    /// Nothing is held back, or the next response is awaited: what comes now
-    /// says nothing.
+    /// Skips data that does not count: the flow is not held back, or the next response
+    /// is awaited.
     pub(crate) fn pause(&mut self, bytes: u64) {
         self.bytes = Some(bytes);
         self.period = None;

@@ -63,7 +63,7 @@ impl LeverKind {
         matches!(self, Self::ObservedReceiveWindow | Self::ReceiveWindow)
     }
 
-    /// What this means for the flows, and why, in plain words.
+    /// The meaning for the flows, and the reason, in plain words.
     #[must_use]
     pub fn explanation(self) -> &'static str {
         match self {
@@ -131,8 +131,7 @@ pub(crate) struct ConnectionSample {
     pub(crate) bytes: u64,
     /// Segments received out of order since the connection was opened.
     pub(crate) out_of_order: u32,
-    /// What the path carries without other traffic, byte/s; 0 while it is
-    /// unknown.
+    /// Capacity of the path without other traffic, byte/s; 0 while it is unknown.
     pub(crate) capacity: f64,
     /// The part of the capacity that is filled fast when the path becomes free,
     /// 0 to 1. At 0, fast growth ends at the threshold.

@@ -67,10 +67,9 @@ pub(crate) struct PauseInput {
     pub(crate) queueing: Option<f64>,
     /// Largest segment, bytes.
     pub(crate) segment: f64,
-    /// What the path carries without other traffic, byte/s; 0 while it is
-    /// unknown.
+    /// Capacity of the path without other traffic, byte/s; 0 while it is unknown.
     pub(crate) capacity: f64,
-    /// The rate that the weight is good for, byte/s.
+    /// The rate of the weight's share, byte/s.
     pub(crate) share: f64,
 }
 

@@ -85,8 +85,8 @@ impl YieldRule {
         }
     }
 
-    /// Whether what was seen last may be other traffic on the path: a queue
-    /// may be the flow's own too.
+    /// Whether the last sample may show other traffic on the path. A queue may also be
+    /// the flow's own.
     pub(crate) fn sees_others(&self) -> bool {
         match self {
             Self::Delay(law) => law.sees_queue(),

@@ -52,7 +52,7 @@ const MIN_REMAINING_WINDOWS: f64 = 20.0;
 /// Whether the sender of a connection lags behind a path that has become free.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StaleSender {
-    /// What the connection has carried.
+    /// The rate of the connection.
     carried: CapacityEstimate,
     /// Bytes and segments out of order at the last sample.
     bytes: Option<u64>,
@@ -97,7 +97,8 @@ struct RoundTrip {
     bytes: u64,
     /// The window at its beginning, bytes.
     window: f64,
-    /// The window one round trip earlier: what comes now was sent under it.
+    /// The window one round trip earlier. The data of this round trip was sent under
+    /// it.
     offered: f64,
     min_queueing: f64,
 }

@@ -301,7 +301,7 @@ impl YieldingWindow {
         let full = step.full();
         let target = full.max(step.min_decreased());
         if !self.is_limiting {
-            // What the sender may still add to that queue is taken from it.
+            // The decrease covers the data that the sender may still add to the queue.
             return (target.max(step.unlimiting()).min(step.window), AFTER_STEP);
         }
         if target < step.window - 1.0 {

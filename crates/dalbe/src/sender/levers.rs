@@ -54,24 +54,15 @@ impl SenderLevers {
                     .set_max_pacing_rate(Some(TRIAL_RATE))
                     .is_ok()
         });
-        let kind = if congestion.is_ok() {
-            SenderLeverKind::Congestion
-        } else if paces {
-            SenderLeverKind::Pacing
-        } else if stock::choose_yielding(&allowed).is_some() {
-            SenderLeverKind::Stock
-        } else {
-            SenderLeverKind::Mark
-        };
         Self {
-            kind,
+            kind: SenderLeverKind::best(congestion.is_ok(), paces, &allowed),
             policy,
             congestion: Mutex::new(congestion.ok().map(Arc::new)),
             allowed,
         }
     }
 
-    /// What was taken at first.
+    /// The kind of lever at the start.
     #[must_use]
     pub fn kind(&self) -> SenderLeverKind {
         self.kind
@@ -91,7 +82,7 @@ impl SenderLevers {
         own.mark(socket);
         let kind = self.congestion(socket).unwrap_or_else(|| match self.kind {
             SenderLeverKind::Congestion | SenderLeverKind::Pacing => ActiveLever::Pacing {
-                pacer: Box::new(Pacer::new()),
+                pacer: Box::new(Pacer::default()),
                 beneath: stock::choose_beneath_limit(own.congestion(), &self.allowed)
                     .map(CongestionOverride::by),
                 is_yielding: None,
@@ -115,7 +106,7 @@ impl SenderLevers {
         let congestion = self.current()?;
         let law = self.policy.law();
         congestion
-            .set(socket, &parameters(law, FlowTarget::YIELD))
+            .set(socket, &CongestionParameters::new(law, FlowTarget::YIELD))
             .ok()?;
         Some(ActiveLever::Congestion {
             congestion,
@@ -159,7 +150,7 @@ enum ActiveLever {
     Congestion {
         congestion: Arc<WeightedCongestion>,
         law: CongestionLaw,
-        /// What is set, if it has it.
+        /// The target that is set; `None` without one.
         target: Option<FlowTarget>,
         is_yielding: Option<bool>,
     },
@@ -202,7 +193,7 @@ impl SenderLever {
                 is_yielding,
             } => {
                 if *set != Some(target) {
-                    congestion.set(socket, &parameters(*law, target))?;
+                    congestion.set(socket, &CongestionParameters::new(*law, target))?;
                     *set = Some(target);
                 }
                 *is_yielding = congestion.state(socket)?.map(|state| state.is_yielding);
@@ -257,7 +248,7 @@ impl SenderLever {
                 is_yielding,
             } => {
                 if !self.own.restore_congestion(socket) {
-                    congestion.set(socket, &parameters(*law, FlowTarget::FREE))?;
+                    congestion.set(socket, &CongestionParameters::new(*law, FlowTarget::FREE))?;
                 }
                 (*target, *is_yielding) = (None, None);
             }
@@ -300,16 +291,6 @@ impl SenderLever {
             | ActiveLever::Pacing { is_yielding, .. } => *is_yielding,
             ActiveLever::Stock(_) | ActiveLever::Mark => None,
         }
-    }
-}
-
-fn parameters(law: CongestionLaw, target: FlowTarget) -> CongestionParameters {
-    CongestionParameters {
-        law,
-        w: target.w,
-        phi: 1.0,
-        g_ms: None,
-        capacity: target.capacity,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The sender lever: from w to what this machine sends on a connection.
+//! The sender lever: from w to the rate at which this machine sends.
 //!
 //! [`SenderLevers::open`] takes the best lever that the machine allows:
 //! - a congestion control of FAIRBAT's own with parameters for each socket,
@@ -57,7 +57,7 @@ impl SenderPolicy {
     }
 }
 
-/// What holds back what this machine sends, best first.
+/// The levers on the data that this machine sends, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum SenderLeverKind {
     /// A congestion control of our own.
@@ -76,6 +76,21 @@ pub enum SenderLeverKind {
 }
 
 impl SenderLeverKind {
+    /// The best kind on a machine: with FAIRBAT's own congestion controls
+    /// (`has_own`), with limits on the rate (`paces`), and with these congestion
+    /// controls of the kernel.
+    pub(crate) fn best(has_own: bool, paces: bool, allowed: &[String]) -> Self {
+        if has_own {
+            Self::Congestion
+        } else if paces {
+            Self::Pacing
+        } else if stock::choose_yielding(allowed).is_some() {
+            Self::Stock
+        } else {
+            Self::Mark
+        }
+    }
+
     /// As it is written in events.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -98,7 +113,7 @@ impl SenderLeverKind {
         }
     }
 
-    /// What this means for the flows, and why, in plain words.
+    /// The meaning for the flows, and the reason, in plain words.
     #[must_use]
     pub fn explanation(self) -> &'static str {
         match self {

@@ -83,14 +83,6 @@ pub struct Pacer {
 
 impl Default for Pacer {
     fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Pacer {
-    /// For a connection of which nothing is known yet.
-    #[must_use]
-    pub fn new() -> Self {
         Self {
             limiter: ReceiveWindowLimiter::new(ReceiverPolicy::Delay).doubting(MIN_TESTED_PER_SEEN),
             samples: AckSamples::default(),
@@ -98,8 +90,10 @@ impl Pacer {
             carried: DeliveredBytes::default(),
         }
     }
+}
 
-    /// What it is doing, as of the last second.
+impl Pacer {
+    /// The effect of the limit in the last second.
     #[must_use]
     pub fn state(&self) -> ReceiveWindowState {
         self.limiter.state()
@@ -210,8 +204,8 @@ impl AckSamples {
         let kept = (1.0 - RTT_GAIN).powf(f64::from(updates));
         let (old, new) = (before.as_secs_f64(), smoothed.as_secs_f64());
         let newest = old + (new - old) / (1.0 - kept);
-        // An acknowledgement that measures nothing (of a segment sent again)
-        // counts as one that did: below what was ever measured it cannot be.
+        // An acknowledgement of a segment sent again measures nothing, but counts
+        // here. So the result needs the measured minimum as its lower limit.
         let least = info.min_rtt.map_or(MIN_RTT, |rtt| rtt.as_secs_f64());
         Some(Duration::from_secs_f64(newest.max(least)))
     }

@@ -54,7 +54,7 @@ const OPTIONAL: [(&str, usize, &str); 11] = [
 /// the congestion window is reduced.
 const TCP_CA_CWR: u8 = 2;
 
-/// What the kernel knows of one connection.
+/// The kernel's state of one connection.
 ///
 /// "Sent" and "received" are from this end. An `Option` is `None` when this
 /// kernel's structure ends before the field, or when there is nothing to

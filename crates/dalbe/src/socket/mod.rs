@@ -1,11 +1,11 @@
-//! One TCP connection: what it reports and the levers it obeys.
+//! One TCP connection: its reports and its levers.
 //!
 //! A lever works at one end only. Congestion control and pacing hold back
 //! what this end *sends*, the receive window holds back what the other end
 //! sends to us. [`SenderSocket`] and [`ReceiverSocket`] are therefore two
 //! types, and code that slows a download down asks for a [`ReceiverSocket`].
 //!
-//! Nothing here knows what the connection carries or who opened it.
+//! This room knows neither the content of a connection nor its owner.
 
 mod info;
 mod levers;
@@ -88,7 +88,7 @@ impl TcpSocket {
         Ok(None)
     }
 
-    /// What the kernel knows of this connection now (`TCP_INFO`).
+    /// The kernel's state of this connection now (`TCP_INFO`).
     ///
     /// # Errors
     /// Not a TCP socket, or a kernel whose structure is shorter than any

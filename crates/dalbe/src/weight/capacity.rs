@@ -1,5 +1,4 @@
-//! What a path carries without other traffic, as far as it is known: the
-//! highest rate seen.
+//! The known capacity of a path without other traffic: the highest rate so far.
 
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ const MAX_PEAK_PER_RATE: f64 = 16.0;
 /// ... and shrinks by this factor in each such period.
 const FADE_FACTOR: f64 = 0.7;
 
-/// The highest rate of late.
+/// The highest recent rate.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CapacityEstimate {
     bin_began: Duration,

@@ -38,7 +38,7 @@ pub const DEMAND_HEADROOM: f64 = 1.15;
 /// Weight of a new measurement in the price.
 const PRICE_GAIN: f64 = 0.15;
 
-/// What was measured over a period, and the demand for the next.
+/// The measurements of a period, and the demand for the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WeightObservation {
     /// T_w: time since the last observation.

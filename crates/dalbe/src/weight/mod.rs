@@ -5,7 +5,7 @@
 //!   rate to w, for all flows of a lane.
 //! - [`FlowWeightController`]: the same for one connection that this end sends.
 //! - [`CapacityEstimate`]: the highest rate seen on a path.
-//! - [`FlowTarget`]: what the levers are asked for, w and the path's capacity.
+//! - [`FlowTarget`]: the target of the levers, w and the path's capacity.
 
 mod capacity;
 mod controller;
@@ -19,17 +19,16 @@ pub use self::flow::{FLOW_WEIGHT_PERIOD, FlowWeightController, MAX_SAMPLE_GAP};
 /// traffic.
 pub const MIN_WEIGHT: f64 = 0.02;
 
-/// From this distance 1 − w on, a weight is good for more than its share. A
+/// Below this distance 1 − w, a weight gets more than its share. A
 /// wide range needs only small steps of a controller.
 const MAX_OPENING_DISTANCE: f64 = 0.2;
 
-/// What the controller asks of one flow or one coupled group of flows.
+/// The target of the controller for one flow or one coupled group of flows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowTarget {
     /// Weight, [`MIN_WEIGHT`] to 1; 1 = one best-effort flow.
     pub w: f64,
-    /// What the path carries without other traffic, byte/s; 0 while it is
-    /// unknown.
+    /// Capacity of the path without other traffic, byte/s; 0 while it is unknown.
     pub capacity: f64,
 }
 
@@ -46,8 +45,7 @@ impl FlowTarget {
         capacity: 0.0,
     };
 
-    /// The rate that this weight is good for, whatever other traffic there is,
-    /// byte/s: a share w/(1 + w) of the capacity (Kelly, Maulloo and Tan 1998).
+    /// The rate of this weight beside any other traffic, byte/s: a share w/(1 + w) of the capacity (Kelly, Maulloo and Tan 1998).
     /// From w = 0.8 on it grows beyond that, up to no limit at w = 1, where the
     /// sender's congestion control alone decides. If the capacity is the
     /// highest rate seen beside other traffic, the share is too small; then an

@@ -49,7 +49,7 @@ fn set(levers: &TcpSocket, pace: PacingTarget) {
 
 #[test]
 fn a_yielding_flow_has_a_limit_and_one_of_weight_1_has_none() {
-    let (mut connection, mut pacer) = (Connection::over_ipv4(), Pacer::new());
+    let (mut connection, mut pacer) = (Connection::over_ipv4(), Pacer::default());
     let first = levers_of(&connection.client).info().expect("TCP_INFO");
     assert_eq!(
         pacer.update(Duration::ZERO, &first, FlowTarget::YIELD),

@@ -1,4 +1,4 @@
-//! What a failed request means, sorted by what the transfer does about it.
+//! The meaning of failed requests, sorted by the reaction of the transfer.
 
 use std::error::Error as StdError;
 use std::io;
@@ -57,7 +57,7 @@ pub struct Transient {
     pub kind: ErrorKind,
     /// What failed.
     pub reason: String,
-    /// What the user can do if it does not pass.
+    /// Advice to the user if the failure does not pass.
     pub hint: &'static str,
     /// The least wait before the next try (`Retry-After`).
     pub retry_after: Option<Duration>,
@@ -66,7 +66,7 @@ pub struct Transient {
     pub push_back: bool,
 }
 
-/// What a response says about trying again, besides its status.
+/// Advice of a response on another try, besides its status.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Remarks {
     /// The least wait before the next try (`Retry-After`).
@@ -188,7 +188,7 @@ impl Failure {
             return Self::Fatal(TransferError::new(ErrorKind::Other, describe(&error)));
         }
         let io_kind = causes(&error).find_map(|cause| cause.downcast_ref().map(io::Error::kind));
-        // Somebody answered at that address, and the connection broke later.
+        // A server answered at that address, and the connection broke later.
         let is_broken = matches!(
             io_kind,
             Some(
@@ -286,7 +286,7 @@ pub(crate) enum TrustAnchors {
     Named,
 }
 
-/// What is wrong with a TLS connection, and what to do about it.
+/// The reason why a TLS connection failed, and advice.
 fn explain_tls(error: &rustls::Error, anchors: TrustAnchors) -> (String, &'static str) {
     let reason = format!("no secure connection: {error}");
     let rustls::Error::InvalidCertificate(why) = error else {

@@ -1,4 +1,4 @@
-//! What a client asks of a server that can hold its responses back. Clients
+//! The fields by which a client asks a server to hold its responses back. Clients
 //! write these fields, servers read them.
 //!
 //! - `Priority` (RFC 9218): a response of urgency 6 or 7 may yield to all other
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use dalbe::weight::MIN_WEIGHT;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use sfv::{BareItem, Decimal, DictSerializer, Dictionary, Integer, ItemSerializer, KeyRef, Parser};
+use sfv::{BareItem, Decimal, DictSerializer, Dictionary, Integer, KeyRef, Parser};
 
 use super::fields::{dictionary, integer, item};
 
@@ -123,10 +123,7 @@ pub fn is_fairbat_server(headers: &HeaderMap) -> bool {
 /// The value of [`FAIRBAT_SERVER`].
 #[must_use]
 pub fn fairbat_server_mark() -> HeaderValue {
-    let mark = ItemSerializer::new()
-        .bare_item(Integer::constant(1))
-        .finish();
-    HeaderValue::try_from(mark).expect("a digit is a field value")
+    HeaderValue::from_static("1")
 }
 
 /// The number under `key`: a decimal, or an integer in its place.

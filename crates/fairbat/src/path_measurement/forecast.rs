@@ -18,7 +18,7 @@ const COMFORTABLE_SHARE: f64 = 0.8;
 /// Precision of the latest start.
 const PRECISION: Duration = Duration::from_millis(1);
 
-/// What a measurement got of the path.
+/// The rates of a measured path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
     /// Mean rate of one polite connection, byte/s.
@@ -43,7 +43,7 @@ pub enum Verdict {
     Unknown,
 }
 
-/// What can be said of a download before it starts.
+/// The forecast of a download before it starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Forecast {
     /// The lowest rate that still meets the deadline when the download starts

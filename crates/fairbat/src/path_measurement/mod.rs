@@ -26,21 +26,21 @@ const POLITE_SHARE: f64 = 0.75;
 /// How often the receive window is adjusted.
 const WINDOW_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a measurement has found.
+/// The result of a measurement.
 #[derive(Debug, Clone)]
 pub struct PathMeasurement {
     /// Size in bytes, if the server told it.
     pub bytes: Option<u64>,
     /// Whether the server serves ranges of it that can be trusted.
     pub ranges: bool,
-    /// What was measured; `None` without ranges, bytes or time to measure with.
+    /// The rates; `None` without ranges, bytes or time to measure with.
     pub measurement: Option<Measurement>,
 }
 
-/// The rates of a measurement, and what it took.
+/// The rates of a measurement, and its cost.
 #[derive(Debug, Clone, Copy)]
 pub struct Measurement {
-    /// What the path gave.
+    /// The rates of the path.
     pub rates: Rates,
     /// Bytes fetched.
     pub bytes: u64,
@@ -188,7 +188,7 @@ impl Measuring {
     }
 }
 
-/// What a failure means when nothing is tried again.
+/// The error of a failure without another try.
 fn final_error(failure: Failure) -> TransferError {
     match failure {
         Failure::Fatal(error) | Failure::Expired(error) => error,

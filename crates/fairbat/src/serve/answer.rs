@@ -1,4 +1,4 @@
-//! What a request is answered. Knows nothing of sockets.
+//! The answer to a request. Knows nothing of sockets.
 
 use std::ops::Range;
 use std::path::Path;

@@ -71,11 +71,7 @@ pub(crate) async fn serve(
         Err(error) => return tracing::debug!("{peer}: cannot be served: {error}"),
     };
     let (tracker, responses) = ResponseTracker::new();
-    let requests = Requests {
-        site,
-        peer,
-        tracker: is_served.then_some(&tracker),
-    };
+    let tracker = is_served.then_some(&tracker);
     let patience = match is_served {
         true => site.patience,
         false => site.patience.for_refused(),
@@ -83,12 +79,12 @@ pub(crate) async fn serve(
     let answered = async {
         let stream = match &site.tls {
             None => {
-                requests.answer(&mut stream).await;
+                answer_requests(site, peer, tracker, &mut stream).await;
                 stream
             }
             Some(tls) => match tls.accept(stream).into_fallible().await {
                 Ok(mut stream) => {
-                    requests.answer(&mut stream).await;
+                    answer_requests(site, peer, tracker, &mut stream).await;
                     stream.into_inner().0
                 }
                 Err((error, stream)) => {
@@ -120,43 +116,34 @@ fn prepare(stream: &TcpStream) -> io::Result<TcpSocket> {
     Ok(TcpSocket::from_fd(stream.as_fd().try_clone_to_owned()?))
 }
 
-/// Answers the requests of a connection.
-struct Requests<'a> {
-    site: &'a Arc<Site>,
+/// Answers the requests of a connection until there are no more. Without a `tracker`,
+/// every request is refused.
+async fn answer_requests(
+    site: &Arc<Site>,
     peer: SocketAddr,
-    /// `None` if every request is refused.
-    tracker: Option<&'a ResponseTracker>,
-}
-
-impl Requests<'_> {
-    /// Answers requests until there are no more.
-    async fn answer(&self, stream: impl AsyncRead + AsyncWrite + Unpin) {
-        let Self {
-            site,
-            peer,
-            tracker,
-        } = self;
-        let service = service_fn(async |request: Request<Incoming>| {
-            let (request, body) = request.into_parts();
-            let response = match tracker {
-                Some(tracker) => answer(site, tracker, &request, body).await,
-                None => too_many_connections(),
-            };
-            log(*peer, &request, &response);
-            Ok::<_, Infallible>(response)
-        });
-        let served = http1::Builder::new()
-            .max_buf_size(BUFFER)
-            // `hold` notices silence. hyper would also count the time in which a
-            // slow client takes the end of a response.
-            .header_read_timeout(None)
-            // A client that has closed its side still waits for the answer.
-            .half_close(true)
-            .serve_connection(TokioIo::new(stream), service)
-            .await;
-        if let Err(error) = served {
-            tracing::debug!("{peer}: a connection broke: {error}");
-        }
+    tracker: Option<&ResponseTracker>,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+) {
+    let service = service_fn(async |request: Request<Incoming>| {
+        let (request, body) = request.into_parts();
+        let response = match tracker {
+            Some(tracker) => answer(site, tracker, &request, body).await,
+            None => too_many_connections(),
+        };
+        log(peer, &request, &response);
+        Ok::<_, Infallible>(response)
+    });
+    let served = http1::Builder::new()
+        .max_buf_size(BUFFER)
+        // `hold` notices silence. hyper would also count the time in which a
+        // slow client takes the end of a response.
+        .header_read_timeout(None)
+        // A client that has closed its side still waits for the answer.
+        .half_close(true)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!("{peer}: a connection broke: {error}");
     }
 }
 

@@ -120,7 +120,8 @@ struct PeerCount {
 pub(crate) struct PeerPlace {
     peers: Peers,
     peer: IpAddr,
-    is_served: bool,
+    /// Whether the connection's requests are served, not refused.
+    pub(crate) is_served: bool,
 }
 
 impl Peers {
@@ -167,13 +168,6 @@ impl Peers {
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl PeerPlace {
-    /// Whether the connection's requests are served, not refused.
-    pub(crate) fn is_served(&self) -> bool {
-        self.is_served
     }
 }
 
@@ -268,13 +262,13 @@ mod peer_tests {
         let enter = |address| peers.enter(address, Duration::ZERO).expect("answered");
         let first = enter(one);
         let second = enter(one);
-        assert!(first.is_served() && second.is_served());
+        assert!(first.is_served && second.is_served);
         let third = enter(one);
-        assert!(!third.is_served() && enter(other).is_served());
+        assert!(!third.is_served && enter(other).is_served);
         drop(third);
-        assert!(!enter(one).is_served(), "who was refused makes no room");
+        assert!(!enter(one).is_served, "who was refused makes no room");
         drop(first);
-        assert!(enter(one).is_served());
+        assert!(enter(one).is_served);
         drop(second);
         assert!(peers.counts().peers.is_empty(), "no peer is remembered");
     }

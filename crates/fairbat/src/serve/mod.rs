@@ -15,7 +15,7 @@
 //! | `limits` | how many connections there may be, in all and for each peer |
 //! | `connection` | one connection: requests, lever, silence, end |
 //! | `controller` | the weight of one connection |
-//! | `answer` | what a request is answered |
+//! | `answer` | the answer to a request |
 //! | `conditions` | validators of a file, and the conditions on them |
 //! | `response` | responses and their bodies |
 //! | `files` | which names are served, and what may be opened under them |
@@ -59,7 +59,7 @@ use crate::accept::{AcceptLimits, Accepted, accept_until};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 
-/// What is served, and to whom.
+/// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct ServeSettings {
     /// The directory whose files are served.
@@ -94,7 +94,7 @@ pub struct UploadLimits {
     pub max_size: Option<u64>,
 }
 
-/// What a server tells of itself: the `--json` interface of `fairbat serve`.
+/// The events of a server: the `--json` interface of `fairbat serve`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum ServeEvent {
@@ -231,10 +231,10 @@ impl Server {
             } = accepted;
             let place = peers.enter(peer.ip(), site.clock.now())?;
             // A refused connection takes no permit from the others.
-            let permit = place.is_served().then_some(permit);
+            let permit = place.is_served.then_some(permit);
             let site = Arc::clone(&site);
             Some(async move {
-                connection::serve(&site, stream, peer, place.is_served()).await;
+                connection::serve(&site, stream, peer, place.is_served).await;
                 drop((place, permit));
             })
         };

@@ -112,7 +112,7 @@ pub fn remove(directory: &Path, part: EbpfPart) -> Result<bool, SetupError> {
     Ok(!versions.is_empty())
 }
 
-/// What is set up in this directory. Needs no privilege.
+/// The state of a part in this directory. Needs no privilege.
 ///
 /// # Errors
 /// The directory cannot be read.
@@ -139,7 +139,7 @@ fn remove_pins(version: &Path) -> Result<(), SetupError> {
     removed(fs::remove_dir(version), version)
 }
 
-/// What was not there is removed as well.
+/// The result of a removal. A missing file counts as removed.
 fn removed(result: io::Result<()>, path: &Path) -> Result<(), SetupError> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -299,7 +299,7 @@ impl LoadedPrograms {
         })
     }
 
-    /// Pins all of it in the unfinished directory of `place`, and lets everybody
+    /// Pins everything in the unfinished directory of `place`, and lets all users
     /// use the maps. An update of a map needs the rights to read and to write, a
     /// look-up the right to read. The descriptor of a socket decides on the entry.
     fn pin(mut self, place: &PinDirectory) -> Result<(), SetupError> {

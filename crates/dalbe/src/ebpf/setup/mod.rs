@@ -37,7 +37,7 @@ pub enum InstallOutcome {
     },
 }
 
-/// What is set up.
+/// The state of a setup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetupStatus {
     /// Nothing.
@@ -66,7 +66,7 @@ pub enum SetupError {
          lack; run it with sudo on the host ({doing}: {source})"
     )]
     NotPermitted {
-        /// What it was about to do.
+        /// The action that failed.
         doing: String,
         /// What the kernel said.
         source: io::Error,
@@ -74,9 +74,9 @@ pub enum SetupError {
     /// Something is in the way that this did not put there.
     #[error("{} is in the way: {why}; it was left as it is", .path.display())]
     NotOurs {
-        /// What is in the way.
+        /// The path that is in the way.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
     /// The kernel has no description of its own types.
@@ -90,17 +90,17 @@ pub enum SetupError {
     Refused {
         /// Which program.
         part: EbpfPart,
-        /// What it said.
+        /// The kernel's error.
         source: io::Error,
-        /// What it said at length; many lines, perhaps.
+        /// The kernel's log, which may have many lines.
         log: String,
     },
     /// Anything else that failed.
     #[error("{doing}: {source}")]
     Failed {
-        /// What.
+        /// The action.
         doing: String,
-        /// How.
+        /// The error.
         source: io::Error,
     },
 }
@@ -124,7 +124,7 @@ impl SetupError {
 }
 
 impl EbpfPart {
-    /// What a kernel needs for this part, as the end of a sentence.
+    /// The requirements of this part, as the end of a sentence.
     fn since(self) -> &'static str {
         match self {
             Self::Observer => "",
@@ -135,7 +135,7 @@ impl EbpfPart {
     }
 }
 
-/// An error with what was being done; a lack of rights is told apart.
+/// Makes the error of an action. A lack of rights is an error of its own.
 #[cfg(feature = "bpf")]
 fn failed(doing: impl Into<String>, source: impl Into<io::Error>) -> SetupError {
     let (doing, source) = (doing.into(), source.into());

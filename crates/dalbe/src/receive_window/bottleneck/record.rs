@@ -104,7 +104,7 @@ impl BottleneckRecord {
         last.arrived - before.arrived - part
     }
 
-    /// Which share of what was offered since then has come.
+    /// The share of the offered windows since then that was used.
     pub(crate) fn used(&self, from: Duration, now: Duration) -> f64 {
         let samples = || self.within(from, now);
         let (Some((_, first)), Some((_, last))) = (samples().next(), samples().last()) else {

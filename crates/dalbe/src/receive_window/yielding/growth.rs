@@ -2,8 +2,8 @@
 //!
 //! The window at which a queue was last met is the threshold (Vulture's
 //! `rwndThresh`). Growth is fast up to the threshold and careful beyond it,
-//! until no queue has been met for some time. [`WindowStep`] holds what is
-//! known at one step, in segments and seconds.
+//! until no queue has been met for some time. [`WindowStep`] holds the
+//! measurements of one step, in segments and seconds.
 
 use crate::receive_window::{LIMITING_SHARE, MIN_WINDOW_SEGMENTS, no_queue};
 
@@ -23,7 +23,7 @@ const NEAR_SHARE: f64 = 0.95;
 const QUIET_STEPS: u32 = 3;
 /// ... and growth doubles every this many steps.
 const QUIET_DOUBLING_STEPS: f64 = 1.3;
-/// Beyond the highest rate of late, growth is limited to this share of the
+/// Beyond the highest recent rate, growth is limited to this share of the
 /// window: its effect shows two round trips later.
 const MAX_QUIET_GROWTH_SHARE: f64 = 0.5;
 
@@ -145,16 +145,16 @@ const OWN_QUEUE: f64 = 0.28;
 /// window. A rate that asks for more lasts only a moment.
 const MAX_DECREASE_SHARE: f64 = 0.15;
 
-/// What is known at one step of the window. Windows in segments, times in
+/// The measurements of one step of the window. Windows are in segments, times in
 /// seconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WindowStep {
     pub(crate) window: f64,
-    /// What the path carries in a round trip without a queue.
+    /// The data of a round trip without a queue.
     pub(crate) carried: f64,
-    /// The same over a longer time; as much as that, if it is not known.
+    /// The same over a longer time; equal to `carried` while it is unknown.
     pub(crate) carried_steadily: f64,
-    /// What was used of the window.
+    /// The used part of the window.
     pub(crate) used: f64,
     pub(crate) base: f64,
     /// The most that the path is known to carry, segments per second.
@@ -177,8 +177,7 @@ impl WindowStep {
     /// What the path carries without a queue, plus our own part of a queue.
     pub(crate) fn full(&self) -> f64 {
         let carried = self.carried.max(self.carried_steadily);
-        // A small window is not used up by whole segments, and carries what it
-        // is good for nevertheless.
+        // Whole segments do not fill a small window, but it still limits the flow.
         let carried = if self.window < SMALL_WINDOW && self.fills(USED_SHARE_SMALL) {
             carried.max(self.window * self.base / (self.base + self.queue))
         } else {

@@ -26,7 +26,7 @@ fn yielding(link: &Link) -> FlowTarget {
 #[test]
 fn an_idle_link_is_filled_with_a_short_queue() {
     for (mbit, base) in PATHS {
-        let (mut link, mut pacer) = (Link::new(mbit, base), Pacer::new());
+        let (mut link, mut pacer) = (Link::new(mbit, base), Pacer::default());
         let target = yielding(&link);
         link.run(&mut pacer, target, 20.0);
         let settled = link.run(&mut pacer, target, 20.0);
@@ -39,7 +39,7 @@ fn an_idle_link_is_filled_with_a_short_queue() {
 #[test]
 fn a_flow_yields_to_a_standing_queue_and_comes_back() {
     for (mbit, base) in PATHS {
-        let (mut link, mut pacer) = (Link::new(mbit, base), Pacer::new());
+        let (mut link, mut pacer) = (Link::new(mbit, base), Pacer::default());
         let target = yielding(&link);
         link.run(&mut pacer, target, 20.0);
         link.is_contended = true;
@@ -58,7 +58,7 @@ fn a_flow_yields_to_a_standing_queue_and_comes_back() {
 #[test]
 fn the_limit_on_a_short_path_goes_below_two_segments_per_round_trip() {
     // Two segments in each of these, with the queue, would be 6 %.
-    let (mut link, mut pacer) = (Link::new(10.0, 20.0), Pacer::new());
+    let (mut link, mut pacer) = (Link::new(10.0, 20.0), Pacer::default());
     let target = yielding(&link);
     link.run(&mut pacer, target, 10.0);
     link.is_contended = true;
@@ -70,7 +70,7 @@ fn the_limit_on_a_short_path_goes_below_two_segments_per_round_trip() {
 #[test]
 fn a_weight_gets_its_share_beside_any_traffic() {
     for w in [0.25, 0.5, 0.75] {
-        let (mut link, mut pacer) = (Link::new(20.0, 50.0), Pacer::new());
+        let (mut link, mut pacer) = (Link::new(20.0, 50.0), Pacer::default());
         let target = weight(w, link.capacity);
         link.run(&mut pacer, target, 5.0);
         link.is_contended = true;
@@ -87,7 +87,7 @@ fn a_weight_gets_its_share_beside_any_traffic() {
 
 #[test]
 fn no_limit_is_set_before_the_first_measurement() {
-    let mut pacer = Pacer::new();
+    let mut pacer = Pacer::default();
     let ms = Duration::from_millis;
     let known = TcpInfo {
         rtt: Some(ms(30)),
@@ -115,7 +115,7 @@ fn no_limit_is_set_before_the_first_measurement() {
 
 #[test]
 fn weight_1_has_no_limit() {
-    let (mut link, mut pacer) = (Link::new(10.0, 50.0), Pacer::new());
+    let (mut link, mut pacer) = (Link::new(10.0, 50.0), Pacer::default());
     link.run(&mut pacer, FlowTarget::FREE, 5.0);
     assert_eq!(pacer.state(), ReceiveWindowState::Free);
     // Twice what the path carries, whatever the queue does.
@@ -192,7 +192,7 @@ proptest! {
         capacity in prop_oneof![Just(0.0), 0.0..1e10_f64, any::<f64>()],
         last in (any_weight(), any_weight()),
     ) {
-        let (mut pacer, mut now) = (Pacer::new(), Duration::ZERO);
+        let (mut pacer, mut now) = (Pacer::default(), Duration::ZERO);
         for (info, &w) in looks.iter().zip(&weights) {
             now += Duration::from_millis(gap);
             let (low, high) = (last.0.min(last.1), last.0.max(last.1));

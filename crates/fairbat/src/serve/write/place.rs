@@ -43,7 +43,7 @@ pub(crate) struct Place {
     name: OsString,
 }
 
-/// What is under the name of a place.
+/// The content of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occupant {
     Nothing,
@@ -215,7 +215,7 @@ impl Place {
         }
     }
 
-    /// Removes what is here. A directory has to be empty.
+    /// Removes the content of the place. A directory has to be empty.
     pub(crate) fn remove(&self) -> Result<(), Refusal> {
         let flags = match self.occupant()? {
             Occupant::Nothing => return Err(Refusal::Absent),
@@ -243,7 +243,7 @@ impl Place {
 /// Why a file has not arrived in its place.
 #[derive(Debug)]
 pub(crate) enum NotArrived {
-    /// Somebody has removed the directory since it was opened, or the file.
+    /// The directory was removed since it was opened, or the file is gone.
     Gone,
     Refused(Refusal),
 }
@@ -333,7 +333,7 @@ pub(crate) fn file_name(url_path: &str) -> Result<PathBuf, Refusal> {
     })
 }
 
-/// What a request expects in a place.
+/// The content that a request expects in a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expected {
     Anything,
@@ -368,7 +368,7 @@ impl Expected {
         Ok(version.map_or(Self::Nothing, Self::Version))
     }
 
-    /// Checks that what is there is what the request expects. Blocking.
+    /// Checks that the place has the expected content. Blocking.
     pub(crate) fn check(&self, site: &Site, name: &Path) -> Result<(), Refusal> {
         let expected = match self {
             // `Self::arrival` has the kernel check this for a file that arrives.
