@@ -223,15 +223,10 @@ impl Server {
             grace: Duration::ZERO,
         };
         let begin = |accepted: Accepted<TcpListener>| {
-            let Accepted {
-                stream,
-                peer,
-                permit,
-                ..
-            } = accepted;
+            let (stream, peer) = (accepted.stream, accepted.peer);
             let place = peers.enter(peer.ip(), site.clock.now())?;
             // A refused connection takes no permit from the others.
-            let permit = place.is_served.then_some(permit);
+            let permit = place.is_served.then_some(accepted.permit);
             let site = Arc::clone(&site);
             Some(async move {
                 connection::serve(&site, stream, peer, place.is_served).await;
