@@ -9,7 +9,7 @@ use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, LeverPolicy};
 use fairbat_agent::filter::Filter;
 use fairbat_agent::state::StateDatabase;
-use fairbat_agent::store::{Store, StoreSettings};
+use fairbat_agent::store::{self, Store, StoreSettings};
 use fairbat_agent::sync::{
     Delete, Detect, Progress, PullOrigin, PullSettings, PushContext, PushSettings, RunReport,
     Verify, collect, pull, push,
@@ -21,11 +21,11 @@ pub(crate) const CONNECTIONS: u32 = 4;
 
 /// See the module.
 pub(crate) struct Agent {
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Arc<dyn Store>,
     state: StateDatabase,
     push_lane: Lane,
     pull_lane: Lane,
-    pull_store: Arc<Store>,
+    pull_store: Arc<dyn Store>,
 }
 
 fn lane(wanted: LeverPolicy, silence: Duration) -> (Lane, LaneClient) {
@@ -54,10 +54,10 @@ impl Agent {
     pub(crate) fn waiting(settings: &StoreSettings, state: &Path, silence: Duration) -> Self {
         let (push_lane, push_carrier) = lane(LeverPolicy::Sender(Default::default()), silence);
         let (pull_lane, pull_carrier) = lane(LeverPolicy::Receiver(Default::default()), silence);
-        let open = |carrier, lane| Store::open(settings, carrier, lane).expect("a store");
+        let open = |carrier, lane| store::open(settings, carrier, lane).expect("a store");
         Self {
-            store: Arc::new(open(&push_carrier, &push_lane)),
-            pull_store: Arc::new(open(&pull_carrier, &pull_lane)),
+            store: open(&push_carrier, &push_lane),
+            pull_store: open(&pull_carrier, &pull_lane),
             state: StateDatabase::open(state).expect("a state"),
             push_lane,
             pull_lane,
@@ -117,7 +117,7 @@ impl Agent {
     /// uploads.
     pub(crate) async fn collect(&self, prefix: &str) -> u64 {
         let writer = self.state.writer();
-        let collected = collect(&self.state, &writer, "home", &self.store, prefix);
+        let collected = collect(&self.state, &writer, "home", &*self.store, prefix);
         collected.await.expect("the store answers")
     }
 

@@ -15,12 +15,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use fairbat_agent::store::Store;
 use fairbat_agent::sync::Delete;
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::stores::{FaultProxy, S3, S3Kind};
@@ -97,7 +98,9 @@ async fn kill_many(name: &str, sizes: &[usize]) {
         &work.path().join("reader"),
     );
     let is_over = Arc::new(AtomicBool::new(false));
-    let watching = tokio::spawn(watch(Arc::clone(&reader.store), lengths, is_over.clone()));
+    let (address, bucket) = (server.address(), server.bucket());
+    let until = Arc::clone(&is_over);
+    let watching = tokio::task::spawn_blocking(move || watch(address, bucket, &lengths, &until));
 
     let log = work.path().join("log");
     let began = Instant::now();
@@ -149,19 +152,51 @@ async fn kill_many(name: &str, sizes: &[usize]) {
 }
 
 /// Looks at the store all the time: each file is there as a whole or not at all.
-async fn watch(store: Arc<Store>, lengths: BTreeMap<String, u64>, is_over: Arc<AtomicBool>) -> u64 {
+fn watch(
+    address: SocketAddr,
+    bucket: &str,
+    lengths: &BTreeMap<String, u64>,
+    is_over: &AtomicBool,
+) -> u64 {
     let mut looks = 0;
     while !is_over.load(Ordering::Relaxed) {
-        let mut half = store.list("home").await.expect("list objects");
-        half.retain(|object| {
-            let length = lengths.get(&object.key);
-            length.is_some_and(|length| *length != object.size)
-        });
+        let mut half = objects(address, bucket);
+        half.retain(|(key, size)| lengths.get(key).is_some_and(|length| length != size));
         assert!(half.is_empty(), "{half:?}");
         looks += 1;
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        std::thread::sleep(Duration::from_millis(300));
     }
     looks
+}
+
+/// The keys and lengths of the objects in a bucket of moto, which asks for no
+/// signature.
+fn objects(address: SocketAddr, bucket: &str) -> Vec<(String, u64)> {
+    let mut found: Vec<(String, u64)> = Vec::new();
+    loop {
+        let after = found.last().map_or("", |(key, _)| key);
+        let target = format!("/{bucket}?list-type=2&start-after={after}");
+        let mut connection = TcpStream::connect(address).expect("the store listens");
+        write!(
+            connection,
+            "GET {target} HTTP/1.0\r\nHost: {address}\r\n\r\n"
+        )
+        .expect("ask");
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.contains("ListBucketResult"), "{answer}");
+        let element = |text: &str, name: &str| -> String {
+            let (_, rest) = text.split_once(&format!("<{name}>")).expect(name);
+            rest.split('<').next().unwrap_or_default().to_owned()
+        };
+        found.extend(answer.split("<Contents>").skip(1).map(|object| {
+            let size = element(object, "Size").parse().expect("a length");
+            (element(object, "Key"), size)
+        }));
+        if element(&answer, "IsTruncated") != "true" {
+            return found;
+        }
+    }
 }
 
 fn is_done(log: &Path) -> bool {

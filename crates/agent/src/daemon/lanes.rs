@@ -16,7 +16,7 @@ use crate::config::credentials::{self, Credentials};
 use crate::config::{self, Agent, Config};
 use crate::status::{HistorySample, LaneDirection, LaneStatus};
 use crate::store::{
-    DavSettings, Dialect, Login, S3Settings, Store, StoreError, StoreErrorKind, StoreSettings,
+    self, DavSettings, Dialect, Login, S3Settings, Store, StoreError, StoreErrorKind, StoreSettings,
 };
 
 /// How long a connection may take to open.
@@ -85,7 +85,7 @@ impl AgentLane {
         &self,
         config: &Config,
         name: &str,
-    ) -> Result<(Store, String), StoreError> {
+    ) -> Result<(Arc<dyn Store>, String), StoreError> {
         let refused = |message: String| StoreError::new(StoreErrorKind::Refused, message);
         let store = config
             .stores
@@ -102,7 +102,7 @@ impl AgentLane {
         let http = http_settings(cacert);
         let client = LaneClient::start(&http, &self.lane, self.wanted, self.max_connections)
             .map_err(|error| refused(error.message).with_hint(error.hint))?;
-        let store = Store::open(&settings, &client, &self.lane)?;
+        let store = store::open(&settings, &client, &self.lane)?;
         Ok((store, host))
     }
 }

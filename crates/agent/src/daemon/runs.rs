@@ -240,7 +240,7 @@ impl Daemon {
             let place = PushContext {
                 state,
                 writer,
-                store: Arc::new(store),
+                store,
                 host,
                 lane,
             };
@@ -256,11 +256,7 @@ impl Daemon {
                 Ok(opened) => opened,
                 Err(problem) => return failed(problem),
             };
-            let origin = PullOrigin {
-                store: Arc::new(store),
-                host,
-                lane,
-            };
+            let origin = PullOrigin { store, host, lane };
             pull(origin, settings, context.progress, context.stop).await
         })
     }
@@ -284,7 +280,7 @@ impl Daemon {
         lane: &Arc<AgentLane>,
         store: &str,
         mut stop: watch::Receiver<bool>,
-    ) -> impl Future<Output = Result<(Store, String), RunProblem>> + Send + use<> {
+    ) -> impl Future<Output = Result<(Arc<dyn Store>, String), RunProblem>> + Send + use<> {
         let (lane, config) = (Arc::clone(lane), Arc::clone(&self.config));
         let store = store.to_owned();
         async move {

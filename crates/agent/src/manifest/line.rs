@@ -8,8 +8,8 @@ use fairbat::settings::Checksum;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ItemContent, LineProblem, ManifestHeader, ManifestItem, ManifestKind, ManifestReadError,
-    Record, VERSION,
+    ItemContent, LineProblem, ManifestHeader, ManifestItem, ManifestKind, ManifestLine,
+    ManifestReadError, VERSION,
 };
 use crate::entry::{Attributes, Moment, TreePath};
 use crate::percent;
@@ -24,8 +24,6 @@ struct HeaderLine<'a> {
     sequence: u64,
     #[serde(borrow)]
     created: Cow<'a, str>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    entries: Option<u64>,
 }
 
 /// Any other line. One type for all kinds, so that contradictory lines are refused.
@@ -72,7 +70,7 @@ struct EndLine {
 
 /// A parsed line after the header.
 pub(super) enum ParsedLine {
-    Record(Record),
+    Line(ManifestLine),
     End(EndMark),
 }
 
@@ -90,7 +88,6 @@ pub(super) fn write_header(header: &ManifestHeader) -> Result<Vec<u8>, serde_jso
         kind: header.kind,
         sequence: header.sequence,
         created: header.created.to_string().into(),
-        entries: header.entries,
     })
 }
 
@@ -112,19 +109,18 @@ pub(super) fn read_header(line: &[u8]) -> Result<ManifestHeader, ManifestReadErr
         kind: line.kind,
         sequence: line.sequence,
         created: created.map_err(|_| refused(LineProblem::Member("created")))?,
-        entries: line.entries,
     })
 }
 
 /// Writes only lines that can be read.
-pub(super) fn write_record(record: &Record) -> Result<Vec<u8>, LineProblem> {
+pub(super) fn write_record(record: &ManifestLine) -> Result<Vec<u8>, LineProblem> {
     let mut line = Line {
         path: Some(path_text(record.path()).into()),
         ..Line::default()
     };
     match record {
-        Record::Removed(_) => line.removed = Some(true),
-        Record::Item(item) => {
+        ManifestLine::Removed(_) => line.removed = Some(true),
+        ManifestLine::Item(item) => {
             let attributes = &item.attributes;
             let is_mode = attributes.mode <= 0o7777;
             let is_moment = attributes.modified.nanoseconds < SECOND;
@@ -175,7 +171,7 @@ pub(super) fn read(line: &[u8]) -> Result<ParsedLine, LineProblem> {
         _ => return Err(LineProblem::Member("path")),
     };
     match (line.removed, line.kind) {
-        (Some(true), None) => return Ok(ParsedLine::Record(Record::Removed(path))),
+        (Some(true), None) => return Ok(ParsedLine::Line(ManifestLine::Removed(path))),
         (None, _) => {}
         (Some(_), _) => return Err(LineProblem::Member("removed")),
     }
@@ -193,7 +189,7 @@ pub(super) fn read(line: &[u8]) -> Result<ParsedLine, LineProblem> {
         Type::Dir => ItemContent::Directory,
         Type::Link => ItemContent::Symlink(target_of(&member("target", line.target)?)?),
     };
-    Ok(ParsedLine::Record(Record::Item(ManifestItem {
+    Ok(ParsedLine::Line(ManifestLine::Item(ManifestItem {
         path,
         attributes,
         content,

@@ -20,7 +20,6 @@
 //! link or file, and memory is bounded.
 
 mod line;
-mod merged;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -33,8 +32,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::entry::{Attributes, TreePath};
-pub use merged::{MergeError, MergedManifests};
-pub use reader::ManifestReader;
+pub use reader::{ManifestReader, MergeError, MergedManifests};
 pub use writer::{ManifestWriteError, ManifestWriter};
 
 /// The version of the format.
@@ -52,8 +50,6 @@ pub struct ManifestHeader {
     pub sequence: u64,
     /// When its writing began.
     pub created: Timestamp,
-    /// Number of entries, including removed ones, if it was known at the beginning.
-    pub entries: Option<u64>,
 }
 
 /// The kind of a manifest.
@@ -68,14 +64,14 @@ pub enum ManifestKind {
 
 /// One line of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Record {
+pub enum ManifestLine {
     /// The entry exists.
     Item(ManifestItem),
     /// The entry is gone; only in a delta. Its members have lines of their own.
     Removed(TreePath),
 }
 
-impl Record {
+impl ManifestLine {
     /// Its path.
     #[must_use]
     pub fn path(&self) -> &TreePath {
@@ -149,12 +145,12 @@ pub(crate) struct PathOrder {
 
 impl PathOrder {
     /// Checks the next entry. A refused entry changes nothing.
-    pub(crate) fn take(&mut self, record: &Record) -> Result<(), LineProblem> {
+    pub(crate) fn take(&mut self, record: &ManifestLine) -> Result<(), LineProblem> {
         // The root, which is no entry, sorts before all entries.
         if *record.path() <= self.last {
             return Err(LineProblem::Order);
         }
-        if let Record::Item(item) = record {
+        if let ManifestLine::Item(item) = record {
             let is_below = |leaf: &TreePath| item.path.is_at_or_below(leaf);
             if self.leaf.as_ref().is_some_and(is_below) {
                 return Err(LineProblem::BelowNoDirectory);
@@ -189,7 +185,7 @@ pub enum ManifestReadError {
         problem: LineProblem,
     },
     /// It has another number of entries than it says.
-    #[error("says that it has {announced} entries, and has {found}, or more")]
+    #[error("says that it has {announced} entries, and has {found}")]
     Count {
         /// The stated number.
         announced: u64,

@@ -1,5 +1,8 @@
-//! Reads a manifest, line by line.
+//! Reads a manifest, line by line; and a base with its deltas, merged into the tree of
+//! the last delta.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
 use flate2::bufread::GzDecoder;
@@ -7,8 +10,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::line::{self, EndMark, ParsedLine};
 use super::{
-    LineProblem, MAX_LINE, ManifestHeader, ManifestKind, ManifestReadError, PathOrder, Record,
+    LineProblem, MAX_LINE, ManifestHeader, ManifestItem, ManifestKind, ManifestLine,
+    ManifestReadError, PathOrder,
 };
+use crate::entry::TreePath;
 
 /// Reads a manifest: an iterator of its entries, which ends after an error. Only the end
 /// shows that the manifest is complete.
@@ -58,42 +63,29 @@ impl<R: Read> ManifestReader<R> {
         &self.header
     }
 
-    fn record(&mut self) -> Result<Option<Record>, ManifestReadError> {
+    fn record(&mut self) -> Result<Option<ManifestLine>, ManifestReadError> {
         self.lines.next()?;
         let refused = |problem| ManifestReadError::Line {
             line: self.lines.number,
             problem,
         };
         let record = match line::read(&self.lines.line).map_err(refused)? {
-            ParsedLine::Record(record) => record,
+            ParsedLine::Line(record) => record,
             ParsedLine::End(end) => return self.end(end).map(|()| None),
         };
-        if self.header.kind == ManifestKind::Base && matches!(record, Record::Removed(_)) {
+        if self.header.kind == ManifestKind::Base && matches!(record, ManifestLine::Removed(_)) {
             return Err(refused(LineProblem::RemovedFromBase));
         }
         self.order.take(&record).map_err(refused)?;
         self.entries += 1;
-        let found = self.entries;
-        match self.header.entries {
-            Some(announced) if found > announced => {
-                Err(ManifestReadError::Count { announced, found })
-            }
-            Some(_) | None => {
-                self.lines.hash.update(&self.lines.line);
-                Ok(Some(record))
-            }
-        }
+        self.lines.hash.update(&self.lines.line);
+        Ok(Some(record))
     }
 
     fn end(&mut self, end: EndMark) -> Result<(), ManifestReadError> {
-        let found = self.entries;
-        for announced in [Some(end.entries), self.header.entries]
-            .into_iter()
-            .flatten()
-        {
-            if announced != found {
-                return Err(ManifestReadError::Count { announced, found });
-            }
+        let (announced, found) = (end.entries, self.entries);
+        if announced != found {
+            return Err(ManifestReadError::Count { announced, found });
         }
         let sha256: [u8; 32] = self.lines.hash.clone().finalize().into();
         if sha256 != end.sha256 {
@@ -107,7 +99,7 @@ impl<R: Read> ManifestReader<R> {
 }
 
 impl<R: Read> Iterator for ManifestReader<R> {
-    type Item = Result<Record, ManifestReadError>;
+    type Item = Result<ManifestLine, ManifestReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_at_end {
@@ -152,5 +144,138 @@ fn read_error(error: io::Error) -> ManifestReadError {
     match error.kind() {
         ErrorKind::UnexpectedEof => ManifestReadError::CutOff,
         _ => ManifestReadError::Read(error),
+    }
+}
+
+/// Merges a base and its deltas: an iterator of the latest entries, ordered by path.
+/// Memory holds one entry of each manifest. It ends after an error; earlier entries
+/// are not trustworthy then.
+#[derive(Debug)]
+pub struct MergedManifests<R> {
+    /// The base, then the deltas from the oldest to the latest.
+    sources: Vec<ManifestReader<R>>,
+    /// The next record of each source that has one.
+    heads: Vec<Option<ManifestLine>>,
+    /// Their paths, with the indices of the sources. The first path is on top, with its
+    /// latest source.
+    next: BinaryHeap<(Reverse<TreePath>, usize)>,
+    order: PathOrder,
+}
+
+/// Why manifests cannot be merged.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// One of them cannot be read.
+    #[error("manifest {sequence} {error}")]
+    Read {
+        /// Its number.
+        sequence: u64,
+        /// What is wrong with it.
+        error: ManifestReadError,
+    },
+    /// One of them is of the wrong kind.
+    #[error("manifest {sequence} is not a {expected:?}")]
+    Kind {
+        /// Its number.
+        sequence: u64,
+        /// The expected kind.
+        expected: ManifestKind,
+    },
+    /// One is missing, or they are out of order.
+    #[error("manifest {expected} is missing: {found} is in its place")]
+    Sequence {
+        /// The expected number.
+        expected: u64,
+        /// The number found.
+        found: u64,
+    },
+    /// Together they form no tree.
+    #[error("the manifests do not fit together at {path}: {problem}")]
+    Unfit {
+        /// Where.
+        path: TreePath,
+        /// What is wrong.
+        problem: LineProblem,
+    },
+}
+
+impl<R: Read> MergedManifests<R> {
+    /// Merges a base and its deltas, which follow it from the oldest to the latest.
+    ///
+    /// # Errors
+    /// [`MergeError`].
+    pub fn new(sources: Vec<ManifestReader<R>>) -> Result<Self, MergeError> {
+        let headers = || sources.iter().map(ManifestReader::header);
+        let first = headers().next().map_or(0, |base| base.sequence);
+        for (i, header) in headers().enumerate() {
+            let (found, expected) = (header.sequence, first.saturating_add(i as u64));
+            if found != expected {
+                return Err(MergeError::Sequence { expected, found });
+            }
+            let expected = match i {
+                0 => ManifestKind::Base,
+                _ => ManifestKind::Delta,
+            };
+            if header.kind != expected {
+                return Err(MergeError::Kind {
+                    sequence: found,
+                    expected,
+                });
+            }
+        }
+        let mut merged = Self {
+            heads: sources.iter().map(|_| None).collect(),
+            next: BinaryHeap::new(),
+            order: PathOrder::default(),
+            sources,
+        };
+        for source in 0..merged.sources.len() {
+            merged.advance(source)?;
+        }
+        Ok(merged)
+    }
+
+    /// Takes the next record of a source, and reads the one after it.
+    fn advance(&mut self, source: usize) -> Result<Option<ManifestLine>, MergeError> {
+        let sequence = self.sources[source].header().sequence;
+        let read = self.sources[source].next().transpose();
+        let read = read.map_err(|error| MergeError::Read { sequence, error })?;
+        if let Some(record) = &read {
+            self.next.push((Reverse(record.path().clone()), source));
+        }
+        Ok(std::mem::replace(&mut self.heads[source], read))
+    }
+
+    fn item(&mut self) -> Result<Option<ManifestItem>, MergeError> {
+        while let Some((Reverse(path), latest)) = self.next.pop() {
+            let record = self.advance(latest)?;
+            while let Some((Reverse(other), _)) = self.next.peek()
+                && *other == path
+                && let Some((_, older)) = self.next.pop()
+            {
+                self.advance(older)?;
+            }
+            let Some(record @ ManifestLine::Item(_)) = record else {
+                continue;
+            };
+            let taken = self.order.take(&record);
+            taken.map_err(|problem| MergeError::Unfit { path, problem })?;
+            if let ManifestLine::Item(item) = record {
+                return Ok(Some(item));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<R: Read> Iterator for MergedManifests<R> {
+    type Item = Result<ManifestItem, MergeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let item = self.item().transpose();
+        if matches!(item, Some(Err(_))) {
+            self.next.clear();
+        }
+        item
     }
 }

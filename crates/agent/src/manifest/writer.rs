@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
 use super::line::{self, EndMark};
-use super::{LineProblem, MAX_LINE, ManifestHeader, ManifestKind, PathOrder, Record};
+use super::{LineProblem, MAX_LINE, ManifestHeader, ManifestKind, ManifestLine, PathOrder};
 use crate::entry::TreePath;
 
 /// Writes a manifest.
@@ -15,7 +15,7 @@ use crate::entry::TreePath;
 pub struct ManifestWriter<W: Write> {
     output: GzEncoder<W>,
     hash: Sha256,
-    header: ManifestHeader,
+    kind: ManifestKind,
     order: PathOrder,
     entries: u64,
 }
@@ -34,14 +34,6 @@ pub enum ManifestWriteError {
         /// What is wrong with it.
         problem: LineProblem,
     },
-    /// The number of entries differs from the header.
-    #[error("{announced} entries were announced for the manifest, and {found} came")]
-    Count {
-        /// The number in the header.
-        announced: u64,
-        /// The number of entries.
-        found: u64,
-    },
 }
 
 impl<W: Write> ManifestWriter<W> {
@@ -53,7 +45,7 @@ impl<W: Write> ManifestWriter<W> {
         let mut writer = Self {
             output: GzEncoder::new(output, Compression::default()),
             hash: Sha256::new(),
-            header,
+            kind: header.kind,
             order: PathOrder::default(),
             entries: 0,
         };
@@ -67,12 +59,12 @@ impl<W: Write> ManifestWriter<W> {
     /// # Errors
     /// [`ManifestWriteError::Refused`]: the entry is out of order, below a link or file,
     /// removed in a base, has invalid attributes, or its line is longer than 64 KiB; [`ManifestWriteError::Write`].
-    pub fn write(&mut self, record: &Record) -> Result<(), ManifestWriteError> {
+    pub fn write(&mut self, record: &ManifestLine) -> Result<(), ManifestWriteError> {
         let refused = |problem| ManifestWriteError::Refused {
             path: record.path().clone(),
             problem,
         };
-        if self.header.kind == ManifestKind::Base && matches!(record, Record::Removed(_)) {
+        if self.kind == ManifestKind::Base && matches!(record, ManifestLine::Removed(_)) {
             return Err(refused(LineProblem::RemovedFromBase));
         }
         let line = line::write_record(record).map_err(refused)?;
@@ -88,14 +80,10 @@ impl<W: Write> ManifestWriter<W> {
     /// Writes the end. The output is not synced.
     ///
     /// # Errors
-    /// [`ManifestWriteError::Count`] and [`ManifestWriteError::Write`].
+    /// [`ManifestWriteError::Write`].
     pub fn finish(mut self) -> Result<W, ManifestWriteError> {
-        let found = self.entries;
-        if let Some(announced) = self.header.entries.filter(|announced| *announced != found) {
-            return Err(ManifestWriteError::Count { announced, found });
-        }
         let end = EndMark {
-            entries: found,
+            entries: self.entries,
             sha256: self.hash.clone().finalize().into(),
         };
         let line = line::write_end(&end).map_err(io::Error::from)?;

@@ -16,7 +16,7 @@ const LIST_BUFFER: usize = 64 * 1024;
 
 /// Identifies a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct DirectoryId {
     pub(super) device: u64,
     pub(super) inode: u64,
 }
@@ -25,7 +25,7 @@ pub(super) struct Identity {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InodeStatus {
     pub(super) kind: FileType,
-    pub(super) identity: Identity,
+    pub(super) identity: DirectoryId,
     /// Whether a file system, or another part of the same one, is mounted here.
     pub(super) is_mount: bool,
     pub(super) attributes: Attributes,
@@ -54,7 +54,7 @@ fn statx(directory: impl AsFd, name: &CStr, flags: AtFlags) -> Result<InodeStatu
     let device = rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor);
     Ok(InodeStatus {
         kind: FileType::from_raw_mode(u32::from(stat.stx_mode)),
-        identity: Identity {
+        identity: DirectoryId {
             device,
             inode: stat.stx_ino,
         },

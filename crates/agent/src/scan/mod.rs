@@ -9,22 +9,22 @@
 //! an unmounted disk looks like an empty directory.
 
 mod directory;
-mod outcome;
 #[cfg(test)]
 mod tests;
 mod trail;
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::entry::{Entry, EntryKind, TreePath};
 use crate::filter::{Filter, FilterVerdict};
 use directory::{DirectoryNames, InodeStatus};
-pub use outcome::{MountPoint, ScanError, ScanOutcome, SpecialFiles, Unreadable, UnreadableCause};
 use trail::Trail;
 
 /// How a tree is scanned.
@@ -37,6 +37,101 @@ pub struct ScanOptions {
     pub mounted: Vec<MountPoint>,
 }
 
+/// An entry that is unknown, with everything below it. Nothing there counts as
+/// removed.
+#[derive(Debug, thiserror::Error)]
+#[error("{path} {cause}")]
+pub struct Unreadable {
+    /// Its path.
+    pub path: TreePath,
+    /// The cause.
+    pub cause: UnreadableCause,
+}
+
+/// Why an entry is unreadable.
+#[derive(Debug, thiserror::Error)]
+pub enum UnreadableCause {
+    /// It vanished after its directory was listed.
+    #[error("vanished while its directory was read")]
+    Vanished,
+    /// It cannot be examined.
+    #[error("cannot be examined: {0}")]
+    Examine(io::Error),
+    /// The directory cannot be opened.
+    #[error("cannot be opened: {0}")]
+    Open(io::Error),
+    /// The directory cannot be listed to the end.
+    #[error("cannot be listed: {0}")]
+    List(io::Error),
+    /// The directory was moved, replaced or unmounted meanwhile.
+    #[error("was moved, replaced or unmounted while it was read")]
+    Replaced,
+    /// It is a former mount point, or is gone and contained one.
+    #[error("is no longer mounted")]
+    Unmounted,
+}
+
+impl UnreadableCause {
+    /// The cause of a failed examination.
+    fn of_look(error: Errno) -> Self {
+        match error {
+            Errno::NOENT => Self::Vanished,
+            other => Self::Examine(other.into()),
+        }
+    }
+
+    /// The cause of a failed open.
+    fn of_open(error: Errno) -> Self {
+        match error {
+            Errno::NOENT => Self::Vanished,
+            Errno::NOTDIR | Errno::LOOP => Self::Replaced,
+            other => Self::Open(other.into()),
+        }
+    }
+}
+
+/// Why a scan cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError {
+    /// The root cannot be opened as a directory.
+    #[error("{} cannot be opened: {error}", root.display())]
+    Open {
+        /// The root.
+        root: PathBuf,
+        /// The error of the system.
+        error: io::Error,
+    },
+    /// The root is a former mount point.
+    #[error("nothing is mounted at {}, as there was before", root.display())]
+    Unmounted {
+        /// The root.
+        root: PathBuf,
+    },
+}
+
+/// A directory where another file system, or another part of the same one, begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MountPoint {
+    /// Its path; may be the root.
+    pub path: TreePath,
+    /// `st_dev` of the mounted file system. Changes with a restart.
+    pub device: u64,
+}
+
+/// The result of a scan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScanOutcome {
+    /// Whether the scan reached its end. If not, the rest is unknown.
+    pub complete: bool,
+    /// Number of devices, sockets and pipes, which are no entries.
+    pub specials: u64,
+    /// The paths of all [`Unreadable`]s, sorted, none below another.
+    pub unknown: Vec<TreePath>,
+    /// Mount points, sorted, for the next scan ([`ScanOptions::mounted`]): those
+    /// found, and earlier ones that may still exist.
+    pub mounts: Vec<MountPoint>,
+}
+
 /// A running scan: an iterator of entries.
 #[derive(Debug)]
 pub struct Scan {
@@ -47,7 +142,7 @@ pub struct Scan {
     /// depths.
     waiting: Vec<(usize, Entry)>,
     ready: VecDeque<Result<Entry, Unreadable>>,
-    specials: SpecialFiles,
+    specials: u64,
     unknown: Vec<TreePath>,
     mounts: Vec<MountPoint>,
 }
@@ -67,7 +162,7 @@ impl Scan {
             trail,
             waiting: Vec::new(),
             ready: VecDeque::new(),
-            specials: SpecialFiles::default(),
+            specials: 0,
             unknown: Vec::new(),
             mounts: Vec::new(),
             filter,
@@ -203,7 +298,10 @@ impl Scan {
                 Ok(target) => EntryKind::Symlink(target),
                 Err(error) => return self.fail(path, UnreadableCause::of_look(error)),
             },
-            _ => return self.specials.add(path),
+            _ => {
+                self.specials += 1;
+                return;
+            }
         };
         let was_mounted = self.was_mounted(&path).then(|| path.clone());
         self.emit(Entry {

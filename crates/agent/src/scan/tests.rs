@@ -143,7 +143,7 @@ fn entries_come_in_the_order_of_their_paths_and_say_what_they_are() {
     let outcome = scan.finish();
     assert!(outcome.complete);
     assert_eq!(outcome.unknown, []);
-    assert_eq!(outcome.specials, SpecialFiles::default());
+    assert_eq!(outcome.specials, 0);
 }
 
 #[test]
@@ -177,10 +177,7 @@ fn pipes_and_sockets_are_counted() {
     }
     let mut scan = open(dir.path());
     assert_eq!(rest(&mut scan), ["a", "d"]);
-    let specials = scan.finish().specials;
-    assert_eq!(specials.count, 13);
-    assert_eq!(specials.first.len(), 10);
-    assert_eq!(paths(&specials.first[..2]), ["d/socket", "p0"]);
+    assert_eq!(scan.finish().specials, 13);
 }
 
 #[test]

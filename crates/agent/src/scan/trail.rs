@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::CWD;
 use rustix::io::{Errno, Result};
 
-use super::directory::{self, DirectoryNames, Identity, InodeStatus};
+use super::directory::{self, DirectoryId, DirectoryNames, InodeStatus};
 use crate::entry::TreePath;
 use crate::filter::FilterVerdict;
 
@@ -31,7 +31,7 @@ pub(super) struct Trail {
 pub(super) struct Level {
     /// `None` while the scan is far below.
     descriptor: Option<OwnedFd>,
-    pub(super) identity: Identity,
+    pub(super) identity: DirectoryId,
     /// Where its path ends in the path of the innermost directory.
     end: usize,
     pub(super) verdict: FilterVerdict,
@@ -113,7 +113,7 @@ impl Trail {
         &mut self,
         path: &TreePath,
         descriptor: OwnedFd,
-        identity: Identity,
+        identity: DirectoryId,
         verdict: FilterVerdict,
     ) {
         self.path.clear();

@@ -1,7 +1,6 @@
-//! The interface of a store: what each back-end does, and the types it speaks in.
+//! The interface of a store: what each back-end does, and the types that it uses.
 
 use std::fmt::Debug;
-use std::ops::Range;
 use std::pin::Pin;
 
 use async_trait::async_trait;
@@ -12,28 +11,19 @@ use futures_util::stream::{BoxStream, Stream};
 use super::error::{StoreError, StoreErrorKind};
 use super::unfinished::{PendingUpload, StagedFile};
 
+/// Smallest part but for the last one, bytes (Amazon S3 multipart upload limits).
+const MIN_PART_SIZE: u64 = 5 * 1024 * 1024;
+
+/// Most parts of an upload (Amazon S3 multipart upload limits).
+const MAX_PARTS: u64 = 10_000;
+
+/// The length of a part is a multiple of this, bytes.
+const PART_SIZE_STEP: u64 = 1024 * 1024;
+
 /// What to do when a directory stands where a file belongs.
 pub(crate) const DIRECTORY_IN_THE_WAY: &str = "the store has a directory of that name, with files \
     that were kept: a job deletes none unless it says delete = \"mirror\"; remove the directory \
     there, or move it elsewhere";
-
-/// Whether a put may replace an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PutMode {
-    /// It may.
-    Replace,
-    /// It may not: an existing object is [`StoreErrorKind::Exists`].
-    Create,
-}
-
-/// An object in a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Object {
-    /// Its key.
-    pub key: String,
-    /// Its length, bytes.
-    pub size: u64,
-}
 
 /// A part of a file, to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +43,7 @@ pub struct ListedPart {
     pub index: u32,
     /// Its length, bytes.
     pub size: u64,
-    /// Its name, as [`Backend::put_part`] returns it.
+    /// Its name, as [`Store::put_part`] returns it.
     pub name: String,
     /// A digest of its content; `None` if the store gives none.
     pub digest: Option<PartDigest>,
@@ -78,34 +68,32 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// The pieces of a file that is sent in one request.
 pub(crate) type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, BoxError>> + Send + Sync>>;
 
-/// A back-end: one kind of store. An object appears under its key as a whole or
-/// not at all. No method retries.
+/// The length of the parts in which a file of this size is sent, bytes. All stores
+/// use the limits of S3.
+pub(crate) fn part_size(size: u64) -> u64 {
+    let least = size.div_ceil(MAX_PARTS).next_multiple_of(PART_SIZE_STEP);
+    least.max(MIN_PART_SIZE)
+}
+
+/// A store. An object appears under its key as a whole or not at all. No method
+/// retries.
 #[async_trait]
-pub trait Backend: Debug + Send + Sync {
-    /// Stores an object in one request. If that fails, the old object stays.
+pub trait Store: Debug + Send + Sync {
+    /// Stores an object in one request, and replaces an existing one. If that fails,
+    /// the old object stays.
     async fn put(
         &self,
         key: &str,
         content: Bytes,
-        mode: PutMode,
         context: RequestContext,
     ) -> Result<(), StoreError>;
 
-    /// Fetches an object, or a range of its bytes. A missing object is
-    /// [`StoreErrorKind::Missing`].
-    async fn get(
-        &self,
-        key: &str,
-        range: Option<Range<u64>>,
-        context: RequestContext,
-    ) -> Result<ContentStream, StoreError>;
+    /// Fetches an object. A missing object is [`StoreErrorKind::Missing`].
+    async fn get(&self, key: &str, context: RequestContext) -> Result<ContentStream, StoreError>;
 
     /// Deletes objects. A missing object is no error. On an error, some may be
     /// deleted.
     async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError>;
-
-    /// Lists all objects below `prefix`.
-    async fn list(&self, prefix: &str) -> Result<Vec<Object>, StoreError>;
 
     /// Lists the unfinished uploads to keys below `prefix`, including those of
     /// other agents.
@@ -114,7 +102,7 @@ pub trait Backend: Debug + Send + Sync {
     /// Aborts an upload. An upload that is gone is no error.
     async fn abort(&self, key: &str, upload: &str) -> Result<(), StoreError>;
 
-    /// Whether large files are sent in parts. If not, [`Backend::put_stream`]
+    /// Whether large files are sent in parts. If not, [`Store::put_stream`]
     /// sends them, and the methods for parts fail.
     fn takes_parts(&self) -> bool {
         true
@@ -133,7 +121,7 @@ pub trait Backend: Debug + Send + Sync {
 
     /// Sends a file of `size` bytes in one request. Pieces are read as they can
     /// be sent. An error among them breaks the request off, and nothing is
-    /// stored. The file still has to be placed ([`Backend::place`]).
+    /// stored. The file still has to be placed ([`Store::place`]).
     async fn put_stream(
         &self,
         key: &str,
@@ -152,7 +140,7 @@ pub trait Backend: Debug + Send + Sync {
     }
 
     /// Begins an upload in parts and returns its name. Stores that can remember
-    /// `mark` with the object ([`Backend::mark`]).
+    /// `mark` with the object ([`Store::mark`]).
     async fn begin(&self, key: &str, _mark: &str) -> Result<String, StoreError> {
         Err(takes_no_parts(key))
     }

@@ -30,8 +30,6 @@ pub enum StoreErrorKind {
     Busy,
     /// The object does not exist.
     Missing,
-    /// The object exists and must not be replaced.
-    Exists,
     /// The store does not know the upload any more.
     UploadGone,
     /// The content that arrived, or that is stored, is not the content that was
@@ -104,7 +102,6 @@ impl StoreError {
             | StoreErrorKind::Busy
             | StoreErrorKind::Integrity => true,
             StoreErrorKind::Missing
-            | StoreErrorKind::Exists
             | StoreErrorKind::UploadGone
             | StoreErrorKind::Credentials
             | StoreErrorKind::Clock
@@ -297,7 +294,6 @@ impl Refusal {
             Some("NoSuchBucket") => (Kind::Refused, "make the bucket first, or check its name"),
             Some("NoSuchUpload") => (Kind::UploadGone, ""),
             Some("NoSuchKey") => (Kind::Missing, ""),
-            Some("PreconditionFailed") => (Kind::Exists, ""),
             Some("QuotaExceeded" | "XMinioStorageFull" | "InsufficientCapacity" | "DiskFull") => {
                 (Kind::Full, "make room in the store, or raise its quota")
             }
@@ -318,7 +314,6 @@ impl Refusal {
         match self.status {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => (Kind::Busy, ""),
             StatusCode::NOT_FOUND | StatusCode::GONE => (Kind::Missing, ""),
-            StatusCode::PRECONDITION_FAILED => (Kind::Exists, ""),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => (
                 Kind::Credentials,
                 "check the credentials of this store, and what they may do",
@@ -403,7 +398,7 @@ mod tests {
             (503, Kind::Busy),
             (500, Kind::Server),
             (404, Kind::Missing),
-            (412, Kind::Exists),
+            (412, Kind::Refused),
             (401, Kind::Credentials),
             (507, Kind::Full),
             (301, Kind::Refused),
@@ -414,7 +409,7 @@ mod tests {
             (409, Kind::Refused),
             (413, Kind::Refused),
             (423, Kind::Server),
-            (412, Kind::Exists),
+            (412, Kind::Refused),
             (502, Kind::Server),
         ] {
             assert_eq!(error(status, "<html>no").kind, kind, "{status}");

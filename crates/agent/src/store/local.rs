@@ -8,17 +8,17 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use fairbat::blocking::blocking;
 use fairbat::lane::Lane;
 use fairbat::transport::RequestContext;
 use futures_util::stream::{self, StreamExt};
-use rustix::fs::{CWD, RenameFlags};
 
-use super::backend::{Backend, ContentStream, DIRECTORY_IN_THE_WAY, Object, Part, PutMode};
+use super::backend::{ContentStream, DIRECTORY_IN_THE_WAY, Part, Store};
 use super::error::{StoreError, StoreErrorKind};
 use super::unfinished::{self, PendingUpload, UNFINISHED};
 
@@ -84,7 +84,7 @@ impl LocalStore {
             context.wait(piece.len()).await;
             let moved = piece.len() as u64;
             let path = self.unfinished(upload);
-            self.blocking(key, "writing", move || {
+            self.on_disk(key, "writing", move || {
                 let file = OpenOptions::new().write(true).open(path)?;
                 file.write_all_at(&piece, at)?;
                 // From now on the part counts as stored.
@@ -99,10 +99,10 @@ impl LocalStore {
     }
 
     /// Renames an unfinished file into its place.
-    async fn finish(&self, key: &str, upload: &str, mode: PutMode) -> Result<(), StoreError> {
+    async fn finish(&self, key: &str, upload: &str) -> Result<(), StoreError> {
         let (from, to) = (self.unfinished(upload), self.path(key)?);
-        let placed = self.blocking(key, "finishing", move || {
-            put_in_place(&File::open(&from)?, &from, &to, mode)
+        let placed = self.on_disk(key, "finishing", move || {
+            put_in_place(&File::open(&from)?, &from, &to)
         });
         placed.await.map_err(|error| gone(error, self, upload))?;
         Ok(())
@@ -121,48 +121,47 @@ impl LocalStore {
         Ok(self.root.join(key))
     }
 
-    async fn blocking<T: Send + 'static>(
+    /// Does `work` on a thread that may block.
+    async fn on_disk<T: Send + 'static>(
         &self,
         key: &str,
         doing: &str,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let done = tokio::task::spawn_blocking(work).await;
-        let done = done.unwrap_or_else(|lost| Err(io::Error::other(lost)));
+        let done = blocking(work).await.unwrap_or_else(|lost| Err(lost.into()));
         done.map_err(|error| disk_error(doing, &self.root.join(key), &error))
     }
 }
 
 #[async_trait]
-impl Backend for LocalStore {
+impl Store for LocalStore {
     async fn put(
         &self,
         key: &str,
         content: Bytes,
-        mode: PutMode,
         context: RequestContext,
     ) -> Result<(), StoreError> {
         if content.len() > PIECE {
             let (this, of) = (self.clone(), key.to_owned());
-            let begun = self.blocking(key, "beginning", move || {
+            let begun = self.on_disk(key, "beginning", move || {
                 let (upload, _) = this.create(&of)?;
                 let delete = DeleteOnDrop(this.unfinished(&upload));
                 Ok((upload, delete))
             });
             let (upload, _delete) = begun.await?;
             self.write(key, &upload, 0, content, context).await?;
-            return self.finish(key, &upload, mode).await;
+            return self.finish(key, &upload).await;
         }
         context.wait(content.len()).await;
         let moved = content.len() as u64;
         let to = self.path(key)?;
         let (this, of) = (self.clone(), key.to_owned());
         // In one step: changing threads takes longer than writing a small file.
-        self.blocking(key, "storing", move || {
+        self.on_disk(key, "storing", move || {
             let (upload, file) = this.create(&of)?;
             let from = DeleteOnDrop(this.unfinished(&upload));
             file.write_all_at(&content, 0)?;
-            put_in_place(&file, &from.0, &to, mode)
+            put_in_place(&file, &from.0, &to)
         })
         .await?;
         context.count(moved, &self.lane);
@@ -172,7 +171,7 @@ impl Backend for LocalStore {
 
     async fn begin(&self, key: &str, _mark: &str) -> Result<String, StoreError> {
         let (this, of) = (self.clone(), key.to_owned());
-        self.blocking(key, "beginning", move || Ok(this.create(&of)?.0))
+        self.on_disk(key, "beginning", move || Ok(this.create(&of)?.0))
             .await
     }
 
@@ -193,12 +192,12 @@ impl Backend for LocalStore {
         upload: &str,
         _parts: Vec<String>,
     ) -> Result<(), StoreError> {
-        self.finish(key, upload, PutMode::Replace).await
+        self.finish(key, upload).await
     }
 
     async fn abort(&self, key: &str, upload: &str) -> Result<(), StoreError> {
         let path = self.unfinished(upload);
-        self.blocking(key, "giving up", move || {
+        self.on_disk(key, "giving up", move || {
             ignore_missing(std::fs::remove_file(path))
         })
         .await
@@ -207,7 +206,7 @@ impl Backend for LocalStore {
     async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
         let prefix = prefix.to_owned();
         let directory = self.root.join(UNFINISHED);
-        self.blocking(UNFINISHED, "listing", move || {
+        self.on_disk(UNFINISHED, "listing", move || {
             let entries = match std::fs::read_dir(directory) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
                 entries => entries?,
@@ -222,25 +221,19 @@ impl Backend for LocalStore {
         .await
     }
 
-    async fn get(
-        &self,
-        key: &str,
-        range: Option<Range<u64>>,
-        context: RequestContext,
-    ) -> Result<ContentStream, StoreError> {
+    async fn get(&self, key: &str, context: RequestContext) -> Result<ContentStream, StoreError> {
         let path = self.path(key)?;
-        let opened = self.blocking(key, "reading", move || {
+        let opened = self.on_disk(key, "reading", move || {
             let file = File::open(path)?;
             let size = file.metadata()?.len();
             Ok((file, size))
         });
         let (file, size) = opened.await?;
-        let range = range.map_or(0..size, |range| range.start..range.end.min(size));
         let reading = FileReading {
             store: self.clone(),
             key: key.to_owned(),
             file: file.into(),
-            range,
+            left: 0..size,
             context,
         };
         Ok(stream::try_unfold(reading, FileReading::next).boxed())
@@ -250,7 +243,7 @@ impl Backend for LocalStore {
         for key in keys {
             let path = self.path(&key)?;
             let root = self.root.clone();
-            self.blocking(&key, "deleting", move || {
+            self.on_disk(&key, "deleting", move || {
                 ignore_missing(std::fs::remove_file(&path))?;
                 // Also the directories that became empty.
                 for parent in path.ancestors().skip(1) {
@@ -263,37 +256,6 @@ impl Backend for LocalStore {
             .await?;
         }
         Ok(())
-    }
-
-    async fn list(&self, prefix: &str) -> Result<Vec<Object>, StoreError> {
-        let start = self.path(prefix)?;
-        let root = self.root.clone();
-        self.blocking(prefix, "listing", move || {
-            let (mut found, mut directories) = (Vec::new(), vec![start]);
-            while let Some(directory) = directories.pop() {
-                let entries = match std::fs::read_dir(&directory) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                    entries => entries?,
-                };
-                for entry in entries {
-                    let entry = entry?;
-                    let (path, metadata) = (entry.path(), entry.metadata()?);
-                    if metadata.is_dir() {
-                        directories.push(path);
-                    } else if let Ok(key) = path.strip_prefix(&root)
-                        && let Some(key) = key.to_str()
-                        && !key.starts_with(UNFINISHED)
-                    {
-                        found.push(Object {
-                            key: key.to_owned(),
-                            size: metadata.len(),
-                        });
-                    }
-                }
-            }
-            Ok(found)
-        })
-        .await
     }
 }
 
@@ -311,26 +273,27 @@ impl Drop for DeleteOnDrop {
 struct FileReading {
     store: LocalStore,
     key: String,
-    file: std::sync::Arc<File>,
-    range: Range<u64>,
+    file: Arc<File>,
+    /// Where the next piece begins, and where the file ends, bytes.
+    left: Range<u64>,
     context: RequestContext,
 }
 
 impl FileReading {
     async fn next(mut self) -> Result<Option<(Bytes, Self)>, StoreError> {
-        let length = (self.range.end - self.range.start).min(PIECE as u64) as usize;
+        let length = (self.left.end - self.left.start).min(PIECE as u64) as usize;
         if length == 0 {
             return Ok(None);
         }
         self.context.wait(length).await;
-        let (file, at) = (std::sync::Arc::clone(&self.file), self.range.start);
-        let piece = self.store.blocking(&self.key, "reading", move || {
+        let (file, at) = (Arc::clone(&self.file), self.left.start);
+        let piece = self.store.on_disk(&self.key, "reading", move || {
             let mut piece = vec![0; length];
             file.read_exact_at(&mut piece, at)?;
             Ok(Bytes::from(piece))
         });
         let piece = piece.await?;
-        self.range.start += length as u64;
+        self.left.start += length as u64;
         self.context.count(length as u64, &self.store.lane);
         self.store.lane.moved(length as u64, None);
         Ok(Some((piece, self)))
@@ -338,15 +301,11 @@ impl FileReading {
 }
 
 /// Syncs a finished file, renames it into its place and syncs the directory.
-fn put_in_place(file: &File, from: &Path, to: &Path, mode: PutMode) -> io::Result<()> {
+fn put_in_place(file: &File, from: &Path, to: &Path) -> io::Result<()> {
     file.sync_all()?;
     let parent = to.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(parent)?;
-    let flags = match mode {
-        PutMode::Replace => RenameFlags::empty(),
-        PutMode::Create => RenameFlags::NOREPLACE,
-    };
-    rustix::fs::renameat_with(CWD, from, CWD, to, flags)?;
+    std::fs::rename(from, to)?;
     File::open(parent)?.sync_all()
 }
 
@@ -372,7 +331,6 @@ fn gone(error: StoreError, store: &LocalStore, upload: &str) -> StoreError {
 fn disk_error(doing: &str, path: &Path, error: &io::Error) -> StoreError {
     let (kind, hint) = match error.kind() {
         io::ErrorKind::NotFound => (StoreErrorKind::Missing, ""),
-        io::ErrorKind::AlreadyExists => (StoreErrorKind::Exists, ""),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             (StoreErrorKind::Full, "make room on the disk of the store")
         }

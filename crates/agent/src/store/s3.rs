@@ -8,7 +8,6 @@
 //! the context and keeps the error.
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,36 +28,21 @@ use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::signer::{SignedUrlOptions, Signer};
 use object_store::{
-    Attribute, BackoffConfig, ClientOptions, GetOptions, GetRange, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, RetryConfig, StaticCredentialProvider,
+    Attribute, BackoffConfig, ClientOptions, GetOptions, ObjectStore, PutMultipartOptions,
+    PutOptions, PutPayload, RetryConfig, StaticCredentialProvider,
 };
 use serde::{Deserialize, Serialize};
 
-use super::backend::{Backend, ContentStream, ListedPart, Object, Part, PartDigest, PutMode};
+use super::backend::{ContentStream, ListedPart, Part, PartDigest, Store};
 use super::error::{Refusal, RequestError, StoreError, StoreErrorKind};
 use super::settings::S3Settings;
 use super::unfinished::PendingUpload;
-
-/// Smallest part but for the last one, bytes (Amazon S3 multipart upload limits).
-const MIN_PART_SIZE: u64 = 5 * 1024 * 1024;
-
-/// Most parts of an upload (Amazon S3 multipart upload limits).
-const MAX_PARTS: u64 = 10_000;
-
-/// The length of a part is a multiple of this, bytes.
-const PART_SIZE_STEP: u64 = 1024 * 1024;
 
 /// The user metadata that names the upload that made an object.
 const MARK: Attribute = Attribute::Metadata(Cow::Borrowed("fairbat-mark"));
 
 /// How long a signed URL is valid. It is used at once.
 const SIGNATURE_VALIDITY: Duration = Duration::from_secs(300);
-
-/// The length of the parts of a file of this size, bytes.
-pub(crate) fn part_size(size: u64) -> u64 {
-    let least = size.div_ceil(MAX_PARTS).next_multiple_of(PART_SIZE_STEP);
-    least.max(MIN_PART_SIZE)
-}
 
 /// An S3-compatible store.
 #[derive(Debug)]
@@ -97,12 +81,17 @@ impl S3Store {
             prefix: settings.prefix.trim_matches('/').to_owned(),
         };
         // Settings that `object_store` refuses show here.
-        store.call(RequestContext::default(), "")?;
+        store.control("", "")?;
         Ok(store)
     }
 
-    /// One call of `object_store`; `doing` says what for.
-    fn call(&self, context: RequestContext, doing: impl Into<String>) -> Result<Call, StoreError> {
+    /// One call of `object_store` about a key; `doing` says what for.
+    fn call(
+        &self,
+        key: &str,
+        context: RequestContext,
+        doing: impl Into<String>,
+    ) -> Result<Call, StoreError> {
         let error = Arc::default();
         let connector = Connector {
             client: self.client.clone(),
@@ -116,14 +105,15 @@ impl S3Store {
         })?;
         Ok(Call {
             store,
+            path: self.path(key)?,
             doing: doing.into(),
             error,
         })
     }
 
     /// The same for a call that moves no content of files.
-    fn control(&self, doing: impl Into<String>) -> Result<Call, StoreError> {
-        self.call(RequestContext::default(), doing)
+    fn control(&self, key: &str, doing: impl Into<String>) -> Result<Call, StoreError> {
+        self.call(key, RequestContext::default(), doing)
     }
 
     /// The key in the bucket.
@@ -158,7 +148,7 @@ impl S3Store {
         let refused =
             |error: String| StoreError::new(StoreErrorKind::Refused, format!("{doing}: {error}"));
         let options = SignedUrlOptions::new().with_query(query);
-        let call = self.control(doing)?;
+        let call = self.control("", doing)?;
         let signed = call
             .store
             .signed_url_opts(Method::GET, path, SIGNATURE_VALIDITY, &options)
@@ -180,7 +170,7 @@ impl S3Store {
 }
 
 #[async_trait]
-impl Backend for S3Store {
+impl Store for S3Store {
     fn stores_aside(&self) -> bool {
         false
     }
@@ -193,39 +183,33 @@ impl Backend for S3Store {
         &self,
         key: &str,
         content: Bytes,
-        mode: PutMode,
         context: RequestContext,
     ) -> Result<(), StoreError> {
-        let options = PutOptions::from(match mode {
-            PutMode::Replace => object_store::PutMode::Overwrite,
-            PutMode::Create => object_store::PutMode::Create,
-        });
-        let (path, call) = (
-            self.path(key)?,
-            self.call(context, format!("storing {key}"))?,
-        );
+        let call = self.call(key, context, format!("storing {key}"))?;
         let payload = PutPayload::from_bytes(content);
-        let put = call.store.put_opts(&path, payload, options).await;
-        call.result(put).map(drop)
+        let put = call
+            .store
+            .put_opts(&call.path, payload, PutOptions::default());
+        call.result(put.await).map(drop)
     }
 
     async fn begin(&self, key: &str, mark: &str) -> Result<String, StoreError> {
-        let call = self.control(format!("beginning the upload of {key}"))?;
+        let call = self.control(key, format!("beginning the upload of {key}"))?;
         let options = PutMultipartOptions {
             attributes: [(MARK, mark.to_owned())].into_iter().collect(),
             ..PutMultipartOptions::default()
         };
-        let path = self.path(key)?;
-        call.result(call.store.create_multipart_opts(&path, options).await)
+        let begun = call.store.create_multipart_opts(&call.path, options);
+        call.result(begun.await)
     }
 
     async fn mark(&self, key: &str) -> Result<Option<String>, StoreError> {
-        let call = self.control(format!("looking at {key}"))?;
+        let call = self.control(key, format!("looking at {key}"))?;
         let options = GetOptions {
             head: true,
             ..GetOptions::default()
         };
-        let found = call.store.get_opts(&self.path(key)?, options).await;
+        let found = call.store.get_opts(&call.path, options).await;
         match call.result(found) {
             Ok(result) => {
                 let mark = result.attributes.get(&MARK);
@@ -244,11 +228,11 @@ impl Backend for S3Store {
         context: RequestContext,
     ) -> Result<String, StoreError> {
         let doing = format!("storing part {} of {key}", part.index + 1);
-        let (path, call) = (self.path(key)?, self.call(context, doing)?);
+        let call = self.call(key, context, doing)?;
         let payload = PutPayload::from_bytes(part.content);
         let (upload, index) = (upload.to_owned(), part.index as usize);
-        let put = call.store.put_part(&path, &upload, index, payload).await;
-        Ok(call.result(put)?.content_id)
+        let put = call.store.put_part(&call.path, &upload, index, payload);
+        Ok(call.result(put.await)?.content_id)
     }
 
     async fn complete(
@@ -257,37 +241,29 @@ impl Backend for S3Store {
         upload: &str,
         parts: Vec<String>,
     ) -> Result<(), StoreError> {
-        let call = self.control(format!("completing the upload of {key}"))?;
+        let call = self.control(key, format!("completing the upload of {key}"))?;
         let parts = parts.into_iter().map(|content_id| PartId { content_id });
-        let (path, upload) = (self.path(key)?, upload.to_owned());
+        let upload = upload.to_owned();
         let complete = call
             .store
-            .complete_multipart(&path, &upload, parts.collect());
+            .complete_multipart(&call.path, &upload, parts.collect());
         call.result(complete.await).map(drop)
     }
 
     async fn abort(&self, key: &str, upload: &str) -> Result<(), StoreError> {
-        let call = self.control(format!("giving up the upload of {key}"))?;
-        let (path, upload) = (self.path(key)?, upload.to_owned());
-        match call.result(call.store.abort_multipart(&path, &upload).await) {
+        let call = self.control(key, format!("giving up the upload of {key}"))?;
+        let upload = upload.to_owned();
+        let aborted = call.store.abort_multipart(&call.path, &upload);
+        match call.result(aborted.await) {
             Err(error) if error.kind == StoreErrorKind::UploadGone => Ok(()),
             other => other,
         }
     }
 
-    async fn get(
-        &self,
-        key: &str,
-        range: Option<Range<u64>>,
-        context: RequestContext,
-    ) -> Result<ContentStream, StoreError> {
-        let options = GetOptions {
-            range: range.map(GetRange::Bounded),
-            ..GetOptions::default()
-        };
-        let call = self.call(context, format!("fetching {key}"))?;
-        let result = call.store.get_opts(&self.path(key)?, options).await;
-        let result = call.result(result)?;
+    async fn get(&self, key: &str, context: RequestContext) -> Result<ContentStream, StoreError> {
+        let call = self.call(key, context, format!("fetching {key}"))?;
+        let result = call.store.get_opts(&call.path, GetOptions::default());
+        let result = call.result(result.await)?;
         let doing = call.doing;
         let broken = move |error: object_store::Error| {
             StoreError::new(StoreErrorKind::Network, format!("{doing}: {error}"))
@@ -296,7 +272,7 @@ impl Backend for S3Store {
     }
 
     async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
-        let call = self.control("deleting objects")?;
+        let call = self.control("", "deleting objects")?;
         let paths = keys.iter().map(|key| self.path(key));
         let paths = paths.collect::<Result<Vec<_>, _>>()?;
         let paths = futures_util::stream::iter(paths.into_iter().map(Ok)).boxed();
@@ -304,27 +280,12 @@ impl Backend for S3Store {
         call.result(deleted.try_for_each(|_| async { Ok(()) }).await)
     }
 
-    async fn list(&self, prefix: &str) -> Result<Vec<Object>, StoreError> {
-        let call = self.control("listing objects")?;
-        let below = match self.full(prefix).is_empty() {
-            true => None,
-            false => Some(self.path(prefix)?),
-        };
-        let objects = call.store.list(below.as_ref()).try_filter_map(|meta| {
-            let object = self.own(meta.location.as_ref()).map(|key| Object {
-                key,
-                size: meta.size,
-            });
-            std::future::ready(Ok(object))
-        });
-        call.result(objects.try_collect().await)
-    }
-
     async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
         let full = match self.full(prefix) {
             full if full.is_empty() => full,
             full => full + "/",
         };
+        let doing = "listing unfinished uploads";
         let mut pending = Vec::new();
         let mut after: Option<(String, String)> = None;
         loop {
@@ -333,9 +294,7 @@ impl Backend for S3Store {
                 query.push(("key-marker", key));
                 query.push(("upload-id-marker", upload));
             }
-            let bucket = Path::default();
-            let doing = "listing unfinished uploads";
-            let page: UploadsPage = self.query(&bucket, query, doing).await?;
+            let page: UploadsPage = self.query(&Path::default(), query, doing).await?;
             for ListedUpload { key, upload_id } in page.upload {
                 let upload = upload_id;
                 pending.extend(self.own(&key).map(|key| PendingUpload { key, upload }));
@@ -372,6 +331,7 @@ impl Backend for S3Store {
 /// One call of `object_store`.
 struct Call {
     store: AmazonS3,
+    path: Path,
     doing: String,
     error: Arc<Mutex<Option<RequestError>>>,
 }

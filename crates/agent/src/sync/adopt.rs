@@ -21,7 +21,7 @@ impl PushJob {
         let prefix = &self.settings.prefix;
         let current = self
             .store
-            .with_retry(|| ManifestPointer::read(&self.store, prefix))
+            .with_retry(|| ManifestPointer::read(&*self.store, prefix))
             .await?;
         let known = record.manifest;
         let Some(current) = current else {
@@ -49,7 +49,7 @@ impl PushJob {
             };
         }
         tracing::info!("taking over what the store has");
-        let mut fetched = FetchedManifests::fetch(&self.store, prefix, &current).await?;
+        let mut fetched = FetchedManifests::fetch(&*self.store, prefix, &current).await?;
         let entries = fetched.entries;
         let (writer, id) = (self.writer.clone(), self.id);
         let runtime = Handle::current();

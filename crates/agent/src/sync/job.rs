@@ -63,7 +63,7 @@ pub struct PushContext {
     /// The writer of the state.
     pub writer: StateWriter,
     /// The store.
-    pub store: Arc<Store>,
+    pub store: Arc<dyn Store>,
     /// The store's host, as the lane knows it.
     pub host: String,
     /// The lane, shared with other jobs.

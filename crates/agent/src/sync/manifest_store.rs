@@ -14,7 +14,7 @@ use super::report::RunProblem;
 use crate::manifest::{ItemContent, ManifestItem, ManifestReader, MergedManifests};
 use crate::object_name::{OWN, beneath};
 use crate::state::ManifestRecord;
-use crate::store::{PutMode, Store, StoreError, StoreErrorKind};
+use crate::store::{Store, StoreError, StoreErrorKind};
 
 /// Version of the pointer object.
 const POINTER_VERSION: u32 = 1;
@@ -51,9 +51,9 @@ impl ManifestPointer {
     }
 
     /// Reads the pointer. `None` if nothing was pushed yet.
-    pub(crate) async fn read(store: &Store, prefix: &str) -> Result<Option<Self>, StoreError> {
+    pub(crate) async fn read(store: &dyn Store, prefix: &str) -> Result<Option<Self>, StoreError> {
         let key = pointer_key(prefix);
-        let mut content = match store.get(&key, None, RequestContext::default()).await {
+        let mut content = match store.get(&key, RequestContext::default()).await {
             Ok(content) => content,
             Err(error) if error.kind == StoreErrorKind::Missing => return Ok(None),
             Err(error) => return Err(error),
@@ -80,18 +80,12 @@ impl ManifestPointer {
     }
 
     /// Writes the pointer, which makes its manifests valid.
-    pub(crate) async fn write(&self, store: &Store, prefix: &str) -> Result<(), StoreError> {
+    pub(crate) async fn write(&self, store: &dyn Store, prefix: &str) -> Result<(), StoreError> {
         let content = serde_json::to_vec(self).expect("numbers can be written down");
         let content = Bytes::from(content);
         store
-            .put(
-                &pointer_key(prefix),
-                content,
-                PutMode::Replace,
-                RequestContext::default(),
-            )
-            .await?;
-        Ok(())
+            .put(&pointer_key(prefix), content, RequestContext::default())
+            .await
     }
 
     /// The keys of the manifests, base first.
@@ -147,7 +141,7 @@ pub(crate) struct FetchedManifests {
 
 impl FetchedManifests {
     pub(crate) async fn fetch(
-        store: &Store,
+        store: &dyn Store,
         prefix: &str,
         pointer: &ManifestPointer,
     ) -> Result<Self, RunProblem> {
@@ -161,15 +155,12 @@ impl FetchedManifests {
                 entries: 0,
                 bytes: 0,
             };
-            let (mut entries, mut bytes) = (0, 0);
             for item in fetched.items()? {
-                let item = item?;
-                entries += 1;
-                if let ItemContent::File { size, .. } = item.content {
-                    bytes += size;
+                fetched.entries += 1;
+                if let ItemContent::File { size, .. } = item?.content {
+                    fetched.bytes += size;
                 }
             }
-            (fetched.entries, fetched.bytes) = (entries, bytes);
             Ok(fetched)
         })
         .await?
@@ -181,27 +172,24 @@ impl FetchedManifests {
     ) -> Result<impl Iterator<Item = Result<ManifestItem, RunProblem>> + use<>, RunProblem> {
         let mut readers = Vec::new();
         for file in &mut self.files {
-            file.rewind().map_err(|error| damaged(&error))?;
-            let file = file.try_clone().map_err(|error| damaged(&error))?;
-            readers
-                .push(ManifestReader::open(BufReader::new(file)).map_err(|error| damaged(&error))?);
+            file.rewind().map_err(damaged)?;
+            let file = file.try_clone().map_err(damaged)?;
+            readers.push(ManifestReader::open(BufReader::new(file)).map_err(damaged)?);
         }
-        let deltas = readers.split_off(1);
-        let base = readers.remove(0);
-        let merged = MergedManifests::new(base, deltas).map_err(|error| damaged(&error))?;
-        Ok(merged.map(|item| item.map_err(|error| damaged(&error))))
+        let merged = MergedManifests::new(readers).map_err(damaged)?;
+        Ok(merged.map(|item| item.map_err(damaged)))
     }
 }
 
-async fn fetch(store: &Store, key: &str) -> Result<File, RunProblem> {
-    let mut file = tempfile::tempfile().map_err(|error| damaged(&error))?;
-    let mut content = store.get(key, None, RequestContext::default()).await?;
+async fn fetch(store: &dyn Store, key: &str) -> Result<File, RunProblem> {
+    let mut file = tempfile::tempfile().map_err(damaged)?;
+    let mut content = store.get(key, RequestContext::default()).await?;
     while let Some(piece) = content.try_next().await? {
-        file.write_all(&piece).map_err(|error| damaged(&error))?;
+        file.write_all(&piece).map_err(damaged)?;
     }
     Ok(file)
 }
 
-fn damaged(error: &dyn std::fmt::Display) -> RunProblem {
+fn damaged(error: impl std::fmt::Display) -> RunProblem {
     RunProblem::Manifest(format!("a manifest in the store cannot be used: {error}"))
 }

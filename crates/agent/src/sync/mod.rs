@@ -6,8 +6,8 @@
 //!   state does not know; `orphans` aborts abandoned uploads. `job` is what they share.
 //! - pull: `pull` reads the manifests (`manifest_store`), compares them with the disk,
 //!   fetches, and installs by `install`
-//! - both: `retry_store` retries requests, `progress` counts, `report` says how a run
-//!   ended, `spool` keeps long lists, `stop` ends a run
+//! - both: `retry_store` retries requests, `progress` counts, `spool` keeps long
+//!   lists, `report` stops a run and says how it ended
 //!
 //! However a run ends, the next one continues: the state knows each file and each
 //! part that the store has.
@@ -26,7 +26,6 @@ mod report;
 mod retry_store;
 mod source;
 mod spool;
-mod stop;
 mod upload;
 
 pub use self::job::{PushContext, PushSettings};

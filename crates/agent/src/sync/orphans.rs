@@ -24,19 +24,12 @@ pub async fn collect(
     state: &StateDatabase,
     writer: &StateWriter,
     job: &str,
-    store: &Store,
+    store: &dyn Store,
     prefix: &str,
 ) -> Result<u64, RunProblem> {
     let (known, job) = (state.clone(), job.to_owned());
     let (id, _) = blocking(move || known.job(&job)).await??;
-    let place = JobPlace {
-        state,
-        writer,
-        id,
-        store,
-        prefix,
-    };
-    let (aborted_count, failed) = place.abort_all(true).await?;
+    let (aborted_count, failed) = abort_all((state, writer, id), (store, prefix), true).await?;
     writer.flush().await;
     match failed {
         Some(error) => Err(error.into()),
@@ -47,17 +40,12 @@ pub async fn collect(
 impl PushJob {
     /// Aborts what earlier runs have left. Returns how many uploads.
     pub(crate) async fn abort_orphans(&self) -> Result<u64, RunProblem> {
-        let place = JobPlace {
-            state: &self.state,
-            writer: &self.writer,
-            id: self.id,
-            store: &self.store,
-            prefix: &self.settings.prefix,
-        };
         // The state does not know single small objects that broke off.
         let is_swept = self.store.stores_aside();
+        let job = (&self.state, &self.writer, self.id);
+        let place = (&*self.store, self.settings.prefix.as_str());
         let admission = self.store.admit(0).await;
-        let (aborted_count, failed) = place.abort_all(is_swept).await?;
+        let (aborted_count, failed) = abort_all(job, place, is_swept).await?;
         drop(admission);
         if let Some(error) = failed {
             tracing::warn!(%error, "uploads are left to a later run");
@@ -66,58 +54,53 @@ impl PushJob {
     }
 }
 
-/// The place of a job in a store.
-struct JobPlace<'a> {
-    state: &'a StateDatabase,
-    writer: &'a StateWriter,
-    id: JobId,
-    store: &'a Store,
-    prefix: &'a str,
-}
-
-impl JobPlace<'_> {
-    /// Returns how many uploads were aborted, and why others were not.
-    async fn abort_all(&self, is_swept: bool) -> Result<(u64, Option<StoreError>), RunProblem> {
-        let (state, id) = (self.state.clone(), self.id);
-        let known_uploads = blocking(move || KnownUploads::of(&state, id)).await??;
-        let is_swept = is_swept && !self.store.is_shared_by_all(self.prefix);
-        let listed = if is_swept || !known_uploads.begun.is_empty() {
-            self.store.pending(self.prefix).await
-        } else {
-            Ok(Vec::new())
-        };
-        let is_listed = listed.is_ok();
-        let (mut aborted_count, mut failed) = (0, None);
-        let pending = listed.unwrap_or_else(|error| {
-            tracing::warn!(%error, "unfinished uploads cannot be listed");
-            // Some stores cannot list them.
-            failed = error.may_pass().then_some(error);
-            Vec::new()
-        });
-        for orphan in known_uploads.orphans(pending, is_swept) {
-            match self.store.abort(&orphan.key, &orphan.upload).await {
-                Ok(()) => {
-                    aborted_count += 1;
-                    let aborted = StateChange::Aborted(orphan.upload);
-                    self.writer.note(self.id, aborted).await?;
-                }
-                Err(error) => {
-                    // It would refuse the others, too.
-                    let is_of_store = error.is_of_store();
-                    failed = Some(error);
-                    if is_of_store {
-                        break;
-                    }
+/// Aborts the abandoned uploads of a job at its place: a store, and a path there. With
+/// `is_swept`, that includes all unknown ones. Returns how many uploads were aborted,
+/// and why others were not.
+async fn abort_all(
+    (state, writer, id): (&StateDatabase, &StateWriter, JobId),
+    (store, prefix): (&dyn Store, &str),
+    is_swept: bool,
+) -> Result<(u64, Option<StoreError>), RunProblem> {
+    let known = state.clone();
+    let known_uploads = blocking(move || KnownUploads::of(&known, id)).await??;
+    let is_swept = is_swept && !store.is_shared_by_all(prefix);
+    let listed = if is_swept || !known_uploads.begun.is_empty() {
+        store.pending(prefix).await
+    } else {
+        Ok(Vec::new())
+    };
+    let is_listed = listed.is_ok();
+    let (mut aborted_count, mut failed) = (0, None);
+    let pending = listed.unwrap_or_else(|error| {
+        tracing::warn!(%error, "unfinished uploads cannot be listed");
+        // Some stores cannot list them.
+        failed = error.may_pass().then_some(error);
+        Vec::new()
+    });
+    for orphan in known_uploads.orphans(pending, is_swept) {
+        match store.abort(&orphan.key, &orphan.upload).await {
+            Ok(()) => {
+                aborted_count += 1;
+                let aborted = StateChange::Aborted(orphan.upload);
+                writer.note(id, aborted).await?;
+            }
+            Err(error) => {
+                // It would refuse the others, too.
+                let is_of_store = error.is_of_store();
+                failed = Some(error);
+                if is_of_store {
+                    break;
                 }
             }
         }
-        if is_listed && failed.is_none() {
-            for key in known_uploads.begun {
-                self.writer.note(self.id, StateChange::Certain(key)).await?;
-            }
-        }
-        Ok((aborted_count, failed))
     }
+    if is_listed && failed.is_none() {
+        for key in known_uploads.begun {
+            writer.note(id, StateChange::Certain(key)).await?;
+        }
+    }
+    Ok((aborted_count, failed))
 }
 
 /// What the state knows about uploads.

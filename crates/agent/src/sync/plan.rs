@@ -2,289 +2,194 @@
 //! no store.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::report::{EntryFailure, RunReport};
+use super::job::PushJob;
+use super::report::{EntryFailure, RunProblem, RunReport};
 use super::source::now;
-use super::spool::{Spool, Spooled};
+use super::spool::Spool;
 use crate::compare::{EntryChange, KnownEntry, compare};
+use crate::config::Detect;
 use crate::entry::{Attributes, Entry, EntryKind, FileState, Moment, TreePath};
-use crate::filter::Filter;
-use crate::scan::{MountPoint, Scan, ScanError, ScanOptions};
+use crate::scan::{MountPoint, Scan, ScanOptions};
 use crate::state::{JobId, JobRecord, StateDatabase, StateError, Synced, SyncedKind, UploadRecord};
-
-/// How many unreadable entries are named.
-const MAX_NAMED_UNREADABLE: usize = 20;
-
-/// Which entries of a source are scanned, and how.
-#[derive(Debug, Clone)]
-pub(crate) struct SourceOptions {
-    pub(crate) source: PathBuf,
-    pub(crate) filter: Filter,
-    pub(crate) one_file_system: bool,
-    /// Whether content is compared even without a sign of a change.
-    pub(crate) by_content: bool,
-}
 
 /// A task of a push, other than a removal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum PushTask {
-    /// Send a file. The store may have other content under its key.
+    /// Send a file, unless the store has its content. The size is in bytes.
     Send {
         path: TreePath,
         size: u64,
-        replaces: bool,
-    },
-    /// Compare a file with the version that the store has.
-    Examine {
-        path: TreePath,
-        size: u64,
-        had: StoredVersion,
+        known: KnownObject,
     },
     /// Note an entry without content to send.
     Note(TreePath, Synced),
 }
 
-/// The version of a file that the store has, according to the state.
+/// What the state knows about the object under the key of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StoredVersion {
-    pub(crate) sha256: [u8; 32],
-    pub(crate) attributes: Attributes,
-}
-
-impl StoredVersion {
-    fn of(known: &KnownEntry, sha256: [u8; 32]) -> Self {
-        Self {
-            sha256,
-            attributes: known.entry.attributes,
-        }
-    }
+pub(crate) enum KnownObject {
+    /// There is none.
+    Nothing,
+    /// Its content differs, or is unknown.
+    Something,
+    /// It is the version with this digest and these attributes.
+    Version {
+        sha256: [u8; 32],
+        attributes: Attributes,
+    },
 }
 
 /// The work of a push.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    pub(crate) tasks: Spooled<PushTask>,
-    /// Entries that are gone from the source.
-    pub(crate) removed: Spooled<(TreePath, Synced)>,
-    /// Entries whose place another entry has taken: members of a directory that is
-    /// no directory now, and files that are links now.
-    pub(crate) displaced: Spooled<(TreePath, Synced)>,
-    /// Files whose place a directory has taken.
-    pub(crate) replaced: Spooled<(TreePath, Synced)>,
-    /// Uploads of files that are gone or have changed.
-    pub(crate) abandoned: Vec<(TreePath, UploadRecord)>,
-    pub(crate) totals: PlanTotals,
+#[derive(Debug, Default)]
+pub(crate) struct PushPlan {
     /// When the scan began. The next scan needs it.
     pub(crate) began: Moment,
+    /// Mount points below the source. The next scan needs them.
     pub(crate) mounts: Vec<MountPoint>,
-}
-
-/// The numbers of a scan.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct PlanTotals {
-    /// Entries of the source.
-    pub(crate) entries: u64,
-    /// Unchanged files.
-    pub(crate) same: u64,
+    /// Ordered by path.
+    pub(crate) tasks: Spool<PushTask>,
+    /// Entries that are gone.
+    pub(crate) removed: Spool<(TreePath, Synced)>,
+    /// Entries whose place another one has taken: files in former directories, and
+    /// files that are links now.
+    pub(crate) displaced: Spool<(TreePath, Synced)>,
+    /// Files whose place a directory has taken.
+    pub(crate) replaced: Spool<(TreePath, Synced)>,
     /// Files to send or to compare.
     pub(crate) files: u64,
     /// Their bytes.
     pub(crate) bytes: u64,
-    /// Entries that are gone.
-    pub(crate) removed: u64,
-    /// Regular files among them and among the displaced entries.
-    pub(crate) removed_files: u64,
     /// Regular files in the state.
     pub(crate) known_files: u64,
-    /// The first unreadable entries, and why.
-    pub(crate) unreadable: Vec<(TreePath, String)>,
-    /// Number of unreadable entries.
-    pub(crate) unreadable_count: u64,
-    /// Devices, sockets and pipes.
-    pub(crate) specials: u64,
-}
-
-impl PlanTotals {
-    /// Fills in what a report says of the scan.
-    pub(crate) fn fill(&self, report: &mut RunReport) {
-        report.entries = self.entries;
-        report.same = self.same;
-        report.specials = self.specials;
-        for (path, why) in self.unreadable.iter().cloned() {
-            report.failed(path, EntryFailure::Unreadable(why));
-        }
-        report.failed = self.unreadable_count;
-    }
-}
-
-/// Why there is no plan.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PlanError {
-    #[error(transparent)]
-    Scan(#[from] ScanError),
-    #[error(transparent)]
-    State(#[from] StateError),
-    #[error("the list of what is to be done cannot be written: {0}")]
-    Spool(#[from] io::Error),
-    #[error("the scan was broken off")]
-    Stopped,
-}
-
-/// Makes the plan; `stop` ends it early.
-pub(crate) fn plan(
-    options: &SourceOptions,
-    state: &StateDatabase,
-    job: JobId,
-    record: &JobRecord,
-    stop: &dyn Fn() -> bool,
-) -> Result<Plan, PlanError> {
-    let began = now();
-    let scan_options = ScanOptions {
-        one_file_system: options.one_file_system,
-        mounted: mounts_of(record),
-    };
-    let mut scan = Scan::open(&options.source, options.filter.clone(), scan_options)?;
-    let known = state.entries(job)?;
-    let known = known.map(|entry| entry.map(|(path, synced)| known_of(path, &synced)));
-    let last = record.scanned.unwrap_or_default();
-    let mut builder = PlanBuilder {
-        by_content: options.by_content,
-        tasks: Spool::new(),
-        removed: Spool::new(),
-        displaced: Spool::new(),
-        replaced: Spool::new(),
-        displacing: None,
-        unsettled: Unsettled::of(state, job)?,
-        totals: PlanTotals::default(),
-    };
-    for change in compare(&mut scan, known, last) {
-        if stop() {
-            return Err(PlanError::Stopped);
-        }
-        builder.sort(change?)?;
-    }
-    let outcome = scan.finish();
-    let mut totals = builder.totals;
-    totals.specials = outcome.specials.count;
-    Ok(Plan {
-        tasks: builder.tasks.finish()?,
-        removed: builder.removed.finish()?,
-        displaced: builder.displaced.finish()?,
-        replaced: builder.replaced.finish()?,
-        abandoned: builder.unsettled.abandoned(),
-        totals,
-        began,
-        mounts: outcome.mounts,
-    })
-}
-
-struct PlanBuilder {
+    /// Those of them that are gone or displaced.
+    pub(crate) removed_files: u64,
+    /// The numbers and failures of the scan.
+    pub(crate) report: RunReport,
+    /// Whether content is compared even without a sign of a change.
     by_content: bool,
-    tasks: Spool<PushTask>,
-    removed: Spool<(TreePath, Synced)>,
-    displaced: Spool<(TreePath, Synced)>,
-    replaced: Spool<(TreePath, Synced)>,
     /// A former directory, whose members are displaced.
     displacing: Option<TreePath>,
     unsettled: Unsettled,
-    totals: PlanTotals,
 }
 
-impl PlanBuilder {
-    fn sort(&mut self, change: EntryChange) -> Result<(), PlanError> {
+impl PushPlan {
+    /// Makes the plan; `stop` ends it early.
+    pub(crate) fn make(
+        job: &PushJob,
+        record: &JobRecord,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Self, RunProblem> {
+        let mut plan = Self {
+            began: now(),
+            by_content: job.settings.detect == Detect::Content,
+            unsettled: Unsettled::of(&job.state, job.id)?,
+            ..Self::default()
+        };
+        let options = ScanOptions {
+            one_file_system: job.settings.one_file_system,
+            mounted: mounts_of(record),
+        };
+        let settings = &job.settings;
+        let mut scan = Scan::open(&settings.source, settings.filter.clone(), options)?;
+        let known = job.state.entries(job.id)?;
+        let known = known.map(|entry| entry.map(|(path, synced)| known_of(path, synced)));
+        for change in compare(&mut scan, known, record.scanned.unwrap_or_default()) {
+            if stop() {
+                return Err(RunProblem::Stopped);
+            }
+            plan.sort(change?)?;
+        }
+        let outcome = scan.finish();
+        plan.report.specials = outcome.specials;
+        plan.mounts = outcome.mounts;
+        Ok(plan)
+    }
+
+    /// Takes the uploads that will not continue.
+    pub(crate) fn take_abandoned(&mut self) -> HashMap<TreePath, UploadRecord> {
+        std::mem::take(&mut self.unsettled.uploads)
+    }
+
+    fn sort(&mut self, change: EntryChange) -> Result<(), RunProblem> {
         match change {
             EntryChange::Same(known) => {
                 self.met(Some(&known));
-                match (&known.entry.kind, known.sha256) {
-                    (EntryKind::File(_), _)
-                        if self.unsettled.may_be_replaced(&known.entry.path) =>
-                    {
-                        self.bring(known.entry, true)?;
+                let path = &known.entry.path;
+                match (&known.entry.kind, version_of(&known)) {
+                    (EntryKind::File(state), _) if self.unsettled.may_be_replaced(path) => {
+                        self.send(path, *state, KnownObject::Something)
                     }
-                    (EntryKind::File(state), Some(sha256)) if self.by_content => {
-                        self.examine(&known.entry, *state, StoredVersion::of(&known, sha256))?;
+                    (EntryKind::File(state), Some(version)) if self.by_content => {
+                        self.send(path, *state, version)
                     }
-                    (EntryKind::File(_), _) => self.totals.same += 1,
-                    _ => {}
+                    (EntryKind::File(_), _) => {
+                        self.report.same += 1;
+                        Ok(())
+                    }
+                    _ => Ok(()),
                 }
             }
             EntryChange::Added(entry) => {
                 self.met(None);
-                self.bring(entry, false)?;
+                self.bring(&entry, KnownObject::Nothing)
             }
             EntryChange::Changed { entry, old } => {
                 self.met(Some(&old));
-                match (same_at_first_sight(&entry, &old), old.sha256) {
-                    (Some(state), Some(sha256)) => {
-                        self.examine(&entry, state, StoredVersion::of(&old, sha256))?;
-                    }
+                match (same_at_first_sight(&entry, &old), version_of(&old)) {
+                    (Some(state), Some(version)) => self.send(&entry.path, state, version),
                     _ => {
                         self.displace(&entry, old)?;
-                        self.bring(entry, true)?;
+                        self.bring(&entry, KnownObject::Something)
                     }
                 }
             }
             EntryChange::Touched { entry, old } => {
                 self.met(Some(&old));
-                match (&entry.kind, old.sha256) {
-                    (EntryKind::File(state), Some(sha256)) => {
-                        self.examine(&entry, *state, StoredVersion::of(&old, sha256))?;
-                    }
-                    _ => self.bring(entry, true)?,
-                }
+                self.bring(&entry, version_of(&old).unwrap_or(KnownObject::Something))
             }
             EntryChange::Attributes { entry, old } => {
                 self.met(Some(&old));
                 if self.unsettled.may_be_replaced(&entry.path) {
-                    self.bring(entry, true)?;
-                } else if let Some(synced) = synced_of(&entry, old.sha256) {
-                    self.tasks.push(&PushTask::Note(entry.path, synced))?;
+                    self.bring(&entry, KnownObject::Something)
+                } else {
+                    self.note(&entry, old.sha256)
                 }
             }
-            EntryChange::Removed(old) => self.remove(&old)?,
+            EntryChange::Removed(old) => self.remove(old),
             EntryChange::Unknown(unreadable) => {
                 self.unsettled.unreadable(&unreadable.path);
-                self.totals.unreadable_count += 1;
-                if self.totals.unreadable.len() < MAX_NAMED_UNREADABLE {
-                    let why = unreadable.cause.to_string();
-                    self.totals.unreadable.push((unreadable.path, why));
-                }
+                let why = unreadable.cause.to_string();
+                self.report
+                    .failed(unreadable.path, EntryFailure::Unreadable(why));
+                Ok(())
             }
         }
-        Ok(())
     }
 
     fn met(&mut self, old: Option<&KnownEntry>) {
-        self.totals.entries += 1;
-        if let Some(old) = old {
-            self.count_known(old);
-        }
-    }
-
-    fn count_known(&mut self, old: &KnownEntry) {
-        if matches!(old.entry.kind, EntryKind::File(_)) {
-            self.totals.known_files += 1;
-        }
+        self.report.entries += 1;
+        self.known_files += u64::from(old.is_some_and(|old| is_file(&old.entry)));
     }
 
     /// An entry has taken the place of another kind.
-    fn displace(&mut self, entry: &Entry, old: KnownEntry) -> Result<(), PlanError> {
-        let is_file = |kind: &EntryKind| matches!(kind, EntryKind::File(_));
+    fn displace(&mut self, entry: &Entry, old: KnownEntry) -> Result<(), RunProblem> {
         if matches!(old.entry.kind, EntryKind::Directory) {
             self.displacing = Some(old.entry.path);
-        } else if is_file(&old.entry.kind)
-            && !is_file(&entry.kind)
+        } else if is_file(&old.entry)
+            && !is_file(entry)
             && let Some(synced) = synced_of(&old.entry, old.sha256)
         {
             let is_directory = matches!(entry.kind, EntryKind::Directory);
             let list = if is_directory {
                 &mut self.replaced
             } else {
-                self.totals.removed_files += 1;
+                self.removed_files += 1;
                 &mut self.displaced
             };
             list.push(&(old.entry.path, synced))?;
@@ -292,64 +197,56 @@ impl PlanBuilder {
         Ok(())
     }
 
-    fn remove(&mut self, old: &KnownEntry) -> Result<(), PlanError> {
-        self.count_known(old);
-        let path = old.entry.path.clone();
+    fn remove(&mut self, old: KnownEntry) -> Result<(), RunProblem> {
+        let is_file = u64::from(is_file(&old.entry));
+        self.known_files += is_file;
         let Some(synced) = synced_of(&old.entry, old.sha256) else {
             return Ok(());
         };
-        if matches!(old.entry.kind, EntryKind::File(_)) {
-            self.totals.removed_files += 1;
-        }
+        self.removed_files += is_file;
+        let path = old.entry.path;
         let is_displaced = |by: &TreePath| path.is_at_or_below(by);
-        if self.displacing.as_ref().is_some_and(is_displaced) {
-            self.displaced.push(&(path, synced))?;
-            return Ok(());
-        }
-        self.totals.removed += 1;
-        self.removed.push(&(path, synced))?;
-        Ok(())
+        let list = match self.displacing.as_ref().is_some_and(is_displaced) {
+            true => &mut self.displaced,
+            false => &mut self.removed,
+        };
+        list.push(&(path, synced))
     }
 
     /// An entry that has to be sent or noted.
-    fn bring(&mut self, entry: Entry, replaces: bool) -> Result<(), PlanError> {
-        if let EntryKind::File(state) = entry.kind {
-            self.count(&entry.path, state);
-            self.tasks.push(&PushTask::Send {
-                path: entry.path,
-                size: state.size,
-                replaces,
-            })?;
-        } else if let Some(synced) = synced_of(&entry, None) {
-            self.tasks.push(&PushTask::Note(entry.path, synced))?;
+    fn bring(&mut self, entry: &Entry, known: KnownObject) -> Result<(), RunProblem> {
+        match entry.kind {
+            EntryKind::File(state) => self.send(&entry.path, state, known),
+            EntryKind::Directory | EntryKind::Symlink(_) => self.note(entry, None),
         }
-        Ok(())
     }
 
-    fn examine(
+    fn note(&mut self, entry: &Entry, sha256: Option<[u8; 32]>) -> Result<(), RunProblem> {
+        match synced_of(entry, sha256) {
+            Some(synced) => self.tasks.push(&PushTask::Note(entry.path.clone(), synced)),
+            None => Ok(()),
+        }
+    }
+
+    fn send(
         &mut self,
-        entry: &Entry,
+        path: &TreePath,
         state: FileState,
-        had: StoredVersion,
-    ) -> Result<(), PlanError> {
-        let path = entry.path.clone();
-        self.count(&path, state);
-        let size = state.size;
-        Ok(self.tasks.push(&if self.unsettled.may_be_replaced(&path) {
-            PushTask::Send {
-                path,
-                size,
-                replaces: true,
-            }
-        } else {
-            PushTask::Examine { path, size, had }
-        })?)
-    }
-
-    fn count(&mut self, path: &TreePath, state: FileState) {
+        known: KnownObject,
+    ) -> Result<(), RunProblem> {
         self.unsettled.will_send(path, &state);
-        self.totals.files += 1;
-        self.totals.bytes += state.size;
+        self.files += 1;
+        self.bytes += state.size;
+        let is_certain = known == KnownObject::Nothing || !self.unsettled.may_be_replaced(path);
+        self.tasks.push(&PushTask::Send {
+            path: path.clone(),
+            size: state.size,
+            known: if is_certain {
+                known
+            } else {
+                KnownObject::Something
+            },
+        })
     }
 }
 
@@ -359,6 +256,7 @@ impl PlanBuilder {
 struct Unsettled {
     /// Entries whose object may have been replaced.
     replacing: HashSet<TreePath>,
+    /// Uploads that will not continue, as far as is known yet.
     uploads: HashMap<TreePath, UploadRecord>,
 }
 
@@ -389,11 +287,6 @@ impl Unsettled {
         self.uploads
             .retain(|uploaded, _| !uploaded.is_at_or_below(path));
     }
-
-    /// The uploads that will not continue.
-    fn abandoned(self) -> Vec<(TreePath, UploadRecord)> {
-        self.uploads.into_iter().collect()
-    }
 }
 
 /// The state of a file whose size and time of change are the same as before. It
@@ -407,16 +300,25 @@ fn same_at_first_sight(entry: &Entry, old: &KnownEntry) -> Option<FileState> {
     (is_same_time && now.size == then.size).then_some(*now)
 }
 
-fn known_of(path: TreePath, synced: &Synced) -> KnownEntry {
-    let (kind, sha256) = match &synced.kind {
-        SyncedKind::File { state, sha256 } => (EntryKind::File(*state), Some(*sha256)),
+fn is_file(entry: &Entry) -> bool {
+    matches!(entry.kind, EntryKind::File(_))
+}
+
+/// The version of a file that the store has, according to the state.
+fn version_of(known: &KnownEntry) -> Option<KnownObject> {
+    Some(KnownObject::Version {
+        sha256: known.sha256?,
+        attributes: known.entry.attributes,
+    })
+}
+
+fn known_of(path: TreePath, synced: Synced) -> KnownEntry {
+    let (kind, sha256) = match synced.kind {
+        SyncedKind::File { state, sha256 } => (EntryKind::File(state), Some(sha256)),
         SyncedKind::Directory => (EntryKind::Directory, None),
         SyncedKind::Symlink(target) => {
-            use std::os::unix::ffi::OsStrExt;
-            (
-                EntryKind::Symlink(std::ffi::OsStr::from_bytes(target).into()),
-                None,
-            )
+            let target = OsStr::from_bytes(&target);
+            (EntryKind::Symlink(target.into()), None)
         }
     };
     KnownEntry {
@@ -504,9 +406,9 @@ mod tests {
         assert!(unsettled.may_be_replaced(&path("same")));
         assert!(!unsettled.may_be_replaced(&path("changed")));
         let mut left: Vec<_> = unsettled
-            .abandoned()
-            .into_iter()
-            .map(|(path, _)| path.to_string())
+            .uploads
+            .into_keys()
+            .map(|path| path.to_string())
             .collect();
         left.sort();
         assert_eq!(left, ["changed", "dx", "gone"]);

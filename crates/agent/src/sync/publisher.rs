@@ -23,11 +23,11 @@ use super::manifest_store::{ManifestPointer, base_key, delta_key};
 use super::report::RunProblem;
 use crate::entry::TreePath;
 use crate::manifest::{
-    ItemContent, ManifestHeader, ManifestItem, ManifestKind, ManifestWriteError, ManifestWriter,
-    Record,
+    ItemContent, ManifestHeader, ManifestItem, ManifestKind, ManifestLine, ManifestWriteError,
+    ManifestWriter,
 };
 use crate::state::{JobId, JobRecord, StateChange, StateDatabase, Synced, SyncedKind};
-use crate::store::{Part, PutMode, StoreErrorKind};
+use crate::store::{Part, StoreErrorKind, part_size};
 
 /// Least time between manifests during a run. A pull refuses objects that were
 /// replaced after the manifest, or fetches them later.
@@ -126,7 +126,6 @@ impl ManifestPublisher {
             },
             sequence: known.last + 1,
             created: now(),
-            entries: None,
         };
         let state = job.state.clone();
         let (file, entries) = blocking(move || write(&state, id, header)).await??;
@@ -146,7 +145,7 @@ impl ManifestPublisher {
         };
         job.send_manifest(&key, file).await?;
         let pointer = ManifestPointer::of(manifest);
-        let written = job.store.with_retry(|| pointer.write(&job.store, prefix));
+        let written = job.store.with_retry(|| pointer.write(&*job.store, prefix));
         written.await?;
         job.keep(StateChange::Told(record.clone())).await?;
         if is_base && known.base > 0 {
@@ -166,16 +165,10 @@ impl PushJob {
     async fn send_manifest(&self, key: &str, file: File) -> Result<(), RunProblem> {
         let file = Arc::new(file);
         let size = file.metadata().map_err(manifest_failed)?.len();
-        if size <= self.store.part_size(size) || !self.store.takes_parts() {
+        if size <= part_size(size) || !self.store.takes_parts() {
             let content = read(&file, 0..size).await?;
-            self.store
-                .with_retry(|| {
-                    let content = content.clone();
-                    self.store
-                        .put(key, content, PutMode::Replace, self.store.context())
-                })
-                .await?;
-            return Ok(());
+            let put = || self.store.put(key, content.clone(), self.store.context());
+            return Ok(self.store.with_retry(put).await?);
         }
         let mark = mark(&file).await?;
         let begun = self.begin::<RunProblem>(key, &mark).await?;
@@ -199,10 +192,10 @@ impl PushJob {
         file: &Arc<File>,
     ) -> Result<(), RunProblem> {
         let size = file.metadata().map_err(manifest_failed)?.len();
-        let part_size = self.store.part_size(size);
+        let length = part_size(size);
         let mut names = Vec::new();
-        for (index, offset) in (0..).zip((0..size).step_by(part_size as usize)) {
-            let content = read(file, offset..size.min(offset + part_size)).await?;
+        for (index, offset) in (0..).zip((0..size).step_by(length as usize)) {
+            let content = read(file, offset..size.min(offset + length)).await?;
             let name = self.store.with_retry(|| {
                 let part = Part {
                     index,
@@ -269,7 +262,7 @@ fn write(
     let failed = |error: ManifestWriteError| RunProblem::Manifest(error.to_string());
     let mut writer = ManifestWriter::new(BufWriter::new(file), header).map_err(failed)?;
     let mut entries = 0;
-    let mut put = |record: Record| match writer.write(&record) {
+    let mut put = |record: ManifestLine| match writer.write(&record) {
         Ok(()) => {
             entries += 1;
             Ok(())
@@ -284,15 +277,15 @@ fn write(
         ManifestKind::Base => {
             for entry in state.entries(job)? {
                 let (path, entry) = entry?;
-                put(Record::Item(item(path, entry)))?;
+                put(ManifestLine::Item(item(path, entry)))?;
             }
         }
         ManifestKind::Delta => {
             for entry in state.untold(job)? {
                 let (path, entry) = entry?;
                 put(match entry {
-                    Some(entry) => Record::Item(item(path, entry)),
-                    None => Record::Removed(path),
+                    Some(entry) => ManifestLine::Item(item(path, entry)),
+                    None => ManifestLine::Removed(path),
                 })?;
             }
         }

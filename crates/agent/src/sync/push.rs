@@ -1,27 +1,28 @@
 //! A push: scan, send, delete, publish.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fairbat::blocking::blocking;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinSet;
 
 use super::job::{PushContext, PushJob, PushSettings};
-use super::plan::{Plan, PlanError, PushTask, SourceOptions, is_empty, plan};
+use super::plan::{PushPlan, PushTask, is_empty};
 use super::progress::Progress;
 use super::publisher::{ManifestPublisher, PublishReason, now};
-use super::report::{EntryFailure, RunProblem, RunReport, check_deletions};
-use super::retry_store::{RetryStore, Window};
-use super::source::ReadError;
-use super::stop::{StopOnDrop, until_stopped};
-use super::upload::{KnownObject, UploadError, UploadOutcome};
-use crate::config::{Delete, Detect};
+use super::report::{
+    RunProblem, RunReport, StopOnDrop, TransferError, check_deletions, until_stopped,
+};
+use super::retry_store::RetryStore;
+use super::spool::Spool;
+use super::upload::UploadOutcome;
+use crate::config::Delete;
 use crate::entry::TreePath;
 use crate::scan::{MountPoint, Scan, ScanOptions};
 use crate::state::{JobRecord, StateChange, Synced, SyncedKind};
+use crate::store::part_size;
 
 /// Files are due this share of the remaining time before the deadline, which leaves
 /// time for the manifest, ...
@@ -37,7 +38,7 @@ const FILES_AHEAD: usize = 2;
 const MAX_KEYS_PER_DELETE: usize = 1_000;
 
 /// A file, its length in the plan (bytes), and how its upload ended.
-type EndedUpload = (TreePath, u64, Result<UploadOutcome, UploadError>);
+type EndedUpload = (TreePath, u64, Result<UploadOutcome, TransferError>);
 
 /// Brings the store in step with a directory. Ends early when `stop` becomes true;
 /// the next run continues. `progress` shows how far it is meanwhile.
@@ -50,8 +51,8 @@ pub async fn push(
 ) -> RunReport {
     let mut report = RunReport::default();
     let run = run(context, name, settings, progress.clone(), &mut report);
-    let problem = until_stopped(run, stop).await.err();
-    report.end(problem, &progress);
+    let ended = until_stopped(run, stop).await;
+    report.end(ended, &progress);
     report
 }
 
@@ -76,19 +77,11 @@ async fn run(
     let due = settings.deadline.map(|deadline| files_due(deadline, now()));
     let member = lane.enter(&host, due);
     member.set_weight(settings.weight);
-    let window = match settings.deadline {
-        Some(_) => Window::unlimited(),
-        None => Window::limited(),
-    };
     let limits = settings.rate_limits.clone();
-    let store = RetryStore::new(
-        store,
-        member,
-        window,
-        progress.clone(),
-        limits,
-        settings.seed,
-    );
+    let mut store = RetryStore::new(store, member, progress.clone(), limits, settings.seed);
+    if settings.deadline.is_none() {
+        store.limit_window();
+    }
     let job = Arc::new(PushJob {
         id,
         settings,
@@ -101,56 +94,48 @@ async fn run(
     let mut publisher = ManifestPublisher::new(Arc::clone(&job), record);
     // Also what an earlier run that was killed has sent.
     publisher.publish(PublishReason::During).await?;
-    let plan = job.plan(&publisher.record).await?;
-    let totals = &plan.totals;
+    let mut plan = job.plan(&publisher.record).await?;
+    *report = std::mem::take(&mut plan.report);
     tracing::info!(
-        entries = totals.entries,
-        files = totals.files,
-        bytes = totals.bytes,
-        removed = totals.removed,
+        entries = report.entries,
+        files = plan.files,
+        bytes = plan.bytes,
+        removed_files = plan.removed_files,
         "scanned"
     );
-    totals.fill(report);
-    job.progress.expect(totals.files, totals.bytes);
+    job.progress.expect(plan.files, plan.bytes);
     tokio::select! {
         done = job.follow(plan, &mut publisher, report) => done,
-        never = job.store.report_backlog(|bytes| job.store.part_size(bytes)) => match never {},
+        never = job.store.report_backlog(part_size) => match never {},
     }
 }
 
 impl PushJob {
-    async fn plan(&self, record: &JobRecord) -> Result<Plan, RunProblem> {
-        let source = SourceOptions {
-            source: self.settings.source.clone(),
-            filter: self.settings.filter.clone(),
-            one_file_system: self.settings.one_file_system,
-            by_content: self.settings.detect == Detect::Content,
-        };
-        let (state, id, record) = (self.state.clone(), self.id, record.clone());
+    async fn plan(self: &Arc<Self>, record: &JobRecord) -> Result<PushPlan, RunProblem> {
+        let (job, record) = (Arc::clone(self), record.clone());
         // A dropped run also ends its scan.
         let stop = StopOnDrop::default();
         let stopped = Arc::clone(&stop.0);
         let planned = blocking(move || {
             let stop = || stopped.load(Ordering::Relaxed);
-            plan(&source, &state, id, &record, &stop)
+            PushPlan::make(&job, &record, &stop)
         });
-        Ok(planned.await??)
+        planned.await?
     }
 
     async fn follow(
         self: &Arc<Self>,
-        plan: Plan,
+        mut plan: PushPlan,
         publisher: &mut ManifestPublisher,
         report: &mut RunReport,
     ) -> Result<(), RunProblem> {
         self.refuse_to_empty(&plan)?;
-        for (path, upload) in &plan.abandoned {
-            self.abandon(path, upload).await?;
+        for (path, upload) in plan.take_abandoned() {
+            self.abandon(&path, &upload).await?;
         }
         report.orphans = self.abort_orphans().await?;
-        let (gone, known) = (plan.totals.removed_files, plan.totals.known_files);
         let may_delete = match self.settings.delete {
-            Delete::Mirror { max } => check_deletions(gone, known, max),
+            Delete::Mirror { max } => check_deletions(plan.removed_files, plan.known_files, max),
             Delete::Never => Ok(()),
         };
         // Deleted first: a directory needs the place of the file.
@@ -186,9 +171,9 @@ impl PushJob {
     }
 
     /// Refuses to delete everything because the source is empty.
-    fn refuse_to_empty(&self, plan: &Plan) -> Result<(), RunProblem> {
+    fn refuse_to_empty(&self, plan: &PushPlan) -> Result<(), RunProblem> {
         let is_mirror = matches!(self.settings.delete, Delete::Mirror { .. });
-        if is_mirror && plan.totals.known_files > 0 && is_empty(&self.settings.source) {
+        if is_mirror && plan.known_files > 0 && is_empty(&self.settings.source) {
             return Err(RunProblem::EmptySource(self.settings.source.clone()));
         }
         Ok(())
@@ -201,42 +186,36 @@ impl PushJob {
             mounted,
             ..ScanOptions::default()
         };
-        let opened = blocking(move || Scan::open(&source, filter, options).map(drop));
-        opened.await?.map_err(|error| PlanError::from(error).into())
+        blocking(move || Scan::open(&source, filter, options)).await??;
+        Ok(())
     }
 
     /// Sends files, several at once.
     async fn send(
         self: &Arc<Self>,
-        tasks: impl Iterator<Item = std::io::Result<PushTask>>,
+        tasks: Spool<PushTask>,
         publisher: &mut ManifestPublisher,
         report: &mut RunReport,
     ) -> Result<(), RunProblem> {
         let max = self.settings.connections as usize + FILES_AHEAD;
         let mut running = JoinSet::new();
-        for task in tasks {
-            let (path, size, known) = match task.map_err(PlanError::Spool)? {
+        for task in tasks.read()? {
+            match task? {
                 PushTask::Note(path, entry) => {
                     self.note(StateChange::Synced(path, entry)).await?;
                     report.noted += 1;
-                    continue;
                 }
-                PushTask::Send {
-                    path,
-                    size,
-                    replaces: false,
-                } => (path, size, KnownObject::Nothing),
-                PushTask::Send { path, size, .. } => (path, size, KnownObject::Something),
-                PushTask::Examine { path, size, had } => (path, size, KnownObject::Version(had)),
-            };
-            while running.len() >= max {
-                self.one_ends(&mut running, publisher, report).await?;
+                PushTask::Send { path, size, known } => {
+                    while running.len() >= max {
+                        self.one_ends(&mut running, publisher, report).await?;
+                    }
+                    let job = Arc::clone(self);
+                    running.spawn(async move {
+                        let done = job.upload(&path, size, known).await;
+                        (path, size, done)
+                    });
+                }
             }
-            let job = Arc::clone(self);
-            running.spawn(async move {
-                let done = job.upload(&path, size, known).await;
-                (path, size, done)
-            });
         }
         while !running.is_empty() {
             self.one_ends(&mut running, publisher, report).await?;
@@ -253,52 +232,28 @@ impl PushJob {
     ) -> Result<(), RunProblem> {
         loop {
             tokio::select! {
-                ended = running.join_next() => return self.ended(ended, report),
+                ended = running.join_next() => {
+                    let Some(ended) = ended else { return Ok(()) };
+                    return self.ended(ended?, report);
+                }
                 () = publisher.due() => publisher.publish(PublishReason::During).await?,
             }
         }
     }
 
-    fn ended(
-        &self,
-        ended: Option<Result<EndedUpload, JoinError>>,
-        report: &mut RunReport,
-    ) -> Result<(), RunProblem> {
-        let Some(ended) = ended else { return Ok(()) };
-        let (path, size, done) = ended.map_err(|_| RunProblem::Lost)?;
+    fn ended(&self, ended: EndedUpload, report: &mut RunReport) -> Result<(), RunProblem> {
+        let (path, size, done) = ended;
+        // Bytes that were not moved.
+        let mut unmoved = size;
         match done {
             Ok(UploadOutcome::Sent) => {
-                self.progress.file_done(0);
+                unmoved = 0;
                 report.sent += 1;
             }
-            Ok(UploadOutcome::Same) => {
-                self.progress.file_done(size);
-                report.same += 1;
-            }
-            Ok(UploadOutcome::Gone) => {
-                self.progress.file_done(size);
-                report.gone += 1;
-            }
-            Err(UploadError::State(error)) => return Err(error.into()),
-            Err(UploadError::Lost) => return Err(RunProblem::Lost),
-            Err(UploadError::Store(error)) if error.is_of_store() => return Err(error.into()),
-            Err(UploadError::Store(error)) => {
-                self.progress.file_done(size);
-                tracing::warn!(file = %path, %error, "not sent");
-                report.failed(path, EntryFailure::Store(error));
-            }
-            Err(UploadError::Read(error)) => {
-                self.progress.file_done(size);
-                tracing::warn!(file = %path, %error, "not sent");
-                report.failed(
-                    path,
-                    match error {
-                        ReadError::Changed => EntryFailure::Changed,
-                        other => EntryFailure::Unreadable(other.to_string()),
-                    },
-                );
-            }
+            Ok(UploadOutcome::Same) => report.same += 1,
+            Err(error) => report.note(path, error, "not sent")?,
         }
+        self.progress.file_done(unmoved);
         Ok(())
     }
 
@@ -307,7 +262,7 @@ impl PushJob {
     /// keeps them, though no pull restores them.
     async fn displace(
         &self,
-        displaced: impl Iterator<Item = std::io::Result<(TreePath, Synced)>>,
+        displaced: Spool<(TreePath, Synced)>,
         may_delete: bool,
         publisher: &mut ManifestPublisher,
         report: &mut RunReport,
@@ -315,8 +270,8 @@ impl PushJob {
         if may_delete && matches!(self.settings.delete, Delete::Mirror { .. }) {
             return self.remove(displaced, publisher, report).await;
         }
-        for item in displaced {
-            let (path, _) = item.map_err(PlanError::Spool)?;
+        for item in displaced.read()? {
+            let (path, _) = item?;
             tracing::warn!(%path, "something else is in its place; the store keeps what it was");
             self.note(StateChange::Removed(path)).await?;
         }
@@ -326,14 +281,14 @@ impl PushJob {
     /// Deletes the objects of files that are gone.
     async fn remove(
         &self,
-        removed: impl Iterator<Item = std::io::Result<(TreePath, Synced)>>,
+        removed: Spool<(TreePath, Synced)>,
         publisher: &mut ManifestPublisher,
         report: &mut RunReport,
     ) -> Result<(), RunProblem> {
-        let mut gathered = VecDeque::new();
-        let mut removed = removed.peekable();
+        let mut gathered = Vec::new();
+        let mut removed = removed.read()?.peekable();
         while let Some(item) = removed.next() {
-            gathered.push_back(item.map_err(PlanError::Spool)?);
+            gathered.push(item?);
             if gathered.len() >= MAX_KEYS_PER_DELETE || removed.peek().is_none() {
                 self.delete(std::mem::take(&mut gathered), report).await?;
                 publisher.publish_if_due().await?;
@@ -344,18 +299,17 @@ impl PushJob {
 
     async fn delete(
         &self,
-        gone: VecDeque<(TreePath, Synced)>,
+        gone: Vec<(TreePath, Synced)>,
         report: &mut RunReport,
     ) -> Result<(), RunProblem> {
+        let is_file = |entry: &Synced| matches!(entry.kind, SyncedKind::File { .. });
         let files = gone.iter().filter(|(_, entry)| is_file(entry));
         let keys: Vec<_> = files.map(|(path, _)| self.key(path)).collect();
         let count = keys.len() as u64;
         if !keys.is_empty() {
             // While the outcome is unknown, none of them counts as stored.
             let paths = gone.iter().map(|(path, _)| path.clone()).collect();
-            self.writer
-                .keep(self.id, StateChange::Replacing(paths))
-                .await?;
+            self.keep(StateChange::Replacing(paths)).await?;
             self.store
                 .with_retry(|| self.store.delete(keys.clone()))
                 .await?;
@@ -368,24 +322,10 @@ impl PushJob {
     }
 }
 
-fn is_file(entry: &Synced) -> bool {
-    matches!(entry.kind, SyncedKind::File { .. })
-}
-
 /// When the files are due: the manifest follows them.
 fn files_due(deadline: Timestamp, now: Timestamp) -> Timestamp {
     let left = deadline.duration_since(now).max(SignedDuration::ZERO);
     deadline - (left / MANIFEST_SHARE).min(MAX_MANIFEST_TIME)
-}
-
-impl From<PlanError> for RunProblem {
-    fn from(error: PlanError) -> Self {
-        match error {
-            PlanError::State(error) => error.into(),
-            PlanError::Stopped => Self::Stopped,
-            other => Self::Scan(other.to_string()),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,18 @@
 //! The outcome of a run: numbers, failures, and why it ended early.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fairbat::blocking::LostThread;
+use tokio::sync::watch;
+use tokio::task::JoinError;
 
 use super::progress::Progress;
 use super::retry_store::MayBeStoreError;
 use crate::config::MaxDelete;
 use crate::entry::TreePath;
+use crate::scan::ScanError;
 use crate::state::StateError;
 use crate::status::Retries;
 use crate::store::StoreError;
@@ -185,6 +190,20 @@ impl RunProblem {
     }
 }
 
+/// Why a file was not moved.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TransferError {
+    /// It is gone from the source.
+    #[error("it is gone")]
+    Gone,
+    /// It failed. Other files may succeed.
+    #[error(transparent)]
+    Entry(EntryFailure),
+    /// The run has to end.
+    #[error(transparent)]
+    Run(RunProblem),
+}
+
 impl RunReport {
     /// Whether the run ended well and no entry failed.
     #[must_use]
@@ -201,8 +220,8 @@ impl RunReport {
     }
 
     /// Notes how the run ended, and what was counted meanwhile.
-    pub(crate) fn end(&mut self, problem: Option<RunProblem>, progress: &Progress) {
-        self.problem = problem;
+    pub(crate) fn end(&mut self, ended: Result<(), RunProblem>, progress: &Progress) {
+        self.problem = ended.err();
         self.count(progress);
     }
 
@@ -212,6 +231,28 @@ impl RunReport {
         (self.retries, self.requests) = (totals.retries, totals.requests);
     }
 
+    /// Notes that an entry was not moved. `outcome` is for the log.
+    ///
+    /// # Errors
+    /// The run has to end.
+    pub(crate) fn note(
+        &mut self,
+        path: TreePath,
+        error: TransferError,
+        outcome: &str,
+    ) -> Result<(), RunProblem> {
+        match error {
+            TransferError::Gone => self.gone += 1,
+            TransferError::Entry(failure) => {
+                tracing::warn!(file = %path, error = %failure, "{outcome}");
+                self.failed(path, failure);
+            }
+            TransferError::Run(problem) => return Err(problem),
+        }
+        Ok(())
+    }
+
+    /// Notes that an entry failed.
     pub(crate) fn failed(&mut self, path: TreePath, failure: EntryFailure) {
         self.failed += 1;
         if matches!(failure, EntryFailure::Changed | EntryFailure::Newer) {
@@ -229,6 +270,18 @@ impl From<LostThread> for RunProblem {
     }
 }
 
+impl From<JoinError> for RunProblem {
+    fn from(_: JoinError) -> Self {
+        Self::Lost
+    }
+}
+
+impl From<ScanError> for RunProblem {
+    fn from(error: ScanError) -> Self {
+        Self::Scan(error.to_string())
+    }
+}
+
 impl From<StateError> for RunProblem {
     fn from(error: StateError) -> Self {
         Self::State(error.to_string())
@@ -238,6 +291,44 @@ impl From<StateError> for RunProblem {
 impl From<StoreError> for RunProblem {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+impl From<RunProblem> for TransferError {
+    fn from(problem: RunProblem) -> Self {
+        Self::Run(problem)
+    }
+}
+
+impl From<StoreError> for TransferError {
+    fn from(error: StoreError) -> Self {
+        match error.is_of_store() {
+            true => Self::Run(error.into()),
+            false => Self::Entry(EntryFailure::Store(error)),
+        }
+    }
+}
+
+impl From<StateError> for TransferError {
+    fn from(error: StateError) -> Self {
+        Self::Run(error.into())
+    }
+}
+
+impl From<LostThread> for TransferError {
+    fn from(error: LostThread) -> Self {
+        Self::Run(error.into())
+    }
+}
+
+impl MayBeStoreError for TransferError {
+    fn store_error(&self) -> Option<&StoreError> {
+        match self {
+            Self::Entry(EntryFailure::Store(error)) | Self::Run(RunProblem::Store(error)) => {
+                Some(error)
+            }
+            _ => None,
+        }
     }
 }
 
@@ -260,5 +351,27 @@ pub(crate) fn check_deletions(gone: u64, known: u64, max: MaxDelete) -> Result<(
         Err(RunProblem::TooManyDeletions { gone, allowed })
     } else {
         Ok(())
+    }
+}
+
+/// Runs until `stop` becomes true. Then the run is dropped.
+pub(crate) async fn until_stopped(
+    run: impl Future<Output = Result<(), RunProblem>>,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), RunProblem> {
+    tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop) => Err(RunProblem::Stopped),
+        result = run => result,
+    }
+}
+
+/// Tells the threads of a run to end when the run is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct StopOnDrop(pub(crate) Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }

@@ -46,7 +46,7 @@ const MIN_COUNTED: u64 = 128 * 1024;
 /// the store itself, for requests without retries.
 #[derive(Debug)]
 pub(crate) struct RetryStore {
-    store: Arc<Store>,
+    store: Arc<dyn Store>,
     member: Member,
     window: Window,
     progress: Progress,
@@ -59,7 +59,7 @@ pub(crate) struct RetryStore {
 #[derive(Debug)]
 pub(crate) struct AdmittedRequest {
     permit: Permit,
-    _place: WindowPlace,
+    _place: Option<OwnedSemaphorePermit>,
     /// Content in the attempt, bytes; 0 if it does not count in the window.
     bytes: u64,
 }
@@ -78,9 +78,8 @@ impl AdmittedRequest {
 impl RetryStore {
     /// The same seed leads to the same delays.
     pub(crate) fn new(
-        store: Arc<Store>,
+        store: Arc<dyn Store>,
         member: Member,
-        window: Window,
         progress: Progress,
         rate_limits: Vec<Arc<RateLimit>>,
         seed: u64,
@@ -89,19 +88,24 @@ impl RetryStore {
         Self {
             store,
             member,
-            window,
+            window: Window::default(),
             progress,
             rate_limits,
             seed: AtomicU64::new(seed),
         }
     }
 
+    /// Limits the content that is under way at once. With a deadline, only the lane
+    /// counts connections.
+    pub(crate) fn limit_window(&mut self) {
+        self.window = Window::limited();
+    }
+
     /// Waits until an attempt with `bytes` of content may begin.
     pub(crate) async fn admit(&self, bytes: u64) -> AdmittedRequest {
-        let place = self.window.enter(bytes).await;
         AdmittedRequest {
+            _place: self.window.enter(bytes).await,
             permit: self.member.admit().await,
-            _place: place,
             bytes,
         }
     }
@@ -182,10 +186,10 @@ impl RetryStore {
 }
 
 impl Deref for RetryStore {
-    type Target = Store;
+    type Target = dyn Store;
 
-    fn deref(&self) -> &Store {
-        &self.store
+    fn deref(&self) -> &Self::Target {
+        &*self.store
     }
 }
 
@@ -230,37 +234,23 @@ impl MayBeStoreError for StoreError {
     }
 }
 
-/// A limit on the content that is under way at once. A run without a deadline has
-/// one; with a deadline, only the lane counts connections.
-#[derive(Debug)]
-pub(crate) struct Window(Option<Arc<Semaphore>>);
-
-#[derive(Debug)]
-struct WindowPlace {
-    _permit: Option<OwnedSemaphorePermit>,
-}
+/// A limit on the content that is under way at once, if there is one.
+#[derive(Debug, Default)]
+struct Window(Option<Arc<Semaphore>>);
 
 impl Window {
     /// A window of [`WINDOW_KIB`].
-    pub(crate) fn limited() -> Self {
+    fn limited() -> Self {
         Self(Some(Arc::new(Semaphore::new(WINDOW_KIB as usize))))
     }
 
-    /// No limit.
-    pub(crate) fn unlimited() -> Self {
-        Self(None)
-    }
-
-    async fn enter(&self, bytes: u64) -> WindowPlace {
-        let Some(room) = self.0.as_ref().filter(|_| bytes >= MIN_COUNTED) else {
-            return WindowPlace { _permit: None };
-        };
+    /// Waits for room. `None` for content that does not count.
+    async fn enter(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+        let room = self.0.as_ref().filter(|_| bytes >= MIN_COUNTED)?;
         let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(WINDOW_KIB);
         let permit = Arc::clone(room).acquire_many_owned(kib.min(WINDOW_KIB));
-        WindowPlace {
-            // The semaphore is never closed.
-            _permit: permit.await.ok(),
-        }
+        // The semaphore is never closed.
+        permit.await.ok()
     }
 }
 
@@ -272,7 +262,8 @@ mod tests {
 
     const MIB: u64 = 1024 * 1024;
 
-    fn enters(window: &Window, bytes: u64) -> Option<WindowPlace> {
+    /// The permit, if there is room.
+    fn enters(window: &Window, bytes: u64) -> Option<Option<OwnedSemaphorePermit>> {
         window.enter(bytes).now_or_never()
     }
 
@@ -292,7 +283,7 @@ mod tests {
 
     #[test]
     fn with_a_deadline_only_the_lane_counts() {
-        let window = Window::unlimited();
+        let window = Window::default();
         let all: Vec<_> = (0..9).map(|_| enters(&window, 100 * MIB)).collect();
         assert!(all.iter().all(Option::is_some));
     }

@@ -9,7 +9,7 @@ use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, LeverPolicy};
 use fairbat_agent::filter::Filter;
 use fairbat_agent::state::StateDatabase;
-use fairbat_agent::store::{Store, StoreSettings};
+use fairbat_agent::store::{self, Store, StoreSettings};
 use fairbat_agent::sync::{
     Delete, Detect, Progress, PushContext, PushSettings, RunReport, Verify, push,
 };
@@ -19,7 +19,7 @@ use tokio::sync::watch;
 const CONNECTIONS: u32 = 4;
 
 pub(crate) struct Agent {
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Arc<dyn Store>,
     lane: Lane,
     state: StateDatabase,
     _directory: TempDir,
@@ -39,7 +39,7 @@ impl Agent {
         let carrier = LaneClient::start(&http, &lane, wanted, CONNECTIONS).unwrap();
         let directory = tempfile::tempdir().unwrap();
         Self {
-            store: Arc::new(Store::open(settings, &carrier, &lane).unwrap()),
+            store: store::open(settings, &carrier, &lane).unwrap(),
             lane,
             state: StateDatabase::open(&directory.path().join("state")).unwrap(),
             _directory: directory,

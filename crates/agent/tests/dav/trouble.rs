@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fairbat_agent::store::{Login, PutMode, StagedFile, Store, StoreError, StoreErrorKind};
+use fairbat_agent::store::{Login, StagedFile, Store, StoreError, StoreErrorKind};
 use fairbat_agent::sync::{EntryFailure, RunProblem};
 use fairbat_tests::tmpfs::TmpFs;
 use futures_util::stream;
@@ -22,12 +22,12 @@ const LOOKS: u32 = 100;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Sends 20 pieces of 1 MiB, or fails before the one of this number.
-async fn send(store: &Store, fails_at: usize) -> Result<StagedFile, StoreError> {
+async fn send(store: &dyn Store, fails_at: usize) -> Result<StagedFile, StoreError> {
     let pieces = (0..20).map(move |i| match i == fails_at {
-        true => Err(io::Error::other("the file changed")),
+        true => Err(io::Error::other("the file changed").into()),
         false => Ok(Bytes::from(vec![b'n'; MIB])),
     });
-    let pieces = stream::iter(pieces);
+    let pieces = Box::pin(stream::iter(pieces));
     let size = 20 * MIB as u64;
     store
         .put_stream("d/f", size, pieces, Default::default())
@@ -37,35 +37,31 @@ async fn send(store: &Store, fails_at: usize) -> Result<StagedFile, StoreError> 
 async fn keeps_what_was_there(server: &Server) {
     let agent = Agent::new(&server.settings());
     let old = Bytes::from_static(b"old");
-    let put = agent
-        .store
-        .put("d/f", old, PutMode::Replace, Default::default());
+    let put = agent.store.put("d/f", old, Default::default());
     put.await.unwrap();
     let file = server.files().join("d/f");
 
     // The source breaks off, even at its last piece.
     for fails_at in [0, 10, 19] {
-        send(&agent.store, fails_at).await.unwrap_err();
+        send(&*agent.store, fails_at).await.unwrap_err();
         assert_eq!(fs::read(&file).unwrap(), b"old", "{fails_at}");
     }
     // The connection does.
     let relay = Relay::cutting(server, 10 * MIB as u64);
     let broken = Agent::new(&server.settings_by(&relay));
-    let error = send(&broken.store, usize::MAX).await.unwrap_err();
+    let error = send(&*broken.store, usize::MAX).await.unwrap_err();
     assert!(relay.has_cut());
     assert_eq!(error.kind, StoreErrorKind::Network, "{error}");
     assert_eq!(fs::read(&file).unwrap(), b"old");
 
-    let mut arrived = send(&broken.store, usize::MAX).await.unwrap();
+    let mut arrived = send(&*broken.store, usize::MAX).await.unwrap();
     broken.store.place(&mut arrived).await.unwrap();
     assert_eq!(fs::read(&file).unwrap(), vec![b'n'; 20 * MIB]);
     // What was left is deleted by and by, when the server has let go of it.
     for _ in 0..LOOKS {
         for agent in [&agent, &broken] {
             let small = Bytes::from_static(b"new");
-            let put = agent
-                .store
-                .put("d/f", small, PutMode::Replace, Default::default());
+            let put = agent.store.put("d/f", small, Default::default());
             put.await.unwrap();
         }
         if server.unfinished() == 0 {
@@ -175,16 +171,14 @@ async fn a_collection_is_not_replaced_unless_it_is_empty() {
     fs::write(server.files().join("d/e/precious"), "x").unwrap();
     let put = |key: &'static str| {
         let new = Bytes::from_static(b"new");
-        agent
-            .store
-            .put(key, new, PutMode::Replace, Default::default())
+        agent.store.put(key, new, Default::default())
     };
     let error = put("d/e").await.unwrap_err();
     assert_eq!(error.kind, StoreErrorKind::Refused, "{error}");
     assert_eq!(fs::read(server.files().join("d/e/precious")).unwrap(), b"x");
     fs::remove_file(server.files().join("d/e/precious")).unwrap();
     put("d/e").await.unwrap();
-    assert_eq!(fetch(&agent.store, "d/e", None).await, b"new");
+    assert_eq!(fetch(&*agent.store, "d/e").await, b"new");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -226,9 +220,7 @@ async fn a_root_that_is_not_there_is_not_made() {
     }
     let agent = Agent::new(&settings);
     let new = Bytes::from_static(b"new");
-    let put = agent
-        .store
-        .put("x", new, PutMode::Replace, Default::default());
+    let put = agent.store.put("x", new, Default::default());
     let error = put.await.unwrap_err();
     assert_eq!(error.kind, StoreErrorKind::Refused, "{error}");
     assert!(error.hint.contains("URL"), "{}", error.hint);

@@ -3,11 +3,10 @@
 use super::*;
 
 pub(super) fn merge(manifests: &[Vec<u8>]) -> Result<Vec<ManifestItem>, MergeError> {
-    let mut readers = manifests
+    let readers = manifests
         .iter()
         .map(|manifest| ManifestReader::open(&manifest[..]).unwrap());
-    let base = readers.next().unwrap();
-    MergedManifests::new(base, readers.collect())?.collect()
+    MergedManifests::new(readers.collect())?.collect()
 }
 
 #[test]
@@ -32,10 +31,10 @@ fn the_latest_of_each_path_counts() {
             &[link("a", "c"), file("c", 3), file("e", 2), removed("f")],
         ),
     ];
-    let merged: Vec<Record> = merge(&manifests)
+    let merged: Vec<ManifestLine> = merge(&manifests)
         .unwrap()
         .into_iter()
-        .map(Record::Item)
+        .map(ManifestLine::Item)
         .collect();
     assert_eq!(
         merged,
@@ -52,7 +51,7 @@ fn manifests_that_do_not_belong_together_are_refused() {
         )
     };
     let delta =
-        |sequence, records: &[Record]| write(header(ManifestKind::Delta, sequence), records);
+        |sequence, records: &[ManifestLine]| write(header(ManifestKind::Delta, sequence), records);
     let error = merge(&[base(1), delta(3, &[])]).unwrap_err();
     assert!(
         matches!(
@@ -111,8 +110,7 @@ fn a_damaged_delta_ends_the_merge() {
     )));
     let damaged = gzip(text.unwrap().replace(":12,", ":13,").as_bytes());
     let readers = [&base[..], &damaged[..]].map(|manifest| ManifestReader::open(manifest).unwrap());
-    let [base, delta] = readers;
-    let mut merged = MergedManifests::new(base, vec![delta]).unwrap();
+    let mut merged = MergedManifests::new(readers.into()).unwrap();
     assert!(merged.by_ref().take(2).all(|item| item.is_ok()));
     let error = merged.next().unwrap().unwrap_err();
     let is_damage = matches!(

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::merging::merge;
 use super::*;
 
-fn any_record() -> impl Strategy<Value = Record> {
+fn any_record() -> impl Strategy<Value = ManifestLine> {
     let byte = prop_oneof![
         prop::sample::select(b"ab%\"\\\n\xff\xc3\xbc".to_vec()),
         any::<u8>()
@@ -42,8 +42,8 @@ fn any_record() -> impl Strategy<Value = Record> {
             },
         });
     (path, prop::option::weighted(0.8, (content, attributes))).prop_map(|(path, kept)| match kept {
-        None => Record::Removed(path),
-        Some((content, attributes)) => Record::Item(ManifestItem {
+        None => ManifestLine::Removed(path),
+        Some((content, attributes)) => ManifestLine::Item(ManifestItem {
             path,
             attributes,
             content,
@@ -52,7 +52,7 @@ fn any_record() -> impl Strategy<Value = Record> {
 }
 
 /// Those of these records that make a manifest.
-fn fitting(kind: ManifestKind, mut records: Vec<Record>) -> (Vec<Record>, Vec<u8>) {
+fn fitting(kind: ManifestKind, mut records: Vec<ManifestLine>) -> (Vec<ManifestLine>, Vec<u8>) {
     records.sort_by(|a, b| a.path().cmp(b.path()));
     let mut writer = ManifestWriter::new(Vec::new(), header(kind, 1)).unwrap();
     records.retain(|record| writer.write(record).is_ok());
@@ -131,10 +131,10 @@ proptest! {
             }
             manifests.push(write(header(kind, sequence as u64), &records));
         }
-        let expected: Vec<Record> =
+        let expected: Vec<ManifestLine> =
             expected.into_iter().map(|(name, size)| file(&name, size)).collect();
-        let merged: Vec<Record> =
-            merge(&manifests).unwrap().into_iter().map(Record::Item).collect();
+        let merged: Vec<ManifestLine> =
+            merge(&manifests).unwrap().into_iter().map(ManifestLine::Item).collect();
         prop_assert_eq!(merged, expected);
     }
 }

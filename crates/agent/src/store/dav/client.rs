@@ -7,13 +7,16 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use fairbat::transport::{LaneClient, Received, RequestContext};
-use futures_util::Stream;
-use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use futures_util::StreamExt;
+use http::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE,
+};
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::{BodyExt, Empty, Full, LengthLimitError, Limited};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 
-use crate::store::backend::BoxError;
+use crate::store::backend::{BoxError, ContentStream, Pieces};
 use crate::store::error::{Refusal, RequestError, StoreError, StoreErrorKind};
 use crate::store::settings::Login;
 
@@ -23,6 +26,9 @@ const MAX_DRAINED: usize = 64 * 1024;
 
 /// Longest listing of one collection, or one page of it, bytes: about 100,000 names.
 const MAX_LISTING: usize = 64 * 1024 * 1024;
+
+/// The body of a request.
+pub(crate) type RequestContent = BoxBody<Bytes, BoxError>;
 
 /// A server, with the credentials for it.
 #[derive(Debug)]
@@ -69,29 +75,25 @@ impl DavClient {
         }
     }
 
-    /// Begins a PUT of `length` bytes. The header also states a length of 0: some
-    /// servers demand it.
-    pub(crate) fn put(&self, url: &str, length: Option<u64>) -> request::Builder {
+    /// Begins a PUT of `content`. The header also states a length of 0: some servers
+    /// demand it.
+    pub(crate) fn put(&self, url: &str, content: &RequestContent) -> request::Builder {
         let request = self
             .request(Method::PUT, url)
             .header(CONTENT_TYPE, "application/octet-stream");
-        match length {
+        match content.size_hint().exact() {
             Some(length) => request.header(CONTENT_LENGTH, length),
             None => request,
         }
     }
 
     /// Sends a request and returns a successful answer.
-    pub(crate) async fn send<B>(
+    async fn send(
         &self,
         request: request::Builder,
-        body: B,
+        body: RequestContent,
         context: RequestContext,
-    ) -> Result<Response<Received>, RequestError>
-    where
-        B: Body<Data = Bytes> + Send + Sync + Unpin + 'static,
-        B::Error: Into<BoxError>,
-    {
+    ) -> Result<Response<Received>, RequestError> {
         let request = request
             .body(body)
             .map_err(|error| StoreError::new(StoreErrorKind::Refused, error.to_string()))?;
@@ -105,16 +107,12 @@ impl DavClient {
     }
 
     /// Sends a request and drains the body of a successful answer.
-    pub(crate) async fn done<B>(
+    pub(crate) async fn done(
         &self,
         request: request::Builder,
-        body: B,
+        body: RequestContent,
         context: RequestContext,
-    ) -> Result<Response<()>, RequestError>
-    where
-        B: Body<Data = Bytes> + Send + Sync + Unpin + 'static,
-        B::Error: Into<BoxError>,
-    {
+    ) -> Result<(), RequestError> {
         let (head, body) = self.send(request, body, context).await?.into_parts();
         if head.status == StatusCode::MULTI_STATUS {
             // Some of several resources were refused (RFC 4918, section 13). All
@@ -124,25 +122,45 @@ impl DavClient {
         }
         // Errors do not matter here: the server has done what it was asked.
         let _ = Limited::new(body, MAX_DRAINED).collect().await;
-        Ok(Response::from_parts(head, ()))
+        Ok(())
     }
 
     /// Sends a request without a body and without rate limits.
-    pub(crate) async fn ask(
+    pub(crate) async fn ask(&self, request: request::Builder) -> Result<(), RequestError> {
+        self.done(request, whole(Bytes::new()), RequestContext::default())
+            .await
+    }
+
+    /// Fetches a file.
+    pub(crate) async fn get(
         &self,
-        request: request::Builder,
-    ) -> Result<Response<()>, RequestError> {
-        let nothing = Empty::<Bytes>::new();
-        self.done(request, nothing, RequestContext::default()).await
+        url: &str,
+        context: RequestContext,
+        doing: String,
+    ) -> Result<ContentStream, StoreError> {
+        let request = self.request(Method::GET, url);
+        let response = self.send(request, whole(Bytes::new()), context).await;
+        let response = response.map_err(|error| error.error(&doing))?;
+        let encoding = response.headers().get(CONTENT_ENCODING);
+        if encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
+            return Err(StoreError::senseless(&doing, "it is encoded"));
+        }
+        if response.status() != StatusCode::OK {
+            return Err(StoreError::senseless(&doing, response.status()));
+        }
+        let pieces = response.into_body().into_data_stream();
+        let pieces = pieces
+            .map(move |piece| piece.map_err(|error| StoreError::from(error).while_doing(&doing)));
+        Ok(pieces.boxed())
     }
 
     /// Sends a small request and reads the body of the answer.
     pub(crate) async fn listing(
         &self,
         request: request::Builder,
-        body: impl Into<Bytes>,
+        body: &'static str,
     ) -> Result<(StatusCode, Bytes), RequestError> {
-        let body = Full::new(body.into());
+        let body = whole(body.into());
         let response = self.send(request, body, RequestContext::default()).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), MAX_LISTING);
@@ -180,27 +198,23 @@ pub(crate) fn is_absent(error: &RequestError) -> bool {
     )
 }
 
-/// The body of a PUT that comes from a stream. A stream of another length than the
-/// stated one is an error.
-#[derive(Debug)]
-pub(crate) struct StreamBody<S> {
-    pieces: S,
+/// A body of content that is in memory.
+pub(crate) fn whole(content: Bytes) -> RequestContent {
+    Full::new(content).map_err(|never| match never {}).boxed()
+}
+
+/// A body of `size` bytes from a stream. A stream of another length is an error.
+pub(crate) fn streamed(pieces: Pieces, size: u64) -> RequestContent {
+    StreamBody { pieces, left: size }.boxed()
+}
+
+struct StreamBody {
+    pieces: Pieces,
     /// Remaining bytes.
     left: u64,
 }
 
-impl<S> StreamBody<S> {
-    /// A body of `size` bytes.
-    pub(crate) fn new(pieces: S, size: u64) -> Self {
-        Self { pieces, left: size }
-    }
-}
-
-impl<S, E> Body for StreamBody<S>
-where
-    S: Stream<Item = Result<Bytes, E>> + Unpin,
-    E: Into<BoxError>,
-{
+impl Body for StreamBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -208,8 +222,8 @@ where
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let piece = match ready!(Pin::new(&mut self.pieces).poll_next(context)) {
-            Some(piece) => piece.map_err(Into::into),
+        let piece = match ready!(self.pieces.poll_next_unpin(context)) {
+            Some(piece) => piece,
             None if self.left == 0 => return Poll::Ready(None),
             None => Err("the pieces are fewer than their size".into()),
         };

@@ -1,52 +1,27 @@
-//! The members of a collection, from PROPFIND of WebDAV or the JSON of `fairbat
-//! serve`.
+//! The members of a collection, from PROPFIND of WebDAV.
 
-use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
 use quick_xml::NsReader;
 use quick_xml::events::Event;
 use quick_xml::name::{Namespace, ResolveResult};
-use serde::Deserialize;
 
 use super::client::DavClient;
-use super::location::{Reference, RootUrl, encoded};
-use crate::store::backend::Object;
+use super::location::{Reference, RootUrl};
 use crate::store::error::{RequestError, StoreError};
-use crate::store::settings::Dialect;
-use crate::store::unfinished::UNFINISHED;
-
-/// Entries per page of a listing of `fairbat serve`.
-const PAGE_SIZE: usize = 10_000;
 
 /// The body of PROPFIND (RFC 4918, section 9.1).
 const PROPFIND_BODY: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
-     <D:propfind xmlns:D=\"DAV:\"><D:prop><D:resourcetype/><D:getcontentlength/></D:prop></D:propfind>";
+     <D:propfind xmlns:D=\"DAV:\"><D:prop><D:resourcetype/></D:prop></D:propfind>";
 
-/// A file or a collection in a collection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CollectionMember {
-    pub(crate) name: String,
-    pub(crate) kind: MemberKind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MemberKind {
-    Collection,
-    File {
-        /// Bytes.
-        size: u64,
-    },
-}
-
-/// Lists the collection under a key of a WebDAV server. `None` if there is no such
+/// The names of all members of the collection under a key. `None` if there is no such
 /// collection.
-pub(crate) async fn of_webdav(
+pub(crate) async fn members(
     client: &DavClient,
     root: &RootUrl,
     key: &str,
     doing: &str,
-) -> Result<Option<Vec<CollectionMember>>, RequestError> {
+) -> Result<Option<Vec<String>>, RequestError> {
     let url = root.collection(key)?;
     let method = Method::from_bytes(b"PROPFIND").expect("a method");
     let request = client.request(method, &url).header("depth", "1");
@@ -59,135 +34,20 @@ pub(crate) async fn of_webdav(
         return Err(StoreError::senseless(doing, status).into());
     }
     let resources = parse_multistatus(&xml).map_err(|why| StoreError::senseless(doing, why))?;
-    let (mut members, mut is_collection) = (Vec::new(), false);
+    let (mut names, mut is_collection) = (Vec::new(), false);
     for resource in resources {
-        let name = match root.resolve(key, &resource.href) {
-            Reference::Member(name) => name,
-            Reference::Itself => {
-                is_collection = resource.is_collection;
-                continue;
-            }
-            Reference::NoKey => continue,
+        match root.resolve(key, &resource.href) {
+            Reference::Member(name) => names.push(name),
+            Reference::Itself => is_collection = resource.is_collection,
+            Reference::NoKey => {}
             Reference::Elsewhere => {
                 let why = "it names what is elsewhere; is the URL of this store the one that the \
                            server knows?";
                 return Err(StoreError::senseless(doing, why).into());
             }
-        };
-        let kind = match (resource.is_collection, resource.length) {
-            (true, _) => MemberKind::Collection,
-            (false, Some(size)) => MemberKind::File { size },
-            (false, None) => return Err(StoreError::senseless(doing, "a length is missing").into()),
-        };
-        members.push(CollectionMember { name, kind });
-    }
-    Ok(is_collection.then_some(members))
-}
-
-/// Lists the directory under a key of `fairbat serve`. `None` if there is none.
-async fn of_fairbat(
-    client: &DavClient,
-    root: &RootUrl,
-    key: &str,
-    doing: &str,
-) -> Result<Option<Vec<CollectionMember>>, RequestError> {
-    let url = root.collection(key)?;
-    let (mut members, mut after) = (Vec::new(), String::new());
-    loop {
-        let page = format!("{url}?limit={PAGE_SIZE}&after={after}");
-        let request = client.request(Method::GET, &page);
-        let request = request.header(ACCEPT, "application/json");
-        let (_, json) = match client.listing(request, Bytes::new()).await {
-            Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => return Ok(None),
-            answer => answer?,
-        };
-        let entries: Vec<ListedEntry> =
-            serde_json::from_slice(&json).map_err(|why| StoreError::senseless(doing, why))?;
-        let is_last = entries.len() < PAGE_SIZE;
-        if let Some(last) = entries.last() {
-            after = match last.percent_encoded {
-                true => last.name.clone(),
-                false => encoded(&last.name),
-            };
-        }
-        for entry in entries {
-            members.extend(
-                entry
-                    .member()
-                    .map_err(|why| StoreError::senseless(doing, why))?,
-            );
-        }
-        if is_last {
-            return Ok(Some(members));
         }
     }
-}
-
-/// Lists all files below `prefix`. Unfinished files are left out.
-pub(crate) async fn list_tree(
-    client: &DavClient,
-    root: &RootUrl,
-    dialect: Dialect,
-    prefix: &str,
-) -> Result<Vec<Object>, StoreError> {
-    let doing = "listing files";
-    let (mut objects, mut collections) = (Vec::new(), vec![prefix.to_owned()]);
-    while let Some(collection) = collections.pop() {
-        let members = match dialect {
-            Dialect::Webdav => of_webdav(client, root, &collection, doing).await,
-            Dialect::Fairbat => of_fairbat(client, root, &collection, doing).await,
-        };
-        let members = members.map_err(|error| error.error(doing))?;
-        for CollectionMember { name, kind } in members.unwrap_or_default() {
-            let key = match collection.as_str() {
-                "" => name,
-                collection => format!("{collection}/{name}"),
-            };
-            match kind {
-                MemberKind::Collection if key == UNFINISHED => {}
-                MemberKind::Collection => collections.push(key),
-                MemberKind::File { size } => objects.push(Object { key, size }),
-            }
-        }
-    }
-    Ok(objects)
-}
-
-/// An entry of a listing of `fairbat serve`.
-#[derive(Debug, Deserialize)]
-struct ListedEntry {
-    name: String,
-    #[serde(default)]
-    percent_encoded: bool,
-    #[serde(rename = "type")]
-    kind: ListedKind,
-    size: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum ListedKind {
-    File,
-    Directory,
-}
-
-impl ListedEntry {
-    /// `None` for a name that cannot be part of a key.
-    fn member(self) -> Result<Option<CollectionMember>, &'static str> {
-        if self.percent_encoded {
-            return Ok(None);
-        }
-        if matches!(self.name.as_str(), "" | "." | "..") || self.name.contains('/') {
-            return Err("there is something in it that is no name");
-        }
-        let kind = match (self.kind, self.size) {
-            (ListedKind::Directory, _) => MemberKind::Collection,
-            (ListedKind::File, Some(size)) => MemberKind::File { size },
-            (ListedKind::File, None) => return Err("a length is missing"),
-        };
-        let name = self.name;
-        Ok(Some(CollectionMember { name, kind }))
-    }
+    Ok(is_collection.then_some(names))
 }
 
 const DAV: Namespace<'_> = Namespace(b"DAV:");
@@ -201,8 +61,6 @@ struct Resource {
     /// A URL, or the path of a URL.
     href: String,
     is_collection: bool,
-    /// Length, bytes.
-    length: Option<u64>,
 }
 
 /// Why an answer is no multistatus.
@@ -227,7 +85,6 @@ enum ElementTag {
     Prop,
     Resourcetype,
     Collection,
-    Length,
     Other,
 }
 
@@ -245,7 +102,6 @@ impl ElementTag {
             b"prop" => Self::Prop,
             b"resourcetype" => Self::Resourcetype,
             b"collection" => Self::Collection,
-            b"getcontentlength" => Self::Length,
             _ => Self::Other,
         }
     }
@@ -310,7 +166,6 @@ struct ResponseElement {
     href: Option<String>,
     is_missing: bool,
     is_collection: bool,
-    length: Option<u64>,
 }
 
 /// Properties of one `propstat`.
@@ -318,7 +173,6 @@ struct ResponseElement {
 struct PropstatElement {
     are_missing: bool,
     is_collection: bool,
-    length: Option<u64>,
 }
 
 impl MultistatusReader {
@@ -355,7 +209,6 @@ impl MultistatusReader {
                     self.resources.push(Resource {
                         href,
                         is_collection: response.is_collection,
-                        length: response.length,
                     });
                 }
             }
@@ -367,13 +220,9 @@ impl MultistatusReader {
             }
             (Some(ElementTag::Response), ElementTag::Propstat) if !self.properties.are_missing => {
                 self.response.is_collection |= self.properties.is_collection;
-                self.response.length = self.response.length.or(self.properties.length);
             }
             (Some(ElementTag::Propstat), ElementTag::Status) => {
                 self.properties.are_missing = !is_success(text);
-            }
-            (Some(ElementTag::Prop), ElementTag::Length) => {
-                self.properties.length = text.parse().ok();
             }
             _ => {}
         }
@@ -393,11 +242,10 @@ mod tests {
 
     use super::*;
 
-    fn file(href: &str, length: u64) -> Resource {
+    fn file(href: &str) -> Resource {
         Resource {
             href: href.to_owned(),
             is_collection: false,
-            length: Some(length),
         }
     }
 
@@ -405,7 +253,6 @@ mod tests {
         Resource {
             href: href.to_owned(),
             is_collection: true,
-            length: None,
         }
     }
 
@@ -432,7 +279,7 @@ mod tests {
   <response><href>/dav/a/gone</href><status>HTTP/1.1 404 Not Found</status></response>
   <x:response><href>/no</href></x:response>
 </multistatus>"#;
-        let expected = [collection("/dav/a/"), file("http://h/dav/a/b%26&cd&e", 12)];
+        let expected = [collection("/dav/a/"), file("http://h/dav/a/b%26&cd&e")];
         assert_eq!(parse_multistatus(xml).unwrap(), expected);
     }
 

@@ -114,11 +114,6 @@ pub(crate) enum Reference {
     Elsewhere,
 }
 
-/// Encodes a name for a query.
-pub(crate) fn encoded(name: &str) -> String {
-    utf8_percent_encode(name, &RESERVED).to_string()
-}
-
 fn names_of(path: &str) -> Vec<Vec<u8>> {
     let names = path.split('/').filter(|name| !name.is_empty());
     names

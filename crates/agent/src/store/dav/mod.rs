@@ -2,11 +2,12 @@
 //! --writable`. A file is one request; a request that breaks off starts over.
 
 mod client;
-mod content;
 mod listing;
 mod location;
 mod serve;
 mod webdav;
+
+use std::sync::Arc;
 
 use fairbat::transport::LaneClient;
 
@@ -14,7 +15,7 @@ use self::client::DavClient;
 use self::location::RootUrl;
 use self::serve::ServeStore;
 use self::webdav::WebdavStore;
-use super::backend::Backend;
+use super::backend::Store;
 use super::error::StoreError;
 use super::settings::{DavSettings, Dialect};
 
@@ -22,11 +23,11 @@ use super::settings::{DavSettings, Dialect};
 pub(crate) fn open(
     settings: &DavSettings,
     client: LaneClient,
-) -> Result<Box<dyn Backend>, StoreError> {
+) -> Result<Arc<dyn Store>, StoreError> {
     let root = RootUrl::new(&settings.url)?;
     let client = DavClient::new(client, &settings.login)?;
     Ok(match settings.dialect {
-        Dialect::Webdav => Box::new(WebdavStore::new(client, root)),
-        Dialect::Fairbat => Box::new(ServeStore { client, root }),
+        Dialect::Webdav => Arc::new(WebdavStore::new(client, root)),
+        Dialect::Fairbat => Arc::new(ServeStore { client, root }),
     })
 }

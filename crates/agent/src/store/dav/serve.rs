@@ -1,25 +1,18 @@
 //! `fairbat serve --writable` as a store. Its PUT is atomic, makes directories, and
 //! checks the digest of the content.
 
-use std::ops::Range;
-
 use async_trait::async_trait;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use fairbat::transport::RequestContext;
 use http::Method;
-use http::header::IF_NONE_MATCH;
-use http_body::Body;
-use http_body_util::Full;
 use sha2::{Digest, Sha256};
 
-use super::client::{DavClient, StreamBody, error_of_key, is_absent};
+use super::client::{DavClient, RequestContent, error_of_key, is_absent, streamed, whole};
 use super::location::RootUrl;
-use super::{content, listing};
-use crate::store::backend::{Backend, BoxError, ContentStream, Object, Pieces, PutMode};
+use crate::store::backend::{ContentStream, Pieces, Store};
 use crate::store::error::{RequestError, StoreError};
-use crate::store::settings::Dialect;
 use crate::store::unfinished::{PendingUpload, StagedFile};
 
 /// A `fairbat serve --writable`.
@@ -31,42 +24,30 @@ pub(crate) struct ServeStore {
 
 impl ServeStore {
     /// Sends a file to its place.
-    async fn send<B>(
+    async fn send(
         &self,
         key: &str,
-        body: B,
-        mode: PutMode,
+        body: RequestContent,
         digest: Option<String>,
         context: RequestContext,
-    ) -> Result<(), StoreError>
-    where
-        B: Body<Data = Bytes> + Send + Sync + Unpin + 'static,
-        B::Error: Into<BoxError>,
-    {
-        let url = self.root.file(key)?;
-        let mut request = self.client.put(&url, body.size_hint().exact());
+    ) -> Result<(), StoreError> {
+        let mut request = self.client.put(&self.root.file(key)?, &body);
         if let Some(digest) = digest {
             request = request.header("content-digest", digest);
         }
-        if mode == PutMode::Create {
-            request = request.header(IF_NONE_MATCH, "*");
-        }
         let stored = self.client.done(request, body, context).await;
-        let doing = format!("storing {key}");
-        stored
-            .map(drop)
-            .map_err(|error| error_of_key(error, &doing))
+        stored.map_err(|error| error_of_key(error, &format!("storing {key}")))
     }
 
     async fn remove(&self, key: &str) -> Result<(), RequestError> {
         let url = self.root.file(key)?;
         let request = self.client.request(Method::DELETE, &url);
-        self.client.ask(request).await.map(drop)
+        self.client.ask(request).await
     }
 }
 
 #[async_trait]
-impl Backend for ServeStore {
+impl Store for ServeStore {
     fn takes_parts(&self) -> bool {
         false
     }
@@ -75,14 +56,12 @@ impl Backend for ServeStore {
         &self,
         key: &str,
         content: Bytes,
-        mode: PutMode,
         context: RequestContext,
     ) -> Result<(), StoreError> {
         let digest = BASE64_STANDARD.encode(Sha256::digest(&content));
         // RFC 9530, section 2.
         let digest = format!("sha-256=:{digest}:");
-        let body = Full::new(content);
-        self.send(key, body, mode, Some(digest), context).await
+        self.send(key, whole(content), Some(digest), context).await
     }
 
     async fn put_stream(
@@ -92,9 +71,8 @@ impl Backend for ServeStore {
         pieces: Pieces,
         context: RequestContext,
     ) -> Result<StagedFile, StoreError> {
-        let body = StreamBody::new(pieces, size);
-        let sent = self.send(key, body, PutMode::Replace, None, context);
-        sent.await?;
+        self.send(key, streamed(pieces, size), None, context)
+            .await?;
         Ok(StagedFile {
             key: key.to_owned(),
             unfinished: None,
@@ -102,14 +80,9 @@ impl Backend for ServeStore {
         })
     }
 
-    async fn get(
-        &self,
-        key: &str,
-        range: Option<Range<u64>>,
-        context: RequestContext,
-    ) -> Result<ContentStream, StoreError> {
+    async fn get(&self, key: &str, context: RequestContext) -> Result<ContentStream, StoreError> {
         let doing = format!("fetching {key}");
-        content::get(&self.client, &self.root.file(key)?, range, context, doing).await
+        self.client.get(&self.root.file(key)?, context, doing).await
     }
 
     async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
@@ -130,10 +103,6 @@ impl Backend for ServeStore {
             let _ = self.remove(parent).await;
         }
         Ok(())
-    }
-
-    async fn list(&self, prefix: &str) -> Result<Vec<Object>, StoreError> {
-        listing::list_tree(&self.client, &self.root, Dialect::Fairbat, prefix).await
     }
 
     // The server deletes its own unfinished files.

@@ -6,7 +6,6 @@
 //! delete it before they look for the source. So a key is checked before anything
 //! under it is replaced.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,23 +13,25 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fairbat::transport::RequestContext;
 use http::{Method, StatusCode};
-use http_body::Body;
-use http_body_util::Full;
 
-use super::client::{DavClient, StreamBody, error_of_key, is_absent};
+use super::client::{DavClient, RequestContent, error_of_key, is_absent, streamed, whole};
+use super::listing::members;
 use super::location::RootUrl;
-use super::{content, listing};
-use crate::store::backend::{
-    Backend, BoxError, ContentStream, DIRECTORY_IN_THE_WAY, Object, Pieces, PutMode,
-};
+use crate::store::backend::{ContentStream, DIRECTORY_IN_THE_WAY, Pieces, Store};
 use crate::store::error::{RequestError, StoreError, StoreErrorKind};
-use crate::store::settings::Dialect;
 use crate::store::unfinished::{
     PendingUpload, StagedFile, UNFINISHED, UnfinishedFiles, key_of, pending,
 };
 
 /// What to do if the server cannot make a collection.
 const NO_ROOT: &str = "make the collection that the URL of this store names, or check the URL";
+
+/// Whether a MOVE may replace a file (RFC 4918, section 10.6).
+#[derive(Debug, Clone, Copy)]
+enum Overwrite {
+    Always,
+    Never,
+}
 
 /// A WebDAV server.
 #[derive(Debug)]
@@ -53,16 +54,12 @@ impl WebdavStore {
     }
 
     /// Sends a file under a temporary name.
-    async fn send<B>(
+    async fn send(
         &self,
         key: &str,
-        body: B,
+        body: RequestContent,
         context: RequestContext,
-    ) -> Result<StagedFile, StoreError>
-    where
-        B: Body<Data = Bytes> + Send + Sync + Unpin + 'static,
-        B::Error: Into<BoxError>,
-    {
+    ) -> Result<StagedFile, StoreError> {
         // Refuses an invalid key before anything is sent.
         self.root.file(key)?;
         self.delete_abandoned().await;
@@ -72,10 +69,9 @@ impl WebdavStore {
             self.is_ready.store(true, Ordering::Relaxed);
         }
         let url = self.root.file(&unfinished.key())?;
-        let request = self.client.put(&url, body.size_hint().exact());
-        let doing = format!("storing {key}");
+        let request = self.client.put(&url, &body);
         match self.client.done(request, body, context).await {
-            Ok(_) => Ok(StagedFile {
+            Ok(()) => Ok(StagedFile {
                 key: key.to_owned(),
                 unfinished: Some(unfinished),
                 is_in_doubt: false,
@@ -83,13 +79,13 @@ impl WebdavStore {
             Err(error) => {
                 // The collection may be gone.
                 self.is_ready.store(false, Ordering::Relaxed);
-                Err(put_error(error, &doing))
+                Err(put_error(error, &format!("storing {key}")))
             }
         }
     }
 
     /// Moves a sent file under its key.
-    async fn finish(&self, staged: &mut StagedFile, mode: PutMode) -> Result<(), StoreError> {
+    async fn finish(&self, staged: &mut StagedFile) -> Result<(), StoreError> {
         let Some(unfinished) = &mut staged.unfinished else {
             return Ok(());
         };
@@ -98,11 +94,11 @@ impl WebdavStore {
         if std::mem::replace(&mut staged.is_in_doubt, true) && !self.exists(&aside).await? {
             return Err(gone(&doing));
         }
-        let mut moved = self.rename(&aside, &key, PutMode::Create).await;
+        let mut moved = self.rename(&aside, &key, Overwrite::Never).await;
         let status = moved.as_ref().err().and_then(RequestError::status);
-        if status == Some(StatusCode::PRECONDITION_FAILED) && mode == PutMode::Replace {
+        if status == Some(StatusCode::PRECONDITION_FAILED) {
             self.refuse_to_replace_collection(&key, &doing).await?;
-            moved = self.rename(&aside, &key, PutMode::Replace).await;
+            moved = self.rename(&aside, &key, Overwrite::Always).await;
         }
         if let Err(error) = moved {
             let is_absent = match error.status() {
@@ -119,7 +115,7 @@ impl WebdavStore {
     }
 
     /// Moves a file, and makes the collections around its new place if needed.
-    async fn rename(&self, from: &str, to: &str, mode: PutMode) -> Result<(), RequestError> {
+    async fn rename(&self, from: &str, to: &str, mode: Overwrite) -> Result<(), RequestError> {
         let moved = self.rename_once(from, to, mode).await;
         let status = moved.as_ref().err().and_then(RequestError::status);
         match status {
@@ -134,23 +130,23 @@ impl WebdavStore {
         }
     }
 
-    async fn rename_once(&self, from: &str, to: &str, mode: PutMode) -> Result<(), RequestError> {
+    async fn rename_once(&self, from: &str, to: &str, mode: Overwrite) -> Result<(), RequestError> {
         let (from, to) = (self.root.file(from)?, self.root.file(to)?);
         let overwrite = match mode {
-            PutMode::Replace => "T",
-            PutMode::Create => "F",
+            Overwrite::Always => "T",
+            Overwrite::Never => "F",
         };
         let request = self
             .client
             .request(method(b"MOVE"), &from)
             .header("destination", to)
             .header("overwrite", overwrite);
-        self.client.ask(request).await.map(drop)
+        self.client.ask(request).await
     }
 
     /// Fails if the key is that of a collection with members.
     async fn refuse_to_replace_collection(&self, key: &str, doing: &str) -> Result<(), StoreError> {
-        let found = listing::of_webdav(&self.client, &self.root, key, doing).await;
+        let found = members(&self.client, &self.root, key, doing).await;
         match found {
             Ok(Some(members)) if !members.is_empty() => {
                 let message = format!("{doing}: there is a collection with something in it");
@@ -172,7 +168,7 @@ impl WebdavStore {
             .ask(self.client.request(Method::HEAD, &url))
             .await
         {
-            Ok(_) => Ok(true),
+            Ok(()) => Ok(true),
             Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => Ok(false),
             Err(error) => Err(error.error("looking for what was sent")),
         }
@@ -215,7 +211,7 @@ impl WebdavStore {
         let request = self.client.request(method(b"MKCOL"), &url);
         match self.client.ask(request).await {
             Err(error) if error.status() == Some(StatusCode::METHOD_NOT_ALLOWED) => Ok(()),
-            made => made.map(drop),
+            made => made,
         }
     }
 
@@ -237,7 +233,7 @@ impl WebdavStore {
             .client
             .request(Method::DELETE, &url)
             .header("depth", "0");
-        self.client.ask(request).await.map(drop)
+        self.client.ask(request).await
     }
 
     /// Deletes the files of failed attempts, as far as the server does it now. A
@@ -254,7 +250,7 @@ impl WebdavStore {
 }
 
 #[async_trait]
-impl Backend for WebdavStore {
+impl Store for WebdavStore {
     fn takes_parts(&self) -> bool {
         false
     }
@@ -263,11 +259,10 @@ impl Backend for WebdavStore {
         &self,
         key: &str,
         content: Bytes,
-        mode: PutMode,
         context: RequestContext,
     ) -> Result<(), StoreError> {
-        let mut staged = self.send(key, Full::new(content), context).await?;
-        self.finish(&mut staged, mode).await
+        let mut staged = self.send(key, whole(content), context).await?;
+        self.finish(&mut staged).await
     }
 
     async fn put_stream(
@@ -277,21 +272,16 @@ impl Backend for WebdavStore {
         pieces: Pieces,
         context: RequestContext,
     ) -> Result<StagedFile, StoreError> {
-        self.send(key, StreamBody::new(pieces, size), context).await
+        self.send(key, streamed(pieces, size), context).await
     }
 
     async fn place(&self, staged: &mut StagedFile) -> Result<(), StoreError> {
-        self.finish(staged, PutMode::Replace).await
+        self.finish(staged).await
     }
 
-    async fn get(
-        &self,
-        key: &str,
-        range: Option<Range<u64>>,
-        context: RequestContext,
-    ) -> Result<ContentStream, StoreError> {
+    async fn get(&self, key: &str, context: RequestContext) -> Result<ContentStream, StoreError> {
         let doing = format!("fetching {key}");
-        content::get(&self.client, &self.root.file(key)?, range, context, doing).await
+        self.client.get(&self.root.file(key)?, context, doing).await
     }
 
     async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
@@ -301,17 +291,14 @@ impl Backend for WebdavStore {
         Ok(())
     }
 
-    async fn list(&self, prefix: &str) -> Result<Vec<Object>, StoreError> {
-        listing::list_tree(&self.client, &self.root, Dialect::Webdav, prefix).await
-    }
-
     /// Leaves out the files that this process is sending.
     async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
         let doing = "listing unfinished files";
-        let found = listing::of_webdav(&self.client, &self.root, UNFINISHED, doing).await;
-        let members = found.map_err(|error| error.error(doing))?;
-        let names = members.into_iter().flatten().map(|member| member.name);
+        let found = members(&self.client, &self.root, UNFINISHED, doing).await;
+        let names = found.map_err(|error| error.error(doing))?;
         Ok(names
+            .into_iter()
+            .flatten()
             .filter(|name| !self.files.is_under_way(name))
             .filter_map(|name| pending(&name, prefix))
             .collect())

@@ -17,9 +17,7 @@ fn store(root: &Path) -> LocalStore {
 
 async fn put(store: &LocalStore, key: &str, length: usize) -> Result<(), StoreError> {
     let content = Bytes::from(vec![7; length]);
-    store
-        .put(key, content, PutMode::Replace, RequestContext::default())
-        .await
+    store.put(key, content, RequestContext::default()).await
 }
 
 #[tokio::test]
@@ -60,7 +58,7 @@ async fn what_cannot_be_stored_leaves_nothing() {
         ..RequestContext::default()
     };
     let content = Bytes::from(vec![7; 4 * PIECE]);
-    let mut storing = Box::pin(store.put("a", content, PutMode::Replace, context));
+    let mut storing = Box::pin(store.put("a", content, context));
     while !root.path().join(UNFINISHED).exists() || unfinished(root.path()).is_empty() {
         tokio::select! {
             stored = &mut storing => panic!("it is stored: {stored:?}"),

@@ -1,9 +1,7 @@
 //! Deletes what a mirror has and the store does not. Blocking.
 
-use std::io;
-
 use super::plan::FilteredItems;
-use super::run::{PullRun, spool};
+use super::run::PullRun;
 use crate::config::MaxDelete;
 use crate::entry::{EntryKind, TreePath};
 use crate::scan::{Scan, ScanOptions};
@@ -58,7 +56,7 @@ impl PullRun {
             let before = blocked.partition_point(|blocked| blocked <= path);
             before > 0 && path.is_at_or_below(&blocked[before - 1])
         };
-        let is_blocking = |other: &io::Result<Surplus>| {
+        let is_blocking = |other: &Result<Surplus, RunProblem>| {
             other.as_ref().map_or(true, |(path, _)| is_blocking(path))
         };
         self.remove(others.paths.filter(is_blocking))
@@ -67,13 +65,13 @@ impl PullRun {
     /// Removes entries, which come ordered by path.
     fn remove(
         &self,
-        others: impl Iterator<Item = io::Result<Surplus>>,
+        others: impl Iterator<Item = Result<Surplus, RunProblem>>,
     ) -> Result<RunReport, RunProblem> {
-        let others = others.collect::<Result<Vec<_>, _>>();
+        let others = others.collect::<Result<Vec<_>, _>>()?;
         let mut report = RunReport::default();
         let mut cache = self.installer.cache();
         // Members go before their directory.
-        for (path, is_file) in others.map_err(|error| spool(&error))?.into_iter().rev() {
+        for (path, is_file) in others.into_iter().rev() {
             self.check_stopped()?;
             match self.installer.remove(&mut cache, &path) {
                 Ok(_) => report.deleted += u64::from(is_file),
@@ -85,12 +83,11 @@ impl PullRun {
 
     fn others(&self, fetched: &mut FetchedManifests) -> Result<SurplusEntries, RunProblem> {
         let filter = &self.settings.filter;
-        let scan = Scan::open(&self.settings.to, filter.clone(), ScanOptions::default());
-        let scan = scan.map_err(|error| RunProblem::Scan(error.to_string()))?;
+        let scan = Scan::open(&self.settings.to, filter.clone(), ScanOptions::default())?;
         let mut wanted = FilteredItems::new(fetched.items()?, filter);
         let mut next = wanted.next().transpose()?;
         let is_nothing = next.is_none();
-        let mut others = Spool::new();
+        let mut others = Spool::default();
         let (mut gone, mut all) = (0, 0);
         for entry in scan {
             self.check_stopped()?;
@@ -106,9 +103,7 @@ impl PullRun {
             }
             if next.as_ref().is_none_or(|item| item.path != entry.path) {
                 gone += u64::from(is_file);
-                others
-                    .push(&(entry.path, is_file))
-                    .map_err(|error| spool(&error))?;
+                others.push(&(entry.path, is_file))?;
             }
         }
         // Only its end shows that the manifest is complete.
@@ -119,7 +114,7 @@ impl PullRun {
             return Err(RunProblem::EmptyOrigin);
         }
         Ok(SurplusEntries {
-            paths: others.finish().map_err(|error| spool(&error))?,
+            paths: others.read()?,
             gone,
             all,
         })

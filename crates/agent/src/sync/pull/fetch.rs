@@ -4,22 +4,21 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairbat::blocking::{LostThread, blocking};
+use fairbat::blocking::blocking;
 use fairbat::transport::RequestContext;
 use futures_util::TryStreamExt;
 use sha2::{Digest, Sha256};
-use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 
 use super::plan::WantedFile;
-use super::run::{PullRun, disk, spool};
+use super::run::{PullRun, disk};
 use crate::entry::TreePath;
 use crate::object_name;
-use crate::store::{StoreError, StoreErrorKind};
-use crate::sync::install::{FinishedFile, TemporaryFile, is_of_disk};
-use crate::sync::report::{EntryFailure, PUSH_UNDER_WAY, RunProblem, RunReport};
-use crate::sync::retry_store::MayBeStoreError;
-use crate::sync::spool::Spooled;
+use crate::store::StoreErrorKind;
+use crate::sync::install::{FinishedFile, TemporaryFile};
+use crate::sync::report::{EntryFailure, PUSH_UNDER_WAY, RunProblem, RunReport, TransferError};
+use crate::sync::spool::Spool;
 
 /// Files that are open beyond the number of connections.
 const FILES_AHEAD: usize = 2;
@@ -31,44 +30,15 @@ const MAX_BATCH_BYTES: u64 = 64 * 1024 * 1024;
 /// ... or this long after the last batch. A killed process loses its batch.
 const BATCH_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Why a file was not fetched.
-#[derive(Debug, thiserror::Error)]
-enum FetchError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The object is not the version of the manifest: it was replaced or deleted since.
-    /// An immediate retry would bring the same.
-    #[error("{0}")]
-    Newer(EntryFailure),
-    #[error("{0}")]
-    Disk(#[from] io::Error),
-    #[error("a task ended without a result")]
-    Lost,
-}
-
-impl From<LostThread> for FetchError {
-    fn from(_: LostThread) -> Self {
-        Self::Lost
-    }
-}
-
-impl MayBeStoreError for FetchError {
-    fn store_error(&self) -> Option<&StoreError> {
-        match self {
-            Self::Store(error) => Some(error),
-            Self::Newer(_) | Self::Disk(_) | Self::Lost => None,
-        }
-    }
-}
-
 impl PullRun {
     /// Fetches files. Returns how many the store has in a newer version.
     pub(crate) async fn fetch_all(
         self: &Arc<Self>,
-        mut files: Spooled<WantedFile>,
+        files: Spool<WantedFile>,
         report: &mut RunReport,
     ) -> Result<u64, RunProblem> {
         let max = self.settings.connections as usize + FILES_AHEAD;
+        let mut files = files.read()?;
         let mut running = JoinSet::new();
         let mut queue = InstallQueue::new(Arc::clone(self));
         let mut newer = 0;
@@ -78,7 +48,7 @@ impl PullRun {
             while running.len() < max
                 && let Some(file) = files.next()
             {
-                let file = file.map_err(|error| spool(&error))?;
+                let file = file?;
                 let run = Arc::clone(self);
                 running.spawn(async move {
                     let done = run.fetch(&file).await;
@@ -87,7 +57,7 @@ impl PullRun {
             }
             tokio::select! {
                 ended = running.join_next() => match ended {
-                    Some(ended) => newer += self.ended(ended, &mut queue, report).await?,
+                    Some(ended) => newer += self.ended(ended?, &mut queue, report).await?,
                     None => break,
                 },
                 _ = tick.tick() => queue.begin(report).await?,
@@ -105,35 +75,26 @@ impl PullRun {
         queue: &mut InstallQueue,
         report: &mut RunReport,
     ) -> Result<u64, RunProblem> {
-        let (path, size, done) = ended.map_err(|_| RunProblem::Lost)?;
-        let failure = match done {
+        let (path, size, done) = ended;
+        match done {
             Ok(finished) => {
                 self.progress.file_done(0);
                 queue.push(finished, size);
                 if queue.is_full() {
                     queue.begin(report).await?;
                 }
-                return Ok(0);
+                Ok(0)
             }
-            Err(FetchError::Lost) => return Err(RunProblem::Lost),
-            Err(FetchError::Store(error)) if error.is_of_store() => return Err(error.into()),
-            Err(FetchError::Disk(error)) if is_of_disk(&error) => {
-                return Err(disk(&path.under(&self.settings.to), &error));
+            Err(error) => {
+                let is_newer = is_newer(&error);
+                report.note(path, error, "not fetched")?;
+                self.progress.file_done(size);
+                Ok(u64::from(is_newer))
             }
-            Err(error) => error,
-        };
-        self.progress.file_done(size);
-        tracing::warn!(file = %path, error = %failure, "not fetched");
-        let (newer, failure) = match failure {
-            FetchError::Newer(failure) => (1, failure),
-            FetchError::Store(error) => (0, EntryFailure::Store(error)),
-            other => (0, EntryFailure::Unwritable(other.to_string())),
-        };
-        report.failed(path, failure);
-        Ok(newer)
+        }
     }
 
-    async fn fetch(&self, wanted: &WantedFile) -> Result<FinishedFile, FetchError> {
+    async fn fetch(&self, wanted: &WantedFile) -> Result<FinishedFile, TransferError> {
         let fetch = || async {
             let request = self.store.begin_request(wanted.size);
             let finished = self.fetch_once(wanted, request.context()).await?;
@@ -147,33 +108,47 @@ impl PullRun {
         &self,
         wanted: &WantedFile,
         context: RequestContext,
-    ) -> Result<FinishedFile, FetchError> {
+    ) -> Result<FinishedFile, TransferError> {
         let key = object_name::under(&self.settings.prefix, &wanted.path);
-        let mut content = match self.store.get(&key, None, context).await {
-            Err(error) if error.kind == StoreErrorKind::Missing => {
-                let error = error.with_hint(PUSH_UNDER_WAY);
-                return Err(FetchError::Newer(EntryFailure::Store(error)));
-            }
-            other => other?,
-        };
+        let get = self.store.get(&key, context).await;
+        let mut content = get.map_err(|error| match error.kind {
+            StoreErrorKind::Missing => error.with_hint(PUSH_UNDER_WAY),
+            _ => error,
+        })?;
+        let newer = || TransferError::Entry(EntryFailure::Newer);
+        let failed = |error| self.disk_failure(&wanted.path, &error);
         let installer = Arc::clone(&self.installer);
+        let begun = blocking(move || installer.begin()).await?;
         let mut writing = FileWriter {
-            file: blocking(move || installer.begin()).await??,
+            file: begun.map_err(failed)?,
             hash: Sha256::new(),
             bytes: 0,
         };
         while let Some(piece) = content.try_next().await? {
             if writing.bytes + piece.len() as u64 > wanted.size {
-                return Err(FetchError::Newer(EntryFailure::Newer));
+                return Err(newer());
             }
-            writing = writing.write(piece).await?;
+            writing = blocking(move || writing.write(&piece))
+                .await?
+                .map_err(failed)?;
         }
         if (writing.bytes, writing.hash.finalize().into()) != (wanted.size, wanted.sha256) {
-            return Err(FetchError::Newer(EntryFailure::Newer));
+            return Err(newer());
         }
         let (path, attributes) = (wanted.path.clone(), wanted.attributes);
         let installer = Arc::clone(&self.installer);
-        Ok(blocking(move || installer.finish(writing.file, path, &attributes)).await??)
+        let finished = blocking(move || installer.finish(writing.file, path, &attributes)).await?;
+        finished.map_err(failed)
+    }
+}
+
+/// Whether the object is not the version of the manifest: it was replaced or deleted
+/// since. An immediate retry would bring the same.
+fn is_newer(error: &TransferError) -> bool {
+    match error {
+        TransferError::Entry(EntryFailure::Newer) => true,
+        TransferError::Entry(EntryFailure::Store(error)) => error.kind == StoreErrorKind::Missing,
+        _ => false,
     }
 }
 
@@ -185,14 +160,11 @@ struct FileWriter {
 }
 
 impl FileWriter {
-    async fn write(mut self, piece: bytes::Bytes) -> Result<Self, FetchError> {
-        blocking(move || {
-            self.hash.update(&piece);
-            self.bytes += piece.len() as u64;
-            self.file.file.write_all(&piece)?;
-            Ok(self)
-        })
-        .await?
+    fn write(mut self, piece: &[u8]) -> io::Result<Self> {
+        self.hash.update(piece);
+        self.bytes += piece.len() as u64;
+        self.file.file.write_all(piece)?;
+        Ok(self)
     }
 }
 
@@ -245,20 +217,16 @@ impl InstallQueue {
         let Some(under_way) = self.under_way.take() else {
             return Ok(());
         };
-        let to = &self.run.settings.to;
-        let installed = under_way.await.map_err(|_| RunProblem::Lost)?;
-        for (path, done) in installed.map_err(|error| disk(to, &error))? {
+        let installed = under_way.await?;
+        for (path, done) in installed.map_err(|error| disk(&self.run.settings.to, &error))? {
             match done {
                 Ok(()) => report.sent += 1,
-                Err(error) if is_of_disk(&error) => return Err(disk(&path.under(to), &error)),
-                Err(error) => {
-                    tracing::warn!(file = %path, %error, "not installed");
-                    report.failed(path, EntryFailure::Unwritable(error.to_string()));
-                }
+                Err(error) => self.run.note_failure(path, &error, report)?,
             }
         }
         Ok(())
     }
 }
 
-type EndedFetch = Result<(TreePath, u64, Result<FinishedFile, FetchError>), JoinError>;
+/// A file, its length (bytes), and how its fetch ended.
+type EndedFetch = (TreePath, u64, Result<FinishedFile, TransferError>);

@@ -23,12 +23,11 @@ use self::run::{PullRun, disk};
 use super::install::{InstallError, Installer, is_temporary};
 use super::manifest_store::{FetchedManifests, ManifestPointer};
 use super::progress::Progress;
-use super::report::{RunProblem, RunReport};
-use super::retry_store::{RetryStore, Window};
-use super::stop::{StopOnDrop, until_stopped};
+use super::report::{RunProblem, RunReport, StopOnDrop, until_stopped};
+use super::retry_store::RetryStore;
 use crate::config::Delete;
 use crate::entry::{Attributes, TreePath};
-use crate::store::StoreErrorKind;
+use crate::store::{StoreErrorKind, part_size};
 
 /// How often manifests are read that are replaced before they are read to the end.
 const MAX_MANIFEST_READS: u32 = 5;
@@ -43,8 +42,8 @@ pub async fn pull(
 ) -> RunReport {
     let mut report = RunReport::default();
     let run = run(origin, settings, progress.clone(), &mut report);
-    let problem = until_stopped(run, stop).await.err();
-    report.end(problem, &progress);
+    let ended = until_stopped(run, stop).await;
+    report.end(ended, &progress);
     report
 }
 
@@ -60,8 +59,7 @@ async fn run(
     let member = lane.enter(&host, settings.deadline);
     member.set_weight(settings.weight);
     let limits = settings.rate_limits.clone();
-    let (window, seed) = (Window::unlimited(), settings.seed);
-    let store = RetryStore::new(store, member, window, progress.clone(), limits, seed);
+    let store = RetryStore::new(store, member, progress.clone(), limits, settings.seed);
     let first = manifest(&store, &settings.prefix).await?;
     if settings.was_filled && first.1.bytes > 0 && is_empty(&settings.to) {
         return Err(RunProblem::EmptyTarget(settings.to));
@@ -82,7 +80,7 @@ async fn run(
     });
     tokio::select! {
         done = run.follow(first, report) => done,
-        never = run.store.report_backlog(|_| run.store.part_size(0)) => match never {},
+        never = run.store.report_backlog(|_| part_size(0)) => match never {},
     }
 }
 
@@ -242,19 +240,29 @@ impl PullRun {
 /// Reads the valid manifests. A new base replaces the old manifests and deletes them,
 /// perhaps while they are being read; then they are read again.
 async fn manifest(store: &RetryStore, prefix: &str) -> Result<ValidManifests, RunProblem> {
-    for _ in 1..MAX_MANIFEST_READS {
-        match store.with_retry(|| read(store, prefix)).await {
-            Err(RunProblem::Store(error)) if error.kind == StoreErrorKind::Missing => {}
-            result => return result,
+    let mut retries = store.retries();
+    let mut reads = 1;
+    loop {
+        let admission = store.admit(0).await;
+        match read(store, prefix).await {
+            Err(RunProblem::Store(error))
+                if error.kind == StoreErrorKind::Missing && reads < MAX_MANIFEST_READS =>
+            {
+                reads += 1;
+            }
+            Err(problem) => {
+                admission.failed(&problem);
+                retries.after(problem).await?;
+            }
+            Ok(manifests) => return Ok(manifests),
         }
     }
-    store.with_retry(|| read(store, prefix)).await
 }
 
 async fn read(store: &RetryStore, prefix: &str) -> Result<ValidManifests, RunProblem> {
-    let pointer = ManifestPointer::read(store, prefix).await?;
+    let pointer = ManifestPointer::read(&**store, prefix).await?;
     let pointer = pointer.ok_or(RunProblem::NothingPushed)?;
-    let fetched = FetchedManifests::fetch(store, prefix, &pointer).await?;
+    let fetched = FetchedManifests::fetch(&**store, prefix, &pointer).await?;
     Ok((pointer, fetched))
 }
 

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::run::{PullRun, spool};
+use super::run::PullRun;
 use crate::config::Detect;
 use crate::entry::{Attributes, TreePath};
 use crate::filter::{Filter, FilterVerdict};
@@ -16,7 +16,7 @@ use crate::manifest::{ItemContent, ManifestItem};
 use crate::sync::install::{DirectoryCache, Existing, is_temporary};
 use crate::sync::manifest_store::FetchedManifests;
 use crate::sync::report::{RunProblem, RunReport};
-use crate::sync::spool::{Spool, Spooled};
+use crate::sync::spool::Spool;
 
 /// How much of a file is read at once, bytes.
 const PIECE: usize = 256 * 1024;
@@ -31,10 +31,10 @@ pub(crate) struct WantedFile {
 }
 
 /// The work of a pass.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct PullPlan {
     /// Files to fetch, ordered by path.
-    pub(crate) files: Spooled<WantedFile>,
+    pub(crate) files: Spool<WantedFile>,
     /// Links whose places are taken by directories.
     pub(crate) links: Vec<ManifestItem>,
     /// Directories in the places of files and links, ordered by path.
@@ -47,50 +47,21 @@ pub(crate) struct PullPlan {
     pub(crate) report: RunReport,
 }
 
-struct PullPlanBuilder<'r> {
-    run: &'r PullRun,
-    cache: DirectoryCache<'r>,
-    files: Spool<WantedFile>,
-    links: Vec<ManifestItem>,
-    blocked: Vec<TreePath>,
-    directories: Vec<(TreePath, Attributes)>,
-    wanted: (u64, u64),
-    same: u64,
-}
-
 impl PullRun {
     /// Compares the manifests with the disk. Makes directories and links at once.
     pub(crate) fn plan(&self, fetched: &mut FetchedManifests) -> Result<PullPlan, RunProblem> {
-        let mut builder = PullPlanBuilder {
-            run: self,
-            cache: self.installer.cache(),
-            files: Spool::new(),
-            links: Vec::new(),
-            blocked: Vec::new(),
-            directories: Vec::new(),
-            wanted: (0, 0),
-            same: 0,
-        };
-        let mut report = RunReport::default();
+        let mut plan = PullPlan::default();
+        let mut cache = self.installer.cache();
         for item in FilteredItems::new(fetched.items()?, &self.settings.filter) {
             self.check_stopped()?;
             let item = item?;
-            report.entries += 1;
+            plan.report.entries += 1;
             let path = item.path.clone();
-            match builder.take(item)? {
-                Ok(()) => {}
-                Err(error) => self.note_failure(path, &error, &mut report)?,
+            if let Err(error) = self.take(item, &mut cache, &mut plan)? {
+                self.note_failure(path, &error, &mut plan.report)?;
             }
         }
-        report.same = builder.same;
-        Ok(PullPlan {
-            files: builder.files.finish().map_err(|error| spool(&error))?,
-            links: builder.links,
-            blocked: builder.blocked,
-            directories: builder.directories,
-            wanted: builder.wanted,
-            report,
-        })
+        Ok(plan)
     }
 
     /// Makes links once nothing is in their way.
@@ -102,9 +73,8 @@ impl PullRun {
                 continue;
             };
             let installer = &self.installer;
-            match installer.link(&mut cache, &item.path, target, &item.attributes) {
-                Ok(()) => {}
-                Err(error) => self.note_failure(item.path, &error, &mut report)?,
+            if let Err(error) = installer.link(&mut cache, &item.path, target, &item.attributes) {
+                self.note_failure(item.path, &error, &mut report)?;
             }
         }
         Ok(report)
@@ -119,27 +89,30 @@ impl PullRun {
         let mut cache = self.installer.cache();
         for (path, attributes) in directories.into_iter().rev() {
             self.check_stopped()?;
-            match self
+            let set = self
                 .installer
-                .set_attributes(&mut cache, &path, &attributes)
-            {
-                Ok(()) => {}
-                Err(error) => self.note_failure(path, &error, &mut report)?,
+                .set_attributes(&mut cache, &path, &attributes);
+            if let Err(error) = set {
+                self.note_failure(path, &error, &mut report)?;
             }
         }
         Ok(report)
     }
-}
 
-impl PullPlanBuilder<'_> {
-    /// The inner error concerns the entry, the outer one the run.
-    fn take(&mut self, item: ManifestItem) -> Result<io::Result<()>, RunProblem> {
-        let installer = &self.run.installer;
+    /// Takes an entry into the plan. The inner error concerns the entry, the outer one
+    /// the run.
+    fn take(
+        &self,
+        item: ManifestItem,
+        cache: &mut DirectoryCache<'_>,
+        plan: &mut PullPlan,
+    ) -> Result<io::Result<()>, RunProblem> {
+        let installer = &self.installer;
         if matches!(item.content, ItemContent::Symlink(_))
-            && let Ok(Existing::Directory) = installer.status(&mut self.cache, &item.path)
+            && let Ok(Existing::Directory) = installer.status(cache, &item.path)
         {
-            self.blocked.push(item.path.clone());
-            self.links.push(item);
+            plan.blocked.push(item.path.clone());
+            plan.links.push(item);
             return Ok(Ok(()));
         }
         let ManifestItem {
@@ -149,56 +122,64 @@ impl PullPlanBuilder<'_> {
         } = item;
         Ok(match content {
             ItemContent::Directory => {
-                let made = installer.directory(&mut self.cache, &path);
-                self.directories.push((path, attributes));
+                let made = installer.directory(cache, &path);
+                plan.directories.push((path, attributes));
                 made
             }
-            ItemContent::Symlink(target) => {
-                installer.link(&mut self.cache, &path, &target, &attributes)
-            }
+            ItemContent::Symlink(target) => installer.link(cache, &path, &target, &attributes),
             ItemContent::File { size, sha256 } => {
-                return self.take_file(&WantedFile {
+                let wanted = WantedFile {
                     path,
                     attributes,
                     size,
                     sha256,
-                });
+                };
+                return self.take_file(&wanted, cache, plan);
             }
         })
     }
 
-    fn take_file(&mut self, wanted: &WantedFile) -> Result<io::Result<()>, RunProblem> {
-        let installer = &self.run.installer;
-        let found = match installer.status(&mut self.cache, &wanted.path) {
+    fn take_file(
+        &self,
+        wanted: &WantedFile,
+        cache: &mut DirectoryCache<'_>,
+        plan: &mut PullPlan,
+    ) -> Result<io::Result<()>, RunProblem> {
+        let found = match self.installer.status(cache, &wanted.path) {
             Ok(found) => found,
             Err(error) => return Ok(Err(error)),
         };
         if let Existing::File { size, attributes } = found
             && size == wanted.size
-            && self.is_same(wanted, &attributes)?
+            && self.is_same(wanted, &attributes, cache)?
         {
-            self.same += 1;
-            return Ok(match attributes == wanted.attributes {
-                true => Ok(()),
-                false => {
-                    installer.set_attributes(&mut self.cache, &wanted.path, &wanted.attributes)
-                }
-            });
+            plan.report.same += 1;
+            if attributes == wanted.attributes {
+                return Ok(Ok(()));
+            }
+            let installer = &self.installer;
+            return Ok(installer.set_attributes(cache, &wanted.path, &wanted.attributes));
         }
         if found == Existing::Directory {
-            self.blocked.push(wanted.path.clone());
+            plan.blocked.push(wanted.path.clone());
         }
-        self.wanted.0 += 1;
-        self.wanted.1 += wanted.size;
-        Ok(self.files.push(wanted))
+        plan.wanted.0 += 1;
+        plan.wanted.1 += wanted.size;
+        plan.files.push(wanted)?;
+        Ok(Ok(()))
     }
 
     /// Whether a file of the right size is unchanged.
-    fn is_same(&mut self, wanted: &WantedFile, has: &Attributes) -> Result<bool, RunProblem> {
-        match self.run.settings.detect {
+    fn is_same(
+        &self,
+        wanted: &WantedFile,
+        has: &Attributes,
+        cache: &mut DirectoryCache<'_>,
+    ) -> Result<bool, RunProblem> {
+        match self.settings.detect {
             Detect::Metadata => Ok(has.modified == wanted.attributes.modified),
             Detect::Content => {
-                let file = self.run.installer.open(&mut self.cache, &wanted.path);
+                let file = self.installer.open(cache, &wanted.path);
                 match file.and_then(|file| self.hash(file)) {
                     Ok(Some(sha256)) => Ok(sha256 == wanted.sha256),
                     Ok(None) => Err(RunProblem::Stopped),
@@ -214,7 +195,7 @@ impl PullPlanBuilder<'_> {
         let mut hash = Sha256::new();
         let mut piece = vec![0; PIECE];
         loop {
-            if self.run.is_stopped() {
+            if self.is_stopped() {
                 return Ok(None);
             }
             match file.read(&mut piece)? {

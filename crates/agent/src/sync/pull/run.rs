@@ -1,5 +1,6 @@
 //! A running pull, as its parts see it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,7 @@ use crate::filter::Filter;
 use crate::store::Store;
 use crate::sync::install::{Installer, is_of_disk};
 use crate::sync::progress::Progress;
-use crate::sync::report::{EntryFailure, RunProblem, RunReport};
+use crate::sync::report::{EntryFailure, RunProblem, RunReport, TransferError};
 use crate::sync::retry_store::RetryStore;
 
 /// Pauses before a pull looks for a new manifest, when the store has newer content than
@@ -63,7 +64,7 @@ pub struct PullSettings {
 #[derive(Debug, Clone)]
 pub struct PullOrigin {
     /// The store.
-    pub store: Arc<Store>,
+    pub store: Arc<dyn Store>,
     /// The store's host, as the lane knows it.
     pub host: String,
     /// The lane, shared with other jobs.
@@ -98,21 +99,22 @@ impl PullRun {
     pub(crate) fn note_failure(
         &self,
         path: TreePath,
-        error: &std::io::Error,
+        error: &io::Error,
         report: &mut RunReport,
     ) -> Result<(), RunProblem> {
-        if is_of_disk(error) {
-            return Err(disk(&path.under(&self.settings.to), error));
+        let error = self.disk_failure(&path, error);
+        report.note(path, error, "not installed")
+    }
+
+    /// The failure of an entry by an error of the disk, which may concern all entries.
+    pub(crate) fn disk_failure(&self, path: &TreePath, error: &io::Error) -> TransferError {
+        match is_of_disk(error) {
+            true => TransferError::Run(disk(&path.under(&self.settings.to), error)),
+            false => TransferError::Entry(EntryFailure::Unwritable(error.to_string())),
         }
-        report.failed(path, EntryFailure::Unwritable(error.to_string()));
-        Ok(())
     }
 }
 
-pub(crate) fn disk(path: &Path, error: &std::io::Error) -> RunProblem {
+pub(crate) fn disk(path: &Path, error: &io::Error) -> RunProblem {
     RunProblem::Disk(format!("{}: {error}", path.display()))
-}
-
-pub(crate) fn spool(error: &std::io::Error) -> RunProblem {
-    RunProblem::Disk(format!("temporary files: {error}"))
 }

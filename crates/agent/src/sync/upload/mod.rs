@@ -3,24 +3,24 @@
 //! key is always one version of the file.
 
 mod parts;
-mod stream;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use fairbat::blocking::{LostThread, blocking};
-use futures_util::TryStreamExt;
+use fairbat::blocking::blocking;
+use futures_util::{TryStreamExt, stream};
 use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
 
 use super::job::PushJob;
-use super::plan::StoredVersion;
-use super::retry_store::MayBeStoreError;
+use super::plan::KnownObject;
+use super::report::{EntryFailure, RunProblem, TransferError};
 use super::source::{ReadError, SourceFile};
 use crate::config::Verify;
 use crate::entry::TreePath;
 use crate::state::{StateChange, StateError, Synced, SyncedKind};
-use crate::store::{PutMode, StoreError, StoreErrorKind};
+use crate::store::{Pieces, StoreError, StoreErrorKind, part_size};
 
 /// Attempts for a file that changes while it is read.
 const MAX_VERSIONS: usize = 3;
@@ -29,6 +29,10 @@ const MAX_VERSIONS: usize = 3;
 /// they wait for a permit: at most two more than there are connections.
 const MAX_READ_AT_OPEN: u64 = 64 * 1024;
 
+/// How much is read at once to compute a hash or to stream a file, bytes. At most two
+/// pieces of a file are in memory.
+const PIECE: u64 = 1024 * 1024;
+
 /// What happened to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UploadOutcome {
@@ -36,49 +40,14 @@ pub(super) enum UploadOutcome {
     Sent,
     /// The store had this content already.
     Same,
-    /// It is gone from the source. The next scan finds that out.
-    Gone,
 }
 
-/// What the state knows about the object under the key of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KnownObject {
-    /// There is none.
-    Nothing,
-    /// Its content differs, or is unknown.
-    Something,
-    /// It is this version.
-    Version(StoredVersion),
-}
-
-/// Why a file was not sent.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum UploadError {
-    /// The file cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The store refused.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The state cannot be read or written.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// A thread or a task ended without a result.
-    #[error("a task ended without a result")]
-    Lost,
-}
-
-impl From<LostThread> for UploadError {
-    fn from(_: LostThread) -> Self {
-        Self::Lost
-    }
-}
-
-impl MayBeStoreError for UploadError {
-    fn store_error(&self) -> Option<&StoreError> {
-        match self {
-            Self::Store(error) => Some(error),
-            Self::Read(_) | Self::State(_) | Self::Lost => None,
+impl From<ReadError> for TransferError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Gone => Self::Gone,
+            ReadError::Changed => Self::Entry(EntryFailure::Changed),
+            ReadError::Disk(_) => Self::Entry(EntryFailure::Unreadable(error.to_string())),
         }
     }
 }
@@ -90,9 +59,8 @@ impl PushJob {
         self: &Arc<Self>,
         path: &TreePath,
         size: u64,
-        known: KnownObject,
-    ) -> Result<UploadOutcome, UploadError> {
-        let mut known = known;
+        mut known: KnownObject,
+    ) -> Result<UploadOutcome, TransferError> {
         for version in 1..=MAX_VERSIONS {
             let credited = Arc::new(AtomicU64::new(0));
             let done = self.upload_version(path, size, known, &credited).await;
@@ -102,9 +70,10 @@ impl PushJob {
                 self.progress.lost(credited.load(Ordering::Relaxed));
             }
             match done {
-                Err(UploadError::Read(ReadError::Gone)) => return Ok(UploadOutcome::Gone),
-                Err(UploadError::Read(ReadError::Changed)) if version < MAX_VERSIONS => {}
-                Err(UploadError::Store(error)) if error.kind == StoreErrorKind::UploadGone => {
+                Err(TransferError::Entry(EntryFailure::Changed)) if version < MAX_VERSIONS => {}
+                Err(TransferError::Entry(EntryFailure::Store(error)))
+                    if error.kind == StoreErrorKind::UploadGone =>
+                {
                     // Kept before the next attempt looks for an upload.
                     self.keep(StateChange::Gone(path.clone())).await?;
                     if version == MAX_VERSIONS {
@@ -123,17 +92,16 @@ impl PushJob {
         planned: u64,
         known: KnownObject,
         credited: &Arc<AtomicU64>,
-    ) -> Result<UploadOutcome, UploadError> {
-        let is_sent = !matches!(known, KnownObject::Version(_));
+    ) -> Result<UploadOutcome, TransferError> {
+        let is_sent = !matches!(known, KnownObject::Version { .. });
         let (source, content) = self.open(path, is_sent).await?;
         let size = source.state().size;
-        if let KnownObject::Version(version) = known {
+        if let KnownObject::Version { sha256, attributes } = known {
             let of = Arc::clone(&source);
-            let sha256 = blocking(move || hash(&of)).await??;
-            if sha256 == version.sha256 {
+            if blocking(move || hash(&of)).await?? == sha256 {
                 let (path, synced) = (path.clone(), synced(&source, sha256));
                 // If the attributes are the same, the manifest is right as it is.
-                self.note(if source.attributes() == version.attributes {
+                self.note(if source.attributes() == attributes {
                     StateChange::Refreshed(path, synced)
                 } else {
                     StateChange::Synced(path, synced)
@@ -142,10 +110,11 @@ impl PushJob {
                 return Ok(UploadOutcome::Same);
             }
         }
-        let in_parts = size > self.store.part_size(size) && self.store.takes_parts();
+        let is_large = size > part_size(size);
+        let in_parts = is_large && self.store.takes_parts();
         let sha256 = if in_parts {
             self.send_parts(path, &source, known, credited).await?
-        } else if size > self.store.part_size(size) {
+        } else if is_large {
             self.send_stream(path, &source, known, credited).await?
         } else {
             self.send_whole(path, &source, content, known, credited)
@@ -177,11 +146,11 @@ impl PushJob {
     }
 
     /// Checks that the store returns the content that was sent.
-    async fn read_back(&self, path: &TreePath, sha256: [u8; 32]) -> Result<(), UploadError> {
+    async fn read_back(&self, path: &TreePath, sha256: [u8; 32]) -> Result<(), TransferError> {
         let key = self.key(path);
         let read = || async {
             let mut hash = Sha256::new();
-            let mut content = self.store.get(&key, None, self.store.context()).await?;
+            let mut content = self.store.get(&key, self.store.context()).await?;
             while let Some(piece) = content.try_next().await? {
                 hash.update(&piece);
             }
@@ -200,7 +169,7 @@ impl PushJob {
         &self,
         path: &TreePath,
         is_sent: bool,
-    ) -> Result<(Arc<SourceFile>, Option<Hashed>), UploadError> {
+    ) -> Result<(Arc<SourceFile>, Option<Hashed>), TransferError> {
         let (root, path) = (self.settings.source.clone(), path.clone());
         let opened = blocking(move || {
             let source = SourceFile::open(&root, &path)?;
@@ -221,7 +190,7 @@ impl PushJob {
         mut ready: Option<Hashed>,
         known: KnownObject,
         credited: &AtomicU64,
-    ) -> Result<[u8; 32], UploadError> {
+    ) -> Result<[u8; 32], TransferError> {
         let (key, size) = (&self.key(path), source.state().size);
         self.replacing(path, known).await?;
         let admission = self.store.admit(size).await;
@@ -234,10 +203,7 @@ impl PushJob {
                     None => read(source, 0, size).await?,
                 };
                 let request = self.store.begin_request(size);
-                let put = self
-                    .store
-                    .put(key, content, PutMode::Replace, request.context());
-                put.await?;
+                self.store.put(key, content, request.context()).await?;
                 request.finish();
                 credited.fetch_add(size, Ordering::Relaxed);
                 Ok(sha256)
@@ -245,6 +211,89 @@ impl PushJob {
         });
         sent.await
     }
+
+    /// Sends a large file to a store that takes no parts, and places it if it is still
+    /// the version that was sent. The request holds its permit throughout.
+    async fn send_stream(
+        &self,
+        path: &TreePath,
+        source: &Arc<SourceFile>,
+        known: KnownObject,
+        credited: &AtomicU64,
+    ) -> Result<[u8; 32], TransferError> {
+        let (key, size) = (&self.key(path), source.state().size);
+        self.replacing(path, known).await?;
+        let sent = self.store.with_retry(|| async move {
+            let request = self.store.begin_request(size);
+            let (end, mut ended) = oneshot::channel();
+            let pieces = pieces(Arc::clone(source), end);
+            let put = self.store.put_stream(key, size, pieces, request.context());
+            match (put.await, ended.try_recv()) {
+                (_, Ok(Err(error))) => Err(error.into()),
+                (Ok(staged), Ok(Ok(sha256))) => {
+                    request.finish();
+                    credited.fetch_add(size, Ordering::Relaxed);
+                    Ok((staged, sha256))
+                }
+                // The file was not read to its end.
+                (Ok(_), Err(_)) => Err(TransferError::Run(RunProblem::Lost)),
+                (Err(error), _) => Err(error.into()),
+            }
+        });
+        let (mut staged, sha256) = sent.await?;
+        check(source).await?;
+        let mut retries = self.store.retries();
+        loop {
+            let admission = self.store.admit(0).await;
+            let Err(error) = self.store.place(&mut staged).await else {
+                return Ok(sha256);
+            };
+            admission.failed(&error);
+            retries.after(error).await?;
+        }
+    }
+}
+
+/// The SHA-256 of a file that was read to its end, or why it could not be read.
+type ReadToEnd = Result<[u8; 32], ReadError>;
+
+/// Where the next piece of a file begins (bytes), the hash of those before it, and the
+/// receiver of the outcome.
+type Unread = (u64, Sha256, oneshot::Sender<ReadToEnd>);
+
+/// A file, piece by piece, each read when it is asked for. The source is checked after
+/// each piece, so all pieces are of one version. `end` learns how the reading ended.
+fn pieces(source: Arc<SourceFile>, end: oneshot::Sender<ReadToEnd>) -> Pieces {
+    let size = source.state().size;
+    let next = move |unread: Option<Unread>| {
+        let source = Arc::clone(&source);
+        async move {
+            let Some((offset, mut whole, end)) = unread else {
+                return Ok(None);
+            };
+            let length = (size - offset).min(PIECE);
+            let read = blocking(move || {
+                let piece = source.read(offset, length as usize)?;
+                whole.update(&piece);
+                Ok::<_, ReadError>((piece, whole))
+            });
+            let (piece, whole) = match read.await? {
+                Ok(read) => read,
+                Err(error) => {
+                    let _ = end.send(Err(error));
+                    return Err("the file cannot be read on".into());
+                }
+            };
+            let unread = if offset + length < size {
+                Some((offset + length, whole, end))
+            } else {
+                let _ = end.send(Ok(whole.finalize().into()));
+                None
+            };
+            Ok(Some((Bytes::from(piece), unread)))
+        }
+    };
+    Box::pin(stream::try_unfold(Some((0, Sha256::new(), end)), next))
 }
 
 fn synced(source: &SourceFile, sha256: [u8; 32]) -> Synced {
@@ -256,9 +305,6 @@ fn synced(source: &SourceFile, sha256: [u8; 32]) -> Synced {
         },
     }
 }
-
-/// How much is read at once to compute a hash, bytes.
-const PIECE: u64 = 1024 * 1024;
 
 fn hash(source: &SourceFile) -> Result<[u8; 32], ReadError> {
     let mut whole = Sha256::new();
@@ -273,7 +319,7 @@ fn hash(source: &SourceFile) -> Result<[u8; 32], ReadError> {
     Ok(whole.finalize().into())
 }
 
-async fn check(source: &Arc<SourceFile>) -> Result<(), UploadError> {
+async fn check(source: &Arc<SourceFile>) -> Result<(), TransferError> {
     let source = Arc::clone(source);
     Ok(blocking(move || source.check()).await??)
 }
@@ -281,7 +327,7 @@ async fn check(source: &Arc<SourceFile>) -> Result<(), UploadError> {
 /// Content, and its SHA-256.
 type Hashed = (Bytes, [u8; 32]);
 
-async fn read(source: &Arc<SourceFile>, offset: u64, length: u64) -> Result<Hashed, UploadError> {
+async fn read(source: &Arc<SourceFile>, offset: u64, length: u64) -> Result<Hashed, TransferError> {
     let source = Arc::clone(source);
     Ok(blocking(move || read_hashed(&source, offset, length)).await??)
 }

@@ -13,11 +13,13 @@ use md5::Md5;
 use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 
-use super::{KnownObject, UploadError, check, hash, read};
+use super::{check, hash, read};
 use crate::entry::{FileState, Moment, TreePath};
 use crate::state::{StateChange, UploadRecord, UploadedPart};
-use crate::store::{Part, PartDigest, StoreError, StoreErrorKind};
+use crate::store::{Part, PartDigest, StoreError, StoreErrorKind, part_size};
 use crate::sync::job::PushJob;
+use crate::sync::plan::KnownObject;
+use crate::sync::report::{RunProblem, TransferError};
 use crate::sync::retry_store::AdmittedRequest;
 use crate::sync::source::{SourceFile, is_settled};
 
@@ -29,7 +31,7 @@ impl PushJob {
         source: &Arc<SourceFile>,
         known: KnownObject,
         credited: &Arc<AtomicU64>,
-    ) -> Result<[u8; 32], UploadError> {
+    ) -> Result<[u8; 32], TransferError> {
         let key = self.key(path);
         let (upload, arrived) = match self.resume(path, &key, source).await? {
             Resumption::UnderWay(upload, arrived) => (upload, arrived),
@@ -53,7 +55,7 @@ impl PushJob {
                 true => sending.try_join_next(),
                 false => sending.join_next().await,
             } {
-                let (index, name) = sent.map_err(|_| UploadError::Lost)??;
+                let (index, name) = sent.map_err(RunProblem::from)??;
                 names.insert(index, name);
             }
             let length = range.end - range.start;
@@ -91,7 +93,7 @@ impl PushJob {
             ));
         }
         while let Some(sent) = sending.join_next().await {
-            let (index, name) = sent.map_err(|_| UploadError::Lost)??;
+            let (index, name) = sent.map_err(RunProblem::from)??;
             names.insert(index, name);
         }
         check(source).await?;
@@ -108,7 +110,7 @@ impl PushJob {
         path: &TreePath,
         upload: &UploadRecord,
         names: Vec<String>,
-    ) -> Result<(), UploadError> {
+    ) -> Result<(), TransferError> {
         let mut retries = self.store.retries();
         loop {
             let admission = self.store.admit(0).await;
@@ -144,12 +146,12 @@ impl PushJob {
         path: &TreePath,
         key: &str,
         source: &Arc<SourceFile>,
-    ) -> Result<Resumption, UploadError> {
+    ) -> Result<Resumption, TransferError> {
         let (state, job, of) = (self.state.clone(), self.id, path.clone());
         let known = blocking(move || state.upload(job, &of)).await??;
         let version = source.state();
         let modified = source.attributes().modified;
-        let part_size = self.store.part_size(version.size);
+        let part_size = part_size(version.size);
         if let Some((upload, parts)) = known {
             let is_same = (upload.state, upload.modified) == (version, modified)
                 && (upload.key.as_str(), upload.part_size) == (key, part_size);
@@ -168,7 +170,7 @@ impl PushJob {
             }
         }
         let mark = mark(version, modified, is_settled(version.changed));
-        let begun = self.begin::<UploadError>(key, &mark).await?;
+        let begun = self.begin::<TransferError>(key, &mark).await?;
         let upload = UploadRecord {
             name: begun.name,
             key: key.to_owned(),
@@ -238,7 +240,7 @@ impl PushJob {
         admission: AdmittedRequest,
         part: Part,
         upload: PartUpload,
-    ) -> Result<(u32, String), UploadError> {
+    ) -> Result<(u32, String), TransferError> {
         let Part {
             index,
             offset,
@@ -268,7 +270,7 @@ impl PushJob {
                 let name = put.await?;
                 request.finish();
                 upload.credited.fetch_add(bytes, Ordering::Relaxed);
-                Ok::<_, UploadError>(name)
+                Ok::<_, TransferError>(name)
             }
         });
         let part = UploadedPart {
@@ -297,7 +299,11 @@ struct StoredPart {
 }
 
 /// Whether a digest matches the content, whose SHA-256 is known.
-async fn is_of(digest: PartDigest, content: Bytes, sha256: [u8; 32]) -> Result<bool, UploadError> {
+async fn is_of(
+    digest: PartDigest,
+    content: Bytes,
+    sha256: [u8; 32],
+) -> Result<bool, TransferError> {
     match digest {
         PartDigest::Sha256(has) => Ok(has == sha256),
         PartDigest::Md5(has) => Ok(blocking(move || Md5::digest(&content)[..] == has).await?),
