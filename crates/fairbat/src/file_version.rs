@@ -16,7 +16,8 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
-/// Longest step of the clock by which Linux stamps files: twice a jiffy of at most 10 ms.
+/// Age at which a change has another time than all later ones. Linux stamps files by a
+/// clock that steps each jiffy, at most 10 ms (CONFIG_HZ=100); twice that is safe.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
 
 /// A file that keeps changing is observed this many times.

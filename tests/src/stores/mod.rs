@@ -5,6 +5,7 @@
 //! Knows nothing of who writes to them. `.ci/deps` installs what they need.
 
 mod dav;
+mod fault;
 mod keeper;
 mod passage;
 mod proxy;
@@ -14,6 +15,7 @@ mod serve;
 mod server;
 
 pub use dav::{Dav, DavKind};
-pub use proxy::{Action, Exchange, Fault, FaultProxy, Requests};
+pub use fault::{Action, Exchange, Fault, Requests};
+pub use proxy::FaultProxy;
 pub use s3::{S3, S3Kind};
 pub use serve::Serve;

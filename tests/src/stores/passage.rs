@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
-use super::proxy::{Exchange, Fault, Shared};
+use super::fault::{Exchange, Fault, Shared};
 use super::relay::{Body, Broken, Head};
 use crate::message::{End, Reply, Waiting, is_timeout, peek_request};
 

@@ -1,13 +1,14 @@
 //! One directory by its descriptor: opened, examined and listed without following
-//! links. Linux only.
+//! links; and the status of files. Linux only.
 
 use std::ffi::{CStr, CString, OsString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Statx, StatxAttributes, StatxFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, StatxAttributes, StatxFlags};
 use rustix::io::{Errno, Result};
+use rustix::path::Arg;
 
 use crate::entry::{Attributes, FileState, Moment};
 
@@ -23,18 +24,18 @@ pub(super) struct DirectoryId {
 
 /// The status of an inode.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct InodeStatus {
-    pub(super) kind: FileType,
+pub(crate) struct InodeStatus {
+    pub(crate) kind: FileType,
     pub(super) identity: DirectoryId,
     /// Whether a file system, or another part of the same one, is mounted here.
     pub(super) is_mount: bool,
-    pub(super) attributes: Attributes,
+    pub(crate) attributes: Attributes,
     /// Meaningful for regular files.
-    pub(super) state: FileState,
+    pub(crate) state: FileState,
 }
 
 /// The status of a name in a directory. Links are not followed.
-pub(super) fn look(directory: impl AsFd, name: &CStr) -> Result<InodeStatus> {
+pub(crate) fn look(directory: impl AsFd, name: impl Arg) -> Result<InodeStatus> {
     statx(directory, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
@@ -43,12 +44,12 @@ pub(super) fn look_followed(directory: impl AsFd, path: &CStr) -> Result<InodeSt
     statx(directory, path, AtFlags::empty())
 }
 
-/// The status of an open directory.
-pub(super) fn look_at(directory: impl AsFd) -> Result<InodeStatus> {
+/// The status of an open file or directory.
+pub(crate) fn look_at(directory: impl AsFd) -> Result<InodeStatus> {
     statx(directory, c"", AtFlags::EMPTY_PATH)
 }
 
-fn statx(directory: impl AsFd, name: &CStr, flags: AtFlags) -> Result<InodeStatus> {
+fn statx(directory: impl AsFd, name: impl Arg, flags: AtFlags) -> Result<InodeStatus> {
     let flags = flags | AtFlags::NO_AUTOMOUNT;
     let stat = rustix::fs::statx(directory, name, flags, StatxFlags::BASIC_STATS)?;
     let device = rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor);
@@ -59,7 +60,15 @@ fn statx(directory: impl AsFd, name: &CStr, flags: AtFlags) -> Result<InodeStatu
             inode: stat.stx_ino,
         },
         is_mount: stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT),
-        attributes: attributes(&stat),
+        attributes: Attributes {
+            mode: u32::from(stat.stx_mode) & 0o7777,
+            uid: stat.stx_uid,
+            gid: stat.stx_gid,
+            modified: Moment {
+                seconds: stat.stx_mtime.tv_sec,
+                nanoseconds: stat.stx_mtime.tv_nsec,
+            },
+        },
         state: FileState {
             size: stat.stx_size,
             changed: Moment {
@@ -70,18 +79,6 @@ fn statx(directory: impl AsFd, name: &CStr, flags: AtFlags) -> Result<InodeStatu
             device,
         },
     })
-}
-
-fn attributes(stat: &Statx) -> Attributes {
-    Attributes {
-        mode: u32::from(stat.stx_mode) & 0o7777,
-        uid: stat.stx_uid,
-        gid: stat.stx_gid,
-        modified: Moment {
-            seconds: stat.stx_mtime.tv_sec,
-            nanoseconds: stat.stx_mtime.tv_nsec,
-        },
-    }
 }
 
 /// Opens a directory in another one; `..` goes up. Links are refused.

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::entry::{Entry, EntryKind, TreePath};
 use crate::filter::{Filter, FilterVerdict};
 use directory::{DirectoryNames, InodeStatus};
+pub(crate) use directory::{look, look_at};
 use trail::Trail;
 
 /// How a tree is scanned.
@@ -264,7 +265,7 @@ impl Scan {
             );
         };
         let looked = match kind {
-            FileType::Unknown => Some(directory::look(self.trail.descriptor(), name)),
+            FileType::Unknown => Some(look(self.trail.descriptor(), name)),
             _ => None,
         };
         let kind = match &looked {
@@ -279,7 +280,7 @@ impl Scan {
         if verdict == FilterVerdict::Out {
             return;
         }
-        match looked.unwrap_or_else(|| directory::look(self.trail.descriptor(), name)) {
+        match looked.unwrap_or_else(|| look(self.trail.descriptor(), name)) {
             Ok(look) => self.found(name, path, &look, verdict),
             Err(Errno::NOENT) if self.was_mounted(&path) => {
                 self.fail(path, UnreadableCause::Unmounted);
@@ -325,7 +326,7 @@ impl Scan {
         let opened = directory::open(self.trail.descriptor(), name);
         // The opened directory counts. It may be another one by now, or opening it
         // may have mounted something.
-        let opened = opened.and_then(|open| Ok((directory::look_at(&open)?, open)));
+        let opened = opened.and_then(|open| Ok((look_at(&open)?, open)));
         let (look, descriptor) = match opened {
             Ok(opened) => opened,
             Err(error) => {

@@ -2,13 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use redb::{ReadableTable, WriteTransaction};
+use redb::{ReadableTable, TableDefinition, Value, WriteTransaction};
 
-use super::record::{
-    JobRecord, PlaceRecord, Synced, SyncedKind, UploadRecord, UploadedPart, decode, encode,
-};
 use super::tables::{
-    BEGINNING, ENTRIES, JOBS, JobId, LEFT, PARTS, REPLACING, StateError, UNTOLD, UPLOADS, paths_of,
+    BEGINNING, ENTRIES, JOBS, JobId, JobRecord, LEFT, PARTS, PlaceRecord, REPLACING, StateError,
+    Synced, SyncedKind, UNTOLD, UPLOADS, UploadRecord, UploadedPart, decode, encode, paths_of,
     texts_of,
 };
 use crate::entry::TreePath;
@@ -199,20 +197,13 @@ fn in_step(
 }
 
 fn forget_entries(transaction: &WriteTransaction, job: u32) -> Result<(), StateError> {
-    forget_untold(transaction, job, &HashSet::new())?;
-    transaction
-        .open_table(ENTRIES)?
-        .retain_in::<(u32, &[u8]), _>(paths_of(job), |_, _| false)?;
-    transaction
-        .open_table(REPLACING)?
-        .retain_in::<(u32, &[u8]), _>(paths_of(job), |_, ()| false)?;
-    Ok(())
+    forget_paths(transaction, UNTOLD, job)?;
+    forget_paths(transaction, ENTRIES, job)?;
+    forget_paths(transaction, REPLACING, job)
 }
 
 fn forget_uploads(transaction: &WriteTransaction, job: u32) -> Result<(), StateError> {
-    transaction
-        .open_table(UPLOADS)?
-        .retain_in::<(u32, &[u8]), _>(paths_of(job), |_, _| false)?;
+    forget_paths(transaction, UPLOADS, job)?;
     let range = (job, &[][..], 0)..(job + 1, &[][..], 0);
     transaction
         .open_table(PARTS)?
@@ -223,6 +214,18 @@ fn forget_uploads(transaction: &WriteTransaction, job: u32) -> Result<(), StateE
     transaction
         .open_table(LEFT)?
         .retain_in::<(u32, &str), _>(texts_of(job), |_, _| false)?;
+    Ok(())
+}
+
+/// Removes all that a table by job and path has of a job.
+fn forget_paths<V: Value>(
+    transaction: &WriteTransaction,
+    table: TableDefinition<(u32, &'static [u8]), V>,
+    job: u32,
+) -> Result<(), StateError> {
+    transaction
+        .open_table(table)?
+        .retain_in::<(u32, &[u8]), _>(paths_of(job), |_, _| false)?;
     Ok(())
 }
 

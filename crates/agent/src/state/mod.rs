@@ -2,8 +2,7 @@
 //! manifests are in the store. One file, by `redb`, which survives a crash at any
 //! moment.
 //!
-//! - `tables`: the tables and errors
-//! - `record`: the records
+//! - `tables`: the tables, their records, and errors
 //! - `change`: how changes change the tables
 //! - `writer`: the thread that commits changes
 //!
@@ -12,7 +11,6 @@
 //! crash leaves nothing that no run looks after.
 
 mod change;
-mod record;
 mod tables;
 mod writer;
 
@@ -23,16 +21,14 @@ use std::sync::Arc;
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
 
 pub use self::change::StateChange;
-pub use self::record::{
-    JobRecord, ManifestRecord, PlaceRecord, Synced, SyncedKind, UnreadableRecord, UploadRecord,
-    UploadedPart,
-};
-use self::record::{decode, encode};
 use self::tables::{
     AD_HOC_TASKS, BEGINNING, ENTRIES, JOBS, LEFT, META, PARTS, REPLACING, TASK_STATES, UNTOLD,
-    UPLOADS, paths_of, texts_of,
+    UPLOADS, decode, encode, paths_of, texts_of,
 };
-pub use self::tables::{JobId, StateError};
+pub use self::tables::{
+    JobId, JobRecord, ManifestRecord, PlaceRecord, StateError, Synced, SyncedKind, UploadRecord,
+    UploadedPart,
+};
 pub use self::writer::{CommitHandle, StateWriter};
 use crate::entry::TreePath;
 
@@ -166,16 +162,6 @@ impl StateDatabase {
             let path = TreePath::from_bytes(key.value().1)?;
             Ok((path, decode(value.value())?))
         }))
-    }
-
-    /// One entry of a job, if it is in step.
-    ///
-    /// # Errors
-    /// See [`StateError`].
-    pub fn entry(&self, job: JobId, path: &TreePath) -> Result<Option<Synced>, StateError> {
-        let table = self.table(ENTRIES)?;
-        let found = table.get((job.0, path.as_bytes()))?;
-        Ok(found.map(|found| decode(found.value())).transpose()?)
     }
 
     /// The entries that have changed since the last manifest, ordered by path; `None`

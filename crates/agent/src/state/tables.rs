@@ -1,9 +1,11 @@
-//! The tables of the state database, and its errors.
+//! The tables of the state database, their records (postcard), and its errors.
 
 use redb::TableDefinition;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use super::record::UnreadableRecord;
-use crate::entry::InvalidPath;
+use crate::entry::{Attributes, FileState, InvalidPath, Moment};
+use crate::scan::MountPoint;
 
 /// Numbers by name: the format, the identity, and the last ad-hoc task.
 pub(crate) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
@@ -35,8 +37,8 @@ pub enum StateError {
     #[error("the state cannot be used: {0}")]
     Database(#[from] redb::Error),
     /// A record is unreadable.
-    #[error(transparent)]
-    Record(#[from] UnreadableRecord),
+    #[error("a record of the state cannot be read: {0}")]
+    Record(#[from] postcard::Error),
     /// A path is invalid.
     #[error("the state names a path that is none: {0}")]
     Path(#[from] InvalidPath),
@@ -83,4 +85,103 @@ pub(crate) fn paths_of(job: u32) -> std::ops::Range<(u32, &'static [u8])> {
 /// All keys of a job in a table by job and text.
 pub(crate) fn texts_of(job: u32) -> std::ops::Range<(u32, &'static str)> {
     (job, "")..(job + 1, "")
+}
+
+/// An entry as it was at its last sync.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Synced {
+    /// Its attributes.
+    pub attributes: Attributes,
+    /// Its kind.
+    pub kind: SyncedKind,
+}
+
+/// The kind of a synced entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SyncedKind {
+    /// A regular file.
+    File {
+        /// Its state when it was read.
+        state: FileState,
+        /// SHA-256 of its content.
+        sha256: [u8; 32],
+    },
+    /// A directory.
+    Directory,
+    /// A symbolic link, with its target.
+    Symlink(Box<[u8]>),
+}
+
+/// An upload in parts that was begun and is not complete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UploadRecord {
+    /// The store's name for it.
+    pub name: String,
+    /// Its key.
+    pub key: String,
+    /// Length of its parts except the last one, bytes.
+    pub part_size: u64,
+    /// State of the file when the upload began.
+    pub state: FileState,
+    /// Time of the last change of the file's content.
+    pub modified: Moment,
+}
+
+/// A part of an upload that the store has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UploadedPart {
+    /// The store's name for it.
+    pub name: String,
+    /// SHA-256 of its content.
+    pub sha256: [u8; 32],
+}
+
+/// The state of a job between its runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// When the last synced scan began, by the clock that stamps files.
+    pub scanned: Option<Moment>,
+    /// Mount points below the source during that scan.
+    pub mounts: Vec<MountPoint>,
+    /// The manifest in the store.
+    pub manifest: ManifestRecord,
+    /// When the last successful run ended, s since 1970.
+    pub succeeded: Option<i64>,
+    /// The place that the rest of the state is about. `None` before the first run.
+    pub place: Option<PlaceRecord>,
+}
+
+/// A place that a job writes to, whatever its name in the configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaceRecord {
+    /// Address of the store, without credentials.
+    pub store: String,
+    /// Path in the store; may be empty.
+    pub path: String,
+}
+
+/// The manifest in the store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestRecord {
+    /// The agent that wrote it; 0 if there is none.
+    pub writer: u64,
+    /// Sequence number of the base; 0 if there is none.
+    pub base: u64,
+    /// Entries in the base.
+    pub base_entries: u64,
+    /// Sequence number of the last delta, or of the base.
+    pub last: u64,
+    /// Entries in all deltas.
+    pub delta_entries: u64,
+    /// Whether no run has completed since the base. Then missing entries may still
+    /// have to be sent.
+    pub is_partial: bool,
+}
+
+pub(crate) fn encode<T: Serialize>(record: &T) -> Vec<u8> {
+    postcard::to_stdvec(record).expect("our records can be written down")
+}
+
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StateError> {
+    Ok(postcard::from_bytes(bytes)?)
 }

@@ -10,11 +10,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use redb::{Database, ReadableTable, WriteTransaction};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 
 use super::change::{StateChange, UnpublishedChanges, apply, succeeded};
-use super::record::PlaceRecord;
-use super::tables::{AD_HOC_TASKS, JobId, META, StateError, TASK_STATES};
+use super::tables::{AD_HOC_TASKS, JobId, META, PlaceRecord, StateError, TASK_STATES};
 
 /// How long changes gather before a commit. A crash loses them, and the work is done
 /// again.
@@ -30,46 +29,34 @@ const MAX_AT_RISK: u64 = 512 * 1024;
 /// Most changes that wait for the thread.
 const MAX_WAITING: usize = 20_000;
 
-enum WriterMessage {
-    Change(
-        JobId,
-        StateChange,
-        Option<oneshot::Sender<()>>,
-        OwnedSemaphorePermit,
-    ),
-    Success(String, PlaceRecord, i64),
-    Request(WriteRequest),
-    Flush(oneshot::Sender<()>),
-}
+/// A change of the tables. Returns what is due after the commit.
+type Write = Box<
+    dyn FnOnce(&WriteTransaction, &mut UnpublishedChanges) -> Result<OnCommit, StateError> + Send,
+>;
 
-/// A caller that waits for a commit.
-pub(crate) enum CommitWaiter {
-    /// It waits for the commit only.
-    Done(oneshot::Sender<()>),
-    /// It also waits for a number.
-    Number(oneshot::Sender<u64>, u64),
-}
+/// Tells a waiting caller that its change is on the disk.
+type OnCommit = Option<Box<dyn FnOnce() + Send>>;
 
-impl CommitWaiter {
-    /// Reports the commit. The caller may have given up.
-    fn committed(self) {
-        match self {
-            Self::Done(done) => drop(done.send(())),
-            Self::Number(done, number) => drop(done.send(number)),
-        }
-    }
+/// A change that waits for the thread. Changes happen in the order of their requests,
+/// whether or not a caller waits.
+struct WaitingChange {
+    write: Write,
+    /// Bytes that would be sent again if the change were lost.
+    at_risk: u64,
+    /// Whether a caller waits for the commit.
+    is_awaited: bool,
 }
 
 /// Writes to the state. Clones share the thread, which ends with the last clone.
 #[derive(Debug, Clone)]
 pub struct StateWriter {
-    messages: Sender<WriterMessage>,
+    changes: Sender<WaitingChange>,
     room: Arc<Semaphore>,
 }
 
 impl StateWriter {
     pub(crate) fn start(database: Arc<Database>) -> Self {
-        let (messages, inbox) = channel();
+        let (changes, inbox) = channel();
         std::thread::spawn(move || {
             let mut unpublished = UnpublishedChanges::default();
             // Lost changes are found again, and the disk may have room later.
@@ -78,7 +65,7 @@ impl StateWriter {
             }
         });
         Self {
-            messages,
+            changes,
             room: Arc::new(Semaphore::new(MAX_WAITING)),
         }
     }
@@ -89,28 +76,6 @@ impl StateWriter {
     /// [`StateError::Closed`].
     pub async fn note(&self, job: JobId, change: StateChange) -> Result<(), StateError> {
         self.send(job, change, None).await
-    }
-
-    /// Notes a successful run of a job: its place, and its end, s since 1970.
-    ///
-    /// # Errors
-    /// [`StateError::Closed`].
-    pub fn note_success(&self, name: &str, place: PlaceRecord, at: i64) -> Result<(), StateError> {
-        let message = WriterMessage::Success(name.to_owned(), place, at);
-        self.messages.send(message).map_err(|_| StateError::Closed)
-    }
-
-    fn request(&self, request: WriteRequest) {
-        // If the thread has ended, the caller learns it from the closed channel.
-        let _ = self.messages.send(WriterMessage::Request(request));
-    }
-
-    /// Resolves when all earlier changes are on the disk, or have failed.
-    pub async fn flush(&self) {
-        let (done, kept) = oneshot::channel();
-        if self.messages.send(WriterMessage::Flush(done)).is_ok() {
-            let _ = kept.await;
-        }
     }
 
     /// Writes a change. Resolves when it and all earlier changes are on the disk.
@@ -131,13 +96,98 @@ impl StateWriter {
     ) -> Result<(), StateError> {
         let room = Arc::clone(&self.room).acquire_owned().await;
         let room = room.map_err(|_| StateError::Closed)?;
-        let message = WriterMessage::Change(job, change, done, room);
-        self.messages.send(message).map_err(|_| StateError::Closed)
+        let (at_risk, is_awaited) = (change.at_risk(), done.is_some());
+        self.push(at_risk, is_awaited, move |transaction, unpublished| {
+            drop(room);
+            apply(transaction, job, change, unpublished)?;
+            Ok(done.map(|done| report(done, ())))
+        })
+    }
+
+    fn push(
+        &self,
+        at_risk: u64,
+        is_awaited: bool,
+        write: impl FnOnce(&WriteTransaction, &mut UnpublishedChanges) -> Result<OnCommit, StateError>
+        + Send
+        + 'static,
+    ) -> Result<(), StateError> {
+        let change = WaitingChange {
+            write: Box::new(write),
+            at_risk,
+            is_awaited,
+        };
+        self.changes.send(change).map_err(|_| StateError::Closed)
+    }
+
+    /// Notes a successful run of a job: its place, and its end, s since 1970.
+    ///
+    /// # Errors
+    /// [`StateError::Closed`].
+    pub fn note_success(&self, name: &str, place: PlaceRecord, at: i64) -> Result<(), StateError> {
+        let name = name.to_owned();
+        self.push(0, false, move |transaction, _| {
+            succeeded(transaction, &name, place, at).map(|()| None)
+        })
+    }
+
+    /// Resolves when all earlier changes are on the disk, or have failed.
+    pub async fn flush(&self) {
+        let _ = self.request(|_| Ok(())).done().await;
+    }
+
+    /// Adds an ad-hoc task. Gives its number, which is never used again.
+    pub fn add_ad_hoc_task(&self, task: Vec<u8>) -> CommitHandle<u64> {
+        self.request(move |transaction| {
+            let mut meta = transaction.open_table(META)?;
+            let number = meta.get("extras")?.map_or(0, |given| given.value()) + 1;
+            meta.insert("extras", number)?;
+            let mut tasks = transaction.open_table(AD_HOC_TASKS)?;
+            tasks.insert(number, task.as_slice())?;
+            Ok(number)
+        })
+    }
+
+    /// Changes an ad-hoc task, or removes it.
+    pub fn set_ad_hoc_task(&self, number: u64, task: Option<Vec<u8>>) -> CommitHandle<()> {
+        self.request(move |transaction| {
+            let mut tasks = transaction.open_table(AD_HOC_TASKS)?;
+            match task {
+                Some(task) => tasks.insert(number, task.as_slice())?,
+                None => tasks.remove(number)?,
+            };
+            Ok(())
+        })
+    }
+
+    /// Sets the task state of a job, or removes it.
+    pub fn set_task_state(&self, job: &str, state: Option<Vec<u8>>) -> CommitHandle<()> {
+        let job = job.to_owned();
+        self.request(move |transaction| {
+            let mut states = transaction.open_table(TASK_STATES)?;
+            match state {
+                Some(state) => states.insert(job.as_str(), state.as_slice())?,
+                None => states.remove(job.as_str())?,
+            };
+            Ok(())
+        })
+    }
+
+    fn request<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&WriteTransaction) -> Result<T, StateError> + Send + 'static,
+    ) -> CommitHandle<T> {
+        let (done, kept) = oneshot::channel();
+        // If the thread has ended, the caller learns it from the closed channel.
+        let _ = self.push(0, true, move |transaction, _| {
+            let value = write(transaction)?;
+            Ok(Some(report(done, value)))
+        });
+        CommitHandle(kept)
     }
 }
 
-/// A write that has been requested. Writes happen in the order of their requests,
-/// whether or not a caller waits.
+/// A write that has been requested.
 #[derive(Debug)]
 pub struct CommitHandle<T>(oneshot::Receiver<T>);
 
@@ -151,71 +201,14 @@ impl<T> CommitHandle<T> {
     }
 }
 
-impl StateWriter {
-    /// Adds an ad-hoc task. Gives its number, which is never used again.
-    pub fn add_ad_hoc_task(&self, task: Vec<u8>) -> CommitHandle<u64> {
-        let (done, kept) = oneshot::channel();
-        self.request(WriteRequest::AddTask(task, done));
-        CommitHandle(kept)
-    }
-
-    /// Changes an ad-hoc task, or removes it.
-    pub fn set_ad_hoc_task(&self, number: u64, task: Option<Vec<u8>>) -> CommitHandle<()> {
-        let (done, kept) = oneshot::channel();
-        self.request(WriteRequest::SetTask(number, task, done));
-        CommitHandle(kept)
-    }
-
-    /// Sets the task state of a job, or removes it.
-    pub fn set_task_state(&self, job: &str, state: Option<Vec<u8>>) -> CommitHandle<()> {
-        let (done, kept) = oneshot::channel();
-        self.request(WriteRequest::SetTaskState(job.to_owned(), state, done));
-        CommitHandle(kept)
-    }
-}
-
-/// A requested write of the daemon.
-enum WriteRequest {
-    AddTask(Vec<u8>, oneshot::Sender<u64>),
-    SetTask(u64, Option<Vec<u8>>, oneshot::Sender<()>),
-    SetTaskState(String, Option<Vec<u8>>, oneshot::Sender<()>),
-}
-
-impl WriteRequest {
-    /// Applies the write. Returns the caller that waits for the commit.
-    fn apply(self, transaction: &WriteTransaction) -> Result<CommitWaiter, StateError> {
-        match self {
-            Self::AddTask(task, done) => {
-                let mut meta = transaction.open_table(META)?;
-                let number = meta.get("extras")?.map_or(0, |given| given.value()) + 1;
-                meta.insert("extras", number)?;
-                let mut tasks = transaction.open_table(AD_HOC_TASKS)?;
-                tasks.insert(number, task.as_slice())?;
-                Ok(CommitWaiter::Number(done, number))
-            }
-            Self::SetTask(number, task, done) => {
-                let mut tasks = transaction.open_table(AD_HOC_TASKS)?;
-                match task {
-                    Some(task) => tasks.insert(number, task.as_slice())?,
-                    None => tasks.remove(number)?,
-                };
-                Ok(CommitWaiter::Done(done))
-            }
-            Self::SetTaskState(job, state, done) => {
-                let mut states = transaction.open_table(TASK_STATES)?;
-                match state {
-                    Some(state) => states.insert(job.as_str(), state.as_slice())?,
-                    None => states.remove(job.as_str())?,
-                };
-                Ok(CommitWaiter::Done(done))
-            }
-        }
-    }
+/// Gives a value to a caller, which may have given up.
+fn report<T: Send + 'static>(done: oneshot::Sender<T>, value: T) -> Box<dyn FnOnce() + Send> {
+    Box::new(move || drop(done.send(value)))
 }
 
 fn write(
     database: &Database,
-    inbox: &Receiver<WriterMessage>,
+    inbox: &Receiver<WaitingChange>,
     unpublished: &mut UnpublishedChanges,
 ) -> Result<(), StateError> {
     while let Ok(first) = inbox.recv() {
@@ -223,30 +216,13 @@ fn write(
         let transaction = database.begin_write()?;
         let until = now() + COMMIT_INTERVAL;
         let (mut is_urgent, mut at_risk) = (false, 0_u64);
-        let mut message = Some(first);
+        let mut next = Some(first);
         let mut count = 0;
-        loop {
-            match message.take() {
-                Some(WriterMessage::Change(job, change, done, _room)) => {
-                    at_risk = at_risk.saturating_add(change.at_risk());
-                    apply(&transaction, job, change, unpublished)?;
-                    // A waiting caller does not wait for other changes.
-                    is_urgent |= done.is_some() || at_risk >= MAX_AT_RISK;
-                    waiting.extend(done.map(CommitWaiter::Done));
-                }
-                Some(WriterMessage::Success(name, place, at)) => {
-                    succeeded(&transaction, &name, place, at)?;
-                }
-                Some(WriterMessage::Request(request)) => {
-                    is_urgent = true;
-                    waiting.push(request.apply(&transaction)?);
-                }
-                Some(WriterMessage::Flush(done)) => {
-                    is_urgent = true;
-                    waiting.push(CommitWaiter::Done(done));
-                }
-                None => break,
-            }
+        while let Some(change) = next.take() {
+            at_risk = at_risk.saturating_add(change.at_risk);
+            // A waiting caller does not wait for other changes.
+            is_urgent |= change.is_awaited || at_risk >= MAX_AT_RISK;
+            waiting.extend((change.write)(&transaction, unpublished)?);
             count += 1;
             if count == MAX_BATCH {
                 break;
@@ -256,10 +232,10 @@ fn write(
             } else {
                 until.saturating_duration_since(now())
             };
-            message = inbox.recv_timeout(left).ok();
+            next = inbox.recv_timeout(left).ok();
         }
         transaction.commit()?;
-        waiting.into_iter().for_each(CommitWaiter::committed);
+        waiting.into_iter().for_each(|tell| tell());
     }
     Ok(())
 }

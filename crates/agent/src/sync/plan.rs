@@ -93,7 +93,7 @@ impl PushPlan {
         };
         let options = ScanOptions {
             one_file_system: job.settings.one_file_system,
-            mounted: mounts_of(record),
+            mounted: record.mounts.clone(),
         };
         let settings = &job.settings;
         let mut scan = Scan::open(&settings.source, settings.filter.clone(), options)?;
@@ -345,18 +345,6 @@ fn synced_of(entry: &Entry, sha256: Option<[u8; 32]>) -> Option<Synced> {
         attributes: entry.attributes,
         kind,
     })
-}
-
-fn mounts_of(record: &JobRecord) -> Vec<MountPoint> {
-    let mounts = record.mounts.iter();
-    let mounts = mounts.filter_map(|(path, device)| {
-        let path = TreePath::from_bytes(path).ok()?;
-        Some(MountPoint {
-            path,
-            device: *device,
-        })
-    });
-    mounts.collect()
 }
 
 /// Whether a source is empty. More often a disk is not mounted than a directory was

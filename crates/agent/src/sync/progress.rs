@@ -97,7 +97,7 @@ impl Progress {
         Arc::clone(&self.lock().uncounted)
     }
 
-    /// The context of requests that are not counted one by one.
+    /// The context of a request that moves content of the job's files.
     pub(crate) fn context(&self, rate_limits: &[Arc<RateLimit>]) -> RequestContext {
         RequestContext {
             rate_limits: rate_limits.to_vec(),
@@ -119,14 +119,10 @@ impl Progress {
 
     /// Counts a request of `bytes` from its beginning.
     pub(crate) fn begin(&self, bytes: u64, rate_limits: &[Arc<RateLimit>]) -> ActiveRequest {
+        let context = self.context(rate_limits);
         let mut state = self.lock();
         let number = state.begun;
         state.begun += 1;
-        let context = RequestContext {
-            rate_limits: rate_limits.to_vec(),
-            moved: Arc::default(),
-            job: Some(Arc::clone(&state.carried)),
-        };
         let moved = Arc::clone(&context.moved);
         state.active.insert(number, (bytes, moved));
         ActiveRequest {
@@ -160,7 +156,7 @@ impl Progress {
     pub fn totals(&self) -> ProgressTotals {
         let state = self.lock();
         let mut totals = state.totals;
-        totals.bytes_done += state.moving();
+        totals.bytes_done += state.moving().sum::<u64>();
         totals.bytes_moved = state.carried.load(Ordering::Relaxed);
         totals.requests = state.begun + state.uncounted.load(Ordering::Relaxed);
         totals
@@ -173,7 +169,9 @@ impl Progress {
         let totals = self.totals();
         let (active, buffered) = {
             let state = self.lock();
-            (state.active.len() as u64, state.buffered())
+            // Of what was moved, this may not have arrived yet.
+            let buffered = state.moving().map(|moved| moved.min(MAX_BUFFERED));
+            (state.active.len() as u64, buffered.sum::<u64>())
         };
         let left = totals.bytes.saturating_sub(totals.bytes_done);
         let bytes = (left + buffered).min(totals.bytes);
@@ -191,20 +189,10 @@ impl Progress {
 }
 
 impl ProgressState {
-    /// Bytes that the active requests have moved.
-    fn moving(&self) -> u64 {
+    /// Bytes that each active request has moved.
+    fn moving(&self) -> impl Iterator<Item = u64> {
         let active = self.active.values();
-        active
-            .map(|(bytes, moved)| moved.load(Ordering::Relaxed).min(*bytes))
-            .sum()
-    }
-
-    /// Bytes of these that may not have arrived yet.
-    fn buffered(&self) -> u64 {
-        let active = self.active.values();
-        active
-            .map(|(bytes, moved)| moved.load(Ordering::Relaxed).min(*bytes).min(MAX_BUFFERED))
-            .sum()
+        active.map(|(bytes, moved)| moved.load(Ordering::Relaxed).min(*bytes))
     }
 }
 

@@ -12,9 +12,7 @@ use super::job::{PushContext, PushJob, PushSettings};
 use super::plan::{PushPlan, PushTask, is_empty};
 use super::progress::Progress;
 use super::publisher::{ManifestPublisher, PublishReason, now};
-use super::report::{
-    RunProblem, RunReport, StopOnDrop, TransferError, check_deletions, until_stopped,
-};
+use super::report::{MoveError, RunProblem, RunReport, StopOnDrop, check_deletions, until_stopped};
 use super::retry_store::RetryStore;
 use super::spool::Spool;
 use super::upload::UploadOutcome;
@@ -38,7 +36,7 @@ const FILES_AHEAD: usize = 2;
 const MAX_KEYS_PER_DELETE: usize = 1_000;
 
 /// A file, its length in the plan (bytes), and how its upload ended.
-type EndedUpload = (TreePath, u64, Result<UploadOutcome, TransferError>);
+type EndedUpload = (TreePath, u64, Result<UploadOutcome, MoveError>);
 
 /// Brings the store in step with a directory. Ends early when `stop` becomes true;
 /// the next run continues. `progress` shows how far it is meanwhile.
@@ -148,11 +146,7 @@ impl PushJob {
         }
         let record = &mut publisher.record;
         record.scanned = Some(plan.began);
-        record.mounts = plan
-            .mounts
-            .into_iter()
-            .map(|mount| (mount.path.as_bytes().to_vec(), mount.device))
-            .collect();
+        record.mounts = plan.mounts;
         let record = StateChange::Job(record.clone());
         self.keep(record).await?;
         // Published before anything is deleted: if the rest fails, the new files can

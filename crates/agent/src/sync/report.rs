@@ -192,7 +192,7 @@ impl RunProblem {
 
 /// Why a file was not moved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum TransferError {
+pub(crate) enum MoveError {
     /// It is gone from the source.
     #[error("it is gone")]
     Gone,
@@ -238,16 +238,16 @@ impl RunReport {
     pub(crate) fn note(
         &mut self,
         path: TreePath,
-        error: TransferError,
+        error: MoveError,
         outcome: &str,
     ) -> Result<(), RunProblem> {
         match error {
-            TransferError::Gone => self.gone += 1,
-            TransferError::Entry(failure) => {
+            MoveError::Gone => self.gone += 1,
+            MoveError::Entry(failure) => {
                 tracing::warn!(file = %path, error = %failure, "{outcome}");
                 self.failed(path, failure);
             }
-            TransferError::Run(problem) => return Err(problem),
+            MoveError::Run(problem) => return Err(problem),
         }
         Ok(())
     }
@@ -294,13 +294,13 @@ impl From<StoreError> for RunProblem {
     }
 }
 
-impl From<RunProblem> for TransferError {
+impl From<RunProblem> for MoveError {
     fn from(problem: RunProblem) -> Self {
         Self::Run(problem)
     }
 }
 
-impl From<StoreError> for TransferError {
+impl From<StoreError> for MoveError {
     fn from(error: StoreError) -> Self {
         match error.is_of_store() {
             true => Self::Run(error.into()),
@@ -309,19 +309,19 @@ impl From<StoreError> for TransferError {
     }
 }
 
-impl From<StateError> for TransferError {
+impl From<StateError> for MoveError {
     fn from(error: StateError) -> Self {
         Self::Run(error.into())
     }
 }
 
-impl From<LostThread> for TransferError {
+impl From<LostThread> for MoveError {
     fn from(error: LostThread) -> Self {
         Self::Run(error.into())
     }
 }
 
-impl MayBeStoreError for TransferError {
+impl MayBeStoreError for MoveError {
     fn store_error(&self) -> Option<&StoreError> {
         match self {
             Self::Entry(EntryFailure::Store(error)) | Self::Run(RunProblem::Store(error)) => {

@@ -48,7 +48,8 @@ const MIN_COUNTED: u64 = 128 * 1024;
 pub(crate) struct RetryStore {
     store: Arc<dyn Store>,
     member: Member,
-    window: Window,
+    /// Room for content that is under way, if that is limited.
+    window: Option<Arc<Semaphore>>,
     progress: Progress,
     rate_limits: Vec<Arc<RateLimit>>,
     /// Seed of the next request's delays.
@@ -88,7 +89,7 @@ impl RetryStore {
         Self {
             store,
             member,
-            window: Window::default(),
+            window: None,
             progress,
             rate_limits,
             seed: AtomicU64::new(seed),
@@ -98,13 +99,13 @@ impl RetryStore {
     /// Limits the content that is under way at once. With a deadline, only the lane
     /// counts connections.
     pub(crate) fn limit_window(&mut self) {
-        self.window = Window::limited();
+        self.window = Some(window());
     }
 
     /// Waits until an attempt with `bytes` of content may begin.
     pub(crate) async fn admit(&self, bytes: u64) -> AdmittedRequest {
         AdmittedRequest {
-            _place: self.window.enter(bytes).await,
+            _place: enter(self.window.as_ref(), bytes).await,
             permit: self.member.admit().await,
             bytes,
         }
@@ -234,24 +235,18 @@ impl MayBeStoreError for StoreError {
     }
 }
 
-/// A limit on the content that is under way at once, if there is one.
-#[derive(Debug, Default)]
-struct Window(Option<Arc<Semaphore>>);
+/// A window of [`WINDOW_KIB`].
+fn window() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(WINDOW_KIB as usize))
+}
 
-impl Window {
-    /// A window of [`WINDOW_KIB`].
-    fn limited() -> Self {
-        Self(Some(Arc::new(Semaphore::new(WINDOW_KIB as usize))))
-    }
-
-    /// Waits for room. `None` for content that does not count.
-    async fn enter(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
-        let room = self.0.as_ref().filter(|_| bytes >= MIN_COUNTED)?;
-        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(WINDOW_KIB);
-        let permit = Arc::clone(room).acquire_many_owned(kib.min(WINDOW_KIB));
-        // The semaphore is never closed.
-        permit.await.ok()
-    }
+/// Waits for room. `None` for content that does not count, and without a limit.
+async fn enter(window: Option<&Arc<Semaphore>>, bytes: u64) -> Option<OwnedSemaphorePermit> {
+    let room = window.filter(|_| bytes >= MIN_COUNTED)?;
+    let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(WINDOW_KIB);
+    let permit = Arc::clone(room).acquire_many_owned(kib.min(WINDOW_KIB));
+    // The semaphore is never closed.
+    permit.await.ok()
 }
 
 #[cfg(test)]
@@ -263,13 +258,13 @@ mod tests {
     const MIB: u64 = 1024 * 1024;
 
     /// The permit, if there is room.
-    fn enters(window: &Window, bytes: u64) -> Option<Option<OwnedSemaphorePermit>> {
-        window.enter(bytes).now_or_never()
+    fn enters(window: &Arc<Semaphore>, bytes: u64) -> Option<Option<OwnedSemaphorePermit>> {
+        enter(Some(window), bytes).now_or_never()
     }
 
     #[test]
     fn a_part_is_alone_and_small_files_are_not_counted() {
-        let window = Window::limited();
+        let window = window();
         let part = enters(&window, 100 * MIB).expect("nothing is under way");
         assert!(enters(&window, MIB).is_none());
         assert!(enters(&window, 4096).is_some());
@@ -283,8 +278,9 @@ mod tests {
 
     #[test]
     fn with_a_deadline_only_the_lane_counts() {
-        let window = Window::default();
-        let all: Vec<_> = (0..9).map(|_| enters(&window, 100 * MIB)).collect();
+        let all: Vec<_> = (0..9)
+            .map(|_| enter(None, 100 * MIB).now_or_never())
+            .collect();
         assert!(all.iter().all(Option::is_some));
     }
 }

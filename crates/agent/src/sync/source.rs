@@ -8,15 +8,17 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
+use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::compare::SETTLE_TIME_S;
 use crate::entry::{Attributes, FileState, Moment, TreePath};
+use crate::scan::look_at;
 
 /// Twice the longest tick of the clock that stamps files. Linux stamps by jiffies, at
 /// most 10 ms (CONFIG_HZ=100).
@@ -39,16 +41,11 @@ pub(crate) enum ReadError {
     Disk(io::Error),
 }
 
-impl From<io::Error> for ReadError {
-    fn from(error: io::Error) -> Self {
-        match error
-            .raw_os_error()
-            .map(rustix::io::Errno::from_raw_os_error)
-        {
-            Some(
-                rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP,
-            ) => Self::Gone,
-            _ => Self::Disk(error),
+impl From<Errno> for ReadError {
+    fn from(error: Errno) -> Self {
+        match error {
+            Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Self::Gone,
+            other => Self::Disk(other.into()),
         }
     }
 }
@@ -113,50 +110,32 @@ impl SourceFile {
 
 fn open_below(root: &Path, path: &TreePath) -> Result<File, ReadError> {
     let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let os = |error: rustix::io::Errno| ReadError::from(io::Error::from(error));
-    let mut here = openat(CWD, root, directory, Mode::empty()).map_err(os)?;
+    let mut here = openat(CWD, root, directory, Mode::empty())?;
     let names: Vec<_> = path.names().collect();
     let Some((last, parents)) = names.split_last() else {
         return Err(ReadError::Gone);
     };
     for name in parents {
         let flags = directory | OFlags::NOFOLLOW;
-        here = openat(&here, *name, flags, Mode::empty()).map_err(os)?;
+        here = openat(&here, *name, flags, Mode::empty())?;
     }
     // Non-blocking, in case a FIFO has taken its place.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let quiet = openat(&here, *last, flags | OFlags::NOATIME, Mode::empty());
     let opened = match quiet {
         // Only the owner may open a file without changing its access time.
-        Err(rustix::io::Errno::PERM) => openat(&here, *last, flags, Mode::empty()),
+        Err(Errno::PERM) => openat(&here, *last, flags, Mode::empty()),
         other => other,
     };
-    Ok(opened.map_err(os)?.into())
+    Ok(opened?.into())
 }
 
 fn status(file: &File) -> Result<(FileState, Attributes), ReadError> {
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(ReadError::Gone);
+    let status = look_at(file)?;
+    match status.kind {
+        FileType::RegularFile => Ok((status.state, status.attributes)),
+        _ => Err(ReadError::Gone),
     }
-    // Nanoseconds are 0 to 999,999,999.
-    let moment = |seconds, nanoseconds: i64| Moment {
-        seconds,
-        nanoseconds: nanoseconds as u32,
-    };
-    let state = FileState {
-        size: metadata.len(),
-        changed: moment(metadata.ctime(), metadata.ctime_nsec()),
-        inode: metadata.ino(),
-        device: metadata.dev(),
-    };
-    let attributes = Attributes {
-        mode: metadata.mode() & 0o7777,
-        uid: metadata.uid(),
-        gid: metadata.gid(),
-        modified: moment(metadata.mtime(), metadata.mtime_nsec()),
-    };
-    Ok((state, attributes))
 }
 
 /// The current time of the clock that stamps files.

@@ -155,23 +155,18 @@ struct MultistatusReader {
     open: Vec<ElementTag>,
     /// Text since the last start of an element.
     text: String,
-    response: ResponseElement,
-    properties: PropstatElement,
+    /// Of the open response.
+    href: Option<String>,
+    response: Properties,
+    /// Of the open `propstat`.
+    propstat: Properties,
     resources: Vec<Resource>,
     is_over: bool,
 }
 
 #[derive(Debug, Default)]
-struct ResponseElement {
-    href: Option<String>,
+struct Properties {
     is_missing: bool,
-    is_collection: bool,
-}
-
-/// Properties of one `propstat`.
-#[derive(Debug, Default)]
-struct PropstatElement {
-    are_missing: bool,
     is_collection: bool,
 }
 
@@ -182,13 +177,13 @@ impl MultistatusReader {
         }
         match (self.open.last(), tag) {
             (Some(ElementTag::Multistatus), ElementTag::Response) => {
-                self.response = ResponseElement::default();
+                (self.href, self.response) = (None, Properties::default());
             }
             (Some(ElementTag::Response), ElementTag::Propstat) => {
-                self.properties = PropstatElement::default();
+                self.propstat = Properties::default();
             }
             (Some(ElementTag::Resourcetype), ElementTag::Collection) => {
-                self.properties.is_collection = true;
+                self.propstat.is_collection = true;
             }
             _ => {}
         }
@@ -204,25 +199,25 @@ impl MultistatusReader {
         match (self.open.last(), tag) {
             (None, ElementTag::Multistatus) => self.is_over = true,
             (Some(ElementTag::Multistatus), ElementTag::Response) => {
-                let response = std::mem::take(&mut self.response);
-                if let (Some(href), false) = (response.href, response.is_missing) {
-                    self.resources.push(Resource {
-                        href,
-                        is_collection: response.is_collection,
-                    });
-                }
+                let is_collection = self.response.is_collection;
+                let href = self.href.take().filter(|_| !self.response.is_missing);
+                let found = href.map(|href| Resource {
+                    href,
+                    is_collection,
+                });
+                self.resources.extend(found);
             }
             (Some(ElementTag::Response), ElementTag::Href) => {
-                self.response.href.get_or_insert_with(|| text.to_owned());
+                self.href.get_or_insert_with(|| text.to_owned());
             }
             (Some(ElementTag::Response), ElementTag::Status) => {
                 self.response.is_missing = !is_success(text);
             }
-            (Some(ElementTag::Response), ElementTag::Propstat) if !self.properties.are_missing => {
-                self.response.is_collection |= self.properties.is_collection;
+            (Some(ElementTag::Response), ElementTag::Propstat) if !self.propstat.is_missing => {
+                self.response.is_collection |= self.propstat.is_collection;
             }
             (Some(ElementTag::Propstat), ElementTag::Status) => {
-                self.properties.are_missing = !is_success(text);
+                self.propstat.is_missing = !is_success(text);
             }
             _ => {}
         }

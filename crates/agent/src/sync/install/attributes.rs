@@ -10,12 +10,13 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, chmodat, chownat,
-    fchmod, fchown, fstat, futimens, openat, statat, utimensat,
+    AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chmodat, chownat, fchmod,
+    fchown, futimens, openat, utimensat,
 };
 use rustix::io::Errno;
 
-use crate::entry::{Attributes, Moment};
+use crate::entry::Attributes;
+use crate::scan::{look, look_at};
 
 /// The set-user-ID bit.
 const SET_USER: u32 = 0o4000;
@@ -52,22 +53,9 @@ impl Owned {
     }
 }
 
-/// The attributes in a status.
-pub(crate) fn of(stat: &Stat) -> Attributes {
-    Attributes {
-        mode: stat.st_mode & 0o7777,
-        uid: stat.st_uid,
-        gid: stat.st_gid,
-        modified: Moment {
-            seconds: stat.st_mtime,
-            nanoseconds: stat.st_mtime_nsec as u32,
-        },
-    }
-}
-
 /// Sets the attributes of a file that has just been written.
 pub(crate) fn give(file: &File, wanted: &Attributes) -> io::Result<Owned> {
-    let has = of(&fstat(file)?);
+    let has = look_at(file)?.attributes;
     // The owner comes first: changing it clears the set-user-ID bit.
     let owned = own(&has, wanted, |uid, gid| fchown(file, uid, gid))?;
     fchmod(file, Mode::from_raw_mode(owned.mode(wanted)))?;
@@ -82,7 +70,7 @@ pub(crate) fn give_link(
     wanted: &Attributes,
 ) -> io::Result<Owned> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let has = of(&statat(parent, name, flags)?);
+    let has = look(parent, name)?.attributes;
     let owned = own(&has, wanted, |uid, gid| {
         chownat(parent, name, uid, gid, flags)
     })?;
@@ -99,11 +87,11 @@ pub(crate) fn correct(
     wanted: &Attributes,
 ) -> io::Result<Owned> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let stat = statat(parent, name, flags)?;
-    if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+    let status = look(parent, name)?;
+    if status.kind == FileType::Symlink {
         return Err(Errno::LOOP.into());
     }
-    let has = of(&stat);
+    let has = status.attributes;
     let owned = own(&has, wanted, |uid, gid| {
         chownat(parent, name, uid, gid, flags)
     })?;
@@ -122,10 +110,9 @@ pub(crate) fn correct(
 
 /// Makes sure that the owner of a directory may write in it.
 pub(crate) fn open_up(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
-    let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-    let mode = stat.st_mode & 0o7777;
-    if !is_directory || mode & 0o700 == 0o700 {
+    let status = look(parent, name)?;
+    let mode = status.attributes.mode;
+    if status.kind != FileType::Directory || mode & 0o700 == 0o700 {
         return Ok(());
     }
     match change_mode(parent, name, mode | 0o700) {

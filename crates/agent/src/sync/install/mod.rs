@@ -7,10 +7,9 @@
 //! are installed in batches, because one wait for the disk serves a whole batch.
 
 mod attributes;
-mod directory_cache;
 mod workplace;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,21 +19,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, readlinkat, renameat, statat, symlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, readlinkat, renameat, symlinkat,
     unlinkat,
 };
 use rustix::io::Errno;
 
 use self::attributes::Owned;
-pub(crate) use self::directory_cache::DirectoryCache;
 use self::workplace::Workplace;
 pub(crate) use self::workplace::{InstallError, TemporaryFile, is_temporary};
 use crate::entry::{Attributes, TreePath};
+use crate::scan::look;
 
 /// Most files that are synced one by one. Larger batches sync the whole file system:
 /// one commit of its journal instead of one per file, though that also waits for
 /// other programs' writes.
 const MAX_SINGLE_SYNCS: usize = 4;
+
+/// Most directories that stay open. Deeper ones are opened again for each path.
+const MAX_OPEN_DIRECTORIES: usize = 32;
 
 /// Installs entries below a directory.
 #[derive(Debug)]
@@ -61,8 +63,7 @@ pub(crate) enum Existing {
         attributes: Attributes,
     },
     Directory,
-    Symlink,
-    /// A device, a socket or a pipe.
+    /// Something else.
     Other,
 }
 
@@ -98,18 +99,17 @@ impl Installer {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Existing::Nothing),
             Err(error) => return Err(error.into()),
         };
-        let stat = match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => stat,
+        let status = match look(parent, name) {
+            Ok(status) => status,
             Err(Errno::NOENT) => return Ok(Existing::Nothing),
             Err(error) => return Err(error.into()),
         };
-        Ok(match FileType::from_raw_mode(stat.st_mode) {
+        Ok(match status.kind {
             FileType::RegularFile => Existing::File {
-                size: stat.st_size as u64,
-                attributes: attributes::of(&stat),
+                size: status.state.size,
+                attributes: status.attributes,
             },
             FileType::Directory => Existing::Directory,
-            FileType::Symlink => Existing::Symlink,
             _ => Existing::Other,
         })
     }
@@ -278,8 +278,8 @@ fn make_room<'w, 'p>(
     kind: FileType,
 ) -> io::Result<(BorrowedFd<'w>, &'p OsStr)> {
     let (parent, name) = cache.parent(path, true)?;
-    let found = match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+    let found = match look(parent, name) {
+        Ok(status) => status.kind,
         Err(Errno::NOENT) => return Ok((parent, name)),
         Err(error) => return Err(error.into()),
     };
@@ -311,4 +311,91 @@ pub(crate) fn is_of_disk(error: &io::Error) -> bool {
                 | Errno::NOMEM
         )
     )
+}
+
+/// Opens the directories of a path, name by name, without following links. They stay
+/// open, because the next path mostly has the same ones. Valid as long as nothing moves directories:
+/// for a pass, or a batch of files.
+#[derive(Debug)]
+pub(crate) struct DirectoryCache<'r> {
+    root: &'r OwnedFd,
+    kept: Vec<(OsString, OwnedFd)>,
+    beyond: Option<OwnedFd>,
+}
+
+impl<'r> DirectoryCache<'r> {
+    pub(crate) fn new(root: &'r OwnedFd) -> Self {
+        Self {
+            root,
+            kept: Vec::new(),
+            beyond: None,
+        }
+    }
+
+    /// The directory of an entry, and its name there. Makes missing directories if
+    /// `is_made`.
+    pub(crate) fn parent<'p>(
+        &mut self,
+        path: &'p TreePath,
+        is_made: bool,
+    ) -> Result<(BorrowedFd<'_>, &'p OsStr), Errno> {
+        let names: Vec<_> = path.names().collect();
+        let (last, parents) = names.split_last().ok_or(Errno::INVAL)?;
+        let known = self.kept.iter().zip(parents);
+        let known = known
+            .take_while(|((known, _), name)| known == *name)
+            .count();
+        self.kept.truncate(known);
+        self.beyond = None;
+        for name in &parents[known..] {
+            let opened = open_directory(self.here(), name, is_made)?;
+            if self.kept.len() < MAX_OPEN_DIRECTORIES {
+                self.kept.push(((*name).to_owned(), opened));
+            } else {
+                self.beyond = Some(opened);
+            }
+        }
+        Ok((self.here(), last))
+    }
+
+    fn here(&self) -> BorrowedFd<'_> {
+        let kept = self.kept.last().map(|(_, directory)| directory);
+        self.beyond.as_ref().or(kept).unwrap_or(self.root).as_fd()
+    }
+}
+
+fn open_directory(parent: BorrowedFd<'_>, name: &OsStr, is_made: bool) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(parent, name, flags, Mode::empty()) {
+        Err(Errno::NOENT) if is_made => {
+            mkdirat(parent, name, Mode::from_raw_mode(0o700))?;
+            openat(parent, name, flags, Mode::empty())
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn every_path_is_found_in_whatever_order_they_come_and_however_deep_they_are() {
+        let root = tempfile::tempdir().unwrap();
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let opened = openat(CWD, root.path(), flags, Mode::empty()).unwrap();
+        let mut cache = DirectoryCache::new(&opened);
+        let deep = vec!["d"; MAX_OPEN_DIRECTORIES + 10].join("\0");
+        let paths = ["a\0b\0f", "a\0c\0f", "f", &format!("{deep}\0f"), "a\0b\0g"];
+        for path in paths.iter().chain(paths.iter().rev()) {
+            let path = TreePath::from_bytes(path.as_bytes()).unwrap();
+            let (parent, name) = cache.parent(&path, true).unwrap();
+            let flags = OFlags::WRONLY | OFlags::CREATE;
+            openat(parent, name, flags, Mode::from_raw_mode(0o600)).unwrap();
+            assert!(path.under(root.path()).is_file(), "{path}");
+        }
+        fs::remove_dir_all(root.path()).unwrap();
+    }
 }

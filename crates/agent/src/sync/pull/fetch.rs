@@ -17,7 +17,7 @@ use crate::entry::TreePath;
 use crate::object_name;
 use crate::store::StoreErrorKind;
 use crate::sync::install::{FinishedFile, TemporaryFile};
-use crate::sync::report::{EntryFailure, PUSH_UNDER_WAY, RunProblem, RunReport, TransferError};
+use crate::sync::report::{EntryFailure, MoveError, PUSH_UNDER_WAY, RunProblem, RunReport};
 use crate::sync::spool::Spool;
 
 /// Files that are open beyond the number of connections.
@@ -94,7 +94,7 @@ impl PullRun {
         }
     }
 
-    async fn fetch(&self, wanted: &WantedFile) -> Result<FinishedFile, TransferError> {
+    async fn fetch(&self, wanted: &WantedFile) -> Result<FinishedFile, MoveError> {
         let fetch = || async {
             let request = self.store.begin_request(wanted.size);
             let finished = self.fetch_once(wanted, request.context()).await?;
@@ -108,14 +108,14 @@ impl PullRun {
         &self,
         wanted: &WantedFile,
         context: RequestContext,
-    ) -> Result<FinishedFile, TransferError> {
+    ) -> Result<FinishedFile, MoveError> {
         let key = object_name::under(&self.settings.prefix, &wanted.path);
         let get = self.store.get(&key, context).await;
         let mut content = get.map_err(|error| match error.kind {
             StoreErrorKind::Missing => error.with_hint(PUSH_UNDER_WAY),
             _ => error,
         })?;
-        let newer = || TransferError::Entry(EntryFailure::Newer);
+        let newer = || MoveError::Entry(EntryFailure::Newer);
         let failed = |error| self.disk_failure(&wanted.path, &error);
         let installer = Arc::clone(&self.installer);
         let begun = blocking(move || installer.begin()).await?;
@@ -144,10 +144,10 @@ impl PullRun {
 
 /// Whether the object is not the version of the manifest: it was replaced or deleted
 /// since. An immediate retry would bring the same.
-fn is_newer(error: &TransferError) -> bool {
+fn is_newer(error: &MoveError) -> bool {
     match error {
-        TransferError::Entry(EntryFailure::Newer) => true,
-        TransferError::Entry(EntryFailure::Store(error)) => error.kind == StoreErrorKind::Missing,
+        MoveError::Entry(EntryFailure::Newer) => true,
+        MoveError::Entry(EntryFailure::Store(error)) => error.kind == StoreErrorKind::Missing,
         _ => false,
     }
 }
@@ -229,4 +229,4 @@ impl InstallQueue {
 }
 
 /// A file, its length (bytes), and how its fetch ended.
-type EndedFetch = (TreePath, u64, Result<FinishedFile, TransferError>);
+type EndedFetch = (TreePath, u64, Result<FinishedFile, MoveError>);

@@ -16,7 +16,7 @@ use crate::filter::Filter;
 use crate::store::Store;
 use crate::sync::install::{Installer, is_of_disk};
 use crate::sync::progress::Progress;
-use crate::sync::report::{EntryFailure, RunProblem, RunReport, TransferError};
+use crate::sync::report::{EntryFailure, MoveError, RunProblem, RunReport};
 use crate::sync::retry_store::RetryStore;
 
 /// Pauses before a pull looks for a new manifest, when the store has newer content than
@@ -107,10 +107,10 @@ impl PullRun {
     }
 
     /// The failure of an entry by an error of the disk, which may concern all entries.
-    pub(crate) fn disk_failure(&self, path: &TreePath, error: &io::Error) -> TransferError {
+    pub(crate) fn disk_failure(&self, path: &TreePath, error: &io::Error) -> MoveError {
         match is_of_disk(error) {
-            true => TransferError::Run(disk(&path.under(&self.settings.to), error)),
-            false => TransferError::Entry(EntryFailure::Unwritable(error.to_string())),
+            true => MoveError::Run(disk(&path.under(&self.settings.to), error)),
+            false => MoveError::Entry(EntryFailure::Unwritable(error.to_string())),
         }
     }
 }

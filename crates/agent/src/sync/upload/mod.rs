@@ -2,8 +2,9 @@
 //! piece by piece in one request where a store takes no parts. The content under a
 //! key is always one version of the file.
 
-mod parts;
+mod resume;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,15 +13,18 @@ use fairbat::blocking::blocking;
 use futures_util::{TryStreamExt, stream};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
+use self::resume::parts;
 use super::job::PushJob;
 use super::plan::KnownObject;
-use super::report::{EntryFailure, RunProblem, TransferError};
+use super::report::{EntryFailure, MoveError, RunProblem};
+use super::retry_store::AdmittedRequest;
 use super::source::{ReadError, SourceFile};
 use crate::config::Verify;
 use crate::entry::TreePath;
-use crate::state::{StateChange, StateError, Synced, SyncedKind};
-use crate::store::{Pieces, StoreError, StoreErrorKind, part_size};
+use crate::state::{StateChange, StateError, Synced, SyncedKind, UploadRecord, UploadedPart};
+use crate::store::{Part, Pieces, StoreError, StoreErrorKind, part_size};
 
 /// Attempts for a file that changes while it is read.
 const MAX_VERSIONS: usize = 3;
@@ -42,7 +46,7 @@ pub(super) enum UploadOutcome {
     Same,
 }
 
-impl From<ReadError> for TransferError {
+impl From<ReadError> for MoveError {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Gone => Self::Gone,
@@ -60,7 +64,7 @@ impl PushJob {
         path: &TreePath,
         size: u64,
         mut known: KnownObject,
-    ) -> Result<UploadOutcome, TransferError> {
+    ) -> Result<UploadOutcome, MoveError> {
         for version in 1..=MAX_VERSIONS {
             let credited = Arc::new(AtomicU64::new(0));
             let done = self.upload_version(path, size, known, &credited).await;
@@ -70,8 +74,8 @@ impl PushJob {
                 self.progress.lost(credited.load(Ordering::Relaxed));
             }
             match done {
-                Err(TransferError::Entry(EntryFailure::Changed)) if version < MAX_VERSIONS => {}
-                Err(TransferError::Entry(EntryFailure::Store(error)))
+                Err(MoveError::Entry(EntryFailure::Changed)) if version < MAX_VERSIONS => {}
+                Err(MoveError::Entry(EntryFailure::Store(error)))
                     if error.kind == StoreErrorKind::UploadGone =>
                 {
                     // Kept before the next attempt looks for an upload.
@@ -92,7 +96,7 @@ impl PushJob {
         planned: u64,
         known: KnownObject,
         credited: &Arc<AtomicU64>,
-    ) -> Result<UploadOutcome, TransferError> {
+    ) -> Result<UploadOutcome, MoveError> {
         let is_sent = !matches!(known, KnownObject::Version { .. });
         let (source, content) = self.open(path, is_sent).await?;
         let size = source.state().size;
@@ -146,7 +150,7 @@ impl PushJob {
     }
 
     /// Checks that the store returns the content that was sent.
-    async fn read_back(&self, path: &TreePath, sha256: [u8; 32]) -> Result<(), TransferError> {
+    async fn read_back(&self, path: &TreePath, sha256: [u8; 32]) -> Result<(), MoveError> {
         let key = self.key(path);
         let read = || async {
             let mut hash = Sha256::new();
@@ -169,7 +173,7 @@ impl PushJob {
         &self,
         path: &TreePath,
         is_sent: bool,
-    ) -> Result<(Arc<SourceFile>, Option<Hashed>), TransferError> {
+    ) -> Result<(Arc<SourceFile>, Option<Hashed>), MoveError> {
         let (root, path) = (self.settings.source.clone(), path.clone());
         let opened = blocking(move || {
             let source = SourceFile::open(&root, &path)?;
@@ -190,7 +194,7 @@ impl PushJob {
         mut ready: Option<Hashed>,
         known: KnownObject,
         credited: &AtomicU64,
-    ) -> Result<[u8; 32], TransferError> {
+    ) -> Result<[u8; 32], MoveError> {
         let (key, size) = (&self.key(path), source.state().size);
         self.replacing(path, known).await?;
         let admission = self.store.admit(size).await;
@@ -212,6 +216,77 @@ impl PushJob {
         sent.await
     }
 
+    /// Sends the parts of a large file that the store does not have yet.
+    async fn send_parts(
+        self: &Arc<Self>,
+        path: &TreePath,
+        source: &Arc<SourceFile>,
+        known: KnownObject,
+        credited: &Arc<AtomicU64>,
+    ) -> Result<[u8; 32], MoveError> {
+        let size = source.state().size;
+        let resumed = self.resume(path, &self.key(path), source).await?;
+        let Some((record, arrived)) = resumed else {
+            let of = Arc::clone(source);
+            let sha256 = blocking(move || hash(&of)).await??;
+            self.progress.found(size);
+            credited.fetch_add(size, Ordering::Relaxed);
+            return Ok(sha256);
+        };
+        let upload = Arc::new(PartUpload {
+            job: Arc::clone(self),
+            path: path.clone(),
+            source: Arc::clone(source),
+            record,
+            credited: Arc::clone(credited),
+        });
+        // Parts that wait for a retry count as well: a failing store gets no
+        // further ones.
+        let most = self.settings.connections as usize;
+        let mut whole = Sha256::new();
+        let mut names = BTreeMap::new();
+        let mut sending = JoinSet::new();
+        for (index, range) in parts(size, upload.record.part_size) {
+            while let Some(sent) = match sending.len() < most {
+                true => sending.try_join_next(),
+                false => sending.join_next().await,
+            } {
+                names.extend([sent.map_err(RunProblem::from)??]);
+            }
+            let (offset, length) = (range.start, range.end - range.start);
+            if let Some(part) = arrived.get(&index) {
+                let (content, sha256) = read(source, offset, length).await?;
+                whole.update(&content);
+                if part.has(content, sha256).await? {
+                    self.progress.found(length);
+                    credited.fetch_add(length, Ordering::Relaxed);
+                    names.insert(index, part.name.clone());
+                    continue;
+                }
+            }
+            // Admitted before it is read: content that waits is not in memory.
+            let admission = self.store.admit(length).await;
+            let (content, sha256) = read(source, offset, length).await?;
+            if !arrived.contains_key(&index) {
+                whole.update(&content);
+            }
+            let part = Part {
+                index,
+                offset,
+                content,
+            };
+            sending.spawn(Arc::clone(&upload).send_part(admission, part, sha256));
+        }
+        while let Some(sent) = sending.join_next().await {
+            names.extend([sent.map_err(RunProblem::from)??]);
+        }
+        check(source).await?;
+        self.replacing(path, known).await?;
+        self.complete(path, &upload.record, names.into_values().collect())
+            .await?;
+        Ok(whole.finalize().into())
+    }
+
     /// Sends a large file to a store that takes no parts, and places it if it is still
     /// the version that was sent. The request holds its permit throughout.
     async fn send_stream(
@@ -220,7 +295,7 @@ impl PushJob {
         source: &Arc<SourceFile>,
         known: KnownObject,
         credited: &AtomicU64,
-    ) -> Result<[u8; 32], TransferError> {
+    ) -> Result<[u8; 32], MoveError> {
         let (key, size) = (&self.key(path), source.state().size);
         self.replacing(path, known).await?;
         let sent = self.store.with_retry(|| async move {
@@ -236,7 +311,7 @@ impl PushJob {
                     Ok((staged, sha256))
                 }
                 // The file was not read to its end.
-                (Ok(_), Err(_)) => Err(TransferError::Run(RunProblem::Lost)),
+                (Ok(_), Err(_)) => Err(MoveError::Run(RunProblem::Lost)),
                 (Err(error), _) => Err(error.into()),
             }
         });
@@ -251,6 +326,60 @@ impl PushJob {
             admission.failed(&error);
             retries.after(error).await?;
         }
+    }
+}
+
+/// A file that is being sent in parts.
+struct PartUpload {
+    job: Arc<PushJob>,
+    path: TreePath,
+    source: Arc<SourceFile>,
+    record: UploadRecord,
+    /// Bytes of this version that count as moved.
+    credited: Arc<AtomicU64>,
+}
+
+impl PartUpload {
+    /// Sends a part that has been admitted and read; gives its number and name. It is
+    /// read again for each retry.
+    async fn send_part(
+        self: Arc<Self>,
+        admission: AdmittedRequest,
+        part: Part,
+        sha256: [u8; 32],
+    ) -> Result<(u32, String), MoveError> {
+        let (store, record) = (&self.job.store, &self.record);
+        let (index, offset, bytes) = (part.index, part.offset, part.content.len() as u64);
+        let (source, mut ready) = (&self.source, Some(part.content));
+        let sent = store.with_retry_admitted(admission, || {
+            let ready = ready.take();
+            async move {
+                let content = match ready {
+                    Some(content) => content,
+                    // The same version, or an error.
+                    None => read(source, offset, bytes).await?.0,
+                };
+                let part = Part {
+                    index,
+                    offset,
+                    content,
+                };
+                let request = store.begin_request(bytes);
+                let put = store.put_part(&record.key, &record.name, part, request.context());
+                let name = put.await?;
+                request.finish();
+                Ok::<_, MoveError>(name)
+            }
+        });
+        let name = sent.await?;
+        self.credited.fetch_add(bytes, Ordering::Relaxed);
+        let part = UploadedPart {
+            name: name.clone(),
+            sha256,
+        };
+        let arrived = StateChange::Arrived(self.path.clone(), index, part);
+        self.job.note(arrived).await?;
+        Ok((index, name))
     }
 }
 
@@ -319,7 +448,7 @@ fn hash(source: &SourceFile) -> Result<[u8; 32], ReadError> {
     Ok(whole.finalize().into())
 }
 
-async fn check(source: &Arc<SourceFile>) -> Result<(), TransferError> {
+async fn check(source: &Arc<SourceFile>) -> Result<(), MoveError> {
     let source = Arc::clone(source);
     Ok(blocking(move || source.check()).await??)
 }
@@ -327,7 +456,7 @@ async fn check(source: &Arc<SourceFile>) -> Result<(), TransferError> {
 /// Content, and its SHA-256.
 type Hashed = (Bytes, [u8; 32]);
 
-async fn read(source: &Arc<SourceFile>, offset: u64, length: u64) -> Result<Hashed, TransferError> {
+async fn read(source: &Arc<SourceFile>, offset: u64, length: u64) -> Result<Hashed, MoveError> {
     let source = Arc::clone(source);
     Ok(blocking(move || read_hashed(&source, offset, length)).await??)
 }
