@@ -144,7 +144,7 @@ impl Trail {
         let found = match innermost.checked_sub(1) {
             None => directory::look_followed(CWD, &self.root),
             Some(around) => match &self.levels[around].descriptor {
-                Some(around) => directory::look(around, &self.name(innermost)),
+                Some(around) => directory::look(around, self.name(innermost)),
                 None => return false,
             },
         };

@@ -164,7 +164,7 @@ impl From<BrokenOff> for StoreError {
 #[derive(Debug)]
 pub(crate) enum RequestError {
     /// The server refused.
-    Refused(Refusal),
+    Refused(StoreRefusal),
     /// The request was not sent, or no answer came.
     Failed(StoreError),
 }
@@ -195,7 +195,7 @@ impl From<StoreError> for RequestError {
 
 /// A store's answer with a status other than success.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct StoreRefusal {
     pub(crate) status: StatusCode,
     pub(crate) retry_after: Option<Duration>,
     /// Code of the error document.
@@ -213,7 +213,7 @@ struct ErrorDocument {
     message: Option<String>,
 }
 
-impl Refusal {
+impl StoreRefusal {
     pub(crate) fn new(status: StatusCode, retry_after: Option<Duration>, body: &[u8]) -> Self {
         let document = std::str::from_utf8(body).ok();
         let document =
@@ -358,7 +358,7 @@ mod tests {
 
     fn error(status: u16, body: &str) -> StoreError {
         let status = StatusCode::from_u16(status).unwrap();
-        Refusal::new(status, None, body.as_bytes()).error("storing a/b")
+        StoreRefusal::new(status, None, body.as_bytes()).error("storing a/b")
     }
 
     fn document(code: &str) -> String {
@@ -427,7 +427,7 @@ mod tests {
             "{told}"
         );
         let status = StatusCode::INSUFFICIENT_STORAGE;
-        let refusal = Refusal::new(status, None, b"full\n").with_text(b"full\nvery");
+        let refusal = StoreRefusal::new(status, None, b"full\n").with_text(b"full\nvery");
         assert!(refusal.error("x").message.ends_with("(full)"));
     }
 }

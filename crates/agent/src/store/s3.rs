@@ -34,7 +34,7 @@ use object_store::{
 use serde::{Deserialize, Serialize};
 
 use super::backend::{ContentStream, ListedPart, Part, PartDigest, Store};
-use super::error::{Refusal, RequestError, StoreError, StoreErrorKind};
+use super::error::{RequestError, StoreError, StoreErrorKind, StoreRefusal};
 use super::settings::S3Settings;
 use super::unfinished::PendingUpload;
 
@@ -159,7 +159,7 @@ impl S3Store {
         let sent = self.client.send(request, RequestContext::default());
         let response = sent.await?;
         if !response.status().is_success() {
-            return Err(Refusal::read(response).await.1.error(doing));
+            return Err(StoreRefusal::read(response).await.1.error(doing));
         }
         let body = response.into_body().collect().await;
         let body = body
@@ -392,7 +392,7 @@ impl HttpService for Connector {
                 }))
             }));
         }
-        let (response, refusal) = Refusal::read(response).await;
+        let (response, refusal) = StoreRefusal::read(response).await;
         self.failed(RequestError::Refused(refusal));
         Ok(response
             .map(|body| HttpResponseBody::new(Full::new(body).map_err(|never| match never {}))))

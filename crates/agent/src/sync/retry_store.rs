@@ -148,9 +148,9 @@ impl RetryStore {
 
     /// The retries of one request, for a caller that does more between attempts
     /// than wait.
-    pub(crate) fn retries(&self) -> Retries<'_> {
+    pub(crate) fn retries(&self) -> RetrySchedule<'_> {
         let seed = self.seed.fetch_add(1, Ordering::Relaxed);
-        Retries {
+        RetrySchedule {
             store: self,
             rng: StdRng::seed_from_u64(seed),
             backoff: Backoff::new(RetrySettings {
@@ -196,13 +196,13 @@ impl Deref for RetryStore {
 
 /// The failures of one request so far.
 #[derive(Debug)]
-pub(crate) struct Retries<'a> {
+pub(crate) struct RetrySchedule<'a> {
     store: &'a RetryStore,
     rng: StdRng,
     backoff: Backoff,
 }
 
-impl Retries<'_> {
+impl RetrySchedule<'_> {
     /// Waits after a failed attempt until the next one is due. The attempt must
     /// have returned its admission.
     ///

@@ -17,7 +17,7 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 
 use crate::store::backend::{BoxError, ContentStream, Pieces};
-use crate::store::error::{Refusal, RequestError, StoreError, StoreErrorKind};
+use crate::store::error::{RequestError, StoreError, StoreErrorKind, StoreRefusal};
 use crate::store::settings::Login;
 
 /// How much of an unneeded body is read, bytes. A connection whose answer is read to
@@ -102,7 +102,7 @@ impl DavClient {
         if response.status().is_success() {
             Ok(response)
         } else {
-            Err(RequestError::Refused(Refusal::read(response).await.1))
+            Err(RequestError::Refused(StoreRefusal::read(response).await.1))
         }
     }
 
@@ -117,7 +117,7 @@ impl DavClient {
         if head.status == StatusCode::MULTI_STATUS {
             // Some of several resources were refused (RFC 4918, section 13). All
             // requests here are about one.
-            let refusal = Refusal::new(head.status, None, b"");
+            let refusal = StoreRefusal::new(head.status, None, b"");
             return Err(RequestError::Refused(refusal));
         }
         // Errors do not matter here: the server has done what it was asked.
