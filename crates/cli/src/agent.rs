@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
 use self::client::{Agent, AgentError};
-use self::request::{RunRequest, Success, send};
+use self::request::{Success, send};
 use crate::args::{AddArgs, RestoreArgs, RunArgs, SocketArgs, StatusArgs, TaskArgs};
 use crate::console::Console;
 use crate::exit::ExitCode;
@@ -46,28 +46,18 @@ pub(crate) fn each(args: &TaskArgs, path: &str, done: &'static str) -> ExitCode 
 
 /// Lets the agent run a job.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
-    let request = RunRequest {
-        path: "/v1/run",
-        body: json!({"job": args.job}),
-        success: Success::Announce("started"),
-        wait: args.wait,
-        agent: &args.agent,
-    };
-    drive(&args.agent, stopping(args.wait), request.run())
+    let (body, success) = (json!({"job": args.job}), Success::Announce("started"));
+    let run = request::start(&args.agent, "/v1/run", &body, success, args.wait);
+    drive(&args.agent, stopping(args.wait), run)
 }
 
 /// Lets the agent restore the files of a job.
 pub(crate) fn restore(args: &RestoreArgs) -> ExitCode {
     let body = current_directory().and_then(|here| restoration(args, &now(), &here));
     session::with_valid(body, |body| {
-        let request = RunRequest {
-            path: "/v1/restore",
-            body,
-            success: Success::PrintName,
-            wait: args.wait,
-            agent: &args.agent,
-        };
-        drive(&args.agent, stopping(args.wait), request.run())
+        let success = Success::PrintName;
+        let run = request::start(&args.agent, "/v1/restore", &body, success, args.wait);
+        drive(&args.agent, stopping(args.wait), run)
     })
 }
 

@@ -94,7 +94,7 @@ fn announce(settings: &ServeSettings, args: &ServeArgs, server: &Server, console
             method(server.lever(), settings.sender)
         ));
     }
-    if args.messages.json {
+    if args.json {
         print(&server.listening());
     }
     if let Some(policy) = args.sending.sender.map(SenderPolicy::from)

@@ -75,20 +75,12 @@ impl Route {
 /// Answers the requests of a connection.
 #[derive(Debug)]
 pub(crate) struct Responder {
-    handle: Handle,
-    timeouts: ApiTimeouts,
-    stopping: Stopping,
+    pub(crate) handle: Handle,
+    pub(crate) timeouts: ApiTimeouts,
+    pub(crate) stopping: Stopping,
 }
 
 impl Responder {
-    pub(crate) fn new(handle: Handle, timeouts: ApiTimeouts, stopping: Stopping) -> Self {
-        Self {
-            handle,
-            timeouts,
-            stopping,
-        }
-    }
-
     /// Answers a request.
     pub(crate) async fn answer(&self, head: &Parts, body: Incoming) -> AgentResponse {
         let answer = self.accept(head, body).await;
@@ -142,7 +134,7 @@ pub(crate) fn too_many() -> AgentResponse {
 }
 
 fn refuse(refusal: &ApiRefusal) -> AgentResponse {
-    let mut response = response(refusal.status, JSON, json(&refusal.document));
+    let mut response = response(refusal.status, JSON, json(refusal));
     let allow = refusal.allow.as_ref().map(Method::as_str);
     if let Some(Ok(allow)) = allow.map(HeaderValue::from_str) {
         response.headers_mut().insert(ALLOW, allow);

@@ -210,7 +210,7 @@ mod tests {
             Ok(command) => panic!("{body} was taken: {command:?}"),
             Err(refusal) => {
                 assert_eq!(refusal.status.as_u16(), 400, "{body}");
-                format!("{:?}", refusal.document)
+                format!("{refusal:?}")
             }
         }
     }

@@ -25,53 +25,40 @@ const BUFFER: usize = 64 * 1024;
 /// Time for the answers that are under way when the agent stops.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
-/// A connection that was accepted.
-#[derive(Debug)]
-pub(crate) struct Connection {
-    pub(crate) stream: UnixStream,
-    /// `None` for a connection that is one too many.
-    pub(crate) responder: Option<Responder>,
-    /// How long the peer may be idle.
-    pub(crate) idle: Duration,
-    pub(crate) stopping: Stopping,
-}
-
-impl Connection {
-    /// Serves the connection until it ends.
-    pub(crate) async fn serve(self) {
-        let Self {
-            stream,
-            responder,
-            idle,
-            mut stopping,
-        } = self;
-        let user = stream.peer_cred().map(|peer| peer.uid()).ok();
-        let service = service_fn(async |request: Request<Incoming>| {
-            let (head, body) = request.into_parts();
-            let response = match &responder {
-                Some(responder) => responder.answer(&head, body).await,
-                None => too_many(),
-            };
-            let (method, path) = (&head.method, head.uri.path());
-            let status = response.status().as_u16();
-            // The log names every command and the user who gave it.
-            if *method == Method::POST {
-                tracing::info!(user, "{method} {path}: {status}");
-            } else {
-                tracing::debug!(user, "{method} {path}: {status}");
-            }
-            Ok::<_, Infallible>(response)
-        });
-        let stream = TokioIo::new(WriteTimeout::new(stream, idle));
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(idle)
-            .keep_alive(responder.is_some())
-            .max_buf_size(BUFFER)
-            .serve_connection(stream, service);
-        if let Err(error) = serve_until(connection, stopping.wait(), GRACE).await {
-            tracing::debug!(user, "a connection of the API broke: {error}");
+/// Serves a connection until it ends. There is no responder for a connection that is one
+/// too many. The peer may be idle for `idle`.
+pub(crate) async fn serve_connection(
+    stream: UnixStream,
+    responder: Option<Responder>,
+    idle: Duration,
+    mut stopping: Stopping,
+) {
+    let user = stream.peer_cred().map(|peer| peer.uid()).ok();
+    let service = service_fn(async |request: Request<Incoming>| {
+        let (head, body) = request.into_parts();
+        let response = match &responder {
+            Some(responder) => responder.answer(&head, body).await,
+            None => too_many(),
+        };
+        let (method, path) = (&head.method, head.uri.path());
+        let status = response.status().as_u16();
+        // The log names every command and the user who gave it.
+        if *method == Method::POST {
+            tracing::info!(user, "{method} {path}: {status}");
+        } else {
+            tracing::debug!(user, "{method} {path}: {status}");
         }
+        Ok::<_, Infallible>(response)
+    });
+    let stream = TokioIo::new(WriteTimeout::new(stream, idle));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(idle)
+        .keep_alive(responder.is_some())
+        .max_buf_size(BUFFER)
+        .serve_connection(stream, service);
+    if let Err(error) = serve_until(connection, stopping.wait(), GRACE).await {
+        tracing::debug!(user, "a connection of the API broke: {error}");
     }
 }
 

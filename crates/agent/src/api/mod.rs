@@ -22,7 +22,7 @@ use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
 
 use self::answer::{ApiTimeouts, Responder};
-use self::connection::{Connection, GRACE};
+use self::connection::{GRACE, serve_connection};
 pub use self::listen::listen;
 use crate::daemon::handle::Handle;
 
@@ -60,7 +60,11 @@ async fn serve_with(
             let stopping = accepted.stopping;
             let (permit, responder, idle) = match Arc::clone(&served).try_acquire_owned() {
                 Ok(permit) => {
-                    let responder = Responder::new(handle.clone(), timeouts, stopping.clone());
+                    let responder = Responder {
+                        handle: handle.clone(),
+                        timeouts,
+                        stopping: stopping.clone(),
+                    };
                     (permit, Some(responder), timeouts.idle)
                 }
                 Err(_) => {
@@ -68,14 +72,8 @@ async fn serve_with(
                     (permit, None, timeouts.refused)
                 }
             };
-            let connection = Connection {
-                stream: accepted.stream,
-                responder,
-                idle,
-                stopping,
-            };
             Some(async move {
-                connection.serve().await;
+                serve_connection(accepted.stream, responder, idle, stopping).await;
                 drop(permit);
             })
         },

@@ -8,18 +8,15 @@ use crate::daemon::handle::CommandError;
 /// Upper limit of the body of a request, bytes.
 pub(crate) const MAX_BODY: usize = 64 * 1024;
 
-/// A refused request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A refused request. As JSON it is the body of the answer, which is an interface: see
+/// `docs/agent-api.md`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct ApiRefusal {
+    #[serde(skip)]
     pub(crate) status: StatusCode,
     /// The one method that the path takes; only with 405.
+    #[serde(skip)]
     pub(crate) allow: Option<Method>,
-    pub(crate) document: RefusalDocument,
-}
-
-/// The body of the answer. It is an interface: see `docs/agent-api.md`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct RefusalDocument {
     /// The problem, in one sentence.
     pub(crate) error: String,
     /// What to do about it.
@@ -31,16 +28,14 @@ impl ApiRefusal {
         Self {
             status,
             allow: None,
-            document: RefusalDocument {
-                error: error.into(),
-                hint: None,
-            },
+            error: error.into(),
+            hint: None,
         }
     }
 
     /// Adds a hint.
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.document.hint = Some(hint.into());
+        self.hint = Some(hint.into());
         self
     }
 

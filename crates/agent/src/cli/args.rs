@@ -62,10 +62,22 @@ pub(crate) enum Command {
             still belongs to that user."
     )]
     Gc(ConfigArgs),
-    #[command(about = "Print a completion script for a shell", hide = true)]
-    Completions(CompletionsArgs),
-    #[command(about = "Print the manual pages", hide = true)]
-    Man(ManArgs),
+    /// Print a completion script for a shell
+    #[command(hide = true)]
+    Completions {
+        /// The shell that will read the script
+        shell: Shell,
+    },
+    /// Print the manual pages
+    #[command(hide = true)]
+    Man {
+        /// Write one file per page into this directory (fairbat-agent.8, ...)
+        ///
+        /// The directory is made if it is missing. Without this flag, all pages go to standard
+        /// output.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -81,22 +93,6 @@ pub(crate) struct ConfigArgs {
         hide_env_values = true
     )]
     pub(crate) config: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CompletionsArgs {
-    /// The shell that will read the script
-    pub(crate) shell: Shell,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ManArgs {
-    /// Write one file per page into this directory (fairbat-agent.8, ...)
-    ///
-    /// The directory is made if it is missing. Without this flag, all pages go to standard
-    /// output.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
 }
 
 /// The command with all its flags. The manual and the completions use it.

@@ -11,19 +11,17 @@ use fairbat_agent::config::{
 use jiff::{SignedDuration, Timestamp, Zoned};
 
 use super::args::ConfigArgs;
-use super::process::{ExitCode, load, now, written};
+use super::process::{ExitCode, now, with_config, written};
 
 /// Runs the command.
 pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
-    let config = match load(&args.config) {
-        Ok(config) => config,
-        Err(code) => return code,
-    };
-    let now = now();
-    for warning in warnings(&config, &now) {
-        eprintln!("warning: {warning}");
-    }
-    written(print(&config.jobs, &now))
+    with_config(&args.config, |config| {
+        let now = now();
+        for warning in warnings(&config, &now) {
+            eprintln!("warning: {warning}");
+        }
+        written(print(&config.jobs, &now))
+    })
 }
 
 fn print(jobs: &[Job], now: &Zoned) -> io::Result<()> {

@@ -16,10 +16,10 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Run(args) => service::run(&args),
         Command::Gc(args) => service::collect(&args),
-        Command::Completions(args) => written(write_completions(&mut args::command(), args.shell)),
-        Command::Man(args) => {
+        Command::Completions { shell } => written(write_completions(&mut args::command(), shell)),
+        Command::Man { dir } => {
             let pages = args::pages();
-            written(pages.and_then(|pages| write_pages(&pages, args.dir.as_deref())))
+            written(pages.and_then(|pages| write_pages(&pages, dir.as_deref())))
         }
     }
 }

@@ -30,20 +30,17 @@ impl From<ExitCode> for std::process::ExitCode {
     }
 }
 
-/// Reads the configuration. Prints all problems if it is wrong.
-///
-/// # Errors
-/// The exit code of the process.
-pub(crate) fn load(path: &Path) -> Result<Config, ExitCode> {
+/// Runs a command with its configuration, or prints all problems if that is wrong.
+pub(crate) fn with_config(path: &Path, run: impl FnOnce(Config) -> ExitCode) -> ExitCode {
     match Config::load(path, |name| std::env::var_os(name)) {
-        Ok(config) => Ok(config),
+        Ok(config) => run(config),
         Err(ConfigError::Wrong(problems)) => {
             eprintln!("{problems}");
-            Err(ExitCode::Usage)
+            ExitCode::Usage
         }
         Err(error @ ConfigError::Unreadable { .. }) => {
             eprintln!("error: {error}");
-            Err(ExitCode::Other)
+            ExitCode::Other
         }
     }
 }

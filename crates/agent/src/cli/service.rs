@@ -11,13 +11,14 @@ use fairbat_agent::daemon::{self, Environment, handle};
 use fairbat_agent::{api, web};
 use jiff::tz::TimeZone;
 use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tracing_subscriber::EnvFilter;
 
 use super::args::ConfigArgs;
-use super::process::{ExitCode, load, now};
+use super::process::{ExitCode, now, with_config};
 
 /// Longest time for the end: to stop runs, to answer requests and to write the state.
 /// Below the 5 s that callers wait. If a disk hangs, the end is like that of a killed
@@ -26,12 +27,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Runs the jobs until a signal stops the agent.
 pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
-    let config = match load(&args.config) {
-        Ok(config) => config,
-        Err(code) => return code,
-    };
-    start_log();
-    in_runtime(async {
+    in_runtime(args, async |config| {
         match serve(config, args.config.clone()).await {
             Ok(()) => ExitCode::Done,
             Err(error) => {
@@ -119,12 +115,7 @@ fn reload_by_signal() -> Result<Arc<Notify>, io::Error> {
 
 /// Removes unfinished uploads from the stores.
 pub(crate) fn collect(args: &ConfigArgs) -> ExitCode {
-    let config = match load(&args.config) {
-        Ok(config) => config,
-        Err(code) => return code,
-    };
-    start_log();
-    in_runtime(async {
+    in_runtime(args, async |config| {
         let collected = match daemon::collect(config, identity()).await {
             Ok(collected) => collected,
             Err(error) => {
@@ -152,22 +143,23 @@ pub(crate) fn collect(args: &ConfigArgs) -> ExitCode {
     })
 }
 
-fn in_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build();
-    match runtime {
-        Ok(runtime) => {
-            let code = runtime.block_on(work);
-            // Do not wait for a thread that reads from a hanging disk.
-            runtime.shutdown_background();
-            code
+/// Does the work with a log and threads, if the configuration is right.
+fn in_runtime(args: &ConfigArgs, work: impl AsyncFnOnce(Config) -> ExitCode) -> ExitCode {
+    with_config(&args.config, |config| {
+        start_log();
+        match Builder::new_multi_thread().enable_all().build() {
+            Ok(runtime) => {
+                let code = runtime.block_on(work(config));
+                // Do not wait for a thread that reads from a hanging disk.
+                runtime.shutdown_background();
+                code
+            }
+            Err(error) => {
+                eprintln!("error: cannot start threads: {error}");
+                ExitCode::Other
+            }
         }
-        Err(error) => {
-            eprintln!("error: cannot start threads: {error}");
-            ExitCode::Other
-        }
-    }
+    })
 }
 
 fn start_log() {

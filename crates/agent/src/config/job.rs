@@ -67,13 +67,14 @@ impl Course {
 }
 
 /// The start times of a job.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Timing {
     /// The moments of these calendar expressions; at least one expression.
     Calendar(Vec<Calendar>),
     /// This long after the last start; at least a minute.
     Every(Duration),
     /// Only on request.
+    #[default]
     ByHand,
 }
 

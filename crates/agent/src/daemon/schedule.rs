@@ -18,7 +18,7 @@ const MIN_RETRY_PAUSE: Duration = Duration::from_secs(60);
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(3600);
 
 /// When a task runs, and the results of its runs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct TaskSchedule {
     timing: Timing,
     due: Option<Due>,
@@ -68,19 +68,8 @@ impl TaskSchedule {
         let mut schedule = Self {
             timing,
             due,
-            runs_once: false,
-            next: None,
-            regular: None,
-            served: None,
-            continues: false,
-            began: None,
-            is_paused: false,
-            run: None,
-            failures: 0,
-            last: None,
             succeeded,
-            totals: Totals::default(),
-            deadline: None,
+            ..Self::default()
         };
         schedule.plan(succeeded, now);
         // A moment of the calendar may have passed since the last success, while the

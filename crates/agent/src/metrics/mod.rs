@@ -73,7 +73,7 @@ impl AdHocTotals {
     fn update(&mut self, tasks: &[TaskStatus]) {
         let now: BTreeMap<_, _> = tasks
             .iter()
-            .filter(|task| is_adhoc(task))
+            .filter(|task| task.kind != TaskKind::Job)
             .map(|task| (task.id.clone(), (task.direction, task.totals)))
             .collect();
         for (id, (direction, totals)) in std::mem::replace(&mut self.listed, now) {
@@ -229,14 +229,7 @@ fn under_way(out: &Exposition, task: &str, is_running: bool, left: u64) {
 
 /// Whether an ad-hoc task has something left to do.
 fn is_open(task: &TaskStatus) -> bool {
-    is_adhoc(task) && !matches!(task.phase, Phase::Done | Phase::Failed)
-}
-
-fn is_adhoc(task: &TaskStatus) -> bool {
-    match task.kind {
-        TaskKind::Job => false,
-        TaskKind::Download | TaskKind::Restore => true,
-    }
+    task.kind != TaskKind::Job && !matches!(task.phase, Phase::Done | Phase::Failed)
 }
 
 fn is_under_way(task: &TaskStatus) -> bool {

@@ -3,7 +3,6 @@
 //! Points lie at whole multiples of ten seconds, so the mean of a past point stays the
 //! same from one request to the next.
 
-use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::daemon::handle::Handle;
@@ -46,7 +45,7 @@ struct Series {
 impl History {
     /// The last hour of both lanes.
     pub(crate) fn of(handle: &Handle) -> Self {
-        let now = seconds(handle.status().now);
+        let now = handle.status().now.as_duration().as_secs_f64();
         let series = |direction| Series::of(&handle.history(direction), now);
         Self {
             step: STEP,
@@ -88,11 +87,6 @@ impl Series {
             queue: means(|sample| sample.queue_s.map(|seconds| seconds * 1e3), 2),
         }
     }
-}
-
-/// Seconds since 1970.
-fn seconds(moment: Timestamp) -> f64 {
-    moment.as_millisecond() as f64 / 1e3
 }
 
 #[cfg(test)]

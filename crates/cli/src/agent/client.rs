@@ -9,8 +9,8 @@ use std::time::Duration;
 use fairbat::error::TransferError;
 use nix::unistd::{Gid, Group};
 use reqwest::{Client, Response, StatusCode};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::api::Refusal;
 use crate::console::Console;
@@ -111,12 +111,8 @@ impl Agent {
     }
 
     /// The answer to POST with this body.
-    pub(crate) async fn post(
-        &self,
-        path: &str,
-        request: &impl Serialize,
-    ) -> Result<Vec<u8>, AgentError> {
-        let body = serde_json::to_vec(request).expect("texts and options only");
+    pub(crate) async fn post(&self, path: &str, request: &Value) -> Result<Vec<u8>, AgentError> {
+        let body = request.to_string();
         self.in_time(async {
             let response = self.send(self.client.post(url(path)).body(body)).await?;
             self.whole(response).await

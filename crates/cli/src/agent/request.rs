@@ -1,10 +1,8 @@
 //! Requests that change something in the agent, and the wait for the end of a run.
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use jiff::Timestamp;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::api::{Accepted, LastRun, Phase, Status, Task};
@@ -27,7 +25,7 @@ pub(crate) enum Success {
 pub(crate) async fn send(
     agent: &Agent,
     path: &str,
-    request: &impl Serialize,
+    request: &Value,
     success: Success,
     json: bool,
 ) -> Result<String, AgentError> {
@@ -72,43 +70,35 @@ pub(crate) async fn send_each(
     })
 }
 
-/// A request that starts a run, with or without the wait for its end.
-#[derive(Debug)]
-pub(crate) struct RunRequest<'a, B> {
-    pub(crate) path: &'static str,
-    pub(crate) body: B,
-    pub(crate) success: Success,
-    pub(crate) wait: bool,
-    pub(crate) agent: &'a SocketArgs,
-}
-
-impl<B: Serialize> RunRequest<'_, B> {
-    /// Sends the request, and waits for the end of the run if asked for.
-    pub(crate) async fn run(self) -> Result<ExitCode, AgentError> {
-        let socket: &Path = &self.agent.socket;
-        let agent = Agent::at(socket)?;
-        let before: Status = match self.wait {
-            true => read(&agent.get("/v1/status").await?)?,
-            false => Status::default(),
-        };
-        let json = self.agent.json;
-        let id = send(&agent, self.path, &self.body, self.success, json).await?;
-        if !self.wait {
-            return Ok(ExitCode::Done);
-        }
-        let mut run = AwaitedRun::new(&id, &before);
-        let mut lines = agent.lines("/v1/status?watch").await?;
-        while let Some(line) = lines.next().await? {
-            match run.update(&read(&line)?) {
-                RunUpdate::NewPhase(phase) if !json => {
-                    Console::plain().line(&format!("{id}: {}", phase.name()));
-                }
-                RunUpdate::NewPhase(_) | RunUpdate::Same => {}
-                RunUpdate::Ended(end) => return print_end(&id, &end, &line, json),
-            }
-        }
-        Err(AgentError::ended())
+/// Sends a request that starts a run, and waits for the end of the run if `wait` is true.
+pub(crate) async fn start(
+    args: &SocketArgs,
+    path: &str,
+    request: &Value,
+    success: Success,
+    wait: bool,
+) -> Result<ExitCode, AgentError> {
+    let agent = Agent::at(&args.socket)?;
+    let before: Status = match wait {
+        true => read(&agent.get("/v1/status").await?)?,
+        false => Status::default(),
+    };
+    let id = send(&agent, path, request, success, args.json).await?;
+    if !wait {
+        return Ok(ExitCode::Done);
     }
+    let mut run = AwaitedRun::new(&id, &before);
+    let mut lines = agent.lines("/v1/status?watch").await?;
+    while let Some(line) = lines.next().await? {
+        match run.update(&read(&line)?) {
+            RunUpdate::NewPhase(phase) if !args.json => {
+                Console::plain().line(&format!("{id}: {}", phase.name()));
+            }
+            RunUpdate::NewPhase(_) | RunUpdate::Same => {}
+            RunUpdate::Ended(end) => return print_end(&id, &end, &line, args.json),
+        }
+    }
+    Err(AgentError::ended())
 }
 
 /// Prints how the run has ended. `line` is the status with that result.

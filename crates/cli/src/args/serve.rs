@@ -91,8 +91,11 @@ pub(crate) struct ServeArgs {
     pub(crate) uploads: UploadArgs,
     #[command(flatten)]
     pub(crate) access: AccessArgs,
-    #[command(flatten)]
-    pub(crate) messages: EventArgs,
+    /// Print the address in use as a JSON line
+    ///
+    /// docs/json.md in the source describes it.
+    #[arg(long, help_heading = "Messages")]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) log: LogArgs,
 }
@@ -194,14 +197,4 @@ pub(crate) struct AccessArgs {
         value_hint = ValueHint::FilePath
     )]
     pub(crate) tls_key: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Messages")]
-pub(crate) struct EventArgs {
-    /// Print the address in use as a JSON line
-    ///
-    /// docs/json.md in the source describes it.
-    #[arg(long)]
-    pub(crate) json: bool,
 }

@@ -292,7 +292,7 @@ fn each_flag_of_serve_reaches_its_field() {
     assert_eq!(args.sending.sender, None);
     assert_eq!(args.sending.max_connections, 512);
     assert_eq!(args.sending.max_connections_per_peer, 64);
-    assert!(!args.sending.background && !args.messages.json);
+    assert!(!args.sending.background && !args.json);
     assert!(args.access.token_file.is_none() && args.access.tls_cert.is_none());
     assert!(!args.uploads.writable && args.uploads.max_upload.is_none());
     let words = "dir --writable --max-upload 2M --listen [::1]:9 --background --sender cdg -x 7 \
@@ -305,7 +305,7 @@ fn each_flag_of_serve_reaches_its_field() {
     assert!(args.uploads.writable);
     assert_eq!(args.uploads.max_upload, Some(2 << 20));
     assert_eq!(args.sending.max_connections_per_peer, 3);
-    assert!(args.sending.background && args.messages.json && args.log.quiet);
+    assert!(args.sending.background && args.json && args.log.quiet);
     assert_eq!(args.access.token_file, Some("t".into()));
     assert_eq!(args.access.tls_cert, Some("c".into()));
     assert_eq!(args.access.tls_key, Some("k".into()));
